@@ -1,0 +1,56 @@
+# Two commands matter: `make demo` runs the main job end to end, `make test` every check that CI runs.
+# Both install into .venv first; a stamp there remembers what was installed and keeps them from doing it again.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+NATIVE := CMakeLists.txt $(shell find backends/native -type f)
+INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE)
+
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: demo test lint types suite links format clean
+
+demo: $(VENV)/all.stamp
+	$(BIN)/trivium demo
+
+test: lint types suite
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp links
+	$(BIN)/pyright --warnings
+
+# One file stays in one worker: its fixtures run once and its framework is loaded once.
+suite: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=15
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The rooms joined as the installed package joins them, for tools that read files and know no import hooks.
+links:
+	@mkdir -p build/links/trivium
+	@find build/links/trivium -xtype l -delete
+	@for room in ir importers compiler backends; do ln -sfn ../../../$$room build/links/trivium/$$room; done
+	@for entry in src/trivium/*; do ln -sfn ../../../$$entry build/links/trivium/; done
+
+clean:
+	rm -rf build out $(VENV)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/all.stamp: $(INSTALLED_FROM) | $(BIN)/python
+	@echo "Installing Trivium and the frameworks into $(VENV); the first time takes some minutes."
+	$(PIP_INSTALL) --editable '.[all]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(INSTALLED_FROM) | $(BIN)/python
+	@echo "Installing Trivium, the frameworks and the development tools into $(VENV); the first time takes some minutes."
+	$(PIP_INSTALL) --editable '.[all,dev]'
+	@touch $@ $(VENV)/all.stamp
