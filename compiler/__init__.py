@@ -1,0 +1,1 @@
+"""From graphs to programs: passes, fusion, kernels, buffer plan and schedule."""

@@ -1,0 +1,326 @@
+"""Builds kernels: instructions are appended where the builder stands, and loops, ifs and whiles are `with` blocks.
+
+    b = KernelBuilder("row_sums")
+    x = b.input("x", "f32", (8, 100))
+    y = b.output("y", "f32", (8,))
+    with b.parallel(8) as (i,):
+        with b.reduction(100, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
+            loop.yield_(b.load(x, i, loop.index))
+        b.store(y, loop.result, i)
+    kernel = b.build()
+
+Python numbers among operands become constants of the other operands' type (of i64 where they are indices). Constant
+index arithmetic is folded on the way, so lowerings can write `i * stride + offset` without looking at the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self
+
+from trivium.compiler.kernel.clone import clone_into
+from trivium.compiler.kernel.dtypes import BOOL, INDEX, INTEGERS, DType
+from trivium.compiler.kernel.ops import result_type
+from trivium.compiler.kernel.structure import (
+    Apply,
+    Block,
+    Buffer,
+    Constant,
+    If,
+    Instruction,
+    Kernel,
+    Kind,
+    Load,
+    Loop,
+    Scratch,
+    Store,
+    Value,
+    While,
+)
+from trivium.ir.errors import CompileError
+
+Operand = Value | bool | int | float
+
+
+class KernelBuilder:
+    """Holds the kernel under construction and the block that instructions are appended to."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.params: list[Buffer] = []
+        self.body = Block()
+        self._stack = [self.body]
+        self._constants: dict[Value, bool | int | float] = {}
+
+    def build(self) -> Kernel:
+        """The finished, verified kernel."""
+        kernel = Kernel(self.name, self.params, self.body)
+        kernel.verify()
+        return kernel
+
+    # Buffers
+
+    def input(self, name: str, dtype: str, shape: Sequence[int], **view: object) -> Buffer:
+        """A parameter that is only read."""
+        return self._param(Buffer(name, DType(dtype), tuple(shape), "in", **view))  # type: ignore[arg-type]
+
+    def output(self, name: str, dtype: str, shape: Sequence[int], **view: object) -> Buffer:
+        """A parameter that is written, every element of it, and not read before it is written."""
+        return self._param(Buffer(name, DType(dtype), tuple(shape), "out", **view))  # type: ignore[arg-type]
+
+    def inout(self, name: str, dtype: str, shape: Sequence[int], **view: object) -> Buffer:
+        """A parameter that is updated in place."""
+        return self._param(Buffer(name, DType(dtype), tuple(shape), "inout", **view))  # type: ignore[arg-type]
+
+    def scratch(self, dtype: str, shape: Sequence[int], name: str = "scratch") -> Buffer:
+        """A temporary of the enclosing block, with undefined contents."""
+        buffer = Buffer(name, DType(dtype), tuple(shape), "scratch")
+        self._append(Scratch(buffer))
+        return buffer
+
+    def load(self, buffer: Buffer, *indices: Operand) -> Value:
+        result = Value(buffer.dtype)
+        self._append(Load(buffer, self._indices(indices), result))
+        return result
+
+    def store(self, buffer: Buffer, value: Operand, *indices: Operand) -> None:
+        self._append(Store(buffer, self._value(value, buffer.dtype), self._indices(indices)))
+
+    # Scalars
+
+    def constant(self, literal: bool | float, dtype: str) -> Value:
+        result = Value(DType(dtype))
+        kind = bool if dtype == BOOL else int if dtype in INTEGERS else float
+        self._append(Constant(kind(literal), result))
+        self._constants[result] = literal
+        return result
+
+    def index(self, literal: int) -> Value:
+        """An i64 constant."""
+        return self.constant(literal, INDEX)
+
+    def apply(self, op: str, *operands: Operand, **attributes: object) -> Value:
+        """A scalar operation by its StableHLO name: `b.apply("tanh", x)`, `b.apply("convert", x, dtype="bf16")`."""
+        typed = next((o for o in operands[::-1] if isinstance(o, Value)), None)
+        if typed is None:
+            raise CompileError(f"{op}: has only Python numbers as operands, expected at least one value")
+        if typed.dtype == INDEX and (folded := self._fold_index(op, operands)) is not None:
+            return folded
+        values = tuple(self._value(operand, typed.dtype) for operand in operands)
+        result = Value(result_type(op, attributes, tuple(v.dtype for v in values)))
+        self._append(Apply(op, values, attributes, result))
+        return result
+
+    def add(self, lhs: Operand, rhs: Operand) -> Value:
+        return self.apply("add", lhs, rhs)
+
+    def subtract(self, lhs: Operand, rhs: Operand) -> Value:
+        return self.apply("subtract", lhs, rhs)
+
+    def multiply(self, lhs: Operand, rhs: Operand) -> Value:
+        return self.apply("multiply", lhs, rhs)
+
+    def divide(self, lhs: Operand, rhs: Operand) -> Value:
+        return self.apply("divide", lhs, rhs)
+
+    def remainder(self, lhs: Operand, rhs: Operand) -> Value:
+        return self.apply("remainder", lhs, rhs)
+
+    def clamp(self, low: Operand, operand: Value, high: Operand) -> Value:
+        return self.apply("clamp", self._value(low, operand.dtype), operand, self._value(high, operand.dtype))
+
+    def compare(self, direction: str, lhs: Operand, rhs: Operand, total_order: bool = False) -> Value:
+        attributes = {"direction": direction, "total_order": True} if total_order else {"direction": direction}
+        return self.apply("compare", lhs, rhs, **attributes)
+
+    def select(self, pred: Value, on_true: Operand, on_false: Operand) -> Value:
+        typed = next((o for o in (on_true, on_false) if isinstance(o, Value)), None)
+        if typed is None:
+            raise CompileError("select: both branches are Python numbers, expected at least one value")
+        values = (pred, self._value(on_true, typed.dtype), self._value(on_false, typed.dtype))
+        return self.apply("select", *values)
+
+    def convert(self, operand: Value, dtype: str) -> Value:
+        return operand if operand.dtype == dtype else self.apply("convert", operand, dtype=dtype)
+
+    def affine(self, terms: Sequence[tuple[Value, int]], offset: int = 0) -> Value:
+        """The index `sum(value * factor) + offset`."""
+        total: Operand = offset
+        for value, factor in terms:
+            term = self.multiply(value, factor)
+            total = term if isinstance(total, int) and total == 0 else self.add(term, total)
+        return self._value(total, INDEX)
+
+    # Control flow
+
+    @contextmanager
+    def parallel(self, *extents: int | Value) -> Iterator[list[Value]]:
+        """A loop nest whose iterations are independent; gives the indices."""
+        with self._loop("parallel", extents, (), None) as frame:
+            yield frame.indices
+
+    def sequential(self, *extents: int | Value, inits: Sequence[Value] = ()) -> LoopFrame:
+        """A loop in order; `carried` values start as `inits` and become what the body yields."""
+        return self._loop("sequential", extents, tuple(inits), None)
+
+    def reduction(self, *extents: int | Value, inits: Sequence[Value], combiner: str | Block) -> LoopFrame:
+        """A loop whose body yields terms, folded onto `inits` with `combiner` (see `Loop`)."""
+        return self._loop("reduction", extents, tuple(inits), combiner)
+
+    def while_(self, *inits: Value) -> WhileFrame:
+        """A while loop: compute the condition, call `frame.condition(pred)`, compute the body, call
+        `frame.yield_(...)`."""
+        return WhileFrame(self, inits)
+
+    def if_(self, condition: Value) -> IfFrame:
+        """`with b.if_(c) as branch: ...; branch.yield_(x)` then `with branch.otherwise(): ...; branch.yield_(y)`."""
+        return IfFrame(self, condition)
+
+    @contextmanager
+    def block(self, *dtypes: str) -> Iterator[Block]:
+        """A free-standing block with parameters of these types, for a combiner or an epilogue: set its `yields`
+        before leaving."""
+        block = Block([Value(DType(dtype)) for dtype in dtypes])
+        with self._inside(block):
+            yield block
+
+    def inline(self, block: Block, *arguments: Value) -> list[Value]:
+        """Copies `block` here with its parameters bound to `arguments`; returns the copies of what it yields."""
+        return clone_into(block, arguments, self._stack[-1])
+
+    # Internals
+
+    def _loop(
+        self, kind: Kind, extents: tuple[int | Value, ...], inits: tuple[Value, ...], combiner: str | Block | None
+    ) -> LoopFrame:
+        indices = [Value(INDEX) for _ in extents]
+        carried = [Value(init.dtype) for init in inits] if kind == "sequential" else []
+        results = tuple(Value(init.dtype) for init in inits)
+        return LoopFrame(self, Loop(kind, extents, Block(indices + carried), inits, combiner, results))
+
+    def _param(self, buffer: Buffer) -> Buffer:
+        self.params.append(buffer)
+        return buffer
+
+    def _append(self, instruction: Instruction) -> None:
+        self._stack[-1].instructions.append(instruction)
+
+    @contextmanager
+    def _inside(self, block: Block) -> Iterator[None]:
+        self._stack.append(block)
+        try:
+            yield
+        finally:
+            self._stack.pop()
+
+    def _value(self, operand: Operand, dtype: str) -> Value:
+        return operand if isinstance(operand, Value) else self.constant(operand, dtype)
+
+    def _indices(self, indices: Sequence[Operand]) -> tuple[Value, ...]:
+        return tuple(self._value(index, INDEX) for index in indices)
+
+    def _fold_index(self, op: str, operands: tuple[Operand, ...]) -> Value | None:
+        """x + 0, x - 0, x * 1, x * 0, and arithmetic of two constants; None where nothing folds."""
+        if op not in ("add", "subtract", "multiply"):
+            return None
+        known = [self._constants.get(operand) if isinstance(operand, Value) else operand for operand in operands]
+        if None not in known:
+            lhs, rhs = (int(number) for number in known if number is not None)
+            return self.index({"add": lhs + rhs, "subtract": lhs - rhs, "multiply": lhs * rhs}[op])
+        if known[0] is not None and op != "subtract":
+            operands, known = operands[::-1], known[::-1]
+        kept = operands[0]
+        if known[1] == 0 and op == "multiply":
+            return self.index(0)
+        neutral = 1 if op == "multiply" else 0
+        return kept if isinstance(kept, Value) and known[1] == neutral else None
+
+
+class LoopFrame:
+    """An open loop: `index`/`indices`, `carried` inside; `yield_` ends the body; `result`/`results` after it."""
+
+    def __init__(self, builder: KernelBuilder, loop: Loop):
+        self._builder = builder
+        self._loop = loop
+        self._inside = builder._inside(loop.body)
+        self.indices = loop.indices
+        self.carried = loop.body.parameters[len(loop.extents) :]
+        self.results = list(loop.carried)
+
+    @property
+    def index(self) -> Value:
+        (index,) = self.indices
+        return index
+
+    @property
+    def result(self) -> Value:
+        (result,) = self.results
+        return result
+
+    def yield_(self, *values: Value) -> None:
+        """What this iteration gives: terms of a reduction, the next carried values of a sequential loop."""
+        self._loop.body.yields = list(values)
+
+    def __enter__(self) -> Self:
+        self._builder._append(self._loop)
+        self._inside.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._inside.__exit__(*error)
+
+
+class WhileFrame:
+    """An open while: `carried` inside, `condition(pred)` between condition and body, `yield_` at the end; `results`
+    after it."""
+
+    def __init__(self, builder: KernelBuilder, inits: Sequence[Value]):
+        self._builder = builder
+        self.carried = [Value(init.dtype) for init in inits]
+        self.results = [Value(init.dtype) for init in inits]
+        self._while = While(tuple(inits), Block(list(self.carried)), Block(), tuple(self.results))
+
+    def condition(self, pred: Value) -> None:
+        """Ends the condition; what follows is the body."""
+        self._while.condition.yields = [pred]
+        self._builder._stack[-1] = self._while.body
+
+    def yield_(self, *values: Value) -> None:
+        self._while.body.yields = list(values)
+
+    def __enter__(self) -> Self:
+        self._builder._append(self._while)
+        self._builder._stack.append(self._while.condition)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._builder._stack.pop()
+
+
+class IfFrame:
+    """An open if: `yield_` ends a branch; `results` after both."""
+
+    def __init__(self, builder: KernelBuilder, condition: Value):
+        self._builder = builder
+        self._if = If(condition, Block(), Block())
+        self.results: list[Value] = []
+
+    def yield_(self, *values: Value) -> None:
+        self._builder._stack[-1].yields = list(values)
+        self.results = self.results or [Value(value.dtype) for value in values]
+        self._if.outcomes = tuple(self.results)
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The branch taken where the condition is false."""
+        with self._builder._inside(self._if.otherwise):
+            yield
+
+    def __enter__(self) -> Self:
+        self._builder._append(self._if)
+        self._builder._stack.append(self._if.then)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._builder._stack.pop()

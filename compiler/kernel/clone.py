@@ -1,0 +1,84 @@
+"""Copies blocks: every value that the block defines gets a fresh one, values from outside stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trivium.compiler.kernel.structure import (
+    Apply,
+    Block,
+    Buffer,
+    Constant,
+    If,
+    Instruction,
+    Load,
+    Loop,
+    Scratch,
+    Store,
+    Value,
+    While,
+)
+
+
+def clone_into(
+    block: Block, arguments: Sequence[Value], target: Block, buffers: dict[Buffer, Buffer] | None = None
+) -> list[Value]:
+    """Appends a copy of `block` to `target` with its parameters bound to `arguments`, and accesses to `buffers`' keys
+    redirected to their values; returns what the copy yields."""
+    copier = _Copier(dict(zip(block.parameters, arguments, strict=True)), dict(buffers or {}))
+    target.instructions.extend(copier.instruction(instruction) for instruction in block.instructions)
+    return copier.values(block.yields)
+
+
+class _Copier:
+    def __init__(self, values: dict[Value, Value], buffers: dict[Buffer, Buffer]):
+        self._values = values
+        self._buffers = buffers
+
+    def values(self, values: Sequence[Value]) -> list[Value]:
+        return [self._values.get(value, value) for value in values]
+
+    def instruction(self, instruction: Instruction) -> Instruction:
+        match instruction:
+            case Constant(literal, result):
+                return Constant(literal, self._fresh(result))
+            case Apply(op, arguments, attributes, result):
+                return Apply(op, tuple(self.values(arguments)), attributes, self._fresh(result))
+            case Load(buffer, indices, result):
+                return Load(self._buffer(buffer), tuple(self.values(indices)), self._fresh(result))
+            case Store(buffer, value, indices):
+                return Store(self._buffer(buffer), self._values.get(value, value), tuple(self.values(indices)))
+            case Scratch(buffer):
+                self._buffers[buffer] = replace(buffer)
+                return Scratch(self._buffers[buffer])
+            case Loop():
+                return self._loop(instruction)
+            case If(condition, then, otherwise, outcomes):
+                blocks = self._block(then), self._block(otherwise)
+                return If(self._values.get(condition, condition), *blocks, self._fresh_all(outcomes))
+            case While(inits, condition, body, outcomes):
+                inits = tuple(self.values(inits))
+                return While(inits, self._block(condition), self._block(body), self._fresh_all(outcomes))
+        raise AssertionError(f"unknown instruction {type(instruction).__name__}")
+
+    def _loop(self, loop: Loop) -> Loop:
+        extents = tuple(self._values.get(e, e) if isinstance(e, Value) else e for e in loop.extents)
+        inits = tuple(self.values(loop.inits))
+        combiner = self._block(loop.combiner) if isinstance(loop.combiner, Block) else loop.combiner
+        return Loop(loop.kind, extents, self._block(loop.body), inits, combiner, self._fresh_all(loop.carried))
+
+    def _block(self, block: Block) -> Block:
+        parameters = list(self._fresh_all(block.parameters))
+        instructions = [self.instruction(instruction) for instruction in block.instructions]
+        return Block(parameters, instructions, self.values(block.yields))
+
+    def _fresh(self, value: Value) -> Value:
+        self._values[value] = Value(value.dtype)
+        return self._values[value]
+
+    def _fresh_all(self, values: Sequence[Value]) -> tuple[Value, ...]:
+        return tuple(self._fresh(value) for value in values)
+
+    def _buffer(self, buffer: Buffer) -> Buffer:
+        return self._buffers.get(buffer, buffer)

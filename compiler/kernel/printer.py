@@ -1,0 +1,146 @@
+"""Kernels as readable text, one instruction a line. The text with canonical names is also what two equal kernels have
+in common."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+
+from trivium.compiler.kernel.structure import (
+    Apply,
+    Block,
+    Buffer,
+    Constant,
+    If,
+    Instruction,
+    Kernel,
+    Load,
+    Loop,
+    Scratch,
+    Store,
+    Value,
+    While,
+)
+
+
+def print_kernel(kernel: Kernel) -> str:
+    """The kernel as text."""
+    printer = _Printer({buffer: buffer.name for buffer in kernel.params})
+    return "\n".join(printer.kernel(kernel))
+
+
+def digest(kernel: Kernel) -> str:
+    """A hash of all but the names."""
+    printer = _Printer({buffer: f"p{i}" for i, buffer in enumerate(kernel.params)})
+    return hashlib.sha256("\n".join(printer.kernel(kernel, named=False)).encode()).hexdigest()
+
+
+class _Printer:
+    def __init__(self, buffers: dict[Buffer, str]):
+        self._buffers = buffers
+        self._values: dict[Value, str] = {}
+
+    def kernel(self, kernel: Kernel, named: bool = True) -> Iterator[str]:
+        yield f"kernel @{kernel.name} {{" if named else "kernel {"
+        for buffer in kernel.params:
+            yield f"  {buffer.mode} {self._declaration(buffer)}"
+        yield from self._block(kernel.body, "  ")
+        if kernel.contraction is not None:
+            yield from self._contraction(kernel, "  ")
+        yield "}"
+
+    def _contraction(self, kernel: Kernel, indent: str) -> Iterator[str]:
+        contraction = kernel.contraction
+        yield f"{indent}contraction {contraction.describe({buffer: name for buffer, name in self._buffers.items()})}"
+        for role in ("lhs_prologue", "rhs_prologue", "epilogue"):
+            block = getattr(contraction, role)
+            if block is not None:
+                yield f"{indent}{role} ({self._define(block.parameters)}) {{"
+                yield from self._block(block, indent + "  ")
+                yield f"{indent}}}"
+
+    def _declaration(self, buffer: Buffer) -> str:
+        shape = "x".join(map(str, (*buffer.shape, buffer.dtype)))
+        view = (
+            f" strides {list(buffer.strides)} offset {buffer.offset}"
+            if buffer.strides is not None or buffer.offset
+            else ""
+        )
+        return f"{self._buffers[buffer]}: {shape}{view}"
+
+    def _block(self, block: Block, indent: str) -> Iterator[str]:
+        for instruction in block.instructions:
+            yield from self._instruction(instruction, indent)
+        if block.yields:
+            yield f"{indent}yield {self._use(block.yields)}"
+
+    def _instruction(self, instruction: Instruction, indent: str) -> Iterator[str]:
+        match instruction:
+            case Constant(literal, result):
+                yield f"{indent}{self._define([result])} = {_literal(literal)} : {result.dtype}"
+            case Apply(op, arguments, attributes, result):
+                extra = "".join(f" {key}={value}" for key, value in attributes.items())
+                operands = self._use(arguments)
+                yield f"{indent}{self._define([result])} = {op} {operands}{extra} : {result.dtype}"
+            case Load(buffer, indices, result):
+                place = f"{self._buffers[buffer]}[{self._use(indices)}]"
+                yield f"{indent}{self._define([result])} = load {place} : {result.dtype}"
+            case Store(buffer, value, indices):
+                yield f"{indent}store {self._use([value])}, {self._buffers[buffer]}[{self._use(indices)}]"
+            case Scratch(buffer):
+                self._buffers[buffer] = (
+                    f"{buffer.name}{len(self._buffers)}" if buffer.name == "scratch" else f"s{len(self._buffers)}"
+                )
+                yield f"{indent}scratch {self._declaration(buffer)}"
+            case Loop():
+                yield from self._loop(instruction, indent)
+            case If(condition, then, otherwise, outcomes):
+                use = self._use([condition])
+                yield f"{indent}{self._results(outcomes)}if {use} {{"
+                yield from self._block(then, indent + "  ")
+                yield f"{indent}}} else {{"
+                yield from self._block(otherwise, indent + "  ")
+                yield f"{indent}}}"
+            case While(inits, condition, body, outcomes):
+                use = self._use(inits)
+                yield f"{indent}{self._results(outcomes)}while ({self._define(condition.parameters)}) = ({use}) {{"
+                yield from self._block(condition, indent + "  ")
+                yield f"{indent}}} do {{"
+                yield from self._block(body, indent + "  ")
+                yield f"{indent}}}"
+
+    def _loop(self, loop: Loop, indent: str) -> Iterator[str]:
+        extents = ", ".join(self._use([e]) if isinstance(e, Value) else str(e) for e in loop.extents)
+        inits = self._use(loop.inits)
+        rank = len(loop.extents)
+        results = self._results(loop.carried)
+        head = f"{results}{loop.kind} ({self._define(loop.body.parameters[:rank])}) < ({extents})"
+        if loop.kind == "sequential" and loop.inits:
+            head += f" carry ({self._define(loop.body.parameters[rank:])}) = ({inits})"
+        if loop.kind == "reduction":
+            head += f" onto ({inits})" + (f" with {loop.combiner}" if isinstance(loop.combiner, str) else "")
+        yield f"{indent}{head} {{"
+        yield from self._block(loop.body, indent + "  ")
+        if isinstance(loop.combiner, Block):
+            yield f"{indent}}} combine ({self._define(loop.combiner.parameters)}) {{"
+            yield from self._block(loop.combiner, indent + "  ")
+        yield f"{indent}}}"
+
+    def _results(self, values: tuple[Value, ...]) -> str:
+        return f"{self._define(values)} = " if values else ""
+
+    def _define(self, values: list[Value] | tuple[Value, ...]) -> str:
+        for value in values:
+            self._values[value] = f"%{len(self._values)}"
+        return self._use(values)
+
+    def _use(self, values: list[Value] | tuple[Value, ...]) -> str:
+        return ", ".join(self._values.get(value, "%undefined") for value in values)
+
+
+def _literal(literal: bool | float) -> str:
+    """Exact: NaNs by their bits, so that equal texts are equal kernels."""
+    if isinstance(literal, float) and literal != literal:
+        return f"nan(0x{struct.pack('>d', literal).hex()})"
+    return repr(literal).lower() if isinstance(literal, bool) else repr(literal)

@@ -1,0 +1,38 @@
+"""When may two parameters of a kernel share bytes? Only where every element is read before the same iteration
+overwrites it, so that a buffer planner can let a result take the place of an operand."""
+
+from __future__ import annotations
+
+from trivium.compiler.kernel.structure import Block, Buffer, Kernel, Load, Loop, Store
+
+
+def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
+    """Whether `destination` (an output of the kernel) may lie on the same bytes as `source` (an input of the same
+    type and layout): both are accessed in one parallel loop body only, at the same indices, which cover all of that
+    loop's, and all loads come before all stores."""
+    same_layout = (
+        source.shape == destination.shape
+        and source.layout == destination.layout
+        and source.offset == destination.offset
+    )
+    if source.dtype != destination.dtype or not same_layout or kernel.contraction is not None:
+        return False
+    place = _innermost(kernel.body)
+    if place is None:
+        return False
+    loop, accesses = place, [i for i in place.body.instructions if isinstance(i, Load | Store)]
+    loads = [n for n, access in enumerate(accesses) if isinstance(access, Load) and access.buffer is source]
+    stores = [n for n, access in enumerate(accesses) if isinstance(access, Store) and access.buffer is destination]
+    if not loads or not stores or max(loads) > min(stores):
+        return False
+    indices = {accesses[n].indices for n in (*loads, *stores)}
+    return len(indices) == 1 and set(loop.indices) <= set(indices.pop())
+
+
+def _innermost(block: Block) -> Loop | None:
+    """The parallel loop that is all of the kernel and holds no other control flow, or None."""
+    loops = [i for i in block.instructions if i.blocks]
+    if len(loops) != 1 or not isinstance(loops[0], Loop) or loops[0].kind != "parallel":
+        return None
+    loop = loops[0]
+    return loop if not any(i.blocks for i in loop.body.instructions) else None

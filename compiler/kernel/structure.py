@@ -1,0 +1,273 @@
+"""A kernel: a small SSA loop program over buffers. It says what is computed and which loops may run in any order, and
+nothing of CPU or GPU: widths, tiles and threads are a schedule's, apart. Blocks hold instructions; loops, ifs and
+whiles are instructions that hold blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from trivium.compiler.kernel.dtypes import DType, storage_bytes
+
+if TYPE_CHECKING:
+    from trivium.compiler.kernel.contraction import Contraction
+
+Mode = Literal["in", "out", "inout", "scratch"]
+Kind = Literal["parallel", "reduction", "sequential"]
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A memory region of a static shape. Row-major, unless `strides` (in elements, one per dimension) and `offset`
+    make it a view."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    mode: Mode
+    strides: tuple[int, ...] | None = None
+    offset: int = 0
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """Elements between neighbours, per dimension."""
+        return self.strides if self.strides is not None else row_major(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * storage_bytes(self.dtype)
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One scalar: the result of an instruction or the parameter of a block. Assigned once."""
+
+    dtype: DType
+
+
+@dataclass(eq=False)
+class Block:
+    """Instructions in order. `parameters` are values given from outside; `yields` are the values it hands back."""
+
+    parameters: list[Value] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
+    yields: list[Value] = field(default_factory=list)
+
+
+class Instruction:
+    """Base of all instructions. `operands` are read, `results` defined, `blocks` nested in it."""
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return ()
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return ()
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return ()
+
+
+@dataclass(eq=False)
+class Constant(Instruction):
+    """A literal. `literal` is a Python bool, int or float (floats as the value of their own type)."""
+
+    literal: bool | int | float
+    result: Value
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return (self.result,)
+
+
+@dataclass(eq=False)
+class Apply(Instruction):
+    """A scalar operation (see `ops`): its name, operands, and attributes such as a compare's direction."""
+
+    op: str
+    arguments: tuple[Value, ...]
+    attributes: dict[str, object]
+    result: Value
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.arguments
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return (self.result,)
+
+
+@dataclass(eq=False)
+class Load(Instruction):
+    """Reads `buffer[indices]`. Indices are i64 and in bounds: whoever builds the kernel clamps."""
+
+    buffer: Buffer
+    indices: tuple[Value, ...]
+    result: Value
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.indices
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return (self.result,)
+
+
+@dataclass(eq=False)
+class Store(Instruction):
+    """Writes `value` to `buffer[indices]`."""
+
+    buffer: Buffer
+    value: Value
+    indices: tuple[Value, ...]
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.value, *self.indices)
+
+
+@dataclass(eq=False)
+class Scratch(Instruction):
+    """Makes `buffer` (mode "scratch", contents undefined) for the enclosing block; inside a parallel loop each
+    iteration has its own."""
+
+    buffer: Buffer
+
+
+@dataclass(eq=False)
+class Loop(Instruction):
+    """Runs `body` for every index in the box `extents`, each from 0 by 1, in row-major order where order matters.
+
+    - parallel: iterations are independent and may run in any order or at once. No inits, nothing yielded.
+    - sequential: in order. The body's parameters are the indices, then the carried values; it yields their next values.
+    - reduction: any order, any grouping. The body's parameters are the indices alone; it yields *terms* t, and the
+    result is the fold of all terms onto `inits` with `combiner`: the name of an associative operation, or a block of
+    2n parameters (accumulated values, then terms) that yields n. With a block, `inits` may be folded in more than
+    once, as StableHLO allows."""
+
+    kind: Kind
+    extents: tuple[int | Value, ...]
+    body: Block
+    inits: tuple[Value, ...] = ()
+    combiner: str | Block | None = None
+    carried: tuple[Value, ...] = ()
+
+    @property
+    def indices(self) -> list[Value]:
+        return self.body.parameters[: len(self.extents)]
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (*(extent for extent in self.extents if isinstance(extent, Value)), *self.inits)
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.carried
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.body, self.combiner) if isinstance(self.combiner, Block) else (self.body,)
+
+
+@dataclass(eq=False)
+class If(Instruction):
+    """Runs one of two blocks; both yield values of the results' types."""
+
+    condition: Value
+    then: Block
+    otherwise: Block
+    outcomes: tuple[Value, ...] = ()
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.condition,)
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.outcomes
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.then, self.otherwise)
+
+
+@dataclass(eq=False)
+class While(Instruction):
+    """Carries values through `body` as long as `condition` yields true. The condition's parameters are the carried
+    values; the body has none of its own and may use the condition's values, which are computed just before it. The
+    results are the carried values at the end."""
+
+    inits: tuple[Value, ...]
+    condition: Block
+    body: Block
+    outcomes: tuple[Value, ...] = ()
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.inits
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.outcomes
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.condition, self.body)
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A named kernel: `params` are the buffers a launch binds, in order; `body` is the program; `contraction`, where
+    set, describes the matrix product or convolution that the body computes, so that a backend may use a template in
+    its place."""
+
+    name: str
+    params: list[Buffer]
+    body: Block
+    contraction: Contraction | None = None
+
+    def __str__(self) -> str:
+        from trivium.compiler.kernel.printer import print_kernel
+
+        return print_kernel(self)
+
+    def verify(self) -> None:
+        """Raises CompileError where the kernel is malformed."""
+        from trivium.compiler.kernel.verifier import verify
+
+        verify(self)
+
+    def digest(self) -> str:
+        """Equal for kernels that differ at most in their names and their buffers' names: a backend compiles each
+        digest once."""
+        from trivium.compiler.kernel.printer import digest
+
+        return digest(self)
+
+
+def walk(block: Block) -> Iterator[Instruction]:
+    """All instructions of `block` and of the blocks nested in it, outer before inner."""
+    for instruction in block.instructions:
+        yield instruction
+        for nested in instruction.blocks:
+            yield from walk(nested)
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides, in elements, of a dense row-major buffer."""
+    strides = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))

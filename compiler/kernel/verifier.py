@@ -1,0 +1,154 @@
+"""Checks that a kernel is well formed: every value is defined before it is used and within its block, types agree,
+accesses have an index for each dimension, modes are respected. Whoever builds kernels gets a CompileError that names
+the kernel and the instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trivium.compiler.kernel.dtypes import BOOL, DTYPES, INDEX
+from trivium.compiler.kernel.ops import OPERATIONS, result_type
+from trivium.compiler.kernel.structure import (
+    Apply,
+    Block,
+    Buffer,
+    If,
+    Instruction,
+    Kernel,
+    Load,
+    Loop,
+    Scratch,
+    Store,
+    Value,
+    While,
+)
+from trivium.ir.errors import CompileError
+
+
+def verify(kernel: Kernel) -> None:
+    """Raises CompileError where `kernel` is malformed."""
+    if len(set(kernel.params)) != len(kernel.params):
+        raise CompileError(f"kernel {kernel.name}: a buffer appears twice among the parameters")
+    try:
+        for buffer in kernel.params:
+            _check_buffer(buffer)
+        _Checker(set(kernel.params)).block(kernel.body, frozenset())
+    except CompileError as error:
+        raise error.add(during=f"verifying kernel {kernel.name}") from None
+
+
+def _check_buffer(buffer: Buffer) -> None:
+    _require(buffer.dtype in DTYPES, f"buffer {buffer.name} has dtype {buffer.dtype}, expected a scalar type")
+    _require(
+        all(extent >= 0 for extent in buffer.shape), f"buffer {buffer.name} has a negative extent in {buffer.shape}"
+    )
+    ranks = len(buffer.layout), len(buffer.shape)
+    _require(ranks[0] == ranks[1], f"buffer {buffer.name} has {ranks[0]} strides, expected {ranks[1]}")
+
+
+class _Checker:
+    def __init__(self, buffers: set[Buffer]):
+        self._buffers = buffers
+        self._defined: set[Value] = set()
+
+    def block(self, block: Block, outer: frozenset[Value], yields: Sequence[Value] | None = None) -> frozenset[Value]:
+        """Checks `block` where `outer` is visible, and that it yields types like `yields`; returns what is visible at
+        its end."""
+        visible = set(outer)
+        self._define(block.parameters, visible, "a block")
+        for instruction in block.instructions:
+            self._instruction(instruction, visible)
+        _require(visible.issuperset(block.yields), "a block yields a value that is not defined in it")
+        if yields is not None:
+            has, expected = [v.dtype for v in block.yields], [v.dtype for v in yields]
+            _require(has == expected, f"a block yields types {has}, expected {expected}")
+        return frozenset(visible)
+
+    def _instruction(self, instruction: Instruction, visible: set[Value]) -> None:
+        what = _describe(instruction)
+        _require(visible.issuperset(instruction.operands), f"{what} uses a value that is not defined before it")
+        match instruction:
+            case Apply(op, arguments, attributes, result):
+                expected = result_type(op, attributes, tuple(v.dtype for v in arguments))
+                _require(result.dtype == expected, f"{what} has result type {result.dtype}, expected {expected}")
+            case Load(buffer, indices, result):
+                self._access(what, buffer, indices, result)
+            case Store(buffer, value, indices):
+                _require(buffer.mode != "in", f"{what} writes an input buffer")
+                self._access(what, buffer, indices, value)
+            case Scratch(buffer):
+                _check_buffer(buffer)
+                self._buffers.add(buffer)
+            case Loop():
+                self._loop(instruction, visible)
+            case If(condition, then, otherwise, outcomes):
+                _require(condition.dtype == BOOL, f"{what}: the condition has type {condition.dtype}, expected i1")
+                self.block(then, frozenset(visible), outcomes)
+                self.block(otherwise, frozenset(visible), outcomes)
+            case While(inits, condition, body, outcomes):
+                _same_types(what, "carried values", condition.parameters, inits)
+                _same_types(what, "results", outcomes, inits)
+                inner = self.block(condition, frozenset(visible), [Value(BOOL)])
+                self.block(body, inner, inits)
+        self._define(instruction.results, visible, what)
+
+    def _access(self, what: str, buffer: Buffer, indices: Sequence[Value], value: Value) -> None:
+        _require(buffer in self._buffers, f"{what}: the buffer is neither a parameter nor a scratch made before")
+        rank = len(buffer.shape)
+        _require(len(indices) == rank, f"{what} has {len(indices)} indices, expected {rank}")
+        _require(all(i.dtype == INDEX for i in indices), f"{what} has an index of a type other than {INDEX}")
+        _require(value.dtype == buffer.dtype, f"{what} has a value of type {value.dtype}, expected {buffer.dtype}")
+
+    def _loop(self, loop: Loop, visible: set[Value]) -> None:
+        what = _describe(loop)
+        _require(bool(loop.extents), f"{what} has no extents, expected at least one")
+        extents = [e for e in loop.extents if isinstance(e, Value)]
+        _require(
+            all(e.dtype == INDEX for e in (*extents, *loop.indices)),
+            f"{what} has an index or extent not of type {INDEX}",
+        )
+        carried = loop.body.parameters[len(loop.extents) :]
+        _same_types(what, "carried values", carried, loop.inits if loop.kind == "sequential" else [])
+        _same_types(what, "results", loop.carried, loop.inits)
+        _require(loop.kind != "parallel" or not loop.inits, f"{what} carries values, expected none")
+        _require(
+            (loop.kind == "reduction") == (loop.combiner is not None),
+            f"{what}: reductions, and only they, have a combiner",
+        )
+        self.block(loop.body, frozenset(visible), loop.inits)
+        if isinstance(loop.combiner, Block):
+            _same_types(what, "combiner parameters", loop.combiner.parameters, [*loop.inits, *loop.inits])
+            self.block(loop.combiner, frozenset(visible), loop.inits)
+        elif loop.combiner is not None:
+            operation = OPERATIONS.get(loop.combiner)
+            _require(
+                operation is not None and operation.associative,
+                f"{what}: {loop.combiner} is not an associative operation",
+            )
+            _require(len(loop.inits) == 1, f"{what}: a combiner by name folds one value, has {len(loop.inits)}")
+
+    def _define(self, values: Sequence[Value], visible: set[Value], what: str) -> None:
+        _require(self._defined.isdisjoint(values), f"{what} defines a value a second time")
+        self._defined.update(values)
+        visible.update(values)
+
+
+def _same_types(what: str, which: str, values: Sequence[Value], expected: Sequence[Value]) -> None:
+    has, wants = [v.dtype for v in values], [v.dtype for v in expected]
+    _require(has == wants, f"{what} has {which} of types {has}, expected {wants}")
+
+
+def _describe(instruction: Instruction) -> str:
+    match instruction:
+        case Apply(op):
+            return op
+        case Load(buffer) | Store(buffer):
+            return f"{type(instruction).__name__.lower()} of {buffer.name}{list(buffer.shape)}"
+        case Loop(kind):
+            return f"{kind} loop"
+    return type(instruction).__name__.lower()
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise CompileError(message)
