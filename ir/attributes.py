@@ -1,0 +1,226 @@
+"""Attributes: the compile-time data of ops, functions and modules.
+
+Where Python has the value, Python's value is the attribute: `bool`, `str`, a `Type`, a `Location`, a tuple (an array), a
+`Dictionary`, an `Enumeration` member, a `Struct`. The classes here are the rest: values that carry an MLIR type. Ops declare
+attributes in Python's own terms (`dimension: int`); `trivium.ir.codecs` translates to and from the forms of this module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trivium.ir.errors import Error
+from trivium.ir.types import IndexType, TensorType, Type, type_of
+
+Attribute = Any
+
+
+@dataclass(frozen=True)
+class Unit:
+    """An attribute whose presence is its meaning."""
+
+
+UNIT = Unit()
+
+
+@dataclass(frozen=True)
+class Integer:
+    """An integer with its type: `5 : i64`."""
+
+    value: int
+    type: Type
+
+
+@dataclass(frozen=True)
+class Float:
+    """A float with its type: `1.0 : f32`."""
+
+    value: float
+    type: Type
+
+    def __eq__(self, other: object) -> bool:
+        # Bit for bit: NaN equals itself, and the two zeros differ.
+        return isinstance(other, Float) and self.type is other.type and self._bits() == other._bits()
+
+    def __hash__(self) -> int:
+        return hash((self._bits(), self.type))
+
+    def _bits(self) -> bytes:
+        return np.float64(self.value).tobytes()
+
+
+@dataclass(frozen=True)
+class SymbolRef:
+    """A reference to a symbol, `@main`; nested ones (`@outer::@inner`) hold the path below the root."""
+
+    name: str
+    nested: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "::".join(f"@{part}" for part in (self.name, *self.nested))
+
+
+class Dictionary(Mapping[str, Attribute]):
+    """An immutable, hashable dictionary of attributes."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, Attribute] | None = None, **more: Attribute):
+        self._items = {**(items or {}), **more}
+
+    def __getitem__(self, key: str) -> Attribute:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return f"Dictionary({self._items!r})"
+
+    def with_(self, **more: Attribute) -> Dictionary:
+        """A copy with entries added or replaced."""
+        return Dictionary(self._items, **more)
+
+
+class DenseArray:
+    """A short list of numbers of one element type: `array<i64: 1, 2>`."""
+
+    __slots__ = ("element_type", "values")
+
+    def __init__(self, element_type: Type, values: tuple[int | float | bool, ...]):
+        self.element_type = element_type
+        self.values = tuple(values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DenseArray) and (self.element_type, self.values) == (other.element_type, other.values)
+
+    def __hash__(self) -> int:
+        return hash((self.element_type, self.values))
+
+    def __repr__(self) -> str:
+        return f"DenseArray({self.element_type}, {self.values})"
+
+
+class DenseElements:
+    """The elements of a tensor: a read-only view of what they came from (a file, a framework's tensor, an array).
+
+    A splat is an array with zero strides. Nothing is copied or hashed until someone compares, folds or saves. `resource` is
+    the name under which MLIR text keeps the bytes apart (`dense_resource<name>`), if it does.
+    """
+
+    __slots__ = ("_digest", "array", "resource", "type")
+
+    def __init__(self, array: np.ndarray, type: TensorType | None = None, resource: str = ""):
+        array = np.asarray(array)
+        self.type = type if type is not None else type_of(array)
+        if array.shape != self.type.shape:
+            raise Error(f"elements have shape {array.shape}, their type is {self.type}")
+        self.array = array.view()
+        self.array.flags.writeable = False
+        self.resource = resource
+        self._digest: bytes | None = None
+
+    @classmethod
+    def splat(cls, value: Any, type: TensorType) -> DenseElements:
+        """Every element is `value`."""
+        return cls(np.broadcast_to(np.asarray(value, dtype=type.dtype), type.static_shape), type)
+
+    @property
+    def is_splat(self) -> bool:
+        """Whether every element is known, without a look at the bytes, to be the same."""
+        return self.array.size == 1 or (self.array.size > 1 and not any(self.array.strides))
+
+    @property
+    def digest(self) -> bytes:
+        """A hash of type and content, computed once."""
+        if self._digest is None:
+            content = hashlib.blake2b(str(self.type).encode(), digest_size=16)
+            content.update(np.ascontiguousarray(self.array).view(np.uint8).data if self.array.size else b"")
+            self._digest = content.digest()
+        return self._digest
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, DenseElements) or self.type is not other.type:
+            return False
+        same = self.array.__array_interface__ == other.array.__array_interface__
+        return same or self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"DenseElements({self.type})"
+
+
+@dataclass(frozen=True)
+class OpaqueAttribute:
+    """An attribute of a dialect that is not registered, kept as its text (`#dialect.name<...>`)."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Enumeration(Enum):
+    """A StableHLO enum; the members' values are the words of its text. Subclasses set `MNEMONIC`, as in
+    `#stablehlo<comparison_direction LT>`."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+STRUCTS: dict[str, type[Struct]] = {}
+"""Every struct attribute by its mnemonic, `stablehlo.gather`."""
+
+ENUMERATIONS: dict[str, type[Enumeration]] = {}
+"""Every enum attribute by dialect and mnemonic, `stablehlo.comparison_direction`."""
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A dialect's attribute with named fields, `#stablehlo.gather<offset_dims = [0], index_vector_dim = 1>`. Subclasses are
+    frozen dataclasses declared with their mnemonic; fields are ints, bools and tuples of ints. A field at its default is not
+    printed."""
+
+    MNEMONIC: ClassVar[str] = ""
+
+    def __init_subclass__(cls, mnemonic: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.MNEMONIC = mnemonic
+        STRUCTS[mnemonic] = cls
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Field names and values, in order."""
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+
+
+def enumeration(mnemonic: str):
+    """Registers an `Enumeration` under its dialect and mnemonic, and keeps the name on the class."""
+
+    def register(cls: type[Enumeration]) -> type[Enumeration]:
+        cls.MNEMONIC = mnemonic  # type: ignore[attr-defined]
+        ENUMERATIONS[mnemonic] = cls
+        return cls
+
+    return register
+
+
+def integer_array(values: tuple[int, ...], element_type: Type) -> DenseElements:
+    """A rank-1 tensor of integers, the form that older files use where newer ones have `array<i64: ...>`."""
+    dtype = np.int64 if isinstance(element_type, IndexType) else element_type.dtype  # type: ignore[attr-defined]
+    return DenseElements(np.array(values, dtype=dtype), TensorType((len(values),), element_type))

@@ -1,0 +1,187 @@
+"""How a declared attribute (`dimension: int`) becomes an attribute of the file format (`dimension = 0 : i64`), and back. One
+entry an annotation; ops never spell it out."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import numpy as np
+
+from trivium.ir.attributes import (
+    Attribute,
+    DenseArray,
+    DenseElements,
+    Dictionary,
+    Enumeration,
+    Float,
+    Integer,
+    Struct,
+    SymbolRef,
+)
+from trivium.ir.errors import VerificationError
+from trivium.ir.location import Location
+from trivium.ir.types import F32, F64, I1, I32, I64, FunctionType, TensorType, Type
+
+Ints = tuple[int, ...]
+"""`array<i64: ...>`; older files have a rank-1 `dense` tensor."""
+Bools = tuple[bool, ...]
+"""`array<i1: ...>`."""
+Pairs = tuple[tuple[int, int], ...]
+"""`dense<...> : tensor<Nx2xi64>`: low and high of each dimension."""
+IntMatrix = Annotated[tuple[tuple[int, ...], ...], "matrix"]
+"""`dense<...> : tensor<NxMxi64>`, as of replica groups."""
+I32Int = Annotated[int, I32]
+"""An `i32` attribute."""
+F32Float = Annotated[float, F32]
+"""An `f32` attribute."""
+
+
+@dataclass(frozen=True)
+class Codec:
+    """`coerce` makes what a caller gave the declared Python value; `encode` and `decode` translate it. Each raises
+    `TypeError` or `ValueError` for what is none."""
+
+    what: str
+    coerce: Callable[[Any], Any]
+    encode: Callable[[Any], Attribute]
+    decode: Callable[[Attribute], Any]
+
+
+def codec_of(annotation: Any) -> Codec:
+    """The codec of a declared annotation; `X | None` has that of `X`."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return codec_of(next(kind for kind in arguments if kind is not type(None)))
+    if annotation in _FIXED:
+        return _FIXED[annotation]
+    if origin is Annotated:
+        return _integer_codec(arguments[1]) if arguments[0] is int else _float_codec(arguments[1])
+    if origin is tuple:
+        return _array_codec(codec_of(arguments[0]))
+    if isinstance(annotation, type) and issubclass(annotation, Enumeration):
+        return Codec(annotation.__name__, annotation, _same, _instance(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, Struct | Type | SymbolRef | Dictionary | Location):
+        return Codec(annotation.__name__, _instance(annotation), _same, _instance(annotation))
+    if annotation is Attribute:
+        return Codec("attribute", _same, _same, _same)
+    raise TypeError(f"no attribute has the annotation {annotation}")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _instance(kind: type) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if kind is Dictionary and type(value) is dict:
+            return Dictionary(value)
+        if not isinstance(value, kind):
+            raise TypeError(f"has {value!r}")
+        return value
+
+    return check
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool | np.bool_) or int(value) != value:
+        raise TypeError(f"has {value!r}")
+    return int(value)
+
+
+def _int_of(attribute: Attribute) -> int:
+    return _int(attribute.value if isinstance(attribute, Integer) else attribute)
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"has {value!r}")
+    return bool(value)
+
+
+def _integer_codec(kind: Type) -> Codec:
+    return Codec(f"{kind} integer", _int, lambda value: Integer(value, kind), _int_of)
+
+
+def _float_codec(kind: Type) -> Codec:
+    def decode(attribute: Attribute) -> float:
+        return float(attribute.value if isinstance(attribute, Float) else attribute)
+
+    return Codec(f"{kind} float", float, lambda value: Float(value, kind), decode)
+
+
+def _array_codec(element: Codec) -> Codec:
+    def coerce(values: Any) -> tuple:
+        if isinstance(values, str):
+            raise TypeError(f"has {values!r}")
+        return tuple(element.coerce(value) for value in values)
+
+    def encode(values: tuple) -> tuple:
+        return tuple(element.encode(value) for value in values)
+
+    def decode(attribute: Attribute) -> tuple:
+        if not isinstance(attribute, tuple):
+            raise TypeError(f"has {attribute!r}")
+        return tuple(element.decode(value) for value in attribute)
+
+    return Codec(f"array of {element.what}", coerce, encode, decode)
+
+
+def _numbers(convert: Callable[[Any], Any]) -> Callable[[Any], tuple]:
+    """A flat list of numbers, from either of the forms that files have."""
+
+    def read(values: Any) -> tuple:
+        if isinstance(values, DenseArray):
+            values = values.values
+        elif isinstance(values, DenseElements):
+            values = values.array.reshape(-1).tolist()
+        return tuple(convert(value.value if isinstance(value, Integer) else value) for value in values)
+
+    return read
+
+
+def _matrix(values: Any) -> tuple[tuple[int, ...], ...]:
+    rows = values.array.tolist() if isinstance(values, DenseElements) else values
+    return tuple(tuple(_int(value) for value in row) for row in rows)
+
+
+def _matrix_attribute(rows: tuple[tuple[int, ...], ...], columns: int) -> DenseElements:
+    columns = len(rows[0]) if rows else columns
+    return DenseElements(np.array(rows, dtype=np.int64).reshape(len(rows), columns), TensorType((len(rows), columns), I64))
+
+
+def _elements(value: Any) -> DenseElements:
+    return value if isinstance(value, DenseElements) else DenseElements(np.asarray(value))
+
+
+_FIXED: dict[Any, Codec] = {
+    int: _integer_codec(I64),
+    float: _float_codec(F64),
+    bool: Codec("bool", _bool, _same, _bool),
+    str: Codec("string", _instance(str), _same, _instance(str)),
+    Ints: Codec("list of integers", _numbers(_int), lambda values: DenseArray(I64, values), _numbers(_int)),
+    Bools: Codec("list of booleans", _numbers(bool), lambda values: DenseArray(I1, values), _numbers(bool)),
+    Pairs: Codec("list of pairs", _matrix, lambda rows: _matrix_attribute(rows, 2), _matrix),
+    IntMatrix: Codec("matrix of integers", _matrix, lambda rows: _matrix_attribute(rows, 0), _matrix),
+    DenseElements: Codec("elements", _elements, _same, _instance(DenseElements)),
+    FunctionType: Codec("function type", _instance(FunctionType), _same, _instance(FunctionType)),
+}
+
+
+def coerce(codec: Codec, op: str, name: str, value: Any) -> Any:
+    """The declared Python value of what a caller gave for attribute `name`; a `VerificationError` if it is none."""
+    return _told(codec.coerce, codec, op, name, value)
+
+
+def decode(codec: Codec, op: str, name: str, attribute: Attribute) -> Any:
+    """The declared Python value of an attribute that was read; a `VerificationError` if it has another kind."""
+    return _told(codec.decode, codec, op, name, attribute)
+
+
+def _told(convert: Callable[[Any], Any], codec: Codec, op: str, name: str, value: Any) -> Any:
+    try:
+        return convert(value)
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        raise VerificationError(f"{op}: attribute {name} has {value!r}, expected {codec.what}") from None

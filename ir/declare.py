@@ -1,0 +1,421 @@
+"""The declaration layer: an op is a class whose annotated fields are its operands, attributes, regions and results.
+
+    class Concatenate(Op, name="stablehlo.concatenate", traits={PURE}):
+        \"\"\"Joins `inputs` along `dimension`, in the order given.\"\"\"
+
+        inputs: Operands
+        dimension: int
+        result: Result
+
+        def infer(inputs, dimension): ...             # the result's type, where it follows from the operands
+        def check(inputs, dimension, result): ...     # if ...: fail("C2", "inputs[1] has ..., expected ...")
+        def evaluate(inputs, dimension): ...          # NumPy; the one statement of meaning
+
+The fields give the constructor, the accessors, the structural verifier, text, serialization and the reference page. `infer`,
+`check` and `evaluate` name the fields that they need, in any order. The first two get *types* for operands and results,
+Python values for attributes, `Region`s for regions. `evaluate` gets arrays for operands, callables for regions, types for
+results, and the interpreter if it asks for `context`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+from trivium.ir.codecs import Codec, codec_of, coerce
+from trivium.ir.core import Operation, Region, Value
+from trivium.ir.errors import Error, VerificationError
+from trivium.ir.location import UNKNOWN, Location
+from trivium.ir.types import Type
+
+
+class Role(Enum):
+    OPERAND = "operand"
+    REGION = "region"
+    RESULT = "result"
+    ATTRIBUTE = "attribute"
+
+
+class Trait(Enum):
+    """A fact about an op, stated once and asked by every pass."""
+
+    PURE = "pure"  # may be removed when unused, repeated, and moved
+    RECURSIVE_EFFECTS = "recursive effects"  # has the effects of its regions, and no others
+    ELEMENTWISE = "elementwise"  # each element of the result follows from those at the same index
+    COMMUTATIVE = "commutative"
+    TERMINATOR = "terminator"
+    ISOLATED = "isolated"  # its regions see nothing of what stands around it
+    SYMBOL_TABLE = "symbol table"
+
+
+PURE, RECURSIVE_EFFECTS, ELEMENTWISE = Trait.PURE, Trait.RECURSIVE_EFFECTS, Trait.ELEMENTWISE
+COMMUTATIVE, TERMINATOR = Trait.COMMUTATIVE, Trait.TERMINATOR
+
+Operand = Annotated[Value, Role.OPERAND, ""]
+OptionalOperand = Annotated[Value | None, Role.OPERAND, "?"]
+Operands = Annotated[tuple[Value, ...], Role.OPERAND, "*"]
+Result = Annotated[Value, Role.RESULT, ""]
+Results = Annotated[tuple[Value, ...], Role.RESULT, "*"]
+Regions = Annotated[tuple[Region, ...], Role.REGION, "*"]
+
+REQUIRED = object()
+
+OPS: dict[str, type[Op]] = {}
+"""Every registered op by its full name, `stablehlo.add`."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One declared field. `arity` is `*` for a list, `?` for an optional one."""
+
+    name: str
+    role: Role
+    arity: str = ""
+    default: Any = REQUIRED
+    codec: Codec | None = None
+
+
+class Op(Operation):
+    """The base of all declared ops."""
+
+    __slots__ = ()
+
+    FIELDS: ClassVar[tuple[Field, ...]] = ()
+    OPERANDS: ClassVar[tuple[Field, ...]] = ()
+    ATTRIBUTES: ClassVar[tuple[Field, ...]] = ()
+    REGIONS: ClassVar[tuple[Field, ...]] = ()
+    RESULTS: ClassVar[tuple[Field, ...]] = ()
+    TRAITS: ClassVar[frozenset[Trait]] = frozenset()
+    INFER: ClassVar[Callable[[Op], Any] | None] = None
+    CHECK: ClassVar[Callable[[Op], None] | None] = None
+
+    def __init_subclass__(cls, name: str = "", traits: set[Trait] | frozenset[Trait] = frozenset(), **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.TRAITS = frozenset().union(traits, *(getattr(base, "TRAITS", ()) for base in cls.__bases__))
+        if not name:  # a family of ops, not an op
+            return
+        if name in OPS:
+            raise Error(f"op {name} is declared twice, by {OPS[name].__module__} and {cls.__module__}")
+        cls.NAME = name
+        _declare(cls)
+        OPS[name] = cls
+
+    def __init__(self, *values: Any, location: Location = UNKNOWN, extra: Mapping[str, Any] | None = None, **named: Any):
+        """Operands, then attributes and regions, in declared order or by name. Result types are inferred, or given by name
+        (`result=`) where they do not follow or shall be less precise. Raises `VerificationError`."""
+        cls = type(self)
+        given = _bind(cls, values, named)
+        operands, operand_sizes = _flatten(cls.OPERANDS, given, Value, cls.NAME)
+        regions, _ = _flatten(cls.REGIONS, given, Region, cls.NAME)
+        attributes = {
+            field.name: coerce(field.codec, cls.NAME, field.name, value)
+            for field in cls.ATTRIBUTES
+            if (value := given[field.name]) is not None
+        }
+        segments = {"operands": operand_sizes} if cls._unequal(cls.OPERANDS, operand_sizes) else None
+        # Linked without results first: `infer` reads operand types and attributes through the op itself.
+        super().__init__(operands, (), attributes, regions, extra, location, segments)
+        try:
+            stated = cls._result_types(self, given)
+            self._set_results(*stated)
+            if cls.CHECK is not None:
+                cls.CHECK(self)
+        except VerificationError as error:
+            text = f"{cls.short_name()}({', '.join(str(value.type) for value in operands)})"
+            error.args = (error.message,)
+            raise _named(error, cls).add(inside=text, source=location.describe() or None)
+        finally:
+            if sys.exc_info()[0] is not None:
+                for index, value in enumerate(operands):
+                    value.uses.pop((self, index), None)
+
+    @classmethod
+    def create(
+        cls,
+        operands: Sequence[Value] = (),
+        result_types: Sequence[Type] = (),
+        attributes: dict[str, Any] | None = None,
+        regions: Sequence[Region] = (),
+        extra: Mapping[str, Any] | None = None,
+        location: Location = UNKNOWN,
+        segments: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> Self:
+        """The unchecked way to build, for readers of files: `verify` tells what is wrong later, and better."""
+        op = cls.__new__(cls)
+        Operation.__init__(op, operands, result_types, attributes, regions, extra, location, segments)
+        for field in cls.ATTRIBUTES:
+            if field.name not in op.attributes and field.default not in (REQUIRED, None):
+                op.attributes[field.name] = field.default
+        return op
+
+    @classmethod
+    def short_name(cls) -> str:
+        """The name without its dialect."""
+        return cls.NAME.partition(".")[2]
+
+    def has_trait(self, trait: Trait) -> bool:
+        return trait in self.TRAITS
+
+    @property
+    def is_pure(self) -> bool:
+        if Trait.PURE in self.TRAITS:
+            return True
+        if Trait.RECURSIVE_EFFECTS not in self.TRAITS:
+            return False
+        return all(
+            op.is_pure or Trait.TERMINATOR in getattr(op, "TRAITS", ())
+            for region in self.regions
+            for block in region.blocks
+            for op in block
+        )
+
+    def evaluate_with(self, operands: Sequence[Any], regions: Sequence[Any], context: Any) -> Any:
+        """Calls the declared `evaluate`; see the module's text for what it gets."""
+        return self.EVALUATE(self, operands, regions, context)
+
+    EVALUATE: ClassVar[Callable[..., Any]]
+
+    # Groups of operands and results
+
+    @classmethod
+    def _unequal(cls, fields: tuple[Field, ...], sizes: tuple[int, ...]) -> bool:
+        variadic = [size for field, size in zip(fields, sizes, strict=True) if field.arity]
+        return len(variadic) > 1 and len(set(variadic)) > 1
+
+    def _result_types(self, given: dict[str, Any]) -> tuple[list[Type], tuple[int, ...]]:
+        cls = type(self)
+        stated = [given[field.name] for field in cls.RESULTS]
+        if any(kind is None for kind in stated):
+            if cls.INFER is None:
+                names = ", ".join(f"{field.name}=" for field in cls.RESULTS)
+                raise VerificationError(f"the result type does not follow from the operands, expected {names}")
+            inferred = cls.INFER(self)
+            inferred = (inferred,) if len(cls.RESULTS) == 1 else inferred
+            stated = [mine if mine is not None else theirs for mine, theirs in zip(stated, inferred, strict=True)]
+        groups = [
+            list(kind) if field.arity == "*" else [kind] for field, kind in zip(cls.RESULTS, stated, strict=True)
+        ]
+        return [kind for group in groups for kind in group], tuple(map(len, groups))
+
+    def _set_results(self, result_types: Sequence[Type], sizes: tuple[int, ...]) -> None:
+        from trivium.ir.core import OpResult
+
+        self.results = tuple(OpResult(kind, self, index) for index, kind in enumerate(result_types))
+        if self._unequal(type(self).RESULTS, sizes):
+            self.segments = {**(self.segments or {}), "results": sizes}
+
+
+def _named(error: VerificationError, cls: type[Op]) -> VerificationError:
+    """Puts the op's name in front of a message, once."""
+    prefix = f"{cls.short_name()}: "
+    if not error.message.startswith((prefix, f"{cls.NAME}: ")):
+        error.message = prefix + error.message
+    return error
+
+
+# From annotations to fields
+
+
+def _declare(cls: type[Op]) -> None:
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        if base not in (Op, Operation, object) and "__annotations__" in vars(base):
+            names = vars(sys.modules[base.__module__])
+            own = get_type_hints(base, globalns=names, localns=names, include_extras=True)
+            hints.update({name: own[name] for name in base.__annotations__ if get_origin(own[name]) is not ClassVar})
+    cls.FIELDS = tuple(_field(cls, name, hint) for name, hint in hints.items())
+    cls.OPERANDS, cls.ATTRIBUTES, cls.REGIONS, cls.RESULTS = (
+        tuple(field for field in cls.FIELDS if field.role is role)
+        for role in (Role.OPERAND, Role.ATTRIBUTE, Role.REGION, Role.RESULT)
+    )
+    for fields, source in ((cls.OPERANDS, "_operands"), (cls.REGIONS, "regions"), (cls.RESULTS, "results")):
+        for index, field in enumerate(fields):
+            setattr(cls, field.name, property(_group_getter(fields, index, source)))
+    for field in cls.ATTRIBUTES:
+        setattr(cls, field.name, property(_attribute_getter(field.name)))
+    cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
+    for method, slot in (("infer", "INFER"), ("check", "CHECK")):
+        if (function := getattr(cls, method, None)) is not None:
+            setattr(cls, slot, staticmethod(_static_caller(cls, method, function)))
+    if (function := getattr(cls, "evaluate", None)) is not None:
+        cls.EVALUATE = staticmethod(_evaluate_caller(cls, function))
+
+
+def _field(cls: type[Op], name: str, hint: Any) -> Field:
+    if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Role):
+        _, role, arity = get_args(hint)
+        return Field(name, role, arity, REQUIRED if role is not Role.RESULT and arity != "?" else None)
+    if hint is Region:
+        return Field(name, Role.REGION)
+    default = vars(cls).get(name, REQUIRED)
+    for base in cls.__mro__[1:]:
+        if default is not REQUIRED:
+            break
+        default = vars(base).get(name, REQUIRED)
+        default = REQUIRED if isinstance(default, property) else default
+    codec = codec_of(hint)
+    if default not in (REQUIRED, None):
+        default = codec.coerce(default)
+    return Field(name, Role.ATTRIBUTE, "", default, codec)
+
+
+def _attribute_getter(name: str) -> Callable[[Operation], Any]:
+    return lambda op: op.attributes.get(name)
+
+
+def _group_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], Any]:
+    """How to find a declared group in the flat list. With at most one list among the fields it is a fixed slice."""
+    variadic = [position for position, field in enumerate(fields) if field.arity]
+    arity = fields[index].arity
+    behind = index - len(fields)  # counted from the end
+    if len(variadic) > 1:
+        return _sized_getter(fields, index, source)
+    if not arity:
+        position = index if not variadic or index < variadic[0] else behind
+        return lambda op: getattr(op, source)[position]
+    end = behind + 1 or None
+    if arity == "*":
+        return lambda op: getattr(op, source)[index:end]
+    return lambda op: next(iter(getattr(op, source)[index:end]), None)
+
+
+def _sized_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], Any]:
+    key = "operands" if source == "_operands" else source
+
+    def get(op: Operation) -> Any:
+        items = getattr(op, source)
+        sizes = (op.segments or {}).get(key) or group_sizes(fields, len(items))
+        start = sum(sizes[:index])
+        group = items[start : start + sizes[index]]
+        return group if fields[index].arity == "*" else group[0] if group else None
+
+    return get
+
+
+def group_sizes(fields: tuple[Field, ...], count: int) -> tuple[int, ...]:
+    """The sizes of the groups of `count` values where nothing states them: all lists are equally long."""
+    lists = sum(field.arity == "*" for field in fields)
+    optional = sum(field.arity == "?" for field in fields)
+    fixed = len(fields) - lists - optional
+    if not lists:
+        spare = count - fixed
+        return tuple(1 if not field.arity else int((spare := spare - 1) >= 0) for field in fields)
+    each = max(count - fixed, 0) // lists
+    return tuple({"": 1, "*": each, "?": 0}[field.arity] for field in fields)
+
+
+def _signature(cls: type[Op]) -> inspect.Signature:
+    either, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    inputs = sorted((f for f in cls.FIELDS if f.role is not Role.RESULT), key=_order)
+    parameters = [inspect.Parameter(f.name, either, default=inspect.Parameter.empty) for f in inputs if f.default is REQUIRED]
+    parameters += [inspect.Parameter(f.name, keyword, default=f.default) for f in inputs if f.default is not REQUIRED]
+    parameters += [inspect.Parameter(f.name, keyword, default=None) for f in cls.RESULTS]
+    parameters += [inspect.Parameter("location", keyword, default=UNKNOWN), inspect.Parameter("extra", keyword, default=None)]
+    return inspect.Signature(parameters)
+
+
+def _order(field: Field) -> int:
+    return (Role.OPERAND, Role.ATTRIBUTE, Role.REGION, Role.RESULT).index(field.role)
+
+
+# From a call to operands, attributes, regions
+
+
+def _bind(cls: type[Op], values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    positional = [*cls.OPERANDS, *cls.ATTRIBUTES, *cls.REGIONS]
+    if len(values) > len(positional):
+        raise VerificationError(f"{cls.NAME} has {len(values)} arguments, expected at most {len(positional)}")
+    given = {field.name: value for field, value in zip(positional, values, strict=False)}
+    for name, value in named.items():
+        if name in given or all(name != field.name for field in cls.FIELDS):
+            known = ", ".join(field.name for field in cls.FIELDS)
+            raise VerificationError(f"{cls.NAME} has an unexpected argument {name}, expected {known}")
+        given[name] = value
+    for field in cls.FIELDS:
+        if field.name not in given:
+            if field.default is REQUIRED:
+                raise VerificationError(f"{cls.NAME} lacks its {field.role.value} {field.name}")
+            given[field.name] = field.default
+    return given
+
+
+def _flatten(fields: tuple[Field, ...], given: dict[str, Any], kind: type, op: str) -> tuple[list[Any], tuple[int, ...]]:
+    flat: list[Any] = []
+    sizes = []
+    for field in fields:
+        value = given[field.name]
+        group = list(value) if field.arity == "*" else [] if value is None and field.arity else [value]
+        for item in group:
+            if not isinstance(item, kind):
+                raise VerificationError(
+                    f"{op}: {field.role.value} {field.name} has {type(item).__name__}, expected {kind.__name__}"
+                )
+        flat += group
+        sizes.append(len(group))
+    return flat, tuple(sizes)
+
+
+# From an op to the arguments of its declared functions
+
+
+def _type_of(value: Any) -> Any:
+    if value is None:
+        return None
+    return tuple(item.type for item in value) if isinstance(value, tuple) else value.type
+
+
+def _static_caller(cls: type[Op], method: str, function: Callable[..., Any]) -> Callable[[Op], Any]:
+    """Calls `infer` or `check` with the fields that its parameters name."""
+    getters = []
+    for name in inspect.signature(function).parameters:
+        field = _named_field(cls, method, name)
+        typed = field.role in (Role.OPERAND, Role.RESULT)
+        getters.append(_typed_getter(getattr(cls, name).fget) if typed else getattr(cls, name).fget)
+    return lambda op: function(*[get(op) for get in getters])
+
+
+def _typed_getter(get: Callable[[Op], Any]) -> Callable[[Op], Any]:
+    return lambda op: _type_of(get(op))
+
+
+def _evaluate_caller(cls: type[Op], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls `evaluate`: operands and regions come in flat, and are grouped as the op's own are."""
+    getters: list[Callable[[Op, Sequence[Any], Sequence[Any], Any], Any]] = []
+    for name in inspect.signature(function).parameters:
+        if name == "context":
+            getters.append(lambda op, operands, regions, context: context)
+            continue
+        field = _named_field(cls, "evaluate", name)
+        getters.append(_runtime_getter(cls, field))
+    return lambda op, operands, regions, context: function(*[get(op, operands, regions, context) for get in getters])
+
+
+def _runtime_getter(cls: type[Op], field: Field) -> Callable[..., Any]:
+    get = getattr(cls, field.name).fget
+    if field.role is Role.ATTRIBUTE:
+        return lambda op, operands, regions, context: get(op)
+    if field.role is Role.RESULT:
+        return lambda op, operands, regions, context: _type_of(get(op))
+    if field.role is Role.OPERAND:
+        return lambda op, operands, regions, context: get(_Stand(op, tuple(operands), ()))
+    return lambda op, operands, regions, context: get(_Stand(op, (), tuple(regions)))
+
+
+class _Stand:
+    """Stands for an op where a group getter shall pick from run-time values."""
+
+    __slots__ = ("_operands", "regions", "segments")
+
+    def __init__(self, op: Op, operands: tuple[Any, ...], regions: tuple[Any, ...]):
+        self._operands, self.regions, self.segments = operands, regions, op.segments
+
+
+def _named_field(cls: type[Op], method: str, name: str) -> Field:
+    for field in cls.FIELDS:
+        if field.name == name:
+            return field
+    raise Error(f"{cls.NAME}: {method} asks for {name}, which is no field of the op")

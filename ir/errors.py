@@ -1,0 +1,87 @@
+"""The one family of exceptions. Bad input, at any door, raises one of these; each says what is wrong, where in the
+program, where in the user's source, and during what. `assert` is kept for bugs of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+
+class Error(Exception):
+    """The root of every error that Trivium raises on purpose.
+
+    `inside` is a line of the program, `source` a place in the user's code, `during` what was being done.
+    """
+
+    def __init__(self, message: str, *, inside: object = None, source: object = None, during: str | None = None):
+        super().__init__(message)
+        self.message = message
+        self.inside = inside
+        self.source = source
+        self.during = during
+
+    def add(self, *, inside: object = None, source: object = None, during: str | None = None) -> Error:
+        """Fills in what is not known yet; the innermost place wins. Returns itself, to be raised."""
+        self.inside = self.inside if self.inside is not None else inside
+        self.source = self.source if self.source is not None else source
+        self.during = self.during or during
+        return self
+
+    def __str__(self) -> str:
+        notes = (("in:   ", self.inside), ("from: ", self.source), ("while:", self.during))
+        return "\n".join([self.message, *(f"  {label} {note}" for label, note in notes if note is not None and str(note))])
+
+
+class ParseError(Error):
+    """Text or bytes that are not a program. `line` and `column` count from 1; `file` names where they came from."""
+
+    def __init__(self, message: str, *, file: str = "", line: int = 0, column: int = 0, source_line: str = "", **context):
+        place = f"{file or '<text>'}:{line}:{column}: " if line else f"{file}: " if file else ""
+        caret = f"\n  {source_line}\n  {' ' * (column - 1)}^" if source_line and column else ""
+        super().__init__(f"{place}{message}{caret}", **context)
+        self.file, self.line, self.column = file, line, column
+
+
+class VerificationError(Error):
+    """A program that breaks a rule of the language. `label` is the specification's name of the constraint, if any."""
+
+    def __init__(self, message: str, *, label: str = "", **context):
+        super().__init__(message, **context)
+        self.label = label
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """One unsupported op: its name, how often it occurs, where first, and what exactly is missing."""
+
+    name: str
+    count: int = 1
+    first: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        where = f", first at {self.first}" if self.first else ""
+        return f"{self.name}{times}{where}{': ' + self.reason if self.reason else ''}"
+
+
+class UnsupportedOpError(Error):
+    """Ops, or arguments of ops, that have no rule. All of them are listed at once, in `ops`."""
+
+    def __init__(self, message: str, ops: Sequence[Unsupported] = (), **context):
+        super().__init__("\n".join([message, *(f"  - {op}" for op in ops)]), **context)
+        self.ops = tuple(ops)
+
+
+class CompileError(Error):
+    """A valid program that could not be compiled."""
+
+
+class ExecutionError(Error):
+    """A compiled or interpreted program that could not run: wrong arguments, or a run-time constraint that fails."""
+
+
+def fail(label: str, message: str) -> NoReturn:
+    """Raises the `VerificationError` of a constraint. Called by `check` and `infer` of ops, after the test failed."""
+    raise VerificationError(f"[{label}] {message}" if label else message, label=label)

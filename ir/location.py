@@ -1,0 +1,67 @@
+"""Where an op came from: MLIR's location tree. Framework, op, file and line are a view of it (`describe`). Locations take
+no part in equality, common subexpressions or digests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Location:
+    """An unknown place, and the root of the others."""
+
+    def describe(self) -> str:
+        """For people: `model.py:41 in forward, aten.cat.default`; empty when nothing is known."""
+        return ""
+
+
+@dataclass(frozen=True)
+class FileLocation(Location):
+    """A place, or a range, in a file; lines and columns count from 1 (0: unknown)."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    end_line: int | None = None
+    end_column: int | None = None
+
+    def describe(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(frozen=True)
+class NameLocation(Location):
+    """A name (of a framework's op, layer or function) given to an inner place."""
+
+    name: str
+    child: Location = Location()
+
+    def describe(self) -> str:
+        inner = self.child.describe()
+        return f"{inner}, {self.name}" if inner else self.name
+
+
+@dataclass(frozen=True)
+class CallSiteLocation(Location):
+    """Inside `callee`, called at `caller`."""
+
+    callee: Location
+    caller: Location
+
+    def describe(self) -> str:
+        return " called from ".join(text for text in (self.callee.describe(), self.caller.describe()) if text)
+
+
+@dataclass(frozen=True)
+class FusedLocation(Location):
+    """Several places that became one op; `metadata` is any attribute."""
+
+    locations: tuple[Location, ...]
+    metadata: Any = None
+
+    def describe(self) -> str:
+        return " + ".join(text for text in (place.describe() for place in self.locations) if text)
+
+
+UNKNOWN = Location()

@@ -1,0 +1,323 @@
+"""The types of StableHLO. Types are interned: equal types are one object, so that `is` compares them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from trivium.ir.errors import Error
+
+DYNAMIC = None
+"""The extent of a dimension known only at run time, `?` in text."""
+
+
+class Interned(type):
+    """A class whose calls with equal arguments give the same object. Arguments are hashable."""
+
+    def __call__(cls, *args, **kwargs):
+        cache = cls.__dict__.get("_cache")
+        if cache is None:
+            cache = {}
+            cls._cache = cache
+        key = (args, tuple(kwargs.items())) if kwargs else args
+        found = cache.get(key)
+        if found is None:
+            made = super().__call__(*args, **kwargs)
+            # The same type may be spelled in several ways (defaults, keywords): all lead to the first one made.
+            found = cache.setdefault(("fields", *vars(made).values()), made)
+            cache[key] = found
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Type(metaclass=Interned):
+    """The root of all types."""
+
+    def __reduce__(self):
+        return type(self), tuple(vars(self).values())
+
+
+@dataclass(frozen=True, eq=False)
+class FloatType(Type):
+    """A floating-point number, by MLIR's name of its format."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def width(self) -> int:
+        """Bits of one value."""
+        return 19 if self.name == "tf32" else ml_dtypes.finfo(self.dtype).bits
+
+    @property
+    def dtype(self) -> np.dtype:
+        return dtype_of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerType(Type):
+    """An integer of `width` bits. As in MLIR, StableHLO's signed integers are the signless ones (`i32`)."""
+
+    width: int
+    signedness: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.signedness}i{self.width}"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.signedness != "u" and self.width > 1
+
+    @property
+    def dtype(self) -> np.dtype:
+        return dtype_of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class IndexType(Type):
+    """An integer as wide as the machine's addresses."""
+
+    def __str__(self) -> str:
+        return "index"
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ComplexType(Type):
+    """A pair of floats: real and imaginary part."""
+
+    element_type: FloatType
+
+    def __str__(self) -> str:
+        return f"complex<{self.element_type}>"
+
+    @property
+    def dtype(self) -> np.dtype:
+        return dtype_of(self)
+
+
+ElementType = FloatType | IntegerType | IndexType | ComplexType
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds(metaclass=Interned):
+    """The largest extent of each dynamic dimension, where one is known; an encoding of a tensor type."""
+
+    bounds: tuple[int | None, ...]
+
+    def __str__(self) -> str:
+        return f"#stablehlo.bounds<{', '.join('?' if bound is None else str(bound) for bound in self.bounds)}>"
+
+
+@dataclass(frozen=True, eq=False)
+class TensorType(Type):
+    """An array: extents (`None` where dynamic), element type, and an encoding (bounds, or any attribute)."""
+
+    shape: tuple[int | None, ...]
+    element_type: Any
+    encoding: Any = None
+
+    def __str__(self) -> str:
+        extents = "".join("?x" if extent is None else f"{extent}x" for extent in self.shape)
+        encoding = "" if self.encoding is None else f", {self.encoding}"
+        return f"tensor<{extents}{self.element_type}{encoding}>"
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        return None not in self.shape
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape, when every extent is known; else an `Error`."""
+        if None in self.shape:
+            raise Error(f"{self} has dynamic dimensions, expected a static shape")
+        return self.shape  # type: ignore[return-value]
+
+    @property
+    def size(self) -> int:
+        """The number of elements of a static tensor."""
+        return math.prod(self.static_shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.element_type.dtype
+
+    @property
+    def bounds(self) -> tuple[int | None, ...]:
+        """The bound of each dimension; `None` where there is none."""
+        return self.encoding.bounds if isinstance(self.encoding, Bounds) else (None,) * len(self.shape)
+
+    def with_shape(self, shape) -> TensorType:
+        return TensorType(tuple(shape), self.element_type)
+
+    def with_element(self, element_type) -> TensorType:
+        return TensorType(self.shape, element_type, self.encoding)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenType(Type):
+    """Orders ops that have effects."""
+
+    def __str__(self) -> str:
+        return "!stablehlo.token"
+
+
+@dataclass(frozen=True, eq=False)
+class NoneType(Type):
+    """MLIR's `none`."""
+
+    def __str__(self) -> str:
+        return "none"
+
+
+@dataclass(frozen=True, eq=False)
+class TupleType(Type):
+    """Several values as one."""
+
+    types: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"tuple<{', '.join(map(str, self.types))}>"
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionType(Type):
+    """The types of a function's arguments and results."""
+
+    inputs: tuple[Type, ...]
+    results: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        results = ", ".join(map(str, self.results))
+        if len(self.results) != 1 or isinstance(self.results[0], FunctionType):
+            results = f"({results})"
+        return f"({', '.join(map(str, self.inputs))}) -> {results}"
+
+
+@dataclass(frozen=True, eq=False)
+class OpaqueType(Type):
+    """A type of a dialect that is not registered, kept as its text (`!dialect.name<...>`)."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _float_dtype(name: str) -> Any:
+    native = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "tf32": np.float32}
+    if name in native:
+        return native[name]
+    # MLIR says f8E4M3FN where ml_dtypes says float8_e4m3fn.
+    return getattr(ml_dtypes, f"float{name[1]}_{name[2:].lower()}")
+
+
+FLOATS = {
+    name: FloatType(name)
+    for name in (
+        *("f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3FN", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E5M2"),
+        *("f8E5M2FNUZ", "f8E8M0FNU", "bf16", "f16", "f32", "f64", "tf32"),
+    )
+}
+_DTYPES: dict[Type, np.dtype] = {kind: np.dtype(_float_dtype(name)) for name, kind in FLOATS.items()}
+_DTYPES |= {IntegerType(1): np.dtype(np.bool_)}
+_DTYPES |= {IntegerType(width): np.dtype(f"int{width}") for width in (8, 16, 32, 64)}
+_DTYPES |= {IntegerType(width, "u"): np.dtype(f"uint{width}") for width in (8, 16, 32, 64)}
+_DTYPES |= {IntegerType(width, "s"): np.dtype(f"int{width}") for width in (8, 16, 32, 64)}
+_DTYPES |= {IntegerType(width): np.dtype(getattr(ml_dtypes, f"int{width}")) for width in (2, 4)}
+_DTYPES |= {IntegerType(width, "u"): np.dtype(getattr(ml_dtypes, f"uint{width}")) for width in (2, 4)}
+_DTYPES |= {ComplexType(FLOATS["f32"]): np.dtype(np.complex64), ComplexType(FLOATS["f64"]): np.dtype(np.complex128)}
+_ELEMENTS = {dtype: kind for kind, dtype in reversed(_DTYPES.items()) if str(kind) != "tf32" and not str(kind).startswith("s")}
+
+F16, BF16, F32, F64 = FLOATS["f16"], FLOATS["bf16"], FLOATS["f32"], FLOATS["f64"]
+I1, I8, I16, I32, I64 = (IntegerType(width) for width in (1, 8, 16, 32, 64))
+UI8, UI16, UI32, UI64 = (IntegerType(width, "u") for width in (8, 16, 32, 64))
+C64, C128 = ComplexType(F32), ComplexType(F64)
+INDEX, TOKEN, NONE = IndexType(), TokenType(), NoneType()
+
+
+def dtype_of(element_type: Type) -> np.dtype:
+    """The NumPy dtype that holds an element type."""
+    try:
+        return _DTYPES[element_type]
+    except KeyError:
+        raise Error(f"{element_type} has no NumPy dtype") from None
+
+
+def element_type_of(dtype: Any) -> ElementType:
+    """The element type of a NumPy (or ml_dtypes) dtype."""
+    try:
+        return _ELEMENTS[np.dtype(dtype)]  # type: ignore[return-value]
+    except (KeyError, TypeError):
+        raise Error(f"dtype {dtype} has no StableHLO element type; expected one of {sorted(map(str, _ELEMENTS))}") from None
+
+
+def tensor(*shape: int | None, of: Any = F32) -> TensorType:
+    """`tensor(2, 3, of=F32)`: the type of a 2x3 array of `of`, an element type or a NumPy dtype."""
+    return TensorType(tuple(shape), of if isinstance(of, Type) else element_type_of(of))
+
+
+def type_of(array: np.ndarray) -> TensorType:
+    """The type of an array."""
+    return TensorType(tuple(int(extent) for extent in array.shape), element_type_of(array.dtype))
+
+
+def is_float(kind: Type) -> bool:
+    return isinstance(kind, FloatType)
+
+
+def is_integer(kind: Type) -> bool:
+    """An integer, signed or not; not a boolean."""
+    return isinstance(kind, IntegerType) and kind.width > 1
+
+
+def is_boolean(kind: Type) -> bool:
+    return kind is I1
+
+
+def is_complex(kind: Type) -> bool:
+    return isinstance(kind, ComplexType)
+
+
+def dimensions_compatible(one: int | None, other: int | None) -> bool:
+    """Whether two extents can be the same at run time."""
+    return one is None or other is None or one == other
+
+
+def shapes_compatible(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
+    """Whether two shapes can be the same at run time."""
+    return one == other or (len(one) == len(other) and all(map(dimensions_compatible, one, other)))
+
+
+def compatible(one: Type, other: Type) -> bool:
+    """Whether two types can hold the same value: equal but for dynamic dimensions and their bounds."""
+    if one is other:
+        return True
+    if isinstance(one, TensorType) and isinstance(other, TensorType):
+        return one.element_type is other.element_type and _bounded_compatible(one, other)
+    if isinstance(one, TupleType) and isinstance(other, TupleType):
+        return len(one.types) == len(other.types) and all(map(compatible, one.types, other.types))
+    return False
+
+
+def _bounded_compatible(one: TensorType, other: TensorType) -> bool:
+    if not shapes_compatible(one.shape, other.shape):
+        return False
+    limits = zip(one.shape, one.bounds, other.shape, other.bounds, strict=True)
+    return all(
+        (bound is None or theirs is None or theirs <= bound) and (limit is None or mine is None or mine <= limit)
+        for mine, bound, theirs, limit in limits
+    )
