@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
-NATIVE := CMakeLists.txt $(shell find backends/native -type f)
+NATIVE := CMakeLists.txt $(shell find backends/native -name "*.cpp" -o -name "*.h" -o -name CMakeLists.txt)
 INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE)
 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
