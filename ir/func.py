@@ -1,0 +1,232 @@
+"""Modules and functions: `builtin.module` and the `func` dialect. A `Module` is what users hold: it parses, prints, verifies
+and saves itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trivium.ir.attributes import Attribute, Dictionary, SymbolRef
+from trivium.ir.builder import Builder
+from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
+from trivium.ir.declare import TERMINATOR, Op, Operands, Results, Trait
+from trivium.ir.errors import Error, VerificationError, fail
+from trivium.ir.location import UNKNOWN, Location
+from trivium.ir.types import FunctionType, Type, compatible
+
+
+class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TABLE}):
+    """A program: functions, of which `main` is the entry."""
+
+    sym_name: str | None = None
+    sym_visibility: str | None = None
+    body: Region
+
+    @classmethod
+    def build(cls, name: str | None = None, functions: Sequence[Function] = (), location: Location = UNKNOWN) -> Module:
+        """A module of the given functions."""
+        return cls(sym_name=name, body=Region([Block(operations=functions)]), location=location)
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """The functions by name."""
+        return {op.sym_name: op for op in self.body.block if isinstance(op, Function)}
+
+    @property
+    def main(self) -> Function:
+        """The entry: `main`, or the only public function."""
+        functions = self.functions
+        public = [function for function in functions.values() if function.sym_visibility != "private"]
+        if "main" not in functions and len(public) != 1:
+            raise Error(f"the module has no function main and {len(public)} public functions, expected one")
+        return functions.get("main") or public[0]
+
+    def function(self, name: str) -> Function:
+        """The function of that name; an `Error` that lists the others if there is none."""
+        functions = self.functions
+        if name not in functions:
+            raise Error(f"the module has no function {name!r}, expected one of {', '.join(functions) or 'none'}")
+        return functions[name]
+
+    def verify(self) -> None:
+        """Checks the whole program against the specification; raises `VerificationError`."""
+        from trivium.ir.verifier import verify
+
+        verify(self)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the program as MLIR text with its locations (`.mlir`)."""
+        from trivium.ir.text import print_module
+
+        path = Path(path)
+        if path.suffix != ".mlir":
+            raise Error(f"cannot save {path.name!r}: has the suffix {path.suffix!r}, expected .mlir")
+        text = print_module(self, locations=True)
+        try:
+            path.write_text(text)
+        except OSError as error:
+            raise Error(f"cannot write {path}: {error.strerror}") from None
+
+    def show(self) -> None:
+        """Prints the program."""
+        print(self)
+
+    def __str__(self) -> str:
+        from trivium.ir.text import print_module
+
+        return print_module(self)
+
+
+class Function(Op, name="func.func", traits={Trait.ISOLATED}):
+    """A function. Attributes of arguments and results (names, roles, shardings, aliasing) are dictionaries, one each."""
+
+    sym_name: str
+    function_type: FunctionType
+    sym_visibility: str | None = None
+    arg_attrs: tuple[Dictionary, ...] | None = None
+    res_attrs: tuple[Dictionary, ...] | None = None
+    body: Region
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        argument_types: Sequence[Type],
+        body: Callable[..., Any],
+        *,
+        arg_attrs: Sequence[Mapping[str, Attribute]] | None = None,
+        res_attrs: Sequence[Mapping[str, Attribute]] | None = None,
+        visibility: str | None = None,
+        location: Location = UNKNOWN,
+    ) -> Function:
+        """`body(builder, *arguments)` adds the ops and returns the value, or the values, that the function returns."""
+        block = Block(argument_types)
+        builder = Builder(block, location=location)
+        returned = body(builder, *block.arguments)
+        returned = [returned] if isinstance(returned, Value) else list(returned)
+        builder.add(FuncReturn(returned))
+        return cls(
+            name,
+            FunctionType(tuple(argument_types), tuple(value.type for value in returned)),
+            Region([block]),
+            sym_visibility=visibility,
+            arg_attrs=None if arg_attrs is None else [Dictionary(entry) for entry in arg_attrs],
+            res_attrs=None if res_attrs is None else [Dictionary(entry) for entry in res_attrs],
+            location=location,
+        )
+
+    @property
+    def is_declaration(self) -> bool:
+        return not self.body.blocks
+
+    @property
+    def arguments(self) -> list[BlockArgument]:
+        return self.body.arguments
+
+    @property
+    def returned(self) -> tuple[Value, ...]:
+        """The values that the function returns."""
+        return self.body.terminator.operands
+
+    def argument_attributes(self, index: int) -> Dictionary:
+        return self.arg_attrs[index] if self.arg_attrs else Dictionary()
+
+    def result_attributes(self, index: int) -> Dictionary:
+        return self.res_attrs[index] if self.res_attrs else Dictionary()
+
+    def refresh_type(self) -> None:
+        """Restates the function's type after its arguments or results changed."""
+        inputs = tuple(argument.type for argument in self.arguments)
+        self.attributes["function_type"] = FunctionType(inputs, tuple(value.type for value in self.returned))
+
+    def check(function_type, body, arg_attrs, res_attrs):
+        for attributes, types, what in (
+            (arg_attrs, function_type.inputs, "arguments"),
+            (res_attrs, function_type.results, "results"),
+        ):
+            if attributes is not None and len(attributes) != len(types):
+                fail("", f"has attributes for {len(attributes)} {what}, expected {len(types)}")
+        if not body.blocks:
+            return
+        have = tuple(argument.type for argument in body.arguments)
+        if have != function_type.inputs:
+            fail("", f"its block has arguments ({', '.join(map(str, have))}), its type is {function_type}")
+        last = body.block.last
+        if isinstance(last, FuncReturn) and not _all_compatible(last.operand_types, function_type.results):
+            fail("", f"returns ({', '.join(map(str, last.operand_types))}), its type is {function_type}")
+
+
+class FuncReturn(Op, name="func.return", traits={TERMINATOR}):
+    """Ends a function."""
+
+    operands_: Operands
+
+
+class Call(Op, name="func.call"):
+    """Calls a function of the module."""
+
+    operands_: Operands
+    callee: SymbolRef
+    results_: Results
+
+    @property
+    def is_pure(self) -> bool:
+        """A call has the effects of the function that it calls; a recursive one counts as having effects."""
+        return _is_pure_call(self, frozenset())
+
+    def evaluate(operands_, callee, context):
+        return context.call(callee.name, operands_)
+
+
+def lookup(op: Operation, symbol: SymbolRef) -> Operation | None:
+    """The op that a symbol names, seen from `op`: the nearest module outwards that has it."""
+    table = op
+    while table is not None:
+        if isinstance(table, Module):
+            found = _find(table, symbol)
+            if found is not None:
+                return found
+        table = table.parent_op
+    return None
+
+
+def resolve(op: Operation, symbol: SymbolRef) -> Function:
+    """The function that a symbol names, seen from `op`; a `VerificationError` if there is none."""
+    found = lookup(op, symbol)
+    if not isinstance(found, Function):
+        raise VerificationError(f"{op.NAME}: {symbol} is no function of the module", source=op.location.describe() or None)
+    return found
+
+
+def symbols(module: Module) -> Iterator[tuple[str, Operation]]:
+    """The named ops of a module."""
+    for op in module.body.block:
+        name = op.attributes.get("sym_name")
+        if name is not None:
+            yield name, op
+
+
+def _find(module: Module, symbol: SymbolRef) -> Operation | None:
+    found: Operation | None = module
+    for part in (symbol.name, *symbol.nested):
+        if not isinstance(found, Module):
+            return None
+        found = next((op for name, op in symbols(found) if name == part), None)
+    return found
+
+
+def _is_pure_call(call: Operation, active: frozenset[Operation]) -> bool:
+    function = lookup(call, call.callee)  # type: ignore[attr-defined]
+    if not isinstance(function, Function) or function in active:
+        return False
+    active = active | {function}
+    return all(
+        _is_pure_call(op, active) if isinstance(op, Call) else op.is_pure or isinstance(op, FuncReturn)
+        for block in function.body.blocks
+        for op in block
+    )
+
+
+def _all_compatible(one: Sequence[Type], other: Sequence[Type]) -> bool:
+    return len(one) == len(other) and all(map(compatible, one, other))
