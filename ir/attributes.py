@@ -1,8 +1,9 @@
 """Attributes: the compile-time data of ops, functions and modules.
 
-Where Python has the value, Python's value is the attribute: `bool`, `str`, a `Type`, a `Location`, a tuple (an array), a
-`Dictionary`, an `Enumeration` member, a `Struct`. The classes here are the rest: values that carry an MLIR type. Ops declare
-attributes in Python's own terms (`dimension: int`); `trivium.ir.codecs` translates to and from the forms of this module.
+Where Python has the value, Python's value is the attribute: `bool`, `str`, a `Type`, a `Location`, a tuple (an array),
+a `Dictionary`, an `Enumeration` member, a `Struct`. The classes here are the rest: values that carry an MLIR type. Ops
+declare attributes in Python's own terms (`dimension: int`); `trivium.ir.codecs` translates to and from the forms of
+this module.
 """
 
 from __future__ import annotations
@@ -116,8 +117,8 @@ class DenseArray:
 class DenseElements:
     """The elements of a tensor: a read-only view of what they came from (a file, a framework's tensor, an array).
 
-    A splat is an array with zero strides. Nothing is copied or hashed until someone compares, folds or saves. `resource` is
-    the name under which MLIR text keeps the bytes apart (`dense_resource<name>`), if it does.
+    A splat is an array with zero strides. Nothing is copied or hashed until someone compares, folds or saves.
+    `resource` is the name under which MLIR text keeps the bytes apart (`dense_resource<name>`), if it does.
     """
 
     __slots__ = ("_digest", "array", "resource", "type")
@@ -193,9 +194,9 @@ ENUMERATIONS: dict[str, type[Enumeration]] = {}
 
 @dataclass(frozen=True)
 class Struct:
-    """A dialect's attribute with named fields, `#stablehlo.gather<offset_dims = [0], index_vector_dim = 1>`. Subclasses are
-    frozen dataclasses declared with their mnemonic; fields are ints, bools and tuples of ints. A field at its default is not
-    printed."""
+    """A dialect's attribute with named fields, `#stablehlo.gather<offset_dims = [0], index_vector_dim = 1>`.
+    Subclasses are frozen dataclasses declared with their mnemonic; fields are ints, bools and tuples of ints. A field
+    at its default is not printed."""
 
     MNEMONIC: ClassVar[str] = ""
 

@@ -30,7 +30,8 @@ class Builder:
         return cls(op.block, op, op.location)
 
     def add(self, op: Operation) -> Any:
-        """Inserts `op`. Returns its result, or the tuple of its results where the op is declared with several, or none."""
+        """Inserts `op`. Returns its result, or the tuple of its results where the op is declared with several, or
+        none."""
         if op.location is UNKNOWN:
             op.location = self.location
         self.block.insert(op, self.before)
@@ -66,8 +67,8 @@ class Rewriter(Builder):
 
 
 def region(argument_types: Sequence[Type], body: Callable[..., Any], location: Location = UNKNOWN) -> Region:
-    """A region of one block: `body(builder, *arguments)` adds its ops and returns the value, or the values, that the region
-    returns."""
+    """A region of one block: `body(builder, *arguments)` adds its ops and returns the value, or the values, that the
+    region returns."""
     from trivium.ir.ops.control import Return
 
     block = Block(argument_types)
@@ -78,7 +79,8 @@ def region(argument_types: Sequence[Type], body: Callable[..., Any], location: L
 
 
 def inline_block(block: Block, arguments: Sequence[Value], rewriter: Builder) -> list[Value]:
-    """Copies the operations of a block, but for its terminator, to the cursor. Returns what the terminator would return."""
+    """Copies the operations of a block, but for its terminator, to the cursor. Returns what the terminator would
+    return."""
     mapping: dict[Value, Value] = dict(zip(block.arguments, arguments, strict=True))
     for op in block:
         if op is not block.last:

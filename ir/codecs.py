@@ -1,5 +1,5 @@
-"""How a declared attribute (`dimension: int`) becomes an attribute of the file format (`dimension = 0 : i64`), and back. One
-entry an annotation; ops never spell it out."""
+"""How a declared attribute (`dimension: int`) becomes an attribute of the file format (`dimension = 0 : i64`), and
+back. One entry an annotation; ops never spell it out."""
 
 from __future__ import annotations
 
@@ -149,7 +149,9 @@ def _matrix(values: Any) -> tuple[tuple[int, ...], ...]:
 
 def _matrix_attribute(rows: tuple[tuple[int, ...], ...], columns: int) -> DenseElements:
     columns = len(rows[0]) if rows else columns
-    return DenseElements(np.array(rows, dtype=np.int64).reshape(len(rows), columns), TensorType((len(rows), columns), I64))
+    return DenseElements(
+        np.array(rows, dtype=np.int64).reshape(len(rows), columns), TensorType((len(rows), columns), I64)
+    )
 
 
 def _elements(value: Any) -> DenseElements:

@@ -1,5 +1,5 @@
-"""The mechanics of a program: values with their uses, operations linked into blocks, blocks in regions. What an op *is* comes
-from its declaration (`trivium.ir.declare`); nothing here knows a single op."""
+"""The mechanics of a program: values with their uses, operations linked into blocks, blocks in regions. What an op
+*is* comes from its declaration (`trivium.ir.declare`); nothing here knows a single op."""
 
 from __future__ import annotations
 
@@ -66,11 +66,22 @@ class BlockArgument(Value):
 class Operation:
     """One step of a program: operands, attributes, regions in; results out.
 
-    `attributes` holds the declared ones, in Python's terms; `extra` all others, verbatim. Operations of a block are linked
-    both ways; `block` is `None` while an operation stands alone.
+    `attributes` holds the declared ones, in Python's terms; `extra` all others, verbatim. Operations of a block are
+    linked both ways; `block` is `None` while an operation stands alone.
     """
 
-    __slots__ = ("_next", "_operands", "_previous", "attributes", "block", "extra", "location", "regions", "results", "segments")
+    __slots__ = (
+        "_next",
+        "_operands",
+        "_previous",
+        "attributes",
+        "block",
+        "extra",
+        "location",
+        "regions",
+        "results",
+        "segments",
+    )
 
     NAME: ClassVar[str] = ""
 
@@ -84,8 +95,8 @@ class Operation:
         location: Location = UNKNOWN,
         segments: Mapping[str, tuple[int, ...]] | None = None,
     ):
-        """Links an operation as it is told, without a check. `segments` gives, under `operands` and `results`, the sizes of
-        the declared groups where the counts alone do not tell them."""
+        """Links an operation as it is told, without a check. `segments` gives, under `operands` and `results`, the
+        sizes of the declared groups where the counts alone do not tell them."""
         self._operands = tuple(operands)
         self.results = tuple(OpResult(kind, self, index) for index, kind in enumerate(result_types))
         self.attributes = attributes if attributes is not None else {}
@@ -314,7 +325,9 @@ class Region:
         for operation in self.walk():
             free.update((value, None) for value in operation.operands if value not in inside)
             inside.update(operation.results)
-            inside.update(argument for region in operation.regions for block in region.blocks for argument in block.arguments)
+            inside.update(
+                argument for region in operation.regions for block in region.blocks for argument in block.arguments
+            )
         return [value for value in free if value not in inside]
 
     def clone(self, mapping: dict[Value, Value] | None = None) -> Region:

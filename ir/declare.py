@@ -11,10 +11,10 @@
         def check(inputs, dimension, result): ...     # if ...: fail("C2", "inputs[1] has ..., expected ...")
         def evaluate(inputs, dimension): ...          # NumPy; the one statement of meaning
 
-The fields give the constructor, the accessors, the structural verifier, text, serialization and the reference page. `infer`,
-`check` and `evaluate` name the fields that they need, in any order. The first two get *types* for operands and results,
-Python values for attributes, `Region`s for regions. `evaluate` gets arrays for operands, callables for regions, types for
-results, and the interpreter if it asks for `context`.
+The fields give the constructor, the accessors, the structural verifier, text, serialization and the reference page.
+`infer`, `check` and `evaluate` name the fields that they need, in any order. The first two get *types* for operands
+and results, Python values for attributes, `Region`s for regions. `evaluate` gets arrays for operands, callables for
+regions, types for results, and the interpreter if it asks for `context`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin
 
 from trivium.ir.codecs import Codec, codec_of, coerce
 from trivium.ir.core import Operation, Region, Value
@@ -93,7 +93,9 @@ class Op(Operation):
     INFER: ClassVar[Callable[[Op], Any] | None] = None
     CHECK: ClassVar[Callable[[Op], None] | None] = None
 
-    def __init_subclass__(cls, name: str = "", traits: set[Trait] | frozenset[Trait] = frozenset(), **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, name: str = "", traits: set[Trait] | frozenset[Trait] = frozenset(), **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
         cls.TRAITS = frozenset().union(traits, *(getattr(base, "TRAITS", ()) for base in cls.__bases__))
         if not name:  # a family of ops, not an op
@@ -104,9 +106,12 @@ class Op(Operation):
         _declare(cls)
         OPS[name] = cls
 
-    def __init__(self, *values: Any, location: Location = UNKNOWN, extra: Mapping[str, Any] | None = None, **named: Any):
-        """Operands, then attributes and regions, in declared order or by name. Result types are inferred, or given by name
-        (`result=`) where they do not follow or shall be less precise. Raises `VerificationError`."""
+    def __init__(
+        self, *values: Any, location: Location = UNKNOWN, extra: Mapping[str, Any] | None = None, **named: Any
+    ):
+        """Operands, then attributes and regions, in declared order or by name; those with a default by name. Result
+        types are inferred, or given by name (`result=`) where they do not follow or shall be less precise. Raises
+        `VerificationError`."""
         cls = type(self)
         given = _bind(cls, values, named)
         operands, operand_sizes = _flatten(cls.OPERANDS, given, Value, cls.NAME)
@@ -120,18 +125,16 @@ class Op(Operation):
         # Linked without results first: `infer` reads operand types and attributes through the op itself.
         super().__init__(operands, (), attributes, regions, extra, location, segments)
         try:
-            stated = cls._result_types(self, given)
-            self._set_results(*stated)
+            self._set_results(*cls._result_types(self, given))
             if cls.CHECK is not None:
                 cls.CHECK(self)
-        except VerificationError as error:
-            text = f"{cls.short_name()}({', '.join(str(value.type) for value in operands)})"
-            error.args = (error.message,)
-            raise _named(error, cls).add(inside=text, source=location.describe() or None)
-        finally:
-            if sys.exc_info()[0] is not None:
-                for index, value in enumerate(operands):
-                    value.uses.pop((self, index), None)
+        except Exception as error:
+            for index, value in enumerate(operands):
+                value.uses.pop((self, index), None)
+            if isinstance(error, VerificationError):
+                text = f"{cls.short_name()}({', '.join(str(value.type) for value in operands)})"
+                _named(error, cls).add(inside=text, source=location.describe() or None)
+            raise
 
     @classmethod
     def create(
@@ -196,9 +199,7 @@ class Op(Operation):
             inferred = cls.INFER(self)
             inferred = (inferred,) if len(cls.RESULTS) == 1 else inferred
             stated = [mine if mine is not None else theirs for mine, theirs in zip(stated, inferred, strict=True)]
-        groups = [
-            list(kind) if field.arity == "*" else [kind] for field, kind in zip(cls.RESULTS, stated, strict=True)
-        ]
+        groups = [list(kind) if field.arity == "*" else [kind] for field, kind in zip(cls.RESULTS, stated, strict=True)]
         return [kind for group in groups for kind in group], tuple(map(len, groups))
 
     def _set_results(self, result_types: Sequence[Type], sizes: tuple[int, ...]) -> None:
@@ -223,10 +224,11 @@ def _named(error: VerificationError, cls: type[Op]) -> VerificationError:
 def _declare(cls: type[Op]) -> None:
     hints: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        if base not in (Op, Operation, object) and "__annotations__" in vars(base):
+        if base not in (Op, Operation, object):
             names = vars(sys.modules[base.__module__])
-            own = get_type_hints(base, globalns=names, localns=names, include_extras=True)
-            hints.update({name: own[name] for name in base.__annotations__ if get_origin(own[name]) is not ClassVar})
+            hints.update(
+                {name: _evaluated(text, names) for name, text in vars(base).get("__annotations__", {}).items()}
+            )
     cls.FIELDS = tuple(_field(cls, name, hint) for name, hint in hints.items())
     cls.OPERANDS, cls.ATTRIBUTES, cls.REGIONS, cls.RESULTS = (
         tuple(field for field in cls.FIELDS if field.role is role)
@@ -243,6 +245,10 @@ def _declare(cls: type[Op]) -> None:
             setattr(cls, slot, staticmethod(_static_caller(cls, method, function)))
     if (function := getattr(cls, "evaluate", None)) is not None:
         cls.EVALUATE = staticmethod(_evaluate_caller(cls, function))
+
+
+def _evaluated(annotation: Any, names: dict[str, Any]) -> Any:
+    return eval(annotation, names) if isinstance(annotation, str) else annotation
 
 
 def _field(cls: type[Op], name: str, hint: Any) -> Field:
@@ -311,10 +317,15 @@ def group_sizes(fields: tuple[Field, ...], count: int) -> tuple[int, ...]:
 def _signature(cls: type[Op]) -> inspect.Signature:
     either, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     inputs = sorted((f for f in cls.FIELDS if f.role is not Role.RESULT), key=_order)
-    parameters = [inspect.Parameter(f.name, either, default=inspect.Parameter.empty) for f in inputs if f.default is REQUIRED]
+    parameters = [
+        inspect.Parameter(f.name, either, default=inspect.Parameter.empty) for f in inputs if f.default is REQUIRED
+    ]
     parameters += [inspect.Parameter(f.name, keyword, default=f.default) for f in inputs if f.default is not REQUIRED]
     parameters += [inspect.Parameter(f.name, keyword, default=None) for f in cls.RESULTS]
-    parameters += [inspect.Parameter("location", keyword, default=UNKNOWN), inspect.Parameter("extra", keyword, default=None)]
+    parameters += [
+        inspect.Parameter("location", keyword, default=UNKNOWN),
+        inspect.Parameter("extra", keyword, default=None),
+    ]
     return inspect.Signature(parameters)
 
 
@@ -326,7 +337,7 @@ def _order(field: Field) -> int:
 
 
 def _bind(cls: type[Op], values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    positional = [*cls.OPERANDS, *cls.ATTRIBUTES, *cls.REGIONS]
+    positional = [field for field in (*cls.OPERANDS, *cls.ATTRIBUTES, *cls.REGIONS) if field.default is REQUIRED]
     if len(values) > len(positional):
         raise VerificationError(f"{cls.NAME} has {len(values)} arguments, expected at most {len(positional)}")
     given = {field.name: value for field, value in zip(positional, values, strict=False)}
@@ -343,7 +354,9 @@ def _bind(cls: type[Op], values: tuple[Any, ...], named: dict[str, Any]) -> dict
     return given
 
 
-def _flatten(fields: tuple[Field, ...], given: dict[str, Any], kind: type, op: str) -> tuple[list[Any], tuple[int, ...]]:
+def _flatten(
+    fields: tuple[Field, ...], given: dict[str, Any], kind: type, op: str
+) -> tuple[list[Any], tuple[int, ...]]:
     flat: list[Any] = []
     sizes = []
     for field in fields:

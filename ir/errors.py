@@ -30,13 +30,17 @@ class Error(Exception):
 
     def __str__(self) -> str:
         notes = (("in:   ", self.inside), ("from: ", self.source), ("while:", self.during))
-        return "\n".join([self.message, *(f"  {label} {note}" for label, note in notes if note is not None and str(note))])
+        return "\n".join(
+            [self.message, *(f"  {label} {note}" for label, note in notes if note is not None and str(note))]
+        )
 
 
 class ParseError(Error):
     """Text or bytes that are not a program. `line` and `column` count from 1; `file` names where they came from."""
 
-    def __init__(self, message: str, *, file: str = "", line: int = 0, column: int = 0, source_line: str = "", **context):
+    def __init__(
+        self, message: str, *, file: str = "", line: int = 0, column: int = 0, source_line: str = "", **context
+    ):
         place = f"{file or '<text>'}:{line}:{column}: " if line else f"{file}: " if file else ""
         caret = f"\n  {source_line}\n  {' ' * (column - 1)}^" if source_line and column else ""
         super().__init__(f"{place}{message}{caret}", **context)

@@ -1,5 +1,5 @@
-"""Modules and functions: `builtin.module` and the `func` dialect. A `Module` is what users hold: it parses, prints, verifies
-and saves itself."""
+"""Modules and functions: `builtin.module` and the `func` dialect. A `Module` is what users hold: it parses, prints,
+verifies and saves itself."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
 
 
 class Function(Op, name="func.func", traits={Trait.ISOLATED}):
-    """A function. Attributes of arguments and results (names, roles, shardings, aliasing) are dictionaries, one each."""
+    """A function. Attributes of arguments and results (names, roles, shardings, aliasing) are dictionaries, one
+    each."""
 
     sym_name: str
     function_type: FunctionType
@@ -195,7 +196,9 @@ def resolve(op: Operation, symbol: SymbolRef) -> Function:
     """The function that a symbol names, seen from `op`; a `VerificationError` if there is none."""
     found = lookup(op, symbol)
     if not isinstance(found, Function):
-        raise VerificationError(f"{op.NAME}: {symbol} is no function of the module", source=op.location.describe() or None)
+        raise VerificationError(
+            f"{op.NAME}: {symbol} is no function of the module", source=op.location.describe() or None
+        )
     return found
 
 

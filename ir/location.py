@@ -1,5 +1,5 @@
-"""Where an op came from: MLIR's location tree. Framework, op, file and line are a view of it (`describe`). Locations take
-no part in equality, common subexpressions or digests."""
+"""Where an op came from: MLIR's location tree. Framework, op, file and line are a view of it (`describe`). Locations
+take no part in equality, common subexpressions or digests."""
 
 from __future__ import annotations
 

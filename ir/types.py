@@ -240,7 +240,9 @@ _DTYPES |= {IntegerType(width, "s"): np.dtype(f"int{width}") for width in (8, 16
 _DTYPES |= {IntegerType(width): np.dtype(getattr(ml_dtypes, f"int{width}")) for width in (2, 4)}
 _DTYPES |= {IntegerType(width, "u"): np.dtype(getattr(ml_dtypes, f"uint{width}")) for width in (2, 4)}
 _DTYPES |= {ComplexType(FLOATS["f32"]): np.dtype(np.complex64), ComplexType(FLOATS["f64"]): np.dtype(np.complex128)}
-_ELEMENTS = {dtype: kind for kind, dtype in reversed(_DTYPES.items()) if str(kind) != "tf32" and not str(kind).startswith("s")}
+_ELEMENTS = {
+    dtype: kind for kind, dtype in reversed(_DTYPES.items()) if str(kind) != "tf32" and not str(kind).startswith("s")
+}
 
 F16, BF16, F32, F64 = FLOATS["f16"], FLOATS["bf16"], FLOATS["f32"], FLOATS["f64"]
 I1, I8, I16, I32, I64 = (IntegerType(width) for width in (1, 8, 16, 32, 64))
@@ -262,7 +264,9 @@ def element_type_of(dtype: Any) -> ElementType:
     try:
         return _ELEMENTS[np.dtype(dtype)]  # type: ignore[return-value]
     except (KeyError, TypeError):
-        raise Error(f"dtype {dtype} has no StableHLO element type; expected one of {sorted(map(str, _ELEMENTS))}") from None
+        raise Error(
+            f"dtype {dtype} has no StableHLO element type; expected one of {sorted(map(str, _ELEMENTS))}"
+        ) from None
 
 
 def tensor(*shape: int | None, of: Any = F32) -> TensorType:

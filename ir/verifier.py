@@ -1,5 +1,5 @@
-"""Checks a program: the structure that every op shares (counts, scope, terminators, symbols), then each op's own constraints.
-A check costs nothing beyond itself while it holds: no message is formatted."""
+"""Checks a program: the structure that every op shares (counts, scope, terminators, symbols), then each op's own
+constraints. A check costs nothing beyond itself while it holds: no message is formatted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 from trivium.ir.core import Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Op, Trait
 from trivium.ir.errors import VerificationError
-from trivium.ir.func import Call, Function, FuncReturn, Module, lookup, symbols
+from trivium.ir.func import Call, FuncReturn, Function, Module, lookup, symbols
 from trivium.ir.types import compatible
 
 MAX_NESTING = 200
@@ -71,7 +71,9 @@ def _verify_structure(op: Op) -> None:
         sizes = (op.segments or {}).get(what)
         lists = sum(field.arity == "*" for field in fields)
         if sizes is not None and (len(sizes) != len(fields) or sum(sizes) != len(items)):
-            _broken(op, f"has {len(items)} {what} in groups of {list(sizes)}, expected {len(fields)} groups that add up")
+            _broken(
+                op, f"has {len(items)} {what} in groups of {list(sizes)}, expected {len(fields)} groups that add up"
+            )
         if sizes is None and lists > 1 and (len(items) - least) % lists:
             _broken(op, f"has {len(items)} {what}, expected {lists} groups of equal size")
     for field in cls.ATTRIBUTES:
