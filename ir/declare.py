@@ -14,7 +14,7 @@
 The fields give the constructor, the accessors, the structural verifier, text, serialization and the reference page.
 `infer`, `check` and `evaluate` name the fields that they need, in any order. The first two get *types* for operands
 and results, Python values for attributes, `Region`s for regions. `evaluate` gets arrays for operands, callables for
-regions, types for results, and the interpreter if it asks for `context`.
+regions, types for results, and the op itself or the interpreter if it asks for `op` or `context`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin
 
 from trivium.ir.codecs import Codec, codec_of, coerce
@@ -236,7 +237,8 @@ def _declare(cls: type[Op]) -> None:
     )
     for fields, source in ((cls.OPERANDS, "_operands"), (cls.REGIONS, "regions"), (cls.RESULTS, "results")):
         for index, field in enumerate(fields):
-            setattr(cls, field.name, property(_group_getter(fields, index, source)))
+            if field.name != source:  # the list of all results has that name already
+                setattr(cls, field.name, property(_group_getter(fields, index, source)))
     for field in cls.ATTRIBUTES:
         setattr(cls, field.name, property(_attribute_getter(field.name)))
     cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
@@ -387,7 +389,7 @@ def _static_caller(cls: type[Op], method: str, function: Callable[..., Any]) -> 
     for name in inspect.signature(function).parameters:
         field = _named_field(cls, method, name)
         typed = field.role in (Role.OPERAND, Role.RESULT)
-        getters.append(_typed_getter(getattr(cls, name).fget) if typed else getattr(cls, name).fget)
+        getters.append(_typed_getter(attrgetter(name)) if typed else attrgetter(name))
     return lambda op: function(*[get(op) for get in getters])
 
 
@@ -399,20 +401,27 @@ def _evaluate_caller(cls: type[Op], function: Callable[..., Any]) -> Callable[..
     """Calls `evaluate`: operands and regions come in flat, and are grouped as the op's own are."""
     getters: list[Callable[[Op, Sequence[Any], Sequence[Any], Any], Any]] = []
     for name in inspect.signature(function).parameters:
-        if name == "context":
-            getters.append(lambda op, operands, regions, context: context)
+        if name in ("op", "context"):
+            getters.append(_SURROUNDINGS[name])
             continue
         field = _named_field(cls, "evaluate", name)
         getters.append(_runtime_getter(cls, field))
     return lambda op, operands, regions, context: function(*[get(op, operands, regions, context) for get in getters])
 
 
+_SURROUNDINGS: dict[str, Callable[..., Any]] = {
+    "op": lambda op, operands, regions, context: op,
+    "context": lambda op, operands, regions, context: context,
+}
+
+
 def _runtime_getter(cls: type[Op], field: Field) -> Callable[..., Any]:
-    get = getattr(cls, field.name).fget
+    get = attrgetter(field.name)
     if field.role is Role.ATTRIBUTE:
         return lambda op, operands, regions, context: get(op)
     if field.role is Role.RESULT:
         return lambda op, operands, regions, context: _type_of(get(op))
+    get = getattr(cls, field.name).fget
     if field.role is Role.OPERAND:
         return lambda op, operands, regions, context: get(_Stand(op, tuple(operands), ()))
     return lambda op, operands, regions, context: get(_Stand(op, (), tuple(regions)))
