@@ -1,0 +1,171 @@
+"""What the importers share: the table of rules, the loop over a graph's nodes, and the errors that both raise.
+
+An importer makes one table, `rule = Rules("PyTorch")`, whose entries are functions; it derives one class from
+`GraphImporter`, which says what a node is called, where it came from and how its rule is called. Everything else is
+here: duplicates are refused when the rules are imported, all ops without a rule are listed before the first one is
+converted, and every error tells the node, the user's line and the graph that was being imported.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, NoReturn, TypeVar
+
+from trivium.importers.emit import Emitter
+from trivium.ir.attributes import Dictionary
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
+from trivium.ir.location import UNKNOWN, FileLocation, Location, NameLocation
+
+Node = TypeVar("Node")
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+class Rules:
+    """The rules of one framework by op name. Calling the table registers one:
+
+        @rule("aten.cat.default")              # one name, or several that mean the same
+        @rule("Concat", since=13)              # from version 13 of the op set on
+
+    A rule that changed over versions is registered once for each; the newest that is not too new is found.
+    """
+
+    def __init__(self, framework: str):
+        self.framework = framework
+        self._rules: dict[str, dict[int, Callable[..., Any]]] = {}
+
+    def __call__(self, *names: str, since: int = 0) -> Callable[[Rule], Rule]:
+        def register(function: Rule) -> Rule:
+            for name in names:
+                self.add(name, function, since)
+            return function
+
+        return register
+
+    def add(self, name: str, function: Callable[..., Any], since: int = 0) -> None:
+        """Registers a rule; a name can have one rule a version."""
+        if not name or name != name.strip():
+            raise Error(f"{self.framework} rule {_place(function)} has the name {name!r}, expected an op's name")
+        versions = self._rules.setdefault(name, {})
+        if since in versions:
+            raise Error(f"{self.framework} op {name} has two rules, {_place(versions[since])} and {_place(function)}")
+        versions[since] = function
+
+    def find(self, name: str, version: int | None = None) -> Callable[..., Any] | None:
+        """The rule of an op, in a version of the op set (or the newest); `None` if there is none."""
+        versions = self._rules.get(name, {})
+        fitting = [since for since in versions if version is None or since <= version]
+        return versions[max(fitting)] if fitting else None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._rules))
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+
+class GraphImporter(ABC, Generic[Node]):
+    """Converts the nodes of one graph, in order, at the cursor of `emit`. `graph` names the graph in errors."""
+
+    def __init__(self, emit: Emitter, graph: str = "main"):
+        self.emit = emit
+        self.graph = graph
+
+    @abstractmethod
+    def name_of(self, node: Node) -> str:
+        """The framework's name of the node's op, as rules are registered."""
+
+    @abstractmethod
+    def rule_of(self, node: Node) -> Callable[..., Any] | None:
+        """The rule that converts a node; `None` if there is none."""
+
+    @abstractmethod
+    def location_of(self, node: Node) -> Location:
+        """Where the node came from."""
+
+    @abstractmethod
+    def convert(self, node: Node, rule: Callable[..., Any]) -> None:
+        """Reads the node's operands, calls its rule, and keeps what it returns."""
+
+    def describe(self, node: Node) -> str:
+        """The node as a line of text, for errors."""
+        return str(node)
+
+    def inner_nodes(self, node: Node) -> Iterable[Node]:
+        """The nodes of graphs inside a node (bodies of loops, functions that it calls)."""
+        return ()
+
+    def convert_all(self, nodes: Sequence[Node]) -> None:
+        """The loop. Raises one `UnsupportedOpError` for all ops without a rule, before anything is converted."""
+        self.require_rules(nodes)
+        for node in nodes:
+            location = self.location_of(node)
+            with self.emit.at(location):
+                try:
+                    rule = self.rule_of(node)
+                    assert rule is not None, self.name_of(node)
+                    self.convert(node, rule)
+                except Error as error:
+                    source = location.describe() or None
+                    error.add(inside=self.describe(node), source=source, during=f"importing {self.graph!r}")
+                    raise
+
+    def require_rules(self, nodes: Iterable[Node]) -> None:
+        """Refuses a graph that has nodes without a rule, and lists them all."""
+        missing = [node for node in self._all(nodes) if self.rule_of(node) is None]
+        if missing:
+            occurrences = [(self.name_of(node), self.location_of(node)) for node in missing]
+            refuse(occurrences, during=f"importing {self.graph!r}")
+
+    def _all(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        stack = [iter(nodes)]
+        while stack:
+            node = next(stack[-1], None)
+            if node is None:
+                stack.pop()
+            else:
+                yield node
+                stack.append(iter(self.inner_nodes(node)))
+
+
+def refuse(occurrences: Iterable[tuple[str, Location]], during: str | None = None) -> NoReturn:
+    """Raises the one `UnsupportedOpError` of many nodes: each op once, with its count and its first place."""
+    counts: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for name, location in occurrences:
+        counts[name] = counts.get(name, 0) + 1
+        first.setdefault(name, location.describe().removesuffix(f", {name}"))
+    found = [Unsupported(name, counts[name], first[name]) for name in counts]
+    many = f"{len(found)} ops have" if len(found) > 1 else "1 op has"
+    raise UnsupportedOpError(f"{many} no rule:", found, during=during)
+
+
+def unsupported(op: str, argument: str, value: object, expected: str) -> NoReturn:
+    """Raises the error of a rule that cannot honour an argument."""
+    reason = f"argument {argument} has {value}, expected {expected}"
+    raise UnsupportedOpError("an argument is not supported:", [Unsupported(op, reason=reason)])
+
+
+def place(op: str, file: str = "", line: int = 0, function: str = "") -> Location:
+    """The location of a node: the framework's op, in a function and at a line of the user's."""
+    where: Location = FileLocation(file, line) if file else UNKNOWN
+    return NameLocation(op, NameLocation(function, where) if function else where)
+
+
+def role(kind: str, name: str = "", **more: Any) -> Dictionary:
+    """The attributes of a function's argument or result: its role (`input`, `output`, `parameter`, `buffer`, `state`)
+    and the framework's name for it."""
+    assert kind in ROLES, kind
+    named = {"trivium.name": name} if name else {}
+    return Dictionary({"trivium.role": kind, **named, **more})
+
+
+ROLES = ("input", "output", "parameter", "buffer", "state")
+
+
+def _place(function: Callable[..., Any]) -> str:
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)

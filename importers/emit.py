@@ -1,0 +1,332 @@
+"""The words in which rules are written: a builder whose methods are the few combinations of ops that every framework
+needs, such as a constant of a given type, NumPy's broadcasting, a reduction with its region. It knows no framework."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from trivium.ir import ops
+from trivium.ir.attributes import DenseElements
+from trivium.ir.builder import Builder
+from trivium.ir.core import Block, Region, Value
+from trivium.ir.types import (
+    I1,
+    I64,
+    FloatType,
+    IntegerType,
+    TensorType,
+    Type,
+    is_boolean,
+    is_complex,
+    is_float,
+)
+
+
+class Emitter(Builder):
+    """A builder with the importers' vocabulary. Shapes are static."""
+
+    # Constants
+
+    def elements(self, values: Any, element_type: Any = None) -> Value:
+        """A constant of an array, which is viewed and not copied."""
+        array = np.asarray(values) if element_type is None else np.asarray(values, dtype=element_type.dtype)
+        return self.add(ops.Constant(DenseElements(array)))
+
+    def full(self, shape: Sequence[int], value: Any, element_type: Any) -> Value:
+        """A tensor whose elements are all `value`."""
+        return self.add(ops.Constant(DenseElements.splat(value, TensorType(tuple(shape), element_type))))
+
+    def scalar(self, value: Any, element_type: Any) -> Value:
+        """A 0-d constant."""
+        return self.full((), value, element_type)
+
+    def full_like(self, x: Value, value: Any) -> Value:
+        """A constant of the shape and element type of `x`."""
+        return self.full(x.type.static_shape, value, x.type.element_type)
+
+    def iota(self, shape: Sequence[int], dimension: int, element_type: Any = I64) -> Value:
+        """Each element is its index along `dimension`."""
+        return self.add(ops.Iota(iota_dimension=dimension, result=TensorType(tuple(shape), element_type)))
+
+    # Shape and type
+
+    def convert(self, x: Value, element_type: Any) -> Value:
+        """`x` with another element type; `x` itself if it has it."""
+        if x.type.element_type is element_type:
+            return x
+        if is_complex(x.type.element_type) and not is_complex(element_type):
+            x = self.add(ops.Real(x))
+        return self.add(ops.Convert(x, result=x.type.with_element(element_type)))
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        """`x` with as many elements in another shape; `x` itself if it has it."""
+        shape = tuple(int(extent) for extent in shape)
+        return x if x.type.shape == shape else self.add(ops.Reshape(x, result=x.type.with_shape(shape)))
+
+    def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
+        """Dimension `i` of the result is `permutation[i]` of `x`; `x` itself if nothing moves."""
+        permutation = tuple(permutation)
+        return x if permutation == tuple(range(x.type.rank)) else self.add(ops.Transpose(x, permutation=permutation))
+
+    def broadcast(self, x: Value, shape: Sequence[int]) -> Value:
+        """NumPy's rule: `x` to `shape`, aligned at the last dimension; extents of 1 are repeated."""
+        rank = len(tuple(shape))
+        return self.broadcast_in_dim(x, shape, range(rank - x.type.rank, rank))
+
+    def broadcast_in_dim(self, x: Value, shape: Sequence[int], dimensions: Sequence[int]) -> Value:
+        """`x` to `shape`; its dimension `i` becomes `dimensions[i]`. `x` itself if it has that shape."""
+        shape, dimensions = tuple(shape), tuple(dimensions)
+        if x.type.shape == shape and dimensions == tuple(range(len(shape))):
+            return x
+        return self.add(ops.BroadcastInDim(x, broadcast_dimensions=dimensions, result=x.type.with_shape(shape)))
+
+    def unsqueeze(self, x: Value, dimensions: Sequence[int]) -> Value:
+        """Inserts extents of 1 so that they stand at `dimensions` of the result."""
+        shape = list(x.type.shape)
+        for dimension in sorted(dimensions):
+            shape.insert(dimension, 1)
+        return self.reshape(x, shape)
+
+    def squeeze(self, x: Value, dimensions: Sequence[int]) -> Value:
+        """Removes dimensions, which have extent 1."""
+        return self.reshape(x, [extent for i, extent in enumerate(x.type.shape) if i not in dimensions])
+
+    def slice(self, x: Value, dimension: int, start: int, limit: int, stride: int = 1) -> Value:
+        """`x[..., start:limit:stride, ...]` along one dimension; `x` itself if that is all of it."""
+        if (start, limit, stride) == (0, x.type.shape[dimension], 1):
+            return x
+        starts, limits, strides = [0] * x.type.rank, list(x.type.shape), [1] * x.type.rank
+        starts[dimension], limits[dimension], strides[dimension] = start, limit, stride
+        return self.add(ops.Slice(x, start_indices=starts, limit_indices=limits, strides=strides))
+
+    def pad(
+        self, x: Value, low: Sequence[int], high: Sequence[int], value: Any = 0, interior: Sequence[int] | None = None
+    ) -> Value:
+        """`x` with `value` (a number or a 0-d value) around it and, for `interior`, between its elements. Negative
+        edges crop."""
+        interior = interior if interior is not None else [0] * x.type.rank
+        if not any(low) and not any(high) and not any(interior):
+            return x
+        fill = value if isinstance(value, Value) else self.scalar(value, x.type.element_type)
+        return self.add(ops.Pad(x, fill, edge_padding_low=low, edge_padding_high=high, interior_padding=interior))
+
+    def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
+        """`values` one behind the other; the only one itself."""
+        return values[0] if len(values) == 1 else self.add(ops.Concatenate(list(values), dimension=dimension))
+
+    # Elementwise
+
+    def binary(self, op: type, lhs: Value, rhs: Value) -> Value:
+        """An elementwise op of two values of one element type, broadcast by NumPy's rule."""
+        shape = np.broadcast_shapes(lhs.type.shape, rhs.type.shape)
+        return self.add(op(self.broadcast(lhs, shape), self.broadcast(rhs, shape)))
+
+    def plus(self, lhs: Value, rhs: Value) -> Value:
+        return self.binary(ops.Add, lhs, rhs)
+
+    def minus(self, lhs: Value, rhs: Value) -> Value:
+        return self.binary(ops.Subtract, lhs, rhs)
+
+    def times(self, lhs: Value, rhs: Value) -> Value:
+        return self.binary(ops.Multiply, lhs, rhs)
+
+    def over(self, lhs: Value, rhs: Value) -> Value:
+        return self.binary(ops.Divide, lhs, rhs)
+
+    def scaled(self, x: Value, factor: float) -> Value:
+        """`x` times a number."""
+        return x if factor == 1 else self.times(x, self.scalar(factor, x.type.element_type))
+
+    def compare(self, direction: str, lhs: Value, rhs: Value) -> Value:
+        """`lhs` `direction` (`EQ NE GE GT LE LT`) `rhs`, broadcast by NumPy's rule."""
+        shape = np.broadcast_shapes(lhs.type.shape, rhs.type.shape)
+        lhs, rhs = self.broadcast(lhs, shape), self.broadcast(rhs, shape)
+        return self.add(ops.Compare(lhs, rhs, comparison_direction=ops.ComparisonDirection(direction)))
+
+    def select(self, pred: Value, on_true: Value, on_false: Value) -> Value:
+        """`on_true` where `pred`, else `on_false`; broadcast by NumPy's rule."""
+        shape = np.broadcast_shapes(pred.type.shape, on_true.type.shape, on_false.type.shape)
+        return self.add(ops.Select(*(self.broadcast(x, shape) for x in (pred, on_true, on_false))))
+
+    # Regions, reductions, windows
+
+    def region(self, argument_types: Sequence[Type], body: Callable[..., Any]) -> Region:
+        """A region of one block: `body(emit, *arguments)` returns the value, or the values, that it returns."""
+        block = Block(argument_types)
+        emit = type(self)(block, location=self.location)
+        returned = body(emit, *block.arguments)
+        emit.add(ops.Return([returned] if isinstance(returned, Value) else list(returned)))
+        return Region([block])
+
+    def combiner(self, op: type, element_type: Any) -> Region:
+        """The region `(x, y) -> op(x, y)` of two scalars."""
+        kind = TensorType((), element_type)
+        return self.region([kind, kind], lambda emit, x, y: emit.add(op(x, y)))
+
+    def reduce(self, op: type, x: Value, dimensions: Sequence[int], keep: bool = False, init: Any = None) -> Value:
+        """Combines `dimensions` by `op` (`ops.Add`, `Multiply`, `Maximum`, `Minimum`, `And`, `Or`) from its neutral
+        element; with `keep` they remain, with extent 1."""
+        kind = x.type.element_type
+        start = self.scalar(neutral(op, kind) if init is None else init, kind)
+        result = x
+        if dimensions := tuple(sorted(dimensions)):
+            result = self.add(ops.Reduce([x], [start], dimensions=dimensions, body=self.combiner(op, kind)))[0]
+        return self.unsqueeze(result, dimensions) if keep else result
+
+    def mean(self, x: Value, dimensions: Sequence[int], keep: bool = False) -> Value:
+        """The mean over `dimensions`, of floats."""
+        count = math.prod(x.type.shape[dimension] for dimension in dimensions)
+        total = self.reduce(ops.Add, x, dimensions, keep)
+        return self.over(total, self.scalar(count, total.type.element_type))
+
+    def arg_reduce(self, direction: str, x: Value, dimension: int) -> tuple[Value, Value]:
+        """The largest (`GT`) or smallest (`LT`) element along a dimension, and the index (i64) where it is first. A NaN
+        wins."""
+        kind = x.type.element_type
+        index = self.iota(x.type.shape, dimension)
+        types = [TensorType((), kind), TensorType((), I64)] * 2
+
+        def body(emit: Emitter, best: Value, at: Value, new: Value, here: Value) -> tuple[Value, Value]:
+            better = emit.compare(direction, best, new)
+            if is_float(kind):
+                better = emit.add(ops.Or(better, emit.compare("NE", best, best)))
+            same = emit.add(ops.And(emit.compare("EQ", best, new), emit.compare("LT", at, here)))
+            if is_float(kind):
+                both = emit.add(ops.And(emit.compare("NE", best, best), emit.compare("NE", new, new)))
+                fresh = emit.add(ops.Or(emit.add(ops.Not(both)), emit.compare("LT", at, here)))
+                better = emit.add(ops.And(better, fresh))
+            keep = emit.add(ops.Or(better, same))
+            return emit.select(keep, best, new), emit.select(keep, at, here)
+
+        start = neutral(ops.Maximum if direction == "GT" else ops.Minimum, kind)
+        inits = [self.scalar(start, kind), self.scalar(np.iinfo(np.int64).max, I64)]
+        values, indices = self.add(
+            ops.Reduce([x, index], inits, dimensions=(dimension,), body=self.region(types, body))
+        )
+        return values, indices
+
+    def reduce_window(
+        self,
+        op: type,
+        x: Value,
+        window: Sequence[int],
+        strides: Sequence[int] | None = None,
+        padding: Sequence[tuple[int, int]] | None = None,
+        dilations: Sequence[int] | None = None,
+    ) -> Value:
+        """Combines each window by `op`; one entry a dimension. What padding adds is `op`'s neutral element."""
+        kind, rank = x.type.element_type, x.type.rank
+        return self.add(
+            ops.ReduceWindow(
+                [x],
+                [self.scalar(neutral(op, kind), kind)],
+                window_dimensions=tuple(window),
+                window_strides=tuple(strides or (1,) * rank),
+                base_dilations=(1,) * rank,
+                window_dilations=tuple(dilations or (1,) * rank),
+                padding=tuple(padding or ((0, 0),) * rank),
+                body=self.combiner(op, kind),
+            )
+        )[0]
+
+    def sort(self, keys: Sequence[Value], dimension: int, descending: bool = False) -> tuple[Value, ...]:
+        """Sorts all of `keys` along a dimension by the first one, stably; a NaN is the largest."""
+        kind = keys[0].type.element_type
+        types = [TensorType((), key.type.element_type) for key in keys for _ in range(2)]
+
+        def before(emit: Emitter, *pairs: Value) -> Value:
+            first, second = (pairs[1], pairs[0]) if descending else (pairs[0], pairs[1])
+            less = emit.compare("LT", first, second)
+            if not is_float(kind):
+                return less
+            number = emit.compare("EQ", first, first)
+            return emit.add(ops.Or(less, emit.add(ops.And(number, emit.compare("NE", second, second)))))
+
+        comparator = self.region(types, before)
+        return self.add(ops.Sort(list(keys), dimension=dimension, is_stable=True, comparator=comparator))
+
+    # Contraction and indexing
+
+    def dot(
+        self,
+        lhs: Value,
+        rhs: Value,
+        contracting: tuple[Sequence[int], Sequence[int]],
+        batching: tuple[Sequence[int], Sequence[int]] = ((), ()),
+        element_type: Any = None,
+    ) -> Value:
+        """The general dot product: batching dimensions first, then what is left of `lhs` and of `rhs`."""
+        numbers = ops.DotDimensionNumbers(
+            lhs_batching_dimensions=tuple(batching[0]),
+            rhs_batching_dimensions=tuple(batching[1]),
+            lhs_contracting_dimensions=tuple(contracting[0]),
+            rhs_contracting_dimensions=tuple(contracting[1]),
+        )
+        spent = ({*batching[0], *contracting[0]}, {*batching[1], *contracting[1]})
+        batch = [lhs.type.shape[dimension] for dimension in batching[0]]
+        rows, columns = (
+            [extent for i, extent in enumerate(x.type.shape) if i not in used]
+            for x, used in zip((lhs, rhs), spent, strict=True)
+        )
+        shape = (*batch, *rows, *columns)
+        result = TensorType(shape, element_type or lhs.type.element_type)
+        return self.add(ops.DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, result=result))
+
+    def matmul(self, lhs: Value, rhs: Value) -> Value:
+        """NumPy's `matmul` of operands of rank 2 or more; leading dimensions are broadcast."""
+        batch = np.broadcast_shapes(lhs.type.shape[:-2], rhs.type.shape[:-2])
+        lhs = self.broadcast(lhs, (*batch, *lhs.type.shape[-2:]))
+        rhs = self.broadcast(rhs, (*batch, *rhs.type.shape[-2:]))
+        count = len(batch)
+        return self.dot(lhs, rhs, ([count + 1], [count]), (range(count), range(count)))
+
+    def take(self, x: Value, indices: Value, dimension: int = 0) -> Value:
+        """Slices of `x` along a dimension, at `indices` of any shape, which take that dimension's place. Indices beyond
+        the end are clamped, as `gather` does."""
+        count, batch = x.type.rank, indices.type.rank
+        numbers = ops.GatherDimensionNumbers(
+            offset_dims=(*range(dimension), *range(dimension + batch, count - 1 + batch)),
+            collapsed_slice_dims=(dimension,),
+            operand_batching_dims=(),
+            start_indices_batching_dims=(),
+            start_index_map=(dimension,),
+            index_vector_dim=batch,
+        )
+        sizes = [1 if i == dimension else extent for i, extent in enumerate(x.type.shape)]
+        return self.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=sizes))
+
+
+def neutral(op: type, kind: Any) -> Any:
+    """The value `e` with `op(e, x) == x` for every `x` of an element type."""
+    if op is ops.Add or (op is ops.Or and is_boolean(kind)):
+        return 0
+    if op is ops.Multiply or (op is ops.And and is_boolean(kind)):
+        return 1
+    if op in (ops.Maximum, ops.Minimum):
+        return lowest(kind) if op is ops.Maximum else highest(kind)
+    return {ops.Or: 0, ops.And: -1, ops.Xor: 0}[op]
+
+
+def lowest(kind: Any) -> Any:
+    """The smallest value of an element type; minus infinity where there is one."""
+    if isinstance(kind, FloatType):
+        return -np.inf
+    return False if kind is I1 else integer_range(kind)[0]
+
+
+def highest(kind: Any) -> Any:
+    """The largest value of an element type; infinity where there is one."""
+    if isinstance(kind, FloatType):
+        return np.inf
+    return True if kind is I1 else integer_range(kind)[1]
+
+
+def integer_range(kind: IntegerType) -> tuple[int, int]:
+    """The smallest and the largest value of an integer type."""
+    if kind.is_signed:
+        return -(1 << (kind.width - 1)), (1 << (kind.width - 1)) - 1
+    return 0, (1 << kind.width) - 1
