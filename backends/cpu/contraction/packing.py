@@ -1,0 +1,161 @@
+"""Packing: rearranging an operand into panels, rows of lanes without gaps, so that the micro-kernel reads memory straight through. In the
+generated code for run-time values, where padding, dilation and window overlap (im2col) dissolve on the way; in NumPy for constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import llvmlite.ir as ll
+import numpy as np
+
+from trivium.backends.cpu.contraction.emission import Emission, Number, index
+from trivium.backends.cpu.contraction.place import Indices, Place, join, place, resolve, unflatten
+from trivium.backends.cpu.contraction.problem import Access, Axis, Group
+
+Reader = Callable[[Indices], ll.Value]
+
+MOST_SEGMENTS = 4
+"""Vectors that may lie in more separate runs of memory than this are gathered, lane by lane."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An operand seen as `lines` x `across`; `base` and `outer` place the operand and its batch."""
+
+    access: Access
+    base: ll.Value
+    outer: Place
+    lines: Group
+    across: Group
+
+
+def emit_pack(
+    e: Emission, source: Source, line: tuple[Number, Number], lane: tuple[Number, Number], vectors: Number, target: ll.Value, pitch: int
+) -> None:
+    """Writes lines [line) x lanes [lane), zero-filled to `vectors` vectors, to target[(i - line[0]) * pitch + (j - lane[0])]. Neither is empty."""
+    with e.loop(0, vectors, nonempty=True) as across:
+        shift = e.mul(across.index, e.lanes)
+        first = e.add(lane[0], shift)
+        read = vector_reader(e, source, first, e.sub(lane[1], first))
+        column = e.at(target, shift)
+        with _walk(e, source.lines, *line) as (number, indices):
+            e.store(read(indices), e.at(column, e.mul(e.sub(number, line[0]), pitch)))
+
+
+@contextmanager
+def _walk(e: Emission, group: Group, begin: Number, end: Number) -> Iterator[tuple[Number, Indices]]:
+    """A loop over flat indices of `group` that keeps the index of each axis by counting, without divisions."""
+    start = unflatten(e, group, begin)
+    with e.loop(begin, end, [index(start[axis]) for axis in group.axes], nonempty=True) as loop:
+        yield loop.index, dict(zip(group.axes, loop.carried, strict=True))
+        loop.next = _successor(e, group, loop.carried)
+
+
+def _successor(e: Emission, group: Group, indices: list[ll.Value]) -> list[ll.Value]:
+    following: list[ll.Value] = []
+    carry: ll.Value | None = None
+    for axis, value in zip(reversed(group.axes), reversed(indices), strict=True):
+        raised = e.builder.add(value, index(1) if carry is None else e.builder.zext(carry, value.type))
+        carry = e.builder.icmp_signed("==", raised, index(axis.extent))
+        following.append(e.builder.select(carry, index(0), raised))
+    return following[::-1]
+
+
+def vector_reader(e: Emission, source: Source, first: Number, count: Number) -> Reader:
+    """How to read `lanes` values across from `first` on, of which `count` exist, given the line's indices. What does not depend on the line is
+    computed here, before the loop over lines."""
+    flat = e.builder.add(e.to_lanes(first), e.iota())
+    lanes = place(e, source.access, unflatten(e, source.across, flat))
+    inside = e.lanes_below(count)
+    runs = _runs(e, source)
+    if runs is None or runs > MOST_SEGMENTS:
+        return _gathering(e, source, lanes, inside)
+    return _segmented(e, source, lanes, inside, first, runs)
+
+
+def _runs(e: Emission, source: Source) -> int | None:
+    """How many contiguous runs of memory a vector across may touch; None where neighbours are not contiguous at all."""
+    if not source.across.axes:
+        return 1
+    inner = source.across.axes[-1]
+    dilated = any(w.dilation != 1 and w.uses(axis) for w in source.access.windows for axis in source.across.axes)
+    if source.access.reach(inner) != 1 or dilated:
+        return None
+    return 1 if len(source.across.axes) == 1 else 1 + -(-(e.lanes - 1) // inner.extent)
+
+
+def _gathering(e: Emission, source: Source, lanes: Place, inside: ll.Value) -> Reader:
+    base = e.at(source.base, source.outer.offset)
+    elsewhere = Place(0, source.outer.positions)
+
+    def read(indices: Indices) -> ll.Value:
+        here = join(e, elsewhere, place(e, source.access, indices), lanes)
+        offset, valid = resolve(e, source.access, here)
+        return e.gather(base, e.to_lanes(offset), e.both(inside, valid))
+
+    return read
+
+
+def _segmented(e: Emission, source: Source, lanes: Place, inside: ll.Value, first: Number, runs: int) -> Reader:
+    """One masked load per run, each keeping the lanes of those before it."""
+    segments = list(_segments(e, source, inside, first, runs))
+
+    def read(indices: Indices) -> ll.Value:
+        line = join(e, source.outer, place(e, source.access, indices))
+        here = join(e, line, Place(0, lanes.positions))
+        offset, valid = resolve(e, source.access, here)
+        value = None
+        for pointer, mask in segments:
+            value = e.load(e.at(pointer, offset), e.both(mask, valid), value)
+        assert value is not None
+        return value
+
+    return read
+
+
+def _segments(e: Emission, source: Source, inside: ll.Value, first: Number, runs: int) -> Iterator[tuple[ll.Value, ll.Value]]:
+    """(pointer that lane 0 would have, mask of its lanes) of each run that the vector at `first` may touch."""
+    axes = source.across.axes
+    if len(axes) < 2:
+        offset = place(e, source.access, {axis: first for axis in axes}).offset
+        yield e.at(source.base, offset), inside
+        return
+    inner = axes[-1]
+    row, within = e.divmod(first, inner.extent)
+    for number in range(runs):
+        indices = unflatten(e, Group(axes[:-1]), e.add(row, number))
+        begin = e.sub(number * inner.extent, within)
+        offset = e.sub(place(e, source.access, indices).offset, begin)
+        after = e.builder.icmp_signed(">=", e.iota(), e.to_lanes(begin))
+        before = e.lanes_below(e.add(begin, inner.extent))
+        yield e.at(source.base, offset), e.both(inside, e.both(after, before))
+
+
+def dense(array: np.ndarray, access: Access, groups: tuple[Group, ...]) -> np.ndarray:
+    """The operand as an array with one dimension per group; `array` is its memory, flat. Only for operands without windows."""
+    axes = [axis for group in groups for axis in group.axes]
+    strides = [access.stride(axis) * array.itemsize for axis in axes]
+    view = np.lib.stride_tricks.as_strided(array[access.offset :], [axis.extent for axis in axes], strides)
+    return view.reshape([group.extent for group in groups])
+
+
+def pack_panels(matrix: np.ndarray, widths: list[int]) -> np.ndarray:
+    """[batch, columns, reduction] as [batch][panel][reduction][column of the panel], flat, columns zero-filled to the panels' widths."""
+    batch, columns, reduction = matrix.shape
+    packed = aligned(batch * reduction * sum(widths), matrix.dtype)
+    panels = packed.reshape(batch, -1)
+    start = 0
+    for width in widths:
+        panel = panels[:, start * reduction : (start + width) * reduction].reshape(batch, reduction, width)
+        panel[:, :, : columns - start] = matrix[:, start : start + width].transpose(0, 2, 1)
+        start += width
+    return packed
+
+
+def aligned(count: int, dtype: np.dtype, boundary: int = 64) -> np.ndarray:
+    """Zeros that begin on a cache line, so that no vector of a panel lies across two."""
+    room = np.zeros(count * dtype.itemsize + boundary, np.uint8)
+    begin = -room.ctypes.data % boundary
+    return room[begin : begin + count * dtype.itemsize].view(dtype)

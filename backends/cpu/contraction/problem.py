@@ -1,0 +1,168 @@
+"""What a contraction computes, as plain index arithmetic: four groups of axes (batch, rows, columns, reduction) and, for each operand, how an
+element's place follows from them. Matrix products and convolutions in any layout are the same thing in this form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A loop of the contraction; compared by identity."""
+
+    extent: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """A dimension that indices may leave (padding) or whose elements lie apart (dilation): elements outside, or between, read as zero."""
+
+    terms: tuple[tuple[Axis, int], ...]
+    offset: int
+    size: int
+    stride: int
+    dilation: int = 1
+
+    def uses(self, axis: Axis) -> bool:
+        return any(term is axis for term, _ in self.terms)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Place of an operand's element, in elements: offset + sum(stride * axis) + what the windows contribute."""
+
+    strides: dict[Axis, int]
+    offset: int = 0
+    windows: tuple[Window, ...] = ()
+
+    def stride(self, axis: Axis) -> int:
+        return self.strides.get(axis, 0)
+
+    def reach(self, axis: Axis) -> int:
+        """Elements between neighbours on `axis`, through plain strides and undilated windows alike."""
+        windows = (window for window in self.windows if window.dilation == 1)
+        return self.stride(axis) + sum(scale * w.stride for w in windows for term, scale in w.terms if term is axis)
+
+    def windowed(self, axis: Axis) -> bool:
+        return any(window.uses(axis) for window in self.windows)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Axes that are counted as one flat index, the last fastest."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def extent(self) -> int:
+        return math.prod(axis.extent for axis in self.axes)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """out[batch, rows, columns] = sum over reduction of lhs[batch, rows, reduction] * rhs[batch, columns, reduction]."""
+
+    batch: Group
+    rows: Group
+    columns: Group
+    reduction: Group
+    lhs: Access
+    rhs: Access
+    out: Access
+    """The result's layout, as far as it is one: it decides which side becomes the columns."""
+    swapped: bool = False
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.batch.extent * self.rows.extent * self.columns.extent * self.reduction.extent
+
+
+def dimension(access: Access, size: int, stride: int, terms: tuple[tuple[Axis, int], ...], offset: int = 0, dilation: int = 1) -> Access:
+    """`access` with one more dimension, whose position is offset + sum(scale * axis); plain strides wherever it cannot leave the array."""
+    low = offset + sum(min(0, scale * (axis.extent - 1)) for axis, scale in terms)
+    high = offset + sum(max(0, scale * (axis.extent - 1)) for axis, scale in terms)
+    if low < 0 or high >= size or dilation != 1:
+        return replace(access, windows=(*access.windows, Window(terms, offset, size, stride, dilation)))
+    strides = dict(access.strides)
+    for axis, scale in terms:
+        strides[axis] = strides.get(axis, 0) + scale * stride
+    return replace(access, strides=strides, offset=access.offset + offset * stride)
+
+
+def swap(problem: Problem) -> Problem:
+    """The transposed problem: rows and columns trade places. Right where the rows, not the columns, are contiguous in the result."""
+    return replace(
+        problem, rows=problem.columns, columns=problem.rows, lhs=problem.rhs, rhs=problem.lhs, swapped=not problem.swapped
+    )
+
+
+def orient(problem: Problem) -> Problem:
+    """The result's contiguous side as columns, and what is not contiguous there, such as the images of a batch, as batch."""
+    if _contiguity(problem, problem.columns) < _contiguity(problem, problem.rows):
+        return _separate(swap(problem))
+    return problem
+
+
+def canonicalize(problem: Problem) -> Problem:
+    """Axes of extent 1 dropped, the reduction in the order in which lhs lies in memory, and neighbours merged where both operands allow it.
+    Flat indices over batch, rows and columns keep their meaning."""
+    problem = _drop_units(problem)
+    order = tuple(sorted(problem.reduction.axes, key=lambda axis: -abs(problem.lhs.reach(axis))))
+    problem = replace(problem, reduction=Group(order))
+    for name in ("batch", "rows", "columns", "reduction"):
+        problem = _merge(problem, name)
+    return problem
+
+
+def _contiguity(problem: Problem, group: Group) -> int:
+    """Length of the run of neighbours that `group` has in the result."""
+    run = 1
+    for axis in reversed(group.axes):
+        if problem.out.stride(axis) != run and axis.extent != 1:
+            break
+        run *= axis.extent
+    return run
+
+
+def _separate(problem: Problem) -> Problem:
+    """Column axes beyond the contiguous run in the result become batch axes: one image of many, say."""
+    run, axes = 1, list(problem.columns.axes)
+    kept: list[Axis] = []
+    while axes and (axes[-1].extent == 1 or problem.out.stride(axes[-1]) == run):
+        run *= axes[-1].extent
+        kept.insert(0, axes.pop())
+    return replace(problem, batch=Group((*problem.batch.axes, *axes)), columns=Group(tuple(kept)))
+
+
+def _drop_units(problem: Problem) -> Problem:
+    groups = {
+        name: Group(tuple(axis for axis in getattr(problem, name).axes if axis.extent != 1))
+        for name in ("batch", "rows", "columns", "reduction")
+    }
+    return replace(problem, **groups)
+
+
+def _merge(problem: Problem, name: str) -> Problem:
+    """Neighbours (outer, inner) become one axis where outer's stride is inner's times its extent, in every operand."""
+    axes = list(getattr(problem, name).axes)
+    merged: list[Axis] = []
+    for axis in axes:
+        if merged and _mergeable(problem, merged[-1], axis):
+            outer = merged.pop()
+            both = Axis(outer.extent * axis.extent)
+            problem = replace(problem, **{key: _joined(getattr(problem, key), axis, both) for key in ("lhs", "rhs")})
+            axis = both
+        merged.append(axis)
+    return replace(problem, **{name: Group(tuple(merged))})
+
+
+def _mergeable(problem: Problem, outer: Axis, inner: Axis) -> bool:
+    return all(
+        access.stride(outer) == access.stride(inner) * inner.extent and not access.windowed(outer) and not access.windowed(inner)
+        for access in (problem.lhs, problem.rhs)
+    )
+
+
+def _joined(access: Access, inner: Axis, both: Axis) -> Access:
+    return replace(access, strides={**access.strides, both: access.stride(inner)})

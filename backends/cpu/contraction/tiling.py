@@ -1,0 +1,141 @@
+"""The schedule of a contraction: register tile, panels, blocks of the reduction, chunks of work, and which operands are packed. Plain data,
+chosen from the shape and the target's vectors, registers and caches; printed with the kernel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from trivium.backends.cpu.contraction.problem import Access, Group, Problem
+from trivium.backends.cpu.target import Target
+
+MOST_ROWS = 12
+SHORTEST_RUN = 16
+PANEL_BYTES = 256 * 1024
+"""Room for a packed block of one panel in the second-level cache."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """`extent` things in `count` parts as even as can be: the first `larger` parts hold `size`, the others one fewer."""
+
+    extent: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        return -(-self.extent // self.count)
+
+    @property
+    def larger(self) -> int:
+        return self.extent - (self.size - 1) * self.count
+
+    def start(self, part: int) -> int:
+        """Where a part begins."""
+        return part * (self.size - 1) + min(part, self.larger)
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.size] * self.larger + [self.size - 1] * (self.count - self.larger)
+
+
+def split(extent: int, most: int) -> Split:
+    return Split(extent, max(1, -(-extent // most)))
+
+
+@dataclass(frozen=True)
+class Tiling:
+    lanes: int
+    panels: Split
+    """The columns, counted in vectors."""
+    tiles: Split
+    """The rows."""
+    taps: int
+    run: int
+    """The reduction is `taps` runs, along each of which lhs advances by one constant stride."""
+    block_taps: int
+    block_run: int
+    chunks: Split
+    """The row tiles, in units of work."""
+    groups: Split
+    """The panels, in units of work."""
+    pack_lhs: bool
+    pack_rhs: bool
+
+    @property
+    def run_blocks(self) -> int:
+        return -(-self.run // self.block_run)
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.taps // self.block_taps) * self.run_blocks
+
+    @property
+    def block(self) -> int:
+        """Most reduction steps in a block."""
+        return self.block_taps * self.block_run
+
+
+def vector_registers(target: Target) -> int:
+    """AVX-512 and the RISC architectures have 32, older x86 has 16."""
+    return 16 if target.triple.startswith("x86") and target.vector_bytes < 64 else 32
+
+
+def rows_that_fit(vectors: int, registers: int) -> int:
+    """Rows of accumulators beside one row of rhs vectors and one broadcast of lhs."""
+    return min(MOST_ROWS, (registers - 2 - vectors) // vectors)
+
+
+def widest_panel(rows: int, registers: int) -> int:
+    """Vectors in a panel: four (two where registers are few), more where there are too few rows to keep the multipliers busy."""
+    usual = 4 if registers >= 32 else 2
+    return max(usual, min(8, (registers - 2) // (rows + 1)))
+
+
+def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool) -> Tiling:
+    lanes = target.vector_bytes // element_bytes
+    registers = vector_registers(target)
+    rows, columns = problem.rows.extent, problem.columns.extent
+    panels = split(math.ceil(columns / lanes), widest_panel(rows, registers))
+    tiles = split(rows, rows_that_fit(panels.size, registers))
+    run = _run(problem.reduction, problem.lhs)
+    total = problem.reduction.extent
+    pack_lhs = run is None or (run < SHORTEST_RUN and run < total)
+    run = total if run is None or pack_lhs else run
+    most = max(lanes, PANEL_BYTES // (element_bytes * panels.size * lanes))
+    block_run = split(run, most).size
+    block_taps = max(1, most // run) if run <= most else 1
+    if run > most:
+        block_run = min(run, _round_up(block_run, _period(problem.reduction, block_run)))
+    most_rows = 96 if pack_lhs else 512
+    return Tiling(
+        lanes=lanes, panels=panels, tiles=tiles, taps=total // run, run=run, block_taps=min(block_taps, total // run), block_run=block_run,
+        chunks=split(tiles.count, max(1, most_rows // tiles.size)), groups=split(panels.count, 8 if pack_lhs else 1),
+        pack_lhs=pack_lhs, pack_rhs=not constant_rhs,
+    )  # fmt: skip
+
+
+def _run(reduction: Group, lhs: Access) -> int | None:
+    """Steps of the reduction along which lhs advances evenly, apart from its windows; None where there are none."""
+    if not reduction.axes:
+        return 1
+    run, step = 1, lhs.stride(reduction.axes[-1])
+    for axis in reversed(reduction.axes):
+        if lhs.windowed(axis) or lhs.stride(axis) != step * run:
+            break
+        run *= axis.extent
+    return run if run > 1 else None
+
+
+def _period(reduction: Group, most: int) -> int:
+    """Steps after which the faster axes of the reduction start again, so that blocks begin where they do."""
+    period = 1
+    for axis in reversed(reduction.axes[1:]):
+        if period * axis.extent > most:
+            break
+        period *= axis.extent
+    return period
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
