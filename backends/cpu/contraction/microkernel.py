@@ -36,10 +36,10 @@ def accumulate(
         return _run(e, tile, pointers(taps[0]), steps, stride, panel, pitch)[0]
     flat = [vector for row in tile for vector in row]
     with e.loop(*taps, carried=[panel, *flat], nonempty=True) as loop:
-        inner = _shaped(tile, loop.carried[1:])
+        inner = shaped(tile, loop.carried[1:])
         inner, following = _run(e, inner, pointers(loop.index), steps, stride, loop.carried[0], pitch)
         loop.next = [following, *(vector for row in inner for vector in row)]
-    return _shaped(tile, loop.carried[1:])
+    return shaped(tile, loop.carried[1:])
 
 
 def _run(
@@ -48,16 +48,16 @@ def _run(
     """The innermost loop; also gives the panel's next row."""
     flat = [vector for row in tile for vector in row]
     with e.loop(0, steps, carried=[panel, *flat], nonempty=True) as loop:
-        current = _shaped(tile, loop.carried[1:])
+        current = shaped(tile, loop.carried[1:])
         place = loop.carried[0]
         rhs = [e.load(e.at(place, v * e.lanes)) for v in range(len(tile[0]))]
         for r, pointer in enumerate(rows):
             lhs = e.broadcast(e.at(pointer, e.mul(loop.index, stride)))
             current[r] = [e.fma(lhs, vector, total) for vector, total in zip(rhs, current[r], strict=True)]
         loop.next = [e.at(place, pitch), *(vector for row in current for vector in row)]
-    return _shaped(tile, loop.carried[1:]), loop.carried[0]
+    return shaped(tile, loop.carried[1:]), loop.carried[0]
 
 
-def _shaped(tile: Tile, flat: list[ll.Value]) -> Tile:
+def shaped(tile: Tile, flat: list[ll.Value]) -> Tile:
     width = len(tile[0])
     return [flat[i : i + width] for i in range(0, len(flat), width)]

@@ -3,16 +3,16 @@ generated code for run-time values, where padding, dilation and window overlap (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import llvmlite.ir as ll
 import numpy as np
 
-from trivium.backends.cpu.contraction.emission import Emission, Number, index
+from trivium.backends.cpu.contraction.emission import Emission, Loop, Number, index
 from trivium.backends.cpu.contraction.place import Indices, Place, join, place, resolve, unflatten
-from trivium.backends.cpu.contraction.problem import Access, Axis, Group
+from trivium.backends.cpu.contraction.problem import Access, Group
 
 Reader = Callable[[Indices], ll.Value]
 
@@ -40,17 +40,22 @@ def emit_pack(
         first = e.add(lane[0], shift)
         read = vector_reader(e, source, first, e.sub(lane[1], first))
         column = e.at(target, shift)
-        with _walk(e, source.lines, *line) as (number, indices):
-            e.store(read(indices), e.at(column, e.mul(e.sub(number, line[0]), pitch)))
+        with walk(e, source.lines, *line) as (loop, indices):
+            e.store(read(indices), e.at(column, e.mul(e.sub(loop.index, line[0]), pitch)))
 
 
 @contextmanager
-def _walk(e: Emission, group: Group, begin: Number, end: Number) -> Iterator[tuple[Number, Indices]]:
-    """A loop over flat indices of `group` that keeps the index of each axis by counting, without divisions."""
-    start = unflatten(e, group, begin)
-    with e.loop(begin, end, [index(start[axis]) for axis in group.axes], nonempty=True) as loop:
-        yield loop.index, dict(zip(group.axes, loop.carried, strict=True))
-        loop.next = _successor(e, group, loop.carried)
+def walk(
+    e: Emission, group: Group, begin: Number, end: Number, carried: Sequence[ll.Value] = ()
+) -> Iterator[tuple[Loop, Indices]]:
+    """A loop over flat indices of `group` that keeps the index of each axis by counting, without divisions. Never empty."""
+    start, count = unflatten(e, group, begin), len(carried)
+    counters = [index(start[axis]) for axis in group.axes]
+    with e.loop(begin, end, [*carried, *counters], nonempty=True) as loop:
+        counters, loop.carried = loop.carried[count:], loop.carried[:count]
+        yield loop, dict(zip(group.axes, counters, strict=True))
+        loop.next = [*loop.next, *_successor(e, group, counters)]
+    loop.carried = loop.carried[:count]
 
 
 def _successor(e: Emission, group: Group, indices: list[ll.Value]) -> list[ll.Value]:

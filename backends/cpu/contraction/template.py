@@ -11,10 +11,10 @@ import numpy as np
 
 from trivium.backends.cpu.contraction import microkernel
 from trivium.backends.cpu.contraction.emission import I64, Emission, Number, index
-from trivium.backends.cpu.contraction.packing import Source, dense, emit_pack, pack_panels
+from trivium.backends.cpu.contraction.packing import Source, dense, emit_pack, pack_panels, vector_reader, walk
 from trivium.backends.cpu.contraction.place import Indices, Place, join, origin, place, resolve, unflatten
 from trivium.backends.cpu.contraction.problem import Access, Group, Problem, canonicalize, orient
-from trivium.backends.cpu.contraction.tiling import Split, Tiling, choose
+from trivium.backends.cpu.contraction.tiling import Rhs, Split, Tiling, choose
 from trivium.backends.cpu.target import Target
 
 
@@ -34,7 +34,9 @@ class Plan:
     @property
     def packed_operand(self) -> str | None:
         """Which operand, as the problem was given, is to be passed packed by `pack`: "lhs", "rhs" or None."""
-        return None if self.tiling.pack_rhs else "lhs" if self.oriented.swapped else "rhs"
+        if self.tiling.rhs is not Rhs.CONSTANT:
+            return None
+        return "lhs" if self.oriented.swapped else "rhs"
 
     def pack(self, array: np.ndarray) -> np.ndarray:
         """The constant rhs in panels, from its memory as a flat array."""
@@ -160,11 +162,11 @@ class Template:
         tiling, lanes = plan.tiling, plan.tiling.lanes
         self.rows_per_unit = tiling.chunks.size * tiling.tiles.size
         self.columns_per_unit = tiling.groups.size * tiling.panels.size * lanes
-        self.lhs_pitch = -(-tiling.block // lanes) * lanes + lanes
+        self.lhs_pitch = -(-tiling.reduction.most_steps // lanes) * lanes + lanes
         self.lhs_room = e.reserve(self.rows_per_unit * self.lhs_pitch, "packed_lhs") if tiling.pack_lhs else None
-        self.rhs_room = e.reserve(tiling.block * tiling.panels.size * lanes, "packed_rhs") if tiling.pack_rhs else None
-        self.inline = inline and tiling.blocks == 1
-        if tiling.blocks > 1:
+        self.rhs_room = e.reserve(tiling.reduction.most_steps * tiling.panels.size * lanes, "packed_rhs") if tiling.rhs is Rhs.PACKED else None
+        self.inline = inline and tiling.reduction.blocks == 1
+        if tiling.reduction.blocks > 1:
             self.sums, self.pitch = e.reserve(self.rows_per_unit * self.columns_per_unit, "sums"), self.columns_per_unit
         elif not self.inline:
             self.pitch = tiling.panels.size * lanes
@@ -174,10 +176,10 @@ class Template:
 
     def unit(self, number: ll.Value) -> None:
         unit = self._unit(number)
-        if self.tiling.blocks > 1:
+        if self.tiling.reduction.blocks > 1:
             self._clear(unit)
-        with self.e.loop(0, self.tiling.blocks) as loop:
-            block = self._block(0 if self.tiling.blocks == 1 else loop.index)
+        with self.e.loop(0, self.tiling.reduction.blocks) as loop:
+            block = self._block(0 if self.tiling.reduction.blocks == 1 else loop.index)
             if self.tiling.pack_lhs:
                 self._pack_lhs(unit, block)
             for width, panel in self._parts(self.tiling.panels, unit.panels):
@@ -190,7 +192,7 @@ class Template:
         tiles = self._range(tiling.chunks, chunk)
         panels = self._range(tiling.groups, group)
         indices = unflatten(e, problem.batch, batch)
-        rhs = problem.rhs if tiling.pack_rhs else self.plan.packed_access()
+        rhs = problem.rhs if tiling.rhs is not Rhs.CONSTANT else self.plan.packed_access()
         return Unit(
             batch=batch, tiles=tiles, panels=panels,
             lhs=join(e, origin(problem.lhs), place(e, problem.lhs, indices)),
@@ -206,13 +208,13 @@ class Template:
 
     def _block(self, number: Number) -> Block:
         e, tiling = self.e, self.tiling
-        group, piece = e.divmod(number, tiling.run_blocks)
-        first = e.mul(group, tiling.block_taps)
-        last = e.minimum(e.add(first, tiling.block_taps), tiling.taps)
-        start = e.mul(piece, tiling.block_run)
-        steps = e.minimum(e.sub(tiling.run, start), tiling.block_run)
-        begin = e.add(e.mul(first, tiling.run), start)
-        end = e.add(e.add(e.mul(e.sub(last, 1), tiling.run), start), steps)
+        group, piece = e.divmod(number, tiling.reduction.run_blocks)
+        first = e.mul(group, tiling.reduction.block_taps)
+        last = e.minimum(e.add(first, tiling.reduction.block_taps), tiling.reduction.taps)
+        start = e.mul(piece, tiling.reduction.block_run)
+        steps = e.minimum(e.sub(tiling.reduction.run, start), tiling.reduction.block_run)
+        begin = e.add(e.mul(first, tiling.reduction.run), start)
+        end = e.add(e.add(e.mul(e.sub(last, 1), tiling.reduction.run), start), steps)
         return Block(number, (first, last), start, steps, begin, end)
 
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
@@ -228,36 +230,41 @@ class Template:
         e, problem = self.e, self.problem
         column = e.mul(self._start(self.tiling.panels, number), e.lanes)
         pitch = width * e.lanes
-        if self.rhs_room is not None:
-            panel = self.rhs_room
-            source = Source(problem.rhs, self.operands.rhs, unit.rhs, problem.reduction, problem.columns)
-            emit_pack(e, source, (block.begin, block.end), (column, problem.columns.extent), width, panel, pitch)
-        else:
+        panel = self.rhs_room
+        if self.tiling.rhs is Rhs.PACKED:
+            emit_pack(e, self._rhs_source(unit), (block.begin, block.end), (column, problem.columns.extent), width, panel, pitch)
+        elif self.tiling.rhs is Rhs.CONSTANT:
             offset = e.add(e.mul(column, problem.reduction.extent), e.mul(block.begin, pitch))
             panel = e.at(self.operands.rhs, e.add(unit.rhs.offset, offset))
         for rows, tile in self._parts(self.tiling.tiles, unit.tiles):
             self._tile(unit, block, rows, width, self._start(self.tiling.tiles, tile), column, panel)
 
+    def _rhs_source(self, unit: Unit) -> Source:
+        return Source(self.problem.rhs, self.operands.rhs, unit.rhs, self.problem.reduction, self.problem.columns)
+
     def _tile(
-        self, unit: Unit, block: Block, rows: int, width: int, row: Number, column: Number, panel: ll.Value
+        self, unit: Unit, block: Block, rows: int, width: int, row: Number, column: Number, panel: ll.Value | None
     ) -> None:
         e, tiling = self.e, self.tiling
-        if tiling.blocks > 1:
+        if tiling.reduction.blocks > 1:
             place_in_unit = e.add(e.mul(e.sub(row, unit.first_row), self.pitch), e.sub(column, unit.first_column))
             sums = e.at(self.sums, place_in_unit)
             tile = microkernel.load_tile(e, sums, self.pitch, rows, width)
         else:
             tile = microkernel.zeros(e, rows, width)
-        tile = self._accumulate(unit, block, rows, row, tile, panel, width * e.lanes)
+        if panel is None:
+            tile = self._accumulate_direct(unit, row, column, tile)
+        else:
+            tile = self._accumulate(unit, block, rows, row, tile, panel, width * e.lanes)
         if self.inline:
             self._sink_registers(unit, tile, row, column)
             return
-        if tiling.blocks == 1:
+        if tiling.reduction.blocks == 1:
             microkernel.store_tile(e, tile, self.sums, self.pitch)
             self._sink_memory(unit, self.sums, rows, width, row, column)
             return
         microkernel.store_tile(e, tile, sums, self.pitch)
-        last = e.builder.icmp_signed("==", index(block.number), index(tiling.blocks - 1))
+        last = e.builder.icmp_signed("==", index(block.number), index(tiling.reduction.blocks - 1))
         with e.builder.if_then(last):
             self._sink_memory(unit, sums, rows, width, row, column)
 
@@ -270,11 +277,37 @@ class Template:
             pointers = [e.at(first, r * self.lhs_pitch) for r in range(rows)]
             steps = e.sub(block.end, block.begin)
             return microkernel.accumulate(e, tile, lambda _: pointers, (0, 1), steps, 1, panel, pitch)
-        taps = (0, 1) if tiling.taps == 1 else block.taps
+        taps = (0, 1) if tiling.reduction.taps == 1 else block.taps
         stride = self._run_stride()
         return microkernel.accumulate(
             e, tile, self._row_pointers(unit, block, rows, row), taps, block.steps, stride, panel, pitch
         )
+
+    def _accumulate_direct(self, unit: Unit, row: Number, column: Number, tile: microkernel.Tile) -> microkernel.Tile:
+        """Both operands where they lie, one step of the reduction after the other."""
+        e, problem, access = self.e, self.problem, self.problem.lhs
+        firsts = [e.add(column, v * e.lanes) for v in range(len(tile[0]))]
+        source = self._rhs_source(unit)
+        readers = [vector_reader(e, source, first, e.sub(problem.columns.extent, first)) for first in firsts]
+        places = [
+            join(e, unit.lhs, place(e, access, unflatten(e, problem.rows, e.add(row, r)))) for r in range(len(tile))
+        ]
+        flat = [vector for line in tile for vector in line]
+        with walk(e, problem.reduction, 0, problem.reduction.extent, flat) as (loop, indices):
+            rhs = [read(indices) for read in readers]
+            here = place(e, access, indices)
+            for one in places:
+                lhs = e.broadcast(self._lhs_pointer(join(e, one, here)))
+                totals = loop.carried[len(loop.next) : len(loop.next) + len(rhs)]
+                loop.next += [e.fma(lhs, vector, total) for vector, total in zip(rhs, totals, strict=True)]
+        return microkernel.shaped(tile, loop.carried)
+
+    def _lhs_pointer(self, here: Place) -> ll.Value:
+        """The address of an element of lhs, or of zeros where that is padding."""
+        e = self.e
+        offset, valid = resolve(e, self.problem.lhs, here)
+        pointer = e.at(self.operands.lhs, offset)
+        return pointer if valid is None else e.builder.select(valid, pointer, self._zeros())
 
     def _run_stride(self) -> int:
         axes = self.problem.reduction.axes
@@ -298,18 +331,13 @@ class Template:
             if plain:
                 first = e.at(base, join(e, places[0], here).offset)
                 return [e.at(first, r * step) for r in range(rows)]
-            found = []
-            for one in places:
-                offset, valid = resolve(e, access, join(e, one, here))
-                pointer = e.at(base, offset)
-                found.append(pointer if valid is None else e.builder.select(valid, pointer, self._zeros()))
-            return found
+            return [self._lhs_pointer(join(e, one, here)) for one in places]
 
         return pointers
 
     def _tap_group(self) -> Group:
         """The reduction's axes outside the run."""
-        axes, run = list(self.problem.reduction.axes), self.tiling.run
+        axes, run = list(self.problem.reduction.axes), self.tiling.reduction.run
         while run > 1:
             run //= axes.pop().extent
         return Group(tuple(axes))
@@ -317,7 +345,7 @@ class Template:
     def _zeros(self) -> ll.Value:
         """Zeros as far as a run reaches."""
         e = self.e
-        count = max(1, (self.tiling.run - 1) * abs(self._run_stride()) + 1)
+        count = max(1, (self.tiling.reduction.run - 1) * abs(self._run_stride()) + 1)
         module = e.builder.module
         name = f"contraction.zeros.{count}.{e.bytes}"
         if name not in module.globals:

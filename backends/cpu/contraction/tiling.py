@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 
 from trivium.backends.cpu.contraction.problem import Access, Group, Problem
 from trivium.backends.cpu.target import Target
@@ -43,24 +44,23 @@ def split(extent: int, most: int) -> Split:
     return Split(extent, max(1, -(-extent // most)))
 
 
+class Rhs(Enum):
+    """Where the micro-kernel finds rhs: packed when the code was loaded, packed on the way, or, where each element is used once, in place."""
+
+    CONSTANT = "constant"
+    PACKED = "packed"
+    DIRECT = "direct"
+
+
 @dataclass(frozen=True)
-class Tiling:
-    lanes: int
-    panels: Split
-    """The columns, counted in vectors."""
-    tiles: Split
-    """The rows."""
+class Reduction:
+    """The reduction as `taps` runs, along each of which lhs advances by one constant stride; blocks hold `block_taps` whole runs or, of long
+    runs, `block_run` steps."""
+
     taps: int
     run: int
-    """The reduction is `taps` runs, along each of which lhs advances by one constant stride."""
     block_taps: int
     block_run: int
-    chunks: Split
-    """The row tiles, in units of work."""
-    groups: Split
-    """The panels, in units of work."""
-    pack_lhs: bool
-    pack_rhs: bool
 
     @property
     def run_blocks(self) -> int:
@@ -71,9 +71,25 @@ class Tiling:
         return -(-self.taps // self.block_taps) * self.run_blocks
 
     @property
-    def block(self) -> int:
-        """Most reduction steps in a block."""
+    def most_steps(self) -> int:
+        """Of one block."""
         return self.block_taps * self.block_run
+
+
+@dataclass(frozen=True)
+class Tiling:
+    lanes: int
+    panels: Split
+    """The columns, counted in vectors."""
+    tiles: Split
+    """The rows."""
+    reduction: Reduction
+    chunks: Split
+    """The row tiles, in units of work."""
+    groups: Split
+    """The panels, in units of work."""
+    pack_lhs: bool
+    rhs: Rhs
 
 
 def vector_registers(target: Target) -> int:
@@ -95,28 +111,33 @@ def widest_panel(rows: int, registers: int) -> int:
 def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool) -> Tiling:
     lanes = target.vector_bytes // element_bytes
     registers = vector_registers(target)
-    rows, columns = problem.rows.extent, problem.columns.extent
-    panels = split(math.ceil(columns / lanes), widest_panel(rows, registers))
+    rows = problem.rows.extent
+    panels = split(math.ceil(problem.columns.extent / lanes), widest_panel(rows, registers))
     tiles = split(rows, rows_that_fit(panels.size, registers))
-    run = _run(problem.reduction, problem.lhs)
-    total = problem.reduction.extent
-    pack_lhs = run is None or (run < SHORTEST_RUN and run < total)
-    run = total if run is None or pack_lhs else run
-    most = max(lanes, PANEL_BYTES // (element_bytes * panels.size * lanes))
-    block_run = split(run, most).size
-    block_taps = max(1, most // run) if run <= most else 1
-    if run > most:
-        block_run = min(run, _round_up(block_run, _period(problem.reduction, block_run)))
-    most_rows = 96 if pack_lhs else 512
+    rhs = Rhs.CONSTANT if constant_rhs else Rhs.DIRECT if tiles.count == 1 else Rhs.PACKED
+    run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
+    pack_lhs = rhs is not Rhs.DIRECT and run < min(SHORTEST_RUN, total)
+    if pack_lhs or rhs is Rhs.DIRECT:
+        run = total
+    most_steps = PANEL_BYTES // (element_bytes * panels.size * lanes) if rhs is not Rhs.DIRECT else total
+    most_rows, most_panels = (96, 8) if pack_lhs else (512, 1)
     return Tiling(
-        lanes=lanes, panels=panels, tiles=tiles, taps=total // run, run=run, block_taps=min(block_taps, total // run), block_run=block_run,
-        chunks=split(tiles.count, max(1, most_rows // tiles.size)), groups=split(panels.count, 8 if pack_lhs else 1),
-        pack_lhs=pack_lhs, pack_rhs=not constant_rhs,
+        lanes=lanes, panels=panels, tiles=tiles, reduction=_blocks(problem.reduction, total // run, run, most_steps),
+        chunks=split(tiles.count, max(1, most_rows // tiles.size)), groups=split(panels.count, most_panels),
+        pack_lhs=pack_lhs, rhs=rhs,
     )  # fmt: skip
 
 
-def _run(reduction: Group, lhs: Access) -> int | None:
-    """Steps of the reduction along which lhs advances evenly, apart from its windows; None where there are none."""
+def _blocks(group: Group, taps: int, run: int, most_steps: int) -> Reduction:
+    if run <= most_steps:
+        return Reduction(taps, run, split(taps, max(1, most_steps // run)).size, run)
+    steps = split(run, most_steps).size
+    period = _period(group, steps)
+    return Reduction(taps, run, 1, min(run, -(-steps // period) * period))
+
+
+def _run(reduction: Group, lhs: Access) -> int:
+    """Steps of the reduction along which lhs advances evenly, apart from its windows."""
     if not reduction.axes:
         return 1
     run, step = 1, lhs.stride(reduction.axes[-1])
@@ -124,7 +145,7 @@ def _run(reduction: Group, lhs: Access) -> int | None:
         if lhs.windowed(axis) or lhs.stride(axis) != step * run:
             break
         run *= axis.extent
-    return run if run > 1 else None
+    return run
 
 
 def _period(reduction: Group, most: int) -> int:
@@ -135,7 +156,3 @@ def _period(reduction: Group, most: int) -> int:
             break
         period *= axis.extent
     return period
-
-
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
