@@ -74,6 +74,11 @@ class Problem:
     swapped: bool = False
 
     @property
+    def elementwise(self) -> bool:
+        """Whether lhs, too, varies along the columns, as in a depthwise convolution: then lanes multiply lane by lane."""
+        return any(self.lhs.reach(axis) for axis in self.columns.axes)
+
+    @property
     def flops(self) -> int:
         return 2 * self.batch.extent * self.rows.extent * self.columns.extent * self.reduction.extent
 
@@ -99,9 +104,18 @@ def swap(problem: Problem) -> Problem:
 
 def orient(problem: Problem) -> Problem:
     """The result's contiguous side as columns, and what is not contiguous there, such as the images of a batch, as batch."""
+    channels = [axis for axis in problem.batch.axes if _lanes_alike(problem, axis)]
+    if problem.columns.extent == 1 and channels:
+        batch = tuple(axis for axis in problem.batch.axes if axis is not channels[0])
+        return replace(problem, batch=Group(batch), columns=Group((*problem.columns.axes, channels[0])))
     if _contiguity(problem, problem.columns) < _contiguity(problem, problem.rows):
         return _separate(swap(problem))
     return problem
+
+
+def _lanes_alike(problem: Problem, axis: Axis) -> bool:
+    """Whether lhs and the result both lie contiguous along a batch axis."""
+    return axis.extent > 1 and problem.out.stride(axis) == 1 == problem.lhs.reach(axis) and not problem.lhs.windowed(axis)
 
 
 def canonicalize(problem: Problem) -> Problem:

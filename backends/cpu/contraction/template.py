@@ -11,6 +11,7 @@ import numpy as np
 
 from trivium.backends.cpu.contraction import microkernel
 from trivium.backends.cpu.contraction.emission import I64, Emission, Number, index
+from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, dense, emit_pack, pack_panels, vector_reader, walk
 from trivium.backends.cpu.contraction.place import Indices, Place, join, origin, place, resolve, unflatten
 from trivium.backends.cpu.contraction.problem import Access, Group, Problem, canonicalize, orient
@@ -255,7 +256,7 @@ class Template:
         if panel is None:
             tile = self._accumulate_direct(unit, row, column, tile)
         else:
-            tile = self._accumulate(unit, block, rows, row, tile, panel, width * e.lanes)
+            tile = microkernel.accumulate(e, tile, self._stream(unit, block, rows, width, row, column, panel))
         if self.inline:
             self._sink_registers(unit, tile, row, column)
             return
@@ -268,20 +269,16 @@ class Template:
         with e.builder.if_then(last):
             self._sink_memory(unit, sums, rows, width, row, column)
 
-    def _accumulate(
-        self, unit: Unit, block: Block, rows: int, row: Number, tile: microkernel.Tile, panel: ll.Value, pitch: int
-    ) -> microkernel.Tile:
-        e, tiling = self.e, self.tiling
-        if tiling.pack_lhs:
+    def _stream(self, unit: Unit, block: Block, rows: int, width: int, row: Number, column: Number, panel: ll.Value) -> Stream:
+        e, reduction, pitch = self.e, self.tiling.reduction, width * self.e.lanes
+        if self.tiling.pack_lhs:
             first = e.at(self.lhs_room, e.mul(e.sub(row, unit.first_row), self.lhs_pitch))
             pointers = [e.at(first, r * self.lhs_pitch) for r in range(rows)]
-            steps = e.sub(block.end, block.begin)
-            return microkernel.accumulate(e, tile, lambda _: pointers, (0, 1), steps, 1, panel, pitch)
-        taps = (0, 1) if tiling.reduction.taps == 1 else block.taps
-        stride = self._run_stride()
-        return microkernel.accumulate(
-            e, tile, self._row_pointers(unit, block, rows, row), taps, block.steps, stride, panel, pitch
-        )
+            return Stream(lambda _: pointers, (0, 1), e.sub(block.end, block.begin), 1, panel, pitch)
+        taps = (0, 1) if reduction.taps == 1 else block.taps
+        pointers = self._row_pointers(unit, block, rows, row, column)
+        mask = self._mask(column, width - 1, width)
+        return Stream(pointers, taps, block.steps, self._run_stride(), panel, pitch, self.problem.elementwise, mask)
 
     def _accumulate_direct(self, unit: Unit, row: Number, column: Number, tile: microkernel.Tile) -> microkernel.Tile:
         """Both operands where they lie, one step of the reduction after the other."""
@@ -313,11 +310,14 @@ class Template:
         axes = self.problem.reduction.axes
         return self.problem.lhs.stride(axes[-1]) if axes else 0
 
-    def _row_pointers(self, unit: Unit, block: Block, rows: int, row: Number) -> microkernel.RowPointers:
+    def _row_pointers(
+        self, unit: Unit, block: Block, rows: int, row: Number, column: Number
+    ) -> microkernel.RowPointers:
         """Addresses in lhs itself. Rows on one plain axis lie a constant apart; others are placed one by one. Padding is read from zeros."""
         e, problem = self.e, self.problem
         access, base = problem.lhs, self.operands.lhs
-        outer = join(e, unit.lhs, Place(e.mul(block.start, self._run_stride()), (0,) * len(access.windows)))
+        advance = e.add(e.mul(block.start, self._run_stride()), column if problem.elementwise else 0)
+        outer = join(e, unit.lhs, Place(advance, (0,) * len(access.windows)))
         plain = not access.windows and len(problem.rows.axes) <= 1
         if plain:
             step = access.stride(problem.rows.axes[0]) if problem.rows.axes else 0
@@ -345,7 +345,9 @@ class Template:
     def _zeros(self) -> ll.Value:
         """Zeros as far as a run reaches."""
         e = self.e
-        count = max(1, (self.tiling.reduction.run - 1) * abs(self._run_stride()) + 1)
+        count = (self.tiling.reduction.run - 1) * abs(self._run_stride()) + 1
+        if self.problem.elementwise:
+            count += self.tiling.panels.size * e.lanes
         module = e.builder.module
         name = f"contraction.zeros.{count}.{e.bytes}"
         if name not in module.globals:
@@ -369,12 +371,15 @@ class Template:
                 self._sink(unit, e.load(e.at(line, v * e.lanes)), e.add(row, loop.index), column, v, width)
 
     def _sink(self, unit: Unit, value: ll.Value, row: Number, column: Number, vector: int, width: int) -> None:
-        """Only the last vector of a panel may reach past the last column."""
+        mask = self._mask(column, vector, width)
+        self.sink(self.e, value, Element(self.plan, unit.batch, row, self.e.add(column, vector * self.e.lanes), mask))
+
+    def _mask(self, column: Number, vector: int, width: int) -> ll.Value | None:
+        """Which lanes of a vector exist, in the panel of `width` vectors at `column`; None: all."""
         e, columns = self.e, self.problem.columns.extent
-        column = e.add(column, vector * e.lanes)
-        ragged = columns % e.lanes != 0 and vector == width - 1
-        mask = e.lanes_below(e.sub(columns, column)) if ragged else None
-        self.sink(e, value, Element(self.plan, unit.batch, row, column, mask))
+        if columns % e.lanes == 0 or vector < width - 1:
+            return None
+        return e.lanes_below(e.sub(e.sub(columns, column), vector * e.lanes))
 
     # -- splits as code -------------------------------------------------------------------------------------------------------------------------
 

@@ -114,9 +114,10 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
     rows = problem.rows.extent
     panels = split(math.ceil(problem.columns.extent / lanes), widest_panel(rows, registers))
     tiles = split(rows, rows_that_fit(panels.size, registers))
-    rhs = Rhs.CONSTANT if constant_rhs else Rhs.DIRECT if tiles.count == 1 else Rhs.PACKED
+    once = tiles.count == 1 and not problem.elementwise
+    rhs = Rhs.CONSTANT if constant_rhs else Rhs.DIRECT if once else Rhs.PACKED
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
-    pack_lhs = rhs is not Rhs.DIRECT and run < min(SHORTEST_RUN, total)
+    pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(SHORTEST_RUN, total)
     if pack_lhs or rhs is Rhs.DIRECT:
         run = total
     most_steps = PANEL_BYTES // (element_bytes * panels.size * lanes) if rhs is not Rhs.DIRECT else total
