@@ -21,7 +21,7 @@ _HOMES = {
         "load",
         "parse",
     ),
-    "trivium.ir": ("Module",),
+    "trivium.ir.func": ("Module",),
     "trivium.ir.errors": (
         "CompileError",
         "Error",
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trivium.api import jit as jit
     from trivium.api import load as load
     from trivium.api import parse as parse
-    from trivium.ir import Module as Module
+    from trivium.ir.func import Module as Module
     from trivium.ir.errors import CompileError as CompileError
     from trivium.ir.errors import Error as Error
     from trivium.ir.errors import ExecutionError as ExecutionError

@@ -1,0 +1,70 @@
+"""Dead code elimination: ops without effects whose results nobody uses, and private functions that nobody calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from trivium.compiler.passes.manager import Pass
+from trivium.ir.attributes import Attribute, Dictionary, SymbolRef
+from trivium.ir.core import Block, Operation
+from trivium.ir.func import Module
+
+
+@dataclass(frozen=True)
+class DeadCode(Pass):
+    """No pure op is left whose results are unused, and no private function that is never named."""
+
+    NAME: ClassVar[str] = "dce"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for function in module.functions.values():
+            for block in function.body.blocks:
+                changed |= erase_dead(block)
+        return erase_unnamed(module) or changed
+
+
+def erase_dead(block: Block) -> bool:
+    """Erases from the end backwards, so that whole chains go in one sweep."""
+    changed = False
+    for op in reversed(block):
+        if not op.is_used and op.is_pure:
+            op.erase()
+            changed = True
+            continue
+        for region in op.regions:
+            for inner in region.blocks:
+                changed |= erase_dead(inner)
+    return changed
+
+
+def erase_unnamed(module: Module) -> bool:
+    """Erases the private functions that no op names, until none is left."""
+    changed = False
+    while True:
+        named = {symbol for op in module.walk() for symbol in _symbols(op)}
+        unnamed = [
+            function
+            for name, function in module.functions.items()
+            if function.sym_visibility == "private" and name not in named
+        ]
+        for function in unnamed:
+            function.erase()
+        if not unnamed:
+            return changed
+        changed = True
+
+
+def _symbols(op: Operation) -> set[str]:
+    found: set[str] = set()
+    stack: list[Attribute] = [*op.attributes.values(), *op.extra.values()]
+    while stack:
+        attribute = stack.pop()
+        if isinstance(attribute, SymbolRef):
+            found.add(attribute.name)
+        elif isinstance(attribute, Dictionary):
+            stack.extend(attribute.values())
+        elif isinstance(attribute, tuple):
+            stack.extend(attribute)
+    return found

@@ -1,0 +1,78 @@
+"""Constant folding: an op whose operands are all constants becomes a constant, by the op's own meaning (`evaluate`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from trivium.compiler.passes.manager import Pass
+from trivium.compiler.passes.rewriting import replace
+from trivium.ir.attributes import DenseElements
+from trivium.ir.core import Operation
+from trivium.ir.declare import ELEMENTWISE, Op
+from trivium.ir.func import Module
+from trivium.ir.ops.shape import BroadcastInDim, Constant, Iota, Reshape
+from trivium.ir.types import TensorType
+
+
+@dataclass(frozen=True)
+class FoldConstants(Pass):
+    """No pure op without regions has only constant operands, unless its result would have more than `limit` elements.
+
+    An op on splats is computed once, for one element. `iota` stays: a kernel computes it faster than it reads it.
+    """
+
+    limit: int = 1 << 14
+    NAME: ClassVar[str] = "fold"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for function in module.functions.values():
+            # In order, so that what becomes a constant here folds its users on the way.
+            for op in list(function.walk()):
+                if op.block is not None and self._folds(op):
+                    changed |= _fold(op)  # type: ignore[arg-type]
+        return changed
+
+    def _folds(self, op: Operation) -> bool:
+        if not isinstance(op, Op) or isinstance(op, Constant | Iota) or not op.is_pure or op.regions or not op.operands:
+            return False
+        if not all(isinstance(value.defining_op, Constant) for value in op.operands):
+            return False
+        results = [kind for kind in op.result_types if isinstance(kind, TensorType) and kind.is_static]
+        if len(results) != len(op.results) or not results:
+            return False
+        return all(kind.size <= self.limit for kind in results) or _keeps_splats(op)
+
+
+def _keeps_splats(op: Op) -> bool:
+    """Whether the result is one value everywhere because the operands are."""
+    kept = op.has_trait(ELEMENTWISE) or isinstance(op, BroadcastInDim | Reshape)
+    return kept and all(_elements(value).is_splat for value in op.operands)
+
+
+def _fold(op: Op) -> bool:
+    if _keeps_splats(op):
+        types = [kind.with_shape(()) for kind in op.result_types]  # type: ignore[attr-defined]
+        values = [_elements(value).array.reshape(-1)[:1].reshape(()) for value in op.operands]
+        scalar = values[0] if isinstance(op, BroadcastInDim | Reshape) else _only(op.evaluate_with(values, (), None))
+        folded = [DenseElements.splat(np.asarray(scalar, dtype=types[0].dtype), op.result_types[0])]  # type: ignore[arg-type]
+    else:
+        results = op.evaluate_with([_elements(value).array for value in op.operands], (), None)
+        results = results if isinstance(results, tuple) else (results,)
+        folded = [
+            DenseElements(np.asarray(array), kind)  # type: ignore[arg-type]
+            for array, kind in zip(results, op.result_types, strict=True)
+        ]
+    replace(op, tuple(Constant(value=elements, location=op.location).results[0] for elements in folded))
+    return True
+
+
+def _only(result: object) -> object:
+    return result[0] if isinstance(result, tuple) else result
+
+
+def _elements(value) -> DenseElements:
+    return value.defining_op.value

@@ -1,0 +1,45 @@
+"""What patterns ask of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.core import Value
+from trivium.ir.ops.shape import BroadcastInDim, Constant
+
+
+def constant(value: Value) -> np.ndarray | None:
+    """The array of a constant, else `None`."""
+    op = value.defining_op
+    return op.value.array if isinstance(op, Constant) else None
+
+
+def splat(value: Value) -> Any:
+    """The one element that a constant, or the broadcast of a scalar constant, repeats; else `None`."""
+    op = value.defining_op
+    if isinstance(op, BroadcastInDim):
+        op = op.operand.defining_op
+    if isinstance(op, Constant) and op.value.is_splat:
+        return op.value.array.reshape(-1)[0]
+    return None
+
+
+def is_splat_of(value: Value, number: float) -> bool:
+    """Whether every element is `number`. Zeros of different sign differ."""
+    element = splat(value)
+    if element is None or element != number:
+        return False
+    if element.dtype.kind in "biu" or number != 0:
+        return True
+    return not np.iscomplexobj(element) and bool(np.signbit(np.float64(element)) == np.signbit(number))
+
+
+def is_integer(value: Value) -> bool:
+    """Whether the elements are integers or booleans."""
+    return value.type.dtype.kind in "biu"
+
+
+def static(value: Value) -> bool:
+    return value.type.is_static

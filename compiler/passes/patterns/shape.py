@@ -1,0 +1,174 @@
+"""Rewrites of the ops that move elements without computing: they vanish, merge, or become a cheaper one."""
+
+from __future__ import annotations
+
+from trivium.compiler.passes.patterns.matching import is_splat_of, splat
+from trivium.compiler.passes.rewriting import PatternSet
+from trivium.ir.attributes import DenseElements
+from trivium.ir.ops.indexing import DynamicSlice
+from trivium.ir.ops.shape import BroadcastInDim, Concatenate, Constant, Pad, Reshape, Reverse, Slice, Transpose
+
+SHAPE = PatternSet()
+pattern = SHAPE.pattern
+
+
+@pattern(Reshape, BroadcastInDim, Transpose, Slice, Pad, Reverse, Concatenate, DynamicSlice)
+def splat_stays_splat(op):
+    """An op that only moves the elements of a splat gives a splat."""
+    if not op.result.type.is_static or (isinstance(op, Pad) and not _pads_with_its_own(op)):
+        return None
+    sources = op.inputs if isinstance(op, Concatenate) else (op.operand,)
+    constants = [value.defining_op for value in sources]
+    if not constants or not all(isinstance(source, Constant) and source.value.is_splat for source in constants):
+        return None
+    elements = {source.value.array.reshape(-1)[:1].tobytes() for source in constants}
+    if len(elements) > 1:
+        return None
+    return Constant(DenseElements.splat(constants[0].value.array.reshape(-1)[0], op.result.type))
+
+
+@pattern(Reshape)
+def reshape_to_itself(op):
+    """reshape(x : T) to T == x"""
+    return op.operand if op.operand.type is op.result.type else None
+
+
+@pattern(Reshape)
+def reshape_reshape(op):
+    """reshape(reshape(x)) == reshape(x)"""
+    inner = op.operand.defining_op
+    return Reshape(inner.operand, result=op.result.type) if isinstance(inner, Reshape) else None
+
+
+@pattern(Transpose)
+def transpose_identity(op):
+    """transpose(x, (0, 1, ...)) == x"""
+    identity = op.permutation == tuple(range(op.operand.type.rank))
+    return op.operand if identity and op.operand.type is op.result.type else None
+
+
+@pattern(Transpose)
+def transpose_transpose(op):
+    """transpose(transpose(x, p), q) == transpose(x, p[q])"""
+    inner = op.operand.defining_op
+    if not isinstance(inner, Transpose):
+        return None
+    permutation = tuple(inner.permutation[dimension] for dimension in op.permutation)
+    return Transpose(inner.operand, permutation=permutation, result=op.result.type)
+
+
+@pattern(Transpose)
+def transpose_of_units(op):
+    """A transpose that moves only dimensions of extent 1 is a reshape."""
+    if not op.result.type.is_static:
+        return None
+    moved = [dimension for dimension in op.permutation if op.operand.type.shape[dimension] != 1]
+    return Reshape(op.operand, result=op.result.type) if moved == sorted(moved) else None
+
+
+@pattern(BroadcastInDim)
+def broadcast_to_itself(op):
+    """broadcast_in_dim(x : T) to T == x"""
+    identity = op.broadcast_dimensions == tuple(range(op.operand.type.rank))
+    return op.operand if identity and op.operand.type is op.result.type else None
+
+
+@pattern(BroadcastInDim)
+def broadcast_broadcast(op):
+    """broadcast(broadcast(x, d), e) == broadcast(x, e[d])"""
+    inner = op.operand.defining_op
+    if not isinstance(inner, BroadcastInDim):
+        return None
+    dimensions = tuple(op.broadcast_dimensions[dimension] for dimension in inner.broadcast_dimensions)
+    return BroadcastInDim(inner.operand, broadcast_dimensions=dimensions, result=op.result.type)
+
+
+@pattern(BroadcastInDim)
+def broadcast_of_units(op):
+    """A broadcast that adds only dimensions of extent 1, in order, is a reshape."""
+    kind, result = op.operand.type, op.result.type
+    if not (kind.is_static and result.is_static) or kind.size != result.size:
+        return None
+    ordered = list(op.broadcast_dimensions) == sorted(op.broadcast_dimensions)
+    return Reshape(op.operand, result=result) if ordered else None
+
+
+@pattern(BroadcastInDim)
+def broadcast_reshape(op):
+    """broadcast(reshape(x)) == broadcast(x)   (a reshape that only adds or drops dimensions of extent 1)"""
+    inner = op.operand.defining_op
+    if not isinstance(inner, Reshape) or not inner.operand.type.is_static or not inner.result.type.is_static:
+        return None
+    outer, source = inner.result.type.shape, inner.operand.type.shape
+    kept = [dimension for dimension, extent in enumerate(outer) if extent != 1]
+    if [outer[dimension] for dimension in kept] != list(source):
+        return None
+    dimensions = tuple(op.broadcast_dimensions[dimension] for dimension in kept)
+    return BroadcastInDim(inner.operand, broadcast_dimensions=dimensions, result=op.result.type)
+
+
+@pattern(Slice)
+def slice_all(op):
+    """slice(x, everything) == x"""
+    return op.operand if op.operand.type is op.result.type and set(op.strides) <= {1} else None
+
+
+@pattern(Slice)
+def slice_slice(op):
+    """slice(slice(x)) == slice(x)"""
+    inner = op.operand.defining_op
+    if not isinstance(inner, Slice):
+        return None
+    bounds = zip(inner.start_indices, inner.strides, op.start_indices, op.limit_indices, op.strides, strict=True)
+    starts, limits, strides = [], [], []
+    for (start, step, low, _, stride), extent in zip(bounds, op.result.type.shape, strict=True):
+        if extent is None:
+            return None
+        starts.append(start + low * step)
+        strides.append(step * stride)
+        # The tightest limit: one past the last element that is taken.
+        limits.append(starts[-1] + max(extent - 1, 0) * strides[-1] + (1 if extent else 0))
+    return Slice(inner.operand, start_indices=starts, limit_indices=limits, strides=strides, result=op.result.type)
+
+
+@pattern(Pad)
+def pad_nothing(op):
+    """pad(x, by nothing) == x"""
+    amounts = (*op.edge_padding_low, *op.edge_padding_high, *op.interior_padding)
+    return op.operand if not any(amounts) and op.operand.type is op.result.type else None
+
+
+@pattern(Concatenate)
+def concatenate_one(op):
+    """concatenate(x) == x; operands of extent 0 add nothing"""
+    inputs = [value for value in op.inputs if value.type.shape[op.dimension] != 0]
+    if len(inputs) == 1 and inputs[0].type is op.result.type:
+        return inputs[0]
+    if inputs and len(inputs) < len(op.inputs):
+        return Concatenate(inputs, dimension=op.dimension, result=op.result.type)
+    return None
+
+
+@pattern(Reverse)
+def reverse_units(op):
+    """reverse(x, dimensions of extent 1) == x"""
+    return op.operand if all(op.operand.type.shape[dimension] == 1 for dimension in op.dimensions) else None
+
+
+@pattern(Reverse)
+def reverse_reverse(op):
+    """reverse(reverse(x, d), d) == x"""
+    inner = op.operand.defining_op
+    same = isinstance(inner, Reverse) and set(inner.dimensions) == set(op.dimensions)
+    return inner.operand if same else None
+
+
+@pattern(DynamicSlice)
+def dynamic_slice_all(op):
+    """dynamic_slice(x, ..., everything) == x   (start indices are clamped)"""
+    return op.operand if op.operand.type is op.result.type and op.operand.type.is_static else None
+
+
+def _pads_with_its_own(op: Pad) -> bool:
+    own, padding = splat(op.operand), splat(op.padding_value)
+    return own is not None and padding is not None and is_splat_of(op.padding_value, own)

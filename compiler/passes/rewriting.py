@@ -1,0 +1,111 @@
+"""Local rewrites. A pattern is a function from an op to what replaces it:
+
+    @pattern(Add)
+    def add_zero(op):
+        \"\"\"x + 0 == x   (floats: only for -0.0)\"\"\"
+        if is_zero(op.rhs):
+            return op.lhs
+
+It returns `None` (no match), a value, a tuple of values, or a new op whose results take over. New ops may have new ops
+as operands: whatever stands in no block yet is inserted in front of the op that is replaced. A pattern builds ops only
+when it is sure to return them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from trivium.ir.builder import Rewriter
+from trivium.ir.core import Operation, Value
+from trivium.ir.declare import Op
+from trivium.ir.func import Module
+
+Pattern = Callable[[Any], Operation | Value | tuple[Value, ...] | None]
+
+
+class PatternSet:
+    """Patterns by the class of op at their root. `pattern` is the decorator that fills it."""
+
+    def __init__(self, *others: PatternSet) -> None:
+        self.patterns: dict[type[Op], list[Pattern]] = {}
+        for other in others:
+            for kind, patterns in other.patterns.items():
+                self.patterns.setdefault(kind, []).extend(patterns)
+
+    def pattern(self, *kinds: type[Op]) -> Callable[[Pattern], Pattern]:
+        """Registers a pattern for ops of the given classes."""
+
+        def register(function: Pattern) -> Pattern:
+            for kind in kinds:
+                self.patterns.setdefault(kind, []).append(function)
+            return function
+
+        return register
+
+    def match(self, op: Operation) -> tuple[Value, ...] | None:
+        """What the first pattern that matches puts in the place of the op's results."""
+        for function in self.patterns.get(type(op), ()):  # type: ignore[arg-type]
+            found = function(op)
+            if found is None:
+                continue
+            if isinstance(found, Operation):
+                return found.results
+            return found if isinstance(found, tuple) else (found,)
+        return None
+
+
+def rewrite_to_fixpoint(module: Module, patterns: PatternSet, limit: int = 32) -> bool:
+    """Applies the patterns until none matches, users of what changed first. `limit` bounds the rewrites per op of the
+    module, so that a pair of patterns that undo each other ends too."""
+    worklist = dict.fromkeys(reversed(list(module.walk())))
+    budget = limit * (len(worklist) + 1)
+    changed = False
+    while worklist and budget:
+        op, _ = worklist.popitem()
+        if op.block is None:
+            continue
+        values = patterns.match(op)
+        if values is None:
+            continue
+        changed = True
+        budget -= 1
+        affected = list(users_of(op.results))
+        for inserted in replace(op, values):
+            worklist[inserted] = None
+        worklist.update(dict.fromkeys(user for user in affected if user.block is not None))
+    return changed
+
+
+def replace(op: Operation, values: tuple[Value, ...]) -> list[Operation]:
+    """Puts `values` in the place of the op's results and erases it. Returns the ops that were inserted."""
+    for old, new in zip(op.results, values, strict=True):
+        assert old.type is new.type, f"{op.NAME} of type {old.type} is replaced by a value of type {new.type}"
+    rewriter = Rewriter(op)
+    inserted = _insert_new(values, rewriter)
+    rewriter.replace(*values)
+    return inserted
+
+
+def users_of(values: Iterable[Value]) -> Iterable[Operation]:
+    """Every op that uses one of the values."""
+    for value in values:
+        yield from value.users
+
+
+def _insert_new(values: Iterable[Value], rewriter: Rewriter) -> list[Operation]:
+    """Inserts the ops behind `values` that stand in no block yet, operands before users."""
+    order: dict[Operation, None] = {}
+    stack = [(value.defining_op, False) for value in values]
+    while stack:
+        op, ready = stack.pop()
+        if op is None or op.block is not None or op in order:
+            continue
+        if ready:
+            order[op] = None
+            continue
+        stack.append((op, True))
+        stack.extend((operand.defining_op, False) for operand in op.operands)
+    for op in order:
+        rewriter.add(op)
+    return list(order)

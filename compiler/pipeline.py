@@ -1,0 +1,33 @@
+"""The compiler from end to end, as data: the passes over the graph, then the lowering to kernels. Each stage can be
+looked at (`observe`), and `trivium show --stage` prints them."""
+
+from __future__ import annotations
+
+from trivium.compiler.passes.canonicalize import Canonicalize
+from trivium.compiler.passes.cse import CommonSubexpressions
+from trivium.compiler.passes.dce import DeadCode
+from trivium.compiler.passes.fold import FoldConstants
+from trivium.compiler.passes.inline import Inline
+from trivium.compiler.passes.manager import Observer, Repeat, run_passes
+from trivium.compiler.program import Program
+from trivium.ir.func import Module
+
+CLEAN_UP = Repeat((Canonicalize(), FoldConstants(), CommonSubexpressions(), DeadCode()))
+
+PIPELINE = (
+    Inline(),
+    DeadCode(),
+    CLEAN_UP,
+)
+
+
+def optimize(module: Module, *, verify: bool = False, observe: Observer | None = None) -> Module:
+    """An optimized copy of `module`; the module itself stays as it is."""
+    return run_passes(module.clone(), PIPELINE, verify=verify, observe=observe)
+
+
+def lower(module: Module) -> Program:
+    """The kernels, buffers and steps of an optimized module; every type is static."""
+    from trivium.compiler.compile import lower
+
+    return lower(module)

@@ -1,0 +1,128 @@
+"""The front door: programs come in (`from_*`, `load`, `parse`), are run slowly and surely (`evaluate`) or compiled
+(`compile`, `jit`). Everything heavier than this file is imported when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from trivium.executable import Executable
+from trivium.ir.errors import Error
+from trivium.ir.func import Module
+
+FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "onnx": "ONNX"}
+"""The extras of the package, and what they install."""
+
+
+def from_torch(
+    model: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *, parameters: str = "constants"
+) -> Module:
+    """The program of a PyTorch `nn.Module`, `GraphModule` or `ExportedProgram`, for inputs like `args` and `kwargs`.
+
+    `parameters` are `"constants"` (inference: their values now) or `"arguments"` (training: passed at each call, in
+    front of the inputs, with their names in the signature). Raises `UnsupportedOpError` with every op that has no rule.
+    """
+    return _importer("pytorch", "torch").import_module(model, args, kwargs, parameters=parameters)
+
+
+def from_tensorflow(function: Any, *args: Any, parameters: str = "constants", **kwargs: Any) -> Module:
+    """The program of a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder or Keras model.
+
+    `args` and `kwargs` are example inputs or `tf.TensorSpec`s. `parameters`: see `from_torch`.
+    """
+    return _importer("tensorflow", "tensorflow").import_module(function, args, kwargs, parameters=parameters)
+
+
+def from_jax(function: Any, *args: Any, **kwargs: Any) -> Module:
+    """The program of a JAX function, or of a `ClosedJaxpr`, for arguments like `args` (arrays or
+    `ShapeDtypeStruct`s)."""
+    return _importer("jax", "jax").import_module(function, args, kwargs)
+
+
+def from_onnx(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Module:
+    """The program of an ONNX model: a path, or a `ModelProto`. `shapes` gives inputs with symbolic sizes their own."""
+    return _importer("onnx", "onnx").import_module(model, shapes=shapes)
+
+
+def parse(text: str) -> Module:
+    """The program that an MLIR text holds. Raises `ParseError` with line, column and the line itself."""
+    from trivium.ir.text import parse as parse_text
+
+    return parse_text(text)
+
+
+def load(path: str | Path) -> Module:
+    """The program in a file: `.mlir` text, `.onnx`, `.pt2`, or a SavedModel folder."""
+    path = Path(path)
+    if not path.exists():
+        raise Error(f"{path} does not exist")
+    if path.is_dir():
+        if not (path / "saved_model.pb").exists():
+            raise Error(f"folder {path} has no saved_model.pb, expected a SavedModel")
+        return from_tensorflow(path)
+    reader = _READERS.get(path.suffix)
+    if reader is None:
+        raise Error(f"{path.name} has the suffix {path.suffix!r}, expected one of {', '.join(sorted(_READERS))}")
+    return reader(path)
+
+
+def evaluate(module: Module, *arguments: Any) -> tuple[np.ndarray, ...]:
+    """Runs a program op by op in NumPy: slow, and obviously right."""
+    from trivium.ir.interpreter import evaluate as interpret
+
+    return interpret(module, *arguments)
+
+
+def compile(module: Module, *, device: str = "cpu", threads: int | None = None, fast_math: bool = False) -> Executable:
+    """Compiles a program for a device; `run = trivium.compile(module)`, then `run(x)` gives a tuple of arrays.
+
+    `threads` limits the threads of a run (all of the machine's, or `TRIVIUM_NUM_THREADS`, by default). `fast_math`
+    lets the compiler contract and reorder floating-point operations. Raises `CompileError`, or `VerificationError`.
+    """
+    from trivium.executable import compile_module
+
+    return compile_module(module, device=device, threads=threads, fast_math=fast_math)
+
+
+def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """A JAX function, compiled by Trivium for each new shape; works under `jax.grad` and `jax.vmap`."""
+    return _framework("trivium.jax", "jax").jit(function, **options)
+
+
+def _importer(name: str, extra: str) -> ModuleType:
+    return _framework(f"trivium.importers.{name}", extra)
+
+
+def _framework(module: str, extra: str) -> ModuleType:
+    """Imports a module that needs a framework; where that is missing, says which extra installs it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing == "trivium":
+            raise
+        name = FRAMEWORKS[extra]
+        raise Error(
+            f"{name} is not installed (no module {missing}), expected: pip install 'trivium[{extra}]'"
+        ) from None
+
+
+def _load_text(path: Path) -> Module:
+    from trivium.ir.text import parse as parse_text
+
+    try:
+        return parse_text(path.read_text(), file=str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Error(f"cannot read {path}: {error}") from None
+
+
+def _load_exported(path: Path) -> Module:
+    return _importer("pytorch", "torch").import_file(path)
+
+
+_READERS: dict[str, Callable[[Path], Module]] = {".mlir": _load_text, ".onnx": from_onnx, ".pt2": _load_exported}

@@ -1,0 +1,164 @@
+"""The command line, `trivium`. Every error is one message on standard error and exit code 2, never a traceback.
+
+Click gives the commands (the field's habit, and it composes), Rich the tables.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import trivium
+from trivium.executable import STAGES, Signature
+from trivium.ir.errors import Error
+
+PATH = click.Path(path_type=Path)
+OPTIMIZED = click.option("--device", default="cpu", show_default=True, help="The device to compile for.")
+
+
+class _Commands(click.Group):
+    """A group that tells Trivium's errors as a user's, not as a crash."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Error as error:
+            failure = click.ClickException(str(error))
+            failure.exit_code = 2
+            raise failure from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(trivium.__version__, prog_name="trivium")
+def main() -> None:
+    """One program from any framework, fast on any device."""
+
+
+@main.command()
+@click.argument("source", type=PATH)
+@click.option("-o", "--output", type=PATH, required=True, help="The file to write (.mlir).")
+def convert(source: Path, output: Path) -> None:
+    """Converts a model (.onnx, .pt2, SavedModel folder, .mlir) to a Trivium program."""
+    module = trivium.load(source)
+    module.verify()
+    module.save(output)
+    click.echo(f"{output}: {_count_ops(module)} ops, {Signature.of(module.main)}")
+
+
+@main.command()
+@click.argument("program", type=PATH)
+@click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; the program itself if left out.")
+@OPTIMIZED
+def show(program: Path, stage: str | None, device: str) -> None:
+    """Prints a program, or what the compiler makes of it."""
+    module = trivium.load(program)
+    click.echo(str(module) if stage is None else trivium.compile(module, device=device).stage(stage))
+
+
+@main.command()
+@click.argument("program", type=PATH)
+@click.option("--random", "seed", is_flag=False, flag_value=0, type=int, help="Random inputs, from this seed (0).")
+@click.option("--input", "inputs", type=PATH, multiple=True, help="An input as .npy file; once for each, in order.")
+@OPTIMIZED
+def run(program: Path, seed: int | None, inputs: Sequence[Path], device: str) -> None:
+    """Compiles a program and runs it once."""
+    compiled = trivium.compile(trivium.load(program), device=device)
+    arguments = _inputs(compiled.signature, seed, inputs)
+    results = compiled(*arguments)
+    table = Table("result", "shape", "dtype", "minimum", "mean", "maximum")
+    for index, (parameter, array) in enumerate(zip(compiled.signature.results, results, strict=True)):
+        table.add_row(parameter.name or str(index), str(array.shape), str(array.dtype), *_summary(array))
+    _print(table)
+
+
+@main.command()
+@click.argument("program", type=PATH)
+@click.option("--against", default="", help="Peers to measure in the same run: xla, iree (separated by commas).")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; all of the machine's if left out.")
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=3.0, show_default=True, help="Time for each.")
+@OPTIMIZED
+def bench(program: Path, against: str, threads: int | None, seconds: float, device: str) -> None:
+    """Measures a program's latency, interleaved with its peers'; medians."""
+    from trivium.commands.bench import contenders, measure
+
+    module = trivium.load(program)
+    compiled = trivium.compile(module, device=device, threads=threads)
+    arguments = _inputs(compiled.signature, 0, ())
+    peers = contenders(module, arguments, [name for name in against.split(",") if name], threads)
+    timings = measure({"trivium": lambda: compiled(*arguments), **peers}, seconds)
+    table = Table("contender", "median", "fastest", "relative to trivium")
+    for name, (median, fastest) in timings.items():
+        relative = median / timings["trivium"][0]
+        table.add_row(name, f"{median * 1e6:.1f} us", f"{fastest * 1e6:.1f} us", f"{relative:.2f}")
+    _print(table)
+
+
+@main.command()
+def devices() -> None:
+    """Lists the devices that programs can run on."""
+    from trivium.backends import devices as found
+
+    table = Table("device", "kind", "memory")
+    for device in found():
+        table.add_row(str(device), device.kind, ", ".join(memory.kind for memory in device.memories()))
+    _print(table)
+
+
+@main.command()
+@click.option("--output", type=PATH, default=Path("out"), show_default=True, help="Where programs and report go.")
+def demo(output: Path) -> None:
+    """Trains one small CNN in PyTorch, TensorFlow and JAX through Trivium, converts and compares them."""
+    from trivium.commands.demo import run as run_demo
+
+    run_demo(output)
+
+
+def _print(table: Table) -> None:
+    # Wide enough for its content where the output is a file or a pipe.
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    console.print(table)
+
+
+def _count_ops(module: Any) -> int:
+    return sum(1 for function in module.functions.values() for _ in function.body.walk())
+
+
+def _inputs(signature: Any, seed: int | None, files: Sequence[Path]) -> list[np.ndarray]:
+    if seed is not None and files:
+        raise Error("--random and --input exclude each other")
+    if seed is None and len(files) != len(signature.arguments):
+        raise Error(f"has {len(files)} --input files, expected {len(signature.arguments)} (or --random)")
+    if seed is None:
+        return [_read(path) for path in files]
+    generator = np.random.default_rng(seed)
+    return [random_array(generator, parameter.type) for parameter in signature.arguments]
+
+
+def _read(path: Path) -> np.ndarray:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise Error(f"cannot read {path}: {error}") from None
+
+
+def random_array(generator: np.random.Generator, kind: Any) -> np.ndarray:
+    """Random elements for a tensor type: normal floats, small natural numbers, fair booleans."""
+    shape, dtype = kind.static_shape, kind.dtype
+    if dtype.kind in "biu":
+        return generator.integers(0, 2, shape).astype(dtype)
+    return generator.standard_normal(shape).astype(dtype)
+
+
+def _summary(array: np.ndarray) -> list[str]:
+    if array.size == 0:
+        return ["-", "-", "-"]
+    wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    magnitudes = abs(wide) if array.dtype.kind == "c" else wide
+    return [f"{value:.6g}" for value in (magnitudes.min(), magnitudes.mean(), magnitudes.max())]

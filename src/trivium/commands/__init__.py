@@ -1,0 +1,1 @@
+"""What the larger commands of the command line do."""

@@ -1,0 +1,85 @@
+"""Latency, measured fairly: contenders in turn, so that the machine's moods meet all of them, and medians."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.errors import Error
+from trivium.ir.func import Module
+
+Contender = Callable[[], Any]
+
+
+def measure(contenders: Mapping[str, Contender], seconds: float = 3.0) -> dict[str, tuple[float, float]]:
+    """The median and the fastest time of a call, in seconds, of each contender; about `seconds` of time for each."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for call in contenders.values():
+        call()  # compiles, allocates, warms caches
+    end = time.perf_counter() + seconds * len(contenders)
+    while time.perf_counter() < end or min(map(len, times.values())) < 3:
+        for name, call in contenders.items():
+            call()  # the contender before left its data in the caches
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    return {name: (statistics.median(values), min(values)) for name, values in times.items()}
+
+
+def contenders(
+    module: Module, arguments: Sequence[np.ndarray], names: Sequence[str], threads: int | None
+) -> dict[str, Contender]:
+    """The program compiled by each of the peers named: `xla` (through JAX) or `iree`."""
+    made = {}
+    for name in names:
+        if name not in _PEERS:
+            raise Error(f"there is no peer {name!r}, expected one of {', '.join(_PEERS)}")
+        made[name] = _PEERS[name](module, arguments, threads)
+    return made
+
+
+def _xla(module: Module, arguments: Sequence[np.ndarray], threads: int | None) -> Contender:
+    try:
+        import jax
+        from jax.extend import backend as backends
+        from jaxlib import _jax
+    except ModuleNotFoundError:
+        raise Error("JAX is not installed, expected: pip install 'trivium[jax]' to measure against xla") from None
+    if threads is not None:
+        raise Error("xla takes no number of threads; pin the process instead (taskset), or leave --threads out")
+    client = backends.get_backend("cpu")
+    devices = _jax.DeviceList(tuple(client.local_devices()[:1]))
+    loaded = client.compile_and_load(str(module), devices, _jax.CompileOptions())
+    inputs = [jax.device_put(array, client.local_devices()[0]) for array in arguments]
+
+    def call() -> None:
+        results = loaded.execute_sharded(inputs).disassemble_into_single_device_arrays()
+        for shards in results:
+            shards[0].block_until_ready()
+
+    return call
+
+
+def _iree(module: Module, arguments: Sequence[np.ndarray], threads: int | None) -> Contender:
+    try:
+        import iree.compiler as compiler  # pyright: ignore[reportMissingImports]
+        import iree.runtime as runtime  # pyright: ignore[reportMissingImports]
+    except ModuleNotFoundError:
+        raise Error("IREE is not installed, expected: pip install iree-base-compiler iree-base-runtime") from None
+    binary = compiler.compile_str(
+        str(module),
+        input_type="stablehlo",
+        target_backends=["llvm-cpu"],
+        extra_args=["--iree-llvmcpu-target-cpu=host"],
+    )
+    config = runtime.Config("local-task" if threads != 1 else "local-sync")
+    loaded = runtime.load_vm_module(runtime.VmModule.copy_buffer(config.vm_instance, binary), config)
+    inputs = [runtime.asdevicearray(config.device, array) for array in arguments]
+    return lambda: loaded[module.main.sym_name](*inputs)
+
+
+_PEERS = {"xla": _xla, "iree": _iree}

@@ -1,0 +1,10 @@
+// RUN: dce
+// a chain that nobody uses, and a private function that nobody calls
+func.func private @unused(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+  return %arg0 : tensor<4xf32>
+}
+func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.negate %arg0 : tensor<4xf32>
+  %1 = stablehlo.abs %0 : tensor<4xf32>
+  return %arg0 : tensor<4xf32>
+}
