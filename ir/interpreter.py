@@ -1,0 +1,223 @@
+"""The reference interpreter: runs a program op by op, each by its own `evaluate`. Slow, and obviously right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.core import Block, Operation, Region, Value
+from trivium.ir.custom_calls import CUSTOM_CALLS
+from trivium.ir.declare import Op, Trait
+from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
+from trivium.ir.func import Function, Module
+from trivium.ir.types import TensorType, TokenType, TupleType, Type, shapes_compatible
+
+MAX_CALLS = 200
+"""Calls inside calls; the language has no recursion."""
+
+
+def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[Any, ...]:
+    """Runs a function of the module (its entry, if none is named) and returns its results as arrays.
+
+    Arguments are arrays of the signature's shapes and dtypes, or anything that NumPy or DLPack can read as one; a tuple
+    stands for a value of tuple type. Raises `ExecutionError`, or the error of an op with its text and its place.
+    """
+    entry = module.main if function is None else module.function(function)
+    expected = entry.function_type.inputs
+    if len(arguments) != len(expected):
+        raise ExecutionError(f"{entry.sym_name} has {len(expected)} arguments, {len(arguments)} were given")
+    arrays = [
+        read_argument(value, kind, f"argument {index} of {entry.sym_name}")
+        for index, (value, kind) in enumerate(zip(arguments, expected, strict=True))
+    ]
+    return Interpreter(module).call(entry.sym_name, arrays)
+
+
+def read_argument(value: Any, kind: Type, name: str) -> Any:
+    """The array that `value` holds, if it has the type; else an `ExecutionError` that tells what it has."""
+    if isinstance(kind, TupleType):
+        if not isinstance(value, Sequence) or len(value) != len(kind.types):
+            raise ExecutionError(f"{name} has {type(value).__name__}, expected a tuple of {len(kind.types)} values")
+        parts = zip(value, kind.types, strict=True)
+        return tuple(read_argument(part, inner, f"{name}, element {index}") for index, (part, inner) in enumerate(parts))
+    if isinstance(kind, TokenType):
+        return None
+    if not isinstance(kind, TensorType):
+        raise ExecutionError(f"{name} has type {kind}, which cannot be given")
+    array = _as_array(value, kind, name)
+    if array.dtype != kind.dtype:
+        raise ExecutionError(f"{name} has dtype {array.dtype}, expected {kind.dtype} ({kind})")
+    if not shapes_compatible(array.shape, kind.shape):
+        raise ExecutionError(f"{name} has shape {array.shape}, expected {kind.shape} ({kind})")
+    return array
+
+
+def _as_array(value: Any, kind: TensorType, name: str) -> np.ndarray:
+    if isinstance(value, bool | int | float | complex):
+        # Python's numbers have no width of their own: they take the argument's, if it can hold them.
+        array = np.asarray(value)
+        weak = np.result_type(np.zeros((), kind.dtype), value) if kind.dtype.kind in "biufc" else kind.dtype
+        return array.astype(kind.dtype) if weak == kind.dtype else array
+    try:
+        if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise ExecutionError(f"{name} has {type(value).__name__}, which NumPy cannot read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Step:
+    """One op of a block, with the values that nobody needs once it has run."""
+
+    op: Operation
+    dead: tuple[Value, ...]
+
+
+class Interpreter:
+    """What `evaluate` of an op gets as its `context`: the module's functions, the table of custom calls, and a generator
+    for ops that draw from hidden state."""
+
+    def __init__(self, module: Module | None = None, seed: int | None = None):
+        self.module = module
+        self.seed = seed
+        self._steps: dict[Block, list[Step]] = {}
+        self._captures: dict[Region, list[Value]] = {}
+        self._depth = 0
+
+    @cached_property
+    def random(self) -> np.random.Generator:
+        """The hidden state of `stablehlo.rng`."""
+        return np.random.default_rng(self.seed)
+
+    def call(self, name: str, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """Runs the function of that name."""
+        if self.module is None:
+            raise ExecutionError(f"{name} is called outside of a module")
+        function = self.module.function(name)
+        if function.is_declaration:
+            raise ExecutionError(f"{name} has no body, only a declaration")
+        if self._depth == MAX_CALLS:
+            raise ExecutionError(f"calls are nested {MAX_CALLS} deep at {name}; the language has no recursion")
+        self._depth += 1
+        try:
+            with np.errstate(all="ignore"):
+                return self.run(function.body, dict(zip(function.arguments, arguments, strict=True)))
+        except Error as error:
+            raise error.add(during=f"evaluating {function.sym_name!r}") from error.__cause__
+        finally:
+            self._depth -= 1
+
+    def custom_call(self, op: Any, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """Runs the target of a custom call, as the table defines it."""
+        known = CUSTOM_CALLS.get(op.call_target_name)
+        if known is None or known.evaluate is None:
+            missing = Unsupported(f"custom_call @{op.call_target_name}", first=op.location.describe())
+            raise UnsupportedOpError("custom calls without a meaning; see trivium.register_custom_call", [missing])
+        returned = known.evaluate(op, *arguments)
+        return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
+
+    def run(self, region: Region, environment: dict[Value, Any]) -> tuple[Any, ...]:
+        """Runs a region's only block in an environment that has its arguments and all that it captures. The environment
+        is used up."""
+        block = region.block
+        for step in self._plan(block):
+            results = self.step(step.op, environment)
+            environment.update(zip(step.op.results, results, strict=True))
+            for value in step.dead:
+                environment.pop(value, None)
+        return tuple(environment[value] for value in block.terminator.operands)
+
+    def step(self, op: Operation, environment: dict[Value, Any]) -> Sequence[Any]:
+        """Runs one op; its results, in order. Errors get its text and its place."""
+        try:
+            if getattr(op, "EVALUATE", None) is None:
+                raise UnsupportedOpError("ops that cannot be evaluated", [Unsupported(op.NAME)])
+            regions = [self.callable(region, environment) for region in op.regions]
+            returned = op.evaluate_with([environment[value] for value in op.operands], regions, self)
+            return _results(op, returned)
+        except Error as error:
+            raise error.add(inside=op, source=op.location.describe() or None) from error.__cause__
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            text = f"{op.NAME}: {type(error).__name__}: {error}"
+            raise ExecutionError(text, inside=op, source=op.location.describe() or None) from error
+
+    def callable(self, region: Region, environment: dict[Value, Any] | None = None) -> RegionCallable:
+        """The region as a function, with the values that it captures."""
+        if region not in self._captures:
+            self._captures[region] = region.free_values()
+        captured = {value: environment[value] for value in self._captures[region]} if environment else {}
+        return RegionCallable(region, captured, self)
+
+    def _plan(self, block: Block) -> list[Step]:
+        """The ops of a block but its terminator, and when each value is used for the last time."""
+        if block not in self._steps:
+            alive = set(block.terminator.operands)
+            plan = []
+            for op in reversed(block):
+                if op is block.last:
+                    continue
+                used = [*op.operands, *(value for region in op.regions for value in region.free_values()), *op.results]
+                dead = tuple(value for value in dict.fromkeys(used) if value not in alive)
+                alive.update(dead)
+                plan.append(Step(op, dead))
+            self._steps[block] = plan[::-1]
+        return self._steps[block]
+
+
+class RegionCallable:
+    """A region as a function of arrays: calling it runs it; `map` runs a scalar region on each element."""
+
+    def __init__(self, region: Region, captured: dict[Value, Any], interpreter: Interpreter):
+        self.region = region
+        self.captured = captured
+        self.interpreter = interpreter
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        return self.interpreter.run(self.region, {**self.captured, **dict(zip(self.region.arguments, arrays, strict=True))})
+
+    @cached_property
+    def elementwise(self) -> bool:
+        """Whether running it on whole arrays runs it on each element: nothing inside looks at shapes."""
+        block = self.region.block
+        return all(op is block.last or _is_scalar_arithmetic(op) for op in block)
+
+    def map(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Runs a region of scalars on each element of arrays of one shape."""
+        shape = arrays[0].shape
+        if self.elementwise:
+            return tuple(np.broadcast_to(result, shape) for result in self(*arrays))
+        types = [value.type for value in self.region.terminator.operands]
+        results = [np.empty(shape, kind.dtype) for kind in types]
+        for index in np.ndindex(shape):
+            for result, value in zip(results, self(*(np.asarray(array[index]) for array in arrays)), strict=True):
+                result[index] = value
+        return tuple(results)
+
+
+def _is_scalar_arithmetic(op: Operation) -> bool:
+    if not isinstance(op, Op) or any(kind.rank for kind in op.result_types if isinstance(kind, TensorType)):
+        return False
+    return Trait.ELEMENTWISE in op.TRAITS or not op.operands and op.is_pure
+
+
+def _results(op: Operation, returned: Any) -> Sequence[Any]:
+    """What `evaluate` returned, as a list of arrays that have the dtypes of the op's results."""
+    fields = type(op).RESULTS if isinstance(op, Op) else ()
+    results = (returned,) if len(fields) == 1 and not fields[0].arity else returned
+    if len(results) != len(op.results):
+        raise ExecutionError(f"{op.NAME} gave {len(results)} results, expected {len(op.results)}")
+    return [_checked(op, value, array) for value, array in zip(op.results, results, strict=True)]
+
+
+def _checked(op: Operation, value: Value, array: Any) -> Any:
+    if not isinstance(value.type, TensorType):
+        return array
+    array = np.asarray(array)
+    if array.dtype != value.type.dtype:
+        raise ExecutionError(f"{op.NAME} gave dtype {array.dtype}, its result has type {value.type}")
+    return array

@@ -1,0 +1,168 @@
+"""Random bits, bit for bit as XLA draws them: counter-based generators of Salmon et al., "Parallel random numbers: as
+easy as 1, 2, 3" (SC 2011), with XLA's way to lay counters and results out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trivium.ir.attributes import Enumeration, enumeration
+from trivium.ir.declare import PURE, Op, Operand, Result
+from trivium.ir.errors import fail
+from trivium.ir.types import UI64, compatible, is_float, is_integer
+
+__all__ = ["Rng", "RngAlgorithm", "RngBitGenerator", "RngDistribution"]
+
+
+@enumeration("stablehlo.rng_algorithm")
+class RngAlgorithm(Enumeration):
+    """The generator; `DEFAULT` is Philox, as on XLA's CPU."""
+
+    DEFAULT = "DEFAULT"
+    THREE_FRY = "THREE_FRY"
+    PHILOX = "PHILOX"
+
+
+@enumeration("stablehlo.rng_distribution")
+class RngDistribution(Enumeration):
+    """What `rng` draws from."""
+
+    UNIFORM = "UNIFORM"
+    NORMAL = "NORMAL"
+
+
+class RngBitGenerator(Op, name="stablehlo.rng_bit_generator", traits={PURE}):
+    """Random bits of the output's type, and the state for the next draw."""
+
+    rng_algorithm: RngAlgorithm
+    initial_state: Operand
+    output_state: Result
+    output: Result
+
+    def check(rng_algorithm, initial_state, output_state, output):
+        if not compatible(initial_state, output_state):
+            fail("C1", f"output_state has type {output_state}, initial_state has {initial_state}")
+        if initial_state.rank != 1 or initial_state.element_type is not UI64:
+            fail("I2", f"initial_state has type {initial_state}, expected a 1-dimensional tensor of ui64")
+        sizes = (2,) if rng_algorithm is RngAlgorithm.THREE_FRY else (2, 3)
+        if initial_state.shape[0] not in (None, *sizes):
+            fail("C2", f"initial_state has {initial_state.shape[0]} words, {rng_algorithm} expects {sizes}")
+        if not (is_integer(output.element_type) or is_float(output.element_type)):
+            fail("O2", f"output has type {output}, expected integers or floats")
+
+    def evaluate(rng_algorithm, initial_state, output):
+        generate = _three_fry if rng_algorithm is RngAlgorithm.THREE_FRY else _philox
+        bits, state = generate(initial_state, output.static_shape, output.dtype.itemsize)
+        return state, _as_type(bits, output.dtype).reshape(output.shape)
+
+
+class Rng(Op, name="stablehlo.rng"):
+    """Random numbers from hidden state: uniform between `a` and `b`, or normal with mean `a` and deviation `b`."""
+
+    a: Operand
+    b: Operand
+    shape: Operand
+    rng_distribution: RngDistribution
+    result: Result
+
+    def check(a, b, shape, rng_distribution, result):
+        if not a.element_type is b.element_type is result.element_type:
+            fail("C1", f"has element types {a.element_type}, {b.element_type} and {result.element_type}, expected one")
+        if rng_distribution is RngDistribution.NORMAL and not is_float(a.element_type):
+            fail("C2", f"a has type {a}, expected a float for NORMAL")
+        if shape.shape[0] not in (None, result.rank):
+            fail("C3", f"shape has {shape.shape[0]} entries, the result has rank {result.rank}")
+
+    def evaluate(a, b, shape, rng_distribution, result, context):
+        extents = tuple(shape.tolist())
+        if rng_distribution is RngDistribution.NORMAL:
+            return (float(a) + float(b) * context.random.standard_normal(extents)).astype(a.dtype)
+        if is_float(result.element_type):
+            return context.random.uniform(float(a), float(b), extents).astype(a.dtype)
+        return context.random.integers(int(a), int(b), extents).astype(a.dtype)
+
+
+def _as_type(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The low bits of each word, as a value of `dtype`."""
+    return bits.astype(f"u{dtype.itemsize}").view(dtype)
+
+
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+def _halves(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The low and the high 32 bits of 64-bit words."""
+    return words.astype(np.uint32), (words >> np.uint64(32)).astype(np.uint32)
+
+
+def _join(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
+
+
+# Threefry
+
+
+def _three_fry(state: np.ndarray, shape: tuple[int, ...], itemsize: int) -> tuple[np.ndarray, np.ndarray]:
+    """The state is a key and a counter. 64-bit values take a counter each; narrower ones share one between two
+    neighbours along an even dimension."""
+    if itemsize == 8:
+        (low, high), state = _three_fry_words(state, int(np.prod(shape, dtype=np.int64)))
+        return _join(low, high).reshape(shape), state
+    if not shape:
+        (low, _), state = _three_fry_words(state, 1)
+        return low.reshape(()), state
+    even = [axis for axis, extent in enumerate(shape) if extent % 2 == 0]
+    axis = even[0] if even else int(np.argmax(shape))
+    half = (*shape[:axis], -(-shape[axis] // 2), *shape[axis + 1 :])
+    words, state = _three_fry_words(state, int(np.prod(half, dtype=np.int64)))
+    pairs = np.stack([word.reshape(half) for word in words], axis + 1)
+    pairs = pairs.reshape(*shape[:axis], 2 * half[axis], *shape[axis + 1 :])
+    return np.take(pairs, range(shape[axis]), axis), state
+
+
+def _three_fry_words(state: np.ndarray, count: int) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    counters = state[1] + np.arange(count, dtype=np.uint64)
+    words = three_fry_2x32(_halves(state[0]), _halves(counters))
+    return words, np.array([state[0], state[1] + np.uint64(count)], np.uint64)
+
+
+def three_fry_2x32(key, counter):
+    """Threefry-2x32 with 20 rounds: the words of `counter`, encrypted with those of `key`."""
+    keys = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
+    first, second = counter[0] + keys[0], counter[1] + keys[1]
+    for group in range(5):
+        for distance in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
+            first = first + second
+            second = first ^ (second << np.uint32(distance) | second >> np.uint32(32 - distance))
+        first = first + keys[(group + 1) % 3]
+        second = second + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return first, second
+
+
+# Philox
+
+
+def _philox(state: np.ndarray, shape: tuple[int, ...], itemsize: int) -> tuple[np.ndarray, np.ndarray]:
+    """The state is a key and a counter of 128 bits. With two words, the key doubles as the counter's high word."""
+    count = int(np.prod(shape, dtype=np.int64))
+    low, high = state[1:3] if len(state) == 3 else state[::-1]
+    blocks = -(-count * (2 if itemsize == 8 else 1) // 4)
+    steps = low + np.arange(blocks, dtype=np.uint64)
+    carried = high + (steps < low).astype(np.uint64)
+    words = philox_4x32(_halves(state[0]), (*_halves(steps), *_halves(carried)))
+    if itemsize == 8:
+        words = (_join(words[0], words[1]), _join(words[2], words[3]))
+    following = low + np.uint64(blocks)
+    after = [state[0], following, high + np.uint64(following < low)]
+    return np.stack(words, 1).reshape(-1)[:count], np.array(after[: len(state)], np.uint64)
+
+
+def philox_4x32(key, counter):
+    """Philox-4x32 with 10 rounds."""
+    first, second = key
+    words = counter
+    for _ in range(10):
+        low_a, high_a = _halves(words[0].astype(np.uint64) * np.uint64(0xD2511F53))
+        low_b, high_b = _halves(words[2].astype(np.uint64) * np.uint64(0xCD9E8D57))
+        words = (high_b ^ words[1] ^ first, low_b, high_a ^ words[3] ^ second, low_a)
+        first, second = first + np.uint32(0x9E3779B9), second + np.uint32(0xBB67AE85)
+    return words

@@ -1,0 +1,357 @@
+"""Ops that fold many elements into one, or order them: `reduce`, windows, `select_and_scatter`, `sort`.
+
+Their regions are scalar programs. Here they are mapped over whole arrays (`body.map`), so that a fold is a tree of
+pairwise combinations of neighbours, which keeps the order that the specification asks for, and a sort is a merge sort
+whose binary searches run for all elements at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.ir.codecs import Ints, Pairs
+from trivium.ir.core import Region
+from trivium.ir.declare import RECURSIVE_EFFECTS, Op, Operand, Operands, Result, Results
+from trivium.ir.errors import fail
+from trivium.ir.ops.regions import check_reducer, check_region, outputs_of
+from trivium.ir.ops.windows import padded, window_counts, window_view, windows_of
+from trivium.ir.types import I1, TensorType, compatible, shapes_compatible
+
+__all__ = ["Reduce", "ReduceWindow", "SelectAndScatter", "Sort"]
+
+
+class Reduce(Op, name="stablehlo.reduce", traits={RECURSIVE_EFFECTS}):
+    """Folds `inputs` along `dimensions` with `body`, starting from `init_values`; several inputs fold together."""
+
+    inputs: Operands
+    init_values: Operands
+    dimensions: Ints
+    body: Region
+    results: Results
+
+    def infer(inputs, dimensions, body):
+        _check_inputs("C3", inputs)
+        shape = _kept(inputs[0].shape, dimensions)
+        return [TensorType(shape, kind.element_type) for kind in outputs_of(body)]
+
+    def check(inputs, init_values, dimensions, body, results):
+        _check_same_shape("C1", inputs)
+        _check_init_values("C2", "C3", inputs, init_values)
+        rank = inputs[0].rank
+        if any(not 0 <= dimension < rank for dimension in dimensions):
+            fail("C4", f"dimensions has {list(dimensions)}, expected numbers from 0 to {rank - 1}")
+        if len(set(dimensions)) != len(dimensions):
+            fail("C5", f"dimensions has {list(dimensions)}, expected each at most once")
+        check_reducer("C6", "body", body, [kind.element_type for kind in inputs])
+        _check_results(("C3", "C7", "C8"), results, _kept(inputs[0].shape, dimensions), body)
+
+    def evaluate(inputs, init_values, dimensions, body, results):
+        order = [axis for axis in range(inputs[0].ndim) if axis not in dimensions]
+        shape = _kept(inputs[0].shape, dimensions)
+        count = math.prod(inputs[0].shape[axis] for axis in dimensions)
+        order += sorted(dimensions)
+        lists = [
+            array.astype(kind.dtype).transpose(order).reshape(*shape, count)
+            for array, kind in zip(inputs, results, strict=True)
+        ]
+        return fold(body, lists, _promoted(init_values, results))
+
+
+class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS}):
+    """Folds every window of `inputs` with `body`; padding has the value of `init_values`."""
+
+    inputs: Operands
+    init_values: Operands
+    window_dimensions: Ints
+    window_strides: Ints | None = None
+    base_dilations: Ints | None = None
+    window_dilations: Ints | None = None
+    padding: Pairs | None = None
+    body: Region
+    results: Results
+
+    def infer(inputs, window_dimensions, window_strides, base_dilations, window_dilations, padding, body):
+        _check_inputs("C1", inputs)
+        rank = inputs[0].rank
+        _check_list("C4", "C5", "window_dimensions", window_dimensions, rank)
+        _check_list("C6", "C7", "window_strides", window_strides, rank)
+        _check_list("C8", "C9", "base_dilations", base_dilations, rank)
+        _check_list("C10", "C11", "window_dilations", window_dilations, rank)
+        _check_padding("C12", padding, rank)
+        windows = windows_of(window_dimensions, window_strides, padding, base_dilations, window_dilations)
+        shape = window_counts(inputs[0].shape, windows)
+        return [TensorType(shape, kind.element_type) for kind in outputs_of(body)]
+
+    def check(
+        inputs,
+        init_values,
+        window_dimensions,
+        window_strides,
+        base_dilations,
+        window_dilations,
+        padding,
+        body,
+        results,
+    ):
+        expected = ReduceWindow.infer(
+            inputs, window_dimensions, window_strides, base_dilations, window_dilations, padding, body
+        )
+        _check_same_shape("C2", inputs)
+        _check_init_values("C3", "C1", inputs, init_values)
+        check_reducer("C13", "body", body, [kind.element_type for kind in inputs])
+        for index, kind in enumerate(results[1:], 1):
+            if not shapes_compatible(kind.shape, results[0].shape):
+                fail("C14", f"results[{index}] has shape {kind.shape}, results[0] has {results[0].shape}")
+        _check_results(("C1", "C15", "C16"), results, expected[0].shape, body)
+
+    def evaluate(
+        inputs,
+        init_values,
+        window_dimensions,
+        window_strides,
+        base_dilations,
+        window_dilations,
+        padding,
+        body,
+        results,
+    ):
+        windows = windows_of(window_dimensions, window_strides, padding, base_dilations, window_dilations)
+        init_values = _promoted(init_values, results)
+        lists = []
+        for array, init, kind in zip(inputs, init_values, results, strict=True):
+            view = window_view(padded(array.astype(kind.dtype), init, windows), windows)
+            lists.append(view.reshape(*view.shape[: array.ndim], math.prod(window_dimensions)))
+        return fold(body, lists, init_values)
+
+
+class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIVE_EFFECTS}):
+    """Selects one element of every window of `operand`, and scatters `source` to where those stand: the gradient of
+    max-pooling."""
+
+    operand: Operand
+    source: Operand
+    init_value: Operand
+    window_dimensions: Ints | None = None
+    window_strides: Ints | None = None
+    padding: Pairs | None = None
+    select: Region
+    scatter: Region
+    result: Result
+
+    def infer(operand, scatter):
+        element = outputs_of(scatter)[0].element_type if len(outputs_of(scatter)) == 1 else operand.element_type
+        return TensorType(operand.shape, element)
+
+    def check(
+        operand, source, init_value, window_dimensions, window_strides, padding, select, scatter, result
+    ):
+        rank, element = operand.rank, operand.element_type
+        if element is not source.element_type:
+            fail("C1", f"source has element type {source.element_type}, operand has {element}")
+        if init_value.element_type is not element or init_value.rank != 0:
+            fail("C3", f"init_value has type {init_value}, expected tensor<{element}>")
+        _check_list("C4", "C5", "window_dimensions", window_dimensions, rank)
+        _check_list("C6", "C7", "window_strides", window_strides, rank)
+        _check_padding("C8", padding, rank)
+        counts = window_counts(operand.shape, windows_of(window_dimensions or (1,) * rank, window_strides, padding))
+        if not shapes_compatible(source.shape, counts):
+            fail("C2", f"source has shape {source.shape}, the windows of operand are {counts}")
+        scalar = TensorType((), element)
+        check_region("C9", "select", select, [scalar, scalar], [TensorType((), I1)])
+        check_reducer("C10", "scatter", scatter, [element])
+        if not shapes_compatible(operand.shape, result.shape):
+            fail("C11", f"the result has shape {result.shape}, operand has {operand.shape}")
+        if result.element_type is not outputs_of(scatter)[0].element_type:
+            fail("C12", f"the result has type {result}, scatter returns {outputs_of(scatter)[0]}")
+
+    def evaluate(operand, source, init_value, window_dimensions, window_strides, padding, select, scatter, result):
+        windows = windows_of(window_dimensions or (1,) * operand.ndim, window_strides, padding)
+        places = np.arange(operand.size).reshape(operand.shape)
+        view = window_view(padded(places, np.array(-1), windows), windows)
+        places = view.reshape(-1, math.prod(window.size for window in windows))
+        chosen = _selected(operand.reshape(-1), places, select)
+        values, (initial,) = source.reshape(-1).astype(result.dtype), _promoted([init_value], [result])
+        # A window that is all padding selects nothing.
+        scattered = np.full(operand.size, initial, result.dtype)
+        _accumulate(scattered, chosen[chosen >= 0], values[chosen >= 0], scatter)
+        return scattered.reshape(operand.shape)
+
+
+class Sort(Op, name="stablehlo.sort", traits={RECURSIVE_EFFECTS}):
+    """Sorts `inputs` together along `dimension`: `comparator` tells whether one row comes before another. Stable, whether
+    or not `is_stable` asks for it."""
+
+    inputs: Operands
+    dimension: int = -1
+    is_stable: bool = False
+    comparator: Region
+    results: Results
+
+    def infer(inputs):
+        return list(inputs)
+
+    def check(inputs, dimension, comparator, results):
+        _check_inputs("C1", inputs)
+        if len(inputs) != len(results):
+            fail("C2", f"has {len(results)} results, expected {len(inputs)}")
+        for index, (kind, result) in enumerate(zip(inputs, results, strict=True)):
+            if kind.element_type is not result.element_type:
+                fail("C2", f"results[{index}] has type {result}, inputs[{index}] has {kind}")
+        _check_same_shape("C3", (*inputs, *results))
+        rank = inputs[0].rank
+        if not -rank <= dimension < rank:
+            fail("C4", f"dimension has {dimension}, expected a number from {-rank} to {rank - 1}")
+        scalars = [TensorType((), kind.element_type) for kind in inputs for _ in range(2)]
+        check_region("C5", "comparator", comparator, scalars, [TensorType((), I1)])
+
+    def evaluate(inputs, dimension, comparator):
+        lists = [np.moveaxis(array, dimension, -1) for array in inputs]
+        flat = [array.reshape(-1, array.shape[-1]) for array in lists]
+        order = _sorted_order(flat, comparator) if flat[0].size else np.zeros(flat[0].shape, np.int64)
+        return [
+            np.moveaxis(np.take_along_axis(rows, order, 1).reshape(array.shape), -1, dimension)
+            for rows, array in zip(flat, lists, strict=True)
+        ]
+
+
+def fold(body, lists: Sequence[np.ndarray], init_values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Folds the last axis of `lists` together: neighbours in pairs, until one is left; `init_values` come first."""
+    *shape, count = lists[0].shape
+    while count > 1:
+        even = count - count % 2
+        left = [array[..., 0:even:2] for array in lists]
+        right = [array[..., 1:even:2] for array in lists]
+        combined = body.map(*left, *right)
+        lists = [np.concatenate([new, old[..., even:]], -1) for new, old in zip(combined, lists, strict=True)]
+        count = lists[0].shape[-1]
+    starts = [np.broadcast_to(init, shape) for init in init_values]
+    return list(body.map(*starts, *[array[..., 0] for array in lists])) if count else [start.copy() for start in starts]
+
+
+# select_and_scatter
+
+
+def _selected(operand: np.ndarray, places: np.ndarray, select) -> np.ndarray:
+    """The place that each window (a row of `places`; -1 is padding) selects: `select` tells whether the best so far
+    stays."""
+    best = np.full(len(places), -1)
+    for candidates in places.T:
+        kept, challengers = operand[best], operand[candidates]
+        (stays,) = select.map(kept, challengers)
+        best = np.where((candidates >= 0) & ((best < 0) | ~stays), candidates, best)
+    return best
+
+
+def _accumulate(target: np.ndarray, places: np.ndarray, values: np.ndarray, scatter) -> None:
+    """`target[place] = scatter(target[place], value)`, one after the other; each round takes the next value of every
+    place at once."""
+    order = np.argsort(places, kind="stable")
+    places, values = places[order], values[order]
+    first = np.searchsorted(places, places)
+    turn = np.arange(len(places)) - first
+    for now in range(turn.max(initial=-1) + 1):
+        here = places[turn == now]
+        (target[here],) = scatter.map(target[here], values[turn == now])
+
+
+# sort
+
+
+def _sorted_order(rows: Sequence[np.ndarray], comparator) -> np.ndarray:
+    """The permutation that sorts every row: a merge sort, bottom-up. An element's place in a merged run is its place in
+    its own run plus the number of elements of the other run that come before it."""
+    count = rows[0].shape[1]
+    order = np.broadcast_to(np.arange(count), rows[0].shape).copy()
+    here = np.arange(count)
+    width = 1
+    while width < count:
+        run = here // width
+        is_left = run % 2 == 0
+        other = np.where(is_left, run + 1, run - 1) * width
+        low = np.minimum(other, count)
+        before = _count_before(rows, order, is_left, low, np.minimum(low + width, count), comparator)
+        start = np.where(is_left, run, run - 1) * width
+        place = start + (here - run * width) + before
+        merged = np.empty_like(order)
+        np.put_along_axis(merged, place, order, 1)
+        order, width = merged, width * 2
+    return order
+
+
+def _count_before(rows, order, is_left, low, high, comparator) -> np.ndarray:
+    """For every element, how many of `order[low:high]`, which is sorted, come before it: a binary search. Equal ones
+    come before the elements of a right run, and behind those of a left one."""
+    start = low
+    low, high = (np.broadcast_to(bound, order.shape) for bound in (low, high))
+    own = [np.take_along_axis(array, order, 1) for array in rows]
+    while np.any(low < high):
+        middle = np.minimum((low + high) // 2, order.shape[1] - 1)
+        theirs = [np.take_along_axis(array, np.take_along_axis(order, middle, 1), 1) for array in rows]
+        pairs = []
+        for mine, their in zip(own, theirs, strict=True):
+            pairs += [np.where(is_left, their, mine), np.where(is_left, mine, their)]
+        (less,) = comparator.map(*pairs)
+        comes_before = less == is_left
+        searching = low < high
+        low = np.where(searching & comes_before, middle + 1, low)
+        high = np.where(searching & ~comes_before, middle, high)
+    return low - start
+
+
+# Checks that the ops share
+
+
+def _kept(shape, dimensions):
+    return tuple(extent for axis, extent in enumerate(shape) if axis not in dimensions)
+
+
+def _promoted(init_values, results):
+    return [init.astype(kind.dtype) for init, kind in zip(init_values, results, strict=True)]
+
+
+def _check_inputs(label, inputs):
+    if not inputs:
+        fail(label, "has no inputs, expected at least one")
+
+
+def _check_same_shape(label, types):
+    for index, kind in enumerate(types):
+        if not shapes_compatible(kind.shape, types[0].shape):
+            fail(label, f"tensor {index} has shape {kind.shape}, tensor 0 has {types[0].shape}")
+
+
+def _check_init_values(element_label, count_label, inputs, init_values):
+    if len(inputs) != len(init_values) or not inputs:
+        fail(count_label, f"has {len(inputs)} inputs and {len(init_values)} init_values, expected as many of each")
+    for index, (kind, init) in enumerate(zip(inputs, init_values, strict=True)):
+        if not compatible(init, TensorType((), kind.element_type)):
+            fail(element_label, f"init_values[{index}] has type {init}, expected tensor<{kind.element_type}>")
+
+
+def _check_results(labels, results, shape, body):
+    count_label, shape_label, element_label = labels
+    outputs = outputs_of(body)
+    if len(results) != len(outputs):
+        fail(count_label, f"has {len(results)} results, expected {len(outputs)}")
+    for index, (kind, output) in enumerate(zip(results, outputs, strict=True)):
+        if not shapes_compatible(kind.shape, shape):
+            fail(shape_label, f"results[{index}] has shape {kind.shape}, expected {shape}")
+        if kind.element_type is not output.element_type:
+            fail(element_label, f"results[{index}] has type {kind}, body returns {output}")
+
+
+def _check_list(size_label, sign_label, name, values, rank):
+    if values is None:
+        return
+    if len(values) != rank:
+        fail(size_label, f"{name} has {len(values)} entries, expected {rank}")
+    if any(value <= 0 for value in values):
+        fail(sign_label, f"{name} has {list(values)}, expected positive numbers")
+
+
+def _check_padding(label, padding, rank):
+    if padding is not None and (len(padding) != rank or any(len(pair) != 2 for pair in padding)):
+        fail(label, f"padding has {[list(pair) for pair in padding]}, expected {rank} pairs")

@@ -1,0 +1,154 @@
+"""Special functions in float64, for `evaluate` of CHLO's ops. Where Python's `math` has a function, it is the one that
+counts; the others are series with all the terms that float64 can see. Abramowitz and Stegun (A&S) gives the formulas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+_EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+_EVEN_BERNOULLI += (854513 / 138, -236364091 / 2730)
+
+
+def _vectorized(function: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of one Python float, for arrays."""
+    return np.vectorize(function, otypes=[np.float64])
+
+
+erf = _vectorized(math.erf)
+erfc = _vectorized(math.erfc)
+
+
+@_vectorized
+def lgamma(x: float) -> float:
+    """The logarithm of the absolute value of the gamma function; infinite at its poles."""
+    if x <= 0 and x == math.floor(x):
+        return math.inf
+    try:
+        return math.lgamma(x)
+    except OverflowError:
+        return math.inf
+
+
+@_vectorized
+def erf_inv(x: float) -> float:
+    """The inverse of `erf`: a rough start (Winitzki's formula), then Halley's iteration, on `erfc` where `erf` is flat."""
+    magnitude = abs(x)
+    if not magnitude < 1:
+        return math.copysign(math.inf, x) if magnitude == 1 else math.nan
+    if magnitude < 1e-8:
+        return x * math.sqrt(math.pi) / 2
+    logarithm = math.log1p(-magnitude * magnitude)
+    middle = 2 / (math.pi * 0.147) + logarithm / 2
+    guess = math.sqrt(math.sqrt(middle * middle - logarithm / 0.147) - middle)
+    for _ in range(4):
+        excess = math.erf(guess) - magnitude if magnitude < 0.5 else (1 - magnitude) - math.erfc(guess)
+        step = excess * math.sqrt(math.pi) / 2 * math.exp(guess * guess)
+        guess -= step / (1 + guess * step)
+    return math.copysign(guess, x)
+
+
+@_vectorized
+def digamma(x: float) -> float:
+    """The logarithmic derivative of the gamma function; NaN at its poles, as in XLA.
+
+    Reflection (A&S 6.3.7) for negative numbers, recurrence (6.3.5) up to 10, the asymptotic series (6.3.18) from there.
+    """
+    if x <= 0 and x == math.floor(x):
+        return math.copysign(math.inf, -x) if x == 0 else math.nan
+    if math.isnan(x) or x == math.inf:
+        return x
+    if x < 0:
+        # The tangent has period 1: of the fraction it is exact.
+        return float(digamma(1 - x)) - math.pi / math.tan(math.pi * (x - math.floor(x)))
+    if x < 10:
+        # Near its zero the function is a difference of large numbers: a Taylor series around it is not.
+        if abs(x - _DIGAMMA_ZERO) < 0.25:
+            return _digamma_near_zero(x)
+        shifts = math.fsum(1 / (x + k) for k in range(10 - math.floor(x)))
+        return float(digamma(x + 10 - math.floor(x))) - shifts
+    inverse = 1 / (x * x)
+    series = sum(b / (2 * k) * inverse**k for k, b in enumerate(_EVEN_BERNOULLI, 1))
+    return math.log(x) - 0.5 / x - series
+
+
+_DIGAMMA_ZERO = 1.4616321449683623
+_DIGAMMA_ZERO_REST = 9.549995429965697e-17
+"""What float64 leaves of the zero."""
+
+
+def _digamma_near_zero(x: float) -> float:
+    """The Taylor series around the only positive zero; its coefficients are Hurwitz zeta values there."""
+    offset = (x - _DIGAMMA_ZERO) - _DIGAMMA_ZERO_REST
+    return sum(
+        -((-offset) ** order) * float(zeta(np.float64(order + 1), np.float64(_DIGAMMA_ZERO))) for order in range(1, 40)
+    )
+
+
+@np.vectorize
+def zeta(x: float, q: float) -> float:
+    """The Hurwitz zeta function, the sum of (q + n)^-x: twelve terms, and Euler and Maclaurin's formula for the rest."""
+    x, q = float(x), float(q)
+    if math.isnan(x) or math.isnan(q) or x < 1:
+        return math.nan
+    if x == 1:
+        return math.inf
+    if q <= 0:
+        if q == math.floor(q):
+            return math.inf if x % 2 == 0 else math.nan
+        if x != math.floor(x):
+            return math.nan
+    if math.isinf(x) or math.isinf(q):
+        return 0.0 if q > 1 or math.isinf(q) else 1.0 if q == 1 else math.inf
+    try:
+        return _zeta(x, q)
+    except OverflowError:
+        return math.inf
+
+
+def _zeta(x: float, q: float) -> float:
+    # For a negative q the sum runs until the terms are those of a positive one.
+    count = 12 + max(0, math.ceil(-q))
+    terms = [(q + n) ** -x for n in range(count)]
+    rest = q + count
+    terms += [rest ** (1 - x) / (x - 1), 0.5 * rest**-x]
+    factor = x * rest ** (-x - 1)
+    for k, bernoulli in enumerate(_EVEN_BERNOULLI, 1):
+        terms.append(bernoulli / math.factorial(2 * k) * factor)
+        factor *= (x + 2 * k - 1) * (x + 2 * k) / (rest * rest)
+    return math.fsum(terms)
+
+
+@np.vectorize
+def polygamma(n: float, x: float) -> float:
+    """The n-th derivative of `digamma` (A&S 6.4.10); NaN where n is no natural number."""
+    n, x = float(n), float(x)
+    if not (n >= 0 and n == math.floor(n)) or math.isinf(n):
+        return math.nan
+    if n == 0:
+        return float(digamma(x))
+    tail = float(zeta(n + 1, x))
+    if tail == 0 or math.isinf(tail) or math.isnan(tail):
+        return tail * (-1.0) ** (n + 1)
+    return (-1.0) ** (n + 1) * math.exp(math.lgamma(n + 1) + math.log(abs(tail))) * math.copysign(1, tail)
+
+
+@_vectorized
+def bessel_i1e(x: float) -> float:
+    """The modified Bessel function of order 1, times exp(-|x|): its power series (A&S 9.6.10), whose terms are all
+    positive, and for large arguments the asymptotic one (9.7.1)."""
+    magnitude = abs(x)
+    if math.isnan(x) or magnitude == 0 or math.isinf(x):
+        return x * 0 if math.isinf(x) is False else 0.0
+    total = term = 1.0
+    if magnitude < 30:
+        for k in range(1, 200):
+            term *= (magnitude / 2) ** 2 / (k * (k + 1))
+            total += term
+        return math.copysign(magnitude / 2 * total * math.exp(-magnitude), x)
+    for k in range(1, 30):
+        term *= -(4 - (2 * k - 1) ** 2) / (k * 8 * magnitude)
+        total += term
+    return math.copysign(total / math.sqrt(2 * math.pi * magnitude), x)
