@@ -1,0 +1,12 @@
+"""All ops, each declared once in the file of its family: `from trivium.ir import ops`, then `ops.Add(lhs, rhs)`."""
+
+from trivium.ir.ops.chlo import *  # noqa: F403
+from trivium.ir.ops.contraction import *  # noqa: F403
+from trivium.ir.ops.control import *  # noqa: F403
+from trivium.ir.ops.conversion import *  # noqa: F403
+from trivium.ir.ops.elementwise import *  # noqa: F403
+from trivium.ir.ops.gather import *  # noqa: F403
+from trivium.ir.ops.indexing import *  # noqa: F403
+from trivium.ir.ops.random import *  # noqa: F403
+from trivium.ir.ops.reduction import *  # noqa: F403
+from trivium.ir.ops.shape import *  # noqa: F403

@@ -1,0 +1,187 @@
+"""What the declarations of all op families share: tests of types and dimension lists that end in a labelled error, and
+the types that follow from several others. No message is formatted while a constraint holds.
+
+Labels are those of the specification: C1, C2, ... for constraints, I1, I2, ... for the types that its table of inputs
+gives. O1 stands for the type that its table of outputs gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from trivium.ir.errors import fail
+from trivium.ir.types import (
+    Bounds,
+    ComplexType,
+    IntegerType,
+    TensorType,
+    Type,
+    compatible,
+    is_boolean,
+    is_complex,
+    is_float,
+    is_integer,
+    shapes_compatible,
+)
+
+Shape = tuple[int | None, ...]
+
+
+def is_signed(kind: Type) -> bool:
+    """A signed integer."""
+    return isinstance(kind, IntegerType) and kind.is_signed
+
+
+_WORDS: dict[Callable[[Type], bool], str] = {
+    is_boolean: "boolean",
+    is_integer: "integer",
+    is_signed: "signed integer",
+    is_float: "floating-point",
+    is_complex: "complex",
+}
+
+
+def bits_of(kind: Any) -> int:
+    """The bits of one element; a complex number has those of both parts."""
+    return 2 * kind.element_type.width if isinstance(kind, ComplexType) else kind.width
+
+
+# Types that follow from others
+
+
+def shaped(shape: Sequence[int | None], element_type: Any, bounds: Sequence[int | None] = ()) -> TensorType:
+    """A tensor type whose dynamic dimensions keep the bounds that are known for them."""
+    limits = tuple(bound if extent is None else None for extent, bound in zip(shape, bounds, strict=False))
+    encoding = Bounds(limits) if any(limit is not None for limit in limits) else None
+    return TensorType(tuple(shape), element_type, encoding)
+
+
+def real_type(kind: TensorType) -> TensorType:
+    """The type of the real parts; of real numbers, their own."""
+    element = kind.element_type
+    return kind.with_element(element.element_type) if isinstance(element, ComplexType) else kind
+
+
+def most_specific(*types: TensorType) -> TensorType:
+    """What compatible types say together: a static extent wins over `?`, a smaller bound over a larger one. Of types
+    that are not compatible, the first: `check` tells what is wrong with the others."""
+    first = types[0]
+    if all(other is first for other in types) or not all(compatible(first, other) for other in types):
+        return first
+    shape = map(_known, zip(*(other.shape for other in types), strict=True))
+    bounds = map(_least, zip(*(other.bounds for other in types), strict=True))
+    return shaped(tuple(shape), first.element_type, tuple(bounds))
+
+
+def _known(extents: Sequence[int | None]) -> int | None:
+    return next((extent for extent in extents if extent is not None), None)
+
+
+def _least(bounds: Sequence[int | None]) -> int | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+# Constraints on types
+
+
+def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None) -> None:
+    """Demands a tensor, and its rank where one is given."""
+    if not isinstance(kind, TensorType) or (rank is not None and kind.rank != rank):
+        fail(label, f"{name} has type {kind}, expected a tensor{'' if rank is None else f' of rank {rank}'}")
+
+
+def expect_element(label: str, name: str, kind: Any, *allowed: Callable[[Type], bool]) -> None:
+    """Demands a tensor whose element type satisfies one of the predicates of `trivium.ir.types`."""
+    expect_tensor(label, name, kind)
+    if not any(allows(kind.element_type) for allows in allowed):
+        words = " or ".join(_WORDS[allows] for allows in allowed)
+        fail(label, f"{name} has element type {kind.element_type}, expected {words}")
+
+
+def expect_element_is(label: str, name: str, kind: Any, element: Type) -> None:
+    """Demands a tensor of one element type."""
+    expect_tensor(label, name, kind)
+    if kind.element_type is not element:
+        fail(label, f"{name} has element type {kind.element_type}, expected {element}")
+
+
+def expect_compatible(label: str, **types: Any) -> None:
+    """Demands that all types can hold the value of the first."""
+    (first_name, first), *others = types.items()
+    for name, kind in others:
+        if not compatible(first, kind):
+            fail(label, f"{name} has type {kind}, {first_name} has {first}; expected compatible types")
+
+
+def expect_same_shape(label: str, **types: Any) -> None:
+    """Demands that all shapes can be that of the first."""
+    (first_name, first), *others = types.items()
+    for name, kind in others:
+        expect_tensor(label, name, kind)
+        if not shapes_compatible(first.shape, kind.shape):
+            fail(label, f"{name} has type {kind}, {first_name} has {first}; expected the same shape")
+
+
+def expect_same_element(label: str, **types: Any) -> None:
+    """Demands one element type."""
+    (first_name, first), *others = types.items()
+    for name, kind in others:
+        expect_tensor(label, name, kind)
+        if kind.element_type is not first.element_type:
+            fail(label, f"{name} has element type {kind.element_type}, {first_name} has {first.element_type}")
+
+
+def expect_shape(label: str, name: str, kind: Any, shape: Sequence[int | None]) -> None:
+    """Demands a tensor that can have this shape."""
+    expect_tensor(label, name, kind)
+    if not shapes_compatible(kind.shape, tuple(shape)):
+        extents = "x".join("?" if extent is None else str(extent) for extent in shape)
+        fail(label, f"{name} has type {kind}, expected shape {extents or '()'}")
+
+
+# Constraints on lists of dimensions and sizes
+
+
+def expect_size(label: str, name: str, values: Sequence[Any], size: int, what: str) -> None:
+    """Demands the length of a list; `what` says what gives it."""
+    if len(values) != size:
+        fail(label, f"{name} has {len(values)} entries, expected {size}, {what}")
+
+
+def expect_unique(label: str, name: str, values: Sequence[int]) -> None:
+    """Demands that no entry occurs twice."""
+    if len(set(values)) != len(values):
+        fail(label, f"{name} has repeated entries, {list(values)}, expected unique ones")
+
+
+def expect_sorted(label: str, name: str, values: Sequence[int]) -> None:
+    """Demands that entries do not decrease."""
+    if any(left > right for left, right in pairwise(values)):
+        fail(label, f"{name} has {list(values)}, expected sorted entries")
+
+
+def expect_within(label: str, name: str, values: Sequence[int], limit: int) -> None:
+    """Demands entries of `range(limit)`: dimensions of a tensor of that rank."""
+    for value in values:
+        if not 0 <= value < limit:
+            fail(label, f"{name} has {value}, expected at least 0 and less than {limit}")
+
+
+def expect_at_least(label: str, name: str, values: Sequence[int], least: int) -> None:
+    """Demands that no entry is less than `least`."""
+    for value in values:
+        if value < least:
+            fail(label, f"{name} has {value}, expected at least {least}")
+
+
+def expect_at_most(label: str, name: str, values: Sequence[int], limits: Sequence[int | None], what: str) -> None:
+    """Demands that no entry is greater than its limit; `None` is no limit. `what` says where limits come from."""
+    for index, (value, limit) in enumerate(zip(values, limits, strict=True)):
+        if limit is not None and value > limit:
+            fail(label, f"{name}[{index}] has {value}, expected at most {limit}, {what}")
+
+
+def limits_of(kind: TensorType) -> Shape:
+    """The most that each extent can be: itself, its bound, or `None`."""
+    return tuple(bound if extent is None else extent for extent, bound in zip(kind.shape, kind.bounds, strict=True))

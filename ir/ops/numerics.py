@@ -1,0 +1,218 @@
+"""Arithmetic on arrays as the specification means it, where NumPy means something else: narrow element types, integer
+division, shifts, conversion, total order. Written for any shape, so that the body of a region runs on whole arrays at
+once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from trivium.ir.types import FLOATS, IntegerType, element_type_of
+
+_WIDE: dict[np.dtype, type] = {kind.dtype: np.float32 for kind in FLOATS.values() if kind.width < 32}
+_WIDE |= {IntegerType(width).dtype: np.int8 for width in (2, 4)}
+_WIDE |= {IntegerType(width, "u").dtype: np.uint8 for width in (2, 4)}
+
+
+def widen(array: Any) -> np.ndarray:
+    """The array in a type that NumPy computes in: `float32` for narrower floats, a byte for narrower integers."""
+    array = np.asarray(array)
+    return array.astype(_WIDE[array.dtype]) if array.dtype in _WIDE else array
+
+
+def compute(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> np.ndarray:
+    """Applies an elementwise function. Narrow operands are widened, and the outcome is rounded (integers: wrapped)
+    once, to `dtype` or that of the first operand. What NumPy warns of, overflow or division by zero, has a meaning here."""
+    dtype = np.asarray(arrays[0]).dtype if dtype is None else dtype
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*map(widen, arrays))).astype(dtype, copy=False)
+
+
+def is_real_float(dtype: np.dtype) -> bool:
+    """Whether a dtype, of a widened array, is that of real floats."""
+    return np.issubdtype(dtype, np.floating)
+
+
+# Integers
+
+
+def unsigned(array: Any) -> tuple[np.ndarray, int]:
+    """The bits of integers, as unsigned numbers, and how many bits each has."""
+    array = np.asarray(array)
+    width = element_type_of(array.dtype).width  # type: ignore[union-attr]
+    wide = widen(array)
+    bits = wide.view(f"u{wide.dtype.itemsize}")
+    return (bits if width >= 8 else bits & np.uint8((1 << width) - 1)), width
+
+
+def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """Integer division, rounded towards zero. x / 0 has all bits set, as in XLA; the least integer / -1 wraps."""
+    safe = np.where(rhs == 0, np.ones_like(rhs), rhs)
+    floor = np.floor_divide(lhs, safe)
+    inexact_negative = (np.fmod(lhs, safe) != 0) & ((lhs < 0) != (rhs < 0))
+    return np.where(rhs == 0, ~np.zeros_like(lhs), floor + inexact_negative.astype(lhs.dtype))
+
+
+def modulus(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """What integer division leaves, with the sign of the dividend. The remainder of x / 0 is x, as in XLA."""
+    safe = np.where(rhs == 0, np.ones_like(rhs), rhs)
+    return np.where(rhs == 0, lhs, np.fmod(lhs, safe))
+
+
+def integer_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """Integer exponentiation that wraps. A negative exponent leaves only the powers of 1 and -1; all others are 0."""
+    wrapped = np.power(lhs, np.maximum(rhs, np.zeros_like(rhs)))
+    if not np.issubdtype(rhs.dtype, np.signedinteger):
+        return wrapped
+    inverse = np.where(lhs == -1, np.where(rhs % 2 == 0, 1, -1), np.where(lhs == 1, 1, 0)).astype(lhs.dtype)
+    return np.where(rhs < 0, inverse, wrapped)
+
+
+def leading_zeros(array: Any) -> np.ndarray:
+    """How many bits stand above the highest one that is set."""
+    bits, width = unsigned(array)
+    for distance in (1, 2, 4, 8, 16, 32):
+        if distance < width:  # every bit below the highest one gets set
+            bits = bits | (bits >> bits.dtype.type(distance))
+    return width - np.bitwise_count(bits).astype(np.int64)
+
+
+def shift(function: Callable[..., Any], lhs: Any, rhs: Any) -> np.ndarray:
+    """Shifts the bits of `lhs` by `rhs`, an unsigned amount; all are gone once it reaches the width."""
+    bits, width = unsigned(lhs)
+    amount, _ = unsigned(rhs)
+    moved = function(bits, np.minimum(amount, amount.dtype.type(width - 1)))
+    return np.where(amount < width, moved, np.zeros_like(moved)).astype(np.asarray(lhs).dtype)
+
+
+def shift_arithmetic(lhs: Any, rhs: Any) -> np.ndarray:
+    """Shifts to the right by `rhs`, an unsigned amount, and fills with the highest bit."""
+    bits, width = unsigned(lhs)
+    amount, _ = unsigned(rhs)
+    spare = bits.dtype.itemsize * 8 - width
+    signed = (bits << bits.dtype.type(spare)).view(f"i{bits.dtype.itemsize}")
+    amount = np.minimum(amount, amount.dtype.type(width - 1)).astype(signed.dtype)
+    return (signed >> (amount + signed.dtype.type(spare))).astype(np.asarray(lhs).dtype)
+
+
+# Floats
+
+
+def round_half_away(values: np.ndarray) -> np.ndarray:
+    """Rounds to the nearest integer, ties away from zero."""
+    whole = np.trunc(values)
+    return np.where(np.abs(values - whole) >= 0.5, whole + np.copysign(np.ones_like(values), values), whole)
+
+
+def logistic(values: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), in a form where a real exponential cannot overflow."""
+    if not is_real_float(values.dtype):
+        return 1 / (1 + np.exp(-values))
+    small = np.exp(-np.abs(values))
+    return np.where(values >= 0, np.ones_like(small), small) / (1 + small)
+
+
+def sign(values: np.ndarray) -> np.ndarray:
+    """-1, 0 or 1; zeros keep their sign, NaN stays, a complex number becomes one of modulus 1."""
+    if np.issubdtype(values.dtype, np.complexfloating):
+        unit = np.where(values == 0, values * 0, values / np.abs(values))
+        return np.where(np.isnan(values), complex(np.nan, np.nan), unit)
+    return np.where(values == 0, values, np.sign(values))
+
+
+def cube_root(values: np.ndarray) -> np.ndarray:
+    """The real cube root of a real number, the principal one of a complex number."""
+    if is_real_float(values.dtype):
+        return np.cbrt(values)
+    return np.where(values == 0, 0, np.exp(np.log(values) / 3))
+
+
+def arctangent2(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The angle of the point (rhs, lhs), continued to complex numbers."""
+    if is_real_float(lhs.dtype):
+        return np.arctan2(lhs, rhs)
+    return -1j * np.log((rhs + 1j * lhs) / np.sqrt(lhs * lhs + rhs * rhs))
+
+
+def total_order(values: np.ndarray) -> np.ndarray:
+    """Integers in the order that IEEE-754's `totalOrder` gives the floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
+    bits = widen(values)
+    bits = bits.view(f"i{bits.dtype.itemsize}")
+    return bits ^ ((bits >> (bits.dtype.itemsize * 8 - 1)) & np.iinfo(bits.dtype).max)
+
+
+def reduce_precision(values: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
+    """Rounds to the values of a float format of fewer bits, ties to even. What is too large becomes infinite; what the
+    smaller format could only hold as a subnormal becomes zero."""
+    info = np.finfo(values.dtype)
+    dtype = np.dtype(f"u{values.dtype.itemsize}")
+    bits = values.view(dtype)
+    if mantissa_bits < info.nmant:
+        dropped = info.nmant - mantissa_bits
+        tie = (bits >> dtype.type(dropped)) & dtype.type(1)
+        bits = bits + tie + dtype.type((1 << dropped - 1) - 1)
+        bits = bits >> dtype.type(dropped) << dtype.type(dropped)
+    if exponent_bits < info.nexp:
+        bias, reduced_bias = (1 << info.nexp - 1) - 1, (1 << exponent_bits - 1) - 1
+        exponent = (bits >> dtype.type(info.nmant)) & dtype.type((1 << info.nexp) - 1)
+        sign_bit = bits & dtype.type(1 << info.bits - 1)
+        infinite = sign_bit | dtype.type((1 << info.nexp) - 1 << info.nmant)
+        bits = np.where(exponent > bias + reduced_bias, infinite, bits)
+        bits = np.where(exponent <= bias - reduced_bias, sign_bit, bits)
+    kept = values if mantissa_bits > 0 else np.full_like(values, np.inf)
+    return np.where(np.isnan(values), kept, np.asarray(bits).view(values.dtype))
+
+
+# From one element type to another
+
+
+def convert(array: Any, dtype: np.dtype) -> np.ndarray:
+    """The nearest value of another element type. Integers wrap; a float beyond the range of integers becomes the least
+    or the greatest one, and NaN becomes 0, as in XLA. Complex numbers lose, or get, an imaginary part."""
+    array = np.asarray(array)
+    if array.dtype == dtype:
+        return array
+    wide = widen(array)
+    with np.errstate(all="ignore"):
+        if np.issubdtype(wide.dtype, np.complexfloating) and not np.issubdtype(dtype, np.complexfloating):
+            wide = wide.real
+        if dtype == np.bool_:
+            return np.asarray(wide != 0)
+        if is_real_float(wide.dtype) and _is_integer(dtype):
+            return _saturate(wide, dtype)
+        return wide.astype(dtype)
+
+
+def _is_integer(dtype: np.dtype) -> bool:
+    return isinstance(element_type_of(dtype), IntegerType)
+
+
+def _saturate(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    limits = ml_dtypes.iinfo(dtype)
+    least, greatest = int(limits.min), int(limits.max)
+    values = np.trunc(values.astype(np.float64))
+    fits = (values >= least) & (values < greatest + 1)
+    exact = np.where(fits, values, 0).astype(_WIDE.get(dtype, dtype))
+    held = np.where(values >= greatest + 1, exact.dtype.type(greatest), exact)
+    return np.where(values < least, exact.dtype.type(least), held).astype(dtype)
+
+
+def bitcast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The same bits as elements of another type; the last dimension counts the small ones in a large one, lowest
+    first."""
+    width, new_width = _bits(array.dtype), _bits(dtype)
+    shape = (*array.shape, width // new_width) if new_width < width else array.shape[: array.ndim - (new_width > width)]
+    octets = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if min(width, new_width) >= 8:
+        return octets.view(dtype).reshape(shape)
+    bits = np.unpackbits(octets.reshape(array.size, -1), axis=1, count=width, bitorder="little")
+    packed = np.packbits(bits.reshape(-1, new_width), axis=1, bitorder="little").reshape(-1)
+    return (packed.astype(dtype) if dtype in _WIDE and _is_integer(dtype) else packed.view(dtype)).reshape(shape)
+
+
+def _bits(dtype: np.dtype) -> int:
+    kind: Any = element_type_of(dtype)
+    return kind.width if hasattr(kind, "width") else 2 * kind.element_type.width
