@@ -12,9 +12,9 @@ _EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, 
 _EVEN_BERNOULLI += (854513 / 138, -236364091 / 2730)
 
 
-def _vectorized(function: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
-    """A function of one Python float, for arrays."""
-    return np.vectorize(function, otypes=[np.float64])
+def _vectorized(function: Callable[..., float]) -> Callable[..., np.ndarray]:
+    """A function of Python's floats, for arrays. NumPy's would warn where Python's raise."""
+    return np.vectorize(lambda *arguments: function(*map(float, arguments)), otypes=[np.float64])
 
 
 erf = _vectorized(math.erf)
@@ -24,7 +24,7 @@ erfc = _vectorized(math.erfc)
 @_vectorized
 def lgamma(x: float) -> float:
     """The logarithm of the absolute value of the gamma function; infinite at its poles."""
-    if x <= 0 and x == math.floor(x):
+    if x <= 0 and x % 1 == 0:
         return math.inf
     try:
         return math.lgamma(x)
@@ -50,25 +50,24 @@ def erf_inv(x: float) -> float:
     return math.copysign(guess, x)
 
 
-@_vectorized
-def digamma(x: float) -> float:
+def _digamma(x: float) -> float:
     """The logarithmic derivative of the gamma function; NaN at its poles, as in XLA.
 
     Reflection (A&S 6.3.7) for negative numbers, recurrence (6.3.5) up to 10, the asymptotic series (6.3.18) from there.
     """
-    if x <= 0 and x == math.floor(x):
-        return math.copysign(math.inf, -x) if x == 0 else math.nan
     if math.isnan(x) or x == math.inf:
         return x
+    if x == -math.inf or (x <= 0 and x % 1 == 0):
+        return math.nan
     if x < 0:
         # The tangent has period 1: of the fraction it is exact.
-        return float(digamma(1 - x)) - math.pi / math.tan(math.pi * (x - math.floor(x)))
+        return _digamma(1 - x) - math.pi / math.tan(math.pi * (x % 1))
     if x < 10:
         # Near its zero the function is a difference of large numbers: a Taylor series around it is not.
         if abs(x - _DIGAMMA_ZERO) < 0.25:
             return _digamma_near_zero(x)
         shifts = math.fsum(1 / (x + k) for k in range(10 - math.floor(x)))
-        return float(digamma(x + 10 - math.floor(x))) - shifts
+        return _digamma(x + 10 - math.floor(x)) - shifts
     inverse = 1 / (x * x)
     series = sum(b / (2 * k) * inverse**k for k, b in enumerate(_EVEN_BERNOULLI, 1))
     return math.log(x) - 0.5 / x - series
@@ -82,33 +81,36 @@ _DIGAMMA_ZERO_REST = 9.549995429965697e-17
 def _digamma_near_zero(x: float) -> float:
     """The Taylor series around the only positive zero; its coefficients are Hurwitz zeta values there."""
     offset = (x - _DIGAMMA_ZERO) - _DIGAMMA_ZERO_REST
-    return sum(
-        -((-offset) ** order) * float(zeta(np.float64(order + 1), np.float64(_DIGAMMA_ZERO))) for order in range(1, 40)
-    )
+    return sum(-((-offset) ** order) * _zeta_series(order + 1.0, _DIGAMMA_ZERO) for order in range(1, 40))
 
 
-@np.vectorize
-def zeta(x: float, q: float) -> float:
-    """The Hurwitz zeta function, the sum of (q + n)^-x: twelve terms, and Euler and Maclaurin's formula for the rest."""
-    x, q = float(x), float(q)
+digamma = _vectorized(_digamma)
+
+
+def _zeta(x: float, q: float) -> float:
+    """The Hurwitz zeta function: the sum of (q + n)^-x over all natural n."""
     if math.isnan(x) or math.isnan(q) or x < 1:
         return math.nan
     if x == 1:
         return math.inf
     if q <= 0:
-        if q == math.floor(q):
+        if q % 1 == 0:
             return math.inf if x % 2 == 0 else math.nan
-        if x != math.floor(x):
+        if x % 1:
             return math.nan
     if math.isinf(x) or math.isinf(q):
         return 0.0 if q > 1 or math.isinf(q) else 1.0 if q == 1 else math.inf
     try:
-        return _zeta(x, q)
+        return _zeta_series(x, q)
     except OverflowError:
         return math.inf
 
 
-def _zeta(x: float, q: float) -> float:
+zeta = _vectorized(_zeta)
+
+
+def _zeta_series(x: float, q: float) -> float:
+    """Twelve terms, and Euler and Maclaurin's formula (A&S 23.1.30) for the rest."""
     # For a negative q the sum runs until the terms are those of a positive one.
     count = 12 + max(0, math.ceil(-q))
     terms = [(q + n) ** -x for n in range(count)]
@@ -121,18 +123,18 @@ def _zeta(x: float, q: float) -> float:
     return math.fsum(terms)
 
 
-@np.vectorize
+@_vectorized
 def polygamma(n: float, x: float) -> float:
     """The n-th derivative of `digamma` (A&S 6.4.10); NaN where n is no natural number."""
-    n, x = float(n), float(x)
-    if not (n >= 0 and n == math.floor(n)) or math.isinf(n):
+    if not (n >= 0 and n % 1 == 0):
         return math.nan
     if n == 0:
-        return float(digamma(x))
-    tail = float(zeta(n + 1, x))
-    if tail == 0 or math.isinf(tail) or math.isnan(tail):
-        return tail * (-1.0) ** (n + 1)
-    return (-1.0) ** (n + 1) * math.exp(math.lgamma(n + 1) + math.log(abs(tail))) * math.copysign(1, tail)
+        return _digamma(x)
+    sign = 1 if n % 2 else -1
+    tail = _zeta(n + 1, x)
+    if tail == 0 or not math.isfinite(tail):
+        return sign * tail
+    return sign * math.copysign(math.exp(math.lgamma(n + 1) + math.log(abs(tail))), tail)
 
 
 @_vectorized
@@ -140,8 +142,8 @@ def bessel_i1e(x: float) -> float:
     """The modified Bessel function of order 1, times exp(-|x|): its power series (A&S 9.6.10), whose terms are all
     positive, and for large arguments the asymptotic one (9.7.1)."""
     magnitude = abs(x)
-    if math.isnan(x) or magnitude == 0 or math.isinf(x):
-        return x * 0 if math.isinf(x) is False else 0.0
+    if math.isnan(x) or magnitude in (0, math.inf):
+        return x if magnitude != math.inf else 0.0
     total = term = 1.0
     if magnitude < 30:
         for k in range(1, 200):
