@@ -125,28 +125,26 @@ class Emission:
         """A vector; where `mask` is off, the lanes of `otherwise` (or zero), and memory is not touched."""
         if mask is None:
             return self.builder.load(pointer, align=self.bytes, typ=self.vector)
-        function = self.intrinsic("llvm.masked.load", f"{self._suffix}.p0", self.vector, [POINTER, self.mask, self.vector])
-        return self.builder.call(function, [pointer, mask, self.zero if otherwise is None else otherwise])
+        operands = [pointer, self._alignment(), mask, self.zero if otherwise is None else otherwise]
+        return self._call("llvm.masked.load", f"{self._suffix}.p0", self.vector, operands)
 
     def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
         if mask is None:
             self.builder.store(value, pointer, align=self.bytes)
             return
-        function = self.intrinsic("llvm.masked.store", f"{self._suffix}.p0", ll.VoidType(), [self.vector, POINTER, self.mask])
-        self.builder.call(function, [value, pointer, mask])
+        self._call("llvm.masked.store", f"{self._suffix}.p0", ll.VoidType(), [value, pointer, self._alignment(), mask])
 
     def gather(self, base: ll.Value, offsets: ll.Value, mask: ll.Value) -> ll.Value:
         """The elements at `base` + lane offsets; zero where `mask` is off."""
-        places = self._lane_pointers(base, offsets)
-        name = f"{self._suffix}.v{self.lanes}p0"
-        function = self.intrinsic("llvm.masked.gather", name, self.vector, [places.type, self.mask, self.vector])
-        return self.builder.call(function, [places, mask, self.zero])
+        operands = [self._lane_pointers(base, offsets), self._alignment(), mask, self.zero]
+        return self._call("llvm.masked.gather", f"{self._suffix}.v{self.lanes}p0", self.vector, operands)
 
     def scatter(self, value: ll.Value, base: ll.Value, offsets: ll.Value, mask: ll.Value) -> None:
-        places = self._lane_pointers(base, offsets)
-        name = f"{self._suffix}.v{self.lanes}p0"
-        function = self.intrinsic("llvm.masked.scatter", name, ll.VoidType(), [self.vector, places.type, self.mask])
-        self.builder.call(function, [value, places, mask])
+        operands = [value, self._lane_pointers(base, offsets), self._alignment(), mask]
+        self._call("llvm.masked.scatter", f"{self._suffix}.v{self.lanes}p0", ll.VoidType(), operands)
+
+    def _alignment(self) -> ll.Value:
+        return ll.Constant(I32, self.bytes)
 
     def _lane_pointers(self, base: ll.Value, offsets: ll.Value) -> ll.Value:
         places = self.builder.gep(base, [offsets], source_etype=self.element)
@@ -154,8 +152,7 @@ class Emission:
         return places
 
     def fma(self, a: ll.Value, b: ll.Value, c: ll.Value) -> ll.Value:
-        function = self.intrinsic("llvm.fma", self._suffix, self.vector, [self.vector] * 3)
-        return self.builder.call(function, [a, b, c])
+        return self._call("llvm.fma", self._suffix, self.vector, [a, b, c])
 
     def all_lanes(self) -> ll.Value:
         return ll.Constant(self.mask, [1] * self.lanes)
@@ -176,10 +173,13 @@ class Emission:
     def _suffix(self) -> str:
         return f"v{self.lanes}f{8 * self.bytes}"
 
-    def intrinsic(self, name: str, suffix: str, result: ll.Type, operands: Sequence[ll.Type]) -> ll.Function:
-        full = f"{name}.{suffix}"
-        module = self.builder.module
-        return module.globals.get(full) or ll.Function(module, ll.FunctionType(result, operands), full)
+    def _call(self, name: str, suffix: str, result: ll.Type, operands: Sequence[ll.Value]) -> ll.Value:
+        """Calls an intrinsic, declared on first use."""
+        full, module = f"{name}.{suffix}", self.builder.module
+        function = module.globals.get(full)
+        if function is None:
+            function = ll.Function(module, ll.FunctionType(result, [operand.type for operand in operands]), full)
+        return self.builder.call(function, operands)
 
     def reserve(self, count: int, name: str) -> ll.Value:
         """Room on the stack for `count` elements, aligned to a cache line, made once at the function's entry."""

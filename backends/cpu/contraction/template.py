@@ -58,12 +58,14 @@ class Plan:
         return tuple(axis for axis in self.problem.batch.axes if self.problem.rhs.reach(axis))
 
 
-def plan(problem: Problem, element_bytes: int, target: Target, constant: frozenset[str] = frozenset()) -> Plan:
+def plan(
+    problem: Problem, element_bytes: int, target: Target, constant: frozenset[str] = frozenset(), threads: int = 1
+) -> Plan:
     """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is loaded."""
     oriented = orient(problem)
     canonical = canonicalize(oriented)
     known = ("lhs" if oriented.swapped else "rhs") in constant
-    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known))
+    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, threads))
 
 
 @dataclass(frozen=True)

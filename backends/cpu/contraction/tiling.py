@@ -12,6 +12,8 @@ from trivium.backends.cpu.target import Target
 
 MOST_ROWS = 12
 SHORTEST_RUN = 16
+UNIT_FLOPS = 1_000_000
+"""The smallest piece of work that is worth a thread of its own."""
 PANEL_BYTES = 256 * 1024
 """Room for a packed block of one panel in the second-level cache."""
 
@@ -108,7 +110,7 @@ def widest_panel(rows: int, registers: int) -> int:
     return max(usual, min(8, (registers - 2) // (rows + 1)))
 
 
-def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool) -> Tiling:
+def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool, threads: int = 1) -> Tiling:
     lanes = target.vector_bytes // element_bytes
     registers = vector_registers(target)
     rows = problem.rows.extent
@@ -122,11 +124,26 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
         run = total
     most_steps = PANEL_BYTES // (element_bytes * panels.size * lanes) if rhs is not Rhs.DIRECT else total
     most_rows, most_panels = (96, 8) if pack_lhs else (512, 1)
+    chunks, groups = split(tiles.count, max(1, most_rows // tiles.size)), split(panels.count, most_panels)
+    if threads > 1:
+        chunks, groups = _shared_out(chunks, groups, problem, 4 * threads)
     return Tiling(
         lanes=lanes, panels=panels, tiles=tiles, reduction=_blocks(problem.reduction, total // run, run, most_steps),
-        chunks=split(tiles.count, max(1, most_rows // tiles.size)), groups=split(panels.count, most_panels),
-        pack_lhs=pack_lhs, rhs=rhs,
+        chunks=chunks, groups=groups, pack_lhs=pack_lhs, rhs=rhs,
     )  # fmt: skip
+
+
+def _shared_out(chunks: Split, groups: Split, problem: Problem, wanted: int) -> tuple[Split, Split]:
+    """More units, so that every thread has some, while each stays worth a thread: panels apart first, then rows."""
+    wanted = min(wanted, problem.flops // UNIT_FLOPS)
+    while problem.batch.extent * chunks.count * groups.count < wanted:
+        if groups.count < groups.extent:
+            groups = Split(groups.extent, min(groups.extent, 2 * groups.count))
+        elif chunks.count < chunks.extent:
+            chunks = Split(chunks.extent, min(chunks.extent, 2 * chunks.count))
+        else:
+            break
+    return chunks, groups
 
 
 def _blocks(group: Group, taps: int, run: int, most_steps: int) -> Reduction:
