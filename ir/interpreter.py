@@ -13,7 +13,7 @@ from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.declare import Op, Trait
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
-from trivium.ir.func import Function, Module
+from trivium.ir.func import Module
 from trivium.ir.types import TensorType, TokenType, TupleType, Type, shapes_compatible
 
 MAX_CALLS = 200
@@ -43,7 +43,9 @@ def read_argument(value: Any, kind: Type, name: str) -> Any:
         if not isinstance(value, Sequence) or len(value) != len(kind.types):
             raise ExecutionError(f"{name} has {type(value).__name__}, expected a tuple of {len(kind.types)} values")
         parts = zip(value, kind.types, strict=True)
-        return tuple(read_argument(part, inner, f"{name}, element {index}") for index, (part, inner) in enumerate(parts))
+        return tuple(
+            read_argument(part, inner, f"{name}, element {index}") for index, (part, inner) in enumerate(parts)
+        )
     if isinstance(kind, TokenType):
         return None
     if not isinstance(kind, TensorType):
@@ -178,7 +180,9 @@ class RegionCallable:
         self.interpreter = interpreter
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        return self.interpreter.run(self.region, {**self.captured, **dict(zip(self.region.arguments, arrays, strict=True))})
+        return self.interpreter.run(
+            self.region, {**self.captured, **dict(zip(self.region.arguments, arrays, strict=True))}
+        )
 
     @cached_property
     def elementwise(self) -> bool:
@@ -202,7 +206,7 @@ class RegionCallable:
 def _is_scalar_arithmetic(op: Operation) -> bool:
     if not isinstance(op, Op) or any(kind.rank for kind in op.result_types if isinstance(kind, TensorType)):
         return False
-    return Trait.ELEMENTWISE in op.TRAITS or not op.operands and op.is_pure
+    return Trait.ELEMENTWISE in op.TRAITS or (not op.operands and op.is_pure)
 
 
 def _results(op: Operation, returned: Any) -> Sequence[Any]:

@@ -17,13 +17,20 @@ from trivium.ir.attributes import Enumeration, Struct, enumeration
 from trivium.ir.codecs import Bools, Ints, Pairs
 from trivium.ir.declare import PURE, Op, Operand, Result
 from trivium.ir.errors import fail
+from trivium.ir.ops.common import (
+    expect_at_least,
+    expect_same_element,
+    expect_shape,
+    expect_size,
+    expect_tensor,
+    expect_within,
+)
 from trivium.ir.ops.windows import Window, padded, window_counts, windows_of
 from trivium.ir.types import (
     FloatType,
     TensorType,
     Type,
     dimensions_compatible,
-    shapes_compatible,
 )
 
 __all__ = [
@@ -128,10 +135,8 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE}):
             "C10", "contracting", lhs, numbers.lhs_contracting_dimensions, rhs, numbers.rhs_contracting_dimensions
         )
         _check_precision("C11", precision_config)
-        if not shapes_compatible(result.shape, expected.shape):
-            fail("C12", f"the result has shape {result.shape}, expected {expected.shape}")
-        if lhs.element_type is not rhs.element_type:
-            fail("C13", f"rhs has element type {rhs.element_type}, lhs has {lhs.element_type}")
+        expect_shape("C12", "result", result, expected.shape)
+        expect_same_element("C13", lhs=lhs, rhs=rhs)
         if algorithm is not None:
             _check_algorithm(algorithm, precision_config)
 
@@ -165,9 +170,7 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
     precision_config: tuple[Precision, ...] | None = None
     result: Result
 
-    def infer(
-        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, batch_group_count
-    ):
+    def infer(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, batch_group_count):
         numbers = dimension_numbers
         _check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilation, rhs_dilation)
         if batch_group_count <= 0:
@@ -201,17 +204,14 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
         expected = Convolution.infer(
             lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, batch_group_count
         )
-        if window_reversal is not None and len(window_reversal) != lhs.rank - 2:
-            fail("C9", f"window_reversal has {len(window_reversal)} entries, expected {lhs.rank - 2}")
+        if window_reversal is not None:
+            expect_size("C9", "window_reversal", window_reversal, lhs.rank - 2, "the rank less two")
         _check_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
         _check_precision("C24", precision_config)
-        if result.rank != lhs.rank:
-            fail("C26", f"the result has rank {result.rank}, expected {lhs.rank}")
-        if not shapes_compatible(result.shape, expected.shape):
-            fail("C25", f"the result has shape {result.shape}, expected {expected.shape}")
+        expect_tensor("C26", "result", result, lhs.rank)
+        expect_shape("C25", "result", result, expected.shape)
         # The result may be wider, as of integers: MLIR and XLA accept it.
-        if lhs.element_type is not rhs.element_type:
-            fail("C27", f"rhs has element type {rhs.element_type}, lhs has {lhs.element_type}")
+        expect_same_element("C27", lhs=lhs, rhs=rhs)
 
     def evaluate(
         lhs,
@@ -233,7 +233,7 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
             rhs = np.flip(rhs, [axis for axis, reverse in enumerate(window_reversal, 2) if reverse])
         windows = windows_of(rhs.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation)
         lhs = padded(lhs, np.zeros((), lhs.dtype), [Window(1), Window(1), *windows])
-        batch, features, *extents = lhs.shape
+        batch, _, *extents = lhs.shape
         kernels, inputs, *sizes = rhs.shape
         groups = feature_group_count * batch_group_count
         # Both kinds of groups go in front: (groups, batch, features, *space) by (groups, features, kernels, *space).
@@ -308,6 +308,8 @@ def _round_tf32(array: np.ndarray) -> np.ndarray:
 
 
 def _check_dot_dimensions(lhs, rhs, numbers):
+    expect_tensor("I1", "lhs", lhs)
+    expect_tensor("I2", "rhs", rhs)
     for label, kind in (("C1", "batching"), ("C2", "contracting")):
         left, right = (getattr(numbers, f"{side}_{kind}_dimensions") for side in ("lhs", "rhs"))
         if len(left) != len(right):
@@ -318,16 +320,21 @@ def _check_dot_dimensions(lhs, rhs, numbers):
     ):
         lists = [getattr(numbers, f"{side}_{kind}_dimensions") for kind in ("batching", "contracting")]
         for label, kind, values in zip(range_labels, ("batching", "contracting"), lists, strict=True):
-            if any(not 0 <= value < operand.rank for value in values):
-                fail(label, f"{side}_{kind}_dimensions has {list(values)}, {side} has rank {operand.rank}")
+            expect_within(label, f"{side}_{kind}_dimensions", values, operand.rank)
         if len({*lists[0], *lists[1]}) != len(lists[0]) + len(lists[1]):
-            fail(unique_label, f"{side} is batched in {list(lists[0])} and contracted in {list(lists[1])}, expected each once")
+            fail(
+                unique_label,
+                f"{side} is batched in {list(lists[0])} and contracted in {list(lists[1])}, expected each once",
+            )
 
 
 def _check_pairs(label, kind, lhs, left, rhs, right):
     for one, other in zip(left, right, strict=True):
         if not dimensions_compatible(lhs.shape[one], rhs.shape[other]):
-            fail(label, f"{kind} dimension {one} of lhs has extent {lhs.shape[one]}, {other} of rhs has {rhs.shape[other]}")
+            fail(
+                label,
+                f"{kind} dimension {one} of lhs has extent {lhs.shape[one]}, {other} of rhs has {rhs.shape[other]}",
+            )
 
 
 def _check_precision(label, precision_config):
@@ -352,27 +359,29 @@ def _check_algorithm(algorithm, precision_config):
 
 
 def _check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilation, rhs_dilation):
-    if lhs.rank != rhs.rank:
-        fail("C1", f"rhs has rank {rhs.rank}, lhs has {lhs.rank}")
+    expect_tensor("I1", "lhs", lhs)
+    expect_tensor("I2", "rhs", rhs)
+    if lhs.rank != rhs.rank or lhs.rank < 2:
+        fail("C1", f"rhs has rank {rhs.rank}, lhs has {lhs.rank}, expected the same, at least 2")
     spatial = lhs.rank - 2
     for size_label, sign_label, name, values in (
         ("C2", "C3", "window_strides", window_strides),
         ("C5", "C6", "lhs_dilation", lhs_dilation),
         ("C7", "C8", "rhs_dilation", rhs_dilation),
     ):
-        if values is not None and len(values) != spatial:
-            fail(size_label, f"{name} has {len(values)} entries, expected {spatial}")
-        if values is not None and any(value <= 0 for value in values):
-            fail(sign_label, f"{name} has {list(values)}, expected positive numbers")
+        if values is not None:
+            expect_size(size_label, name, values, spatial, "the rank less two")
+            expect_at_least(sign_label, name, values, 1)
     if padding is not None and (len(padding) != spatial or any(len(pair) != 2 for pair in padding)):
         fail("C4", f"padding has {[list(pair) for pair in padding]}, expected {spatial} pairs")
     for size_label, range_label, part in (("C12", "C13", "input"), ("C17", "C18", "kernel"), ("C19", "C20", "output")):
         space = getattr(numbers, f"{part}_spatial_dimensions")
-        if len(space) != spatial:
-            fail(size_label, f"{part}_spatial_dimensions has {len(space)} entries, expected {spatial}")
+        expect_size(size_label, f"{part}_spatial_dimensions", space, spatial, "the rank less two")
         dimensions = getattr(numbers, f"{part}_dimensions")
         if sorted(dimensions) != list(range(lhs.rank)):
-            fail(range_label, f"the {part} dimensions are {sorted(dimensions)}, expected 0 to {lhs.rank - 1}, each once")
+            fail(
+                range_label, f"the {part} dimensions are {sorted(dimensions)}, expected 0 to {lhs.rank - 1}, each once"
+            )
 
 
 def _check_groups(lhs, rhs, numbers, feature_group_count, batch_group_count):
@@ -381,7 +390,10 @@ def _check_groups(lhs, rhs, numbers, feature_group_count, batch_group_count):
     if feature_group_count > 1 and batch_group_count > 1:
         fail("C23", f"has {feature_group_count} feature groups and {batch_group_count} batch groups, expected one kind")
     batch, features = lhs.shape[numbers.input_batch_dimension], lhs.shape[numbers.input_feature_dimension]
-    kernels, inputs = rhs.shape[numbers.kernel_output_feature_dimension], rhs.shape[numbers.kernel_input_feature_dimension]
+    kernels, inputs = (
+        rhs.shape[numbers.kernel_output_feature_dimension],
+        rhs.shape[numbers.kernel_input_feature_dimension],
+    )
     for label, what, extent, groups in (
         ("C10", "the batch of lhs", batch, batch_group_count),
         ("C11", "the features of lhs", features, feature_group_count),

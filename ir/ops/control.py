@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from trivium.ir.attributes import Attribute, Dictionary, Struct, SymbolRef
+from trivium.ir.attributes import Attribute, DenseElements, Dictionary, Struct, SymbolRef
 from trivium.ir.codecs import I32Int
 from trivium.ir.core import Region
 from trivium.ir.declare import (
@@ -20,7 +20,6 @@ from trivium.ir.declare import (
     Result,
     Results,
 )
-from trivium.ir.attributes import DenseElements
 from trivium.ir.errors import fail
 from trivium.ir.ops.regions import check_region, outputs_of
 from trivium.ir.types import I1, I32, TensorType, TupleType, compatible

@@ -8,7 +8,14 @@ import numpy as np
 from trivium.ir.attributes import Enumeration, enumeration
 from trivium.ir.declare import PURE, Op, Operand, Result
 from trivium.ir.errors import fail
-from trivium.ir.types import UI64, compatible, is_float, is_integer
+from trivium.ir.ops.common import (
+    expect_compatible,
+    expect_element,
+    expect_element_is,
+    expect_same_element,
+    expect_tensor,
+)
+from trivium.ir.types import UI64, is_boolean, is_float, is_integer
 
 __all__ = ["Rng", "RngAlgorithm", "RngBitGenerator", "RngDistribution"]
 
@@ -39,15 +46,13 @@ class RngBitGenerator(Op, name="stablehlo.rng_bit_generator", traits={PURE}):
     output: Result
 
     def check(rng_algorithm, initial_state, output_state, output):
-        if not compatible(initial_state, output_state):
-            fail("C1", f"output_state has type {output_state}, initial_state has {initial_state}")
-        if initial_state.rank != 1 or initial_state.element_type is not UI64:
-            fail("I2", f"initial_state has type {initial_state}, expected a 1-dimensional tensor of ui64")
+        expect_tensor("I2", "initial_state", initial_state, rank=1)
+        expect_element_is("I2", "initial_state", initial_state, UI64)
+        expect_compatible("C1", initial_state=initial_state, output_state=output_state)
         sizes = (2,) if rng_algorithm is RngAlgorithm.THREE_FRY else (2, 3)
         if initial_state.shape[0] not in (None, *sizes):
             fail("C2", f"initial_state has {initial_state.shape[0]} words, {rng_algorithm} expects {sizes}")
-        if not (is_integer(output.element_type) or is_float(output.element_type)):
-            fail("O2", f"output has type {output}, expected integers or floats")
+        expect_element("O2", "output", output, is_integer, is_float)
 
     def evaluate(rng_algorithm, initial_state, output):
         generate = _three_fry if rng_algorithm is RngAlgorithm.THREE_FRY else _philox
@@ -65,10 +70,13 @@ class Rng(Op, name="stablehlo.rng"):
     result: Result
 
     def check(a, b, shape, rng_distribution, result):
-        if not a.element_type is b.element_type is result.element_type:
-            fail("C1", f"has element types {a.element_type}, {b.element_type} and {result.element_type}, expected one")
-        if rng_distribution is RngDistribution.NORMAL and not is_float(a.element_type):
-            fail("C2", f"a has type {a}, expected a float for NORMAL")
+        expect_element("I1", "a", a, is_boolean, is_integer, is_float)
+        expect_tensor("I1", "a", a, rank=0)
+        expect_tensor("I2", "b", b, rank=0)
+        expect_tensor("I3", "shape", shape, rank=1)
+        expect_same_element("C1", a=a, b=b, result=result)
+        if rng_distribution is RngDistribution.NORMAL:
+            expect_element("C2", "a", a, is_float)
         if shape.shape[0] not in (None, result.rank):
             fail("C3", f"shape has {shape.shape[0]} entries, the result has rank {result.rank}")
 
@@ -84,9 +92,6 @@ class Rng(Op, name="stablehlo.rng"):
 def _as_type(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The low bits of each word, as a value of `dtype`."""
     return bits.astype(f"u{dtype.itemsize}").view(dtype)
-
-
-_LOW = np.uint64(0xFFFFFFFF)
 
 
 def _halves(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

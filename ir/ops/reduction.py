@@ -16,6 +16,7 @@ from trivium.ir.codecs import Ints, Pairs
 from trivium.ir.core import Region
 from trivium.ir.declare import RECURSIVE_EFFECTS, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import fail
+from trivium.ir.ops.common import expect_at_least, expect_size, expect_tensor, expect_unique, expect_within
 from trivium.ir.ops.regions import check_reducer, check_region, outputs_of
 from trivium.ir.ops.windows import padded, window_counts, window_view, windows_of
 from trivium.ir.types import I1, TensorType, compatible, shapes_compatible
@@ -35,16 +36,15 @@ class Reduce(Op, name="stablehlo.reduce", traits={RECURSIVE_EFFECTS}):
     def infer(inputs, dimensions, body):
         _check_inputs("C3", inputs)
         shape = _kept(inputs[0].shape, dimensions)
-        return [TensorType(shape, kind.element_type) for kind in outputs_of(body)]
+        return [TensorType(shape, kind) for kind in _reduced("C6", body)]
 
     def check(inputs, init_values, dimensions, body, results):
+        _check_inputs("C3", inputs)
         _check_same_shape("C1", inputs)
         _check_init_values("C2", "C3", inputs, init_values)
         rank = inputs[0].rank
-        if any(not 0 <= dimension < rank for dimension in dimensions):
-            fail("C4", f"dimensions has {list(dimensions)}, expected numbers from 0 to {rank - 1}")
-        if len(set(dimensions)) != len(dimensions):
-            fail("C5", f"dimensions has {list(dimensions)}, expected each at most once")
+        expect_within("C4", "dimensions", dimensions, rank)
+        expect_unique("C5", "dimensions", dimensions)
         check_reducer("C6", "body", body, [kind.element_type for kind in inputs])
         _check_results(("C3", "C7", "C8"), results, _kept(inputs[0].shape, dimensions), body)
 
@@ -83,7 +83,7 @@ class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS
         _check_padding("C12", padding, rank)
         windows = windows_of(window_dimensions, window_strides, padding, base_dilations, window_dilations)
         shape = window_counts(inputs[0].shape, windows)
-        return [TensorType(shape, kind.element_type) for kind in outputs_of(body)]
+        return [TensorType(shape, kind) for kind in _reduced("C13", body)]
 
     def check(
         inputs,
@@ -142,12 +142,18 @@ class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIV
     result: Result
 
     def infer(operand, scatter):
-        element = outputs_of(scatter)[0].element_type if len(outputs_of(scatter)) == 1 else operand.element_type
-        return TensorType(operand.shape, element)
+        expect_tensor("I1", "operand", operand)
+        check_reducer("C10", "scatter", scatter, [operand.element_type])
+        return operand.with_element(outputs_of(scatter)[0].element_type)
 
-    def check(
-        operand, source, init_value, window_dimensions, window_strides, padding, select, scatter, result
-    ):
+    def check(operand, source, init_value, window_dimensions, window_strides, padding, select, scatter, result):
+        for label, name, kind in (
+            ("I1", "operand", operand),
+            ("I2", "source", source),
+            ("I3", "init_value", init_value),
+        ):
+            expect_tensor(label, name, kind)
+        expect_tensor("O1", "result", result)
         rank, element = operand.rank, operand.element_type
         if element is not source.element_type:
             fail("C1", f"source has element type {source.element_type}, operand has {element}")
@@ -172,7 +178,7 @@ class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIV
         places = np.arange(operand.size).reshape(operand.shape)
         view = window_view(padded(places, np.array(-1), windows), windows)
         places = view.reshape(-1, math.prod(window.size for window in windows))
-        chosen = _selected(operand.reshape(-1), places, select)
+        chosen = _selected(operand.reshape(-1), places, select) if operand.size else np.full(len(places), -1)
         values, (initial,) = source.reshape(-1).astype(result.dtype), _promoted([init_value], [result])
         # A window that is all padding selects nothing.
         scattered = np.full(operand.size, initial, result.dtype)
@@ -181,8 +187,8 @@ class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIV
 
 
 class Sort(Op, name="stablehlo.sort", traits={RECURSIVE_EFFECTS}):
-    """Sorts `inputs` together along `dimension`: `comparator` tells whether one row comes before another. Stable, whether
-    or not `is_stable` asks for it."""
+    """Sorts `inputs` together along `dimension`: `comparator` tells whether one row comes before another. Stable,
+    whether or not `is_stable` asks for it."""
 
     inputs: Operands
     dimension: int = -1
@@ -198,6 +204,7 @@ class Sort(Op, name="stablehlo.sort", traits={RECURSIVE_EFFECTS}):
         if len(inputs) != len(results):
             fail("C2", f"has {len(results)} results, expected {len(inputs)}")
         for index, (kind, result) in enumerate(zip(inputs, results, strict=True)):
+            expect_tensor("C2", f"results[{index}]", result)
             if kind.element_type is not result.element_type:
                 fail("C2", f"results[{index}] has type {result}, inputs[{index}] has {kind}")
         _check_same_shape("C3", (*inputs, *results))
@@ -308,6 +315,13 @@ def _kept(shape, dimensions):
     return tuple(extent for axis, extent in enumerate(shape) if axis not in dimensions)
 
 
+def _reduced(label, body):
+    """The element types that a reducer returns."""
+    for kind in outputs_of(body):
+        expect_tensor(label, "a value that body returns", kind)
+    return [kind.element_type for kind in outputs_of(body)]
+
+
 def _promoted(init_values, results):
     return [init.astype(kind.dtype) for init, kind in zip(init_values, results, strict=True)]
 
@@ -315,10 +329,13 @@ def _promoted(init_values, results):
 def _check_inputs(label, inputs):
     if not inputs:
         fail(label, "has no inputs, expected at least one")
+    for index, kind in enumerate(inputs):
+        expect_tensor("I1", f"inputs[{index}]", kind)
 
 
 def _check_same_shape(label, types):
     for index, kind in enumerate(types):
+        expect_tensor(label, f"tensor {index}", kind)
         if not shapes_compatible(kind.shape, types[0].shape):
             fail(label, f"tensor {index} has shape {kind.shape}, tensor 0 has {types[0].shape}")
 
@@ -337,6 +354,7 @@ def _check_results(labels, results, shape, body):
     if len(results) != len(outputs):
         fail(count_label, f"has {len(results)} results, expected {len(outputs)}")
     for index, (kind, output) in enumerate(zip(results, outputs, strict=True)):
+        expect_tensor(shape_label, f"results[{index}]", kind)
         if not shapes_compatible(kind.shape, shape):
             fail(shape_label, f"results[{index}] has shape {kind.shape}, expected {shape}")
         if kind.element_type is not output.element_type:
@@ -344,12 +362,9 @@ def _check_results(labels, results, shape, body):
 
 
 def _check_list(size_label, sign_label, name, values, rank):
-    if values is None:
-        return
-    if len(values) != rank:
-        fail(size_label, f"{name} has {len(values)} entries, expected {rank}")
-    if any(value <= 0 for value in values):
-        fail(sign_label, f"{name} has {list(values)}, expected positive numbers")
+    if values is not None:
+        expect_size(size_label, name, values, rank, "the rank")
+        expect_at_least(sign_label, name, values, 1)
 
 
 def _check_padding(label, padding, rank):

@@ -45,7 +45,7 @@ def check_reducer(label: str, name: str, region: Region, elements: Sequence[Type
     check_region(label, name, region, [*scalars, *scalars], scalars)
     for index, (element, scalar) in enumerate(zip(elements, scalars, strict=True)):
         if not is_promotable(element, scalar.element_type):
-            fail(label, f"{name} reduces {scalar.element_type}, expected a type that {element} (operand {index}) promotes to")
+            fail(label, f"{name} reduces value {index} as {scalar.element_type}, to which {element} does not promote")
 
 
 def is_promotable(element: Type, other: Type) -> bool:

@@ -1,5 +1,6 @@
 """Special functions in float64, for `evaluate` of CHLO's ops. Where Python's `math` has a function, it is the one that
-counts; the others are series with all the terms that float64 can see. Abramowitz and Stegun (A&S) gives the formulas."""
+counts; the others are series with all the terms that float64 can see. A&S is Abramowitz and Stegun, whose formulas
+they are."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def lgamma(x: float) -> float:
 
 @_vectorized
 def erf_inv(x: float) -> float:
-    """The inverse of `erf`: a rough start (Winitzki's formula), then Halley's iteration, on `erfc` where `erf` is flat."""
+    """The inverse of `erf`: a rough start (Winitzki's formula), then Halley's iteration; on `erfc` where `erf` is
+    flat."""
     magnitude = abs(x)
     if not magnitude < 1:
         return math.copysign(math.inf, x) if magnitude == 1 else math.nan
