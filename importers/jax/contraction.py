@@ -1,0 +1,72 @@
+"""Dot products and convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax import lax
+
+from trivium.importers.jax.context import Context, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+
+
+@rule("dot_general")
+def dot_general(
+    ctx: Context, lhs: Value, rhs: Value, dimension_numbers, precision=None, preferred_element_type=None,
+    out_sharding=None,
+) -> Value:  # fmt: skip
+    """dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)"""
+    contracting, batching = dimension_numbers
+    numbers = ops.DotDimensionNumbers(
+        lhs_batching_dimensions=tuple(batching[0]),
+        rhs_batching_dimensions=tuple(batching[1]),
+        lhs_contracting_dimensions=tuple(contracting[0]),
+        rhs_contracting_dimensions=tuple(contracting[1]),
+    )
+    config = _precision(ctx, precision)
+    return ctx.add(ops.DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, precision_config=config, result=ctx.result))
+
+
+@rule("conv_general_dilated")
+def conv_general_dilated(
+    ctx: Context, lhs: Value, rhs: Value, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+    feature_group_count, batch_group_count, precision=None, preferred_element_type=None, out_sharding=None,
+) -> Value:  # fmt: skip
+    """conv_general_dilated(lhs, rhs, window, dimension_numbers, group counts)"""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    numbers = ops.ConvDimensionNumbers(
+        input_batch_dimension=lhs_spec[0],
+        input_feature_dimension=lhs_spec[1],
+        input_spatial_dimensions=tuple(lhs_spec[2:]),
+        kernel_output_feature_dimension=rhs_spec[0],
+        kernel_input_feature_dimension=rhs_spec[1],
+        kernel_spatial_dimensions=tuple(rhs_spec[2:]),
+        output_batch_dimension=out_spec[0],
+        output_feature_dimension=out_spec[1],
+        output_spatial_dimensions=tuple(out_spec[2:]),
+    )
+    return ctx.add(
+        ops.Convolution(
+            lhs,
+            rhs,
+            window_strides=window_strides,
+            padding=padding,
+            lhs_dilation=lhs_dilation,
+            rhs_dilation=rhs_dilation,
+            dimension_numbers=numbers,
+            feature_group_count=feature_group_count,
+            batch_group_count=batch_group_count,
+            precision_config=_precision(ctx, precision),
+            result=ctx.result,
+        )
+    )
+
+
+def _precision(ctx: Context, precision: Any) -> tuple[ops.Precision, ...] | None:
+    if precision is None:
+        return None
+    pair = precision if isinstance(precision, tuple) else (precision, precision)
+    if not all(isinstance(one, lax.Precision) for one in pair):
+        ctx.unsupported("precision", precision, "lax.Precision")
+    return tuple(ops.Precision(one.name) for one in pair)

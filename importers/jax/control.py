@@ -1,0 +1,123 @@
+"""Calls, branches and loops. Calls are converted in place; regions see the values around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trivium.importers.jax.context import Context, rule, type_of
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I32
+
+
+@rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "core_closed_call")
+def call(ctx: Context, *values: Value, jaxpr=None, call_jaxpr=None, **options) -> Sequence[Value]:
+    """jit(jaxpr)(*values), and the calls that mean something to autodiff only"""
+    return ctx.inline(jaxpr if jaxpr is not None else call_jaxpr, *values)
+
+
+@rule("custom_jvp_call")
+def custom_jvp_call(
+    ctx: Context, *values: Value, call_jaxpr, jvp_jaxpr_fun=None, jvp=None, **options
+) -> Sequence[Value]:
+    """custom_jvp_call(call_jaxpr)(*values): the function itself; its derivative was taken before, if at all"""
+    return ctx.inline(call_jaxpr, *values)
+
+
+@rule("custom_vjp_call", "custom_vjp_call_jaxpr")
+def custom_vjp_call(ctx: Context, *values: Value, call_jaxpr=None, fun_jaxpr=None, **options) -> Sequence[Value]:
+    """custom_vjp_call(call_jaxpr)(*values)"""
+    return ctx.inline(call_jaxpr if call_jaxpr is not None else fun_jaxpr, *values)
+
+
+@rule("cond")
+def cond(ctx: Context, index: Value, *values: Value, branches, **options) -> Sequence[Value]:
+    """cond(index, *operands, branches): an index out of range is clamped"""
+    last = len(branches) - 1
+    kind = index.type.element_type
+    clamped = ctx.add(ops.Clamp(ctx.scalar(0, kind), index, ctx.scalar(last, kind)))
+    regions = [ctx.region([], lambda emit, jaxpr=jaxpr: emit.inline(jaxpr, *values)) for jaxpr in branches]
+    return ctx.add(ops.Case(ctx.convert(clamped, I32), regions))
+
+
+@rule("while")
+def while_loop(
+    ctx: Context, *values: Value, cond_jaxpr, body_jaxpr, cond_nconsts: int, body_nconsts: int
+) -> Sequence[Value]:
+    """while(cond_consts, body_consts, *state)"""
+    cond_constants = values[:cond_nconsts]
+    body_constants = values[cond_nconsts : cond_nconsts + body_nconsts]
+    state = list(values[cond_nconsts + body_nconsts :])
+    types = [value.type for value in state]
+
+    if cond_jaxpr.out_avals[0].shape:
+        return _batched_while(ctx, cond_jaxpr, body_jaxpr, cond_constants, body_constants, state)
+    condition = ctx.region(types, lambda emit, *carried: emit.inline(cond_jaxpr, *cond_constants, *carried))
+    body = ctx.region(types, lambda emit, *carried: emit.inline(body_jaxpr, *body_constants, *carried))
+    return ctx.add(ops.While(state, condition, body))
+
+
+def _batched_while(
+    ctx: Context, cond_jaxpr: Any, body_jaxpr: Any, cond_constants: Any, body_constants: Any, state: list[Value]
+) -> Sequence[Value]:
+    """A loop whose predicate has dimensions: what has finished keeps its state while others go on."""
+    types = [value.type for value in state]
+
+    def condition(emit: Context, *carried: Value) -> Value:
+        (pred,) = emit.inline(cond_jaxpr, *cond_constants, *carried)
+        return emit.reduce(ops.Or, pred, range(pred.type.rank))
+
+    def body(emit: Context, *carried: Value) -> list[Value]:
+        (pred,) = emit.inline(cond_jaxpr, *cond_constants, *carried)
+        updated = emit.inline(body_jaxpr, *body_constants, *carried)
+        chosen = []
+        for old, new in zip(carried, updated, strict=True):
+            going = emit.broadcast_in_dim(pred, new.type.static_shape, range(pred.type.rank))
+            chosen.append(emit.select(going, new, old))
+        return chosen
+
+    return ctx.add(ops.While(state, ctx.region(types, condition), ctx.region(types, body)))
+
+
+@rule("scan")
+def scan(
+    ctx: Context, *values: Value, jaxpr, length: int, reverse: bool, num_consts: int, num_carry: int, **options
+) -> Sequence[Value]:
+    """scan(consts, carry, xs): a loop that reads a slice of each of `xs`, and writes one of each result, per step"""
+    constants, carry = values[:num_consts], values[num_consts : num_consts + num_carry]
+    sequences = values[num_consts + num_carry :]
+    outputs = [
+        ctx.full((length, *type_of(aval).static_shape), 0, type_of(aval).element_type)
+        for aval in jaxpr.out_avals[num_carry:]
+    ]
+    state = [ctx.scalar(0, I32), *carry, *outputs]
+    types = [value.type for value in state]
+
+    def condition(emit: Context, step: Value, *carried: Value) -> Value:
+        return emit.compare("LT", step, emit.scalar(length, I32))
+
+    def body(emit: Context, step: Value, *carried: Value) -> list[Value]:
+        at = emit.minus(emit.scalar(length - 1, I32), step) if reverse else step
+        slices = [_element(emit, sequence, at) for sequence in sequences]
+        results = emit.inline(jaxpr, *constants, *carried[:num_carry], *slices)
+        written = [
+            _with_element(emit, whole, element, at)
+            for whole, element in zip(carried[num_carry:], results[num_carry:], strict=True)
+        ]
+        return [emit.plus(step, emit.scalar(1, I32)), *results[:num_carry], *written]
+
+    return ctx.add(ops.While(state, ctx.region(types, condition), ctx.region(types, body)))[1:]
+
+
+def _element(emit: Context, sequence: Value, at: Value) -> Value:
+    """`sequence[at]`"""
+    shape = sequence.type.static_shape
+    starts = [at, *(emit.scalar(0, I32) for _ in shape[1:])]
+    return emit.reshape(emit.add(ops.DynamicSlice(sequence, starts, slice_sizes=(1, *shape[1:]))), shape[1:])
+
+
+def _with_element(emit: Context, whole: Value, element: Value, at: Value) -> Value:
+    """`whole` with `whole[at] = element`"""
+    starts = [at, *(emit.scalar(0, I32) for _ in element.type.shape)]
+    return emit.add(ops.DynamicUpdateSlice(whole, emit.unsqueeze(element, [0]), starts))

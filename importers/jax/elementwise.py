@@ -1,0 +1,227 @@
+"""Arithmetic, comparison and conversion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from trivium.importers.jax.context import Context, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import is_boolean, is_complex, is_float
+
+UNARY = {
+    "abs": ops.Abs,
+    "acos": ops.Acos,
+    "acosh": ops.Acosh,
+    "asin": ops.Asin,
+    "asinh": ops.Asinh,
+    "atan": ops.Atan,
+    "atanh": ops.Atanh,
+    "bessel_i1e": ops.BesselI1e,
+    "cbrt": ops.Cbrt,
+    "ceil": ops.Ceil,
+    "clz": ops.CountLeadingZeros,
+    "cos": ops.Cosine,
+    "cosh": ops.Cosh,
+    "digamma": ops.Digamma,
+    "erf": ops.Erf,
+    "erf_inv": ops.ErfInv,
+    "erfc": ops.Erfc,
+    "exp": ops.Exponential,
+    "expm1": ops.ExponentialMinusOne,
+    "floor": ops.Floor,
+    "imag": ops.Imag,
+    "is_finite": ops.IsFinite,
+    "lgamma": ops.Lgamma,
+    "log": ops.Log,
+    "log1p": ops.LogPlusOne,
+    "logistic": ops.Logistic,
+    "neg": ops.Negate,
+    "not": ops.Not,
+    "population_count": ops.Popcnt,
+    "real": ops.Real,
+    "rsqrt": ops.Rsqrt,
+    "sign": ops.Sign,
+    "sin": ops.Sine,
+    "sinh": ops.Sinh,
+    "sqrt": ops.Sqrt,
+    "tan": ops.Tan,
+    "tanh": ops.Tanh,
+}
+BINARY = {
+    "add": ops.Add,
+    "add_any": ops.Add,
+    "and": ops.And,
+    "atan2": ops.Atan2,
+    "complex": ops.Complex,
+    "div": ops.Divide,
+    "max": ops.Maximum,
+    "min": ops.Minimum,
+    "mul": ops.Multiply,
+    "nextafter": ops.NextAfter,
+    "or": ops.Or,
+    "polygamma": ops.Polygamma,
+    "pow": ops.Power,
+    "rem": ops.Remainder,
+    "shift_left": ops.ShiftLeft,
+    "shift_right_arithmetic": ops.ShiftRightArithmetic,
+    "shift_right_logical": ops.ShiftRightLogical,
+    "sub": ops.Subtract,
+    "xor": ops.Xor,
+    "zeta": ops.Zeta,
+}
+COMPARISONS = ("eq", "ne", "ge", "gt", "le", "lt")
+
+
+def _unary(op: Any):
+    def convert(ctx: Context, x: Value, accuracy=None) -> Value:
+        if accuracy is not None:
+            ctx.unsupported("accuracy", accuracy, "None")
+        return ctx.add(op(x))
+
+    return convert
+
+
+def _binary(op: Any):
+    def convert(ctx: Context, lhs: Value, rhs: Value) -> Value:
+        return ctx.binary(op, lhs, rhs)
+
+    return convert
+
+
+def _comparison(name: str):
+    def convert(ctx: Context, lhs: Value, rhs: Value) -> Value:
+        return ctx.compare(name.upper(), lhs, rhs)
+
+    return convert
+
+
+for _name, _op in UNARY.items():
+    rule.add(_name, _unary(_op))
+for _name, _op in BINARY.items():
+    rule.add(_name, _binary(_op))
+for _name in COMPARISONS:
+    rule.add(_name, _comparison(_name))
+
+
+@rule("eq_to", "le_to", "lt_to")
+def total_order(ctx: Context, lhs: Value, rhs: Value) -> Value:
+    """Comparison by the total order of floats: -NaN < -inf < ... < -0 < +0 < ... < +inf < NaN."""
+    kind = ops.ComparisonType.TOTALORDER if is_float(lhs.type.element_type) else None
+    shape = np.broadcast_shapes(lhs.type.shape, rhs.type.shape)
+    lhs, rhs = ctx.broadcast(lhs, shape), ctx.broadcast(rhs, shape)
+    direction = ops.ComparisonDirection(ctx.op[:2].upper())
+    return ctx.add(ops.Compare(lhs, rhs, comparison_direction=direction, compare_type=kind))
+
+
+@rule("conj")
+def conj(ctx: Context, x: Value, input_dtype) -> Value:
+    """conj(x)"""
+    if not is_complex(x.type.element_type):
+        return ctx.add(ops.Complex(x, ctx.full_like(x, 0)))
+    return ctx.add(ops.Complex(ctx.add(ops.Real(x)), ctx.add(ops.Negate(ctx.add(ops.Imag(x))))))
+
+
+@rule("exp2")
+def exp2(ctx: Context, x: Value, accuracy=None) -> Value:
+    """exp2(x), as JAX computes it: exp(log(2) * x)"""
+    if accuracy is not None:
+        ctx.unsupported("accuracy", accuracy, "None")
+    return ctx.add(ops.Exponential(ctx.scaled(x, np.log(2))))
+
+
+@rule("square")
+def square(ctx: Context, x: Value) -> Value:
+    """square(x)"""
+    return ctx.times(x, x)
+
+
+@rule("integer_pow")
+def integer_pow(ctx: Context, x: Value, y: int) -> Value:
+    """integer_pow(x, y): by repeated squaring; a negative power is the reciprocal of the positive one"""
+    if y == 0:
+        return ctx.full_like(x, 1)
+    power, result, left = x, None, abs(y)
+    while left:
+        if left & 1:
+            result = power if result is None else ctx.times(result, power)
+        left >>= 1
+        power = ctx.times(power, power) if left else power
+    assert result is not None
+    return result if y > 0 else ctx.over(ctx.full_like(x, 1), result)
+
+
+@rule("round")
+def round(ctx: Context, x: Value, rounding_method) -> Value:
+    """round(x, rounding_method)"""
+    even = rounding_method == lax.RoundingMethod.TO_NEAREST_EVEN
+    return ctx.add((ops.RoundNearestEven if even else ops.RoundNearestAfz)(x))
+
+
+@rule("clamp")
+def clamp(ctx: Context, low: Value, x: Value, high: Value) -> Value:
+    """clamp(min, operand, max)"""
+    return ctx.add(ops.Clamp(low, x, high))
+
+
+@rule("select_n")
+def select_n(ctx: Context, which: Value, *cases: Value) -> Value:
+    """select_n(which, *cases): the case that `which` counts to, for each element"""
+    extra = len(cases[0].type.shape) - which.type.rank
+    if which.type.rank and extra:  # keys: the words of one are chosen together
+        which = ctx.broadcast_in_dim(which, cases[0].type.shape, range(which.type.rank))
+    if is_boolean(which.type.element_type):
+        return cases[0] if len(cases) == 1 else ctx.select(which, cases[1], cases[0])
+    result = cases[-1]
+    for index in reversed(range(len(cases) - 1)):
+        here = ctx.compare("LE", which, ctx.full_like(which, index))
+        result = ctx.select(here, cases[index], result)
+    return result
+
+
+@rule("convert_element_type")
+def convert_element_type(ctx: Context, x: Value, new_dtype, weak_type, sharding=None) -> Value:
+    """convert_element_type(x, new_dtype)"""
+    kind = ctx.result.element_type
+    if is_boolean(kind) and not is_boolean(x.type.element_type):
+        return ctx.compare("NE", x, ctx.full_like(x, 0))
+    return ctx.convert(x, kind)
+
+
+@rule("bitcast_convert_type")
+def bitcast_convert_type(ctx: Context, x: Value, new_dtype) -> Value:
+    """bitcast_convert_type(x, new_dtype)"""
+    return ctx.add(ops.BitcastConvert(x, result=ctx.result))
+
+
+@rule("reduce_precision")
+def reduce_precision(ctx: Context, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
+    """reduce_precision(x, exponent_bits, mantissa_bits)"""
+    return ctx.add(ops.ReducePrecision(x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits))
+
+
+@rule("copy", "copy_p", "stop_gradient", "pvary", "reduce_to", "random_clone")
+def identity(ctx: Context, x: Value) -> Value:
+    """x"""
+    return x
+
+
+@rule("name")
+def checkpoint_name(ctx: Context, x: Value, name) -> Value:
+    """checkpoint_name(x, name): means something to autodiff only"""
+    return x
+
+
+@rule("device_put")
+def device_put(ctx: Context, *values: Value, devices, srcs, copy_semantics) -> tuple[Value, ...]:
+    """device_put(*values): a program runs on one device"""
+    return values
+
+
+@rule("optimization_barrier")
+def optimization_barrier(ctx: Context, *values: Value) -> tuple[Value, ...]:
+    """optimization_barrier(*values)"""
+    return ctx.add(ops.OptimizationBarrier(list(values)))

@@ -1,0 +1,166 @@
+"""The loop over a jaxpr's equations, and what stands around it: the trace, the function and its signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import source_info_util  # the public interface does not give an equation's source line
+from jax.extend import core
+
+from trivium.importers.common import GraphImporter, place, role
+from trivium.importers.jax.context import Context, rule, type_of
+from trivium.ir.core import Value
+from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.func import Function, Module
+from trivium.ir.location import Location
+
+
+class JaxprImporter(GraphImporter[core.JaxprEqn]):
+    """Converts one jaxpr; those inside it are converted by importers of their own, at the cursor of their equation."""
+
+    emit: Context
+
+    def __init__(self, emit: Context, graph: str = "main"):
+        super().__init__(emit, graph)
+        self.environment: dict[core.Var, Value] = {}
+
+    def name_of(self, node: core.JaxprEqn) -> str:
+        return node.primitive.name
+
+    def rule_of(self, node: core.JaxprEqn) -> Callable[..., Any] | None:
+        return rule.find(node.primitive.name)
+
+    def location_of(self, node: core.JaxprEqn) -> Location:
+        frame = source_info_util.user_frame(node.source_info.traceback)
+        if frame is None:
+            return place(node.primitive.name)
+        return place(node.primitive.name, frame.file_name, frame.start_line, frame.function_name)
+
+    def inner_nodes(self, node: core.JaxprEqn) -> Iterator[core.JaxprEqn]:
+        for jaxpr in _jaxprs_in(node.params.values()):
+            yield from jaxpr.eqns
+
+    def convert(self, node: core.JaxprEqn, rule: Callable[..., Any]) -> None:
+        self.emit.op = node.primitive.name
+        self.emit.operands = tuple(atom.aval for atom in node.invars)
+        self.emit.results = tuple(type_of(variable.aval) for variable in node.outvars)
+        _check_parameters(node, rule)
+        results = rule(self.emit, *map(self.read, node.invars), **node.params)
+        results = (results,) if isinstance(results, Value) else tuple(results)
+        for variable, value in zip(node.outvars, results, strict=True):
+            expected = type_of(variable.aval)
+            assert value.type is expected, f"{node.primitive.name}: {value.type} is made, {expected} expected"
+            self.environment[variable] = value
+
+    def read(self, atom: core.Var | core.Literal) -> Value:
+        """The value of an operand."""
+        if isinstance(atom, core.Literal):
+            return self.emit.elements(atom.val, type_of(atom.aval).element_type)
+        return self.environment[atom]
+
+    def run(self, closed: core.ClosedJaxpr, arguments: Sequence[Value]) -> tuple[Value, ...]:
+        """Converts a whole jaxpr. Returns the values of its results."""
+        jaxpr = closed.jaxpr
+        for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
+            self.environment[variable] = self.emit.elements(_array(constant))
+        self.environment.update(zip(jaxpr.invars, arguments, strict=True))
+        self.convert_all(jaxpr.eqns)
+        return tuple(map(self.read, jaxpr.outvars))
+
+
+def _inline(emit: Context, closed: core.ClosedJaxpr, arguments: Sequence[Value]) -> tuple[Value, ...]:
+    # The rules of inner equations set these; the outer rule may still ask for its own.
+    saved = emit.op, emit.operands, emit.results
+    try:
+        return JaxprImporter(emit).run(closed, arguments)
+    finally:
+        emit.op, emit.operands, emit.results = saved
+
+
+Context.inline_jaxpr = staticmethod(_inline)
+
+
+def import_module(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Module:
+    """The module of a JAX function, traced with arguments like `args` and `kwargs`, or of a `ClosedJaxpr`.
+
+    Arguments and results are the leaves of their pytrees, in JAX's order, with their paths as names.
+    """
+    kwargs = dict(kwargs or {})
+    if isinstance(function, core.ClosedJaxpr):
+        if args or kwargs:
+            raise Error(f"a ClosedJaxpr comes with {len(args) + len(kwargs)} arguments, expected none")
+        return import_jaxpr(function)
+    if not callable(function):
+        raise Error(f"from_jax has a {type(function).__name__}, expected a function or a ClosedJaxpr")
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args, **kwargs)
+    names = [*_paths(tuple(args), _argument_names(function, len(args))), *_paths(kwargs)]
+    return import_jaxpr(closed, names, _paths(shapes))
+
+
+def import_jaxpr(closed: core.ClosedJaxpr, names: Sequence[str] = (), result_names: Sequence[str] = ()) -> Module:
+    """The module of a closed jaxpr; its function is `main`."""
+    types = [type_of(variable.aval) for variable in closed.jaxpr.invars]
+    results_count = len(closed.jaxpr.outvars)
+    names = list(names) or [""] * len(types)
+    result_names = list(result_names) or [""] * results_count
+
+    def body(builder: Any, *arguments: Value) -> tuple[Value, ...]:
+        return JaxprImporter(Context(builder.block)).run(closed, arguments)
+
+    main = Function.build(
+        "main",
+        types,
+        body,
+        arg_attrs=[role("input", name) for name in names],
+        res_attrs=[role("output", name) for name in result_names],
+    )
+    return Module.build(functions=[main])
+
+
+def _check_parameters(node: core.JaxprEqn, rule: Callable[..., Any]) -> None:
+    """A rule names every parameter of its primitive; one that it does not know must not be ignored."""
+    parameters = inspect.signature(rule).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    unknown = sorted(set(node.params) - set(parameters))
+    if unknown:
+        raise UnsupportedOpError(f"{node.primitive.name}: has the parameters {', '.join(unknown)}, which have no rule")
+
+
+def _jaxprs_in(values: Any) -> Iterator[core.Jaxpr]:
+    for value in values:
+        if isinstance(value, core.ClosedJaxpr):
+            yield value.jaxpr
+        elif isinstance(value, core.Jaxpr):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from _jaxprs_in(value)
+
+
+def _array(constant: Any) -> np.ndarray:
+    if hasattr(constant, "dtype") and jax.dtypes.issubdtype(constant.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(constant))
+    return np.asarray(constant)
+
+
+def _argument_names(function: Any, count: int) -> list[str]:
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return names[:count] if len(names) >= count else [str(index) for index in range(count)]
+
+
+def _paths(tree: Any, roots: Sequence[str] | None = None) -> list[str]:
+    """A name for each leaf: its path, with the argument's own name in front where there is one."""
+    found = []
+    for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        root = ""
+        if roots is not None:
+            root, path = roots[path[0].idx], path[1:]
+        found.append(root + jax.tree_util.keystr(path))
+    return found

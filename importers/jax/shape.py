@@ -1,0 +1,118 @@
+"""Ops that move elements. Of arrays of random keys they move whole keys: the dimensions of a key's words follow
+along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trivium.importers.jax.context import Context, key_shape, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+
+
+def _words(ctx: Context) -> tuple[int, ...]:
+    """The dimensions behind one element of the first operand."""
+    return key_shape(ctx.operands[0]) if ctx.operands else ()
+
+
+@rule("broadcast_in_dim")
+def broadcast_in_dim(ctx: Context, x: Value, *sizes, shape, broadcast_dimensions, sharding=None) -> Value:
+    """broadcast_in_dim(operand, shape, broadcast_dimensions)"""
+    if sizes:
+        ctx.unsupported("shape", "sizes that are values", "static sizes")
+    words = _words(ctx)
+    dimensions = (*broadcast_dimensions, *range(len(shape), len(shape) + len(words)))
+    return ctx.broadcast_in_dim(x, (*shape, *words), dimensions)
+
+
+@rule("reshape")
+def reshape(ctx: Context, x: Value, *sizes, new_sizes, dimensions, sharding=None) -> Value:
+    """reshape(operand, new_sizes, dimensions)"""
+    if sizes:
+        ctx.unsupported("new_sizes", "sizes that are values", "static sizes")
+    if dimensions is not None:
+        x = ctx.transpose(x, dimensions)
+    return ctx.reshape(x, (*new_sizes, *_words(ctx)))
+
+
+@rule("squeeze")
+def squeeze(ctx: Context, x: Value, dimensions) -> Value:
+    """squeeze(operand, dimensions)"""
+    return ctx.squeeze(x, dimensions)
+
+
+@rule("expand_dims")
+def expand_dims(ctx: Context, x: Value, dimensions) -> Value:
+    """expand_dims(operand, dimensions)"""
+    return ctx.unsqueeze(x, dimensions)
+
+
+@rule("transpose")
+def transpose(ctx: Context, x: Value, permutation) -> Value:
+    """transpose(operand, permutation)"""
+    return ctx.transpose(x, (*permutation, *range(len(permutation), x.type.rank)))
+
+
+@rule("rev")
+def rev(ctx: Context, x: Value, dimensions) -> Value:
+    """rev(operand, dimensions)"""
+    return ctx.add(ops.Reverse(x, dimensions=dimensions)) if dimensions else x
+
+
+@rule("slice")
+def slice(ctx: Context, x: Value, start_indices, limit_indices, strides) -> Value:
+    """slice(operand, start_indices, limit_indices, strides)"""
+    words = _words(ctx)
+    return ctx.add(
+        ops.Slice(
+            x,
+            start_indices=(*start_indices, *[0] * len(words)),
+            limit_indices=(*limit_indices, *words),
+            strides=(*(strides or [1] * len(start_indices)), *[1] * len(words)),
+        )
+    )
+
+
+@rule("concatenate")
+def concatenate(ctx: Context, *values: Value, dimension: int) -> Value:
+    """concatenate(operands, dimension)"""
+    return ctx.concatenate(values, dimension)
+
+
+@rule("pad")
+def pad(ctx: Context, x: Value, value: Value, padding_config) -> Value:
+    """pad(operand, padding_value, padding_config)"""
+    low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
+    return ctx.pad(x, low, high, value, interior)
+
+
+@rule("iota")
+def iota(ctx: Context, *sizes, dtype, shape, dimension, sharding=None) -> Value:
+    """iota(dtype, shape, dimension)"""
+    if sizes:
+        ctx.unsupported("shape", "sizes that are values", "static sizes")
+    return ctx.iota(shape, dimension, ctx.result.element_type)
+
+
+@rule("split")
+def split(ctx: Context, x: Value, sizes, axis: int) -> Sequence[Value]:
+    """split(operand, sizes, axis)"""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(ctx.slice(x, axis, start, start + size))
+        start += size
+    return parts
+
+
+@rule("empty", "empty2")
+def empty(ctx: Context, dtype=None, shape=None, out_sharding=None) -> Value:
+    """empty(shape, dtype): any content is right; zeros are repeatable"""
+    return ctx.full(ctx.result.static_shape, 0, ctx.result.element_type)
+
+
+@rule("sharding_constraint")
+def sharding_constraint(
+    ctx: Context, x: Value, sharding=None, layout=None, context_mesh=None, unconstrained_dims=None
+) -> Value:
+    """sharding_constraint(x, sharding): a program runs on one device"""
+    return x
