@@ -1,0 +1,36 @@
+"""Backends: what compiles programs to machine code and runs them, behind PJRT's interface. Clients are made on first
+use."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from trivium.backends.pjrt import Client, Device
+from trivium.ir.errors import Error
+
+
+def _cpu() -> Client:
+    from trivium.backends.cpu.client import CpuClient
+
+    return CpuClient()
+
+
+_PLATFORMS: dict[str, Callable[[], Client]] = {"cpu": _cpu}
+
+
+@functools.cache
+def client(platform: str = "cpu") -> Client:
+    """The client of a platform; the same object every time."""
+    make = _PLATFORMS.get(platform)
+    if make is None:
+        raise Error(f"unknown device {platform!r}; expected one of {', '.join(_PLATFORMS)}")
+    return make()
+
+
+def devices() -> list[Device]:
+    """All devices of all platforms."""
+    return [device for platform in _PLATFORMS for device in client(platform).devices]
+
+
+__all__ = ["client", "devices"]

@@ -1,0 +1,231 @@
+"""Scalar operations to LLVM: one function for each kind of operand type. Works on scalars and vectors alike; all
+operands have one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu import integers, math
+from trivium.backends.cpu.code import Code, element, mangle, shaped
+from trivium.backends.cpu.narrow import from_memory, held_type, memory_type, rounded, to_memory
+from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, UNSIGNED
+from trivium.compiler.kernel.structure import Apply
+from trivium.ir.errors import CompileError
+
+_RELATIONS = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
+
+_INTRINSICS = {
+    "sqrt": "llvm.sqrt", "ceil": "llvm.ceil", "floor": "llvm.floor", "abs": "llvm.fabs",
+    "round_nearest_even": "llvm.roundeven", "round_nearest_afz": "llvm.round",
+    "maximum": "llvm.maximum", "minimum": "llvm.minimum",
+}  # fmt: skip
+
+
+def apply(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
+    """What `instruction` computes from the held values of its operands."""
+    dtype = instruction.arguments[-1].dtype
+    match instruction.op:
+        case "select":
+            return code.builder.select(*values)
+        case "convert":
+            return convert(code, values[0], dtype, instruction.result.dtype)
+        case "compare":
+            return _compare(code, instruction, dtype, *values)
+        case "bitcast_convert":
+            return _bitcast(code, values[0], dtype, instruction.result.dtype)
+    if dtype in FLOATS:
+        return rounded(code, _float(code, instruction, values), instruction.result.dtype)
+    return _boolean(code, instruction.op, values) if dtype == "i1" else _integer(code, instruction.op, dtype, values)
+
+
+def convert(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
+    """Float to integer rounds toward zero and saturates, NaN gives 0; integers wrap; to i1 is `!= 0`."""
+    if source == target:
+        return value
+    builder, type_ = code.builder, shaped(held_type(target), value.type)
+    if target == "i1":
+        return code.compare("!=", value, 0.0) if source in FLOATS else code.icompare("!=", value, 0)
+    if source in FLOATS and target in FLOATS:
+        return rounded(code, _resize(code, value, type_), target)
+    if source in FLOATS:
+        kind = "llvm.fptoui.sat" if target in UNSIGNED else "llvm.fptosi.sat"
+        return code.call(f"{kind}.{mangle(type_)}.{mangle(value.type)}", type_, value)
+    signed = source in SIGNED
+    if target in FLOATS:
+        return rounded(code, builder.sitofp(value, type_) if signed else builder.uitofp(value, type_), target)
+    widths = element(value.type).width, element(type_).width
+    if widths[0] >= widths[1]:
+        return value if widths[0] == widths[1] else builder.trunc(value, type_)
+    return builder.sext(value, type_) if signed else builder.zext(value, type_)
+
+
+def combine(code: Code, op: str, dtype: str, a: ll.Value, b: ll.Value) -> ll.Value:
+    """The associative operation `op`, for reductions by name."""
+    if dtype in FLOATS:
+        return rounded(code, _ARITHMETIC[op](code, a, b), dtype)
+    return _boolean(code, op, [a, b]) if dtype == "i1" else _integer(code, op, dtype, [a, b])
+
+
+def _resize(code: Code, value: ll.Value, type_: ll.Type) -> ll.Value:
+    if value.type == type_:
+        return value
+    widen = element(type_) == ll.DoubleType()
+    return code.builder.fpext(value, type_) if widen else code.builder.fptrunc(value, type_)
+
+
+def _compare(code: Code, instruction: Apply, dtype: str, a: ll.Value, b: ll.Value) -> ll.Value:
+    relation = _RELATIONS[str(instruction.attributes["direction"])]
+    if dtype not in FLOATS:
+        return code.icompare(relation, a, b, signed=dtype in SIGNED)
+    if instruction.attributes.get("total_order"):
+        return code.icompare(relation, _ordered_bits(code, a), _ordered_bits(code, b))
+    return code.compare(relation, a, b)
+
+
+def _ordered_bits(code: Code, value: ll.Value) -> ll.Value:
+    """Integers that are ordered as the floats are in total order: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
+    width = 64 if element(value.type) == ll.DoubleType() else 32
+    bits = code.bits(value, ll.IntType(width))
+    return code.builder.xor(bits, code.lshr(code.ashr(bits, width - 1), 1))
+
+
+def _bitcast(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
+    """Through memory's form, in which narrow floats have their own bits."""
+    if source in FLOATS or target in FLOATS:
+        raw = to_memory(code, value, source)
+        return from_memory(code, code.bits(raw, memory_type(target)), target)
+    return value
+
+
+def _negate(code: Code, a: ll.Value) -> ll.Value:
+    return code.builder.fneg(a)
+
+
+def _sign(code: Code, a: ll.Value) -> ll.Value:
+    """-1 or 1 with the sign of a; zeros and NaN are their own."""
+    nonzero = code.either(code.compare("<", a, 0.0), code.compare(">", a, 0.0))
+    return code.select(nonzero, code.copysign(code.like(a, 1.0), a), a)
+
+
+def _is_finite(code: Code, a: ll.Value) -> ll.Value:
+    return code.compare("<", code.abs(a), float("inf"))
+
+
+def _remainder(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
+    """C's fmod: exact, with the sign of a."""
+    return code.each_lane("fmodf" if element(a.type) == ll.FloatType() else "fmod", a, b)
+
+
+def _extremum(name: str) -> Callable[..., ll.Value]:
+    return lambda code, a, b: code.intrinsic(_INTRINSICS[name], a, b)
+
+
+def _clamp(code: Code, low: ll.Value, a: ll.Value, high: ll.Value) -> ll.Value:
+    return code.intrinsic("llvm.minimum", code.intrinsic("llvm.maximum", low, a), high)
+
+
+def _next_after(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
+    """The neighbour of a toward b: one step of its bits, up where that moves away from zero."""
+    width = 64 if element(a.type) == ll.DoubleType() else 32
+    integer = ll.IntType(width)
+    bits = code.bits(a, integer)
+    away = code.builder.xor(code.compare("<", a, b), code.compare("<", a, 0.0))
+    stepped = code.iadd(bits, code.select(away, code.like(bits, 1), -1))
+    sign = code.both(code.bits(b, integer), -(1 << (width - 1)))
+    stepped = code.select(code.compare("==", a, 0.0), code.either(sign, 1), stepped)
+    result = code.select(code.compare("==", a, b), b, code.bits(stepped, element(a.type)))
+    return code.select(code.builder.fcmp_unordered("uno", a, b), code.add(a, b), result)
+
+
+_ARITHMETIC: dict[str, Callable[..., ll.Value]] = {
+    "add": Code.add, "subtract": Code.sub, "multiply": Code.mul, "divide": Code.div, "fma": Code.fused,
+    "negate": _negate, "sign": _sign, "is_finite": _is_finite, "remainder": _remainder, "clamp": _clamp,
+    "next_after": _next_after, "maximum": _extremum("maximum"), "minimum": _extremum("minimum"),
+}  # fmt: skip
+
+
+def _float(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
+    op, dtype = instruction.op, instruction.arguments[-1].dtype
+    if op == "reduce_precision":
+        return _reduce_precision(code, values[0], **instruction.attributes)  # type: ignore[arg-type]
+    if op == "next_after" and dtype not in ("f32", "f64"):
+        raise CompileError(f"next_after: not available for {dtype}; expected f32 or f64")
+    if op in _ARITHMETIC:
+        return _ARITHMETIC[op](code, *values)
+    if op in _INTRINSICS:
+        return code.intrinsic(_INTRINSICS[op], *values)
+    return math.function(op, values[0].type)(code, *values)
+
+
+def _reduce_precision(code: Code, value: ll.Value, exponent_bits: int, mantissa_bits: int) -> ll.Value:
+    """Rounds the mantissa to nearest even; exponents out of range become infinity, or zero of the same sign."""
+    mantissa, width = (52, 64) if element(value.type) == ll.DoubleType() else (23, 32)
+    integer, bias = ll.IntType(width), (1 << (width - mantissa - 2)) - 1
+    bits = code.bits(value, integer)
+    sign = code.both(bits, -(1 << (width - 1)))
+    magnitude = code.both(bits, (1 << (width - 1)) - 1)
+    if dropped := max(0, mantissa - mantissa_bits):
+        odd = code.both(code.lshr(magnitude, dropped), 1)
+        magnitude = code.iadd(code.iadd(magnitude, (1 << (dropped - 1)) - 1), odd)
+        magnitude = code.both(magnitude, -(1 << dropped))
+    reach = (1 << (exponent_bits - 1)) - 1
+    if reach < bias:
+        infinity = ((1 << (width - mantissa - 1)) - 1) << mantissa
+        too_large = code.icompare(">=", magnitude, (bias + reach + 1) << mantissa)
+        too_small = code.icompare("<", magnitude, (bias - reach + 1) << mantissa)
+        magnitude = code.select(too_large, infinity, code.select(too_small, 0, magnitude))
+    result = code.bits(code.either(magnitude, sign), element(value.type))
+    return code.select(code.is_nan(value), value, result)
+
+
+def _boolean(code: Code, op: str, values: list[ll.Value]) -> ll.Value:
+    builder = code.builder
+    match op:
+        case "not":
+            return builder.not_(values[0])
+        case "add" | "or" | "maximum":
+            return builder.or_(*values)
+        case "multiply" | "and" | "minimum":
+            return builder.and_(*values)
+        case "xor":
+            return builder.xor(*values)
+        case "clamp":
+            low, operand, high = values
+            return builder.and_(builder.or_(low, operand), high)
+    raise CompileError(f"{op}: not available for i1")
+
+
+def _integer(code: Code, op: str, dtype: str, values: list[ll.Value]) -> ll.Value:
+    builder, signed = code.builder, dtype in SIGNED
+    direct = {
+        "add": builder.add, "subtract": builder.sub, "multiply": builder.mul, "negate": builder.neg,
+        "and": builder.and_, "or": builder.or_, "xor": builder.xor, "not": builder.not_,
+    }  # fmt: skip
+    match op:
+        case _ if op in direct:
+            return direct[op](*values)
+        case "divide":
+            return integers.divide(code, *values, signed)
+        case "remainder":
+            return integers.remainder(code, *values, signed)
+        case "power":
+            return integers.power(code, *values, signed)
+        case "maximum" | "minimum":
+            return integers.extremum(code, op, *values, signed)
+        case "clamp":
+            low, operand, high = values
+            raised = integers.extremum(code, "maximum", low, operand, signed)
+            return integers.extremum(code, "minimum", raised, high, signed)
+        case "shift_left" | "shift_right_arithmetic" | "shift_right_logical":
+            return integers.shift(code, op, *values)
+        case "abs":
+            return integers.absolute(code, *values)
+        case "sign":
+            return integers.sign(code, *values)
+        case "popcnt":
+            return code.intrinsic("llvm.ctpop", *values)
+        case "count_leading_zeros":
+            return integers.count_leading_zeros(code, *values)
+    raise CompileError(f"{op}: not available for {dtype}")

@@ -1,0 +1,113 @@
+"""The CPU as a PJRT client. Memory is the host's, so buffers are NumPy arrays, and running is done when the call
+returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from trivium.backends import native
+from trivium.backends.cpu.executable import CpuExecutable, as_array
+from trivium.backends.cpu.target import host
+from trivium.compiler.program import Program
+from trivium.ir.errors import ExecutionError
+
+
+class Done:
+    """The event of something that is done already."""
+
+    def is_ready(self) -> bool:
+        return True
+
+    def wait(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class CpuMemory:
+    """The host's memory."""
+
+    device: CpuDevice
+    kind: str = "unpinned_host"
+
+
+@dataclass(frozen=True)
+class CpuDevice:
+    """All processors of this machine as one device."""
+
+    client: CpuClient
+    id: int = 0
+
+    @property
+    def kind(self) -> str:
+        target = host()
+        return f"{target.cpu}, {native.num_threads()} threads, {target.vector_bytes * 8}-bit vectors"
+
+    @property
+    def default_memory(self) -> CpuMemory:
+        return CpuMemory(self)
+
+
+class CpuBuffer:
+    """An array in the host's memory."""
+
+    def __init__(self, array: np.ndarray, memory: CpuMemory):
+        self._array: np.ndarray | None = array
+        self.memory = memory
+        self.ready = Done()
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.to_numpy().dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.to_numpy().shape
+
+    def to_numpy(self) -> np.ndarray:
+        if self._array is None:
+            raise ExecutionError("the buffer has been deleted")
+        return self._array
+
+    def delete(self) -> None:
+        self._array = None
+
+
+class CpuClient:
+    """This process's processors."""
+
+    platform_name = "cpu"
+
+    def __init__(self) -> None:
+        self.devices: Sequence[CpuDevice] = (CpuDevice(self),)
+
+    @property
+    def platform_version(self) -> str:
+        return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+    def compile(self, program: Program, *, threads: int | None = None, fast_math: bool = False) -> CpuLoadedExecutable:
+        """Machine code for `program`, on at most `threads` threads (by default, all that the runtime has)."""
+        available = native.num_threads()
+        limit = available if threads is None else max(1, min(threads, available))
+        return CpuLoadedExecutable(program, host(), limit, fast_math, self.devices[0])
+
+    def buffer_from_host(self, array: object, device: CpuDevice | None = None) -> CpuBuffer:
+        """A buffer that holds a copy of `array`, as PJRT promises."""
+        return CpuBuffer(np.array(as_array(array)), (device or self.devices[0]).default_memory)
+
+
+class CpuLoadedExecutable(CpuExecutable):
+    """A compiled program on the CPU device."""
+
+    def __init__(self, program: Program, target: object, threads: int, fast_math: bool, device: CpuDevice):
+        super().__init__(program, target, threads=threads, fast_math=fast_math)  # type: ignore[arg-type]
+        self.device = device
+
+    def execute_buffers(self, arguments: Sequence[CpuBuffer]) -> list[CpuBuffer]:
+        """Runs on buffers."""
+        results = self.execute(*(argument.to_numpy() for argument in arguments))
+        return [CpuBuffer(result, self.device.default_memory) for result in results]

@@ -1,0 +1,216 @@
+"""A thin layer over llvmlite's IRBuilder in which one function serves scalars and vectors alike: literals take the
+type of the value beside them. Everything that computes (operations, math functions, conversions) is written against
+it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import llvmlite.ir as ll
+from llvmlite.ir.values import FormattedConstant
+
+from trivium.backends.cpu.target import Target
+
+I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
+F32, F64 = ll.FloatType(), ll.DoubleType()
+POINTER = ll.PointerType()
+Number = bool | int | float
+
+
+class Literal(FormattedConstant):
+    """A constant given as LLVM's text; llvmlite would spell out every lane of a vector."""
+
+    def __init__(self, type_: ll.Type, text: str):
+        super().__init__(type_, text)
+        self.constant = text
+
+
+def element(type_: ll.Type) -> ll.Type:
+    """The scalar type of a scalar or vector type."""
+    return type_.element if isinstance(type_, ll.VectorType) else type_
+
+
+def lanes_of(type_: ll.Type) -> int:
+    """How many elements: 1 for scalars."""
+    return type_.count if isinstance(type_, ll.VectorType) else 1
+
+
+def shaped(scalar: ll.Type, like: ll.Type) -> ll.Type:
+    """`scalar`, or the vector of it with as many lanes as `like`."""
+    return ll.VectorType(scalar, like.count) if isinstance(like, ll.VectorType) else scalar
+
+
+def literal(type_: ll.Type, number: Number) -> ll.Value:
+    """A constant of a scalar type, or the vector that repeats it."""
+    scalar = element(type_)
+    text = _float_text(scalar, float(number)) if isinstance(scalar, ll.FloatType | ll.DoubleType) else str(int(number))
+    if isinstance(type_, ll.VectorType):
+        return Literal(type_, f"splat ({scalar} {text})")
+    return Literal(type_, text)
+
+
+def _float_text(scalar: ll.Type, number: float) -> str:
+    """LLVM writes both float types as the bits of the double."""
+    if isinstance(scalar, ll.FloatType) and number == number:
+        try:
+            number = struct.unpack("<f", struct.pack("<f", number))[0]
+        except OverflowError:
+            number = float("inf") if number > 0 else float("-inf")
+    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+
+
+def stack_slot(builder: ll.IRBuilder, type_: ll.Type, align: int = 8) -> ll.Value:
+    """Memory on the function's stack, taken at its entry so that loops do not grow it."""
+    with builder.goto_entry_block():
+        slot = builder.alloca(type_)
+    slot.align = align
+    # llvmlite still gives allocas a typed pointer, which fits nothing else.
+    slot.type = POINTER
+    return slot
+
+
+class Code:
+    """Emits arithmetic at the builder's position. All operands of an operation have one type; Python numbers take
+    it."""
+
+    def __init__(self, builder: ll.IRBuilder, target: Target, fast_math: bool = False):
+        self.builder = builder
+        self.target = target
+        self.flags = ("fast",) if fast_math else ()
+
+    # Literals and shapes
+
+    def like(self, value: ll.Value, operand: ll.Value | Number) -> ll.Value:
+        """`operand`, as a value of `value`'s type if it is a number."""
+        return operand if isinstance(operand, ll.Value) else literal(value.type, operand)
+
+    def splat(self, value: ll.Value, lanes: int) -> ll.Value:
+        """The vector that repeats a scalar."""
+        if lanes == 1 or isinstance(value.type, ll.VectorType):
+            return value
+        type_ = ll.VectorType(value.type, lanes)
+        if isinstance(value, Literal):
+            return Literal(type_, f"splat ({value.type} {value.constant})")
+        first = self.builder.insert_element(ll.Constant(type_, ll.Undefined), value, I32(0))
+        zeros = ll.Constant(ll.VectorType(I32, lanes), [0] * lanes)
+        return self.builder.shuffle_vector(first, ll.Constant(type_, ll.Undefined), zeros)
+
+    # Floats
+
+    def add(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.fadd(a, self.like(a, b), flags=self.flags)
+
+    def sub(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.fsub(a, self.like(a, b), flags=self.flags)
+
+    def mul(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.fmul(a, self.like(a, b), flags=self.flags)
+
+    def div(self, a: ll.Value | Number, b: ll.Value | Number) -> ll.Value:
+        like = a if isinstance(a, ll.Value) else b
+        return self.builder.fdiv(self.like(like, a), self.like(like, b), flags=self.flags)
+
+    def fma(self, a: ll.Value, b: ll.Value | Number, c: ll.Value | Number) -> ll.Value:
+        """a * b + c, fused where the target can (for approximations, whose error bounds hold either way)."""
+        if self.target.fma:
+            return self.fused(a, b, c)
+        return self.add(self.mul(a, b), c)
+
+    def fused(self, a: ll.Value, b: ll.Value | Number, c: ll.Value | Number) -> ll.Value:
+        """a * b + c with one rounding, on every target."""
+        return self.intrinsic("llvm.fma", a, self.like(a, b), self.like(a, c))
+
+    def polynomial(self, x: ll.Value, coefficients: Sequence[float]) -> ll.Value:
+        """Horner's rule; `coefficients` from the highest power down."""
+        result = literal(x.type, coefficients[0])
+        for coefficient in coefficients[1:]:
+            result = self.fma(result, x, coefficient)
+        return result
+
+    def compare(self, relation: str, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        """Ordered float comparison, `!=` unordered: what NumPy's operators do."""
+        b = self.like(a, b)
+        return (
+            self.builder.fcmp_unordered(relation, a, b)
+            if relation == "!="
+            else self.builder.fcmp_ordered(relation, a, b)
+        )
+
+    def is_nan(self, a: ll.Value) -> ll.Value:
+        return self.builder.fcmp_unordered("uno", a, a)
+
+    def abs(self, a: ll.Value) -> ll.Value:
+        return self.intrinsic("llvm.fabs", a)
+
+    def copysign(self, magnitude: ll.Value, sign: ll.Value) -> ll.Value:
+        return self.intrinsic("llvm.copysign", magnitude, sign)
+
+    # Integers
+
+    def iadd(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.add(a, self.like(a, b))
+
+    def isub(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.sub(a, self.like(a, b))
+
+    def shl(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.shl(a, self.like(a, b))
+
+    def lshr(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.lshr(a, self.like(a, b))
+
+    def ashr(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.ashr(a, self.like(a, b))
+
+    def both(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.and_(a, self.like(a, b))
+
+    def either(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
+        return self.builder.or_(a, self.like(a, b))
+
+    def icompare(self, relation: str, a: ll.Value, b: ll.Value | Number, signed: bool = True) -> ll.Value:
+        compare = self.builder.icmp_signed if signed else self.builder.icmp_unsigned
+        return compare(relation, a, self.like(a, b))
+
+    # Both
+
+    def select(self, condition: ll.Value, a: ll.Value | Number, b: ll.Value | Number) -> ll.Value:
+        like = a if isinstance(a, ll.Value) else b
+        return self.builder.select(condition, self.like(like, a), self.like(like, b))
+
+    def bits(self, a: ll.Value, scalar: ll.Type) -> ll.Value:
+        """The same bits as another type of the same width."""
+        return self.builder.bitcast(a, shaped(scalar, a.type))
+
+    def intrinsic(self, name: str, *operands: ll.Value) -> ll.Value:
+        """Calls an LLVM intrinsic that is overloaded on the type of its first operand, and gives that type."""
+        return self.call(f"{name}.{mangle(operands[0].type)}", operands[0].type, *operands)
+
+    def call(self, name: str, result: ll.Type, *operands: ll.Value) -> ll.Value:
+        """Calls a function by name, declared on first use."""
+        module = self.builder.module
+        function = module.globals.get(name)
+        if function is None:
+            function = ll.Function(module, ll.FunctionType(result, [operand.type for operand in operands]), name)
+        return self.builder.call(function, operands)
+
+    def each_lane(self, name: str, *operands: ll.Value) -> ll.Value:
+        """Calls a scalar function (of the C library) once per lane."""
+        type_ = operands[0].type
+        if not isinstance(type_, ll.VectorType):
+            return self.call(name, type_, *operands)
+        result: ll.Value = ll.Constant(type_, ll.Undefined)
+        for lane in range(type_.count):
+            scalars = [self.builder.extract_element(operand, I32(lane)) for operand in operands]
+            result = self.builder.insert_element(result, self.call(name, type_.element, *scalars), I32(lane))
+        return result
+
+
+def mangle(type_: ll.Type) -> str:
+    """LLVM's suffix for overloaded intrinsics."""
+    if isinstance(type_, ll.VectorType):
+        return f"v{type_.count}{mangle(type_.element)}"
+    if isinstance(type_, ll.PointerType):
+        return "p0"
+    return {F32: "f32", F64: "f64"}.get(type_) or f"i{type_.width}"

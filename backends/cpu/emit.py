@@ -1,0 +1,277 @@
+"""Kernels to LLVM functions. The emitter walks a kernel's blocks; where a schedule says that a loop dimension runs in
+lanes, the same walk emits vectors: values that do not depend on that index stay scalars, addresses tell contiguous
+from irregular access, conditions become masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu import loops, memory
+from trivium.backends.cpu.apply import apply
+from trivium.backends.cpu.code import I8, I64, POINTER, Code, literal, stack_slot
+from trivium.backends.cpu.narrow import held_type
+from trivium.backends.cpu.target import Target
+from trivium.compiler.kernel.affine import Affine, Analysis
+from trivium.compiler.kernel.dtypes import INDEX
+from trivium.compiler.kernel.structure import (
+    Apply,
+    Block,
+    Buffer,
+    Constant,
+    If,
+    Instruction,
+    Kernel,
+    Load,
+    Loop,
+    Scratch,
+    Store,
+    Value,
+    While,
+)
+from trivium.compiler.schedule import Schedule
+
+STACK_LIMIT = 64 * 1024
+"""Bytes of scratch that a function takes from its stack; larger ones come from the heap."""
+
+
+def emit_kernel(
+    module: ll.Module,
+    name: str,
+    kernel: Kernel,
+    schedule: Schedule,
+    target: Target,
+    analysis: Analysis,
+    *,
+    threads: int = 1,
+    fast: bool = False,
+) -> ll.Function:
+    """Defines `void name(ptr, ...)`, one pointer for each param of `kernel`."""
+    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER] * len(kernel.params)), name)
+    function.linkage = "internal"
+    function.attributes.add("nounwind")
+    builder = ll.IRBuilder(function.append_basic_block("entry"))
+    buffers = dict(zip(kernel.params, function.args, strict=True))
+    emitter = Emitter(Code(builder, target, fast), analysis, schedule, buffers, threads)
+    emitter.block(kernel.body)
+    emitter.finish()
+    return function
+
+
+class Emitter:
+    """Emits blocks at the builder's position. `values` maps kernel values to LLVM values: scalars, or vectors of
+    `lanes`; index arithmetic is only computed where a value itself is needed. `vector` is the loop index spread over
+    lanes, `mask` the lanes that are active."""
+
+    def __init__(
+        self, code: Code, analysis: Analysis, schedule: Schedule, buffers: dict[Buffer, ll.Value], threads: int = 1
+    ):
+        self.code = code
+        self.builder = code.builder
+        self.analysis = analysis
+        self.schedule = schedule
+        self.buffers = buffers
+        self.threads = threads
+        self.values: dict[Value, ll.Value] = {}
+        self.vector: Value | None = None
+        self.lanes = 1
+        self.mask: ll.Value | None = None
+        self.depth = 0
+        self._heap: list[ll.Value] = []
+
+    def finish(self) -> None:
+        """Ends the function."""
+        for pointer in self._heap:
+            self.code.call("free", ll.VoidType(), pointer)
+        self.builder.ret_void()
+
+    def block(self, block: Block) -> list[ll.Value]:
+        """Emits the instructions; returns what the block yields. What is defined in it is forgotten afterwards."""
+        with self.scope():
+            return self.inline(block)
+
+    def inline(self, block: Block) -> list[ll.Value]:
+        """As `block`, but its values stay known (a while's body uses those of its condition)."""
+        for instruction in block.instructions:
+            self.instruction(instruction)
+        return [self.value(value) for value in block.yields]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Values that are defined inside are forgotten at the end."""
+        outer, self.values = self.values, dict(self.values)
+        try:
+            yield
+        finally:
+            self.values = outer
+
+    @contextmanager
+    def in_lanes(self, index: Value, lanes: int, mask: ll.Value | None) -> Iterator[None]:
+        """Spreads the iterations of `index` from its present value over lanes."""
+        outer = self.vector, self.lanes, self.mask
+        self.vector, self.lanes, self.mask = (index if lanes > 1 else None), lanes, mask
+        try:
+            yield
+        finally:
+            self.vector, self.lanes, self.mask = outer
+
+    # Values
+
+    def value(self, value: Value) -> ll.Value:
+        """The LLVM value; index arithmetic is computed now."""
+        found = self.values.get(value)
+        if found is not None and value is not self.vector:
+            return found
+        base, step, scattered = self.split(self.analysis.form(value))
+        if step:
+            offsets = memory.lane_numbers(self.lanes, step)
+            base = self.code.iadd(self.code.splat(base, self.lanes), offsets)
+        return base if scattered is None else self.code.iadd(self.code.splat(base, self.lanes), scattered)
+
+    def split(self, form: Affine) -> tuple[ll.Value, int, ll.Value | None]:
+        """A linear form as a scalar for lane 0, a step for each lane, and a vector for what is irregular."""
+        base: ll.Value = I64(form.constant)
+        scattered: ll.Value | None = None
+        for atom, coefficient in form.terms.items():
+            value = self.values[atom]
+            term = (
+                value
+                if coefficient == 1
+                else self.builder.mul(value, self.code.like(value, coefficient), flags=("nsw",))
+            )
+            if isinstance(term.type, ll.VectorType):
+                scattered = term if scattered is None else self.code.iadd(scattered, term)
+            elif isinstance(base, ll.Constant) and base.constant == 0:
+                base = term
+            else:
+                base = self.builder.add(base, term, flags=("nsw",))
+        step = form.terms.get(self.vector, 0) if self.vector is not None else 0
+        return base, step, scattered
+
+    def same_shape(self, values: Sequence[ll.Value]) -> list[ll.Value]:
+        """Scalars repeated over the lanes where one of the values is a vector."""
+        if any(isinstance(value.type, ll.VectorType) for value in values):
+            return [self.code.splat(value, self.lanes) for value in values]
+        return list(values)
+
+    def place(self, buffer: Buffer, indices: Sequence[Value]) -> memory.Place:
+        """Where an access goes."""
+        return memory.Place(self.buffers[buffer], buffer.dtype, *self.split(self.analysis.address(buffer, indices)))
+
+    # Instructions
+
+    def instruction(self, instruction: Instruction) -> None:
+        if self.analysis.is_affine(instruction) or (
+            instruction.results and all(result in self.values for result in instruction.results)
+        ):
+            return
+        match instruction:
+            case Constant(number, result):
+                self.values[result] = literal(held_type(result.dtype), number)
+            case Apply(_, arguments, _, result):
+                operands = self.same_shape([self.value(argument) for argument in arguments])
+                self.values[result] = self._apply(instruction, operands)
+            case Load(buffer, indices, result):
+                place = self.place(buffer, indices)
+                self.values[result] = memory.load(self.code, place, self.lanes, self.mask)
+            case Store(buffer, value, indices):
+                place = self.place(buffer, indices)
+                memory.store(self.code, place, self.value(value), self.lanes, self.mask)
+            case Scratch(buffer):
+                self.buffers[buffer] = self._allocate(buffer)
+            case Loop():
+                loops.emit_loop(self, instruction)
+            case If():
+                self._if(instruction)
+            case While():
+                self._while(instruction)
+
+    def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
+        """Division by a literal needs none of the guards that division by a value does."""
+        if instruction.op in ("divide", "remainder") and instruction.result.dtype == INDEX:
+            divisor = self.analysis.form(instruction.arguments[1])
+            if not divisor.terms and divisor.constant > 0:
+                return loops.divide_index(self.code, instruction.op, operands[0], divisor.constant)
+        return apply(self.code, instruction, operands)
+
+    def _allocate(self, buffer: Buffer) -> ll.Value:
+        """Memory that lives until the function ends."""
+        if buffer.nbytes > STACK_LIMIT:
+            with self.builder.goto_entry_block():
+                self._heap.append(self.code.call("malloc", POINTER, I64(buffer.nbytes)))
+            return self._heap[-1]
+        return stack_slot(self.builder, ll.ArrayType(I8, max(1, buffer.nbytes)), align=64)
+
+    # Branches
+
+    def _if(self, branch: If) -> None:
+        condition = self.value(branch.condition)
+        if isinstance(condition.type, ll.VectorType):
+            self._masked_if(branch, condition)
+            return
+        builder = self.builder
+        blocks = [builder.append_basic_block(name) for name in ("then", "else", "end")]
+        builder.cbranch(condition, blocks[0], blocks[1])
+        outcomes: list[list[ll.Value]] = []
+        ends: list[ll.Block] = []
+        for block, body in zip(blocks[:2], (branch.then, branch.otherwise), strict=True):
+            builder.position_at_end(block)
+            outcomes.append(self.block(body))
+            ends.append(builder.block)
+        shaped = [self._shape_at(ends, pair) for pair in zip(*outcomes, strict=True)]
+        for end in ends:
+            builder.position_at_end(end)
+            builder.branch(blocks[2])
+        builder.position_at_end(blocks[2])
+        for result, pair in zip(branch.outcomes, shaped, strict=True):
+            self.values[result] = self.phi(list(zip(pair, ends, strict=True)))
+
+    def _shape_at(self, ends: list[ll.Block], pair: tuple[ll.Value, ...]) -> list[ll.Value]:
+        """`same_shape`, where each value must be repeated in its own branch."""
+        if len({value.type for value in pair}) == 1:
+            return list(pair)
+        result = []
+        for end, value in zip(ends, pair, strict=True):
+            self.builder.position_at_end(end)
+            result.append(self.code.splat(value, self.lanes))
+        return result
+
+    def phi(self, incoming: list[tuple[ll.Value, ll.Block]]) -> ll.Value:
+        phi = self.builder.phi(incoming[0][0].type)
+        for value, block in incoming:
+            phi.add_incoming(value, block)
+        return phi
+
+    def _masked_if(self, branch: If, condition: ll.Value) -> None:
+        """Lanes disagree: both branches run, each with its own lanes."""
+        outer = self.mask
+        outcomes = []
+        for body, lanes in ((branch.then, condition), (branch.otherwise, self.builder.not_(condition))):
+            self.mask = lanes if outer is None else self.builder.and_(outer, lanes)
+            outcomes.append(self.block(body))
+        self.mask = outer
+        for result, pair in zip(branch.outcomes, zip(*outcomes, strict=True), strict=True):
+            then, otherwise = (self.code.splat(value, self.lanes) for value in pair)
+            self.values[result] = self.builder.select(condition, then, otherwise)
+
+    def _while(self, loop: While) -> None:
+        """Only outside of vector loops: lanes would end at different times."""
+        builder = self.builder
+        before = builder.block
+        header, body, after = (builder.append_basic_block(name) for name in ("while", "do", "done"))
+        inits = [self.value(value) for value in loop.inits]
+        builder.branch(header)
+        builder.position_at_end(header)
+        phis = [self.phi([(init, before)]) for init in inits]
+        with self.scope():
+            self.values.update(zip(loop.condition.parameters, phis, strict=True))
+            (condition,) = self.inline(loop.condition)
+            builder.cbranch(condition, body, after)
+            builder.position_at_end(body)
+            for phi, value in zip(phis, self.block(loop.body), strict=True):
+                phi.add_incoming(value, builder.block)
+            builder.branch(header)
+        builder.position_at_end(after)
+        self.values.update(zip(loop.outcomes, phis, strict=True))

@@ -1,0 +1,274 @@
+"""Loops to LLVM: plain counted loops, loops in vector lanes with a tail, reductions in lanes, and parallel loops
+split over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu import memory, threads
+from trivium.backends.cpu.apply import combine
+from trivium.backends.cpu.code import I32, I64, Code, literal
+from trivium.backends.cpu.narrow import held_type
+from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
+from trivium.compiler.kernel.structure import Apply, Constant, Load, Loop, Value
+from trivium.compiler.schedule import LoopSchedule
+
+if TYPE_CHECKING:
+    from trivium.backends.cpu.emit import Emitter
+
+Values = list[ll.Value]
+Bound = ll.Value | int
+Body = Callable[[ll.Value, Values], Values]
+
+
+def emit_loop(emitter: Emitter, loop: Loop) -> None:
+    """Emits `loop` as its schedule says; its results become known."""
+    schedule = emitter.schedule.loops[loop]
+    if loop.kind == "parallel" and schedule.grain and emitter.depth == 0:
+        threads.emit_split(emitter, loop, schedule)
+        return
+    emitter.depth += 1
+    if loop.kind == "parallel":
+        _parallel(emitter, loop, schedule)
+    elif loop.kind == "reduction" and schedule.vector is not None:
+        _reduction_in_lanes(emitter, loop, schedule)
+    else:
+        _in_order(emitter, loop, schedule)
+    emitter.depth -= 1
+
+
+def count(emitter: Emitter, begin: Bound, end: Bound, step: int, inits: Values, body: Body) -> Values:
+    """for (i = begin; i < end; i += step), carrying values; tested at the bottom, and at the top where it may not run
+    at all."""
+    builder = emitter.builder
+    if isinstance(begin, int) and isinstance(end, int):
+        if begin >= end:
+            return inits
+        if begin + step >= end:
+            return body(I64(begin), inits)
+    start, stop = (I64(bound) if isinstance(bound, int) else bound for bound in (begin, end))
+    before = builder.block
+    head, after = builder.append_basic_block("loop"), builder.append_basic_block("end")
+    guarded = not (isinstance(begin, int) and isinstance(end, int))
+    if guarded:
+        builder.cbranch(builder.icmp_signed("<", start, stop), head, after)
+    else:
+        builder.branch(head)
+    builder.position_at_end(head)
+    index = builder.phi(I64)
+    index.add_incoming(start, before)
+    phis = [emitter.phi([(init, before)]) for init in inits]
+    results = body(index, list(phis))
+    following = builder.add(index, I64(step), flags=("nsw",))
+    latch = builder.block
+    builder.cbranch(builder.icmp_signed("<", following, stop), head, after)
+    index.add_incoming(following, latch)
+    for phi, result in zip(phis, results, strict=True):
+        phi.add_incoming(result, latch)
+    builder.position_at_end(after)
+    if not guarded:
+        return results
+    return [emitter.phi([(init, before), (result, latch)]) for init, result in zip(inits, results, strict=True)]
+
+
+def nest(
+    emitter: Emitter, dimensions: Sequence[tuple[Value, int | Value]], inits: Values, body: Callable[[Values], Values]
+) -> Values:
+    """Counted loops, the first outermost, each binding its index."""
+    if not dimensions:
+        return body(inits)
+    (index, extent), *rest = dimensions
+
+    def inner(position: ll.Value, carried: Values) -> Values:
+        emitter.values[index] = position
+        return nest(emitter, rest, carried, body)
+
+    with emitter.scope():
+        return count(emitter, 0, extent if isinstance(extent, int) else emitter.value(extent), 1, inits, inner)
+
+
+def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Value, int | Value]]:
+    """The loop's dimensions that are not in lanes, in order."""
+    pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
+    return [pair for dimension, pair in pairs if dimension != schedule.vector]
+
+
+def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
+    def body(_: Values) -> Values:
+        run_body(emitter, loop, schedule)
+        return []
+
+    nest(emitter, _dimensions(loop, schedule), [], body)
+
+
+def run_body(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Bound = 0, end: Bound | None = None) -> None:
+    """The body of a parallel loop, once, or over [begin, end) of its vector dimension; the other indices are bound
+    already."""
+    if schedule.vector is None:
+        emitter.block(loop.body)
+        return
+    index, extent = loop.indices[schedule.vector], schedule.extents[schedule.vector]
+    end = end if end is not None else extent if isinstance(extent, int) else emitter.value(extent)
+    with emitter.scope():
+        if isinstance(extent, int):
+            _hoist(emitter, loop, index)
+        _lanes(
+            emitter, loop, index, schedule.lanes, begin, end, isinstance(extent, int) and extent % schedule.lanes == 0
+        )
+
+
+def _lanes(emitter: Emitter, loop: Loop, index: Value, lanes: int, begin: Bound, end: Bound, whole: bool) -> None:
+    """Full vectors, then what is left: a power of two in narrower vectors, else masked."""
+
+    def chunk(position: ll.Value, lanes: int, mask: ll.Value | None = None) -> None:
+        with emitter.scope(), emitter.in_lanes(index, lanes, mask):
+            emitter.values[index] = position
+            emitter.block(loop.body)
+
+    def full(position: ll.Value, _: Values) -> Values:
+        chunk(position, lanes)
+        return []
+
+    if whole:
+        count(emitter, begin, end, lanes, [], full)
+    elif isinstance(begin, int) and isinstance(end, int):
+        rest = (end - begin) % lanes
+        count(emitter, begin, end - rest, lanes, [], full)
+        if rest:
+            narrow = 1 << (rest - 1).bit_length()
+            chunk(I64(end - rest), narrow, None if narrow == rest else memory.leading_mask(narrow, rest))
+    else:
+        _dynamic_lanes(emitter, lanes, begin, end, full, chunk)
+
+
+def _dynamic_lanes(
+    emitter: Emitter, lanes: int, begin: Bound, end: Bound, full: Body, chunk: Callable[..., None]
+) -> None:
+    builder = emitter.builder
+    start, stop = (I64(bound) if isinstance(bound, int) else bound for bound in (begin, end))
+    span = builder.sub(stop, start)
+    rest = builder.and_(span, I64(lanes - 1))
+    main_end = builder.sub(stop, rest)
+    count(emitter, start, main_end, lanes, [], full)
+    with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
+        left = emitter.code.splat(rest, lanes)
+        chunk(main_end, lanes, builder.icmp_signed("<", memory.lane_numbers(lanes), left))
+
+
+def _hoist(emitter: Emitter, loop: Loop, index: Value) -> None:
+    """Emits, before a vector loop that surely runs, what does not depend on its index and has no effect."""
+    analysis = emitter.analysis
+    for instruction in loop.body.instructions:
+        movable = isinstance(instruction, Constant | Apply) or (
+            isinstance(instruction, Load) and instruction.buffer.mode == "in"
+        )
+        if not movable or analysis.is_affine(instruction):
+            continue
+        known = all(_available(emitter, operand) for operand in instruction.operands)
+        if known and all(index not in analysis.depends(operand) for operand in instruction.operands):
+            emitter.instruction(instruction)
+
+
+def _available(emitter: Emitter, value: Value) -> bool:
+    return value in emitter.values or all(atom in emitter.values for atom in emitter.analysis.form(value).terms)
+
+
+def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
+    """Sequential loops, and reductions that are not in lanes themselves (but perhaps inside of a loop that is)."""
+    inits = [emitter.code.splat(emitter.value(init), emitter.lanes) for init in loop.inits]
+    parameters = loop.body.parameters[len(loop.extents) :]
+
+    def body(carried: Values) -> Values:
+        with emitter.scope():
+            emitter.values.update(zip(parameters, carried, strict=loop.kind == "sequential"))
+            results = [emitter.code.splat(value, emitter.lanes) for value in emitter.block(loop.body)]
+        return _fold(emitter, loop, carried, results) if loop.kind == "reduction" else results
+
+    results = nest(emitter, _dimensions(loop, schedule), inits, body)
+    emitter.values.update(zip(loop.carried, results, strict=True))
+
+
+def _fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Values:
+    """The reduction's combiner."""
+    if isinstance(loop.combiner, str):
+        pair = zip(accumulated, terms, loop.inits, strict=True)
+        return [combine(emitter.code, loop.combiner, init.dtype, a, t) for a, t, init in pair]
+    with emitter.scope():
+        emitter.values.update(zip(loop.combiner.parameters, [*accumulated, *terms], strict=True))
+        return emitter.same_shape(emitter.block(loop.combiner)) if len(accumulated) else []
+
+
+def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
+    """Each lane folds its own share, then the lanes are folded together, then onto the inits."""
+    lanes, index = schedule.lanes, loop.indices[schedule.vector]
+    extent = schedule.extents[schedule.vector]
+    starts = [emitter.code.splat(_neutral(emitter, loop, init), lanes) for init in loop.inits]
+
+    def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
+        with emitter.scope(), emitter.in_lanes(index, lanes, mask):
+            emitter.values[index] = position
+            terms = [emitter.code.splat(value, lanes) for value in emitter.block(loop.body)]
+            folded = [emitter.code.splat(value, lanes) for value in _fold(emitter, loop, carried, terms)]
+        if mask is None:
+            return folded
+        return [emitter.builder.select(mask, new, old) for new, old in zip(folded, carried, strict=True)]
+
+    def inner(carried: Values) -> Values:
+        if not isinstance(extent, int):
+            return _dynamic_fold(emitter, emitter.value(extent), lanes, carried, chunk)
+        rest = extent % lanes
+        carried = count(emitter, 0, extent - rest, lanes, carried, chunk)
+        return chunk(I64(extent - rest), carried, memory.leading_mask(lanes, rest)) if rest else carried
+
+    totals = nest(emitter, _dimensions(loop, schedule), starts, inner)
+    while lanes > 1:
+        lanes //= 2
+        low, high = ([_half(emitter.code, v, lanes, side) for v in totals] for side in (0, 1))
+        with emitter.in_lanes(index, lanes, None):
+            totals = _fold(emitter, loop, low, high)
+    inits = [emitter.value(init) for init in loop.inits]
+    results = _fold(emitter, loop, inits, totals)
+    emitter.values.update(zip(loop.carried, results, strict=True))
+
+
+def _dynamic_fold(
+    emitter: Emitter, extent: ll.Value, lanes: int, carried: Values, chunk: Callable[..., Values]
+) -> Values:
+    builder = emitter.builder
+    rest = builder.and_(extent, I64(lanes - 1))
+    main = builder.sub(extent, rest)
+    carried = count(emitter, I64(0), main, lanes, carried, chunk)
+    mask = builder.icmp_signed("<", memory.lane_numbers(lanes), emitter.code.splat(rest, lanes))
+    return chunk(main, carried, mask)
+
+
+def _neutral(emitter: Emitter, loop: Loop, init: Value) -> ll.Value:
+    """What changes nothing when folded in."""
+    if not isinstance(loop.combiner, str):
+        return emitter.value(init)
+    dtype = init.dtype
+    largest, smallest = float("inf"), -float("inf")
+    if dtype not in FLOATS:
+        bits = bit_width(dtype)
+        largest = (1 << (bits - 1)) - 1 if dtype in SIGNED else (1 << bits) - 1
+        smallest = -(1 << (bits - 1)) if dtype in SIGNED else 0
+    ones = 1 if dtype == "i1" else -1
+    neutral = {"add": -0.0, "multiply": 1, "maximum": smallest, "minimum": largest, "and": ones, "or": 0, "xor": 0}
+    return literal(held_type(dtype), neutral[loop.combiner])
+
+
+def _half(code: Code, vector: ll.Value, lanes: int, side: int) -> ll.Value:
+    """The lower or upper half of the lanes; a scalar where only one is left."""
+    if lanes == 1:
+        return code.builder.extract_element(vector, I32(side))
+    order = ll.Constant(ll.VectorType(I32, lanes), list(range(side * lanes, (side + 1) * lanes)))
+    return code.builder.shuffle_vector(vector, ll.Constant(vector.type, ll.Undefined), order)
+
+
+def divide_index(code: Code, op: str, value: ll.Value, divisor: int) -> ll.Value:
+    """value / divisor or value % divisor for a positive literal: no guards needed."""
+    operation = code.builder.sdiv if op == "divide" else code.builder.srem
+    return operation(value, code.like(value, divisor))

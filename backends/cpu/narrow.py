@@ -1,0 +1,149 @@
+"""How elements lie in memory, and how they are held while computed with. Floats narrower than 32 bits are held as f32
+and rounded after each operation, which gives the correctly rounded result for + - * / and sqrt; booleans and sub-byte
+types take one byte each in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu.code import F32, F64, I16, I32, Code, shaped
+from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, UNSIGNED, bit_width, storage_bytes
+
+
+def held_type(dtype: str) -> ll.Type:
+    """The LLVM type of a value of `dtype` while computed with."""
+    if dtype in FLOATS:
+        return F64 if dtype == "f64" else F32
+    return ll.IntType(bit_width(dtype))
+
+
+def memory_type(dtype: str) -> ll.Type:
+    """The LLVM type of an element of `dtype` in memory."""
+    return held_type(dtype) if dtype in ("f32", "f64") else ll.IntType(8 * storage_bytes(dtype))
+
+
+def from_memory(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
+    """The held value of what was loaded."""
+    if dtype == "i1" or (dtype in INTEGERS and bit_width(dtype) < 8):
+        return code.builder.trunc(raw, shaped(held_type(dtype), raw.type))
+    return _decode(code, raw, dtype) if is_narrow(dtype) else raw
+
+
+def to_memory(code: Code, value: ll.Value, dtype: str) -> ll.Value:
+    """What is stored for a held value."""
+    type_ = shaped(memory_type(dtype), value.type)
+    if dtype == "i1" or (dtype in UNSIGNED and bit_width(dtype) < 8):
+        return code.builder.zext(value, type_)
+    if dtype in INTEGERS and bit_width(dtype) < 8:
+        return code.builder.sext(value, type_)
+    return _encode(code, value, dtype) if is_narrow(dtype) else value
+
+
+def is_narrow(dtype: str) -> bool:
+    """Whether `dtype` is a float that is held wider than it is stored."""
+    return dtype in FLOATS and dtype not in ("f32", "f64")
+
+
+def rounded(code: Code, value: ll.Value, dtype: str) -> ll.Value:
+    """An f32 value rounded to what narrow `dtype` can represent; other values as they are."""
+    return _decode(code, _encode(code, value, dtype), dtype) if is_narrow(dtype) else value
+
+
+@dataclass(frozen=True)
+class Format:
+    """A small float: a sign bit (but for E8M0), exponent and mantissa bits, bias; the magnitudes above `largest` are
+    infinity where there is one, then NaN. `unsigned_zero`: the code of -0 is the one NaN instead. Without infinity
+    overflow gives NaN, without NaN it saturates."""
+
+    exponent: int
+    mantissa: int
+    bias: int
+    largest: int
+    infinity: int | None
+    nan: int | None
+    unsigned_zero: bool = False
+
+
+_FORMATS = {
+    "f8E3M4": Format(3, 4, 3, 0x6F, 0x70, 0x78), "f8E4M3": Format(4, 3, 7, 0x77, 0x78, 0x7C),
+    "f8E5M2": Format(5, 2, 15, 0x7B, 0x7C, 0x7E), "f16": Format(5, 10, 15, 0x7BFF, 0x7C00, 0x7E00),
+    "f8E4M3FN": Format(4, 3, 7, 0x7E, None, 0x7F),
+    "f8E4M3FNUZ": Format(4, 3, 8, 0x7F, None, 0x80, True), "f8E4M3B11FNUZ": Format(4, 3, 11, 0x7F, None, 0x80, True),
+    "f8E5M2FNUZ": Format(5, 2, 16, 0x7F, None, 0x80, True),
+    "f4E2M1FN": Format(2, 1, 1, 0x7, None, None), "f6E2M3FN": Format(2, 3, 1, 0x1F, None, None),
+    "f6E3M2FN": Format(3, 2, 3, 0x1F, None, None),
+}  # fmt: skip
+
+
+def _decode(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
+    if dtype == "f16" and code.target.half:
+        return code.builder.fpext(code.bits(raw, ll.HalfType()), shaped(F32, raw.type))
+    wide = code.builder.zext(raw, shaped(I32, raw.type))
+    if dtype == "bf16":
+        return code.bits(code.shl(wide, 16), F32)
+    if dtype == "f8E8M0FNU":
+        power = code.select(code.icompare("==", wide, 0), 0x00400000, code.shl(wide, 23))
+        return code.bits(code.select(code.icompare("==", wide, 0xFF), 0x7FC00000, power), F32)
+    return _decode_small(code, wide, _FORMATS[dtype])
+
+
+def _encode(code: Code, value: ll.Value, dtype: str) -> ll.Value:
+    memory = shaped(memory_type(dtype), value.type)
+    if dtype == "f16" and code.target.half:
+        return code.bits(code.builder.fptrunc(value, shaped(ll.HalfType(), value.type)), I16)
+    if dtype == "bf16":
+        encoded = code.lshr(_round_bits(code, code.bits(value, I32), 16), 16)
+        encoded = code.select(code.is_nan(value), 0x7FC0, encoded)
+    elif dtype == "f8E8M0FNU":
+        bits = code.bits(value, I32)
+        power = code.lshr(_round_bits(code, bits, 23), 23)
+        valid = code.both(code.compare(">", value, 0.0), code.icompare("<", power, 0xFF, signed=False))
+        encoded = code.select(valid, power, 0xFF)
+    else:
+        encoded = _encode_small(code, value, _FORMATS[dtype])
+    return code.builder.trunc(encoded, memory)
+
+
+def _round_bits(code: Code, bits: ll.Value, dropped: int) -> ll.Value:
+    """`bits` with the last `dropped` ones rounded to nearest, ties to even; they still hold garbage."""
+    odd = code.both(code.lshr(bits, dropped), 1)
+    return code.iadd(code.iadd(bits, (1 << (dropped - 1)) - 1), odd)
+
+
+def _decode_small(code: Code, raw: ll.Value, form: Format) -> ll.Value:
+    sign_bit = form.exponent + form.mantissa
+    magnitude = code.both(raw, (1 << sign_bit) - 1)
+    value = code.mul(code.bits(code.shl(magnitude, 23 - form.mantissa), F32), 2.0 ** (127 - form.bias))
+    if form.infinity is not None:
+        value = code.select(code.icompare(">=", magnitude, form.infinity), float("inf"), value)
+        value = code.select(code.icompare(">", magnitude, form.infinity), float("nan"), value)
+    sign = code.both(code.shl(raw, 31 - sign_bit), -(1 << 31))
+    value = code.bits(code.either(code.bits(value, I32), sign), F32)
+    if form.infinity is None and form.nan is not None:
+        code_of_nan = raw if form.unsigned_zero else magnitude
+        value = code.select(code.icompare("==", code_of_nan, form.nan), float("nan"), value)
+    return value
+
+
+def _encode_small(code: Code, value: ll.Value, form: Format) -> ll.Value:
+    positive = code.abs(value)
+    # Below the smallest normal number, adding this makes the f32 adder round to multiples of the smallest subnormal
+    # one.
+    shift = 2.0 ** (24 - form.bias - form.mantissa)
+    tiny = code.isub(code.bits(code.add(positive, shift), I32), code.bits(code.like(positive, shift), I32))
+    dropped = 23 - form.mantissa
+    normal = code.lshr(_round_bits(code, code.bits(positive, I32), dropped), dropped)
+    normal = code.isub(normal, (127 - form.bias) << form.mantissa)
+    magnitude = code.select(code.compare("<", positive, 2.0 ** (1 - form.bias)), tiny, normal)
+    beyond = form.infinity if form.infinity is not None else form.nan if form.nan is not None else form.largest
+    magnitude = code.select(code.icompare(">", magnitude, form.largest), beyond, magnitude)
+    sign_bit = form.exponent + form.mantissa
+    sign = code.shl(code.lshr(code.bits(value, I32), 31), sign_bit)
+    encoded = code.either(magnitude, sign)
+    if form.unsigned_zero:
+        encoded = code.select(code.icompare("==", magnitude, 0), 0, encoded)
+        encoded = code.select(code.icompare("==", magnitude, form.nan), form.nan, encoded)
+    nan = form.nan if form.nan is not None else 1 << sign_bit
+    return code.select(code.is_nan(value), nan, encoded)

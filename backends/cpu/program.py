@@ -1,0 +1,178 @@
+"""A program to one LLVM module with one entry function. Every distinct kernel becomes one internal function; the
+entry computes where each value lies, calls the kernels in order, and loops and branches as the program does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu.code import I8, I32, I64, POINTER, Code, stack_slot
+from trivium.backends.cpu.contraction import kernels as contractions
+from trivium.backends.cpu.contraction.tiling import Tiling
+from trivium.backends.cpu.emit import emit_kernel
+from trivium.backends.cpu.target import Target
+from trivium.compiler.kernel import Kernel, storage_bytes
+from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.program import (
+    Arena,
+    Constant,
+    Copy,
+    HostCall,
+    Input,
+    Launch,
+    Output,
+    Program,
+    Step,
+    Switch,
+    Value,
+    While,
+    walk,
+)
+from trivium.compiler.schedule import Schedule, choose
+
+ENTRY = "trivium_entry"
+
+
+@dataclass
+class Emitted:
+    """The module, and what a call of `int trivium_entry(void** args, void* arena, void** context)` needs: `args` are
+    the inputs, then the outputs; `context` holds the address of a host-call function and then those of the constants'
+    data."""
+
+    module: ll.Module
+    constants: list[Value] = field(default_factory=list)
+    host_calls: list[HostCall] = field(default_factory=list)
+    schedules: dict[Kernel, Schedule | Tiling] = field(default_factory=dict)
+
+
+def emit_program(program: Program, target: Target, *, threads: int = 1, fast_math: bool = False) -> Emitted:
+    """The LLVM module of `program` for `target`. Constants that contractions want packed are packed here, once."""
+    program = contractions.pack_constants(program, target, threads)
+    module = ll.Module(program.name)
+    module.triple = target.triple
+    emitted = Emitted(module)
+    emitted.constants = [v for v in program.values() if isinstance(v.storage, Constant)]
+    emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall)]
+    functions = _emit_kernels(program, target, emitted, threads, fast_math)
+    _Entry(program, target, emitted, functions).emit()
+    return emitted
+
+
+def _emit_kernels(
+    program: Program, target: Target, emitted: Emitted, threads: int, fast_math: bool
+) -> dict[Kernel, ll.Function]:
+    """A function for every kernel; kernels of equal structure share theirs."""
+    shared: dict[str, tuple[ll.Function, Schedule | Tiling]] = {}
+    functions = {}
+    for kernel in program.kernels():
+        digest = kernel.digest()
+        if digest not in shared:
+            name = emitted.module.get_unique_name(kernel.name)
+            shared[digest] = _emit_kernel(emitted.module, name, kernel, target, threads, fast_math)
+        functions[kernel], emitted.schedules[kernel] = shared[digest]
+    return functions
+
+
+def _emit_kernel(
+    module: ll.Module, name: str, kernel: Kernel, target: Target, threads: int, fast_math: bool
+) -> tuple[ll.Function, Schedule | Tiling]:
+    if contractions.supports(kernel):
+        lowering = contractions.Lowering(kernel, target, threads)
+        return lowering.emit(module, name, fast_math), lowering.plan.tiling
+    analysis = Analysis(kernel)
+    schedule = choose(kernel, target.vector_bytes, threads, analysis)
+    function = emit_kernel(module, name, kernel, schedule, target, analysis, threads=threads, fast=fast_math)
+    return function, schedule
+
+
+class _Entry:
+    """Writes the entry function."""
+
+    def __init__(self, program: Program, target: Target, emitted: Emitted, functions: dict[Kernel, ll.Function]):
+        self._program = program
+        self._emitted = emitted
+        self._functions = functions
+        function = ll.Function(emitted.module, ll.FunctionType(I32, [POINTER, POINTER, POINTER]), ENTRY)
+        function.attributes.add("nounwind")
+        self._args, self._arena, self._context = function.args
+        self._builder = ll.IRBuilder(function.append_basic_block("entry"))
+        self._code = Code(self._builder, target)
+        self._pointers: dict[Value, ll.Value] = {}
+
+    def emit(self) -> None:
+        for value in self._program.values():
+            self._pointers[value] = self._place(value)
+        self._steps(self._program.steps)
+        self._builder.ret(I32(0))
+
+    def _place(self, value: Value) -> ll.Value:
+        match value.storage:
+            case Input(index):
+                return self._entry_of(self._args, index)
+            case Output(index):
+                return self._entry_of(self._args, len(self._program.inputs) + index)
+            case Constant():
+                return self._entry_of(self._context, 1 + self._emitted.constants.index(value))
+            case Arena(offset):
+                return self._builder.gep(self._arena, [I64(offset)], source_etype=I8)
+
+    def _entry_of(self, table: ll.Value, index: int) -> ll.Value:
+        """The pointer at `index` of a table of pointers."""
+        place = self._builder.gep(table, [I64(index)], source_etype=POINTER)
+        return self._builder.load(place, typ=POINTER)
+
+    def _steps(self, steps: list[Step]) -> None:
+        for step in steps:
+            match step:
+                case Launch(kernel, arguments):
+                    self._builder.call(self._functions[kernel], [self._pointers[a] for a in arguments])
+                case Copy(source, destination):
+                    operands = self._pointers[destination], self._pointers[source], I64(source.nbytes)
+                    self._code.call("memmove", POINTER, *operands)
+                case While():
+                    self._while(step)
+                case Switch():
+                    self._switch(step)
+                case HostCall():
+                    self._host_call(step)
+
+    def _while(self, step: While) -> None:
+        builder = self._builder
+        test, body, after = (builder.append_basic_block(name) for name in ("while.test", "while.body", "while.end"))
+        builder.branch(test)
+        builder.position_at_end(test)
+        self._steps(step.condition)
+        going = builder.load(self._pointers[step.predicate], typ=I8)
+        builder.cbranch(builder.icmp_unsigned("!=", going, I8(0)), body, after)
+        builder.position_at_end(body)
+        self._steps(step.body)
+        builder.branch(test)
+        builder.position_at_end(after)
+
+    def _switch(self, step: Switch) -> None:
+        builder = self._builder
+        index = builder.load(self._pointers[step.index], typ=ll.IntType(8 * storage_bytes(step.index.dtype)))
+        blocks = [builder.append_basic_block(f"case.{n}") for n in range(len(step.branches))]
+        after = builder.append_basic_block("switch.end")
+        switch = builder.switch(index, blocks[-1])
+        for number, block in enumerate(blocks[:-1]):
+            switch.add_case(index.type(number), block)
+        for block, branch in zip(blocks, step.branches, strict=True):
+            builder.position_at_end(block)
+            self._steps(branch)
+            builder.branch(after)
+        builder.position_at_end(after)
+
+    def _host_call(self, step: HostCall) -> None:
+        """The host answers 0, or a status that ends the program."""
+        builder = self._builder
+        values = [*step.arguments, *step.results]
+        table = stack_slot(builder, ll.ArrayType(POINTER, len(values)))
+        for position, value in enumerate(values):
+            builder.store(self._pointers[value], builder.gep(table, [I64(position)], source_etype=POINTER))
+        host = self._entry_of(self._context, 0)
+        number = I64(self._emitted.host_calls.index(step))
+        status = self._code.call("trivium_host_call", I32, host, number, table)
+        with builder.if_then(builder.icmp_unsigned("!=", status, I32(0)), likely=False):
+            builder.ret(status)

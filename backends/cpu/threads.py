@@ -1,0 +1,108 @@
+"""Splits a parallel loop over threads: its body becomes a function of a range of iterations, which the native runtime
+calls from its workers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu import loops
+from trivium.backends.cpu.code import I32, I64, POINTER, Code, stack_slot
+from trivium.compiler.kernel.structure import Buffer, Loop, Value
+from trivium.compiler.schedule import LoopSchedule
+
+if TYPE_CHECKING:
+    from trivium.backends.cpu.emit import Emitter
+
+PARALLEL_FOR = "trivium_parallel_for"
+
+
+def emit_split(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
+    """Calls the runtime with the loop's body over all iterations of the dimensions that are not in lanes, counted as
+    one; where there are none, over ranges of the vector dimension."""
+    outer = [
+        (i, e) for d, (i, e) in enumerate(zip(loop.indices, schedule.extents, strict=True)) if d != schedule.vector
+    ]
+    total = math.prod(extent for _, extent in outer)  # type: ignore[misc]
+    ranges = total == 1 and schedule.vector is not None
+    if ranges:
+        total = schedule.extents[schedule.vector]  # type: ignore[assignment,index]
+    context, captured = _capture(emitter)
+    function = _part(emitter, loop, schedule, captured, outer, ranges)
+    arguments = [function, context, I64(total), I64(schedule.grain), I32(emitter.threads)]
+    emitter.code.call(PARALLEL_FOR, ll.VoidType(), *arguments)
+
+
+Captured = tuple[list[ll.Type], list[Buffer], list[Value]]
+
+
+def _capture(emitter: Emitter) -> tuple[ll.Value, Captured]:
+    """Puts all that the body may use, pointers and values, into a table on the stack, eight bytes each."""
+    builder = emitter.builder
+    buffers = list(emitter.buffers)
+    values = [value for value, known in emitter.values.items() if not isinstance(known, ll.Constant)]
+    fields = [*(emitter.buffers[b] for b in buffers), *(emitter.values[v] for v in values)]
+    context = stack_slot(builder, ll.ArrayType(I64, max(1, len(fields))))
+    for position, field in enumerate(fields):
+        builder.store(field, builder.gep(context, [I64(position)], source_etype=I64))
+    return context, ([field.type for field in fields], buffers, values)
+
+
+def _part(
+    emitter: Emitter,
+    loop: Loop,
+    schedule: LoopSchedule,
+    captured: Captured,
+    outer: list[tuple[Value, int]],
+    ranges: bool,
+) -> ll.Function:
+    """void part(ptr context, i64 begin, i64 end)"""
+    module, parent = emitter.builder.module, emitter.builder.function
+    name = module.get_unique_name(f"{parent.name}.part")
+    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, I64, I64]), name)
+    function.linkage = "internal"
+    function.attributes.update(parent.attributes)
+    inner = _inside(emitter, function, captured)
+    _, begin, end = function.args
+    if ranges:
+        inner.values.update((index, I64(0)) for index, _ in outer)
+        loops.run_body(inner, loop, schedule, begin, end)
+    else:
+        _rows(inner, loop, schedule, outer, begin, end)
+    inner.finish()
+    return function
+
+
+def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emitter:
+    """An emitter for the part function, in which what was captured is known."""
+    types, buffers, values = captured
+    builder = ll.IRBuilder(function.append_basic_block("entry"))
+    places = [builder.gep(function.args[0], [I64(n)], source_etype=I64) for n in range(len(types))]
+    fields = [builder.load(place, typ=type_) for place, type_ in zip(places, types, strict=True)]
+    code = Code(builder, emitter.code.target, bool(emitter.code.flags))
+    pointers = dict(zip(buffers, fields, strict=False))
+    inner = type(emitter)(code, emitter.analysis, emitter.schedule, pointers, emitter.threads)
+    inner.depth = 1
+    inner.values = {value: known for value, known in emitter.values.items() if isinstance(known, ll.Constant)}
+    inner.values.update(zip(values, fields[len(buffers) :], strict=True))
+    return inner
+
+
+def _rows(
+    emitter: Emitter, loop: Loop, schedule: LoopSchedule, outer: list[tuple[Value, int]], begin: ll.Value, end: ll.Value
+) -> None:
+    """The iterations [begin, end) of all dimensions but the vector one, counted in row-major order."""
+    builder = emitter.builder
+
+    def body(position: ll.Value, _: list[ll.Value]) -> list[ll.Value]:
+        rest = position
+        for index, extent in reversed(outer[1:]):
+            emitter.values[index] = builder.urem(rest, I64(extent)) if extent != 1 else I64(0)
+            rest = builder.udiv(rest, I64(extent)) if extent != 1 else rest
+        emitter.values[outer[0][0]] = rest
+        loops.run_body(emitter, loop, schedule)
+        return []
+
+    loops.count(emitter, begin, end, 1, [], body)

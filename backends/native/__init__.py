@@ -1,0 +1,55 @@
+"""The native runtime as Python sees it: one shared library, loaded on first use from this folder (where a wheel
+installs it), from the path in TRIVIUM_RUNTIME, or from where an editable install put it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from importlib import resources
+from pathlib import Path
+
+from trivium.ir.errors import ExecutionError
+
+LIBRARY = "libtrivium_runtime.so"
+VERSION = 1
+
+
+@functools.cache
+def load() -> ctypes.CDLL:
+    """The library, its version checked."""
+    path = _find()
+    library = ctypes.CDLL(str(path))
+    version = library.trivium_runtime_version()
+    if version != VERSION:
+        raise ExecutionError(f"{path} has version {version}, expected {VERSION}: reinstall trivium")
+    return library
+
+
+def address(name: str) -> int:
+    """Where a function of the library lies, for native code to call."""
+    return ctypes.cast(getattr(load(), name), ctypes.c_void_p).value or 0
+
+
+def num_threads() -> int:
+    """Threads that the runtime uses, the caller's included."""
+    return int(load().trivium_num_threads())
+
+
+def _find() -> Path:
+    if override := os.environ.get("TRIVIUM_RUNTIME"):
+        return Path(override)
+    # An editable install keeps what CMake built in site-packages, apart from the sources: look through the whole
+    # package path.
+    folders = [Path(str(resources.files(__name__))), *_installed_folders()]
+    for folder in folders:
+        if (folder / LIBRARY).exists():
+            return folder / LIBRARY
+    looked = ", ".join(map(str, folders))
+    raise ExecutionError(f"{LIBRARY} is not in {looked}; install trivium, or set TRIVIUM_RUNTIME to the library's path")
+
+
+def _installed_folders() -> list[Path]:
+    import sysconfig
+
+    return [Path(sysconfig.get_path(kind)) / "trivium/backends/native" for kind in ("platlib", "purelib")]

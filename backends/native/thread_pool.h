@@ -1,0 +1,63 @@
+// The worker threads that compiled programs split their loops over.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace trivium {
+
+// A range of iterations [begin, end) of a loop; `context` holds what the loop's body captured.
+using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
+
+// One job at a time: the caller opens it, idle workers join, all take pieces until none are left, and the caller closes it. A worker that
+// wakes too late finds the job closed and is not waited for. The caller of a job that finds the pool busy, or that is itself inside a
+// job, runs its loop alone: nothing ever blocks on another job.
+class ThreadPool {
+ public:
+  // `threads` counts the caller: one fewer workers are started.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Runs `function` over [0, count) in pieces of `grain`, on at most `limit` threads (0: all of them).
+  void ParallelFor(RangeFunction function, void* context, int64_t count, int64_t grain, int limit);
+
+ private:
+  struct Job {
+    RangeFunction function;
+    void* context;
+    int64_t count;
+    int64_t grain;
+  };
+
+  void Work(int number);
+  bool Join(uint64_t& seen, bool& stop);
+  void TakePieces(const Job& job);
+
+  // The generation of the job (high bits), how many workers may still join it, how many are in it, and whether it is open. Only a worker that is
+  // in the job reads `job_`, and the caller changes it only when nobody is.
+  std::atomic<uint64_t> state_{0};
+  // Counts jobs, for sleeping workers to wait on.
+  std::atomic<uint32_t> sequence_{0};
+  std::atomic<bool> stop_{false};
+  Job job_{};
+  alignas(64) std::atomic<int64_t> next_{0};
+  std::mutex busy_;
+  std::vector<std::thread> workers_;
+};
+
+// The threads this process should use: TRIVIUM_NUM_THREADS, or what its CPU affinity and its control group's quota allow.
+int DefaultThreads();
+
+// The pool of this process, made on first use, and again in a forked child (whose copy has lost its workers).
+ThreadPool& GlobalThreadPool();
+
+}  // namespace trivium

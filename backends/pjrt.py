@@ -1,0 +1,117 @@
+"""The interface of backends, in PJRT's words: a client owns devices and their memories, compiles programs, and makes
+buffers; a loaded executable runs on buffers and gives buffers; events say when something is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from trivium.compiler.program import Program
+
+
+@runtime_checkable
+class Event(Protocol):
+    """Something that is done at some time, or has failed."""
+
+    def is_ready(self) -> bool: ...
+
+    def wait(self) -> None:
+        """Returns when it is done; raises what made it fail."""
+        ...
+
+
+@runtime_checkable
+class Memory(Protocol):
+    """A memory space of a device."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def device(self) -> Device: ...
+
+
+@runtime_checkable
+class Device(Protocol):
+    """Something that runs programs."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def kind(self) -> str:
+        """The model, for people to read."""
+        ...
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def default_memory(self) -> Memory: ...
+
+
+@runtime_checkable
+class Buffer(Protocol):
+    """An array in a memory."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def memory(self) -> Memory: ...
+
+    @property
+    def ready(self) -> Event: ...
+
+    def to_numpy(self) -> np.ndarray:
+        """The contents on the host; a view where the memory is the host's."""
+        ...
+
+    def delete(self) -> None:
+        """Gives the memory back now; later use of the buffer is an error."""
+        ...
+
+
+@runtime_checkable
+class LoadedExecutable(Protocol):
+    """A compiled program on its device."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def device(self) -> Device: ...
+
+    def execute(self, *arguments: object) -> list[np.ndarray]:
+        """Runs on host arrays and gives new host arrays, the caller's own. May be called from several threads at
+        once."""
+        ...
+
+    def execute_buffers(self, arguments: Sequence[Buffer]) -> list[Buffer]:
+        """As `execute`, on buffers."""
+        ...
+
+
+@runtime_checkable
+class Client(Protocol):
+    """One platform in this process."""
+
+    @property
+    def platform_name(self) -> str: ...
+
+    @property
+    def platform_version(self) -> str: ...
+
+    @property
+    def devices(self) -> Sequence[Device]: ...
+
+    def compile(self, program: Program, *, threads: int | None = None, fast_math: bool = False) -> LoadedExecutable:
+        """Machine code for a program whose temporaries have been placed. `threads`: at most so many; by default all."""
+        ...
+
+    def buffer_from_host(self, array: object, device: Device | None = None) -> Buffer: ...
