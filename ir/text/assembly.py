@@ -1,0 +1,369 @@
+"""Pretty forms of ops. A form is a line that reads like the text it stands for,
+
+    "$operand, dims = $permutation"                          %0 = stablehlo.transpose %x, dims = [1, 0] : (...) -> ...
+    "$comparison_direction, $lhs, $rhs(, $compare_type)?"    %1 = stablehlo.compare LT, %0, %y : (...) -> ...
+    "dim = $iota_dimension : result"                         %2 = stablehlo.iota dim = 0 : tensor<4xi32>
+
+`$field` is a field of the op (`$operands`: all operands), `<name>` a directive from `DIRECTIVES`, `(...)?` stands
+there only where its field is set. All other attributes follow in braces, then the types, by one of `TYPE_RULES`
+(`functional` if none is named). A form compiles into pieces that print and parse. Where an op does not fit its form
+it is written generically."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from trivium.ir.attributes import Enumeration, SymbolRef
+from trivium.ir.codecs import coerce
+from trivium.ir.core import Value
+from trivium.ir.declare import REQUIRED, Field, Op, Role, Trait
+from trivium.ir.errors import Error, VerificationError
+from trivium.ir.location import Location
+from trivium.ir.text.lexer import INTEGER, WORD, quote
+from trivium.ir.types import Type
+
+if TYPE_CHECKING:
+    from trivium.ir.text.parser import Parser
+    from trivium.ir.text.printer import Printer
+
+
+class Draft:
+    """An op as far as it was read."""
+
+    __slots__ = (
+        *("attributes", "cls", "extra", "location", "operand_types", "operands", "places", "pos", "regions"),
+        *("result_types", "segments"),
+    )
+
+    def __init__(self, cls: type[Op], pos: int, location: Location):
+        self.cls = cls
+        self.pos = pos
+        self.location = location
+        self.operands: list[Value] = []
+        self.places: list[int] = []
+        """Where each operand stands in the text."""
+        self.operand_types: Sequence[Type] = ()
+        self.result_types: Sequence[Type] = ()
+        self.attributes: dict[str, Any] = {}
+        self.extra: dict[str, Any] = {}
+        self.regions: list[Any] = []
+        self.segments: dict[str, tuple[int, ...]] | None = None
+
+
+class Form(Protocol):
+    """How ops of a class are written, behind their name, and read back."""
+
+    def fits(self, op: Op) -> bool:
+        """Whether this op can be written so."""
+        ...
+
+    def print(self, op: Op, printer: Printer) -> str: ...
+
+    def parse(self, parser: Parser, draft: Draft) -> None: ...
+
+
+class Piece(Protocol):
+    """A part of a form. `shows` names the attributes that it writes."""
+
+    shows: tuple[str, ...]
+
+    def fits(self, op: Op) -> bool: ...
+
+    def print(self, op: Op, printer: Printer) -> str: ...
+
+    def parse(self, parser: Parser, draft: Draft) -> None: ...
+
+
+# Pieces
+
+
+@dataclass(frozen=True)
+class Literal:
+    """Words and punctuation."""
+
+    text: str
+    shows: tuple[str, ...] = ()
+
+    def fits(self, op: Op) -> bool:
+        return True
+
+    def print(self, op: Op, printer: Printer) -> str:
+        return self.text
+
+    def parse(self, parser: Parser, draft: Draft) -> None:
+        for mark in re.findall(r"\w+|->|\S", self.text):
+            if mark.isidentifier():
+                parser.expect_word(mark)
+            else:
+                parser.expect(mark)
+
+
+@dataclass(frozen=True)
+class OperandPiece:
+    """One operand, or a list of them."""
+
+    field: Field
+    shows: tuple[str, ...] = ()
+
+    def fits(self, op: Op) -> bool:
+        # A literal follows every list, and MLIR cannot read a comma behind nothing.
+        return not self.field.arity or bool(getattr(op, self.field.name))
+
+    def print(self, op: Op, printer: Printer) -> str:
+        value = getattr(op, self.field.name)
+        return printer.values(value) if self.field.arity else printer.value(value)
+
+    def parse(self, parser: Parser, draft: Draft) -> None:
+        parser.operand(draft)
+        while self.field.arity and parser.accept_before_value(","):
+            parser.operand(draft)
+
+
+@dataclass(frozen=True)
+class AllOperands:
+    """Every operand, with commas between them."""
+
+    shows: tuple[str, ...] = ()
+
+    def fits(self, op: Op) -> bool:
+        return True
+
+    def print(self, op: Op, printer: Printer) -> str:
+        return printer.values(op.operands)
+
+    def parse(self, parser: Parser, draft: Draft) -> None:
+        parser.operands(draft)
+
+
+@dataclass(frozen=True)
+class AttributePiece:
+    """One attribute, without its type."""
+
+    field: Field
+
+    @property
+    def shows(self) -> tuple[str, ...]:
+        return (self.field.name,)
+
+    def fits(self, op: Op) -> bool:
+        return op.attributes.get(self.field.name) is not None
+
+    def print(self, op: Op, printer: Printer) -> str:
+        return plain_text(op.attributes[self.field.name])
+
+    def parse(self, parser: Parser, draft: Draft) -> None:
+        pos = parser.pos
+        set_plain(parser, draft, self.field, read_plain(parser), pos)
+
+
+@dataclass(frozen=True)
+class Directive:
+    """A piece written out as functions."""
+
+    shows: tuple[str, ...]
+    print_: Callable[[Any, Printer], str]
+    parse_: Callable[[Parser, Draft], None]
+    fits_: Callable[[Any], bool] = lambda op: True
+
+    def fits(self, op: Op) -> bool:
+        return self.fits_(op)
+
+    def print(self, op: Op, printer: Printer) -> str:
+        return self.print_(op, printer)
+
+    def parse(self, parser: Parser, draft: Draft) -> None:
+        self.parse_(parser, draft)
+
+
+@dataclass(frozen=True)
+class Optional:
+    """Pieces that stand there where the attribute among them is not at its default. A comma or a word opens them."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def shows(self) -> tuple[str, ...]:
+        return tuple(name for piece in self.pieces for name in piece.shows)
+
+    def fits(self, op: Op) -> bool:
+        return True
+
+    def print(self, op: Op, printer: Printer) -> str:
+        defaults = {field.name: field.default for field in op.ATTRIBUTES}
+        if all(op.attributes.get(name) in (None, defaults[name]) for name in self.shows):
+            return ""
+        return "".join(piece.print(op, printer) for piece in self.pieces)
+
+    def parse(self, parser: Parser, draft: Draft) -> None:
+        opening = self.pieces[0]
+        if not isinstance(opening, Literal) or parser.at(opening.text.split()[0]):
+            for piece in self.pieces:
+                piece.parse(parser, draft)
+
+
+def plain_text(value: Any) -> str:
+    """An attribute where its type goes without saying: `3`, `[1, 2]`, `LT`, `true`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(plain_text, value))}]"
+    return quote(value) if isinstance(value, str) and not isinstance(value, Enumeration) else str(value)
+
+
+def read_plain(parser: Parser) -> Any:
+    """What `plain_text` writes."""
+    if parser.at("["):
+        with parser.nested():
+            return tuple(parser.listed(lambda: read_plain(parser), "[", "]"))
+    if parser.at('"'):
+        return parser.string()
+    if parser.at("@"):
+        return SymbolRef(parser.symbol_name())
+    if (text := parser.try_take(INTEGER)) is not None:
+        value = parser.to_integer(text)
+        # MLIR also takes the type of the integer here.
+        return value if not parser.at(": i64") else (parser.expect(":"), parser.type(), value)[2]
+    word = parser.take(WORD, "a word, a number or a list")
+    return {"true": True, "false": False}.get(word, word)
+
+
+def set_plain(parser: Parser, draft: Draft, kind: Field, value: Any, pos: int) -> None:
+    """Sets a declared attribute that was read at `pos`."""
+    assert kind.codec is not None
+    try:
+        draft.attributes[kind.name] = coerce(kind.codec, draft.cls.NAME, kind.name, value)
+    except VerificationError as error:
+        raise parser.error(error.message, pos) from None
+
+
+# Types
+
+
+@dataclass(frozen=True)
+class TypeRule:
+    """How the types of operands and results are written behind the colon."""
+
+    print: Callable[[Any, Printer], str]
+    parse: Callable[[Parser, Draft], None]
+
+
+def functional_text(op: Op, printer: Printer) -> str:
+    results = printer.types(op.result_types)
+    arrow = f"({printer.types(op.operand_types)}) -> "
+    return arrow + (results if len(op.results) == 1 else f"({results})")
+
+
+def parse_functional(parser: Parser, draft: Draft) -> None:
+    kind = parser.function_type()
+    draft.operand_types, draft.result_types = kind.inputs, kind.results
+
+
+TYPE_RULES: dict[str, TypeRule] = {"functional": TypeRule(functional_text, parse_functional)}
+DIRECTIVES: dict[str, Directive] = {}
+FORMS: dict[str, str | Form] = {}
+"""Forms by op name: lines, or objects of their own."""
+GENERIC: set[str] = set()
+"""Ops without regions that StableHLO writes generically."""
+
+
+# Forms
+
+
+@dataclass(frozen=True)
+class Line:
+    """A form that was compiled from its line."""
+
+    pieces: tuple[Piece, ...]
+    types: TypeRule
+    cls: type[Op]
+    shown: frozenset[str] = frozenset()
+    plain: bool = field(default=False)
+    """Whether the form is operands and one type, and nothing else: most ops of a program are, and the parser knows
+    them."""
+
+    def fits(self, op: Op) -> bool:
+        cls = self.cls
+        if any(f.default is REQUIRED and op.attributes.get(f.name) is None for f in cls.ATTRIBUTES):
+            return False
+        counts = _count_fits(cls.OPERANDS, len(op.operands)) and _count_fits(cls.RESULTS, len(op.results))
+        return counts and not op.regions and all(piece.fits(op) for piece in self.pieces)
+
+    def print(self, op: Op, printer: Printer) -> str:
+        text = "".join(piece.print(op, printer) for piece in self.pieces)
+        return f"{text}{printer.optional_dictionary(op, self.shown)} : {self.types.print(op, printer)}".lstrip()
+
+    def parse(self, parser: Parser, draft: Draft) -> None:
+        for piece in self.pieces:
+            piece.parse(parser, draft)
+        parser.optional_dictionary(draft)
+        parser.expect(":")
+        self.types.parse(parser, draft)
+
+
+def _count_fits(fields: tuple[Field, ...], count: int) -> bool:
+    least = sum(not f.arity for f in fields)
+    return count >= least if any(f.arity == "*" for f in fields) else least <= count <= len(fields)
+
+
+_forms: dict[type[Op], Form | None] = {}
+
+
+def form_of(cls: type[Op]) -> Form | None:
+    """The pretty form of a class of ops; `None` if it is always written generically."""
+    if cls not in _forms:
+        _forms[cls] = _find_form(cls)
+    return _forms[cls]
+
+
+def _find_form(cls: type[Op]) -> Form | None:
+    form = FORMS.get(cls.NAME)
+    if form is None and (cls.REGIONS or cls.NAME in GENERIC):
+        return None
+    if form is None:
+        dialect = cls.NAME.partition(".")[0]
+        elementwise = Trait.ELEMENTWISE in cls.TRAITS
+        rule = {"stablehlo": "same", "chlo": "arrow"}.get(dialect, "functional") if elementwise else "functional"
+        form = f"$operands : {rule}"
+    return compile_line(cls, form) if isinstance(form, str) else form
+
+
+_PIECE = re.compile(r"\$(\w+)|<([\w-]+)>|\(([^()]*)\)\?")
+
+
+def compile_line(cls: type[Op], line: str) -> Line:
+    """The form that a line describes."""
+    text, _, rule = line.partition(" : ")
+    pieces = _pieces(cls, text)
+    shown = frozenset(name for piece in pieces for name in piece.shows)
+    return Line(pieces, TYPE_RULES[rule or "functional"], cls, shown, text == "$operands" and rule == "same")
+
+
+def _pieces(cls: type[Op], text: str) -> tuple[Piece, ...]:
+    pieces: list[Piece] = []
+    pos = 0
+    for match in _PIECE.finditer(text):
+        if pos < match.start():
+            pieces.append(Literal(text[pos : match.start()]))
+        pos = match.end()
+        name, directive, optional = match.groups()
+        if optional is not None:
+            pieces.append(Optional(_pieces(cls, optional)))
+        else:
+            pieces.append(DIRECTIVES[directive] if directive else _field_piece(cls, name))
+    if pos < len(text):
+        pieces.append(Literal(text[pos:]))
+    return tuple(pieces)
+
+
+def _field_piece(cls: type[Op], name: str) -> Piece:
+    if name == "operands":
+        return AllOperands()
+    for kind in cls.FIELDS:
+        if kind.name == name and kind.role is Role.OPERAND:
+            return OperandPiece(kind)
+        if kind.name == name and kind.role is Role.ATTRIBUTE:
+            return AttributePiece(kind)
+    raise Error(f"the form of {cls.NAME} names {name}, which is no operand or attribute of the op")

@@ -1,0 +1,260 @@
+"""Attributes in text, written and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trivium.ir.attributes import (
+    UNIT,
+    Attribute,
+    DenseArray,
+    DenseElements,
+    Dictionary,
+    Enumeration,
+    Float,
+    Integer,
+    OpaqueAttribute,
+    Struct,
+    SymbolRef,
+    Unit,
+)
+from trivium.ir.location import Location
+from trivium.ir.text.elements import (
+    bytes_array,
+    elements_text,
+    float_of,
+    float_text,
+    hex_bytes,
+    integer_of,
+    scalar_text,
+)
+from trivium.ir.text.lexer import ALIAS, NUMBER, STRING, WORD, quote, symbol_text, unescape
+from trivium.ir.text.locations import LocationReader, location_text
+from trivium.ir.text.structs import enumeration_text, read_enumeration, read_struct, struct_text
+from trivium.ir.types import F64, I1, I64, FloatType, IndexType, IntegerType, Type
+
+_KEPT_VERBATIM = frozenset({"affine_map", "affine_set", "strided"})
+_ELIDED_ABOVE = 16
+
+
+# Writing
+
+
+class AttributeWriter:
+    """Writes attributes. `resources` collects the tensors that stand apart; `elide` keeps long ones out, for
+    messages."""
+
+    def __init__(self, elide: bool = False):
+        self.elide = elide
+        self.resources: dict[str, DenseElements] = {}
+
+    def attribute(self, value: Attribute) -> str:
+        match value:
+            case bool():
+                return "true" if value else "false"
+            case str():
+                return self.string(value)
+            case Integer():
+                return f"{value.value} : {value.type}"
+            case Float():
+                return f"{float_text(value.value, value.type)} : {value.type}"  # type: ignore[arg-type]
+            case DenseElements():
+                return self.elements(value)
+            case DenseArray():
+                kind = value.element_type
+                items = ", ".join(scalar_text(item, kind) for item in value.values)
+                return f"array<{kind}: {items}>" if items else f"array<{kind}>"
+            case Struct():
+                return struct_text(value)
+            case Enumeration():
+                return enumeration_text(value)
+            case SymbolRef():
+                return "::".join(symbol_text(part) for part in (value.name, *value.nested))
+            case tuple() | list():
+                return f"[{', '.join(map(self.attribute, value))}]"
+            case Mapping():
+                return self.dictionary(value)
+            case Unit():
+                return "unit"
+            case Location():
+                return f"loc({location_text(value, self.attribute)})"
+        return str(value)
+
+    def string(self, value: str) -> str:
+        return quote(value if not self.elide or len(value) <= 80 else f"{value[:80]}...")
+
+    def elements(self, value: DenseElements) -> str:
+        if self.elide and value.array.size > _ELIDED_ABOVE and not value.is_splat:
+            return f"dense<...> : {value.type}"
+        if value.resource and value.array.size and not self.elide:
+            return f"dense_resource<{self._resource_name(value)}> : {value.type}"
+        return f"dense<{elements_text(value)}> : {value.type}"
+
+    def _resource_name(self, value: DenseElements) -> str:
+        """The tensor's own name, or that with a number behind it where another tensor has it."""
+        name, count = value.resource, 0
+        while name in self.resources and self.resources[name] != value:
+            count += 1
+            name = f"{value.resource}_{count}"
+        self.resources[name] = value
+        return key_text(name)
+
+    def dictionary(self, entries: Mapping[str, Attribute]) -> str:
+        """`{name = value, flag}`, sorted by name as MLIR keeps it."""
+        items = (
+            key_text(name) if isinstance(value, Unit) else f"{key_text(name)} = {self.attribute(value)}"
+            for name, value in sorted(entries.items())
+        )
+        return f"{{{', '.join(items)}}}"
+
+
+def key_text(name: str) -> str:
+    """A name in a dictionary: quoted unless it is a plain word."""
+    match = WORD.fullmatch(name)
+    return name if match is not None and match[1] == name else quote(name)
+
+
+# Reading
+
+
+class AttributeReader(LocationReader):
+    """Reads attributes."""
+
+    def alias_attribute(self, name: str) -> Attribute:
+        raise NotImplementedError
+
+    def resource(self, name: str, pos: int) -> bytes:
+        raise NotImplementedError
+
+    def attribute(self, expected_type: Type | None = None) -> Attribute:
+        start = self.pos
+        match self.text[start : start + 1]:
+            case '"':
+                return self.string()
+            case "[":
+                with self.nested():
+                    return tuple(self.listed(self.attribute, "[", "]"))
+            case "{":
+                with self.nested():
+                    return Dictionary(self.dictionary())
+            case "@":
+                return self.symbol()
+            case "#":
+                return self._dialect_attribute()
+            case "(" | "!":
+                return self.type()
+        if number := self.try_take(NUMBER):
+            return self._number(number, start)
+        match = WORD.match(self.text, start)
+        if match is None:
+            raise self.unexpected("an attribute")
+        return self._keyword(match[1], match.end())
+
+    def _keyword(self, word: str, behind: int) -> Attribute:
+        start = self.pos
+        if word == "loc":
+            return self.location()
+        read = {"dense": self.dense, "dense_resource": self._dense_resource, "array": self._array}.get(word)
+        if read is None and word not in _KEPT_VERBATIM and word not in ("true", "false", "unit"):
+            return self.type()
+        self.pos = behind
+        if read is not None:
+            return read()
+        if word in _KEPT_VERBATIM:
+            return OpaqueAttribute(self.verbatim(start))
+        return UNIT if word == "unit" else word == "true"
+
+    def symbol(self) -> SymbolRef:
+        """`@outer::@inner`"""
+        name, nested = self.symbol_name(), []
+        while self.accept("::"):
+            nested.append(self.symbol_name())
+        return SymbolRef(name, tuple(nested))
+
+    def dictionary(self) -> dict[str, Attribute]:
+        """`{name = value, flag}`"""
+        entries: dict[str, Attribute] = {}
+
+        def entry() -> None:
+            pos = self.pos
+            name = self.key()
+            if name in entries:
+                raise self.error(f"the attribute {name} is given twice", pos)
+            entries[name] = self.attribute() if self.accept("=") else UNIT
+
+        self.listed(entry, "{", "}")
+        return entries
+
+    def key(self) -> str:
+        """A name in a dictionary, a word or in quotes."""
+        if literal := self.try_take(STRING):
+            return unescape(literal)
+        return self.take(WORD, "a name")
+
+    def _number(self, text: str, pos: int) -> Attribute:
+        kind: Any = self.type() if self.accept(":") else F64 if "." in text else I64
+        try:
+            if isinstance(kind, FloatType):
+                return Float(float(float_of(text, kind)), kind)
+            if isinstance(kind, IntegerType | IndexType):
+                value = integer_of(text, kind)
+                return bool(value) if kind is I1 else Integer(value, kind)
+        except ValueError as error:
+            raise self.error(str(error), pos) from None
+        raise self.error(f"a number has type {kind}, expected that of a number", pos)
+
+    def _array(self) -> DenseArray:
+        self.expect("<")
+        pos = self.pos
+        kind = self.type()
+        if not isinstance(kind, IntegerType | FloatType):
+            raise self.error(f"has an array of {kind}, expected integers or floats", pos)
+        if self.accept(">"):
+            return DenseArray(kind, ())
+        self.expect(":")
+        values = [self._array_element(kind)]
+        while self.accept(","):
+            values.append(self._array_element(kind))
+        self.expect(">")
+        return DenseArray(kind, tuple(values))
+
+    def _array_element(self, kind: IntegerType | FloatType) -> int | float | bool:
+        pos = self.pos
+        text = self.try_take(NUMBER) or self.take(WORD, "a number")
+        try:
+            if isinstance(kind, FloatType):
+                return float(float_of(text, kind))
+            value = integer_of(text, kind)
+        except ValueError as error:
+            raise self.error(str(error), pos) from None
+        return bool(value) if kind is I1 else value
+
+    def _dense_resource(self) -> DenseElements:
+        self.expect("<")
+        pos = self.pos
+        name = self.key()
+        self.expect(">")
+        self.expect(":")
+        kind = self.tensor_type()
+        data = self.resource(name, pos)
+        try:
+            return DenseElements(bytes_array(data, kind), kind, name)
+        except ValueError as error:
+            raise self.error(str(error), pos) from None
+
+    def _dialect_attribute(self) -> Attribute:
+        start = self.pos
+        name = self.take(ALIAS, "an attribute")[1:]
+        if not self.at("<"):
+            return OpaqueAttribute(f"#{name}") if "." in name else self.alias_attribute(f"#{name}")
+        value = read_struct(self, name) if "." in name else read_enumeration(self, name)
+        return OpaqueAttribute(self.verbatim(start)) if value is None else value
+
+
+def resource_bytes(literal: str) -> bytes:
+    """The data of a resource: behind `0x` come four bytes of alignment."""
+    data = hex_bytes(literal)
+    if len(data) < 4:
+        raise ValueError("has a resource without its alignment")
+    return data[4:]

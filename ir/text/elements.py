@@ -1,0 +1,276 @@
+"""Numbers in text: scalars, and the elements of tensors as nested lists, splats or hexadecimal bytes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.attributes import DenseElements
+from trivium.ir.errors import Error
+from trivium.ir.text.lexer import STRING, unescape
+from trivium.ir.text.types import TypeReader
+from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, TensorType, Type
+
+HEX_ABOVE = 100
+"""Tensors with more elements are written as hexadecimal bytes, as MLIR does."""
+
+_LITERAL = re.compile(r"[^<>\"]*")
+_BARE = re.compile(r"[^\[\]]*")
+_COMPLEX = re.compile(r"\(([^(),]*),([^(),]*)\)")
+_INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,32}|\d{1,40})", re.ASCII)
+_SMALL = re.compile(r"-?\d{1,18}", re.ASCII)
+_FLOAT = re.compile(r"-?\d{1,400}\.\d*(?:[eE][-+]?\d{1,9})?", re.ASCII)
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,32}", re.ASCII)
+_MISPLACED = re.compile(r"\]\s*\[|\[\s*,|,\s*\]|,\s*,")
+_COMMENT = re.compile(r"//[^\n]*")
+
+
+# Scalars
+
+
+def float_text(value: Any, kind: FloatType) -> str:
+    """A float as MLIR writes it: `1.000000e+00` where that is exact, else the shortest decimal that reads back the
+    same, and the bits where there is no decimal (NaN, infinities)."""
+    number = np.asarray(value).astype(kind.dtype)
+    wide = float(number)
+    if np.isfinite(wide):
+        text = f"{wide:.6e}"
+        if float(np.asarray(float(text)).astype(kind.dtype)) == wide:
+            return text
+        text = repr(wide) if kind.name == "f64" else str(np.float32(wide))
+        return text if "." in text else text.replace("e", ".0e") if "e" in text else f"{text}.0"
+    bits = number.reshape(1).view(f"u{number.dtype.itemsize}")[0]
+    return f"0x{int(bits):0{number.dtype.itemsize * 2}X}"
+
+
+def scalar_text(value: Any, kind: Type) -> str:
+    """One element of a tensor."""
+    if isinstance(kind, FloatType):
+        return float_text(value, kind)
+    if isinstance(kind, ComplexType):
+        part = kind.element_type
+        return f"({float_text(value.real, part)},{float_text(value.imag, part)})"
+    if isinstance(kind, IntegerType) and kind.width == 1:
+        return "true" if value else "false"
+    return str(int(value))
+
+
+def float_of(text: str, kind: FloatType) -> np.ndarray:
+    """The float that a literal stands for; hexadecimal digits are its bits. `ValueError` if it is none."""
+    if _HEX.fullmatch(text):
+        size = kind.dtype.itemsize
+        bits = int(text, 16)
+        if bits >= 1 << 8 * size:
+            raise ValueError(f"{text} has more than {8 * size} bits")
+        return np.array(bits, dtype=f"u{size}").view(kind.dtype)
+    if not _FLOAT.fullmatch(text):
+        raise ValueError(f"'{text}' is no float, expected one as in 1.0, 1.0e-3 or 0x3F800000")
+    with np.errstate(over="ignore"):
+        return np.array(float(text)).astype(kind.dtype)
+
+
+def integer_of(text: str, kind: Type) -> int:
+    """The integer that a literal stands for, wrapped as MLIR does (255 is -1 in i8). `ValueError` if it does not
+    fit."""
+    if text in ("true", "false"):
+        if kind != IntegerType(1):
+            raise ValueError(f"'{text}' is no {kind}")
+        return int(text == "true")
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"'{text}' is no integer")
+    value = int(text, 16 if "x" in text else 10)
+    width = kind.width if isinstance(kind, IntegerType) else 64
+    unsigned = isinstance(kind, IntegerType) and kind.signedness == "u"
+    signless = isinstance(kind, IntegerType) and not kind.signedness
+    low = 0 if unsigned else -(1 << width - 1)
+    high = 1 << (width if unsigned or signless else width - 1)
+    if not low <= value < high:
+        raise ValueError(f"{text} does not fit in {kind}")
+    if unsigned or width == 1 or value < 1 << width - 1:
+        return value if width > 1 else value & 1
+    return value - (1 << width)
+
+
+# Writing tensors
+
+
+def elements_text(elements: DenseElements, hexadecimal: bool = True) -> str:
+    """What stands inside `dense<...>`. Bytes are little-endian, as all machines are that Trivium runs on."""
+    array, kind = elements.array, elements.type.element_type
+    if not array.size:
+        return ""
+    if is_splat(elements):
+        return scalar_text(array[(0,) * array.ndim], kind)
+    if hexadecimal and array.size > HEX_ABOVE:
+        return f'"0x{array.tobytes().hex().upper()}"'
+    return _nested_text(array, kind)
+
+
+def is_splat(elements: DenseElements) -> bool:
+    """Whether all elements are the same, bit for bit; only in tensors of some size they are not looked at."""
+    array = elements.array
+    if elements.is_splat or not 1 < array.size <= 1 << 20:
+        return elements.is_splat
+    return array.reshape(-1)[:1].tobytes() * array.size == array.tobytes()
+
+
+def _nested_text(array: np.ndarray, kind: Type) -> str:
+    if array.ndim == 0:
+        return scalar_text(array[()], kind)
+    return f"[{', '.join(_nested_text(part, kind) for part in array)}]"
+
+
+# Reading tensors
+
+
+class ElementsReader(TypeReader):
+    """Reads the elements of tensors."""
+
+    def dense(self) -> DenseElements:
+        """`dense<...> : type`, from the `<` on."""
+        self.expect("<")
+        pos = self.pos
+        literal = self.try_take(STRING)
+        if literal is None:
+            match = _LITERAL.match(self.text, self.pos)
+            assert match is not None
+            literal, self.pos = match[0].rstrip(), match.end()
+        self.expect(">")
+        self.expect(":")
+        kind = self.tensor_type()
+        return self.elements(literal, kind, pos)
+
+    def elements(self, literal: str, kind: TensorType, pos: int) -> DenseElements:
+        """The elements that a literal (a list, a scalar, bytes in quotes) gives a tensor of type `kind`."""
+        try:
+            shape = kind.static_shape
+            if literal.startswith('"'):
+                array = bytes_array(hex_bytes(unescape(literal)), kind)
+            elif literal.startswith("["):
+                array = _parse_list(_COMMENT.sub("", literal), kind)
+            elif literal:
+                array = np.broadcast_to(_parse_scalars([literal], kind.element_type)[0], shape)
+            else:
+                array = np.zeros(shape, kind.dtype)
+                if array.size:
+                    raise ValueError(f"has no elements, {kind} has {array.size}")
+            return DenseElements(array, kind)
+        except (ValueError, Error) as error:
+            raise self.error(str(error), pos) from None
+
+
+def hex_bytes(text: str) -> bytes:
+    if not text.startswith("0x"):
+        raise ValueError('has a string, expected hexadecimal digits, as in "0x00FF"')
+    return bytes.fromhex(text[2:])
+
+
+def bytes_array(data: bytes, kind: TensorType) -> np.ndarray:
+    """The elements in raw bytes. One element's bytes stand for all."""
+    shape, dtype = kind.static_shape, kind.dtype
+    size = kind.size
+    expected = size * dtype.itemsize
+    if len(data) == expected:
+        return _viewed(data, kind).reshape(shape)
+    if kind.element_type == IntegerType(1) and len(data) == (size + 7) // 8:
+        # Older files hold eight booleans in a byte.
+        return np.unpackbits(np.frombuffer(data, np.uint8), count=size, bitorder="little").astype(bool).reshape(shape)
+    if len(data) == dtype.itemsize:
+        return np.broadcast_to(_viewed(data, kind)[0], shape)
+    raise ValueError(f"has {len(data)} bytes, {kind} has {expected}")
+
+
+def _viewed(data: bytes, kind: TensorType) -> np.ndarray:
+    if kind.element_type == IntegerType(1):
+        return np.frombuffer(data, np.uint8) != 0
+    return np.frombuffer(data, kind.dtype)
+
+
+def _parse_list(literal: str, kind: TensorType) -> np.ndarray:
+    """Elements from nested lists. The brackets must spell the type's shape."""
+    if misplaced := _MISPLACED.search(literal):
+        raise ValueError(f"has '{misplaced[0]}' in a list of elements")
+    scalars: list[str] = []
+    extents: list[int | None] = [None] * kind.rank
+    counts: list[int] = []
+    pos = 0
+    while pos < len(literal):
+        character = literal[pos]
+        if character == "[":
+            counts.append(0)
+            if len(counts) > kind.rank:
+                raise ValueError(f"has lists {len(counts)} deep, {kind} has {kind.rank} dimensions")
+            pos += 1
+        elif character == "]":
+            count = counts.pop()
+            if extents[len(counts)] not in (None, count):
+                raise ValueError(f"has lists of {count} and of {extents[len(counts)]} elements at one depth")
+            extents[len(counts)] = count
+            pos += 1
+            if not counts:
+                break
+            counts[-1] += 1
+        else:
+            bare = _BARE.match(literal, pos)
+            assert bare is not None
+            pos = bare.end()
+            if len(counts) == kind.rank and bare[0].strip():
+                row = _split(bare[0])
+                counts[-1] += len(row)
+                scalars += row
+            elif bare[0].strip(" \t\r\n") not in ("", ","):
+                raise ValueError(
+                    f"has '{bare[0].strip()}' in a list {len(counts)} deep, {kind} has {kind.rank} dimensions"
+                )
+    if counts or literal[pos:].strip():
+        raise ValueError("has a list that is not closed, or more behind it")
+    shape = tuple(extent or 0 for extent in extents)
+    if shape != kind.shape:
+        raise ValueError(f"has elements of shape {list(shape)}, expected {kind}")
+    return _parse_scalars(scalars, kind.element_type).reshape(shape)
+
+
+def _split(row: str) -> list[str]:
+    if "(" not in row:
+        return [item.strip() for item in row.split(",")]
+    items = [f"({match[1].strip()},{match[2].strip()})" for match in _COMPLEX.finditer(row)]
+    if _COMPLEX.sub("", row).replace(",", "").strip() or len(items) != row.count("("):
+        raise ValueError(f"'{row.strip()[:40]}' is no list of complex numbers, as in (1.0,0.0)")
+    return items
+
+
+def _parse_scalars(items: list[str], kind: Type) -> np.ndarray:
+    if isinstance(kind, FloatType):
+        return _floats(items, kind)
+    if isinstance(kind, ComplexType):
+        return _complexes(items, kind)
+    if isinstance(kind, IntegerType | IndexType):
+        return _integers(items, kind)
+    raise ValueError(f"elements of type {kind} are not supported")
+
+
+def _integers(items: list[str], kind: IntegerType | IndexType) -> np.ndarray:
+    wide = kind == IntegerType(64) or isinstance(kind, IndexType)
+    if wide and all(map(_SMALL.fullmatch, items)):
+        return np.array([int(item) for item in items], dtype=np.int64)
+    values = [integer_of(item, kind) for item in items]
+    return np.array(values, dtype=np.int64 if min(values, default=0) < 0 else np.uint64).astype(kind.dtype)
+
+
+def _floats(items: list[str], kind: FloatType) -> np.ndarray:
+    if all(map(_FLOAT.fullmatch, items)):
+        with np.errstate(over="ignore"):
+            return np.array([float(item) for item in items]).astype(kind.dtype)
+    return np.array([float_of(item, kind) for item in items], dtype=kind.dtype)
+
+
+def _complexes(items: list[str], kind: ComplexType) -> np.ndarray:
+    pairs = []
+    for item in items:
+        match = _COMPLEX.fullmatch(item)
+        if match is None:
+            raise ValueError(f"'{item}' is no complex number, as in (1.0,0.0)")
+        pairs += [match[1].strip(), match[2].strip()]
+    return _floats(pairs, kind.element_type).view(kind.dtype)

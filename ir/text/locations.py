@@ -1,0 +1,103 @@
+"""Locations in text: `loc("model.py":41:8)`, and names, fusions and call sites around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from trivium.ir.location import (
+    UNKNOWN,
+    CallSiteLocation,
+    FileLocation,
+    FusedLocation,
+    Location,
+    NameLocation,
+)
+from trivium.ir.text.elements import ElementsReader
+from trivium.ir.text.lexer import ALIAS, quote
+
+
+def location_text(location: Location, attribute_text: Callable[[Any], str]) -> str:
+    """What stands inside `loc(...)`."""
+
+    def text(place: Location) -> str:
+        match place:
+            case FileLocation(file, line, column, end_line, end_column):
+                end = "" if end_column is None else f" to {'' if end_line == line else end_line}:{end_column}"
+                return f"{quote(file)}:{line}:{column}{end}"
+            case NameLocation(name, child):
+                return quote(name) if child == UNKNOWN else f"{quote(name)}({text(child)})"
+            case CallSiteLocation(callee, caller):
+                return f"callsite({text(callee)} at {text(caller)})"
+            case FusedLocation(locations, metadata):
+                about = "" if metadata is None else f"<{attribute_text(metadata)}>"
+                return f"fused{about}[{', '.join(map(text, locations))}]"
+        return "unknown"
+
+    return text(location)
+
+
+class LocationReader(ElementsReader):
+    """Reads locations."""
+
+    def alias_location(self, name: str, pos: int) -> Location:
+        raise NotImplementedError
+
+    def optional_location(self) -> Location | None:
+        """`loc(...)` if it stands here."""
+        return self.location() if self.text.startswith("loc", self.pos) and self.at_word("loc") else None
+
+    def location(self) -> Location:
+        """`loc(...)`"""
+        self.expect_word("loc")
+        self.expect("(")
+        place = self._place()
+        self.expect(")")
+        return place
+
+    def _place(self) -> Location:
+        with self.nested():
+            if self.at("#"):
+                pos = self.pos
+                return self.alias_location(self.take(ALIAS, "a location"), pos)
+            if self.at('"'):
+                return self._file_or_name()
+            if self.accept_word("unknown"):
+                return UNKNOWN
+            if self.accept_word("callsite"):
+                return self._call_site()
+            if self.accept_word("fused"):
+                return self._fused()
+        raise self.unexpected('a location, as in loc("file.py":1:2) or loc(unknown)')
+
+    def _file_or_name(self) -> Location:
+        text = self.string()
+        if self.accept(":"):
+            line = self.integer()
+            self.expect(":")
+            column = self.integer()
+            if not self.accept_word("to"):
+                return FileLocation(text, line, column)
+            end_line = line if self.at(":") else self.integer()
+            self.expect(":")
+            return FileLocation(text, line, column, end_line, self.integer())
+        if not self.accept("("):
+            return NameLocation(text)
+        child = self._place()
+        self.expect(")")
+        return NameLocation(text, child)
+
+    def _call_site(self) -> Location:
+        self.expect("(")
+        callee = self._place()
+        self.expect_word("at")
+        caller = self._place()
+        self.expect(")")
+        return CallSiteLocation(callee, caller)
+
+    def _fused(self) -> Location:
+        metadata = None
+        if self.accept("<"):
+            metadata = self.attribute()
+            self.expect(">")
+        return FusedLocation(tuple(self.listed(self._place, "[", "]")), metadata)

@@ -1,0 +1,93 @@
+"""The names of values in text, as MLIR gives them: `%0`, `%1` in order, `%arg0` for arguments, `%cst` for constants,
+and the names that came with the program. A region goes on where the one around it ended."""
+
+from __future__ import annotations
+
+import re
+
+from trivium.ir.core import Operation, Region, Value
+from trivium.ir.text.assembly import form_of
+
+_STRANGE = re.compile(r"[^\w$.-]", re.ASCII)
+
+
+class _Scope:
+    """What a region starts with: the names around it and the next numbers."""
+
+    def __init__(self, around: _Scope | None = None):
+        self.around = around
+        self.used: set[str] = set()
+        self.next_value = around.next_value if around else 0
+        self.next_argument = around.next_argument if around else 0
+        self.next_conflict = around.next_conflict if around else 0
+
+    def is_used(self, name: str) -> bool:
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.used:
+                return True
+            scope = scope.around
+        return False
+
+    def unique(self, name: str) -> str:
+        """The name, with a number behind it if it is taken."""
+        candidate = name
+        while self.is_used(candidate):
+            candidate = f"{name}_{self.next_conflict}"
+            self.next_conflict += 1
+        self.used.add(candidate)
+        return candidate
+
+
+def name_values(root: Operation, generic: bool = False) -> dict[Value, str]:
+    """The names of all values in and below an op. With `generic`, ops have no say in them."""
+    names: dict[Value, str] = {}
+    outermost = _Scope()
+    _name_results(root, names, outermost, generic)
+    stack = [(region, outermost) for region in root.regions]
+    while stack:
+        region, around = stack.pop()
+        scope = _Scope(around)
+        _name_region(region, names, scope, generic)
+        stack += [(inner, scope) for block in region.blocks for op in block for inner in op.regions]
+    return names
+
+
+def _name_region(region: Region, names: dict[Value, str], scope: _Scope, generic: bool) -> None:
+    form = form_of(type(region.parent)) if region.parent is not None and not generic else None
+    argument_name = getattr(form, "argument_name", None)
+    for block in region.blocks:
+        for argument in block.arguments:
+            hint = sanitize(argument.name_hint) or (argument_name(argument.index) if argument_name else "")
+            if not hint:
+                hint = f"arg{scope.next_argument}"
+                scope.next_argument += 1
+            names[argument] = f"%{scope.unique(hint)}"
+        for op in block:
+            _name_results(op, names, scope, generic)
+
+
+def _name_results(op: Operation, names: dict[Value, str], scope: _Scope, generic: bool) -> None:
+    if not op.results:
+        return
+    hint = sanitize(op.results[0].name_hint)
+    if not hint and not generic:
+        result_name = getattr(form_of(type(op)), "result_name", None)
+        hint = result_name(op) if result_name else ""
+    if hint:
+        name = f"%{scope.unique(hint)}"
+    else:
+        name = f"%{scope.next_value}"
+        scope.next_value += 1
+    if len(op.results) == 1:
+        names[op.results[0]] = name
+    else:
+        names.update((value, f"{name}#{index}") for index, value in enumerate(op.results))
+
+
+def sanitize(hint: str) -> str:
+    """A hint as a name may be: no strange characters, no digit in front."""
+    if not hint:
+        return ""
+    name = _STRANGE.sub("_", hint)
+    return f"_{name}" if name[0].isdigit() else name

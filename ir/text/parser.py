@@ -1,0 +1,457 @@
+"""MLIR text to a `Module`: operations, regions and the file around them. Ops are built unchecked: `verify` tells what
+is wrong with them, later and better. What is no program at all raises `ParseError` with the line and a caret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import trivium.ir.ops  # noqa: F401  (declares the ops)
+from trivium.ir.attributes import Attribute, DenseArray, DenseElements
+from trivium.ir.codecs import decode
+from trivium.ir.core import Block, Operation, Region, Value
+from trivium.ir.declare import OPS, Field, Op, group_sizes
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError
+from trivium.ir.func import Function, Module
+from trivium.ir.location import FileLocation, Location
+from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
+from trivium.ir.text.assembly import Draft, Line, form_of
+from trivium.ir.text.attributes import AttributeReader, resource_bytes
+from trivium.ir.text.lexer import ALIAS, BLANKS, STRING, VALUE, WORD, unescape
+from trivium.ir.types import Type
+
+_NAME = r"%(?:\d+|[A-Za-z_$.-][\w$.-]*)"
+_RESULTS = rf"{_NAME}(?::\d+)?(?:{BLANKS},{BLANKS}{_NAME}(?::\d+)?)*"
+# An operation up to its name, `%0:2, %x = stablehlo.name`, in quotes where it is generic.
+_HEAD = re.compile(rf'(?:({_RESULTS}){BLANKS}={BLANKS})?(?:"([^"\n]+)"|([A-Za-z_][\w$.]*)){BLANKS}', re.ASCII)
+# ` %a, %b : tensor<4xf32>`, what most operations of a program are behind their name.
+_PLAIN = re.compile(
+    rf"({_NAME}(?:#\d+)?(?:, {_NAME}(?:#\d+)?)*) : (tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>){BLANKS}", re.ASCII
+)
+_AUTOMATIC_NAME = re.compile(r"%(?:\d+|arg\d+|(?:cst|c|iterArg)(?:_\d+)?)", re.ASCII)
+_BEFORE_VALUE = re.compile(rf",{BLANKS}(?=%)")
+_ALIAS_DEFINITION = re.compile(r"\n[ \t]*([#!][A-Za-z_][\w$.-]*)[ \t]*=(?!=)", re.ASCII)
+_MENTION = re.compile(
+    rf'^[ \t]*(?:{_RESULTS}\s*=\s*)?("?)([A-Za-z_][\w$-]*(?:\.[\w$-]+)+)\1(?=[\s(]|$)', re.ASCII | re.MULTILINE
+)
+_SHORT_NAMES = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
+_SEGMENTS = {
+    **dict.fromkeys(("operandSegmentSizes", "operand_segment_sizes"), "operands"),
+    **dict.fromkeys(("resultSegmentSizes", "result_segment_sizes"), "results"),
+}
+
+Argument = tuple[str, int, Type, Location | None]
+"""A block argument as read: its name, where that stands, its type and location."""
+
+
+def parse(text: str, file: str = "") -> Module:
+    """Reads a module, or the functions of one, from MLIR text. `file` names it in errors and locations."""
+    return Parser(text, file).module()
+
+
+class Parser(AttributeReader):
+    """Reads one text."""
+
+    def __init__(self, text: str, file: str = ""):
+        super().__init__(text, file)
+        self._values: dict[str, Value] = {}
+        self._opened: list[str] = []
+        self._aliases: dict[str, tuple[Any, int]] | None = None
+        self._open_aliases: set[str] = set()
+        self._resources: dict[str, str] | None = None
+
+    # The file
+
+    def module(self) -> Module:
+        """The whole text: one module, or functions that get a module around them."""
+        block = Block()
+        while self.pos < len(self.text):
+            if self.at("#") or self.at("!"):
+                self._skip_alias()
+            elif self.at("{-#"):
+                self._resources = self._read_resources()
+            else:
+                self.operation(block)
+        first = block.first
+        if first is None:
+            raise self.error("the text holds no module and no function")
+        if isinstance(first, Module) and first is block.last:
+            return first.detach()
+        for op in block:
+            if not isinstance(op, Function):
+                raise self.error(
+                    f"{op.NAME} stands beside others, expected one module, or functions alone", len(self.text)
+                )
+        return Module.create(regions=[Region([block])], location=first.location)
+
+    # Operations
+
+    def operation(self, block: Block) -> None:
+        """One operation, put at the end of `block`."""
+        start = self.pos
+        match = _HEAD.match(self.text, start)
+        if match is None:
+            raise self.unexpected("an operation")
+        results, quoted, name = match.groups()
+        cls = self._op_class(quoted or name, start)
+        self.pos = match.end()
+        line, column = self.place(start)
+        draft = Draft(cls, start, FileLocation(self.file, line, column))
+        form = form_of(cls)
+        if quoted:
+            self.generic_operation(draft)
+        elif form is None:
+            raise self.error(f'{name} has no form of its own, expected it in quotes: "{name}"(...)', start)
+        elif not (isinstance(form, Line) and form.plain and self._plain_operation(draft)):
+            form.parse(self, draft)
+        self.check_operands(draft)
+        op = self._made(draft)
+        block.append(op)
+        self._define_results(op, results, start)
+
+    def _op_class(self, name: str, pos: int) -> type[Op]:
+        cls = OPS.get(name) or OPS.get(_SHORT_NAMES.get(name, ""))
+        if cls is None:
+            raise self._unsupported(name, pos)
+        return cls
+
+    def _plain_operation(self, draft: Draft) -> bool:
+        """The short way for `%a, %b : type`; takes nothing where anything is out of the ordinary."""
+        match = _PLAIN.match(self.text, self.pos)
+        if match is None:
+            return False
+        kind = self._spellings.get(match[2])
+        operands = [self._values.get(name) for name in match[1].split(", ")]
+        if kind is None or None in operands:
+            return False
+        draft.operands = operands  # type: ignore[assignment]
+        draft.places = [self.pos] * len(operands)
+        draft.operand_types, draft.result_types = [kind] * len(operands), [kind]
+        self.pos = match.end()
+        return True
+
+    def generic_operation(self, draft: Draft) -> None:
+        """`(%a, %b) <{properties}> ({regions}) {attributes} : (types) -> types`"""
+        self.expect("(")
+        self.operands(draft)
+        self.expect(")")
+        if self.at("["):
+            raise self.error(f"{draft.cls.NAME} has successors; programs of several blocks are not supported")
+        if self.accept("<"):
+            self.optional_dictionary(draft)
+            self.expect(">")
+        if self.at("("):
+            isolated = draft.cls in (Module, Function)
+            draft.regions = self.listed(lambda: self.region(isolated=isolated), "(", ")")
+        self.optional_dictionary(draft)
+        self.expect(":")
+        kind = self.function_type()
+        draft.operand_types, draft.result_types = kind.inputs, kind.results
+
+    def _made(self, draft: Draft) -> Op:
+        location = self.optional_location() or draft.location
+        op = draft.cls.create(
+            draft.operands,
+            draft.result_types,
+            draft.attributes,
+            draft.regions,
+            draft.extra,
+            location,
+            draft.segments,
+        )
+        if draft.cls is Module and not op.regions[0].blocks:
+            op.regions[0].append(Block())
+        return op
+
+    # Attributes of operations
+
+    def optional_dictionary(self, draft: Draft) -> None:
+        """`{...}` if it stands here: declared attributes are decoded, others kept as they are."""
+        if not self.at("{"):
+            return
+        pos = self.pos
+        declared = {field.name: field for field in draft.cls.ATTRIBUTES}
+        for name, value in self.dictionary().items():
+            if name in draft.attributes or name in draft.extra:
+                raise self.error(f"{draft.cls.NAME}: the attribute {name} is given twice", pos)
+            if name in declared:
+                draft.attributes[name] = self._decode(draft, declared[name], value, pos)
+            elif name in _SEGMENTS:
+                self._set_segments(draft, _SEGMENTS[name], value, pos)
+            else:
+                draft.extra[name] = value
+
+    def _decode(self, draft: Draft, field: Field, value: Attribute, pos: int) -> Any:
+        assert field.codec is not None
+        try:
+            return decode(field.codec, draft.cls.NAME, field.name, value)
+        except VerificationError as error:
+            raise self.error(error.message, pos) from None
+
+    def _set_segments(self, draft: Draft, what: str, value: Attribute, pos: int) -> None:
+        """Sizes of the groups of operands or results. Those that follow from the counts are not kept."""
+        fields = draft.cls.OPERANDS if what == "operands" else draft.cls.RESULTS
+        sizes = value.values if isinstance(value, DenseArray) else ()
+        if isinstance(value, DenseElements):
+            sizes = tuple(value.array.reshape(-1).tolist())
+        if len(sizes) != len(fields) or any(size < 0 for size in sizes):
+            raise self.error(f"{draft.cls.NAME} has groups of {list(sizes)} {what}, expected {len(fields)} sizes", pos)
+        if tuple(sizes) != group_sizes(fields, sum(sizes)):
+            draft.segments = {**(draft.segments or {}), what: tuple(sizes)}
+
+    # Values
+
+    def operand(self, draft: Draft) -> None:
+        """One operand, `%0` or `%0#1`, which must be defined."""
+        pos = self.pos
+        name = self.take(VALUE, "a value, as in %0")
+        value = self._values.get(name)
+        if value is None and name.endswith("#0"):
+            value = self._values.get(name[:-2])
+        if value is None:
+            raise self.error(f"{name} is not defined before its use, in this region or one around it", pos)
+        draft.operands.append(value)
+        draft.places.append(pos)
+
+    def operands(self, draft: Draft) -> None:
+        """Operands with commas between them, if any."""
+        if self.at("%"):
+            self.operand(draft)
+            while self.accept(","):
+                self.operand(draft)
+
+    def accept_before_value(self, literal: str) -> bool:
+        """Takes a comma if a value follows it."""
+        match = _BEFORE_VALUE.match(self.text, self.pos)
+        if match is None:
+            return False
+        self.pos = match.end()
+        return True
+
+    def accept_before_word(self, literal: str, word: str) -> bool:
+        """Takes a mark and a word, if both stand here."""
+        start = self.pos
+        if self.accept(literal) and self.accept_word(word):
+            return True
+        self.pos = start
+        return False
+
+    def value_name(self) -> tuple[str, int]:
+        """The name of a value that is defined here, and where it stands."""
+        pos = self.pos
+        name = self.take(VALUE, "the name of a value, as in %0")
+        if "#" in name:
+            raise self.error(f"{name} cannot be defined, expected a name without a number", pos)
+        return name, pos
+
+    def check_operands(self, draft: Draft) -> None:
+        """The types that were read are those of the operands."""
+        kinds = draft.operand_types
+        if len(kinds) != len(draft.operands):
+            raise self.error(
+                f"{draft.cls.NAME} has {len(draft.operands)} operands and types for {len(kinds)}", draft.pos
+            )
+        for value, kind, pos in zip(draft.operands, kinds, draft.places, strict=True):
+            if value.type is not kind:
+                raise self.error(f"the operand has type {value.type}, its use says {kind}", pos)
+
+    def _define(self, name: str, value: Value, pos: int) -> None:
+        if name in self._values:
+            raise self.error(f"{name} is defined twice", pos)
+        self._values[name] = value
+        self._opened.append(name)
+
+    def _define_results(self, op: Operation, names: str | None, pos: int) -> None:
+        if names is None:
+            return
+        if len(op.results) == 1 and "," not in names and ":" not in names:
+            # What most operations have.
+            self._define(names, op.results[0], pos)
+            _hint(names, op.results)
+            return
+        index = 0
+        for group in re.split(r"\s*,\s*", names):
+            name, _, count = group.partition(":")
+            size = self.to_integer(count) if count else 1
+            values = op.results[index : index + size]
+            index += size
+            if len(values) != size or not size:
+                raise self.error(f"{op.NAME} has {len(op.results)} results, the text names others", pos)
+            self._define(name, values[0], pos)
+            _hint(name, values)
+            for number, value in enumerate(values if size > 1 else ()):
+                self._define(f"{name}#{number}", value, pos)
+        if index != len(op.results):
+            raise self.error(f"{op.NAME} has {len(op.results)} results, {index} are named", pos)
+
+    # Regions
+
+    def region(self, arguments: Sequence[Argument] | None = None, isolated: bool = False) -> Region:
+        """`{ operations }`. `arguments` are those that the op's form names; without them the block may name its own,
+        as in `^bb0(%arg0: type):`. An isolated region sees no values from around it."""
+        outer, mark = self._values, len(self._opened)
+        if isolated:
+            self._values = {}
+        with self.nested():
+            self.expect("{")
+            region = Region()
+            if arguments or not self.at("}"):
+                block = region.append(Block())
+                self._define_arguments(block, self._block_header() if arguments is None else arguments)
+                while not self.accept("}"):
+                    if self.at("^"):
+                        raise self.error("the region has a second block; programs of several blocks are not supported")
+                    if self.pos >= len(self.text):
+                        raise self.unexpected("'}'")
+                    self.operation(block)
+            else:
+                self.expect("}")
+        closed, self._opened[mark:] = self._opened[mark:], []
+        self._values = outer
+        if not isolated:
+            for name in closed:
+                del outer[name]
+        return region
+
+    def _block_header(self) -> list[Argument]:
+        if not self.accept("^"):
+            return []
+        self.take(WORD, "the name of a block")
+        arguments = self.listed(self._block_argument, "(", ")") if self.at("(") else []
+        self.expect(":")
+        return arguments
+
+    def _block_argument(self) -> Argument:
+        name, pos = self.value_name()
+        self.expect(":")
+        return name, pos, self.type(), self.optional_location()
+
+    def _define_arguments(self, block: Block, arguments: Sequence[Argument]) -> None:
+        for name, pos, kind, location in arguments:
+            line, column = self.place(pos)
+            argument = block.add_argument(kind, "", location or FileLocation(self.file, line, column))
+            self._define(name, argument, pos)
+            _hint(name, [argument])
+
+    # Aliases: `#name = attribute`, `#loc1 = loc(...)`, `!name = type`, used before or behind their definition
+
+    def alias_attribute(self, name: str) -> Attribute:
+        return self._alias(name, self.pos)
+
+    def alias_location(self, name: str, pos: int) -> Location:
+        location = self._alias(name, pos)
+        if not isinstance(location, Location):
+            raise self.error(f"{name} is no location", pos)
+        return location
+
+    def alias_type(self, name: str) -> Type | None:
+        kind = self._alias(name, self.pos)
+        return kind if isinstance(kind, Type) else None
+
+    def _alias(self, name: str, pos: int) -> Any:
+        if self._aliases is None:
+            self._aliases = {}
+            # In the order of the file, in which MLIR writes what an alias needs before it.
+            for known in self._alias_places():
+                self._resolve_alias(known, pos)
+        return self._resolve_alias(name, pos)
+
+    def _resolve_alias(self, name: str, pos: int) -> Any:
+        assert self._aliases is not None
+        if name not in self._aliases:
+            places = self._alias_places()
+            if name not in places or name in self._open_aliases:
+                why = "is defined through itself" if name in self._open_aliases else "is not defined"
+                raise self.error(f"the alias {name} {why}", pos)
+            saved, self.pos = self.pos, places[name]
+            self._open_aliases.add(name)
+            value = self.type() if name.startswith("!") else self.attribute()
+            self._open_aliases.discard(name)
+            self._aliases[name] = (value, self.pos)
+            self.pos = saved
+        return self._aliases[name][0]
+
+    def _alias_places(self) -> dict[str, int]:
+        """Where the values of all aliases stand."""
+        if self._places is None:
+            self._places = {}
+            for match in _ALIAS_DEFINITION.finditer(f"\n{self.text}" if self.text[:1] in "#!" else self.text):
+                shift = int(self.text[:1] in "#!")
+                if match[1] in self._places:
+                    raise self.error(f"the alias {match[1]} is defined twice", match.start(1) - shift)
+                self.pos, saved = match.end() - shift, self.pos
+                self.accept("")
+                self._places[match[1]], self.pos = self.pos, saved
+        return self._places
+
+    _places: dict[str, int] | None = None
+
+    def _skip_alias(self) -> None:
+        """A definition that the file has come to."""
+        pos = self.pos
+        name = self.take(ALIAS, "an alias")
+        self.expect("=")
+        self._alias(name, pos)
+        assert self._aliases is not None
+        self.pos = self._aliases[name][1]
+
+    # Resources: `{-# dialect_resources: {builtin: {name: "0x..."}} #-}`, at the end of the file
+
+    def resource(self, name: str, pos: int) -> bytes:
+        if self._resources is None:
+            saved, self.pos = self.pos, self.text.rfind("{-#")
+            if self.pos < 0:
+                raise self.error(f"the resource {name} is not defined, the text has no section of resources", pos)
+            self._resources = self._read_resources()
+            self.pos = saved
+        if name not in self._resources:
+            raise self.error(f"the resource {name} is not defined", pos)
+        try:
+            return resource_bytes(self._resources[name])
+        except ValueError as error:
+            raise self.error(f"the resource {name}: {error}", pos) from None
+
+    def _read_resources(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        self.expect("{-#")
+        while not self.accept("#-}"):
+            self._resource_entry(found)
+            if not self.accept(","):
+                self.expect("#-}")
+                break
+        return found
+
+    def _resource_entry(self, found: dict[str, str]) -> None:
+        name = self.key()
+        self.expect(":")
+        if self.at("{"):
+            with self.nested():
+                self.listed(lambda: self._resource_entry(found), "{", "}")
+        elif literal := self.try_take(STRING):
+            found[name] = unescape(literal)
+        else:
+            self.attribute()
+
+    # Errors
+
+    def _unsupported(self, name: str, pos: int) -> Error:
+        """All ops of the text that are not known, found by a look at its lines."""
+        mentions: dict[str, list[int]] = {}
+        for match in _MENTION.finditer(self.text, pos):
+            if match[2] not in OPS:
+                mentions.setdefault(match[2], []).append(self.place(match.start(2))[0])
+        if name not in mentions:
+            if "." not in name:
+                return self.error(f"'{name}' is no operation", pos)
+            mentions = {name: [self.place(pos)[0]], **mentions}
+        file = self.file or "<text>"
+        unknown = [Unsupported(op, len(lines), f"{file}:{lines[0]}") for op, lines in mentions.items()]
+        return UnsupportedOpError("ops that are not known:", unknown)
+
+
+def _hint(name: str, values: Sequence[Value]) -> None:
+    """Keeps a name that someone chose; printers make the others anew."""
+    if not name[1:].isdigit() and not _AUTOMATIC_NAME.fullmatch(name):
+        for value in values:
+            value.name_hint = name[1:]

@@ -1,0 +1,172 @@
+"""A program, or one op for a message, to MLIR text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trivium.ir.attributes import DenseArray
+from trivium.ir.core import BlockArgument, Operation, Region, Value
+from trivium.ir.declare import REQUIRED, Op
+from trivium.ir.location import UNKNOWN, Location
+from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
+from trivium.ir.text.assembly import form_of, functional_text
+from trivium.ir.text.attributes import AttributeWriter, key_text
+from trivium.ir.text.locations import location_text
+from trivium.ir.text.names import name_values
+from trivium.ir.types import I32, Type
+
+_LINE_LIMIT = 400
+
+
+def print_module(module: Operation, *, generic: bool = False, locations: bool = False) -> str:
+    """The text of a module, or of any op with all inside it. `generic` spells every op the same way, `locations`
+    writes where each came from."""
+    printer = Printer(name_values(module, generic), generic=generic, locations=locations)
+    text = printer.operation(module) + "\n"
+    return text + printer.resource_section()
+
+
+def print_op(op: Operation) -> str:
+    """One line for a message: the op as the text of its function has it, without regions and long attributes. It may be
+    half built."""
+    root = op
+    while (parent := root.parent_op) is not None and root.NAME != "func.func":
+        root = parent
+    printer = Printer(name_values(root), elide=True)
+    text = printer.operation(op)
+    return text if len(text) <= _LINE_LIMIT else f"{text[:_LINE_LIMIT]}..."
+
+
+class Printer(AttributeWriter):
+    """Writes ops, given the names of the values."""
+
+    def __init__(
+        self, names: Mapping[Value, str], *, generic: bool = False, locations: bool = False, elide: bool = False
+    ):
+        super().__init__(elide)
+        self.names = names
+        self.generic = generic
+        self.locations = locations
+        self.indent = ""
+        self._types: dict[Type, str] = {}
+
+    # What forms ask for
+
+    def value(self, value: Value) -> str:
+        return self.names.get(value, "%?")
+
+    def values(self, values: Iterable[Value]) -> str:
+        return ", ".join([self.names.get(value, "%?") for value in values])
+
+    def type(self, kind: Type) -> str:
+        text = self._types.get(kind)
+        if text is None:
+            text = self._types[kind] = str(kind)
+        return text
+
+    def types(self, kinds: Iterable[Type]) -> str:
+        return ", ".join([self.type(kind) for kind in kinds])
+
+    def functional_type(self, op: Operation) -> str:
+        return functional_text(op, self)  # type: ignore[arg-type]
+
+    def argument(self, argument: BlockArgument, attributes: Mapping[str, Any] | None = None) -> str:
+        """A block's argument where it is defined: `%arg0: type {attributes} loc(...)`."""
+        about = f" {self.dictionary(attributes)}" if attributes else ""
+        return f"{self.value(argument)}: {self.type(argument.type)}{about}{self._location(argument.location)}"
+
+    def optional_dictionary(self, op: Operation, shown: frozenset[str] = frozenset()) -> str:
+        """The attributes that a form does not show, ` {...}`; nothing if there are none."""
+        entries = {**self._declared(op, shown), **op.extra}
+        return f" {self.dictionary(entries)}" if entries else ""
+
+    def region(self, region: Region, header: bool = True) -> str:
+        """`{ operations }`; `header` names the arguments of its blocks."""
+        if self.elide:
+            return "{...}"
+        lines = ["{"]
+        outer = self.indent
+        for number, block in enumerate(region.blocks):
+            if number or (header and block.arguments):
+                arguments = ", ".join(map(self.argument, block.arguments))
+                lines.append(f"{outer}^bb{number}{f'({arguments})' if arguments else ''}:")
+            self.indent = outer + "  "
+            lines += [self.indent + self.operation(op) for op in block]
+            self.indent = outer
+        lines.append(f"{outer}}}")
+        return "\n".join(lines)
+
+    # Operations
+
+    def operation(self, op: Operation) -> str:
+        form = None if self.generic else form_of(type(op)) if isinstance(op, Op) else None
+        if form is not None and form.fits(op):  # type: ignore[arg-type]
+            body = form.print(op, self)  # type: ignore[arg-type]
+            text = f"{_short_name(op)}{'' if body[:1] in ('', '(') else ' '}{body}"
+        else:
+            text = self._generic(op)
+        return f"{self._results(op)}{text}{self._location(op.location)}"
+
+    def _results(self, op: Operation) -> str:
+        if not op.results:
+            return ""
+        name = self.value(op.results[0])
+        if len(op.results) == 1:
+            return f"{name} = "
+        return f"{name.partition('#')[0]}:{len(op.results)} = "
+
+    def _generic(self, op: Operation) -> str:
+        text = f'"{op.NAME}"({self.values(op.operands)})'
+        properties = self._declared(op)
+        if op.segments:
+            properties |= self._segments(op)
+        if properties:
+            text += f" <{self.dictionary(properties)}>"
+        if op.regions:
+            text += f" ({', '.join(map(self.region, op.regions))})"
+        if op.extra:
+            text += f" {self.dictionary(op.extra)}"
+        return f"{text} : {self.functional_type(op)}"
+
+    def _declared(self, op: Operation, hidden: frozenset[str] = frozenset()) -> dict[str, Any]:
+        """The declared attributes that are not at their defaults, in the file's terms."""
+        entries = {}
+        for field in getattr(op, "ATTRIBUTES", ()):
+            value = op.attributes.get(field.name)
+            if value is None or field.name in hidden or (field.default is not REQUIRED and value == field.default):
+                continue
+            entries[field.name] = field.codec.encode(value)
+        return entries
+
+    def _segments(self, op: Operation) -> dict[str, Any]:
+        keys = {"operands": "operandSegmentSizes", "results": "resultSegmentSizes"}
+        return {keys[what]: DenseArray(I32, sizes) for what, sizes in (op.segments or {}).items()}
+
+    def _location(self, location: Location) -> str:
+        if not self.locations or location == UNKNOWN:
+            return ""
+        return f" loc({location_text(location, self.attribute)})"
+
+    # The end of the file
+
+    def resource_section(self) -> str:
+        """The tensors that stand apart. Four bytes of alignment come before the data."""
+        if not self.resources:
+            return ""
+        entries = []
+        for name, value in self.resources.items():
+            array = value.array
+            alignment = array.dtype.itemsize.to_bytes(4, "little")
+            entries.append(f'      {key_text(name)}: "0x{(alignment + array.tobytes()).hex().upper()}"')
+        section = ",\n".join(entries)
+        return f"\n{{-#\n  dialect_resources: {{\n    builtin: {{\n{section}\n    }}\n  }}\n#-}}\n"
+
+
+def _short_name(op: Operation) -> str:
+    """The name where the op stands: in functions the dialect `func` goes without saying."""
+    if op.NAME == "builtin.module":
+        return "module"
+    parent = op.parent_op
+    inside = parent is not None and parent.NAME == "func.func"
+    return op.NAME.removeprefix("func.") if inside else op.NAME

@@ -1,0 +1,230 @@
+"""Attributes of StableHLO with fields: `#stablehlo.gather<offset_dims = [0], ...>`, and the two with spellings of
+their own, the dimension numbers of a convolution and the bounds of a tensor type. Functions of a reader are given the
+reader."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any, get_type_hints
+
+from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Enumeration, Struct
+from trivium.ir.codecs import Codec, codec_of, coerce
+from trivium.ir.errors import VerificationError
+from trivium.ir.text.elements import ElementsReader, float_text
+from trivium.ir.text.lexer import INTEGER, NUMBER, WORD
+from trivium.ir.types import F64, Bounds
+
+_CONV = "stablehlo.conv"
+# The parts of a convolution's dimension numbers: names of the fields, and the letter of each dimension that is not
+# spatial.
+_CONV_PARTS = (
+    ("input", {"b": "batch", "f": "feature"}),
+    ("kernel", {"i": "input_feature", "o": "output_feature"}),
+    ("output", {"b": "batch", "f": "feature"}),
+)
+
+
+# Writing
+
+
+def enumeration_text(value: Enumeration) -> str:
+    """`#stablehlo<precision HIGH>`"""
+    dialect, _, mnemonic = value.MNEMONIC.partition(".")  # type: ignore[attr-defined]
+    if mnemonic == "result_accuracy_mode":
+        return f"#{dialect}.{mnemonic}<{value}>"
+    return f"#{dialect}<{mnemonic} {value}>"
+
+
+def struct_text(value: Struct) -> str:
+    """`#stablehlo.dot<...>`"""
+    return f"#{value.MNEMONIC}{struct_body(value)}"
+
+
+def struct_body(value: Struct) -> str:
+    """What stands behind the name, with its angle brackets."""
+    if value.MNEMONIC == _CONV:
+        return f"<{convolution_text(value)}>"
+    entries = []
+    for field in fields(value):
+        entry = getattr(value, field.name)
+        # MLIR's own readers know which fields may be left out: those of zero, and no enumeration.
+        if field.default is MISSING or entry != field.default or isinstance(entry, Enumeration):
+            entries.append(f"{field.name} = {_field_text(entry)}")
+    return f"<{', '.join(entries)}>"
+
+
+def _field_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_field_text, value))}]"
+    if isinstance(value, Enumeration):
+        return enumeration_text(value)
+    return float_text(value, F64) if isinstance(value, float) else str(value)
+
+
+def convolution_text(value: Any) -> str:
+    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`"""
+    parts = []
+    for part, letters in _CONV_PARTS:
+        places = {getattr(value, f"{part}_{name}_dimension"): letter for letter, name in letters.items()}
+        places |= {place: str(index) for index, place in enumerate(getattr(value, f"{part}_spatial_dimensions"))}
+        parts.append(f"[{', '.join(places[place] for place in sorted(places))}]")
+    return f"{parts[0]}x{parts[1]}->{parts[2]}"
+
+
+def is_plain_convolution(value: Any) -> bool:
+    """Whether the dimension numbers are such that letters in a list can tell them."""
+    for part, letters in _CONV_PARTS:
+        places = [getattr(value, f"{part}_{name}_dimension") for name in letters.values()]
+        places += getattr(value, f"{part}_spatial_dimensions")
+        if sorted(places) != list(range(len(places))):
+            return False
+    return True
+
+
+# Reading
+
+
+def read_enumeration(reader: ElementsReader, dialect: str) -> Enumeration | None:
+    """`<precision HIGH>` behind `#stablehlo`; `None`, with nothing read, if that is no declared enumeration."""
+    start = reader.pos
+    reader.expect("<")
+    mnemonic = reader.try_take(WORD) or ""
+    kind = ENUMERATIONS.get(f"{dialect}.{mnemonic}")
+    if kind is None:
+        reader.pos = start
+        return None
+    value = read_member(reader, kind)
+    reader.expect(">")
+    return value
+
+
+def read_member(reader: ElementsReader, kind: type[Enumeration]) -> Enumeration:
+    """The word of one member."""
+    pos = reader.pos
+    word = reader.take(WORD, "a word")
+    try:
+        return kind(word)
+    except ValueError:
+        members = ", ".join(str(member) for member in kind)
+        raise reader.error(f"'{word}' is no {kind.__name__}, expected one of {members}", pos) from None
+
+
+def read_struct(reader: ElementsReader, mnemonic: str) -> Struct | Enumeration | Bounds | None:
+    """The body behind `#stablehlo.mnemonic`; `None`, with nothing read, if the attribute is not declared."""
+    if mnemonic == "stablehlo.bounds":
+        return Bounds(tuple(reader.listed(lambda: _bound(reader), "<", ">")))
+    if mnemonic == "stablehlo.type_extensions":
+        return _read_type_extensions(reader)
+    if mnemonic in ENUMERATIONS:
+        reader.expect("<")
+        value = read_member(reader, ENUMERATIONS[mnemonic])
+        reader.expect(">")
+        return value
+    return read_body(reader, STRUCTS[mnemonic]) if mnemonic in STRUCTS else None
+
+
+def read_body(reader: ElementsReader, kind: type[Struct]) -> Struct:
+    """The fields of a struct, in angle brackets, in any order."""
+    if kind.MNEMONIC == _CONV and not _raw(reader):
+        reader.expect("<")
+        value = read_convolution(reader)
+        reader.expect(">")
+        return value
+    start = reader.pos
+    given: dict[str, Any] = {}
+    expected = [field.name for field in fields(kind)]
+
+    def entry() -> None:
+        pos = reader.pos
+        name = reader.take(WORD, f"one of {', '.join(expected)}")
+        if name not in expected or name in given:
+            again = "is given twice" if name in given else f"is no field, expected one of {', '.join(expected)}"
+            raise reader.error(f"#{kind.MNEMONIC}: {name} {again}", pos)
+        reader.expect("=")
+        given[name] = _read_field(reader)
+
+    reader.expect("<")
+    while not reader.accept(">"):
+        entry()
+        if not reader.accept(","):
+            reader.expect(">")
+            break
+    return _made(reader, kind, given, start)
+
+
+def _made(reader: ElementsReader, kind: type[Struct], given: dict[str, Any], start: int) -> Struct:
+    try:
+        codecs = _field_codecs(kind)
+        return kind(**{name: coerce(codecs[name], f"#{kind.MNEMONIC}", name, value) for name, value in given.items()})
+    except VerificationError as error:
+        raise reader.error(error.message, start) from None
+    except TypeError:
+        missing = [field.name for field in fields(kind) if field.default is MISSING and field.name not in given]
+        raise reader.error(f"#{kind.MNEMONIC} lacks {', '.join(missing)}", start) from None
+
+
+@cache
+def _field_codecs(kind: type[Struct]) -> dict[str, Codec]:
+    hints = get_type_hints(kind)
+    return {field.name: codec_of(hints[field.name]) for field in fields(kind)}
+
+
+def _raw(reader: ElementsReader) -> bool:
+    """Takes `<raw`, and leaves `<` standing, where a convolution's numbers are given field by field."""
+    if not reader.at("<"):
+        return False
+    start = reader.pos
+    reader.expect("<")
+    if reader.accept_word("raw"):
+        return True
+    reader.pos = start
+    return False
+
+
+def _read_field(reader: ElementsReader) -> Any:
+    if reader.at("["):
+        return reader.integers()
+    if reader.at("#"):
+        return reader.attribute()
+    if reader.accept_word("true"):
+        return True
+    if reader.accept_word("false"):
+        return False
+    text = reader.try_take(NUMBER)
+    if text is None:
+        return reader.type()
+    return reader.to_integer(text) if INTEGER.fullmatch(text) else float(text)
+
+
+def read_convolution(reader: ElementsReader) -> Struct:
+    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`"""
+    given: dict[str, Any] = {}
+    for (part, letters), behind in zip(_CONV_PARTS, ("x", "->", ""), strict=True):
+        pos = reader.pos
+        items = reader.listed(lambda: reader.try_take(INTEGER) or reader.take(WORD, "a dimension"), "[", "]")
+        places = {item: place for place, item in enumerate(items)}
+        spatial = [str(index) for index in range(len(items) - len(letters))]
+        if len(places) != len(items) or set(places) != {*letters, *spatial}:
+            raise reader.error(f"the {part} has dimensions {items}, expected each of {[*letters, *spatial]} once", pos)
+        given |= {f"{part}_{name}_dimension": places[letter] for letter, name in letters.items()}
+        given[f"{part}_spatial_dimensions"] = tuple(places[index] for index in spatial)
+        if behind:
+            reader.expect(behind)
+    return STRUCTS[_CONV](**given)
+
+
+def _bound(reader: ElementsReader) -> int | None:
+    return None if reader.accept("?") else reader.integer()
+
+
+def _read_type_extensions(reader: ElementsReader) -> Bounds:
+    """`<bounds = [4, ?]>`, the older spelling of `#stablehlo.bounds<4, ?>`."""
+    reader.expect("<")
+    reader.expect_word("bounds")
+    reader.expect("=")
+    bounds = reader.listed(lambda: _bound(reader), "[", "]")
+    reader.expect(">")
+    return Bounds(tuple(bounds))
