@@ -29,7 +29,7 @@ def erase_dead(block: Block) -> bool:
     """Erases from the end backwards, so that whole chains go in one sweep."""
     changed = False
     for op in reversed(block):
-        if not op.is_used and op.is_pure:
+        if op is not block.last and not op.is_used and op.is_pure:
             op.erase()
             changed = True
             continue

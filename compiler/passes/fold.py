@@ -13,7 +13,7 @@ from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Operation
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Module
-from trivium.ir.ops.shape import BroadcastInDim, Constant, Iota, Reshape
+from trivium.ir.ops import BroadcastInDim, Constant, Iota, Reshape
 from trivium.ir.types import TensorType
 
 

@@ -11,7 +11,7 @@ from trivium.ir.builder import Rewriter, inline_block
 from trivium.ir.core import Operation
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Call, Function, Module, resolve
-from trivium.ir.ops.control import Composite
+from trivium.ir.ops import Composite
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Executable:
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         """Runs the program. Takes anything with NumPy's array protocol or DLPack; raises `ExecutionError` where count,
         shape or dtype differ from the signature."""
-        return self._execute(arguments)
+        return tuple(self._execute(*arguments))
 
     def stage(self, name: str) -> str:
         """The program as text at a stage: `graph`, `kernels`, `llvm` or `asm`."""
@@ -68,8 +68,10 @@ class Executable:
             return str(self.graph)
         if name == "kernels":
             return "\n\n".join([str(self.program), *map(str, self.program.kernels())])
-        if name in ("llvm", "asm"):
-            return getattr(self.loaded, name)()
+        if name == "llvm":
+            return self.loaded.llvm
+        if name == "asm":
+            return self.loaded.assembly()
         raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
 
     def __repr__(self) -> str:

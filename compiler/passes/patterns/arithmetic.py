@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from trivium.compiler.passes.patterns.matching import constant, is_integer, is_splat_of, splat
 from trivium.compiler.passes.rewriting import PatternSet
-from trivium.ir.ops.elementwise import (
+from trivium.ir.ops import (
     Add,
     And,
     Clamp,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trivium.compiler.passes.rewriting import PatternSet
-from trivium.ir.ops.contraction import DotDimensionNumbers, DotGeneral
-from trivium.ir.ops.shape import Transpose
+from trivium.ir.ops import DotDimensionNumbers, DotGeneral, Transpose
 
 CONTRACTION = PatternSet()
 pattern = CONTRACTION.pattern

@@ -6,7 +6,7 @@ from trivium.compiler.passes.patterns.matching import constant
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.builder import Rewriter, inline_block
 from trivium.ir.core import Region, Value
-from trivium.ir.ops.control import Case, GetTupleElement, If, Tuple, While
+from trivium.ir.ops import Case, GetTupleElement, If, Tuple, While
 
 CONTROL = PatternSet()
 pattern = CONTROL.pattern

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trivium.ir.core import Value
-from trivium.ir.ops.shape import BroadcastInDim, Constant
+from trivium.ir.ops import BroadcastInDim, Constant
 
 
 def constant(value: Value) -> np.ndarray | None:

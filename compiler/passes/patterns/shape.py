@@ -5,8 +5,7 @@ from __future__ import annotations
 from trivium.compiler.passes.patterns.matching import is_splat_of, splat
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.attributes import DenseElements
-from trivium.ir.ops.indexing import DynamicSlice
-from trivium.ir.ops.shape import BroadcastInDim, Concatenate, Constant, Pad, Reshape, Reverse, Slice, Transpose
+from trivium.ir.ops import BroadcastInDim, Concatenate, Constant, DynamicSlice, Pad, Reshape, Reverse, Slice, Transpose
 
 SHAPE = PatternSet()
 pattern = SHAPE.pattern

@@ -9,7 +9,6 @@ into the files.
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.compiler.passes.inputs import random_inputs
@@ -34,7 +33,7 @@ def cases():
             yield pytest.param(path, index, id=f"{path.stem}-{index}-{name[:40].replace(' ', '_')}")
 
 
-@pytest.mark.parametrize(("path", "index"), cases())
+@pytest.mark.parametrize(("path", "index"), list(cases()))
 def test_case(path, index):
     whole = path.read_text().split(SEPARATOR)
     step = PASSES[whole[0].splitlines()[0].removeprefix("// RUN: ")]
@@ -51,4 +50,4 @@ def test_case(path, index):
         assert made == expected
     for inputs in random_inputs(before.main, count=3):
         for one, other in zip(evaluate(before, *inputs), evaluate(after, *inputs), strict=True):
-            np.testing.assert_array_equal(one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8))
+            assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())

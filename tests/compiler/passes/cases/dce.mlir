@@ -8,3 +8,8 @@ func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
   %1 = stablehlo.abs %0 : tensor<4xf32>
   return %arg0 : tensor<4xf32>
 }
+//=module {
+//=  func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+//=    return %arg0 : tensor<4xf32>
+//=  }
+//=}

@@ -7,6 +7,15 @@ func.func @main() -> tensor<2xi32> {
   %3 = stablehlo.negate %2 : tensor<2xi32>
   return %3 : tensor<2xi32>
 }
+//=module {
+//=  func.func @main() -> tensor<2xi32> {
+//=    %c = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+//=    %c_0 = stablehlo.constant dense<3> : tensor<2xi32>
+//=    %c_1 = stablehlo.constant dense<[3, 6]> : tensor<2xi32>
+//=    %c_2 = stablehlo.constant dense<[-3, -6]> : tensor<2xi32>
+//=    return %c_2 : tensor<2xi32>
+//=  }
+//=}
 // -----
 // a splat is computed once, however large
 func.func @main() -> tensor<1000x1000xf32> {
@@ -14,3 +23,10 @@ func.func @main() -> tensor<1000x1000xf32> {
   %1 = stablehlo.sqrt %0 : tensor<1000x1000xf32>
   return %1 : tensor<1000x1000xf32>
 }
+//=module {
+//=  func.func @main() -> tensor<1000x1000xf32> {
+//=    %cst = stablehlo.constant dense<2.000000e+00> : tensor<1000x1000xf32>
+//=    %cst_0 = stablehlo.constant dense<1.4142135> : tensor<1000x1000xf32>
+//=    return %cst_0 : tensor<1000x1000xf32>
+//=  }
+//=}
