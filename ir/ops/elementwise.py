@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trivium.ir.attributes import Attribute, Enumeration, Struct, enumeration
+from trivium.ir.attributes import Enumeration, Struct, enumeration
 from trivium.ir.codecs import Ints
 from trivium.ir.core import Region
 from trivium.ir.declare import COMMUTATIVE, ELEMENTWISE, PURE, RECURSIVE_EFFECTS, Op, Operand, Operands, Result
@@ -140,7 +140,7 @@ class ResultAccuracy(Struct, mnemonic="stablehlo.result_accuracy"):
 class Transcendental(Unary):
     """For floats and complex numbers, with an accuracy that may be asked for."""
 
-    result_accuracy: Attribute | None = None
+    result_accuracy: ResultAccuracy | None = None
 
     def check(operand, result):
         expect_element("I1", "operand", operand, is_float, is_complex)
@@ -507,5 +507,4 @@ class Map(Op, name="stablehlo.map", traits={ELEMENTWISE, RECURSIVE_EFFECTS}):
         check_region("C4", "computation", computation, scalars[:-1], scalars[-1:])
 
     def evaluate(inputs, computation):
-        (result,) = computation(*inputs)
-        return np.broadcast_to(result, np.broadcast_shapes(*(array.shape for array in inputs)))
+        return computation.map(*inputs)[0]

@@ -194,7 +194,7 @@ class Scatter(Op, name="stablehlo.scatter", traits={RECURSIVE_EFFECTS}):
         values = [convert(update, kind.dtype)[inside] for update, kind in zip(updates, results, strict=True)]
         for chosen in _rounds(targets):
             at = targets[chosen]
-            combined = update_computation(*(array[at] for array in arrays), *(value[chosen] for value in values))
+            combined = update_computation.map(*(array[at] for array in arrays), *(value[chosen] for value in values))
             for array, value in zip(arrays, combined, strict=True):
                 array[at] = value
         return tuple(array.reshape(shape) for array in arrays)

@@ -1,0 +1,115 @@
+"""Records: uses of ops, each with operands, attributes, and an oracle that knows the outcome. Generic tests run over all
+records of all modules in this folder; a new op is tested by adding a line there."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from trivium.ir.builder import Builder, region
+from trivium.ir.core import Region, Value
+from trivium.ir.declare import Op
+from trivium.ir.func import Function, Module
+from trivium.ir.types import TensorType, Type, tensor, type_of
+
+
+@dataclass(frozen=True)
+class Record:
+    """One use of an op.
+
+    `operands` are arrays, or tuples of arrays where the op takes lists. An attribute that is a function gives a fresh region
+    when called. `result` is the type of a result that does not follow from the operands. `oracle` gets the arrays and gives
+    the expected one (or a tuple of them); `ulps` is how many units of the last place the outcome may be off.
+    """
+
+    op: type[Op]
+    operands: tuple[Any, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    result: TensorType | None = None
+    oracle: Callable[..., Any] | None = None
+    ulps: int = 0
+
+    def __str__(self) -> str:
+        kinds = "-".join(str(type_of(array))[7:-1] for array in self.arrays)
+        return f"{self.op.short_name()}-{kinds or self.result}"
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """The operands as a flat list."""
+        return [array for operand in self.operands for array in (operand if isinstance(operand, tuple) else (operand,))]
+
+    def add(self, builder: Builder, arguments: Sequence[Value]) -> Any:
+        """Adds the op to a program, with these values for its operands."""
+        values: Iterator[Value] = iter(arguments)
+        grouped = [
+            [next(values) for _ in operand] if isinstance(operand, tuple) else next(values) for operand in self.operands
+        ]
+        named = {name: value() if callable(value) else value for name, value in self.attributes.items()}
+        if self.result is not None:
+            named["result"] = self.result
+        return builder.add(self.op(*grouped, **named))
+
+    def module(self) -> Module:
+        """A program of one function that does nothing but this op."""
+        types = [type_of(array) for array in self.arrays]
+        return Module.build(functions=[Function.build("main", types, lambda builder, *given: self.add(builder, given))])
+
+
+def collect() -> list[Record]:
+    """The records of every module of this folder."""
+    modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    return [record for module in modules for record in module.RECORDS]
+
+
+def body(op: type[Op], *elements: Type) -> Callable[[], Region]:
+    """A region of scalars that applies one op to its arguments."""
+    scalars = [tensor(of=element) for element in elements]
+    return lambda: region(scalars, lambda builder, *arguments: builder.add(op(*arguments)))
+
+
+# Oracles
+
+
+def rounded(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """What the function gives in 64 bits, rounded once to the dtype of its first operand."""
+
+    def oracle(*arrays: np.ndarray) -> np.ndarray:
+        wide = [array.astype(np.complex128 if np.iscomplexobj(array) else np.float64) for array in arrays]
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*wide)).astype(arrays[0].dtype)
+
+    return oracle
+
+
+def exact(function: Callable[..., int]) -> Callable[..., np.ndarray]:
+    """What the function gives for Python's integers, one by one, wrapped to the dtype of its first operand."""
+
+    def oracle(*arrays: np.ndarray) -> np.ndarray:
+        dtype = arrays[0].dtype
+        limits = ml_dtypes.iinfo(dtype)
+        count, least = int(limits.max) - int(limits.min) + 1, int(limits.min)
+        rows = zip(*(array.reshape(-1).tolist() for array in arrays), strict=True)
+        values = [(function(*map(int, row)) - least) % count + least for row in rows]
+        return np.array(values, np.uint64 if least == 0 else np.int64).astype(dtype).reshape(arrays[0].shape)
+
+    return oracle
+
+
+class Lax:
+    """A function of `jax.lax`, as an oracle; its tests need JAX."""
+
+    def __init__(self, name: str, **parameters: Any):
+        self.name = name
+        self.parameters = parameters
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        import jax
+
+        with jax.enable_x64(True):
+            return np.asarray(getattr(jax.lax, self.name)(*arrays, **self.parameters))

@@ -1,0 +1,60 @@
+"""What holds for every op, tested on every record: a program of that one op is valid, runs, gives an array of the type that
+was inferred or stated, and agrees with the record's oracle."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.ir.ops.records import Lax, Record, collect
+from trivium.ir.declare import OPS
+from trivium.ir.interpreter import evaluate
+from trivium.ir.types import FloatType, TensorType, is_complex
+
+RECORDS = collect()
+# Ops that need a program around them, and are tested where programs are.
+WITHOUT_RECORD = {"stablehlo.return"}
+
+
+def parametrized(records: list[Record]) -> list:
+    return [
+        pytest.param(record, id=str(record), marks=[pytest.mark.jax] if isinstance(record.oracle, Lax) else [])
+        for record in records
+    ]
+
+
+def error_allowed(kind: TensorType, ulps: int) -> float:
+    """The relative error of so many units in the last place."""
+    element = kind.element_type.element_type if is_complex(kind.element_type) else kind.element_type
+    return ulps * float(ml_dtypes.finfo(element.dtype).eps) if isinstance(element, FloatType) else 0.0
+
+
+def widest(array: np.ndarray) -> np.ndarray:
+    """The array as NumPy's own comparison can take it."""
+    if array.dtype.kind in "biuc" or array.dtype == np.float64:
+        return array
+    return array.astype(np.float64)
+
+
+@pytest.mark.parametrize("record", parametrized(RECORDS))
+def test_record(record: Record) -> None:
+    module = record.module()
+    module.verify()
+    types = module.main.function_type.results
+    results = evaluate(module, *record.arrays)
+    for result, kind in zip(results, types, strict=True):
+        assert (result.dtype, result.shape) == (kind.dtype, kind.static_shape)
+    if record.oracle is None:
+        return
+    expected = record.oracle(*record.arrays)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for result, wanted, kind in zip(results, expected, types, strict=True):
+        assert np.asarray(wanted).dtype == result.dtype
+        tolerance = error_allowed(kind, record.ulps)
+        np.testing.assert_allclose(widest(result), widest(np.asarray(wanted)), rtol=tolerance, atol=tolerance * 1e-3)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OPS if name.partition(".")[0] in ("stablehlo", "chlo")))
+def test_every_op_has_a_record(name: str) -> None:
+    assert name in WITHOUT_RECORD or any(record.op.NAME == name for record in RECORDS)
