@@ -216,8 +216,8 @@ class Sort(Op, name="stablehlo.sort", traits={RECURSIVE_EFFECTS}):
 
     def evaluate(inputs, dimension, comparator):
         lists = [np.moveaxis(array, dimension, -1) for array in inputs]
-        flat = [array.reshape(-1, array.shape[-1]) for array in lists]
-        order = _sorted_order(flat, comparator) if flat[0].size else np.zeros(flat[0].shape, np.int64)
+        flat = [array.reshape(math.prod(array.shape[:-1]), array.shape[-1]) for array in lists]
+        order = _sorted_order(flat, comparator)
         return [
             np.moveaxis(np.take_along_axis(rows, order, 1).reshape(array.shape), -1, dimension)
             for rows, array in zip(flat, lists, strict=True)
