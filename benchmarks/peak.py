@@ -1,4 +1,5 @@
-"""The machine's own limit: multiply-adds per second of one core, measured with a generated loop of independent vector FMAs, nothing else in it."""
+"""The machine's own limit: multiply-adds per second of one core, measured with a generated loop of independent vector
+FMAs, nothing else in it."""
 
 from __future__ import annotations
 
@@ -50,4 +51,6 @@ class Peak:
 
 if __name__ == "__main__":
     peak = Peak()
-    print(f"{max(peak.measure() for _ in range(50)):.1f} GFLOP/s a core ({peak.target.cpu}, {peak.target.vector_bytes} byte vectors)")
+    print(
+        f"{max(peak.measure() for _ in range(50)):.1f} GFLOP/s a core ({peak.target.cpu}, {peak.target.vector_bytes} byte vectors)"
+    )

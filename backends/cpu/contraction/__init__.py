@@ -1,1 +1,2 @@
-"""Matrix products and convolutions as generated code: one template, a register-tiled micro-kernel inside cache-sized blocks."""
+"""Matrix products and convolutions as generated code: one template, a register-tiled micro-kernel inside cache-sized
+blocks."""

@@ -1,4 +1,5 @@
-"""Small words for writing vector LLVM IR: constants, counted loops, masked memory access. Every contraction template is written in them."""
+"""Small words for writing vector LLVM IR: constants, counted loops, masked memory access. Every contraction template is
+written in them."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Emission:
         self.bytes = 4 if isinstance(element, ll.FloatType) else 8
         self.zero = ll.Constant(self.vector, [0.0] * lanes)
 
-    # -- index arithmetic: Python ints fold, i64 and lane vectors mix ---------------------------------------------------------------------
+    # -- index arithmetic: Python ints fold, i64 and lane vectors mix
 
     def add(self, a: Number, b: Number) -> Number:
         if isinstance(a, int) and isinstance(b, int):
@@ -104,7 +105,7 @@ class Emission:
     def iota(self) -> ll.Value:
         return ll.Constant(self.lane_index, list(range(self.lanes)))
 
-    # -- memory -----------------------------------------------------------------------------------------------------------------------------
+    # -- memory
 
     def at(self, base: ll.Value, offset: Number) -> ll.Value:
         """`base` + `offset` elements."""
@@ -138,10 +139,6 @@ class Emission:
         """The elements at `base` + lane offsets; zero where `mask` is off."""
         operands = [self._lane_pointers(base, offsets), self._alignment(), mask, self.zero]
         return self._call("llvm.masked.gather", f"{self._suffix}.v{self.lanes}p0", self.vector, operands)
-
-    def scatter(self, value: ll.Value, base: ll.Value, offsets: ll.Value, mask: ll.Value) -> None:
-        operands = [value, self._lane_pointers(base, offsets), self._alignment(), mask]
-        self._call("llvm.masked.scatter", f"{self._suffix}.v{self.lanes}p0", ll.VoidType(), operands)
 
     def _alignment(self) -> ll.Value:
         return ll.Constant(I32, self.bytes)
@@ -189,14 +186,15 @@ class Emission:
         room.type = POINTER  # llvmlite still types what alloca gives
         return room
 
-    # -- control flow -------------------------------------------------------------------------------------------------------------------------
+    # -- control flow
 
     @contextmanager
     def loop(
         self, begin: Number, end: Number, carried: Sequence[ll.Value] = (), step: int = 1, nonempty: bool = False
     ) -> Iterator[Loop]:
-        """Runs its body for begin, begin + step, ... below `end`. Tested at the bottom; `nonempty` loops, and those with known bounds, have no
-        test before. Carried values need a nonempty loop, and `carried` holds their final values after it."""
+        """Runs its body for begin, begin + step, ... below `end`. Tested at the bottom; `nonempty` loops, and those
+        with known bounds, have no test before. Carried values need a nonempty loop, and `carried` holds their final
+        values after it."""
         nonempty = nonempty or (isinstance(begin, int) and isinstance(end, int) and begin < end)
         assert nonempty or not carried
         builder = self.builder

@@ -1,5 +1,5 @@
-"""The bridge from kernels: which contractions the template takes, as problems of index arithmetic; the function it emits for one, with the
-kernel's own epilogue as the sink; and constant operands packed once, before anything runs."""
+"""The bridge from kernels: which contractions the template takes, as problems of index arithmetic; the function it
+emits for one, with the kernel's own epilogue as the sink; and constant operands packed once, before anything runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class PackedKernel(Kernel):
 
 
 def supports(kernel: Kernel) -> bool:
-    """Whether the template computes this kernel: a contraction in f32 or f64, of operands as they lie in memory, that has any work to do."""
+    """Whether the template computes this kernel: a contraction in f32 or f64, of operands as they lie in memory, that
+    has any work to do."""
     contraction = kernel.contraction
     if contraction is None or contraction.accumulate not in ("f32", "f64"):
         return False
@@ -57,17 +58,24 @@ def supports(kernel: Kernel) -> bool:
 class Lowering:
     """A kernel's contraction as a problem, and its plan for `target`."""
 
-    def __init__(self, kernel: Kernel, target: Target, threads: int = 1, constants: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, kernel: Kernel, target: Target, threads: int = 1, constants: frozenset[str] = frozenset()
+    ) -> None:
         assert kernel.contraction is not None
         self.kernel, self.target, self.threads = kernel, target, threads
         self.contraction: mark.Contraction = kernel.contraction
         self.constants = frozenset({kernel.packed}) if isinstance(kernel, PackedKernel) else constants
         self.axes = [Axis(loop.extent) for loop in self.contraction.loops]
         self.analysis = Analysis(self.contraction.epilogue)
-        self.plan: Plan = plan(self._problem(), storage_bytes(self.contraction.accumulate), target, self.constants, threads)
+        self.plan: Plan = plan(
+            self._problem(), storage_bytes(self.contraction.accumulate), target, self.constants, threads
+        )
 
     def _problem(self) -> Problem:
-        groups = {role: Group(tuple(self.axes[i] for i in self.contraction.positions(role))) for role in ("batch", "m", "n", "k")}
+        groups = {
+            role: Group(tuple(self.axes[i] for i in self.contraction.positions(role)))
+            for role in ("batch", "m", "n", "k")
+        }
         return Problem(
             batch=groups["batch"], rows=groups["m"], columns=groups["n"], reduction=groups["k"],
             lhs=self._access(self.contraction.lhs), rhs=self._access(self.contraction.rhs), out=self._result(),
@@ -100,7 +108,8 @@ class Lowering:
 
     @cached_property
     def flat_columns(self) -> bool:
-        """Whether the epilogue may see all column axes as one: each address moves by an even step, and the indices are no numbers in it."""
+        """Whether the epilogue may see all column axes as one: each address moves by an even step, and the indices are
+        no numbers in it."""
         inner, run = self.lane_axes[-1], self.lane_axes[-1].extent
         if any(self.parameters[axis] in self.analysis.escaping for axis in self.lane_axes):
             return False
@@ -116,7 +125,7 @@ class Lowering:
         """Whether the epilogue only stores the sum."""
         return len([i for i in self.contraction.epilogue.instructions if not self.analysis.is_affine(i)]) == 1
 
-    # -- the function ---------------------------------------------------------------------------------------------------------------------------
+    # -- the function
 
     def emit(self, module: ll.Module, name: str, fast: bool = False) -> ll.Function:
         """Defines `void name(ptr, ...)`, one pointer for each param of the kernel."""
@@ -164,8 +173,8 @@ class Lowering:
         emitter.finish()
 
     def _epilogue(self, emitter: Emitter, e: Emission, value: ll.Value, element: Element) -> None:
-        """The epilogue on one vector of sums: along one axis of columns, all of them flat, or, where that cannot be, with a vector of indices
-        for each."""
+        """The epilogue on one vector of sums: along one axis of columns, all of them flat, or, where that cannot be,
+        with a vector of indices for each."""
         oriented, epilogue = self.plan.oriented, self.contraction.epilogue
         indices = unflatten(e, oriented.batch, element.batch) | unflatten(e, oriented.rows, element.row)
         vector, lanes, mask = None, e.lanes, element.mask
@@ -192,7 +201,6 @@ def _store_all(builder: ll.IRBuilder, pointers: Sequence[ll.Value]) -> ll.Value:
     for position, pointer in enumerate(pointers):
         builder.store(pointer, builder.gep(table, [I64(position)], source_etype=POINTER))
     return table
-
 
 
 def pack_constants(source: Program, target: Target, threads: int) -> Program:
@@ -222,7 +230,9 @@ def _packed_launch(launch: Launch, target: Target, threads: int) -> Launch:
     elsewhere = {access.buffer for access in accesses(contraction.epilogue)}
     operands = {"lhs": contraction.lhs.buffer, "rhs": contraction.rhs.buffer}
     constant = frozenset(
-        name for name, buffer in operands.items() if isinstance(bound[buffer].storage, Constant) and buffer not in elsewhere
+        name
+        for name, buffer in operands.items()
+        if isinstance(bound[buffer].storage, Constant) and buffer not in elsewhere
     )
     chosen = Lowering(kernel, target, threads, constant).plan
     name = chosen.packed_operand

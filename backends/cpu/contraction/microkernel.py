@@ -1,5 +1,6 @@
-"""The micro-kernel: a tile of accumulators in registers, rows by vectors. Each step of the reduction loads one row of rhs vectors and adds
-to every accumulator row the product with one broadcast lhs element. Nothing else runs between the multiply-adds."""
+"""The micro-kernel: a tile of accumulators in registers, rows by vectors. Each step of the reduction loads one row of
+rhs vectors and adds to every accumulator row the product with one broadcast lhs element. Nothing else runs between the
+multiply-adds."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def store_tile(e: Emission, tile: Tile, base: ll.Value, pitch: int) -> None:
 
 @dataclass(frozen=True)
 class Stream:
-    """What a tile reads. For each of `taps`, `pointers` gives the rows' lhs addresses, which advance by `stride` for `steps` steps; rhs rows
-    follow each other from `panel` on by `pitch` elements, over taps and steps. `lanewise`: lhs
+    """What a tile reads. For each of `taps`, `pointers` gives the rows' lhs addresses, which advance by `stride` for
+    `steps` steps; rhs rows follow each other from `panel` on by `pitch` elements, over taps and steps. `lanewise`: lhs
     has a lane for every column, and `mask` says which of the last vector exist."""
 
     pointers: RowPointers

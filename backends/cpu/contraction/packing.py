@@ -1,5 +1,6 @@
-"""Packing: rearranging an operand into panels, rows of lanes without gaps, so that the micro-kernel reads memory straight through. In the
-generated code for run-time values, where padding, dilation and window overlap (im2col) dissolve on the way; in NumPy for constants."""
+"""Packing: rearranging an operand into panels, rows of lanes without gaps, so that the micro-kernel reads memory
+straight through. In the generated code for run-time values, where padding, dilation and window overlap (im2col)
+dissolve on the way; in NumPy for constants."""
 
 from __future__ import annotations
 
@@ -32,9 +33,16 @@ class Source:
 
 
 def emit_pack(
-    e: Emission, source: Source, line: tuple[Number, Number], lane: tuple[Number, Number], vectors: Number, target: ll.Value, pitch: int
+    e: Emission,
+    source: Source,
+    line: tuple[Number, Number],
+    lane: tuple[Number, Number],
+    vectors: Number,
+    target: ll.Value,
+    pitch: int,
 ) -> None:
-    """Writes lines [line) x lanes [lane), zero-filled to `vectors` vectors, to target[(i - line[0]) * pitch + (j - lane[0])]. Neither is empty."""
+    """Writes lines [line) x lanes [lane), zero-filled to `vectors` vectors, to target[(i - line[0]) * pitch + (j -
+    lane[0])]. Neither is empty."""
     with e.loop(0, vectors, nonempty=True) as across:
         shift = e.mul(across.index, e.lanes)
         first = e.add(lane[0], shift)
@@ -48,7 +56,8 @@ def emit_pack(
 def walk(
     e: Emission, group: Group, begin: Number, end: Number, carried: Sequence[ll.Value] = ()
 ) -> Iterator[tuple[Loop, Indices]]:
-    """A loop over flat indices of `group` that keeps the index of each axis by counting, without divisions. Never empty."""
+    """A loop over flat indices of `group` that keeps the index of each axis by counting, without divisions. Never
+    empty."""
     start, count = unflatten(e, group, begin), len(carried)
     counters = [index(start[axis]) for axis in group.axes]
     with e.loop(begin, end, [*carried, *counters], nonempty=True) as loop:
@@ -69,8 +78,8 @@ def _successor(e: Emission, group: Group, indices: list[ll.Value]) -> list[ll.Va
 
 
 def vector_reader(e: Emission, source: Source, first: Number, count: Number) -> Reader:
-    """How to read `lanes` values across from `first` on, of which `count` exist, given the line's indices. What does not depend on the line is
-    computed here, before the loop over lines."""
+    """How to read `lanes` values across from `first` on, of which `count` exist, given the line's indices. What does
+    not depend on the line is computed here, before the loop over lines."""
     flat = e.builder.add(e.to_lanes(first), e.iota())
     lanes = place(e, source.access, unflatten(e, source.across, flat))
     inside = e.lanes_below(count)
@@ -120,7 +129,9 @@ def _segmented(e: Emission, source: Source, lanes: Place, inside: ll.Value, firs
     return read
 
 
-def _segments(e: Emission, source: Source, inside: ll.Value, first: Number, runs: int) -> Iterator[tuple[ll.Value, ll.Value]]:
+def _segments(
+    e: Emission, source: Source, inside: ll.Value, first: Number, runs: int
+) -> Iterator[tuple[ll.Value, ll.Value]]:
     """(pointer that lane 0 would have, mask of its lanes) of each run that the vector at `first` may touch."""
     axes = source.across.axes
     if len(axes) < 2:
@@ -139,7 +150,8 @@ def _segments(e: Emission, source: Source, inside: ll.Value, first: Number, runs
 
 
 def dense(array: np.ndarray, access: Access, groups: tuple[Group, ...]) -> np.ndarray:
-    """The operand as an array with one dimension per group; `array` is its memory, flat. Only for operands without windows."""
+    """The operand as an array with one dimension per group; `array` is its memory, flat. Only for operands without
+    windows."""
     axes = [axis for group in groups for axis in group.axes]
     strides = [access.stride(axis) * array.itemsize for axis in axes]
     view = np.lib.stride_tricks.as_strided(array[access.offset :], [axis.extent for axis in axes], strides)
@@ -147,7 +159,8 @@ def dense(array: np.ndarray, access: Access, groups: tuple[Group, ...]) -> np.nd
 
 
 def pack_panels(matrix: np.ndarray, widths: list[int]) -> np.ndarray:
-    """[batch, columns, reduction] as [batch][panel][reduction][column of the panel], flat, columns zero-filled to the panels' widths."""
+    """[batch, columns, reduction] as [batch][panel][reduction][column of the panel], flat, columns zero-filled to the
+    panels' widths."""
     batch, columns, reduction = matrix.shape
     packed = aligned(batch * reduction * sum(widths), matrix.dtype)
     panels = packed.reshape(batch, -1)

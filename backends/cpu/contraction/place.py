@@ -1,4 +1,5 @@
-"""From axis indices to addresses: unflattening of flat indices, and the place of an operand's element, for one index or a vector of them."""
+"""From axis indices to addresses: unflattening of flat indices, and the place of an operand's element, for one index or
+a vector of them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def unflatten(e: Emission, group: Group, flat: Number) -> Indices:
 
 @dataclass
 class Place:
-    """Where some of an access's axes lead: an offset in elements, and a position in each window. Places of disjoint axes add up."""
+    """Where some of an access's axes lead: an offset in elements, and a position in each window. Places of disjoint
+    axes add up."""
 
     offset: Number
     positions: tuple[Number, ...]

@@ -1,5 +1,6 @@
-"""What a contraction computes, as plain index arithmetic: four groups of axes (batch, rows, columns, reduction) and, for each operand, how an
-element's place follows from them. Matrix products and convolutions in any layout are the same thing in this form."""
+"""What a contraction computes, as plain index arithmetic: four groups of axes (batch, rows, columns, reduction) and,
+for each operand, how an element's place follows from them. Matrix products and convolutions in any layout are the same
+thing in this form."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Window:
-    """A dimension that indices may leave (padding) or whose elements lie apart (dilation): elements outside, or between, read as zero."""
+    """A dimension that indices may leave (padding) or whose elements lie apart (dilation): elements outside, or
+    between, read as zero."""
 
     terms: tuple[tuple[Axis, int], ...]
     offset: int
@@ -83,8 +85,11 @@ class Problem:
         return 2 * self.batch.extent * self.rows.extent * self.columns.extent * self.reduction.extent
 
 
-def dimension(access: Access, size: int, stride: int, terms: tuple[tuple[Axis, int], ...], offset: int = 0, dilation: int = 1) -> Access:
-    """`access` with one more dimension, whose position is offset + sum(scale * axis); plain strides wherever it cannot leave the array."""
+def dimension(
+    access: Access, size: int, stride: int, terms: tuple[tuple[Axis, int], ...], offset: int = 0, dilation: int = 1
+) -> Access:
+    """`access` with one more dimension, whose position is offset + sum(scale * axis); plain strides wherever it cannot
+    leave the array."""
     low = offset + sum(min(0, scale * (axis.extent - 1)) for axis, scale in terms)
     high = offset + sum(max(0, scale * (axis.extent - 1)) for axis, scale in terms)
     if low < 0 or high >= size or dilation != 1:
@@ -96,14 +101,21 @@ def dimension(access: Access, size: int, stride: int, terms: tuple[tuple[Axis, i
 
 
 def swap(problem: Problem) -> Problem:
-    """The transposed problem: rows and columns trade places. Right where the rows, not the columns, are contiguous in the result."""
+    """The transposed problem: rows and columns trade places. Right where the rows, not the columns, are contiguous in
+    the result."""
     return replace(
-        problem, rows=problem.columns, columns=problem.rows, lhs=problem.rhs, rhs=problem.lhs, swapped=not problem.swapped
+        problem,
+        rows=problem.columns,
+        columns=problem.rows,
+        lhs=problem.rhs,
+        rhs=problem.lhs,
+        swapped=not problem.swapped,
     )
 
 
 def orient(problem: Problem) -> Problem:
-    """The result's contiguous side as columns, and what is not contiguous there, such as the images of a batch, as batch."""
+    """The result's contiguous side as columns, and what is not contiguous there, such as the images of a batch, as
+    batch."""
     channels = [axis for axis in problem.batch.axes if _lanes_alike(problem, axis)]
     if problem.columns.extent == 1 and channels:
         batch = tuple(axis for axis in problem.batch.axes if axis is not channels[0])
@@ -115,12 +127,14 @@ def orient(problem: Problem) -> Problem:
 
 def _lanes_alike(problem: Problem, axis: Axis) -> bool:
     """Whether lhs and the result both lie contiguous along a batch axis."""
-    return axis.extent > 1 and problem.out.stride(axis) == 1 == problem.lhs.reach(axis) and not problem.lhs.windowed(axis)
+    return (
+        axis.extent > 1 and problem.out.stride(axis) == 1 == problem.lhs.reach(axis) and not problem.lhs.windowed(axis)
+    )
 
 
 def canonicalize(problem: Problem) -> Problem:
-    """Axes of extent 1 dropped, the reduction in the order in which lhs lies in memory, and neighbours merged where both operands allow it.
-    Flat indices over batch, rows and columns keep their meaning."""
+    """Axes of extent 1 dropped, the reduction in the order in which lhs lies in memory, and neighbours merged where
+    both operands allow it. Flat indices over batch, rows and columns keep their meaning."""
     problem = _drop_units(problem)
     order = tuple(sorted(problem.reduction.axes, key=lambda axis: -abs(problem.lhs.reach(axis))))
     problem = replace(problem, reduction=Group(order))
@@ -173,7 +187,9 @@ def _merge(problem: Problem, name: str) -> Problem:
 
 def _mergeable(problem: Problem, outer: Axis, inner: Axis) -> bool:
     return all(
-        access.stride(outer) == access.stride(inner) * inner.extent and not access.windowed(outer) and not access.windowed(inner)
+        access.stride(outer) == access.stride(inner) * inner.extent
+        and not access.windowed(outer)
+        and not access.windowed(inner)
         for access in (problem.lhs, problem.rhs)
     )
 

@@ -1,5 +1,6 @@
-"""The loop nest around the micro-kernel: units of work (batch, chunk of rows, group of panels), blocks of the reduction, panels, tiles; operands
-packed where the tiling says so; and the sums handed to a sink, vector by vector, as soon as a tile is done."""
+"""The loop nest around the micro-kernel: units of work (batch, chunk of rows, group of panels), blocks of the
+reduction, panels, tiles; operands packed where the tiling says so; and the sums handed to a sink, vector by vector, as
+soon as a tile is done."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from trivium.backends.cpu.contraction import microkernel
 from trivium.backends.cpu.contraction.emission import I64, Emission, Number, index
 from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, dense, emit_pack, pack_panels, vector_reader, walk
-from trivium.backends.cpu.contraction.place import Indices, Place, join, origin, place, resolve, unflatten
+from trivium.backends.cpu.contraction.place import Place, join, origin, place, resolve, unflatten
 from trivium.backends.cpu.contraction.problem import Access, Group, Problem, canonicalize, orient
 from trivium.backends.cpu.contraction.tiling import Rhs, Split, Tiling, choose
 from trivium.backends.cpu.target import Target
@@ -21,7 +22,8 @@ from trivium.backends.cpu.target import Target
 
 @dataclass(frozen=True)
 class Plan:
-    """A contraction ready to emit: as given but with the result's contiguous side as columns; in canonical form; its schedule."""
+    """A contraction ready to emit: as given but with the result's contiguous side as columns; in canonical form; its
+    schedule."""
 
     oriented: Problem
     problem: Problem
@@ -61,7 +63,8 @@ class Plan:
 def plan(
     problem: Problem, element_bytes: int, target: Target, constant: frozenset[str] = frozenset(), threads: int = 1
 ) -> Plan:
-    """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is loaded."""
+    """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is
+    loaded."""
     oriented = orient(problem)
     canonical = canonicalize(oriented)
     known = ("lhs" if oriented.swapped else "rhs") in constant
@@ -70,52 +73,16 @@ def plan(
 
 @dataclass(frozen=True)
 class Element:
-    """Where a vector of sums belongs: flat indices, column being that of lane 0; `mask` where not all lanes exist."""
+    """Where a vector of sums belongs: flat indices over the oriented problem's groups, column being that of lane 0;
+    `mask` where not all lanes exist."""
 
-    plan: Plan
     batch: Number
     row: Number
     column: Number
     mask: ll.Value | None
 
-    def indices(self, e: Emission) -> Indices:
-        """The index on every batch, row and column axis of the oriented problem; column indices are vectors if there are several axes."""
-        problem = self.plan.oriented
-        column: Number = self.column
-        if sum(axis.extent != 1 for axis in problem.columns.axes) > 1:
-            column = e.builder.add(e.to_lanes(column), e.iota())
-        found = unflatten(e, problem.batch, self.batch) | unflatten(e, problem.rows, self.row)
-        return found | unflatten(e, problem.columns, column)
-
 
 Sink = Callable[[Emission, ll.Value, Element], None]
-
-
-def store_sink(out: ll.Value) -> Sink:
-    """Stores the sums to `out`, as the problem's own access says."""
-
-    def sink(e: Emission, value: ll.Value, element: Element) -> None:
-        problem = element.plan.oriented
-        where = join(e, origin(problem.out), place(e, problem.out, unflatten(e, problem.batch, element.batch)))
-        where = join(e, where, place(e, problem.out, unflatten(e, problem.rows, element.row)))
-        if contiguous_columns(problem):
-            e.store(value, e.at(out, e.add(where.offset, element.column)), element.mask)
-            return
-        lanes = e.builder.add(e.to_lanes(element.column), e.iota())
-        offsets = place(e, problem.out, unflatten(e, problem.columns, lanes)).offset
-        e.scatter(value, e.at(out, where.offset), e.to_lanes(offsets), element.mask or e.all_lanes())
-
-    return sink
-
-
-def contiguous_columns(problem: Problem) -> bool:
-    """Whether flat column indices are offsets in the result."""
-    run = 1
-    for axis in reversed(problem.columns.axes):
-        if axis.extent != 1 and problem.out.stride(axis) != run:
-            return False
-        run *= axis.extent
-    return True
 
 
 @dataclass
@@ -125,8 +92,9 @@ class Operands:
 
 
 def emit(e: Emission, plan: Plan, operands: Operands, begin: Number, end: Number, sink: Sink, inline: bool) -> None:
-    """Emits the units [begin, end) of `plan` where the builder stands. `operands` are pointers as the oriented problem has them, a constant rhs
-    packed. `inline` unrolls the sink over the tile's registers; otherwise it is emitted once, in a loop over the tile in memory."""
+    """Emits the units [begin, end) of `plan` where the builder stands. `operands` are pointers as the oriented problem
+    has them, a constant rhs packed. `inline` unrolls the sink over the tile's registers; otherwise it is emitted once,
+    in a loop over the tile in memory."""
     template = Template(e, plan, operands, sink, inline)
     with e.loop(begin, end) as loop:
         template.unit(loop.index)
@@ -167,7 +135,11 @@ class Template:
         self.columns_per_unit = tiling.groups.size * tiling.panels.size * lanes
         self.lhs_pitch = -(-tiling.reduction.most_steps // lanes) * lanes + lanes
         self.lhs_room = e.reserve(self.rows_per_unit * self.lhs_pitch, "packed_lhs") if tiling.pack_lhs else None
-        self.rhs_room = e.reserve(tiling.reduction.most_steps * tiling.panels.size * lanes, "packed_rhs") if tiling.rhs is Rhs.PACKED else None
+        self.rhs_room = (
+            e.reserve(tiling.reduction.most_steps * tiling.panels.size * lanes, "packed_rhs")
+            if tiling.rhs is Rhs.PACKED
+            else None
+        )
         self.inline = inline and tiling.reduction.blocks == 1
         if tiling.reduction.blocks > 1:
             self.sums, self.pitch = e.reserve(self.rows_per_unit * self.columns_per_unit, "sums"), self.columns_per_unit
@@ -175,7 +147,7 @@ class Template:
             self.pitch = tiling.panels.size * lanes
             self.sums = e.reserve(tiling.tiles.size * self.pitch, "tile")
 
-    # -- units ----------------------------------------------------------------------------------------------------------------------------------
+    # -- units
 
     def unit(self, number: ll.Value) -> None:
         unit = self._unit(number)
@@ -225,9 +197,11 @@ class Template:
         source = Source(problem.lhs, self.operands.lhs, unit.lhs, problem.rows, problem.reduction)
         vectors, _ = e.divmod(e.add(e.sub(block.end, block.begin), e.lanes - 1), e.lanes)
         assert self.lhs_room is not None
-        emit_pack(e, source, (unit.first_row, unit.last_row), (block.begin, block.end), vectors, self.lhs_room, self.lhs_pitch)
+        emit_pack(
+            e, source, (unit.first_row, unit.last_row), (block.begin, block.end), vectors, self.lhs_room, self.lhs_pitch
+        )
 
-    # -- panels and tiles -----------------------------------------------------------------------------------------------------------------------
+    # -- panels and tiles
 
     def _panel(self, unit: Unit, block: Block, width: int, number: ll.Value) -> None:
         e, problem = self.e, self.problem
@@ -235,7 +209,15 @@ class Template:
         pitch = width * e.lanes
         panel = self.rhs_room
         if self.tiling.rhs is Rhs.PACKED:
-            emit_pack(e, self._rhs_source(unit), (block.begin, block.end), (column, problem.columns.extent), width, panel, pitch)
+            emit_pack(
+                e,
+                self._rhs_source(unit),
+                (block.begin, block.end),
+                (column, problem.columns.extent),
+                width,
+                panel,
+                pitch,
+            )
         elif self.tiling.rhs is Rhs.CONSTANT:
             offset = e.add(e.mul(column, problem.reduction.extent), e.mul(block.begin, pitch))
             panel = e.at(self.operands.rhs, e.add(unit.rhs.offset, offset))
@@ -271,7 +253,9 @@ class Template:
         with e.builder.if_then(last):
             self._sink_memory(unit, sums, rows, width, row, column)
 
-    def _stream(self, unit: Unit, block: Block, rows: int, width: int, row: Number, column: Number, panel: ll.Value) -> Stream:
+    def _stream(
+        self, unit: Unit, block: Block, rows: int, width: int, row: Number, column: Number, panel: ll.Value
+    ) -> Stream:
         e, reduction, pitch = self.e, self.tiling.reduction, width * self.e.lanes
         if self.tiling.pack_lhs:
             first = e.at(self.lhs_room, e.mul(e.sub(row, unit.first_row), self.lhs_pitch))
@@ -315,7 +299,8 @@ class Template:
     def _row_pointers(
         self, unit: Unit, block: Block, rows: int, row: Number, column: Number
     ) -> microkernel.RowPointers:
-        """Addresses in lhs itself. Rows on one plain axis lie a constant apart; others are placed one by one. Padding is read from zeros."""
+        """Addresses in lhs itself. Rows on one plain axis lie a constant apart; others are placed one by one. Padding
+        is read from zeros."""
         e, problem = self.e, self.problem
         access, base = problem.lhs, self.operands.lhs
         advance = e.add(e.mul(block.start, self._run_stride()), column if problem.elementwise else 0)
@@ -358,7 +343,7 @@ class Template:
             zeros.initializer, zeros.global_constant, zeros.linkage = ll.Constant(kind, None), True, "internal"
         return module.globals[name].gep([ll.Constant(I64, 0), ll.Constant(I64, 0)])
 
-    # -- results --------------------------------------------------------------------------------------------------------------------------------
+    # -- results
 
     def _sink_registers(self, unit: Unit, tile: microkernel.Tile, row: Number, column: Number) -> None:
         for r, vectors in enumerate(tile):
@@ -374,7 +359,7 @@ class Template:
 
     def _sink(self, unit: Unit, value: ll.Value, row: Number, column: Number, vector: int, width: int) -> None:
         mask = self._mask(column, vector, width)
-        self.sink(self.e, value, Element(self.plan, unit.batch, row, self.e.add(column, vector * self.e.lanes), mask))
+        self.sink(self.e, value, Element(unit.batch, row, self.e.add(column, vector * self.e.lanes), mask))
 
     def _mask(self, column: Number, vector: int, width: int) -> ll.Value | None:
         """Which lanes of a vector exist, in the panel of `width` vectors at `column`; None: all."""
@@ -383,7 +368,7 @@ class Template:
             return None
         return e.lanes_below(e.sub(e.sub(columns, column), vector * e.lanes))
 
-    # -- splits as code -------------------------------------------------------------------------------------------------------------------------
+    # -- splits as code
 
     def _start(self, split: Split, part: Number) -> Number:
         e = self.e

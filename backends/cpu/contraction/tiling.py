@@ -1,5 +1,5 @@
-"""The schedule of a contraction: register tile, panels, blocks of the reduction, chunks of work, and which operands are packed. Plain data,
-chosen from the shape and the target's vectors, registers and caches; printed with the kernel."""
+"""The schedule of a contraction: register tile, panels, blocks of the reduction, chunks of work, and which operands are
+packed. Plain data, chosen from the shape and the target's vectors, registers and caches; printed with the kernel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def split(extent: int, most: int) -> Split:
 
 
 class Rhs(Enum):
-    """Where the micro-kernel finds rhs: packed when the code was loaded, packed on the way, or, where each element is used once, in place."""
+    """Where the micro-kernel finds rhs: packed when the code was loaded, packed on the way, or, where each element is
+    used once, in place."""
 
     CONSTANT = "constant"
     PACKED = "packed"
@@ -56,8 +57,8 @@ class Rhs(Enum):
 
 @dataclass(frozen=True)
 class Reduction:
-    """The reduction as `taps` runs, along each of which lhs advances by one constant stride; blocks hold `block_taps` whole runs or, of long
-    runs, `block_run` steps."""
+    """The reduction as `taps` runs, along each of which lhs advances by one constant stride; blocks hold `block_taps`
+    whole runs or, of long runs, `block_run` steps."""
 
     taps: int
     run: int
@@ -105,7 +106,8 @@ def rows_that_fit(vectors: int, registers: int) -> int:
 
 
 def widest_panel(rows: int, registers: int) -> int:
-    """Vectors in a panel: four (two where registers are few), more where there are too few rows to keep the multipliers busy."""
+    """Vectors in a panel: four (two where registers are few), more where there are too few rows to keep the multipliers
+    busy."""
     usual = 4 if registers >= 32 else 2
     return max(usual, min(8, (registers - 2) // (rows + 1)))
 

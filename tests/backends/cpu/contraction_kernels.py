@@ -1,0 +1,185 @@
+"""Kernels of matrix products and convolutions in any memory layout, and NumPy's answer to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivium.backends.cpu.executable import CpuExecutable
+from trivium.backends.cpu.target import Target, host
+from trivium.compiler import program
+from trivium.compiler.kernel import Buffer, Kernel
+from trivium.compiler.kernel.builder import KernelBuilder
+from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript, contraction_kernel
+from trivium.compiler.kernel.structure import Block, Value
+
+Order = tuple[int, ...]
+"""An operand's dimensions, from the slowest to the fastest in memory."""
+
+Epilogue = Callable[[KernelBuilder, Value, tuple[Value, ...]], Value]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel with its operands, as arrays in the order of their names' dimensions, not of memory."""
+
+    kernel: Kernel
+    operands: dict[Buffer, np.ndarray]
+    result: Buffer
+    order: Order
+
+    def run(self, constants: set[str] = frozenset(), threads: int = 1, target: Target | None = None) -> np.ndarray:
+        """The kernel's result, compiled; operands named in `constants` are known to the compiler."""
+        inputs = [buffer for buffer in self.operands if buffer.name not in constants]
+        values = {}
+        for buffer, array in self.operands.items():
+            storage = program.Constant(array) if buffer.name in constants else program.Input(inputs.index(buffer))
+            values[buffer] = program.Value(buffer.name, buffer.dtype, buffer.shape, storage)
+        values[self.result] = program.Value("result", self.result.dtype, self.result.shape, program.Output(0))
+        launch = program.Launch(self.kernel, tuple(values[param] for param in self.kernel.params))
+        whole = program.Program("case", [values[b] for b in inputs], [values[self.result]], [launch])
+        executable = CpuExecutable(whole, target or host(), threads=threads)
+        (result,) = executable.execute(*(self.operands[buffer] for buffer in inputs))
+        return result.transpose(np.argsort(self.order))
+
+
+def laid_out(array: np.ndarray, order: Order) -> np.ndarray:
+    return np.ascontiguousarray(array.transpose(order))
+
+
+def buffer(name: str, array: np.ndarray, order: Order, mode: str = "in") -> Buffer:
+    dtype = "f64" if array.dtype == np.float64 else "f32"
+    return Buffer(name, dtype, tuple(array.shape[d] for d in order), mode)
+
+
+def epilogue_block(result: Buffer, order: Order, dtype: str, rank: int, epilogue: Epilogue | None) -> Block:
+    """Stores epilogue(sum) at the result's indices; `order` is the result's."""
+    builder = KernelBuilder("epilogue")
+    total, indices = Value(dtype), tuple(Value("i64") for _ in range(rank))
+    builder.body.parameters = [total, *indices]
+    value = total if epilogue is None else epilogue(builder, total, indices)
+    builder.store(result, value, *(indices[d] for d in order))
+    return builder.body
+
+
+def matmul(
+    lhs: np.ndarray, rhs: np.ndarray, orders: tuple[Order, Order, Order] = ((0, 1, 2),) * 3,
+    extra: dict[Buffer, np.ndarray] | None = None, epilogue: Epilogue | None = None,
+) -> Case:  # fmt: skip
+    """lhs[b, m, k] @ rhs[b, k, n], with the three arrays' dimensions in memory in the given orders."""
+    batch, m, k = lhs.shape
+    n = rhs.shape[2]
+    x, y = buffer("lhs", lhs, orders[0]), buffer("rhs", rhs, orders[1])
+    z = buffer("result", np.empty((batch, m, n), lhs.dtype), orders[2], "out")
+    one = {
+        "b": Subscript((1, 0, 0, 0)),
+        "m": Subscript((0, 1, 0, 0)),
+        "n": Subscript((0, 0, 1, 0)),
+        "k": Subscript((0, 0, 0, 1)),
+    }
+    contraction = Contraction(
+        loops=(ContractionLoop("batch", batch), ContractionLoop("m", m), ContractionLoop("n", n), ContractionLoop("k", k)),
+        lhs=Access(x, tuple(one["bmk"[d]] for d in orders[0])), rhs=Access(y, tuple(one["bkn"[d]] for d in orders[1])),
+        accumulate=x.dtype, epilogue=epilogue_block(z, orders[2], x.dtype, 3, epilogue),
+    )  # fmt: skip
+    extra = extra or {}
+    kernel = contraction_kernel("matmul", [x, y, *extra, z], contraction)
+    return Case(kernel, {x: laid_out(lhs, orders[0]), y: laid_out(rhs, orders[1]), **extra}, z, orders[2])
+
+
+NCHW: Order = (0, 1, 2, 3)
+NHWC: Order = (0, 2, 3, 1)
+HWIO: Order = (2, 3, 1, 0)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A convolution's attributes, per spatial dimension."""
+
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
+    lhs_dilation: tuple[int, int] = (1, 1)
+    rhs_dilation: tuple[int, int] = (1, 1)
+    reversal: tuple[bool, bool] = (False, False)
+    groups: int = 1
+
+    def extent(self, d: int, size: int, kernel: int) -> int:
+        """Of the result."""
+        padded = (size - 1) * self.lhs_dilation[d] + 1 + sum(self.padding[d])
+        return (padded - (kernel - 1) * self.rhs_dilation[d] - 1) // self.stride[d] + 1
+
+
+def convolution(
+    lhs: np.ndarray, rhs: np.ndarray, window: Window, orders: tuple[Order, Order, Order] = (NCHW, NCHW, NCHW),
+    extra: dict[Buffer, np.ndarray] | None = None, epilogue: Epilogue | None = None,
+) -> Case:  # fmt: skip
+    """lhs[batch, feature, h, w] and rhs[output feature, input feature, h, w], in memory in the given orders."""
+    batch, _, *sizes = lhs.shape
+    outputs, inputs, *kernel = rhs.shape
+    extents = [window.extent(d, sizes[d], kernel[d]) for d in range(2)]
+    x, y = buffer("lhs", lhs, orders[0]), buffer("rhs", rhs, orders[1])
+    z = buffer("result", np.empty((batch, outputs, *extents), lhs.dtype), orders[2], "out")
+    per_group = outputs // window.groups
+    names = ("g", "i", "oh", "ow", "o", "c", "kh", "kw")
+    counts = (window.groups, batch, *extents, per_group, inputs, *kernel)
+    roles = ("batch", "m", "m", "m", "n", "k", "k", "k")
+
+    def at(offset: int = 0, dilation: int = 1, **coefficients: int) -> Subscript:
+        return Subscript(tuple(coefficients.get(name, 0) for name in names), offset, dilation)
+
+    lhs_at, rhs_at = [at(i=1), at(g=inputs, c=1)], [at(g=per_group, o=1), at(c=1)]
+    for d, (position, tap) in enumerate((("oh", "kh"), ("ow", "kw"))):
+        terms = {position: window.stride[d], tap: window.rhs_dilation[d]}
+        lhs_at.append(at(-window.padding[d][0], window.lhs_dilation[d], **terms))
+        rhs_at.append(at(kernel[d] - 1, **{tap: -1}) if window.reversal[d] else at(**{tap: 1}))
+
+    def indices(all_indices: tuple[Value, ...], builder: KernelBuilder) -> tuple[Value, ...]:
+        g, i, oh, ow, o = all_indices
+        return i, builder.affine([(g, per_group), (o, 1)]), oh, ow
+
+    builder = KernelBuilder("epilogue")
+    total, parameters = Value(x.dtype), tuple(Value("i64") for _ in range(5))
+    builder.body.parameters = [total, *parameters]
+    place = indices(parameters, builder)
+    value = total if epilogue is None else epilogue(builder, total, place)
+    builder.store(z, value, *(place[d] for d in orders[2]))
+    contraction = Contraction(
+        loops=tuple(ContractionLoop(role, count) for role, count in zip(roles, counts, strict=True)),
+        lhs=Access(x, tuple(lhs_at[d] for d in orders[0])), rhs=Access(y, tuple(rhs_at[d] for d in orders[1])),
+        accumulate=x.dtype, epilogue=builder.body,
+    )  # fmt: skip
+    extra = extra or {}
+    kernel_ = contraction_kernel("convolution", [x, y, *extra, z], contraction)
+    return Case(kernel_, {x: laid_out(lhs, orders[0]), y: laid_out(rhs, orders[1]), **extra}, z, orders[2])
+
+
+def reference(lhs: np.ndarray, rhs: np.ndarray, window: Window) -> np.ndarray:
+    """The convolution, by sliding windows over the dilated and padded input."""
+    for d in range(2):
+        lhs = _padded(_dilated(lhs, 2 + d, window.lhs_dilation[d]), 2 + d, *window.padding[d])
+        rhs = np.flip(rhs, 2 + d) if window.reversal[d] else rhs
+    spans = tuple((rhs.shape[2 + d] - 1) * window.rhs_dilation[d] + 1 for d in range(2))
+    views = np.lib.stride_tricks.sliding_window_view(lhs, spans, axis=(2, 3))
+    steps = (*window.stride, *window.rhs_dilation)
+    views = views[(slice(None), slice(None), *(slice(None, None, step) for step in steps))]
+    features = np.split(views, window.groups, axis=1), np.split(rhs, window.groups)
+    parts = [np.einsum("nchwij,ocij->nohw", x, w, optimize=True) for x, w in zip(*features, strict=True)]
+    return np.concatenate(parts, axis=1)
+
+
+def _dilated(array: np.ndarray, axis: int, dilation: int) -> np.ndarray:
+    shape = list(array.shape)
+    shape[axis] = (shape[axis] - 1) * dilation + 1
+    result = np.zeros(shape, array.dtype)
+    result[(slice(None),) * axis + (slice(None, None, dilation),)] = array
+    return result
+
+
+def _padded(array: np.ndarray, axis: int, low: int, high: int) -> np.ndarray:
+    """Negative padding cuts off."""
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (max(low, 0), max(high, 0))
+    array = np.pad(array, widths)
+    return array[(slice(None),) * axis + (slice(max(-low, 0), array.shape[axis] - max(-high, 0)),)]
