@@ -31,18 +31,57 @@ _COMMENT = re.compile(r"//[^\n]*")
 
 
 def float_text(value: Any, kind: FloatType) -> str:
-    """A float as MLIR writes it: `1.000000e+00` where that is exact, else the shortest decimal that reads back the
-    same, and the bits where there is no decimal (NaN, infinities)."""
+    """A float digit for digit as MLIR writes it: `1.000000e+00` where six digits are exact, else as many as tell it
+    apart from its neighbours, and its bits where there are no digits behind a point (NaN, infinities, long integers)."""
     number = np.asarray(value).astype(kind.dtype)
     wide = float(number)
+    text = ""
     if np.isfinite(wide):
-        text = f"{wide:.6e}"
-        if float(np.asarray(float(text)).astype(kind.dtype)) == wide:
-            return text
-        text = repr(wide) if kind.name == "f64" else str(np.float32(wide))
-        return text if "." in text else text.replace("e", ".0e") if "e" in text else f"{text}.0"
-    bits = number.reshape(1).view(f"u{number.dtype.itemsize}")[0]
-    return f"0x{int(bits):0{number.dtype.itemsize * 2}X}"
+        sign = "-" if np.signbit(wide) else ""
+        text = sign + _short_text(abs(wide))
+        if float_of(text, kind).tobytes() != number.tobytes():
+            text = sign + _long_text(abs(wide), 17 if kind.name == "f64" else 9)
+    if "." in text:
+        return text
+    size = number.dtype.itemsize
+    return f"0x{int(number.reshape(1).view(f'u{size}')[0]):0{2 * size}X}"
+
+
+def _short_text(value: float) -> str:
+    digits, exponent = _decimal(value, 6)
+    return f"{digits[0]}.{digits[1:]:0<6}e{exponent + len(digits) - 1:+03d}"
+
+
+def _long_text(value: float, precision: int) -> str:
+    """With an exponent where more than three zeros would stand between the digits and the point."""
+    digits, exponent = _decimal(value, precision)
+    first = exponent + len(digits) - 1
+    if exponent > 3 or first >= precision or first < -3:
+        return f"{digits[0]}.{digits[1:] or '0'}E{first:+d}"
+    if exponent >= 0:
+        return digits + "0" * exponent
+    return f"{digits[: first + 1]}.{digits[first + 1 :]}" if first >= 0 else f"0.{'0' * (-first - 1)}{digits}"
+
+
+def _decimal(value: float, precision: int) -> tuple[str, int]:
+    """Digits and the power of ten of the last one. As LLVM does, surplus digits are first cut and then rounded half up:
+    that is not always nearest, and the same text matters more."""
+    numerator, denominator = value.as_integer_ratio()
+    exponent = 1 - denominator.bit_length()
+    numerator *= 5**-exponent
+    surplus = numerator.bit_length() - (precision * 196 + 58) // 59
+    if surplus > 0:
+        tens = surplus * 59 // 196
+        numerator //= 10**tens
+        exponent += tens
+    digits = str(numerator).rstrip("0") or "0"
+    exponent += len(str(numerator)) - len(digits)
+    if len(digits) > precision:
+        exponent += len(digits) - precision
+        rounded = str(int(digits[:precision]) + (digits[precision] >= "5"))
+        digits = rounded.rstrip("0")
+        exponent += len(rounded) - len(digits)
+    return (digits, exponent) if value else ("0", 0)
 
 
 def scalar_text(value: Any, kind: Type) -> str:

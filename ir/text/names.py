@@ -70,12 +70,14 @@ def _name_region(region: Region, names: dict[Value, str], scope: _Scope, generic
 def _name_results(op: Operation, names: dict[Value, str], scope: _Scope, generic: bool) -> None:
     if not op.results:
         return
-    hint = sanitize(op.results[0].name_hint)
-    if not hint and not generic:
-        result_name = getattr(form_of(type(op)), "result_name", None)
-        hint = result_name(op) if result_name else ""
-    if hint:
-        name = f"%{scope.unique(hint)}"
+    hints = [sanitize(value.name_hint) for value in op.results]
+    if not any(hints) and not generic:
+        hints = _declared_names(op)
+    if len(op.results) > 1 and all(hints) and len(set(hints)) > 1:
+        names.update((value, f"%{scope.unique(hint)}") for value, hint in zip(op.results, hints, strict=True))
+        return
+    if hints[0]:
+        name = f"%{scope.unique(hints[0])}"
     else:
         name = f"%{scope.next_value}"
         scope.next_value += 1
@@ -83,6 +85,17 @@ def _name_results(op: Operation, names: dict[Value, str], scope: _Scope, generic
         names[op.results[0]] = name
     else:
         names.update((value, f"{name}#{index}") for index, value in enumerate(op.results))
+
+
+def _declared_names(op: Operation) -> list[str]:
+    """What an op calls its results: constants have a name of their own, several results those of their fields."""
+    result_name = getattr(form_of(type(op)), "result_name", None)
+    if result_name is not None:
+        return [result_name(op)]
+    fields = getattr(op, "RESULTS", ())
+    if len(fields) == len(op.results) > 1 and not any(field.arity for field in fields):
+        return [field.name for field in fields]
+    return [""] * len(op.results)
 
 
 def sanitize(hint: str) -> str:

@@ -111,10 +111,8 @@ class Printer(AttributeWriter):
     def _results(self, op: Operation) -> str:
         if not op.results:
             return ""
-        name = self.value(op.results[0])
-        if len(op.results) == 1:
-            return f"{name} = "
-        return f"{name.partition('#')[0]}:{len(op.results)} = "
+        name, _, number = self.value(op.results[0]).partition("#")
+        return f"{name}:{len(op.results)} = " if number else f"{self.values(op.results)} = "
 
     def _generic(self, op: Operation) -> str:
         text = f'"{op.NAME}"({self.values(op.operands)})'
