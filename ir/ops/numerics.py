@@ -147,9 +147,10 @@ def total_order(values: np.ndarray) -> np.ndarray:
 def reduce_precision(values: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
     """Rounds to the values of a float format of fewer bits, ties to even. What is too large becomes infinite; what the
     smaller format could only hold as a subnormal becomes zero."""
-    info = np.finfo(values.dtype)
+    info = ml_dtypes.finfo(values.dtype)
     dtype = np.dtype(f"u{values.dtype.itemsize}")
     bits = values.view(dtype)
+    infinity = np.full_like(values, np.inf)
     if mantissa_bits < info.nmant:
         dropped = info.nmant - mantissa_bits
         tie = (bits >> dtype.type(dropped)) & dtype.type(1)
@@ -159,11 +160,9 @@ def reduce_precision(values: np.ndarray, exponent_bits: int, mantissa_bits: int)
         bias, reduced_bias = (1 << info.nexp - 1) - 1, (1 << exponent_bits - 1) - 1
         exponent = (bits >> dtype.type(info.nmant)) & dtype.type((1 << info.nexp) - 1)
         sign_bit = bits & dtype.type(1 << info.bits - 1)
-        infinite = sign_bit | dtype.type((1 << info.nexp) - 1 << info.nmant)
-        bits = np.where(exponent > bias + reduced_bias, infinite, bits)
+        bits = np.where(exponent > bias + reduced_bias, sign_bit | infinity.view(dtype), bits)
         bits = np.where(exponent <= bias - reduced_bias, sign_bit, bits)
-    kept = values if mantissa_bits > 0 else np.full_like(values, np.inf)
-    return np.where(np.isnan(values), kept, np.asarray(bits).view(values.dtype))
+    return np.where(np.isnan(values), values if mantissa_bits else infinity, np.asarray(bits).view(values.dtype))
 
 
 # From one element type to another

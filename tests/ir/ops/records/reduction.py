@@ -1,4 +1,4 @@
-"""Folds, windows and sorts. Values are small whole numbers where an oracle adds in another order: such sums are exact."""
+"""Folds, windows, sorts. Values are small whole numbers where an oracle adds in another order: their sums are exact."""
 
 from __future__ import annotations
 
