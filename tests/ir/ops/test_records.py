@@ -1,5 +1,5 @@
-"""What holds for every op, tested on every record: a program of that one op is valid, runs, gives an array of the type that
-was inferred or stated, and agrees with the record's oracle."""
+"""What holds for every op, tested on every record: a program of that one op is valid, runs, gives an array of the type
+that was inferred or stated, and agrees with the record's oracle."""
 
 from __future__ import annotations
 
@@ -57,4 +57,4 @@ def test_record(record: Record) -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name in OPS if name.partition(".")[0] in ("stablehlo", "chlo")))
 def test_every_op_has_a_record(name: str) -> None:
-    assert name in WITHOUT_RECORD or any(record.op.NAME == name for record in RECORDS)
+    assert name in WITHOUT_RECORD or any(name == record.op.NAME for record in RECORDS)

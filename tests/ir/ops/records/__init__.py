@@ -1,5 +1,5 @@
-"""Records: uses of ops, each with operands, attributes, and an oracle that knows the outcome. Generic tests run over all
-records of all modules in this folder; a new op is tested by adding a line there."""
+"""Records: uses of ops, each with operands, attributes, and an oracle that knows the outcome. Generic tests run over
+all records of all modules in this folder; a new op is tested by adding a line there."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from trivium.ir.types import TensorType, Type, tensor, type_of
 class Record:
     """One use of an op.
 
-    `operands` are arrays, or tuples of arrays where the op takes lists. An attribute that is a function gives a fresh region
-    when called. `result` is the type of a result that does not follow from the operands. `oracle` gets the arrays and gives
-    the expected one (or a tuple of them); `ulps` is how many units of the last place the outcome may be off.
+    `operands` are arrays, or tuples of arrays where the op takes lists. An attribute that is a function gives a fresh
+    region when called. `result` is the type of a result that does not follow from the operands. `oracle` gets the
+    arrays and gives the expected one (or a tuple of them); `ulps` is how many units of the last place the outcome may
+    be off.
     """
 
     op: type[Op]

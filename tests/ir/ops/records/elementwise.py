@@ -1,5 +1,5 @@
-"""Arithmetic and logic on each element. Samples hold the corners of each type: zeros of both signs, infinities, NaN, the
-extremes of integers; binary ops see every pair."""
+"""Arithmetic and logic on each element. Samples hold the corners of each type: zeros of both signs, infinities, NaN,
+the extremes of integers; binary ops see every pair."""
 
 from __future__ import annotations
 
