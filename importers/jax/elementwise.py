@@ -60,7 +60,6 @@ BINARY = {
     "div": ops.Divide,
     "max": ops.Maximum,
     "min": ops.Minimum,
-    "mul": ops.Multiply,
     "nextafter": ops.NextAfter,
     "or": ops.Or,
     "polygamma": ops.Polygamma,
@@ -105,6 +104,13 @@ for _name, _op in BINARY.items():
     rule.add(_name, _binary(_op))
 for _name in COMPARISONS:
     rule.add(_name, _comparison(_name))
+
+
+@rule("mul")
+def mul(ctx: Context, lhs: Value, rhs: Value, out_dtype=None) -> Value:
+    """mul(lhs, rhs, out_dtype)"""
+    kind = ctx.result.element_type
+    return ctx.times(ctx.convert(lhs, kind), ctx.convert(rhs, kind))
 
 
 @rule("eq_to", "le_to", "lt_to")

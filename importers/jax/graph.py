@@ -16,7 +16,7 @@ from trivium.importers.jax.context import Context, rule, type_of
 from trivium.ir.core import Value
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.func import Function, Module
-from trivium.ir.location import Location
+from trivium.ir.location import Location, NameLocation
 
 
 class JaxprImporter(GraphImporter[core.JaxprEqn]):
@@ -27,6 +27,8 @@ class JaxprImporter(GraphImporter[core.JaxprEqn]):
     def __init__(self, emit: Context, graph: str = "main"):
         super().__init__(emit, graph)
         self.environment: dict[core.Var, Value] = {}
+        # Equations of jaxprs that JAX keeps from one trace to the next know no line of the user's; they inherit it.
+        self._around: dict[int, Location] = {}
 
     def name_of(self, node: core.JaxprEqn) -> str:
         return node.primitive.name
@@ -36,13 +38,17 @@ class JaxprImporter(GraphImporter[core.JaxprEqn]):
 
     def location_of(self, node: core.JaxprEqn) -> Location:
         frame = source_info_util.user_frame(node.source_info.traceback)
-        if frame is None:
-            return place(node.primitive.name)
-        return place(node.primitive.name, frame.file_name, frame.start_line, frame.function_name)
+        if frame is not None:
+            return place(node.primitive.name, frame.file_name, frame.start_line, frame.function_name)
+        around = self._around.get(id(node), self.emit.location)
+        return NameLocation(node.primitive.name, around.child if isinstance(around, NameLocation) else around)
 
     def inner_nodes(self, node: core.JaxprEqn) -> Iterator[core.JaxprEqn]:
+        around = self.location_of(node)
         for jaxpr in _jaxprs_in(node.params.values()):
-            yield from jaxpr.eqns
+            for inner in jaxpr.eqns:
+                self._around[id(inner)] = around
+                yield inner
 
     def convert(self, node: core.JaxprEqn, rule: Callable[..., Any]) -> None:
         self.emit.op = node.primitive.name

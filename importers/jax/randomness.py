@@ -3,6 +3,7 @@ JAX's definition, traced to primitives, of which only the cipher (`threefry2x32`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,15 @@ def _mapped(function: Any, times: int) -> Any:
     for _ in range(times):
         function = jax.vmap(function)
     return function
+
+
+@rule("iota_2x32_shape")
+def iota_2x32_shape(ctx: Context, shape) -> Sequence[Value]:
+    """iota_2x32_shape(shape): each element's index in row-major order, as the high and the low word of 64 bits"""
+    count = math.prod(shape)
+    if count >= 1 << 32:
+        ctx.unsupported("shape", shape, "fewer than 2**32 elements")
+    return ctx.full(shape, 0, UI32), ctx.reshape(ctx.iota((count,), 0, UI32), shape)
 
 
 @rule("threefry2x32")

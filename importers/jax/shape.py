@@ -79,6 +79,26 @@ def concatenate(ctx: Context, *values: Value, dimension: int) -> Value:
     return ctx.concatenate(values, dimension)
 
 
+@rule("tile")
+def tile(ctx: Context, x: Value, reps) -> Value:
+    """tile(operand, reps)"""
+    spread = [extent for pair in zip(reps, x.type.static_shape, strict=True) for extent in pair]
+    repeated = ctx.broadcast_in_dim(x, spread, range(1, 2 * x.type.rank, 2))
+    return ctx.reshape(repeated, [count * extent for count, extent in zip(reps, x.type.static_shape, strict=True)])
+
+
+@rule("stack")
+def stack(ctx: Context, *values: Value, axis: int) -> Value:
+    """stack(operands, axis)"""
+    return ctx.concatenate([ctx.unsqueeze(value, [axis]) for value in values], axis)
+
+
+@rule("unstack")
+def unstack(ctx: Context, x: Value, axis: int) -> Sequence[Value]:
+    """unstack(operand, axis)"""
+    return [ctx.squeeze(ctx.slice(x, axis, at, at + 1), [axis]) for at in range(x.type.shape[axis])]
+
+
 @rule("pad")
 def pad(ctx: Context, x: Value, value: Value, padding_config) -> Value:
     """pad(operand, padding_value, padding_config)"""
