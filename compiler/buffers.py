@@ -1,0 +1,138 @@
+"""The buffer plan: where every temporary of a program lies. Copies are dropped where source and destination can be one,
+so that loops and updates work in place and results are computed where the caller gets them; kernels write over operands
+that die there where the accesses allow it; what is left gets offsets in the arena, best fit first."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from dataclasses import dataclass, field
+
+from trivium.compiler.kernel import may_share
+from trivium.compiler.liveness import live_points
+from trivium.compiler.program import Arena, Copy, Launch, Output, Program, Step, Value, nested, walk
+
+ALIGNMENT = 64
+
+
+@dataclass(eq=False)
+class Allocation:
+    """Values that share their bytes. `points` is when one of them is alive."""
+
+    values: list[Value]
+    points: int
+    nbytes: int
+    output: Output | None = None
+    offset: int = field(default=0)
+
+    @property
+    def start(self) -> int:
+        return (self.points & -self.points).bit_length() - 1
+
+    @property
+    def end(self) -> int:
+        return self.points.bit_length() - 1
+
+
+def assign_buffers(program: Program) -> None:
+    """Gives every value of the program its place, and drops the copies that this makes needless."""
+    allocations = _allocations(program)
+    _coalesce_copies(program, allocations)
+    _reuse_operands(program, allocations)
+    program.steps = _without_needless_copies(program.steps, allocations)
+    distinct = list(dict.fromkeys(allocations.values()))
+    program.arena_size = _place([a for a in distinct if a.output is None])
+    for allocation in distinct:
+        for value in allocation.values:
+            value.storage = allocation.output or Arena(allocation.offset)
+
+
+def _allocations(program: Program) -> dict[Value, Allocation]:
+    """One for each value that the program itself must place."""
+    allocations = {}
+    for value, points in live_points(program).items():
+        if isinstance(value.storage, Arena | Output):
+            output = value.storage if isinstance(value.storage, Output) else None
+            allocations[value] = Allocation([value], points, value.nbytes, output)
+    return allocations
+
+
+def _coalesce_copies(program: Program, allocations: dict[Value, Allocation]) -> None:
+    for step in walk(program.steps):
+        if isinstance(step, Copy):
+            source, destination = allocations.get(step.source), allocations.get(step.destination)
+            if source and destination and source is not destination and not source.points & destination.points:
+                _merge(source, destination, allocations)
+
+
+def _reuse_operands(program: Program, allocations: dict[Value, Allocation]) -> None:
+    """Lets a kernel's result lie on an operand where they overlap in time only while that kernel runs."""
+    for position, step in enumerate(walk(program.steps)):
+        if not isinstance(step, Launch):
+            continue
+        pairs = list(zip(step.kernel.params, step.arguments, strict=True))
+        for param, value in pairs:
+            if param.mode != "out":
+                continue
+            for source_param, source in pairs:
+                mine, theirs = allocations.get(source), allocations.get(value)
+                if source_param.mode != "in" or mine is None or theirs is None or mine is theirs:
+                    continue
+                overlap = mine.points & theirs.points
+                alone = sum(argument in mine.values for argument in step.arguments) == 1
+                if overlap == 1 << (2 * position) and alone and may_share(step.kernel, source_param, param):
+                    _merge(mine, theirs, allocations)
+                    break
+
+
+def _merge(one: Allocation, other: Allocation, allocations: dict[Value, Allocation]) -> None:
+    """Makes two allocations one, where sizes and outputs agree."""
+    if one.nbytes != other.nbytes or (one.output and other.output):
+        return
+    one.values += other.values
+    one.points |= other.points
+    one.output = one.output or other.output
+    for value in other.values:
+        allocations[value] = one
+
+
+def _without_needless_copies(steps: list[Step], allocations: dict[Value, Allocation]) -> list[Step]:
+    kept = []
+    for step in steps:
+        if isinstance(step, Copy):
+            source, destination = allocations.get(step.source), allocations.get(step.destination)
+            if (source is not None and source is destination) or not step.source.nbytes:
+                continue
+        for inner in nested(step):
+            inner[:] = _without_needless_copies(inner, allocations)
+        kept.append(step)
+    return kept
+
+
+def _place(allocations: list[Allocation]) -> int:
+    """Gives offsets in the order in which allocations become alive, each in the smallest gap that fits; returns the
+    size of the arena."""
+    size = 0
+    active: list[Allocation] = []
+    for allocation in sorted(allocations, key=lambda a: (a.start, -a.nbytes)):
+        active = [a for a in active if a.end >= allocation.start]
+        allocation.offset = _best_gap(active, allocation.nbytes)
+        bisect.insort(active, allocation, key=lambda a: a.offset)
+        size = max(size, allocation.offset + allocation.nbytes)
+    return size
+
+
+def _best_gap(active: list[Allocation], nbytes: int) -> int:
+    """The start of the smallest gap between active allocations, or the end of them all. `active` is in order of
+    offset."""
+    best, best_size, end = None, math.inf, 0
+    for allocation in active:
+        gap = allocation.offset - end
+        if nbytes <= gap < best_size:
+            best, best_size = end, gap
+        end = max(end, _aligned(allocation.offset + allocation.nbytes))
+    return end if best is None else best
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // ALIGNMENT) * ALIGNMENT

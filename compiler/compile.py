@@ -1,0 +1,176 @@
+"""From an optimized graph to a program: blocks are divided into kernels (`fusion`), kernels are built (`kernels`) and
+launched in order, control flow becomes steps, and the buffer plan (`buffers`) gives every value its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from trivium.compiler.buffers import assign_buffers
+from trivium.compiler.fusion import Group, fuse
+from trivium.compiler.kernels import build, text_of
+from trivium.compiler.lowering import IN_PLACE, STEP
+from trivium.compiler.lowering.scalars import dtype_of, parts
+from trivium.compiler.program import Arena, Constant, Copy, Input, Launch, Output, Program, Step
+from trivium.compiler.program import Value as Place
+from trivium.ir import ops
+from trivium.ir.core import Block, Operation, Value
+from trivium.ir.errors import CompileError
+from trivium.ir.func import Module
+from trivium.ir.types import TensorType
+
+
+def lower(module: Module) -> Program:
+    """The program of a module's `main`, in which everything but control flow is inlined and every type is static."""
+    main = module.main
+    program = Program(main.sym_name)
+    lowering = Lowering()
+    for index, argument in enumerate(main.arguments):
+        place = lowering.make(argument, Input(index), f"arg{index}")
+        lowering.bind(argument, place)
+        program.inputs.append(place)
+    program.steps = lowering.block(main.body.block)
+    for index, value in enumerate(main.returned):
+        result = lowering.make(value, Output(index), f"result{index}")
+        program.outputs.append(result)
+        program.steps.append(Copy(lowering.place(value), result))
+    assign_buffers(program)
+    program.verify()
+    return program
+
+
+class Lowering:
+    """Turns blocks into steps. Knows the place of every value that has a buffer."""
+
+    def __init__(self) -> None:
+        self._places: dict[Value, Place] = {}
+        self._views: dict[Value, Value] = {}
+        self._constants: dict[int, Place] = {}
+        self._names: dict[str, int] = {}
+        self.steps: list[Step] = []
+
+    # Places
+
+    def make(self, value: Value, storage: object, name: str) -> Place:
+        """A new place for a value of that type."""
+        shape = (*static_shape(value), *parts(value.type.element_type))
+        return Place(name, dtype_of(value.type.element_type), shape, storage)  # type: ignore[arg-type]
+
+    def temporary(self, value: Value, name: str = "") -> Place:
+        """A new place in the arena for a value of that type."""
+        return self.make(value, Arena(), self.name(name or (f"{value.name_hint}_" if value.name_hint else "t")))
+
+    def bind(self, value: Value, place: Place) -> None:
+        """States where a value is."""
+        self._places[value] = place
+
+    def place(self, value: Value) -> Place:
+        """Where a value is."""
+        while value in self._views:
+            value = self._views[value]
+        if value not in self._places:
+            op = value.defining_op
+            if not isinstance(op, ops.Constant):
+                what = text_of(op) if op is not None else "an argument"
+                raise CompileError(f"a value has no buffer, the result of {what}")
+            self._places[value] = self._constant(op)
+        return self._places[value]
+
+    def _constant(self, op: ops.Constant) -> Place:
+        """The constant's own memory, where it is dense; the same for constants that are one array."""
+        elements = op.value
+        if id(elements) not in self._constants:
+            array = np.ascontiguousarray(elements.array)
+            if array.dtype.kind == "c":
+                array = array.view(array.real.dtype)
+            place = self.make(op.result, None, self.name("constant"))
+            place.storage = Constant(array.reshape(place.shape))
+            self._constants[id(elements)] = place
+        return self._constants[id(elements)]
+
+    def name(self, base: str) -> str:
+        """`base` with a number that it had not before."""
+        count = self._names.get(base, 0)
+        self._names[base] = count + 1
+        return f"{base}{count}"
+
+    # Steps
+
+    def block(self, block: Block) -> list[Step]:
+        """The steps of a block; afterwards every value that it returns has a place."""
+        outer, self.steps = self.steps, []
+        plan = fuse(block)
+        self._views |= plan.views
+        for item in plan.items:
+            if isinstance(item, Group):
+                self._launch(item)
+            else:
+                self._step(item)
+        steps, self.steps = self.steps, outer
+        return steps
+
+    def copy(self, source: Place, destination: Place) -> None:
+        if source is not destination and destination.nbytes:
+            self.steps.append(Copy(source, destination))
+
+    def _launch(self, group: Group) -> None:
+        for value in group.outputs:
+            self.bind(value, self.temporary(value))
+        if all(static_size(value) == 0 for value in group.outputs):
+            return
+        if type(group.whole) in IN_PLACE:
+            self._copy_operands(group.whole)
+        kernel, arguments = build(group, self.name(kernel_name(group)))
+        self.steps.append(Launch(kernel, tuple(map(self.place, arguments))))
+
+    def _copy_operands(self, op: Operation) -> None:
+        """An update in place works on copies; the buffer plan drops those that are not needed."""
+        operands, results = (getattr(op, name) for name in IN_PLACE[type(op)])
+        operands = (operands,) if isinstance(operands, Value) else operands
+        for operand, result in zip(operands, op.results, strict=True):
+            self.copy(self.place(operand), self.place(result))
+
+    def _step(self, op: Operation) -> None:
+        rule = STEP.get(type(op))
+        if rule is None:
+            raise CompileError(f"{op.NAME} is not compiled", inside=text_of(op), source=op.location.describe() or None)
+        rule(self, op)
+
+
+def kernel_name(group: Group) -> str:
+    """A readable name: the first few kinds of ops that do something."""
+    if group.whole is not None:
+        return f"{_short(group.whole)}_"
+    kinds = list(dict.fromkeys(map(_short, _telling(group.ordered()))))
+    if group.contraction is not None:
+        kinds = [_short(group.contraction), *(kind for kind in kinds if kind != _short(group.contraction))]
+    if not kinds:
+        kinds = [_short(next(iter(group.members)))]
+    return "_".join(["fused", *kinds[:4]] if len(kinds) > 1 else kinds) + "_"
+
+
+def _telling(members: Sequence[Operation]) -> Iterable[Operation]:
+    silent = (ops.Constant, ops.Iota, ops.Reshape, ops.BroadcastInDim, ops.Convert, ops.Transpose, ops.Slice)
+    return (op for op in members if not isinstance(op, silent))
+
+
+def _short(op: Operation) -> str:
+    return op.NAME.rpartition(".")[2].removesuffix("_general")
+
+
+def static_shape(value: Value) -> tuple[int, ...]:
+    """The shape of a value; a CompileError that names it where it is not static."""
+    kind = value.type
+    if isinstance(kind, TensorType) and kind.is_static:
+        return kind.static_shape
+    op = value.defining_op
+    raise CompileError(
+        f"{'a value' if not value.name_hint else '%' + value.name_hint} has type {kind}, expected a tensor of static shape",
+        inside=text_of(op) if op is not None else None,
+        source=(op.location.describe() or None) if op is not None else None,
+    )
+
+
+def static_size(value: Value) -> int:
+    return int(np.prod(static_shape(value), dtype=np.int64))

@@ -1,0 +1,441 @@
+"""Which ops form a kernel. Seen from the end of a block: an op joins the kernels that ask for its elements where that
+costs nothing twice; else it gets a buffer, from the kernel that computes it anyway or from one of its own.
+
+What a kernel asks for is known symbolically, as the indices of each value over the kernel's loop variables. So "asked
+for once" is a fact, not a guess: a softmax finds that its sum and its quotient ask for the same exponentials, and a
+reduction that it can run inside the loop over the rows of its consumer.
+
+Kernels run in the order of their last ops. Every kernel stands before all that read its results: a group may give out
+a second result only where that stays true, which keeps cycles out without a search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from trivium.compiler.lowering import ELEMENT, IN_PLACE, INDEXING, KERNEL, REPEATING, is_elementwise
+from trivium.compiler.lowering.contraction import is_markable, loops_of, operand_order
+from trivium.compiler.lowering.index import Index, Indices, Variable, fresh, places
+from trivium.ir import ops
+from trivium.ir.core import Block, Operation, Value
+
+MOST_MEMBERS = 160
+MOST_DEEP = 40
+"""Ops that depend on each other in one kernel: elements are computed by recursion."""
+MOST_READS = 24
+
+SERIAL_ROW = 1 << 14
+"""Elements above which elementwise work is not tied to a reduction to a scalar, which has no parallel loop."""
+
+EXPENSIVE = {
+    "atan2", "cbrt", "cosine", "divide", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic",
+    "power", "remainder", "rsqrt", "sine", "sqrt", "tan", "tanh",
+}  # fmt: skip
+VIEWS = (ops.Reshape, ops.OptimizationBarrier)
+CONTRACTIONS = (ops.DotGeneral, ops.Convolution)
+ALONE = (ops.Concatenate, ops.Pad)
+"""Ops that make branches inside other kernels and plain loops in their own."""
+
+
+@dataclass(eq=False)
+class Opaque:
+    """Indices that are known at run time only. `once`: no element is asked for twice."""
+
+    once: bool
+
+
+Request = Indices | Opaque
+
+
+@dataclass(eq=False)
+class Group:
+    """The ops of one kernel. `space` are the loop variables of its outputs; where reductions run inside, they run over
+    `row` for each of `points`. `requests` tells at which indices each value is asked for."""
+
+    position: int
+    space: tuple[Variable, ...] = ()
+    whole: Operation | None = None
+    contraction: Operation | None = None
+    points: tuple[Variable, ...] | None = None
+    row: tuple[Variable, ...] = ()
+    members: dict[Operation, None] = field(default_factory=dict)
+    outputs: dict[Value, Indices] = field(default_factory=dict)
+    requests: dict[Value, dict[Request, None]] = field(default_factory=dict)
+    depth: dict[Value, int] = field(default_factory=dict)
+
+    def ordered(self) -> list[Operation]:
+        """The members in program order: they joined from the end."""
+        return list(reversed(self.members))
+
+    def sole_request(self, op: Operation) -> Request | None:
+        """The one way in which the group asks for the op's results, if there is only one."""
+        found = {request for result in op.results for request in self.requests.get(result, ())}
+        return found.pop() if len(found) == 1 else None
+
+
+Item = Group | Operation
+
+
+@dataclass
+class Plan:
+    """What a block becomes: kernels and other ops in the order in which they run, and the values that are others in
+    another shape."""
+
+    items: list[Item]
+    views: dict[Value, Value]
+
+
+def fuse(block: Block) -> Plan:
+    """Divides the ops of a block into kernels and ops that become steps of their own."""
+    return _Fuser(block).run()
+
+
+class _Fuser:
+    def __init__(self, block: Block):
+        self._block = block
+        self._demand: dict[Value, dict[Group, None]] = {}
+        self._needed: dict[Value, int] = {}
+        self._items: list[tuple[int, Item]] = []
+        self._views: dict[Value, Value] = {}
+        self._reductions: dict[object, list[Group]] = {}
+
+    def run(self) -> Plan:
+        operations = list(self._block)
+        for position in reversed(range(len(operations))):
+            self._visit(operations[position], position)
+        self._items.sort(key=lambda item: item[0])
+        return Plan([item for _, item in self._items], self._views)
+
+    def _visit(self, op: Operation, position: int) -> None:
+        kind = type(op)
+        if op is self._block.last:
+            self._need(op.operands, position)
+        elif kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier:
+            if self._is_asked(op) and kind is not ops.Constant:
+                self._place(op, position)
+        elif self._is_asked(op) or not op.is_pure:
+            self._need((*op.operands, *_free_values(op)), position)
+            self._items.append((position, op))
+
+    def _is_asked(self, op: Operation) -> bool:
+        return any(result in self._needed or self._demand.get(result) for result in op.results)
+
+    def _need(self, values: Sequence[Value], position: int) -> None:
+        """States that `values` must have buffers, for a reader at `position`."""
+        for value in values:
+            self._needed[value] = min(position, self._needed.get(value, position))
+
+    # Where an op goes
+
+    def _place(self, op: Operation, position: int) -> None:
+        groups = list(dict.fromkeys(group for result in op.results for group in self._demand.get(result, ())))
+        needed = min((self._needed[r] for r in op.results if r in self._needed), default=None)
+        if type(op) in KERNEL:
+            self._alone(op, position)
+        elif isinstance(op, ops.OptimizationBarrier):
+            self._view(op, groups, needed)
+        elif needed is None and self._may_repeat(op, groups) and all(self._accepts(group, op) for group in groups):
+            for group in groups:
+                self._join(group, op)
+        elif isinstance(op, VIEWS):
+            self._view(op, groups, needed)
+        else:
+            self._materialize(op, position, groups, needed)
+
+    def _may_repeat(self, op: Operation, groups: list[Group]) -> bool:
+        return len(groups) == 1 or is_free(op) or _is_generator(op)
+
+    def _view(self, op: Operation, groups: list[Group], needed: int | None) -> None:
+        """The results are the operands' buffers."""
+        first = min([group.position for group in groups] + ([needed] if needed is not None else []))
+        for operand, result in zip(op.operands, op.results, strict=True):
+            self._views[result] = operand
+            self._need([operand], first)
+
+    def _alone(self, op: Operation, position: int) -> None:
+        """A kernel by its own rule; what it reads may be fused into it."""
+        group = Group(position, whole=op)
+        group.members[op] = None
+        group.outputs = dict.fromkeys(op.results, ())
+        self._items.append((position, group))
+        in_place = getattr(op, IN_PLACE[type(op)][0]) if type(op) in IN_PLACE else ()
+        in_place = (in_place,) if isinstance(in_place, Value) else in_place
+        self._need(in_place, position)
+        for operand in dict.fromkeys((*op.operands, *_free_values(op))):
+            if operand not in in_place:
+                self._ask(group, operand, () if not operand.type.rank else Opaque(_reads_once(op, operand)), 0)
+
+    def _materialize(self, op: Operation, position: int, groups: list[Group], needed: int | None) -> None:
+        """Gives the op's results buffers, written by a kernel that computes them anyway where there is one."""
+        for group in sorted(groups, key=lambda group: group.position):
+            readers = [other.position for other in groups if other is not group]
+            readers += [needed] if needed is not None else []
+            if all(group.position < reader for reader in readers) and self._is_home(group, op):
+                self._join(group, op, output=True)
+                return
+        if isinstance(op, ops.Reduce) and self._joins_sibling(op, groups, needed):
+            return
+        group = Group(position, fresh_space(op))
+        self._items.append((position, group))
+        for result in op.results:
+            self._ask(group, result, places(group.space), 0)
+        if isinstance(op, ops.Reduce):
+            shape, dimensions = op.inputs[0].type.shape, tuple(sorted(op.dimensions))
+            self._reductions.setdefault((shape, dimensions), []).append(group)
+        self._join(group, op, output=True)
+
+    def _is_home(self, group: Group, op: Operation) -> bool:
+        """Whether the group computes every element of the op's results, once."""
+        request = group.sole_request(op)
+        if request is None or isinstance(request, Opaque) or not self._accepts(group, op):
+            return False
+        if isinstance(op, ops.Reduce):
+            return group.points is None or _covers(request, group.points, op.results[0].type.shape)
+        return _covers(request, group.space, op.results[0].type.shape)
+
+    def _joins_sibling(self, op: ops.Reduce, groups: list[Group], needed: int | None) -> bool:
+        """A reduction over the same elements shares the loop over the points, not the loop over the row."""
+        readers = [group.position for group in groups] + ([needed] if needed is not None else [])
+        shape, dimensions = op.inputs[0].type.shape, tuple(sorted(op.dimensions))
+        for group in self._reductions.get((shape, dimensions), ()):
+            request = places(group.points or ())
+            fits = group.position < min(readers) and len(group.members) < MOST_MEMBERS // 2
+            if fits and group.points is not None and group.points == group.space and self._shares(group, op):
+                for result in op.results:
+                    self._ask(group, result, request, 0)
+                self._join(group, op, output=True)
+                return True
+        return False
+
+    def _shares(self, group: Group, op: ops.Reduce) -> bool:
+        """Whether the group reads one of the reduction's inputs already: only then a common kernel saves anything."""
+        return any(group.requests.get(operand) or _leads_to(operand, group) for operand in op.inputs)
+
+    # What a group takes in
+
+    def _accepts(self, group: Group, op: Operation) -> bool:
+        if len(group.members) >= MOST_MEMBERS or max(group.depth.get(r, 0) for r in op.results) >= MOST_DEEP:
+            return False
+        if is_free(op):
+            return True
+        request = group.sole_request(op)
+        if request is None:
+            return False
+        if isinstance(op, CONTRACTIONS) and is_marked(op):
+            return self._takes_contraction(group, op, request)
+        if isinstance(op, ops.Reduce):
+            return self._takes_reduction(group, op, request)
+        if isinstance(request, Opaque):
+            return request.once and is_elementwise(op)
+        if len(group.requests) > MOST_READS and len(op.operands) > 1:
+            return False
+        return self._is_affordable(group, op, request)
+
+    def _is_affordable(self, group: Group, op: Operation, request: Indices) -> bool:
+        """Whether few elements are computed more than once."""
+        asked = {v for index in request for v in index.variables()}
+        size = op.results[0].type.size
+        repeats = math.prod(v.extent for v in asked) / max(1, size)
+        if group.points is not None and asked <= set(group.points):
+            return repeats <= 1 or not _is_heavy(op)
+        if asked != set(v for v in group.space if v.extent != 1) and asked != _reach(group):
+            # Asked for at fewer indices than the innermost loop has: computed again in each round of the others.
+            return not is_expensive(op) and not _is_heavy(op)
+        return repeats <= (1 if _is_heavy(op) else 2)
+
+    def _takes_contraction(self, group: Group, op: Operation, request: Request) -> bool:
+        """As the contraction whose epilogue the group is: it asks for the sums one by one."""
+        if group.whole is not None or group.contraction is not None or group.points is not None:
+            return False
+        return not isinstance(request, Opaque) and _covers(request, group.space, op.results[0].type.shape)
+
+    def _takes_reduction(self, group: Group, op: ops.Reduce, request: Request) -> bool:
+        return self._row_of(group, op, request) is not None
+
+    def _row_of(
+        self, group: Group, op: ops.Reduce, request: Request
+    ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]] | None:
+        """The points and the row that the reduction has in the group; None where it does not fit."""
+        if group.whole is not None or group.contraction is not None or isinstance(request, Opaque):
+            return None
+        shape = op.inputs[0].type.shape
+        reduced = [shape[d] for d in sorted(op.dimensions)]
+        points = _plain_variables(request)
+        if points is None or 0 in shape:
+            return None
+        if group.points is not None:
+            same = set(points) == {v for v in group.points if v.extent != 1}
+            return (group.points, group.row) if same and _same_extents(group.row, reduced) else None
+        space = [v for v in group.space if v.extent != 1]
+        rest = [v for v in space if v not in points]
+        if not rest:
+            return tuple(group.space), tuple(fresh(reduced))
+        contiguous = shape[-1] == 1 or len(shape) - 1 in op.dimensions
+        serial = not points and math.prod(reduced) > SERIAL_ROW
+        if not _same_extents(rest, reduced) or not contiguous or serial:
+            return None
+        return tuple(v for v in group.space if v in points), tuple(rest)
+
+    # Joining
+
+    def _join(self, group: Group, op: Operation, output: bool = False) -> None:
+        """Makes `op` a member: it asks for its operands where it is asked for."""
+        group.members[op] = None
+        requests = dict.fromkeys(request for result in op.results for request in group.requests.get(result, ()))
+        if output:
+            for result in op.results:
+                group.outputs[result] = next(iter(requests))  # type: ignore[assignment]
+        if isinstance(op, CONTRACTIONS) and is_marked(op):
+            group.contraction = op
+            self._need([operand_order(operand)[0] for operand in op.operands], group.position)
+            return
+        depth = 1 + max(group.depth.get(result, 0) for result in op.results)
+        for request in requests:
+            if isinstance(op, ops.Reduce) and not isinstance(request, Opaque):
+                reads = self._reduction_reads(group, op, request)
+            else:
+                reads = _reads(op, request)
+            for operand, at in reads:
+                self._ask(group, operand, at, depth)
+
+    def _reduction_reads(self, group: Group, op: ops.Reduce, request: Indices) -> Iterator[tuple[Value, Request]]:
+        found = self._row_of(group, op, request)
+        if found is None:
+            yield from _reads(op, request)
+            return
+        group.points, group.row = found
+        shape, kept = op.inputs[0].type.shape, iter(request)
+        inner = dict(
+            zip(sorted(op.dimensions), row_indices(group.row, [shape[d] for d in sorted(op.dimensions)]), strict=True)
+        )
+        at = tuple(inner[d] if d in inner else next(kept) for d in range(len(shape)))
+        for operand in op.inputs:
+            yield operand, at
+        for operand in (*op.init_values, *_free_values(op)):
+            yield operand, ()
+
+    def _ask(self, group: Group, value: Value, request: Request, depth: int) -> None:
+        group.requests.setdefault(value, {})[request] = None
+        group.depth[value] = max(depth, group.depth.get(value, 0))
+        self._demand.setdefault(value, {})[group] = None
+
+
+def fresh_space(op: Operation) -> tuple[Variable, ...]:
+    return tuple(fresh(op.results[0].type.shape))
+
+
+def row_indices(row: Sequence[Variable], extents: Sequence[int]) -> Indices:
+    """The variables of a row as the indices of reduced dimensions; unit ones have none."""
+    variables = iter([v for v in row if v.extent != 1])
+    return tuple(places([next(variables)])[0] if extent != 1 else Index({}) for extent in extents)
+
+
+def is_marked(op: Operation) -> bool:
+    """Whether the op becomes a marked contraction: it has loops, and none of them is empty."""
+    return is_markable(op) and all(loop.extent > 0 for loop in loops_of(op).loops.values())  # type: ignore[arg-type]
+
+
+def _reads(op: Operation, request: Request) -> Iterator[tuple[Value, Request]]:
+    """Which elements of its operands an op reads for its results at `request`."""
+    kind = type(op)
+    if kind in INDEXING:
+        operand = op.operands[0]
+        if isinstance(request, Opaque):
+            yield operand, () if not operand.type.rank else _moved(op, request)
+        else:
+            yield operand, INDEXING[kind](op, request)
+    elif is_elementwise(op):  # type: ignore[arg-type]
+        for operand in op.operands:
+            yield operand, request if operand.type.rank else ()
+    else:
+        for operand in dict.fromkeys((*op.operands, *_free_values(op))):
+            once = kind not in REPEATING and not (isinstance(request, Opaque) and not request.once)
+            yield operand, Opaque(once) if operand.type.rank else ()
+
+
+def _moved(op: Operation, request: Opaque) -> Opaque:
+    return Opaque(request.once and not isinstance(op, ops.BroadcastInDim))
+
+
+def _reads_once(op: Operation, operand: Value) -> bool:
+    """Whether a kernel reads each element of an operand at most once."""
+    return isinstance(op, ops.Sort | ops.DynamicUpdateSlice) or (isinstance(op, ops.Scatter) and operand in op.updates)
+
+
+def _free_values(op: Operation) -> list[Value]:
+    """What the op's regions use from outside of them."""
+    return list(dict.fromkeys(value for region in op.regions for value in region.free_values()))
+
+
+def is_free(op: Operation) -> bool:
+    return type(op) in INDEXING or isinstance(op, ops.Iota | ops.Constant)
+
+
+def is_expensive(op: Operation) -> bool:
+    return op.NAME.startswith("chlo.") or op.NAME.partition(".")[2] in EXPENSIVE
+
+
+def _is_heavy(op: Operation) -> bool:
+    """Whether one element takes a loop, or a branch."""
+    return type(op) in REPEATING or bool(op.regions) or isinstance(op, ALONE)
+
+
+def _is_generator(op: Operation) -> bool:
+    """Whether the op makes much of little: cheaper to compute again than to read."""
+    if not is_elementwise(op) or is_expensive(op):  # type: ignore[arg-type]
+        return False
+    size = op.results[0].type.size
+    return all(_source_size(operand) * 4 <= size for operand in op.operands)
+
+
+def _source_size(value: Value) -> int:
+    """Elements behind a value, seen through what moves and repeats elements."""
+    for _ in range(MOST_DEEP):
+        op = value.defining_op
+        if isinstance(op, ops.Iota) or (isinstance(op, ops.Constant) and op.value.is_splat):
+            return 1
+        if isinstance(op, ops.Convert | ops.Reshape | ops.Transpose | ops.BroadcastInDim):
+            value = op.operand
+            continue
+        if isinstance(op, ops.Compare):
+            return max(map(_source_size, op.operands))
+        break
+    return value.type.size
+
+
+def _covers(request: Request, variables: Sequence[Variable], shape: Sequence[int]) -> bool:
+    """Whether a request is for every element, each once, in the order of the loops."""
+    return (
+        not isinstance(request, Opaque)
+        and tuple(v.extent for v in variables) == tuple(shape)
+        and request == places(variables)
+    )
+
+
+def _plain_variables(request: Indices) -> list[Variable] | None:
+    """The loop variables that the indices are, each once; None where an index is anything else."""
+    found = []
+    for index in request:
+        if not index.terms and not index.offset:
+            continue
+        variable = index.variable
+        if variable is None or variable in found:
+            return None
+        found.append(variable)
+    return found
+
+
+def _same_extents(variables: Sequence[Variable], extents: Sequence[int]) -> bool:
+    return [v.extent for v in variables if v.extent != 1] == [extent for extent in extents if extent != 1]
+
+
+def _reach(group: Group) -> set[Variable]:
+    return {v for v in (*(group.points or ()), *group.row) if v.extent != 1}
+
+
+def _leads_to(value: Value, group: Group) -> bool:
+    """Whether an operand's own operands are read by the group: the value was computed from them there."""
+    op = value.defining_op
+    return op is not None and any(operand in group.requests for operand in op.operands)

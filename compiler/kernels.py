@@ -1,0 +1,200 @@
+"""The kernel of a group of fused ops: its loops, and in them what the members' rules compute. Three forms: one parallel
+loop over the outputs; a parallel loop over points with reductions and loops over a row inside; a contraction with an
+epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from trivium.compiler.fusion import Group, Opaque, Request, is_expensive, is_free
+from trivium.compiler.kernel import Contraction, Kernel, contraction_kernel
+from trivium.compiler.kernel import Value as Register
+from trivium.compiler.lowering import KERNEL
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order
+from trivium.compiler.lowering.elementwise import converted
+from trivium.compiler.lowering.index import Indices, Variable, places
+from trivium.compiler.lowering.scalars import dtype_of
+from trivium.ir import ops
+from trivium.ir.core import Operation, Value
+from trivium.ir.errors import Error
+
+LARGEST_ROW = 1 << 16
+"""Elements of a row up to which intermediates are kept rather than computed again."""
+
+
+def build(group: Group, name: str) -> tuple[Kernel, list[Value]]:
+    """The kernel of a group, and the values that its parameters are bound to."""
+    ctx = Context(name, group.members)
+    last = next(iter(group.members))
+    try:
+        if group.whole is not None:
+            KERNEL[type(group.whole)](ctx, group.whole)
+        elif group.contraction is not None:
+            return _contraction(ctx, group), ctx.arguments
+        elif group.points is not None:
+            _rows(ctx, group)
+        elif isinstance(last, ops.Concatenate) and list(group.outputs) == [last.result]:
+            _pieces(ctx, last)
+        else:
+            with ctx.parallel(group.space):
+                for value, indices in group.outputs.items():
+                    ctx.store(value, indices, ctx.element(value, indices))
+        return ctx.b.build(), ctx.arguments
+    except Error as error:
+        raise error.add(
+            inside=text_of(last), source=last.location.describe() or None, during=f"lowering to kernel {name}"
+        ) from None
+
+
+def text_of(op: Operation) -> str:
+    """An op on one line, for errors."""
+    operands = ", ".join(str(value.type) for value in op.operands)
+    return f'"{op.NAME}"({operands}) -> {", ".join(str(value.type) for value in op.results)}'
+
+
+def _pieces(ctx: Context, op: ops.Concatenate) -> None:
+    """A concatenation as one loop for each operand: no branches inside."""
+    start = 0
+    for operand in op.inputs:
+        if operand.type.size:
+            variables = [Variable(extent) for extent in operand.type.shape]
+            with ctx.parallel(variables):
+                at = places(variables)
+                target = tuple(index + (start if d == op.dimension else 0) for d, index in enumerate(at))
+                ctx.store(op.result, target, ctx.element(operand, at))
+        start += operand.type.shape[op.dimension]
+
+
+# Rows
+
+
+def _rows(ctx: Context, group: Group) -> None:
+    """Parallel over the points. Members that hold for a whole point are computed once for it, in program order;
+    intermediates of the row that are expensive and used by several loops are stored."""
+    points, row = group.points or (), group.row
+    kept = _kept(group)
+    with ctx.parallel(points):
+        for op in group.ordered():
+            if isinstance(op, ops.Reduce):
+                ctx.reduced[op] = _reduced_variables(op, row)
+            request = group.sole_request(op)
+            if op in kept:
+                _keep(ctx, group, op, request)
+            elif request is not None and _is_of_point(request, row) and not is_free(op):
+                ctx.element(op.results[0], request)
+        _store_row(ctx, group)
+
+
+def _reduced_variables(op: ops.Reduce, row: Sequence[Variable]) -> tuple[Variable, ...]:
+    """The row's variables for each reduced dimension, unit ones included."""
+    shape = op.inputs[0].type.shape
+    variables = iter([v for v in row if v.extent != 1])
+    return tuple(Variable(1) if shape[d] == 1 else next(variables) for d in sorted(op.dimensions))
+
+
+def _is_of_point(request: Request, row: Sequence[Variable]) -> bool:
+    return not isinstance(request, Opaque) and not any(v in row for index in request for v in index.variables())
+
+
+def _store_row(ctx: Context, group: Group) -> None:
+    """Stores the outputs that are not stored yet: of the point, then of the row in one loop."""
+    rest = [(value, at) for value, at in group.outputs.items() if not ctx.is_written(value)]
+    for value, at in rest:
+        if _is_of_point(at, group.row):
+            ctx.store(value, at, ctx.element(value, at))
+    of_row = [(value, at) for value, at in rest if not _is_of_point(at, group.row)]
+    if of_row:
+        with ctx.parallel(group.row):
+            for value, at in of_row:
+                ctx.store(value, at, ctx.element(value, at))
+
+
+def _kept(group: Group) -> set[Operation]:
+    """The members whose results are stored for the row: expensive, and needed by several of its loops."""
+    size = 1
+    for v in group.row:
+        size *= v.extent
+    if size > LARGEST_ROW:
+        return set()
+    loops = [list(op.operands) for op in group.members if isinstance(op, ops.Reduce)]
+    loops.append([value for value, at in group.outputs.items() if not _is_of_point(at, group.row)])
+    counts: dict[Operation, int] = {}
+    for roots in loops:
+        for op in _behind(group, roots):
+            counts[op] = counts.get(op, 0) + 1
+    return {op for op, count in counts.items() if count > 1 and is_expensive(op) and _spans(group, op)}
+
+
+def _spans(group: Group, op: Operation) -> bool:
+    """Whether the op is asked for at the whole row, in one way."""
+    request = group.sole_request(op)
+    if request is None or isinstance(request, Opaque) or len(op.results) != 1:
+        return False
+    return {v for v in group.row if v.extent != 1} <= {index.variable for index in request}
+
+
+def _behind(group: Group, roots: Sequence[Value]) -> set[Operation]:
+    """The members that `roots` follow from, not seen through reductions: those are computed before."""
+    found: set[Operation] = set()
+    pending = list(roots)
+    while pending:
+        op = pending.pop().defining_op
+        if op is None or op in found or op not in group.members or isinstance(op, ops.Reduce):
+            continue
+        found.add(op)
+        pending.extend(op.operands)
+    return found
+
+
+def _keep(ctx: Context, group: Group, op: Operation, request: Indices) -> None:
+    """Computes an intermediate for the whole row, and stores it: in its buffer where it has one, else in scratch."""
+    value = op.results[0]
+    if value in group.outputs:
+        with ctx.parallel(group.row):
+            ctx.store(value, request, ctx.element(value, request))
+        ctx.redirect(value, request, *ctx.written_place(value))
+        return
+    row = [v for v in group.row if v.extent != 1]
+    buffer = ctx.scratch(value.type.element_type, [v.extent for v in row])
+    with ctx.parallel(row):
+        ctx.write(buffer, places(row), ctx.element(value, request))
+    ctx.redirect(value, request, buffer, places(row))
+
+
+# Contractions
+
+
+def _contraction(ctx: Context, group: Group) -> Kernel:
+    """The marked kernel; the epilogue computes and stores the outputs."""
+    op = group.contraction
+    assert op is not None
+    loops = loops_of(op)  # type: ignore[arg-type]
+    accesses = []
+    for side, operand in zip(("lhs", "rhs"), op.operands, strict=True):
+        source, order = operand_order(operand)
+        buffer = ctx.buffer(source, source.type.shape, "in")
+        accesses.append(loops.access(buffer, side, order))
+    kind = op.results[0].type.element_type
+    accumulate = dtype_of(accumulate_type(kind))
+    outer = [name for name, loop in loops.loops.items() if loop.role != "k"]
+    with ExitStack() as stack:
+        block = stack.enter_context(ctx.block(ctx.b.block(accumulate, *["i64"] * len(outer))))
+        total, registers = block.parameters[0], dict(zip(outer, block.parameters[1:], strict=True))
+        for v, names in zip(group.space, loops.result, strict=True):
+            ctx.bind(v, _result_index(ctx, loops, names, registers))
+        at = places(group.space)
+        ctx.know(op.results[0], at, converted(ctx, total, kind))
+        for value, indices in group.outputs.items():
+            ctx.store(value, indices, ctx.element(value, indices))
+    contraction = Contraction(tuple(loops.loops.values()), *accesses, accumulate, block)  # type: ignore[arg-type]
+    return contraction_kernel(ctx.b.name, ctx.b.params, contraction)
+
+
+def _result_index(ctx: Context, loops: Loops, names: Sequence[str], registers: dict[str, Register]) -> Register:
+    """The index along one dimension of the result, which may be split into an outer and an inner loop."""
+    index = registers[names[0]]
+    for name in names[1:]:
+        index = ctx.b.affine([(index, loops.loops[name].extent), (registers[name], 1)])
+    return index

@@ -1,0 +1,81 @@
+"""When values of a program are alive. A step has two points: while it runs, and after it; the moments at which a value
+is needed are a set of points, so that two values may share bytes exactly where their sets are disjoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trivium.compiler.program import Copy, Program, Step, Switch, Value, While, reads, walk, writes
+
+
+def live_points(program: Program) -> dict[Value, int]:
+    """The points at which each value is alive, as bits of a number. Step `p` in the order of `walk` has the points
+    2 * p while it runs and 2 * p + 1 after it. While a copy runs its destination does not count as alive: where the
+    source dies there, both may be one."""
+    return _Liveness(program).run()
+
+
+class _Liveness:
+    """Runs backwards over the steps; what is alive is a set of values, as bits of a number."""
+
+    def __init__(self, program: Program):
+        self._program = program
+        self._values = program.values()
+        self._bits = {value: 1 << number for number, value in enumerate(self._values)}
+        self._positions = {step: position for position, step in enumerate(walk(program.steps))}
+        self._alive: dict[int, int] = {}
+
+    def run(self) -> dict[Value, int]:
+        self._steps(self._program.steps, self._set(self._program.outputs))
+        points = [0] * len(self._values)
+        for point, alive in self._alive.items():
+            bit = 1 << point
+            while alive:
+                lowest = alive & -alive
+                points[lowest.bit_length() - 1] |= bit
+                alive ^= lowest
+        return dict(zip(self._values, points, strict=True))
+
+    def _set(self, values: Iterable[Value]) -> int:
+        bits = 0
+        for value in values:
+            bits |= self._bits[value]
+        return bits
+
+    def _steps(self, steps: list[Step], after: int) -> int:
+        """What is alive before `steps`, where `after` is alive behind them."""
+        for step in reversed(steps):
+            after = self._step(step, after)
+        return after
+
+    def _step(self, step: Step, after: int) -> int:
+        if isinstance(step, While):
+            return self._while(step, after)
+        if isinstance(step, Switch):
+            before = self._set(reads(step))
+            for branch in step.branches:
+                before |= self._steps(branch, after)
+            self._note(step, before, after)
+            return before
+        read, written = self._set(reads(step)), self._set(writes(step))
+        before = (after & ~written) | read
+        self._note(step, before if isinstance(step, Copy) else after | read | written, after | written)
+        return before
+
+    def _while(self, step: While, after: int) -> int:
+        """The condition is followed by the body or by what comes after the loop; the body by the condition."""
+        around = 0
+        while True:
+            behind_condition = after | around | self._set(reads(step))
+            before = self._steps(step.condition, behind_condition)
+            body = self._steps(step.body, before)
+            if body | around == around:
+                break
+            around |= body
+        self._note(step, before, after)
+        return before
+
+    def _note(self, step: Step, during: int, after: int) -> None:
+        position = 2 * self._positions[step]
+        self._alive[position] = self._alive.get(position, 0) | during
+        self._alive[position + 1] = self._alive.get(position + 1, 0) | after

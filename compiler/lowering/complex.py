@@ -1,0 +1,180 @@
+"""Complex arithmetic on pairs of real scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from trivium.compiler.kernel import KernelBuilder, Value
+from trivium.ir.errors import CompileError
+
+Pair = tuple[Value, Value]
+
+
+def apply(b: KernelBuilder, name: str, operands: list[Any]) -> Any:
+    """The operation `name` on complex operands."""
+    rule = _RULES.get(name)
+    if rule is None:
+        raise CompileError(f"{name} of complex numbers is not compiled")
+    return rule(b, *operands)
+
+
+def compare(b: KernelBuilder, direction: str, lhs: Pair, rhs: Pair) -> Value:
+    """Real parts first, then imaginary ones."""
+    if direction in ("EQ", "NE"):
+        parts = (b.compare(direction, x, y) for x, y in zip(lhs, rhs, strict=True))
+        return b.apply("and" if direction == "EQ" else "or", *parts)
+    strict = b.compare(direction.replace("E", "T"), lhs[0], rhs[0])
+    tie = b.apply("and", b.compare("EQ", lhs[0], rhs[0]), b.compare(direction, lhs[1], rhs[1]))
+    return b.apply("or", strict, tie)
+
+
+def add(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
+    return b.add(x[0], y[0]), b.add(x[1], y[1])
+
+
+def subtract(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
+    return b.subtract(x[0], y[0]), b.subtract(x[1], y[1])
+
+
+def multiply(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
+    real = b.subtract(b.multiply(x[0], y[0]), b.multiply(x[1], y[1]))
+    return real, b.add(b.multiply(x[0], y[1]), b.multiply(x[1], y[0]))
+
+
+def divide(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
+    """Smith's method: the smaller part of the divisor over the larger one, so that nothing overflows on the way."""
+    swap = b.compare("LT", b.apply("abs", y[0]), b.apply("abs", y[1]))
+    large, small = b.select(swap, y[1], y[0]), b.select(swap, y[0], y[1])
+    ratio = b.divide(small, large)
+    scale = b.add(large, b.multiply(small, ratio))
+    first, second = b.select(swap, x[1], x[0]), b.select(swap, x[0], x[1])
+    real = b.divide(b.add(first, b.multiply(second, ratio)), scale)
+    imaginary = b.divide(b.subtract(second, b.multiply(first, ratio)), scale)
+    return real, b.select(swap, b.apply("negate", imaginary), imaginary)
+
+
+def negate(b: KernelBuilder, x: Pair) -> Pair:
+    return b.apply("negate", x[0]), b.apply("negate", x[1])
+
+
+def absolute(b: KernelBuilder, x: Pair) -> Value:
+    """max * sqrt(1 + (min / max)^2), which overflows only where the result does."""
+    one, other = b.apply("abs", x[0]), b.apply("abs", x[1])
+    high, low = b.apply("maximum", one, other), b.apply("minimum", one, other)
+    ratio = b.divide(low, high)
+    length = b.multiply(high, b.apply("sqrt", b.add(b.multiply(ratio, ratio), 1.0)))
+    infinite = b.compare("EQ", high, float("inf"))
+    return b.select(b.apply("or", b.compare("EQ", high, 0.0), infinite), high, length)
+
+
+def exponential(b: KernelBuilder, x: Pair) -> Pair:
+    return _polar(b, b.apply("exponential", x[0]), x[1])
+
+
+def _polar(b: KernelBuilder, length: Value, angle: Value) -> Pair:
+    return b.multiply(length, b.apply("cosine", angle)), b.multiply(length, b.apply("sine", angle))
+
+
+def exponential_minus_one(b: KernelBuilder, x: Pair) -> Pair:
+    """expm1(a) cos(b) - 2 sin(b / 2)^2, exact near zero."""
+    half = b.apply("sine", b.multiply(x[1], 0.5))
+    real = b.multiply(b.apply("exponential_minus_one", x[0]), b.apply("cosine", x[1]))
+    real = b.subtract(real, b.multiply(b.multiply(half, half), 2.0))
+    return real, b.multiply(b.apply("exponential", x[0]), b.apply("sine", x[1]))
+
+
+def log(b: KernelBuilder, x: Pair) -> Pair:
+    return b.apply("log", absolute(b, x)), b.apply("atan2", x[1], x[0])
+
+
+def log_plus_one(b: KernelBuilder, x: Pair) -> Pair:
+    """log(|1 + x|) = log1p(a (2 + a) + b^2) / 2, exact near zero."""
+    near = b.add(b.multiply(x[0], b.add(x[0], 2.0)), b.multiply(x[1], x[1]))
+    small = b.compare("LT", b.apply("abs", near), 0.5)
+    moved = b.add(x[0], 1.0), x[1]
+    length = b.select(small, b.multiply(b.apply("log_plus_one", near), 0.5), b.apply("log", absolute(b, moved)))
+    return length, b.apply("atan2", x[1], moved[0])
+
+
+def sqrt(b: KernelBuilder, x: Pair) -> Pair:
+    """sqrt((|x| + |a|) / 2) is the larger part; the other follows from b."""
+    large = b.apply("sqrt", b.multiply(b.add(absolute(b, x), b.apply("abs", x[0])), 0.5))
+    zero = b.compare("EQ", large, 0.0)
+    small = b.select(zero, large, b.divide(b.apply("abs", x[1]), b.multiply(large, 2.0)))
+    right = b.compare("GE", x[0], 0.0)
+    real, imaginary = b.select(right, large, small), b.select(right, small, large)
+    below = b.compare("LT", b.apply("atan2", x[1], _one(b, x[0])), 0.0)
+    return real, b.select(below, b.apply("negate", imaginary), imaginary)
+
+
+def _one(b: KernelBuilder, like: Value) -> Value:
+    return b.constant(1.0, like.dtype)
+
+
+def rsqrt(b: KernelBuilder, x: Pair) -> Pair:
+    return reciprocal(b, sqrt(b, x))
+
+
+def reciprocal(b: KernelBuilder, x: Pair) -> Pair:
+    return divide(b, (_one(b, x[0]), b.constant(0.0, x[0].dtype)), x)
+
+
+def cbrt(b: KernelBuilder, x: Pair) -> Pair:
+    third = b.divide(b.apply("atan2", x[1], x[0]), 3.0)
+    return _polar(b, b.apply("cbrt", absolute(b, x)), third)
+
+
+def power(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
+    """exp(y log(x)); 0 to a power is 0, and 1 for the power 0."""
+    result = exponential(b, multiply(b, y, log(b, x)))
+    zero = b.apply("and", b.compare("EQ", x[0], 0.0), b.compare("EQ", x[1], 0.0))
+    none = b.apply("and", b.compare("EQ", y[0], 0.0), b.compare("EQ", y[1], 0.0))
+    at_zero = b.select(none, _one(b, x[0]), b.constant(0.0, x[0].dtype))
+    return b.select(zero, at_zero, result[0]), b.select(zero, b.constant(0.0, x[0].dtype), result[1])
+
+
+def sine(b: KernelBuilder, x: Pair) -> Pair:
+    real = b.multiply(b.apply("sine", x[0]), b.apply("cosh", x[1]))
+    return real, b.multiply(b.apply("cosine", x[0]), b.apply("sinh", x[1]))
+
+
+def cosine(b: KernelBuilder, x: Pair) -> Pair:
+    real = b.multiply(b.apply("cosine", x[0]), b.apply("cosh", x[1]))
+    return real, b.apply("negate", b.multiply(b.apply("sine", x[0]), b.apply("sinh", x[1])))
+
+
+def tanh(b: KernelBuilder, x: Pair) -> Pair:
+    """With t = tan(b), h = tanh(a): (h (1 + t^2) + i t (1 - h^2)) / (1 + h^2 t^2)."""
+    t, h = b.apply("tan", x[1]), b.apply("tanh", x[0])
+    squares = b.multiply(t, t), b.multiply(h, h)
+    scale = b.add(b.multiply(*squares), 1.0)
+    rest = b.divide(_one(b, h), b.apply("cosh", x[0]))
+    real = b.divide(b.multiply(h, b.add(squares[0], 1.0)), scale)
+    return real, b.divide(b.multiply(t, b.multiply(rest, rest)), scale)
+
+
+def tan(b: KernelBuilder, x: Pair) -> Pair:
+    """tan(x) = -i tanh(i x)"""
+    real, imaginary = tanh(b, (b.apply("negate", x[1]), x[0]))
+    return imaginary, b.apply("negate", real)
+
+
+def logistic(b: KernelBuilder, x: Pair) -> Pair:
+    real, imaginary = exponential(b, negate(b, x))
+    return reciprocal(b, (b.add(real, 1.0), imaginary))
+
+
+def sign(b: KernelBuilder, x: Pair) -> Pair:
+    length = absolute(b, x)
+    zero = b.compare("EQ", length, 0.0)
+    length = b.select(zero, _one(b, length), length)
+    return b.divide(x[0], length), b.divide(x[1], length)
+
+
+_RULES: dict[str, Callable[..., Any]] = {
+    "add": add, "subtract": subtract, "multiply": multiply, "divide": divide, "negate": negate, "abs": absolute,
+    "exponential": exponential, "exponential_minus_one": exponential_minus_one, "log": log,
+    "log_plus_one": log_plus_one, "sqrt": sqrt, "rsqrt": rsqrt, "cbrt": cbrt, "power": power, "sine": sine,
+    "cosine": cosine, "tanh": tanh, "tan": tan, "logistic": logistic, "sign": sign,
+}  # fmt: skip

@@ -1,0 +1,271 @@
+"""Where lowering rules write: the kernel under construction, and the scalars known so far. A rule asks for the element
+of a value at symbolic indices; the context finds it among those known in the open loops, or lets the rule of the
+defining op compute it, or loads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from trivium.compiler.kernel import Buffer, KernelBuilder
+from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel.builder import LoopFrame
+from trivium.compiler.lowering.index import Index, Indices, Known, Quotient, Variable, linearize, variable
+from trivium.compiler.lowering.rules import ELEMENT, INDEXING
+from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair, literal, parts
+from trivium.ir import ops
+from trivium.ir.core import Operation, Region, Value
+from trivium.ir.errors import CompileError
+
+
+class Context:
+    """A kernel under construction. `members` are the ops computed inside it; all other values are loaded."""
+
+    def __init__(self, name: str, members: Iterable[Operation] = ()):
+        self.b = KernelBuilder(name)
+        self.arguments: list[Value] = []
+        """What each parameter of the kernel is bound to."""
+        self.accesses: list[Index] = []
+        """Every place and index computed, for the merging of loops."""
+        self.reduced: dict[Operation, tuple[Variable, ...]] = {}
+        """The loop variables that reductions shall run over, where the kernel's layout fixes them."""
+        self._members = set(members)
+        self._buffers: dict[tuple[Value, tuple[int, ...], str], Buffer] = {}
+        self._redirected: dict[tuple[Value, Indices], tuple[Buffer, Indices]] = {}
+        self._written: dict[Value, tuple[Buffer, Indices]] = {}
+        self._scopes: list[dict[Any, Any]] = [{}]
+
+    # Elements
+
+    def element(self, value: Value, indices: Indices = ()) -> Scalar:
+        """The element of `value` at `indices`."""
+        key = value, indices
+        for scope in reversed(self._scopes):
+            if key in scope:
+                return scope[key]
+        if key in self._redirected:
+            buffer, at = self._redirected[key]
+            scalar = self.read(buffer, at)
+            self.know(value, indices, scalar)
+            return scalar
+        op = value.defining_op
+        if isinstance(op, ops.Constant) and op.value.is_splat:
+            scalar = self.literal(op.value.array.flat[0], value.type.element_type)
+        elif op is not None and op in self._members:
+            return self._compute(op, value, indices)
+        else:
+            scalar = self.load(value, indices)
+        self.know(value, indices, scalar)
+        return scalar
+
+    def redirect(self, value: Value, indices: Indices, buffer: Buffer, at: Indices) -> None:
+        """States that the elements of `value` at `indices` stand in a buffer."""
+        self._redirected[value, indices] = buffer, at
+
+    def know(self, value: Value, indices: Indices, scalar: Scalar) -> None:
+        """States an element, for the rest of the open block."""
+        self._scopes[-1][value, indices] = scalar
+
+    def _compute(self, op: Operation, value: Value, indices: Indices) -> Scalar:
+        kind = type(op)
+        if kind in INDEXING:
+            scalars: Any = self.element(op.operands[0], INDEXING[kind](op, indices))
+        elif kind in ELEMENT:
+            scalars = ELEMENT[kind](self, op, indices)
+        else:
+            raise CompileError(f"{op.NAME} cannot be computed inside a kernel", source=op.location.describe() or None)
+        scalars = scalars if isinstance(scalars, list) else [scalars]
+        for result, scalar in zip(op.results, scalars, strict=True):
+            self.know(result, indices, scalar)
+        return scalars[value.index]  # type: ignore[attr-defined]
+
+    def literal(self, number: Any, element_type: Any) -> Scalar:
+        """A constant scalar of an element type."""
+        dtype = dtype_of(element_type)
+        if is_pair(element_type):
+            return self.b.constant(literal(np.real(number)), dtype), self.b.constant(literal(np.imag(number)), dtype)
+        return self.b.constant(literal(number), dtype)
+
+    def region(self, region: Region, arguments: Sequence[Scalar]) -> list[Scalar]:
+        """Computes a region of ops on scalars; returns what it returns."""
+        block = region.block
+        self._members.update(block)
+        with self.scope():
+            for argument, scalar in zip(block.arguments, arguments, strict=True):
+                self.know(argument, (), scalar)
+            for op in block:
+                if op is not block.last:
+                    self.element(op.results[0])
+            return [self.element(value) for value in block.terminator.operands]
+
+    # Memory
+
+    def load(self, value: Value, indices: Indices) -> Scalar:
+        """Reads an element of a value that has a buffer."""
+        return self.read(*self._place(value, indices, "in"))
+
+    def store(self, value: Value, indices: Indices, scalar: Scalar, mode: str = "out") -> None:
+        """Writes an element of a result of the kernel."""
+        self._written[value] = self._place(value, indices, mode)
+        self.write(*self._written[value], scalar)
+
+    def is_written(self, value: Value) -> bool:
+        """Whether a result of the kernel has been stored."""
+        return value in self._written
+
+    def written_place(self, value: Value) -> tuple[Buffer, Indices]:
+        """Where a result of the kernel was stored last."""
+        return self._written[value]
+
+    def read(self, buffer: Buffer, indices: Indices) -> Scalar:
+        """Reads an element of a buffer; a pair where the buffer has one dimension more."""
+        places = [self.index(index) for index in indices]
+        if len(buffer.shape) > len(indices):
+            return self.b.load(buffer, *places, 0), self.b.load(buffer, *places, 1)
+        return self.b.load(buffer, *places)
+
+    def write(self, buffer: Buffer, indices: Indices, scalar: Scalar) -> None:
+        places = [self.index(index) for index in indices]
+        if isinstance(scalar, tuple):
+            for part, register in enumerate(scalar):
+                self.b.store(buffer, register, *places, part)
+        else:
+            self.b.store(buffer, scalar, *places)
+
+    def scratch(self, element_type: Any, shape: Sequence[int]) -> Buffer:
+        """A temporary of the open block."""
+        return self.b.scratch(dtype_of(element_type), (*shape, *parts(element_type)))
+
+    def buffer(self, value: Value, shape: tuple[int, ...], mode: str) -> Buffer:
+        """The parameter that is bound to `value`, seen as an array of `shape`."""
+        key = value, shape, mode
+        if key not in self._buffers:
+            make = {"in": self.b.input, "out": self.b.output, "inout": self.b.inout}[mode]
+            names = {"in": "x", "out": "y", "inout": "z"}
+            name = f"{names[mode]}{sum(p.mode == mode for p in self.b.params)}"
+            element_type = value.type.element_type
+            self._buffers[key] = make(name, dtype_of(element_type), (*shape, *parts(element_type)))
+            self.arguments.append(value)
+        return self._buffers[key]
+
+    def _place(self, value: Value, indices: Indices, mode: str) -> tuple[Buffer, Indices]:
+        shape = value.type.shape
+        self.accesses.append(linearize(indices, shape))
+        shape, indices = _simplest(shape, indices)
+        return self.buffer(value, shape, mode), indices
+
+    # Indices
+
+    def index(self, index: Index) -> Register:
+        """Computes an index."""
+        for scope in reversed(self._scopes):
+            if index in scope:
+                return scope[index]
+        register = self.b.affine([(self._atom(atom), factor) for atom, factor in index.terms.items()], index.offset)
+        self._scopes[-1][index] = register
+        return register
+
+    def position(self, index: Index) -> Register:
+        """Computes an index that is used as a number: loops over its variables can be merged only as it allows."""
+        self.accesses.append(index)
+        return self.index(index)
+
+    def _atom(self, atom: Any) -> Register:
+        for scope in reversed(self._scopes):
+            if atom in scope:
+                return scope[atom]
+        if isinstance(atom, Known):
+            return atom.value
+        if isinstance(atom, Variable):
+            raise CompileError("a kernel uses a loop variable outside its loop")
+        op = self.b.divide if isinstance(atom, Quotient) else self.b.remainder
+        register = op(self.index(atom.dividend), atom.divisor)
+        self._scopes[-1][atom] = register
+        return register
+
+    def known(self, register: Register, extent: int, size: int = 1) -> Index:
+        """A run-time start index of any integer type as an index, clamped so that `size` elements fit in `extent`."""
+        high = extent - size
+        if register.dtype.startswith("ui"):
+            limit = self.b.constant(min(high, (1 << int(register.dtype[2:])) - 1), register.dtype)
+            register = self.b.apply("minimum", register, limit)
+        register = self.b.convert(register, "i64")
+        return variable(Known(self.b.clamp(0, register, high), high))
+
+    # Blocks
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What becomes known inside is forgotten at the end: its block ends, or its meaning changes."""
+        self._scopes.append({})
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
+    def bind(self, atom: Variable, register: Register) -> None:
+        """The value of a loop variable, for the rest of the open block."""
+        self._scopes[-1][atom] = register
+
+    @contextmanager
+    def parallel(self, variables: Sequence[Variable]) -> Iterator[None]:
+        """A parallel loop nest over `variables`; none where there is nothing to loop over."""
+        variables = [v for v in variables if v.extent != 1]
+        if not variables:
+            with self.scope():
+                yield
+            return
+        with self.b.parallel(*[v.extent for v in variables]) as registers, self.scope():
+            for atom, register in zip(variables, registers, strict=True):
+                self.bind(atom, register)
+            yield
+
+    @contextmanager
+    def inside(self, frame: LoopFrame, variables: Sequence[Variable]) -> Iterator[LoopFrame]:
+        """An open loop of another kind, over `variables`."""
+        with frame, self.scope():
+            for atom, register in zip(variables, frame.indices, strict=True):
+                self.bind(atom, register)
+            yield frame
+
+    @contextmanager
+    def block(self, frame: Any) -> Iterator[Any]:
+        """An open if, while or free-standing block."""
+        with frame as opened, self.scope():
+            yield opened
+
+    def choose(self, condition: Register, then: Any, otherwise: Any) -> Scalar:
+        """`then()` where the condition holds, else `otherwise()`; only one is computed."""
+        with self.block(self.b.if_(condition)) as branch:
+            first = then()
+            branch.yield_(*(first if isinstance(first, tuple) else (first,)))
+        with self.block(branch.otherwise()):
+            second = otherwise()
+            branch.yield_(*(second if isinstance(second, tuple) else (second,)))
+        return tuple(branch.results) if isinstance(first, tuple) else branch.results[0]
+
+
+def _simplest(shape: Sequence[int], indices: Indices) -> tuple[tuple[int, ...], Indices]:
+    """An access with neighbouring dimensions merged where that makes the indices simpler, and unit ones dropped."""
+    extents: list[int] = []
+    merged: list[Index] = []
+    for extent, index in zip(shape, indices, strict=True):
+        if extent == 1:
+            continue
+        if merged:
+            both = merged[-1] * extent + index
+            if _opacity(both) < _opacity(merged[-1]) + _opacity(index):
+                extents[-1] *= extent
+                merged[-1] = both
+                continue
+        extents.append(extent)
+        merged.append(index)
+    return tuple(extents), tuple(merged)
+
+
+def _opacity(index: Index) -> int:
+    """How many quotients and remainders an index has."""
+    return sum(not isinstance(atom, Variable | Known) for atom in index.terms)

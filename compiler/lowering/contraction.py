@@ -1,0 +1,235 @@
+"""Matrix products and convolutions, as marked kernels (`compiler.kernel.contraction`) and, where the mark does not fit,
+as plain sums of products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trivium.compiler.kernel import Access, Buffer, ContractionLoop, Subscript
+from trivium.compiler.kernel.dtypes import FLOATS
+from trivium.compiler.lowering import complex as complex_numbers
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.elementwise import converted
+from trivium.compiler.lowering.index import Index, Indices, constant, fresh, places
+from trivium.compiler.lowering.reduction import flat, grouped, guarded
+from trivium.compiler.lowering.rules import element
+from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.declare import Op
+from trivium.ir.ops.windows import Window, windows_of
+from trivium.ir.types import F32, ComplexType, FloatType, Type, is_boolean
+
+Terms = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops of a contraction, and how its tensors' dimensions follow from them. `result` names the loop of each
+    dimension of the result, or the two (outer, inner) of one that is split into groups. Places are a pair: factors by
+    loop, and the windows' offset and dilation."""
+
+    loops: dict[str, ContractionLoop]
+    lhs: tuple[tuple[Terms, int, int], ...]
+    rhs: tuple[tuple[Terms, int, int], ...]
+    result: tuple[tuple[str, ...], ...]
+
+    def access(self, buffer: Buffer, side: str, order: Sequence[int] | None = None) -> Access:
+        """The access to an operand whose buffer has its dimensions in `order`."""
+        dimensions = self.lhs if side == "lhs" else self.rhs
+        if order is not None:
+            dimensions = tuple(dimensions[d] for d in order)
+        subscripts = (
+            Subscript(tuple(terms.get(name, 0) for name in self.loops), offset, dilation)
+            for terms, offset, dilation in dimensions
+        )
+        return Access(buffer, tuple(subscripts))
+
+
+def dot_loops(op: ops.DotGeneral) -> Loops:
+    numbers = op.dot_dimension_numbers
+    lhs_shape, rhs_shape = op.lhs.type.shape, op.rhs.type.shape
+    loops: dict[str, ContractionLoop] = {}
+    lhs: dict[int, str] = {}
+    rhs: dict[int, str] = {}
+
+    def pair(role: str, left: Sequence[int], right: Sequence[int]) -> None:
+        for number, (one, other) in enumerate(zip(left, right, strict=True)):
+            name = f"{role}{number}"
+            loops[name] = ContractionLoop(role, lhs_shape[one])  # type: ignore[arg-type]
+            lhs[one], rhs[other] = name, name
+
+    def free(role: str, shape: Sequence[int], names: dict[int, str], taken: Sequence[int]) -> None:
+        for dimension, extent in enumerate(shape):
+            if dimension not in taken:
+                name = f"{role}{dimension}"
+                loops[name], names[dimension] = ContractionLoop(role, extent), name  # type: ignore[arg-type]
+
+    left, right = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
+    pair("batch", numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions)
+    free("m", lhs_shape, lhs, (*numbers.lhs_batching_dimensions, *left))
+    free("n", rhs_shape, rhs, (*numbers.rhs_batching_dimensions, *right))
+    result = tuple((name,) for name in loops)
+    pair("k", left, right)
+    return Loops(loops, _plain(lhs), _plain(rhs), result)
+
+
+def _plain(names: dict[int, str]) -> tuple[tuple[Terms, int, int], ...]:
+    return tuple(({names[dimension]: 1}, 0, 1) for dimension in range(len(names)))
+
+
+def convolution_loops(op: ops.Convolution) -> Loops:
+    """Groups are a batch: feature groups split the features of lhs and result, batch groups the batch of lhs."""
+    n = op.dimension_numbers
+    windows = conv_windows(op)
+    lhs_shape, rhs_shape, shape = op.lhs.type.shape, op.rhs.type.shape, op.result.type.shape
+    groups = op.feature_group_count * op.batch_group_count
+    batch, kernels = shape[n.output_batch_dimension], rhs_shape[n.kernel_output_feature_dimension] // groups
+    inputs = rhs_shape[n.kernel_input_feature_dimension]
+    loops = {"group": ContractionLoop("batch", groups)} if groups > 1 else {}
+    loops["image"] = ContractionLoop("m", batch)
+    counts = [shape[dimension] for dimension in n.output_spatial_dimensions]
+    loops |= {f"place{i}": ContractionLoop("m", count) for i, count in enumerate(counts)}
+    loops["kernel"] = ContractionLoop("n", kernels)
+    loops |= {f"tap{i}": ContractionLoop("k", window.size) for i, window in enumerate(windows)}
+    loops["input"] = ContractionLoop("k", inputs)
+    grouped_batch, grouped_features = op.batch_group_count > 1, op.feature_group_count > 1
+    lhs = {
+        n.input_batch_dimension: ({"image": 1, **({"group": batch} if grouped_batch else {})}, 0, 1),
+        n.input_feature_dimension: ({"input": 1, **({"group": inputs} if grouped_features else {})}, 0, 1),
+    }
+    features = {"kernel": 1, **({"group": kernels} if groups > 1 else {})}
+    rhs = {n.kernel_output_feature_dimension: (features, 0, 1), n.kernel_input_feature_dimension: ({"input": 1}, 0, 1)}
+    for i, window in enumerate(windows):
+        terms = {f"place{i}": window.stride, f"tap{i}": window.dilation}
+        lhs[n.input_spatial_dimensions[i]] = (terms, -window.low, window.base_dilation)
+        reverse = op.window_reversal is not None and op.window_reversal[i]
+        rhs[n.kernel_spatial_dimensions[i]] = ({f"tap{i}": -1 if reverse else 1}, window.size - 1 if reverse else 0, 1)
+    result = {n.output_batch_dimension: ("image",), n.output_feature_dimension: ("kernel",)}
+    if groups > 1:
+        result[n.output_feature_dimension] = ("group", "kernel")
+    result |= {dimension: (f"place{i}",) for i, dimension in enumerate(n.output_spatial_dimensions)}
+    rank = range(len(lhs_shape))
+    return Loops(loops, tuple(lhs[d] for d in rank), tuple(rhs[d] for d in rank), tuple(result[d] for d in rank))
+
+
+def conv_windows(op: ops.Convolution) -> list[Window]:
+    sizes = [op.rhs.type.shape[d] for d in op.dimension_numbers.kernel_spatial_dimensions]
+    return windows_of(sizes, op.window_strides, op.padding, op.lhs_dilation, op.rhs_dilation)
+
+
+def loops_of(op: Op) -> Loops:
+    return dot_loops(op) if isinstance(op, ops.DotGeneral) else convolution_loops(op)  # type: ignore[arg-type]
+
+
+def is_markable(op: Op) -> bool:
+    """Whether the mark can say what the op computes: real numbers, and something to sum."""
+    kinds = [value.type.element_type for value in (*op.operands, *op.results)]
+    return not any(isinstance(kind, ComplexType) or is_boolean(kind) for kind in kinds)
+
+
+def accumulate_type(kind: Type) -> Type:
+    """The type that sums are kept in: floats narrower than f32 in f32."""
+    narrow = isinstance(kind, FloatType) and kind.width < 32
+    return F32 if narrow else kind
+
+
+def operand_order(value: Value) -> tuple[Value, tuple[int, ...]]:
+    """The tensor that an operand is a transpose of, and which dimension of the operand each of its dimensions is."""
+    order = tuple(range(value.type.rank))
+    while isinstance(value.defining_op, ops.Transpose):
+        permutation = value.defining_op.permutation
+        value = value.defining_op.operand
+        # Dimension d of the transpose is dimension permutation[d] of its operand.
+        inverse = sorted(range(len(permutation)), key=permutation.__getitem__)
+        order = tuple(order[d] for d in inverse)
+    return value, order
+
+
+@element(ops.DotGeneral, ops.Convolution, repeats=True)
+def sum_of_products(ctx: Context, op: Op, indices: Indices) -> Scalar:
+    """A contraction as a plain reduction."""
+    loops = loops_of(op)
+    kind = accumulate_type(op.results[0].type.element_type)
+    at: dict[str, Index] = {}
+    for names, index in zip(loops.result, indices, strict=True):
+        for name in reversed(names[1:]):
+            at[name], index = index % loops.loops[name].extent, index // loops.loops[name].extent
+        at[names[0]] = index
+    inner = [name for name in loops.loops if name not in at]
+    variables = fresh([loops.loops[name].extent for name in inner])
+    at |= dict(zip(inner, places(variables), strict=True))
+    zero = ctx.literal(_zero(kind), kind)
+
+    def term() -> list[Scalar]:
+        lhs_inside, lhs = _operand_place(ctx, op.operands[0], loops.lhs, at)
+        rhs_inside, rhs = _operand_place(ctx, op.operands[1], loops.rhs, at)
+        tests = [test for test in (lhs_inside, rhs_inside) if test is not None]
+        inside = None if not tests else tests[0] if len(tests) == 1 else ctx.b.apply("and", *tests)
+
+        def product() -> list[Scalar]:
+            factors = [converted(ctx, ctx.element(x, p), kind) for x, p in zip(op.operands, (lhs, rhs), strict=True)]
+            return [times(ctx, *factors)]
+
+        return guarded(ctx, inside, product, [zero])
+
+    variables = [v for v in variables if v.extent != 1]
+    if not variables:
+        return converted(ctx, plus(ctx, zero, term()[0]), op.results[0].type.element_type)
+    combiner = _sum_block(ctx, kind) if is_pair(kind) else "or" if is_boolean(kind) else "add"
+    loop = ctx.b.reduction(*[v.extent for v in variables], inits=flat([zero]), combiner=combiner)
+    with ctx.inside(loop, variables):
+        loop.yield_(*flat(term()))
+    return converted(ctx, grouped(loop.results, [kind])[0], op.results[0].type.element_type)
+
+
+def _zero(kind: Type) -> bool | int | float:
+    return False if is_boolean(kind) else 0
+
+
+def times(ctx: Context, x: Scalar, y: Scalar) -> Scalar:
+    return complex_numbers.multiply(ctx.b, x, y) if isinstance(x, tuple) else ctx.b.multiply(x, y)
+
+
+def plus(ctx: Context, x: Scalar, y: Scalar) -> Scalar:
+    return complex_numbers.add(ctx.b, x, y) if isinstance(x, tuple) else ctx.b.add(x, y)
+
+
+def _sum_block(ctx: Context, kind: Type):
+    dtype = dtype_of(kind)
+    with ctx.block(ctx.b.block(*[dtype] * 4)) as block:
+        x, y = grouped(block.parameters, [kind, kind])
+        block.yields = flat([plus(ctx, x, y)])
+    return block
+
+
+def _operand_place(ctx: Context, operand: Value, dimensions, at: dict[str, Index]):
+    """Whether an element stands there (None: always), and where."""
+    inside, place = None, []
+    for (terms, offset, dilation), extent in zip(dimensions, operand.type.shape, strict=True):
+        position = constant(offset)
+        for name, factor in terms.items():
+            position += at[name] * factor
+        limit = (extent - 1) * dilation
+        tests = []
+        if position.range[0] < 0:
+            tests.append(ctx.b.compare("GE", ctx.position(position), 0))
+        if position.range[1] > limit:
+            tests.append(ctx.b.compare("LE", ctx.position(position), limit))
+        if dilation != 1:
+            tests.append(ctx.b.compare("EQ", ctx.b.remainder(ctx.position(position), dilation), 0))
+        for test in tests:
+            inside = test if inside is None else ctx.b.apply("and", inside, test)
+        place.append(position // dilation)
+    return inside, tuple(place)
+
+
+def product_count(op: Op) -> int:
+    """How many products a contraction sums up in all."""
+    return math.prod(loop.extent for loop in loops_of(op).loops.values())
+
+
+def is_float_dtype(dtype: str) -> bool:
+    return dtype in FLOATS

@@ -1,0 +1,145 @@
+"""Ops that work on each element by itself. What a scalar operation of kernels is named like the op is applied as it
+stands; the others have their rule here, and complex numbers theirs in `complex`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel.ops import OPERATIONS
+from trivium.compiler.lowering import complex as complex_numbers
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.index import Indices
+from trivium.compiler.lowering.rules import element, has_lowering, is_elementwise
+from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.declare import OPS, Op
+from trivium.ir.errors import CompileError
+from trivium.ir.ops.conversion import ComparisonType
+from trivium.ir.types import is_boolean
+
+
+def operand_at(ctx: Context, value: Value, indices: Indices) -> Any:
+    """The element of an operand that may be of rank 0 and then holds everywhere."""
+    return ctx.element(value, indices if value.type.rank else ())
+
+
+def apply(ctx: Context, op: Op, indices: Indices) -> Scalar:
+    """The scalar operation of the same name."""
+    operands = [operand_at(ctx, operand, indices) for operand in op.operands]
+    if is_pair(op.operands[0].type.element_type):
+        return complex_numbers.apply(ctx.b, op.short_name(), operands)
+    return ctx.b.apply(op.short_name(), *operands)
+
+
+@element(ops.Select)
+def select(ctx: Context, op: ops.Select, indices: Indices) -> Scalar:
+    pred = operand_at(ctx, op.pred, indices)
+    on_true, on_false = ctx.element(op.on_true, indices), ctx.element(op.on_false, indices)
+    return each(lambda true, false: ctx.b.select(pred, true, false), on_true, on_false)
+
+
+def each(function: Any, *scalars: Any) -> Any:
+    """`function` of each part of complex scalars, or of real ones."""
+    if isinstance(scalars[0], tuple):
+        return tuple(function(*part) for part in zip(*scalars, strict=True))
+    return function(*scalars)
+
+
+@element(ops.Compare)
+def compare(ctx: Context, op: ops.Compare, indices: Indices) -> Register:
+    lhs, rhs = ctx.element(op.lhs, indices), ctx.element(op.rhs, indices)
+    direction = op.comparison_direction.value
+    if isinstance(lhs, tuple):
+        return complex_numbers.compare(ctx.b, direction, lhs, rhs)
+    return ctx.b.compare(direction, lhs, rhs, total_order=op.compare_type is ComparisonType.TOTALORDER)
+
+
+@element(ops.Convert)
+def convert(ctx: Context, op: ops.Convert, indices: Indices) -> Scalar:
+    operand, kind = ctx.element(op.operand, indices), op.result.type.element_type
+    return converted(ctx, operand, kind)
+
+
+def converted(ctx: Context, operand: Scalar, kind: Any) -> Scalar:
+    """A scalar in another element type."""
+    dtype = dtype_of(kind)
+    if isinstance(operand, tuple):
+        if is_boolean(kind):
+            return ctx.b.apply("or", *(ctx.b.convert(part, "i1") for part in operand))
+        real, imaginary = (ctx.b.convert(part, dtype) for part in operand)
+        return (real, imaginary) if is_pair(kind) else real
+    real = ctx.b.convert(operand, dtype)
+    return (real, ctx.b.constant(0.0, dtype)) if is_pair(kind) else real
+
+
+@element(ops.ReducePrecision)
+def reduce_precision(ctx: Context, op: ops.ReducePrecision, indices: Indices) -> Register:
+    attributes = {"exponent_bits": op.exponent_bits, "mantissa_bits": op.mantissa_bits}
+    return ctx.b.apply("reduce_precision", ctx.element(op.operand, indices), **attributes)
+
+
+@element(ops.Complex)
+def make_complex(ctx: Context, op: ops.Complex, indices: Indices) -> Scalar:
+    return ctx.element(op.lhs, indices), ctx.element(op.rhs, indices)
+
+
+@element(ops.Real)
+def real(ctx: Context, op: ops.Real, indices: Indices) -> Register:
+    operand = ctx.element(op.operand, indices)
+    return operand[0] if isinstance(operand, tuple) else operand
+
+
+@element(ops.Imag)
+def imaginary(ctx: Context, op: ops.Imag, indices: Indices) -> Register:
+    operand = ctx.element(op.operand, indices)
+    return operand[1] if isinstance(operand, tuple) else ctx.b.constant(0.0, operand.dtype)
+
+
+@element(ops.BitcastConvert)
+def bitcast_convert(ctx: Context, op: ops.BitcastConvert, indices: Indices) -> Scalar:
+    """Splits or joins along the last dimension where the widths differ."""
+    source, target = (dtype_of(value.type.element_type) for value in (op.operand, op.result))
+    if op.operand.type.rank == op.result.type.rank:
+        return each(lambda part: bits(ctx, part, target), ctx.element(op.operand, indices))
+    if is_pair(op.operand.type.element_type):
+        raise CompileError("bitcast_convert between complex types of different widths is not compiled")
+    widths = _width(source), _width(target)
+    if widths[0] < widths[1]:
+        return _join(ctx, op, indices, target)
+    whole = bits(ctx, ctx.element(op.operand, indices[:-1]), f"ui{widths[0]}")
+    place = ctx.b.convert(ctx.position(indices[-1] * widths[1]), whole.dtype)
+    part = ctx.b.convert(ctx.b.apply("shift_right_logical", whole, place), f"ui{widths[1]}")
+    return bits(ctx, part, target)
+
+
+def _join(ctx: Context, op: ops.BitcastConvert, indices: Indices, target: str) -> Register:
+    from trivium.compiler.lowering.index import constant
+
+    whole = None
+    for place in range(op.operand.type.shape[-1]):
+        piece = ctx.element(op.operand, (*indices, constant(place)))
+        width = _width(piece.dtype)
+        word = ctx.b.convert(bits(ctx, piece, f"ui{width}"), f"ui{_width(target)}")
+        word = ctx.b.apply("shift_left", word, place * width) if place else word
+        whole = word if whole is None else ctx.b.apply("or", whole, word)
+    return bits(ctx, whole, target)
+
+
+def bits(ctx: Context, operand: Register, dtype: str) -> Register:
+    """The same bits as another type of that width."""
+    return operand if operand.dtype == dtype else ctx.b.apply("bitcast_convert", operand, dtype=dtype)
+
+
+def _width(dtype: str) -> int:
+    from trivium.compiler.kernel import bit_width
+
+    return bit_width(dtype)
+
+
+def _declare_by_name() -> None:
+    """Ops that are one scalar operation."""
+    for op in list(OPS.values()):
+        if is_elementwise(op) and op.short_name() in OPERATIONS and not has_lowering(op):
+            element(op)(apply)

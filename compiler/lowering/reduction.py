@@ -1,0 +1,145 @@
+"""Folds: `reduce`, and windows that slide. The region becomes the combiner of a reduction loop, by name where it is one
+associative operation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from trivium.compiler.kernel import Block
+from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel.ops import OPERATIONS
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.elementwise import converted
+from trivium.compiler.lowering.index import Index, Indices, Variable, fresh, places
+from trivium.compiler.lowering.rules import element
+from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
+from trivium.ir import ops
+from trivium.ir.core import Region
+from trivium.ir.declare import Op
+from trivium.ir.ops.windows import Window, windows_of
+
+
+@element(ops.Reduce)
+def reduce(ctx: Context, op: ops.Reduce, indices: Indices) -> list[Scalar]:
+    shape = op.inputs[0].type.shape
+    dimensions = sorted(op.dimensions)
+    variables = ctx.reduced.get(op) or fresh([shape[dimension] for dimension in dimensions])
+    inner = dict(zip(dimensions, places(variables), strict=True))
+    kept = iter(indices)
+    at = tuple(inner[d] if d in inner else next(kept) for d in range(len(shape)))
+    inits = [ctx.element(init) for init in op.init_values]
+    return fold(ctx, op.body, inits, variables, lambda: [ctx.element(operand, at) for operand in op.inputs])
+
+
+def fold(ctx: Context, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any) -> list[Scalar]:
+    """Folds what `terms()` gives, for all values of `variables`, onto `inits` with the region `body`. The region may
+    compute in a wider type than its inputs have."""
+    kinds = [argument.type.element_type for argument in body.arguments[: len(inits)]]
+    inits = [widened(ctx, init, kind) for init, kind in zip(inits, kinds, strict=True)]
+    variables = [v for v in variables if v.extent != 1]
+    if not variables:
+        return ctx.region(body, [*inits, *_widened(ctx, terms(), kinds)])
+    name = combiner_name(body)
+    combiner = name if name is not None and not is_pair(kinds[0]) else combiner_block(ctx, body, kinds)
+    loop = ctx.b.reduction(*[v.extent for v in variables], inits=flat(inits), combiner=combiner)
+    with ctx.inside(loop, variables):
+        loop.yield_(*flat(_widened(ctx, terms(), kinds)))
+    return grouped(loop.results, kinds)
+
+
+def combiner_name(body: Region) -> str | None:
+    """The operation that a region is, where it is one associative operation on its two arguments."""
+    op = body.block.first
+    if op is None or not isinstance(op, Op) or op.next is not body.block.last or body.terminator.operands != op.results:
+        return None
+    if len(body.arguments) != 2 or set(op.operands) != set(body.arguments):
+        return None
+    known = OPERATIONS.get(op.short_name())
+    return known.name if known is not None and known.associative else None
+
+
+def combiner_block(ctx: Context, body: Region, kinds: Sequence[Any]) -> Block:
+    """A region as a block of scalars: accumulated values, then terms."""
+    dtypes = [dtype_of(kind) for kind in (*kinds, *kinds) for _ in range(1 + is_pair(kind))]
+    with ctx.block(ctx.b.block(*dtypes)) as block:
+        block.yields = flat(ctx.region(body, grouped(block.parameters, [*kinds, *kinds])))
+    return block
+
+
+def flat(scalars: Sequence[Scalar]) -> list[Register]:
+    """The registers of scalars, of which some may be pairs."""
+    return [part for scalar in scalars for part in (scalar if isinstance(scalar, tuple) else (scalar,))]
+
+
+def grouped(registers: Sequence[Register], kinds: Sequence[Any]) -> list[Scalar]:
+    """The scalars of these element types that registers are."""
+    rest = iter(registers)
+    return [(next(rest), next(rest)) if is_pair(kind) else next(rest) for kind in kinds]
+
+
+def widened(ctx: Context, scalar: Scalar, kind: Any) -> Scalar:
+    """A scalar in the type that a region computes in."""
+    has = scalar[0].dtype if isinstance(scalar, tuple) else scalar.dtype
+    return scalar if has == dtype_of(kind) else converted(ctx, scalar, kind)
+
+
+def _widened(ctx: Context, scalars: Sequence[Scalar], kinds: Sequence[Any]) -> list[Scalar]:
+    return [widened(ctx, scalar, kind) for scalar, kind in zip(scalars, kinds, strict=True)]
+
+
+@element(ops.ReduceWindow, repeats=True)
+def reduce_window(ctx: Context, op: ops.ReduceWindow, indices: Indices) -> list[Scalar]:
+    """Padding counts as the initial value."""
+    windows = windows_of(op.window_dimensions, op.window_strides, op.padding, op.base_dilations, op.window_dilations)
+    variables = fresh(op.window_dimensions)
+    inits = [ctx.element(init) for init in op.init_values]
+    shape = op.inputs[0].type.shape
+    kinds = [argument.type.element_type for argument in op.body.arguments[: len(inits)]]
+    inits = _widened(ctx, inits, kinds)
+
+    def terms() -> list[Scalar]:
+        inside, at = window_place(ctx, windows, shape, indices, places(variables))
+        return guarded(ctx, inside, lambda: _widened(ctx, [ctx.element(x, at) for x in op.inputs], kinds), inits)
+
+    return fold(ctx, op.body, inits, variables, terms)
+
+
+def guarded(ctx: Context, inside: Register | None, then: Any, otherwise: list[Scalar]) -> list[Scalar]:
+    """`then()` where `inside` holds (None: everywhere), else `otherwise`; lists of scalars."""
+    if inside is None:
+        return then()
+    with ctx.block(ctx.b.if_(inside)) as branch:
+        scalars = then()
+        branch.yield_(*flat(scalars))
+    with ctx.block(branch.otherwise()):
+        branch.yield_(*flat(otherwise))
+    results = iter(branch.results)
+    return [(next(results), next(results)) if isinstance(s, tuple) else next(results) for s in scalars]
+
+
+def window_place(
+    ctx: Context, windows: Sequence[Window], shape: Sequence[int], indices: Indices, offsets: Indices
+) -> tuple[Register | None, Indices]:
+    """Whether an element stands at an offset in a window (None: always), and where."""
+    inside: Register | None = None
+    at: list[Index] = []
+    for window, extent, index, offset in zip(windows, shape, indices, offsets, strict=True):
+        place = index * window.stride + offset * window.dilation - window.low
+        limit = (extent - 1) * window.base_dilation
+        tests = []
+        if place.range[0] < 0:
+            tests.append(ctx.b.compare("GE", ctx.position(place), 0))
+        if place.range[1] > limit:
+            tests.append(ctx.b.compare("LE", ctx.position(place), limit))
+        if window.base_dilation != 1:
+            tests.append(ctx.b.compare("EQ", ctx.b.remainder(ctx.position(place), window.base_dilation), 0))
+        for test in tests:
+            inside = test if inside is None else ctx.b.apply("and", inside, test)
+        at.append(place // window.base_dilation)
+    return inside, tuple(at)
+
+
+def window_count(windows: Sequence[Window]) -> int:
+    return math.prod(window.size for window in windows)

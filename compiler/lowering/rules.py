@@ -1,0 +1,72 @@
+"""The tables of lowering rules, by op. An op has one of: an `element` rule (its result at given indices, from its
+operands'), an `indexing` rule (the result is its operand at other indices), a `kernel` rule (it is a kernel of its
+own), or a `step` rule (it becomes steps of the program: control flow, calls to the host)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from trivium.ir.declare import ELEMENTWISE, Op
+from trivium.ir.errors import Error
+
+ELEMENT: dict[type[Op], Callable[..., Any]] = {}
+"""(context, op, indices) -> the scalar at `indices`; a list of them for ops that have a list of results."""
+
+INDEXING: dict[type[Op], Callable[..., Any]] = {}
+"""(op, indices) -> the indices at which the first operand holds what the result has at `indices`."""
+
+KERNEL: dict[type[Op], Callable[..., None]] = {}
+"""(context, op): emits the whole kernel."""
+
+STEP: dict[type[Op], Callable[..., None]] = {}
+"""(lowering, op): appends steps to the program."""
+
+IN_PLACE: dict[type[Op], tuple[str, str]] = {}
+"""For ops with a kernel rule that update a copy of operands in place: the names of these operands and of the
+results."""
+
+REPEATING: set[type[Op]] = set()
+"""Ops that may read an element of an operand several times: nothing but index changes is fused into them."""
+
+
+def element(*ops: type[Op], repeats: bool = False) -> Callable[[Callable], Callable]:
+    """Declares an element rule. `repeats`: it reads operands' elements more than once each."""
+    REPEATING.update(ops if repeats else ())
+    return lambda rule: _declare(ELEMENT, ops, rule)
+
+
+def indexing(*ops: type[Op]) -> Callable[[Callable], Callable]:
+    """Declares an indexing rule."""
+    return lambda rule: _declare(INDEXING, ops, rule)
+
+
+def kernel(*ops: type[Op], in_place: tuple[str, str] | None = None) -> Callable[[Callable], Callable]:
+    """Declares a kernel rule."""
+    for op in ops:
+        REPEATING.add(op)
+        if in_place is not None:
+            IN_PLACE[op] = in_place
+    return lambda rule: _declare(KERNEL, ops, rule)
+
+
+def step(*ops: type[Op]) -> Callable[[Callable], Callable]:
+    """Declares a step rule."""
+    return lambda rule: _declare(STEP, ops, rule)
+
+
+def is_elementwise(op: type[Op] | Op) -> bool:
+    return ELEMENTWISE in op.TRAITS
+
+
+def has_lowering(op: type[Op]) -> bool:
+    """Whether some table has a rule for `op`."""
+    return any(op in table for table in (ELEMENT, INDEXING, KERNEL, STEP))
+
+
+def _declare(table: dict[type[Op], Any], ops: tuple[type[Op], ...], rule: Callable) -> Callable:
+    for op in ops:
+        if has_lowering(op):
+            raise Error(f"{op.NAME} has two lowering rules, the second is {rule.__module__}.{rule.__name__}")
+        table[op] = rule
+    return rule

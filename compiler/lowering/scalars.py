@@ -1,0 +1,44 @@
+"""Element types as kernels see them: complex numbers are pairs of floats, everything else is one scalar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trivium.compiler.kernel import DType, Value
+from trivium.ir.errors import CompileError
+from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, Type
+
+Scalar = Value | tuple[Value, Value]
+"""A real scalar, or the real and the imaginary part of a complex one."""
+
+
+def dtype_of(element_type: Type) -> DType:
+    """The scalar type of an element, or of each part of a complex one."""
+    if isinstance(element_type, ComplexType):
+        return dtype_of(element_type.element_type)
+    if isinstance(element_type, IndexType):
+        return DType("i64")
+    if isinstance(element_type, FloatType):
+        return DType("f32" if element_type.name == "tf32" else element_type.name)
+    if isinstance(element_type, IntegerType):
+        return DType(str(element_type).removeprefix("s"))
+    raise CompileError(f"kernels have no scalar type for {element_type}")
+
+
+def is_pair(element_type: Type) -> bool:
+    return isinstance(element_type, ComplexType)
+
+
+def parts(element_type: Type) -> tuple[int, ...]:
+    """The dimensions that a buffer of such elements has in addition."""
+    return (2,) if is_pair(element_type) else ()
+
+
+def literal(number: Any) -> bool | int | float:
+    """A NumPy scalar as Python's number."""
+    kind = np.asarray(number).dtype.kind
+    if kind == "b":
+        return bool(number)
+    return int(number) if kind in "iu" or "int" in np.asarray(number).dtype.name else float(number)

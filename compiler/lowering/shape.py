@@ -1,0 +1,111 @@
+"""Ops that move elements without a look at them: each says where in its operand an element of the result stands. And
+those that make tensors of nothing."""
+
+from __future__ import annotations
+
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.index import Index, Indices, constant, delinearize, linearize
+from trivium.compiler.lowering.rules import element, indexing
+from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
+from trivium.ir import ops
+from trivium.ir.types import is_float
+
+
+@indexing(ops.Reshape)
+def reshape(op: ops.Reshape, indices: Indices) -> Indices:
+    return delinearize(linearize(indices, op.result.type.shape), op.operand.type.shape)
+
+
+@indexing(ops.BroadcastInDim)
+def broadcast_in_dim(op: ops.BroadcastInDim, indices: Indices) -> Indices:
+    pairs = zip(op.operand.type.shape, op.broadcast_dimensions, strict=True)
+    return tuple(constant(0) if extent == 1 else indices[dimension] for extent, dimension in pairs)
+
+
+@indexing(ops.Transpose)
+def transpose(op: ops.Transpose, indices: Indices) -> Indices:
+    places = dict(zip(op.permutation, indices, strict=True))
+    return tuple(places[dimension] for dimension in range(len(indices)))
+
+
+@indexing(ops.Reverse)
+def reverse(op: ops.Reverse, indices: Indices) -> Indices:
+    shape = op.operand.type.shape
+    return tuple(
+        index * -1 + (shape[dimension] - 1) if dimension in op.dimensions else index
+        for dimension, index in enumerate(indices)
+    )
+
+
+@indexing(ops.Slice)
+def slice_(op: ops.Slice, indices: Indices) -> Indices:
+    steps = zip(indices, op.strides, op.start_indices, strict=True)
+    return tuple(index * stride + start for index, stride, start in steps)
+
+
+@indexing(ops.OptimizationBarrier)
+def optimization_barrier(op: ops.OptimizationBarrier, indices: Indices) -> Indices:
+    return indices
+
+
+@element(ops.Constant)
+def constant_element(ctx: Context, op: ops.Constant, indices: Indices) -> Scalar:
+    return ctx.load(op.result, indices)
+
+
+@element(ops.Iota)
+def iota(ctx: Context, op: ops.Iota, indices: Indices) -> Scalar:
+    kind = op.result.type.element_type
+    dtype = dtype_of(kind)
+    count = ctx.position(indices[op.iota_dimension])
+    if is_float(kind) or is_pair(kind):
+        real = ctx.b.convert(count, dtype)
+        return (real, ctx.b.constant(0.0, dtype)) if is_pair(kind) else real
+    return ctx.b.convert(count, dtype)
+
+
+@element(ops.Concatenate)
+def concatenate(ctx: Context, op: ops.Concatenate, indices: Indices) -> Scalar:
+    """A chain of choices along the dimension."""
+    along = indices[op.dimension]
+
+    def piece(number: int, start: int) -> Scalar:
+        operand = op.inputs[number]
+        end = start + operand.type.shape[op.dimension]
+
+        def here() -> Scalar:
+            return ctx.element(operand, (*indices[: op.dimension], along - start, *indices[op.dimension + 1 :]))
+
+        low, high = along.range
+        if number == len(op.inputs) - 1 or high < end:
+            return here()
+        if low >= end:
+            return piece(number + 1, end)
+        return ctx.choose(ctx.b.compare("LT", ctx.position(along), end), here, lambda: piece(number + 1, end))
+
+    return piece(0, 0)
+
+
+@element(ops.Pad)
+def pad(ctx: Context, op: ops.Pad, indices: Indices) -> Scalar:
+    """The operand's element where one stands, else the padding."""
+    condition = None
+    places: list[Index] = []
+    dimensions = zip(indices, op.operand.type.shape, op.edge_padding_low, op.interior_padding, strict=True)
+    for index, extent, low, interior in dimensions:
+        place = index - low
+        below, above = place.range
+        tests = []
+        if below < 0:
+            tests.append(lambda p=place: ctx.b.compare("GE", ctx.position(p), 0))
+        if above > (extent - 1) * (interior + 1):
+            tests.append(lambda p=place, e=extent, i=interior: ctx.b.compare("LE", ctx.position(p), (e - 1) * (i + 1)))
+        if interior:
+            tests.append(lambda p=place, i=interior: ctx.b.compare("EQ", ctx.b.remainder(ctx.position(p), i + 1), 0))
+        for test in tests:
+            condition = test() if condition is None else ctx.b.apply("and", condition, test())
+        places.append(place // (interior + 1))
+    padding = ctx.element(op.padding_value)
+    if condition is None:
+        return ctx.element(op.operand, tuple(places))
+    return ctx.choose(condition, lambda: ctx.element(op.operand, tuple(places)), lambda: padding)
