@@ -1,0 +1,148 @@
+"""Scaled dot-product attention as products, a mask and a softmax; the compiler knows the pattern."""
+
+from __future__ import annotations
+
+import math
+
+from trivium.importers.pytorch.context import Context, accumulation_type, rule
+from trivium.importers.pytorch.random import dropped_out
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import is_boolean
+
+
+@rule("aten.scaled_dot_product_attention.default")
+def scaled_dot_product_attention(
+    ctx: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
+    """scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.,
+    bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor"""
+    if enable_gqa:
+        key, value = (_repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
+    weights, _ = _weights(ctx, query, key, attn_mask, is_causal, scale)
+    if dropout_p:
+        weights, _ = dropped_out(ctx, weights, dropout_p)
+    return ctx.convert(ctx.matmul(weights, ctx.convert(value, weights.type.element_type)), ctx.result.element_type)
+
+
+@rule("aten._scaled_dot_product_flash_attention_for_cpu.default")
+def flash_attention(
+    ctx: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Value | None = None,
+    scale: float | None = None,
+) -> tuple[Value, Value]:
+    """_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.,
+    bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"""
+    if dropout_p:
+        ctx.unsupported("dropout_p", dropout_p, "0")
+    weights, logsumexp = _weights(ctx, query, key, attn_mask, is_causal, scale)
+    result = ctx.matmul(weights, ctx.convert(value, weights.type.element_type))
+    return ctx.convert(result, ctx.result.element_type), logsumexp
+
+
+@rule("aten._scaled_dot_product_flash_attention_for_cpu_backward.default")
+def flash_attention_backward(
+    ctx: Context,
+    grad_out: Value,
+    query: Value,
+    key: Value,
+    value: Value,
+    out: Value,
+    logsumexp: Value,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Value | None = None,
+    scale: float | None = None,
+) -> tuple[Value, ...]:
+    """_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value,
+    Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None)
+    -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)"""
+    if dropout_p:
+        ctx.unsupported("dropout_p", dropout_p, "0")
+    kind = query.type.element_type
+    wide = accumulation_type(kind)
+    grad_out, query, key, value, out = (ctx.convert(x, wide) for x in (grad_out, query, key, value, out))
+    last = query.type.rank - 1
+    scores = _scores(ctx, query, key, attn_mask, is_causal, scale)
+    total = ctx.unsqueeze(ctx.convert(logsumexp, wide), [last])
+    if attn_mask is not None:
+        total = _finite(ctx, total)
+    # The weights again, from the sums that the forward pass kept.
+    weights = ctx.add(ops.Exponential(ctx.minus(scores, total)))
+    swap = [*range(last - 1), last, last - 1]
+    of_value = ctx.matmul(ctx.transpose(weights, swap), grad_out)
+    of_weights = ctx.matmul(grad_out, ctx.transpose(value, swap))
+    share = ctx.reduce(ops.Add, ctx.times(grad_out, out), (last,), keep=True)
+    of_scores = ctx.scaled(ctx.times(weights, ctx.minus(of_weights, share)), _scale(query, scale))
+    of_query = ctx.matmul(of_scores, key)
+    of_key = ctx.matmul(ctx.transpose(of_scores, swap), query)
+    return tuple(ctx.convert(x, kind) for x in (of_query, of_key, of_value))
+
+
+def _weights(
+    ctx: Context, query: Value, key: Value, mask: Value | None, causal: bool, scale: float | None
+) -> tuple[Value, Value]:
+    """The softmax of the scores, and the logarithm of its denominators. Rows that are masked out whole are zero."""
+    wide = accumulation_type(query.type.element_type)
+    scores = _scores(ctx, ctx.convert(query, wide), ctx.convert(key, wide), mask, causal, scale)
+    last = (scores.type.rank - 1,)
+    highest = ctx.reduce(ops.Maximum, scores, last, keep=True)
+    if mask is not None:
+        highest = _finite(ctx, highest)
+    power = ctx.add(ops.Exponential(ctx.minus(scores, highest)))
+    total = ctx.reduce(ops.Add, power, last, keep=True)
+    logsumexp = ctx.squeeze(ctx.plus(ctx.add(ops.Log(total)), highest), last)
+    if mask is not None:
+        total = ctx.select(ctx.compare("EQ", total, ctx.scalar(0, wide)), ctx.full_like(total, 1), total)
+    return ctx.over(power, total), logsumexp
+
+
+def _scores(ctx: Context, query: Value, key: Value, mask: Value | None, causal: bool, scale: float | None) -> Value:
+    """`query @ key.T * scale`, with minus infinity where the mask forbids."""
+    rank = key.type.rank
+    transposed = ctx.transpose(key, [*range(rank - 2), rank - 1, rank - 2])
+    scores = ctx.matmul(ctx.scaled(query, _scale(query, scale)), transposed)
+    kind = scores.type.element_type
+    if causal:
+        rows, columns = (ctx.iota(scores.type.shape[-2:], d) for d in range(2))
+        scores = ctx.select(ctx.compare("GE", rows, columns), scores, ctx.scalar(-math.inf, kind))
+    if mask is None:
+        return scores
+    if is_boolean(mask.type.element_type):
+        return ctx.select(mask, scores, ctx.scalar(-math.inf, kind))
+    return ctx.plus(scores, ctx.convert(mask, kind))
+
+
+def _scale(query: Value, scale: float | None) -> float:
+    return 1 / math.sqrt(query.type.shape[-1]) if scale is None else scale
+
+
+def _finite(ctx: Context, x: Value) -> Value:
+    """`x` with zero for minus infinity, so that a row without any score does not become NaN."""
+    infinite = ctx.compare("EQ", x, ctx.scalar_like(-math.inf, x))
+    return ctx.select(infinite, ctx.full_like(x, 0), x)
+
+
+def _repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
+    """Each head of keys or values as often as query heads share it."""
+    *batch, own, length, width = x.type.static_shape
+    count = len(batch)
+    spread = (*batch, own, heads // own, length, width)
+    dimensions = [*range(count + 1), count + 2, count + 3]
+    return ctx.reshape(ctx.broadcast_in_dim(x, spread, dimensions), (*batch, heads, length, width))

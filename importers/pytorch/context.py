@@ -1,0 +1,174 @@
+"""What a PyTorch rule works with: the emitter's words, the types that PyTorch itself gave to the node's results, and its
+type promotion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import torch
+
+from trivium.importers.common import Rules, unsupported
+from trivium.importers.emit import Emitter
+from trivium.importers.pytorch.types import DTYPES, element_type_of
+from trivium.ir.core import Block, Value
+from trivium.ir.types import F32, UI64, TensorType, is_boolean, is_complex, is_float
+
+rule = Rules("PyTorch")
+"""The table of all PyTorch rules; names are those of operator overloads, `aten.add.Tensor`."""
+
+Number = bool | int | float | complex
+
+
+class Context(Emitter):
+    """An emitter at the node under conversion."""
+
+    op: str = ""
+    """The name of the node's op."""
+
+    results: tuple[TensorType | None, ...] = ()
+    """The types of the node's results, as PyTorch's own shape propagation found them."""
+
+    used: tuple[bool, ...] = ()
+    """Which of the node's results have a use; what is unused need not be computed."""
+
+    metas: dict[Value, torch.Tensor]
+    """The fake tensors behind the operands, for the rules that ask for strides."""
+
+    randomness: Randomness
+
+    @property
+    def result(self) -> TensorType:
+        """The type of the node's only (or first) result."""
+        assert self.results[0] is not None, f"{self.op} has no tensor result"
+        return self.results[0]
+
+    def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
+        """Refuses the node for an argument."""
+        unsupported(self.op, argument, value, expected)
+
+    # Numbers and promotion
+
+    def tensor(self, x: Value | Number, element_type: Any) -> Value:
+        """A value, or a number as a 0-d constant, with an element type."""
+        if isinstance(x, Value):
+            return self.convert(x, element_type)
+        return self.scalar(as_element(x, element_type), element_type)
+
+    def scalar_like(self, number: Number, x: Value) -> Value:
+        """A number as a 0-d constant of the element type of `x`."""
+        return self.tensor(number, x.type.element_type)
+
+    def promoted(self, *operands: Value | Number) -> list[Value]:
+        """The operands with their common element type."""
+        kind = promote(*operands)
+        return [self.tensor(x, kind) for x in operands]
+
+    def convert(self, x: Value, element_type: Any) -> Value:
+        """As PyTorch's `to`: a boolean is whether the number is not zero; floats are truncated to integers."""
+        return self.not_zero(x) if is_boolean(element_type) else super().convert(x, element_type)
+
+    def not_zero(self, x: Value) -> Value:
+        """Whether each element is not zero."""
+        kind = x.type.element_type
+        return x if is_boolean(kind) else self.compare("NE", x, self.scalar(0, kind))
+
+    def shaped(self, x: Value) -> Value:
+        """`x` with the element type and, broadcast, the shape of the node's result."""
+        return self.broadcast(self.convert(x, self.result.element_type), self.result.static_shape)
+
+
+STATE = TensorType((2,), UI64)
+"""The type of the random generator's state: a key and a counter."""
+
+
+class Randomness:
+    """The state of the random generator while a graph is converted. The first draw adds it to the function as its last
+    argument; after each draw it is the state that follows."""
+
+    def __init__(self, block: Block):
+        self.block = block
+        self.draws = False
+        self._state: Value | None = None
+
+    @property
+    def state(self) -> Value:
+        if self._state is None:
+            self._state = self.block.add_argument(STATE, "random")
+            self.draws = True
+        return self._state
+
+    @state.setter
+    def state(self, following: Value) -> None:
+        self._state = following
+
+
+def as_element(number: Number, element_type: Any) -> Number:
+    """A Python number as PyTorch would convert it to an element type; integers wrap around."""
+    if is_boolean(element_type):
+        return bool(number)
+    if is_float(element_type) or is_complex(element_type):
+        return number
+    bits = 1 << element_type.width
+    value = int(number.real if isinstance(number, complex) else number) % bits
+    return value - bits if element_type.is_signed and value >= bits // 2 else value
+
+
+def promote(*operands: Value | Number) -> Any:
+    """PyTorch's type promotion: tensors with dimensions decide, then 0-d tensors, then numbers; a later group takes part
+    only if it is of a higher category (boolean, integer, float, complex)."""
+    dimensioned = [DTYPES[x.type.element_type] for x in operands if isinstance(x, Value) and x.type.rank]
+    zero_dimensional = [DTYPES[x.type.element_type] for x in operands if isinstance(x, Value) and not x.type.rank]
+    numbers = [_dtype_of_number(x) for x in operands if not isinstance(x, Value)]
+    result = None
+    for group in (dimensioned, zero_dimensional, numbers):
+        for dtype in group[1:]:
+            group[0] = torch.promote_types(group[0], dtype)
+        if group and (result is None or _category(group[0]) > _category(result)):
+            higher = group[0]
+            # A float scalar lifts complex and integer tensors to the default dtype, or to the width they have.
+            result = higher if result is None or group is not numbers else _lifted(result, higher)
+    assert result is not None
+    return element_type_of(result)
+
+
+def accumulation_type(element_type: Any) -> Any:
+    """The type in which PyTorch sums: at least 32 bits of float."""
+    return F32 if is_float(element_type) and element_type.width < 32 else element_type
+
+
+def dims(given: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:
+    """Dimensions counted from the front, sorted; `None` and the empty list mean all of them."""
+    if given is None or (not isinstance(given, int) and not given):
+        return tuple(range(rank))
+    listed = (given,) if isinstance(given, int) else given
+    return tuple(sorted(dim(d, rank) for d in listed))
+
+
+def dim(given: int, rank: int) -> int:
+    """A dimension counted from the front; 0-d tensors count as having one."""
+    return given % max(rank, 1)
+
+
+def spread(given: Sequence[int] | int | None, count: int, default: int = 0) -> tuple[int, ...]:
+    """One entry a spatial dimension, where PyTorch allows a single number, or none for the default."""
+    listed = (given,) if isinstance(given, int) else tuple(given or (default,))
+    return listed * count if len(listed) == 1 else listed
+
+
+def _dtype_of_number(number: Number) -> torch.dtype:
+    if isinstance(number, bool):
+        return torch.bool
+    if isinstance(number, int):
+        return torch.int64
+    return torch.get_default_dtype() if isinstance(number, float) else torch.complex64
+
+
+def _category(dtype: torch.dtype) -> int:
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype is torch.bool else 1
+
+
+def _lifted(dtype: torch.dtype, number: torch.dtype) -> torch.dtype:
+    if number.is_complex and dtype.is_floating_point:
+        return dtype.to_complex()
+    return number

@@ -1,0 +1,385 @@
+"""Elementwise arithmetic: one number in, one number out, with PyTorch's promotion and its rules for integer operands."""
+
+from __future__ import annotations
+
+import math
+
+from trivium.importers.pytorch.context import Context, Number, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import ComplexType, is_boolean, is_complex, is_float, is_integer
+
+Scalar = Value | Number
+
+# Ops that become one op of the language, computed in the element type of the result.
+UNARY = {
+    "aten.acos.default": ops.Acos,
+    "aten.acosh.default": ops.Acosh,
+    "aten.asin.default": ops.Asin,
+    "aten.asinh.default": ops.Asinh,
+    "aten.atan.default": ops.Atan,
+    "aten.atanh.default": ops.Atanh,
+    "aten.cos.default": ops.Cosine,
+    "aten.cosh.default": ops.Cosh,
+    "aten.digamma.default": ops.Digamma,
+    "aten.erf.default": ops.Erf,
+    "aten.erfc.default": ops.Erfc,
+    "aten.erfinv.default": ops.ErfInv,
+    "aten.exp.default": ops.Exponential,
+    "aten.expm1.default": ops.ExponentialMinusOne,
+    "aten.lgamma.default": ops.Lgamma,
+    "aten.log.default": ops.Log,
+    "aten.log1p.default": ops.LogPlusOne,
+    "aten.neg.default": ops.Negate,
+    "aten.rsqrt.default": ops.Rsqrt,
+    "aten.sigmoid.default": ops.Logistic,
+    "aten.sin.default": ops.Sine,
+    "aten.sinh.default": ops.Sinh,
+    "aten.sqrt.default": ops.Sqrt,
+    "aten.tan.default": ops.Tan,
+    "aten.tanh.default": ops.Tanh,
+}
+# The same, where integers are left as they are.
+ROUNDING = {
+    "aten.ceil.default": ops.Ceil,
+    "aten.floor.default": ops.Floor,
+    "aten.round.default": ops.RoundNearestEven,
+}
+BINARY = {
+    "aten.atan2.default": ops.Atan2,
+    "aten.bitwise_and.Scalar": ops.And,
+    "aten.bitwise_and.Tensor": ops.And,
+    "aten.bitwise_left_shift.Tensor": ops.ShiftLeft,
+    "aten.bitwise_left_shift.Tensor_Scalar": ops.ShiftLeft,
+    "aten.bitwise_or.Scalar": ops.Or,
+    "aten.bitwise_or.Tensor": ops.Or,
+    "aten.bitwise_xor.Scalar": ops.Xor,
+    "aten.bitwise_xor.Tensor": ops.Xor,
+    "aten.maximum.default": ops.Maximum,
+    "aten.minimum.default": ops.Minimum,
+    "aten.mul.Scalar": ops.Multiply,
+    "aten.mul.Tensor": ops.Multiply,
+    "aten.__and__.Scalar": ops.And,
+    "aten.__and__.Tensor": ops.And,
+    "aten.__or__.Scalar": ops.Or,
+    "aten.__or__.Tensor": ops.Or,
+    "aten.__xor__.Scalar": ops.Xor,
+    "aten.__xor__.Tensor": ops.Xor,
+}
+
+
+def _register() -> None:
+    for name, op in UNARY.items():
+        rule.add(name, lambda ctx, x, *, op=op: ctx.add(op(ctx.convert(x, ctx.result.element_type))))
+    for name, op in ROUNDING.items():
+        rule.add(name, lambda ctx, x, *, op=op: ctx.add(op(x)) if is_float(x.type.element_type) else x)
+    for name, op in BINARY.items():
+        rule.add(name, lambda ctx, x, other, *, op=op: _binary(ctx, op, x, other))
+
+
+def _binary(ctx: Context, op: type, x: Scalar, other: Scalar) -> Value:
+    kind = ctx.result.element_type
+    return ctx.binary(op, ctx.tensor(x, kind), ctx.tensor(other, kind))
+
+
+_register()
+
+
+# Sums, products, quotients
+
+
+@rule("aten.add.Tensor", "aten.add.Scalar")
+def add(ctx: Context, x: Scalar, other: Scalar, alpha: Number = 1) -> Value:
+    """add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
+    return _binary(ctx, ops.Add, x, _scaled(ctx, other, alpha))
+
+
+@rule("aten.sub.Tensor", "aten.sub.Scalar")
+def sub(ctx: Context, x: Scalar, other: Scalar, alpha: Number = 1) -> Value:
+    """sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
+    return _binary(ctx, ops.Subtract, x, _scaled(ctx, other, alpha))
+
+
+@rule("aten.rsub.Tensor", "aten.rsub.Scalar")
+def rsub(ctx: Context, x: Scalar, other: Scalar, alpha: Number = 1) -> Value:
+    """rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
+    return _binary(ctx, ops.Subtract, other, _scaled(ctx, x, alpha))
+
+
+def _scaled(ctx: Context, x: Scalar, alpha: Number) -> Scalar:
+    if alpha == 1:
+        return x
+    kind = ctx.result.element_type
+    return ctx.times(ctx.tensor(x, kind), ctx.tensor(alpha, kind))
+
+
+@rule("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor")
+def div(ctx: Context, x: Scalar, other: Scalar) -> Value:
+    """div.Tensor(Tensor self, Tensor other) -> Tensor"""
+    return _binary(ctx, ops.Divide, x, other)
+
+
+@rule("aten.div.Tensor_mode", "aten.div.Scalar_mode")
+def div_mode(ctx: Context, x: Scalar, other: Scalar, *, rounding_mode: str | None) -> Value:
+    """div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"""
+    if rounding_mode is None:
+        return div(ctx, x, other)
+    if rounding_mode == "floor":
+        return floor_divide(ctx, x, other)
+    return trunc(ctx, _binary(ctx, ops.Divide, x, other))
+
+
+@rule("aten.floor_divide.default", "aten.floor_divide.Scalar")
+def floor_divide(ctx: Context, x: Scalar, other: Scalar) -> Value:
+    """floor_divide(Tensor self, Tensor other) -> Tensor"""
+    kind = ctx.result.element_type
+    x, other = ctx.tensor(x, kind), ctx.tensor(other, kind)
+    if is_float(kind):
+        # From the remainder, as PyTorch does: 1 // 0.1 is 9, though 1 / 0.1 rounds to 10.
+        rest = remainder(ctx, x, other)
+        exact = ctx.over(ctx.minus(x, rest), other)
+        quotient = ctx.add(ops.RoundNearestEven(exact))
+        return ctx.select(_is_zero(ctx, other), ctx.over(x, other), quotient)
+    quotient = ctx.over(x, other)
+    if not kind.is_signed:
+        return quotient
+    inexact = ctx.compare("NE", ctx.times(quotient, other), x)
+    below = ctx.binary(ops.And, inexact, _signs_differ(ctx, x, other))
+    return ctx.minus(quotient, ctx.convert(below, kind))
+
+
+@rule("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
+def remainder(ctx: Context, x: Scalar, other: Scalar) -> Value:
+    """remainder.Tensor(Tensor self, Tensor other) -> Tensor"""
+    kind = ctx.result.element_type
+    x, other = ctx.tensor(x, kind), ctx.tensor(other, kind)
+    rest = ctx.binary(ops.Remainder, x, other)
+    if is_integer(kind) and not kind.is_signed:
+        return rest
+    # The sign is that of the divisor.
+    wrong = ctx.binary(ops.And, ctx.compare("NE", rest, ctx.full_like(rest, 0)), _signs_differ(ctx, rest, other))
+    return ctx.select(wrong, ctx.plus(rest, other), rest)
+
+
+@rule("aten.fmod.Tensor", "aten.fmod.Scalar")
+def fmod(ctx: Context, x: Scalar, other: Scalar) -> Value:
+    """fmod.Tensor(Tensor self, Tensor other) -> Tensor"""
+    return _binary(ctx, ops.Remainder, x, other)
+
+
+def _is_zero(ctx: Context, x: Value) -> Value:
+    return ctx.compare("EQ", x, ctx.full_like(x, 0))
+
+
+def _is_negative(ctx: Context, x: Value) -> Value:
+    return ctx.compare("LT", x, ctx.full_like(x, 0))
+
+
+def _signs_differ(ctx: Context, x: Value, other: Value) -> Value:
+    return ctx.compare("NE", _is_negative(ctx, x), _is_negative(ctx, other))
+
+
+@rule("aten.bitwise_right_shift.Tensor", "aten.bitwise_right_shift.Tensor_Scalar")
+def bitwise_right_shift(ctx: Context, x: Scalar, other: Scalar) -> Value:
+    """bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"""
+    signed = ctx.result.element_type.is_signed
+    return _binary(ctx, ops.ShiftRightArithmetic if signed else ops.ShiftRightLogical, x, other)
+
+
+@rule("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
+def pow(ctx: Context, x: Scalar, exponent: Scalar) -> Value:
+    """pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"""
+    kind = ctx.result.element_type
+    if isinstance(x, Value) and not isinstance(exponent, Value) and not isinstance(exponent, complex):
+        found = _small_power(ctx, ctx.convert(x, kind), exponent)
+        if found is not None:
+            return found
+    return _binary(ctx, ops.Power, x, exponent)
+
+
+def _small_power(ctx: Context, x: Value, exponent: float) -> Value | None:
+    """The powers that PyTorch computes without `pow`."""
+    if exponent == 0:
+        return ctx.full_like(x, 1)
+    if exponent in (1, 2, 3):
+        square = ctx.times(x, x) if exponent > 1 else x
+        return ctx.times(square, x) if exponent == 3 else square
+    if is_integer(x.type.element_type):
+        return None
+    if exponent in (0.5, -0.5):
+        return ctx.add((ops.Sqrt if exponent > 0 else ops.Rsqrt)(x))
+    if exponent in (-1, -2):
+        power = x if exponent == -1 else ctx.times(x, x)
+        return ctx.over(ctx.full_like(x, 1), power)
+    return None
+
+
+# Rounding, signs, parts
+
+
+@rule("aten.round.decimals")
+def round_decimals(ctx: Context, x: Value, *, decimals: int) -> Value:
+    """round.decimals(Tensor self, *, int decimals) -> Tensor"""
+    if not is_float(x.type.element_type):
+        return x
+    scale = ctx.scalar(10.0 ** abs(decimals), x.type.element_type)
+    up, down = (ctx.times, ctx.over) if decimals >= 0 else (ctx.over, ctx.times)
+    return down(ctx.add(ops.RoundNearestEven(up(x, scale))), scale)
+
+
+@rule("aten.trunc.default", "aten.fix.default")
+def trunc(ctx: Context, x: Value) -> Value:
+    """trunc(Tensor self) -> Tensor"""
+    if not is_float(x.type.element_type):
+        return x
+    return ctx.select(_is_negative(ctx, x), ctx.add(ops.Ceil(x)), ctx.add(ops.Floor(x)))
+
+
+@rule("aten.frac.default")
+def frac(ctx: Context, x: Value) -> Value:
+    """frac(Tensor self) -> Tensor"""
+    return ctx.minus(x, trunc(ctx, x))
+
+
+@rule("aten.abs.default")
+def abs_(ctx: Context, x: Value) -> Value:
+    """abs(Tensor self) -> Tensor"""
+    kind = x.type.element_type
+    unsigned = is_boolean(kind) or (is_integer(kind) and not kind.is_signed)
+    return x if unsigned else ctx.add(ops.Abs(x))
+
+
+@rule("aten.sign.default", "aten.sgn.default")
+def sign(ctx: Context, x: Value) -> Value:
+    """sign(Tensor self) -> Tensor"""
+    kind = x.type.element_type
+    if is_boolean(kind):
+        return x
+    if is_integer(kind) and not kind.is_signed:
+        return ctx.convert(ctx.compare("NE", x, ctx.full_like(x, 0)), kind)
+    found = ctx.add(ops.Sign(x))
+    # PyTorch's sign of NaN is 0.
+    return ctx.select(ctx.compare("EQ", x, x), found, ctx.full_like(x, 0)) if is_float(kind) else found
+
+
+@rule("aten.reciprocal.default")
+def reciprocal(ctx: Context, x: Value) -> Value:
+    """reciprocal(Tensor self) -> Tensor"""
+    return _binary(ctx, ops.Divide, 1, x)
+
+
+@rule("aten.log2.default", "aten.log10.default")
+def log_of_base(ctx: Context, x: Value) -> Value:
+    """log2(Tensor self) -> Tensor"""
+    base = 2 if "log2" in ctx.op else 10
+    logarithm = ctx.add(ops.Log(ctx.convert(x, ctx.result.element_type)))
+    return ctx.over(logarithm, ctx.scalar(math.log(base), logarithm.type.element_type))
+
+
+@rule("aten.exp2.default")
+def exp2(ctx: Context, x: Value) -> Value:
+    """exp2(Tensor self) -> Tensor"""
+    return _binary(ctx, ops.Power, 2, x)
+
+
+@rule("aten.square.default")
+def square(ctx: Context, x: Value) -> Value:
+    """square(Tensor self) -> Tensor"""
+    return ctx.times(x, x)
+
+
+@rule("aten.real.default", "aten.imag.default")
+def part(ctx: Context, x: Value) -> Value:
+    """real(Tensor(a) self) -> Tensor(a)"""
+    if not is_complex(x.type.element_type):
+        return x
+    return ctx.add((ops.Real if "real" in ctx.op else ops.Imag)(x))
+
+
+@rule("aten.complex.default", "aten.polar.default")
+def complex_(ctx: Context, real: Value, imag: Value) -> Value:
+    """complex(Tensor real, Tensor imag) -> Tensor"""
+    real, imag = (ctx.broadcast(x, ctx.result.static_shape) for x in (real, imag))
+    if "polar" in ctx.op:
+        length, angle = real, imag
+        real = ctx.times(length, ctx.add(ops.Cosine(angle)))
+        imag = ctx.times(length, ctx.add(ops.Sine(angle)))
+    return ctx.add(ops.Complex(real, imag))
+
+
+@rule("aten._conj.default", "aten.conj_physical.default")
+def conj(ctx: Context, x: Value) -> Value:
+    """conj_physical(Tensor self) -> Tensor"""
+    if not is_complex(x.type.element_type):
+        return x
+    return ctx.add(ops.Complex(ctx.add(ops.Real(x)), ctx.add(ops.Negate(ctx.add(ops.Imag(x))))))
+
+
+@rule("aten.view_as_complex.default")
+def view_as_complex(ctx: Context, x: Value) -> Value:
+    """view_as_complex(Tensor(a) self) -> Tensor(a)"""
+    last = x.type.rank - 1
+    real, imag = (ctx.squeeze(ctx.slice(x, last, i, i + 1), [last]) for i in range(2))
+    return ctx.add(ops.Complex(real, imag))
+
+
+@rule("aten.view_as_real.default")
+def view_as_real(ctx: Context, x: Value) -> Value:
+    """view_as_real(Tensor(a) self) -> Tensor(a)"""
+    assert isinstance(x.type.element_type, ComplexType)
+    parts = [ctx.unsqueeze(ctx.add(op(x)), [x.type.rank]) for op in (ops.Real, ops.Imag)]
+    return ctx.concatenate(parts, x.type.rank)
+
+
+# With more operands
+
+
+@rule("aten.where.self", "aten.where.Scalar", "aten.where.ScalarSelf", "aten.where.ScalarOther")
+def where(ctx: Context, condition: Value, x: Scalar, other: Scalar) -> Value:
+    """where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"""
+    kind = ctx.result.element_type
+    condition = ctx.not_zero(condition)
+    return ctx.select(condition, ctx.tensor(x, kind), ctx.tensor(other, kind))
+
+
+@rule("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(ctx: Context, x: Value, mask: Value, value: Scalar) -> Value:
+    """masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"""
+    return ctx.shaped(ctx.select(mask, ctx.tensor(value, x.type.element_type), x))
+
+
+@rule("aten.clamp.default", "aten.clamp.Tensor")
+def clamp(ctx: Context, x: Value, min: Scalar | None = None, max: Scalar | None = None) -> Value:
+    """clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"""
+    kind = ctx.result.element_type
+    result = ctx.shaped(x)
+    # The upper bound last: it wins where they cross.
+    for op, bound in ((ops.Maximum, min), (ops.Minimum, max)):
+        if bound is not None:
+            result = ctx.binary(op, result, ctx.tensor(bound, kind))
+    return result
+
+
+@rule("aten.clamp_min.default", "aten.clamp_min.Tensor")
+def clamp_min(ctx: Context, x: Value, min: Scalar) -> Value:
+    """clamp_min(Tensor self, Scalar min) -> Tensor"""
+    return clamp(ctx, x, min)
+
+
+@rule("aten.clamp_max.default", "aten.clamp_max.Tensor")
+def clamp_max(ctx: Context, x: Value, max: Scalar) -> Value:
+    """clamp_max(Tensor self, Scalar max) -> Tensor"""
+    return clamp(ctx, x, None, max)
+
+
+@rule("aten.addcmul.default", "aten.addcdiv.default")
+def addcmul(ctx: Context, x: Value, tensor1: Value, tensor2: Value, *, value: Number = 1) -> Value:
+    """addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
+    op = ops.Multiply if "addcmul" in ctx.op else ops.Divide
+    return _binary(ctx, ops.Add, x, _scaled(ctx, _binary(ctx, op, tensor1, tensor2), value))
+
+
+@rule("aten.lerp.Scalar", "aten.lerp.Tensor")
+def lerp(ctx: Context, x: Value, end: Value, weight: Scalar) -> Value:
+    """lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"""
+    return ctx.plus(x, ctx.times(ctx.tensor(weight, x.type.element_type), ctx.minus(end, x)))

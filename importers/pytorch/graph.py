@@ -1,0 +1,173 @@
+"""The loop over an FX graph: reads a node's operands, binds them to its op's schema, calls the rule, keeps what it returns."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from inspect import Parameter
+from typing import Any
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+
+from trivium.importers.common import GraphImporter, place
+from trivium.importers.pytorch.context import Context, rule
+from trivium.importers.pytorch.types import type_of
+from trivium.ir.core import Value
+from trivium.ir.errors import Error
+from trivium.ir.location import Location
+
+WITHOUT_MEANING = frozenset(
+    {"device", "layout", "pin_memory", "non_blocking", "memory_format", "requires_grad", "copy", "dtype"}
+)
+"""Arguments that say how a tensor lies in memory, or where: a program's values have no such thing. And `dtype`, which the
+type of the result repeats: a rule that gives another type is caught."""
+
+# Arithmetic on sizes, and the choice among results: done while importing.
+_PYTHON = {
+    *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow),
+    *(operator.neg, operator.getitem, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
+    *(operator.and_, operator.or_, operator.not_, math.ceil, math.floor, math.trunc, math.sqrt),
+    *(torch.sym_int, torch.sym_float, torch.sym_max, torch.sym_min, torch.sym_ite, torch.sym_not, torch.sym_sum),
+}
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+
+
+class GraphModuleImporter(GraphImporter[fx.Node]):
+    """Converts the nodes of an FX graph of aten ops. `metas` says what each node is, with concrete sizes; without it the
+    nodes' own `meta["val"]` does."""
+
+    def __init__(
+        self,
+        emit: Context,
+        values: Mapping[fx.Node, Any],
+        metas: Mapping[fx.Node, Any] | None = None,
+        graph: str = "main",
+    ):
+        super().__init__(emit, graph)
+        self.emit: Context = emit
+        self.values: dict[fx.Node, Any] = dict(values)
+        self.metas = metas
+
+    def name_of(self, node: fx.Node) -> str:
+        return target_name(node)
+
+    def rule_of(self, node: fx.Node) -> Callable[..., Any] | None:
+        return node.target if node.target in _PYTHON else rule.find(target_name(node))  # type: ignore[return-value]
+
+    def location_of(self, node: fx.Node) -> Location:
+        return location_of(node)
+
+    def describe(self, node: fx.Node) -> str:
+        return node.format_node() or str(node)
+
+    def convert(self, node: fx.Node, rule: Callable[..., Any]) -> None:
+        arguments = fx.map_arg(node.args, self.read)
+        keywords = fx.map_arg(node.kwargs, self.read)
+        if node.target in _PYTHON:
+            self.values[node] = rule(*arguments, **keywords)
+            return
+        self._enter(node)
+        if isinstance(node.target, OpOverload):
+            arguments, keywords = bind(node.target, rule, arguments, keywords, self.emit)
+        self.values[node] = self._checked(rule(self.emit, *arguments, **keywords))
+
+    def _checked(self, converted: Any) -> Any:
+        """What a rule gave, if its types are those that PyTorch gave the results."""
+        emit = self.emit
+        for value, expected in zip(
+            converted if isinstance(converted, tuple) else (converted,), emit.results, strict=False
+        ):
+            if isinstance(value, Value) and expected is not None and value.type is not expected:
+                raise Error(f"the rule of {emit.op} gives {value.type}, expected {expected}")
+        return converted
+
+    def read(self, node: fx.Node) -> Any:
+        """What a node became: a value, a number, or a tuple of them."""
+        return self.values[node]
+
+    def meta(self, node: fx.Node) -> Any:
+        """What PyTorch says a node is: fake tensors, or numbers."""
+        return node.meta.get("val") if self.metas is None else self.metas[node]
+
+    def _enter(self, node: fx.Node) -> None:
+        """Tells the context of the node under conversion."""
+        emit = self.emit
+        emit.op = target_name(node)
+        metas = self.meta(node)
+        metas = list(metas) if isinstance(metas, list | tuple) else [metas]
+        emit.results = tuple(type_of(meta) if isinstance(meta, torch.Tensor) else None for meta in metas)
+        picked = {user.args[1] if user.target is operator.getitem else None for user in node.users}
+        emit.used = tuple(None in picked or index in picked for index in range(len(metas)))
+        emit.metas = {
+            value: self.meta(source)
+            for source in node.all_input_nodes
+            if isinstance(value := self.values.get(source), Value)
+        }
+
+
+def convert_graph(
+    graph: fx.Graph, emit: Context, values: Mapping[fx.Node, Any], metas: Mapping[fx.Node, Any] | None = None
+) -> list[Any]:
+    """Converts a graph whose placeholders and attributes have `values`. Returns what its outputs became."""
+    importer = GraphModuleImporter(emit, values, metas)
+    importer.convert_all([node for node in graph.nodes if node.op == "call_function"])
+    output = graph.output_node()
+    return list(fx.map_arg(output.args[0], importer.read))
+
+
+def bind(
+    op: OpOverload, rule: Callable[..., Any], arguments: tuple, keywords: dict[str, Any], ctx: Context
+) -> tuple[list[Any], dict[str, Any]]:
+    """A call of an op, in the terms of its rule: positional arguments of the schema in order, keyword-only ones by name,
+    each with the schema's default where it is not given. What the rule does not take must be at its default."""
+    count, names = parameters_of(rule)
+    positional: list[Any] = []
+    options: dict[str, Any] = {}
+    for index, argument in enumerate(op._schema.arguments):
+        default = argument.default_value
+        value = arguments[index] if index < len(arguments) else keywords.get(argument.name, default)
+        if not argument.kwarg_only and len(positional) < count:
+            positional.append(value)
+        elif argument.name in names:
+            options[argument.name] = value
+        elif argument.name not in WITHOUT_MEANING and value != default:
+            ctx.unsupported(argument.name, value, f"its default, {default}")
+    return positional, options
+
+
+@cache
+def parameters_of(rule: Callable[..., Any]) -> tuple[float, frozenset[str]]:
+    """How many positional arguments a rule takes beside the context, and the names of its keyword-only ones."""
+    parameters = inspect.signature(rule).parameters.values()
+    if any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters):
+        count: float = math.inf
+    else:
+        count = sum(parameter.kind is Parameter.POSITIONAL_OR_KEYWORD for parameter in parameters) - 1
+    return count, frozenset(parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY)
+
+
+def target_name(node: fx.Node) -> str:
+    """The name of a node's op, as rules are registered."""
+    target = node.target
+    if isinstance(target, str):
+        return target
+    if isinstance(target, OpOverload):
+        return str(target)
+    module = getattr(target, "__module__", "") or ""
+    name = getattr(target, "__name__", str(target))
+    return f"{module.lstrip('_')}.{name}" if module else name
+
+
+def location_of(node: fx.Node) -> Location:
+    """The user's line, from the innermost frame of the stack that was kept, and the op."""
+    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
+    if not frames:
+        return place(target_name(node))
+    file, line, function = frames[-1].group("file", "line", "function")
+    return place(target_name(node), file, int(line), function)

@@ -1,0 +1,277 @@
+"""Reading and writing at computed places: embeddings, gathers, scatters, indexing with tensors. All become `gather` and
+`scatter`, with indices in one vector for each element or slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.importers.emit import Emitter, neutral
+from trivium.importers.pytorch.context import Context, Number, dim, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I64, TensorType, is_boolean
+
+REDUCTIONS = {"sum": ops.Add, "add": ops.Add, "prod": ops.Multiply, "multiply": ops.Multiply}
+REDUCTIONS |= {"amax": ops.Maximum, "amin": ops.Minimum, "mean": ops.Add}
+
+
+@rule("aten.embedding.default")
+def embedding(
+    ctx: Context,
+    weight: Value,
+    indices: Value,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Value:
+    """embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)
+    -> Tensor"""
+    return ctx.take(weight, indices)
+
+
+@rule("aten.embedding_dense_backward.default")
+def embedding_dense_backward(
+    ctx: Context, grad_output: Value, indices: Value, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Value:
+    """embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx,
+    bool scale_grad_by_freq) -> Tensor"""
+    width = grad_output.type.shape[-1]
+    count = indices.type.size
+    rows, places = ctx.reshape(grad_output, (count, width)), ctx.reshape(indices, (count,))
+    if padding_idx >= 0:
+        kept = ctx.compare("NE", places, ctx.scalar_like(padding_idx, places))
+        rows = ctx.select(ctx.unsqueeze(kept, [1]), rows, ctx.full_like(rows, 0))
+    kind = rows.type.element_type
+    if scale_grad_by_freq:
+        seen = _scatter(ctx, ops.Add, ctx.full((num_weights,), 0, kind), [places], ctx.full((count,), 1, kind))
+        rows = ctx.over(rows, ctx.unsqueeze(ctx.take(seen, places), [1]))
+    return _scatter(ctx, ops.Add, ctx.full((num_weights, width), 0, kind), [places], rows)
+
+
+@rule("aten.index_select.default")
+def index_select(ctx: Context, x: Value, dim: int, index: Value) -> Value:
+    """index_select(Tensor self, int dim, Tensor index) -> Tensor"""
+    if not x.type.rank:
+        return x
+    return ctx.take(x, ctx.reshape(index, (index.type.size,)), dim % x.type.rank)
+
+
+@rule("aten.gather.default")
+def gather(ctx: Context, x: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Value:
+    """gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"""
+    if not x.type.rank:
+        return ctx.broadcast(x, ctx.result.shape)
+    places = _all_places(ctx, index, dim % x.type.rank)
+    return _gather(ctx, x, places)
+
+
+@rule("aten.take_along_dim.default")
+def take_along_dim(ctx: Context, x: Value, indices: Value, dim: int | None = None) -> Value:
+    """take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor"""
+    if dim is None:
+        return ctx.take(ctx.reshape(x, (x.type.size,)), ctx.reshape(indices, (indices.type.size,)))
+    d = dim % x.type.rank
+    shape = list(np.broadcast_shapes(_without(x.type.shape, d), _without(indices.type.shape, d)))
+    x = ctx.broadcast(x, (*shape[:d], x.type.shape[d], *shape[d:]))
+    return gather(ctx, x, d, ctx.broadcast(indices, (*shape[:d], indices.type.shape[d], *shape[d:])))
+
+
+def _without(shape: Sequence[int], d: int) -> tuple[int, ...]:
+    return (*shape[:d], *shape[d + 1 :])
+
+
+def _all_places(ctx: Context, index: Value, d: int) -> list[Value]:
+    """The index of each element in every dimension: its own place, but for dimension `d`."""
+    index = ctx.convert(index, I64)
+    return [index if i == d else ctx.iota(index.type.shape, i) for i in range(index.type.rank)]
+
+
+def _vectors(ctx: Context, places: Sequence[Value]) -> Value:
+    """Index tensors of one shape as one tensor of vectors."""
+    last = places[0].type.rank
+    return ctx.concatenate([ctx.unsqueeze(ctx.convert(place, I64), [last]) for place in places], last)
+
+
+def _gather(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
+    """`x[places]`: the places are of one shape, and index the first dimensions of `x`."""
+    count, batch = len(places), places[0].type.rank
+    numbers = ops.GatherDimensionNumbers(
+        offset_dims=tuple(range(batch, batch + x.type.rank - count)),
+        collapsed_slice_dims=tuple(range(count)),
+        start_index_map=tuple(range(count)),
+        index_vector_dim=batch,
+    )
+    sizes = (1,) * count + x.type.static_shape[count:]
+    return ctx.add(ops.Gather(x, _vectors(ctx, places), dimension_numbers=numbers, slice_sizes=sizes))
+
+
+def _scatter(ctx: Context, op: type | None, x: Value, places: Sequence[Value], updates: Value) -> Value:
+    """`x` with `op(x[places], updates)`, or just the updates, at the places, which index the first dimensions."""
+    count, batch = len(places), places[0].type.rank
+    numbers = ops.ScatterDimensionNumbers(
+        update_window_dims=tuple(range(batch, batch + x.type.rank - count)),
+        inserted_window_dims=tuple(range(count)),
+        scatter_dims_to_operand_dims=tuple(range(count)),
+        index_vector_dim=batch,
+    )
+    kind = TensorType((), x.type.element_type)
+
+    def combine(emit: Emitter, old: Value, new: Value) -> Value:
+        return new if op is None else emit.add(op(old, new))
+
+    body = ctx.region([kind, kind], combine)
+    return ctx.add(
+        ops.Scatter(
+            [x],
+            _vectors(ctx, places),
+            [updates],
+            scatter_dimension_numbers=numbers,
+            indices_are_sorted=False,
+            unique_indices=False,
+            update_computation=body,
+        )
+    )[0]
+
+
+def scatter_into(ctx: Context, op: type | None, x: Value, d: int, index: Value, updates: Value) -> Value:
+    """`x[..., index[i, j, k], ...] = op(..., updates[i, j, k])`: as PyTorch's `scatter`, along dimension `d`."""
+    return _scatter(ctx, op, x, _all_places(ctx, index, d), updates)
+
+
+# Indexing with tensors
+
+
+@rule("aten.index.Tensor", "aten._unsafe_index.Tensor")
+def index(ctx: Context, x: Value, indices: Sequence[Value | None]) -> Value:
+    """index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"""
+    places, dims_, front = _places(ctx, x, indices)
+    rest = [d for d in range(x.type.rank) if d not in dims_]
+    taken = _gather(ctx, ctx.transpose(x, [*dims_, *rest]), places)
+    return ctx.transpose(taken, _to_their_place(places[0].type.rank, len(rest), front))
+
+
+@rule("aten.index_put.default", "aten._unsafe_index_put.default")
+def index_put(
+    ctx: Context, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
+) -> Value:
+    """index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"""
+    given = [i for i in indices if i is not None]
+    if any(is_boolean(i.type.element_type) for i in given):
+        return _masked_put(ctx, x, indices, values, accumulate)
+    places, dims_, front = _places(ctx, x, indices)
+    rest = [d for d in range(x.type.rank) if d not in dims_]
+    order = [*dims_, *rest]
+    batch = places[0].type.rank
+    # As `index` would give it: the shape to which the values are broadcast.
+    back = _to_their_place(batch, len(rest), front)
+    natural = [*places[0].type.shape, *(x.type.shape[d] for d in rest)]
+    updates = ctx.broadcast(values, [natural[i] for i in back])
+    updates = ctx.transpose(updates, np.argsort(back).tolist())
+    written = _scatter(ctx, ops.Add if accumulate else None, ctx.transpose(x, order), places, updates)
+    return ctx.transpose(written, np.argsort(order).tolist())
+
+
+def _masked_put(ctx: Context, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
+    """`x[mask] = value`, of one value: how many elements a mask takes is not known before it runs."""
+    (mask,) = [i for i in indices if i is not None] if sum(i is not None for i in indices) == 1 else (None,)
+    if mask is None or values.type.size != 1 or any(i is not None for i in indices[1:]):
+        ctx.unsupported("indices", "boolean masks", "integers, or one mask with a single value")
+    mask = ctx.unsqueeze(mask, range(mask.type.rank, x.type.rank))
+    value = ctx.reshape(values, ())
+    return ctx.select(mask, ctx.plus(x, value) if accumulate else ctx.broadcast(value, x.type.shape), x)
+
+
+def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[list[Value], list[int], int]:
+    """Index tensors broadcast to one shape, the dimensions they index, and where the result's indexed dimensions stand:
+    at the first of them if they are next to each other, else in front. Negative indices count from the end."""
+    dims_ = [d for d, given in enumerate(indices) if given is not None]
+    given = [i for i in indices if i is not None]
+    if any(is_boolean(i.type.element_type) for i in given):
+        ctx.unsupported("indices", "a boolean mask", "integers, for the result's size depends on the mask's values")
+    shape = np.broadcast_shapes(*(i.type.shape for i in given))
+    places = []
+    for d, place in zip(dims_, given, strict=True):
+        place = ctx.convert(place, I64)
+        wrapped = ctx.plus(place, ctx.scalar(x.type.shape[d], I64))
+        place = ctx.select(ctx.compare("LT", place, ctx.scalar(0, I64)), wrapped, place)
+        places.append(ctx.broadcast(place, shape))
+    adjacent = dims_ == list(range(dims_[0], dims_[0] + len(dims_)))
+    return places, dims_, dims_[0] if adjacent else 0
+
+
+def _to_their_place(batch: int, rest: int, front: int) -> list[int]:
+    """The permutation that moves the first `batch` dimensions behind `front` of the `rest`."""
+    others = list(range(batch, batch + rest))
+    return [*others[:front], *range(batch), *others[front:]]
+
+
+# Scatters
+
+
+@rule("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
+def scatter(ctx: Context, x: Value, dim: int, index: Value, src: Value | Number, *, reduce: str | None = None) -> Value:
+    """scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"""
+    op = REDUCTIONS[reduce] if reduce else None
+    return _scattered(ctx, op, x, dim, index, src)
+
+
+@rule("aten.scatter_add.default")
+def scatter_add(ctx: Context, x: Value, dim: int, index: Value, src: Value) -> Value:
+    """scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"""
+    return _scattered(ctx, ops.Add, x, dim, index, src)
+
+
+@rule("aten.scatter_reduce.two")
+def scatter_reduce(
+    ctx: Context, x: Value, dim: int, index: Value, src: Value, reduce: str, *, include_self: bool = True
+) -> Value:
+    """scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)
+    -> Tensor"""
+    op, kind = REDUCTIONS[reduce], x.type.element_type
+    ones, zeros = ctx.full(index.type.static_shape, 1, kind), ctx.full_like(x, 0)
+    count = _scattered(ctx, ops.Add, zeros, dim, index, ones)
+    untouched = ctx.compare("EQ", count, zeros)
+    start = x if include_self else ctx.select(untouched, x, ctx.full_like(x, neutral(op, kind)))
+    result = _scattered(ctx, op, start, dim, index, src)
+    if reduce != "mean":
+        return result
+    count = ctx.plus(count, ctx.full_like(count, 1)) if include_self else count
+    return ctx.over(result, ctx.select(ctx.compare("EQ", count, zeros), ctx.full_like(count, 1), count))
+
+
+def _scattered(ctx: Context, op: type | None, x: Value, dim_: int, index: Value, src: Value | Number) -> Value:
+    source = ctx.tensor(src, x.type.element_type)
+    if not x.type.rank:
+        old, new = ctx.reshape(x, (1,)), ctx.reshape(source, (1,))
+        return ctx.reshape(scatter_into(ctx, op, old, 0, ctx.reshape(index, (1,)), new), ())
+    if source.type.rank:
+        for d, extent in enumerate(index.type.static_shape):
+            source = ctx.slice(source, d, 0, extent)
+    updates = ctx.broadcast(source, index.type.shape)
+    return scatter_into(ctx, op, x, dim(dim_, x.type.rank), index, updates)
+
+
+@rule("aten.index_add.default")
+def index_add(ctx: Context, x: Value, dim: int, index: Value, source: Value, *, alpha: Number = 1) -> Value:
+    """index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor"""
+    scaled = source if alpha == 1 else ctx.times(source, ctx.scalar_like(alpha, source))
+    return _along(ctx, ops.Add, x, dim, index, scaled)
+
+
+@rule("aten.index_copy.default", "aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
+def index_copy(ctx: Context, x: Value, dim: int, index: Value, source: Value | Number) -> Value:
+    """index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"""
+    return _along(ctx, None, x, dim, index, ctx.tensor(source, x.type.element_type))
+
+
+def _along(ctx: Context, op: type | None, x: Value, d: int, index: Value, source: Value) -> Value:
+    """Writes slices of `source` at an index vector along a dimension."""
+    d = dim(d, x.type.rank)
+    order = [d, *(i for i in range(x.type.rank) if i != d)]
+    index = ctx.reshape(index, (index.type.size,))
+    rows = ctx.transpose(source, order) if source.type.rank == x.type.rank else source
+    moved = ctx.transpose(x, order)
+    rows = ctx.broadcast(rows, (index.type.shape[0], *moved.type.shape[1:]))
+    return ctx.transpose(_scatter(ctx, op, moved, [index], rows), np.argsort(order).tolist())

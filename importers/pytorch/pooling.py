@@ -1,0 +1,216 @@
+"""Pooling: windows reduced to their largest element or their mean, and what a gradient does on its way back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.importers.emit import Emitter, lowest
+from trivium.importers.pytorch.context import Context, rule, spread
+from trivium.importers.pytorch.indexing import scatter_into
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I64, TensorType, is_float
+
+Ints = Sequence[int]
+
+
+@rule("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
+def max_pool_with_indices(
+    ctx: Context,
+    x: Value,
+    kernel_size: Ints,
+    stride: Ints = (),
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+) -> tuple[Value, Value | None]:
+    """max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1,
+    bool ceil_mode=False) -> (Tensor, Tensor)"""
+    geometry = _geometry(ctx, x, kernel_size, stride, padding, dilation)
+    if not ctx.used[1]:
+        return ctx.reduce_window(ops.Maximum, x, *geometry), None
+    return _with_indices(ctx, x, geometry)
+
+
+@rule("aten.max_pool1d.default", "aten.max_pool2d.default", "aten.max_pool3d.default")
+def max_pool(
+    ctx: Context,
+    x: Value,
+    kernel_size: Ints,
+    stride: Ints = (),
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+) -> Value:
+    """max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1,
+    bool ceil_mode=False) -> Tensor"""
+    return ctx.reduce_window(ops.Maximum, x, *_geometry(ctx, x, kernel_size, stride, padding, dilation))
+
+
+Geometry = tuple[Ints, Ints, Sequence[tuple[int, int]], Ints]
+"""Window, strides, padding, dilations; one entry a dimension of the tensor."""
+
+
+def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Geometry:
+    """The windows over the last dimensions. What `ceil_mode` adds shows in the result's shape, and is padded."""
+    count = int(ctx.op.split("pool")[1][0])
+    kernel = spread(kernel, count)
+    stride = spread(stride, count) if stride else kernel
+    padding, dilation = spread(padding, count), spread(dilation, count, 1)
+    lead = x.type.rank - count
+    shape = ctx.results[0].shape if "backward" not in ctx.op else None
+    edges = []
+    for i, (k, s, p, d) in enumerate(zip(kernel, stride, padding, dilation, strict=True)):
+        extent = x.type.shape[lead + i]
+        out = shape[lead + i] if shape else 0
+        # Negative where the last windows do not reach the end.
+        edges.append((p, (out - 1) * s + (k - 1) * d + 1 - extent - p if out else p))
+    ones = (1,) * lead
+    return (*ones, *kernel), (*ones, *stride), (*((0, 0),) * lead, *edges), (*ones, *dilation)
+
+
+def _with_indices(ctx: Context, x: Value, geometry: Geometry) -> tuple[Value, Value]:
+    """The largest element of each window and its place in the flattened spatial dimensions; the first of equal ones."""
+    window, strides, padding, dilations = geometry
+    count = int(ctx.op.split("pool")[1][0])
+    kind, spatial = x.type.element_type, x.type.static_shape[-count:]
+    place = ctx.iota((math.prod(spatial),), 0)
+    places = ctx.broadcast(ctx.reshape(place, spatial), x.type.shape)
+
+    def larger(emit: Emitter, best: Value, at: Value, new: Value, here: Value) -> tuple[Value, Value]:
+        better = emit.compare("GT", new, best)
+        if is_float(kind):
+            better = emit.add(ops.Or(better, emit.compare("NE", new, new)))
+        # The padding has the index -1, and loses against every element.
+        first = emit.compare("LT", at, emit.scalar(0, I64))
+        earlier = emit.add(ops.And(emit.compare("EQ", new, best), emit.compare("LT", here, at)))
+        real = emit.compare("GE", here, emit.scalar(0, I64))
+        taken = emit.add(ops.And(real, emit.add(ops.Or(first, emit.add(ops.Or(better, earlier))))))
+        return emit.select(taken, new, best), emit.select(taken, here, at)
+
+    types = [TensorType((), kind), TensorType((), I64)] * 2
+    values, indices = ctx.add(
+        ops.ReduceWindow(
+            [x, places],
+            [ctx.scalar(lowest(kind), kind), ctx.scalar(-1, I64)],
+            window_dimensions=window,
+            window_strides=strides,
+            base_dilations=(1,) * len(window),
+            window_dilations=dilations,
+            padding=padding,
+            body=ctx.region(types, larger),
+        )
+    )
+    return values, indices
+
+
+@rule("aten.max_pool2d_with_indices_backward.default", "aten.max_pool3d_with_indices_backward.default")
+def max_pool_backward(
+    ctx: Context,
+    grad_output: Value,
+    x: Value,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    indices: Value,
+) -> Value:
+    """max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding,
+    int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"""
+    count = int(ctx.op.split("pool")[1][0])
+    planes = math.prod(x.type.shape[:-count])
+    area, windows = math.prod(x.type.shape[-count:]), math.prod(grad_output.type.shape[-count:])
+    gradients = ctx.reshape(grad_output, (planes, windows))
+    zeros = ctx.full((planes, area), 0, x.type.element_type)
+    summed = scatter_into(ctx, ops.Add, zeros, 1, ctx.reshape(indices, (planes, windows)), gradients)
+    return ctx.reshape(summed, x.type.shape)
+
+
+@rule("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
+def avg_pool(
+    ctx: Context,
+    x: Value,
+    kernel_size: Ints,
+    stride: Ints = (),
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Value:
+    """avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False,
+    bool count_include_pad=True, int? divisor_override=None) -> Tensor"""
+    geometry = _geometry(ctx, x, kernel_size, stride, padding, ())
+    total = ctx.reduce_window(ops.Add, x, *geometry)
+    counts = _counts(x, geometry, padding, count_include_pad, divisor_override, total.type.static_shape)
+    return ctx.over(total, ctx.broadcast(ctx.elements(counts, x.type.element_type), total.type.shape))
+
+
+@rule("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
+def avg_pool_backward(
+    ctx: Context,
+    grad_output: Value,
+    x: Value,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Value:
+    """avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding,
+    bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"""
+    window, strides, edges, _ = geometry = _geometry(ctx, x, kernel_size, stride, padding, ())
+    shape = grad_output.type.static_shape
+    counts = _counts(x, geometry, padding, count_include_pad, divisor_override, shape)
+    shares = ctx.over(grad_output, ctx.broadcast(ctx.elements(counts, x.type.element_type), shape))
+    # Each element sums the shares of the windows that hold it: windows of one size over the shares, spread out by strides.
+    low = [k - 1 - p for k, (p, _) in zip(window, edges, strict=True)]
+    high = [
+        extent + k - 1 - before - ((out - 1) * s + 1)
+        for extent, k, before, out, s in zip(x.type.shape, window, low, shape, strides, strict=True)
+    ]
+    spaced = ctx.pad(shares, low, high, 0, [s - 1 for s in strides])
+    return ctx.reduce_window(ops.Add, spaced, window)
+
+
+def _counts(
+    x: Value, geometry: Geometry, padding: Ints, include_pad: bool, override: int | None, shape: Ints
+) -> np.ndarray:
+    """By what each window's sum is divided; a factor a dimension, multiplied. Beyond the declared padding nothing counts."""
+    window, strides, edges, _ = geometry
+    if override is not None:
+        return np.asarray(override)
+    counts = np.ones((1,) * len(window))
+    for d, (k, s, (p, _), extent, out) in enumerate(zip(window, strides, edges, x.type.shape, shape, strict=True)):
+        start = np.arange(out) * s - p
+        low, high = (-p, extent + p) if include_pad else (0, extent)
+        along = np.minimum(start + k, high) - np.maximum(start, low)
+        counts = counts * along.reshape((-1,) + (1,) * (len(window) - 1 - d))
+    return counts
+
+
+@rule("aten.adaptive_avg_pool1d.default", "aten.adaptive_avg_pool2d.default", "aten._adaptive_avg_pool2d.default")
+def adaptive_avg_pool(ctx: Context, x: Value, output_size: Ints) -> Value:
+    """_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"""
+    count = len(spread(output_size, int(ctx.op.split("pool")[1][0])))
+    for d in range(x.type.rank - count, x.type.rank):
+        x = _adaptive_mean(ctx, x, d, ctx.result.shape[d])
+    return x
+
+
+def _adaptive_mean(ctx: Context, x: Value, d: int, out: int) -> Value:
+    """The means of `out` parts of a dimension; parts overlap where it cannot be divided."""
+    extent = x.type.shape[d]
+    if extent == out:
+        return x
+    if out == 1:
+        return ctx.mean(x, (d,), keep=True)
+    if extent % out == 0:
+        split = ctx.reshape(x, (*x.type.shape[:d], out, extent // out, *x.type.shape[d + 1 :]))
+        return ctx.mean(split, (d + 1,))
+    limits = [(i * extent // out, -(-(i + 1) * extent // out)) for i in range(out)]
+    return ctx.concatenate([ctx.mean(ctx.slice(x, d, low, high), (d,), keep=True) for low, high in limits], d)

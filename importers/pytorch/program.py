@@ -1,0 +1,254 @@
+"""From a PyTorch program to a module: an exported program with its parameters, or one FX graph of aten ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.utils import _pytree as pytree
+
+from trivium.importers.common import role
+from trivium.importers.pytorch.context import Context, Randomness
+from trivium.importers.pytorch.decompositions import export_decompositions
+from trivium.importers.pytorch.graph import convert_graph
+from trivium.importers.pytorch.types import to_array, type_of
+from trivium.ir import ops
+from trivium.ir.attributes import DenseElements, Dictionary
+from trivium.ir.core import Block, Region, Value
+from trivium.ir.errors import Error
+from trivium.ir.func import FuncReturn, Function, Module
+from trivium.ir.types import FunctionType
+
+PARAMETERS = ("constants", "arguments")
+
+
+def import_module(
+    model: torch.nn.Module | ExportedProgram,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    parameters: str = "constants",
+) -> Module:
+    """The program of a module at example arguments, or of an exported program.
+
+    Arguments come in the order of the exported graph: parameters and buffers first, if they are `arguments` or are
+    updated, then the user's inputs, flattened; last the state of the random generator, if the program draws. Results are
+    the updated buffers and inputs, then the user's outputs, then that state. Roles and names stand in the attributes.
+    """
+    if parameters not in PARAMETERS:
+        raise Error(f"parameters has {parameters!r}, expected one of {', '.join(map(repr, PARAMETERS))}")
+    program = model if isinstance(model, ExportedProgram) else _exported(model, args, kwargs)
+    program = program.run_decompositions(export_decompositions())
+    return _Program(program, args, kwargs).to_module(parameters)
+
+
+def _exported(model: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> ExportedProgram:
+    if not isinstance(model, torch.nn.Module):
+        raise Error(
+            f"the model is a {type(model).__name__}, expected an nn.Module, a GraphModule or an ExportedProgram"
+        )
+    try:
+        return torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
+    except Exception as error:  # torch.export lets errors of many families through
+        raise Error(f"torch.export cannot capture {type(model).__name__}: {error}") from error
+
+
+class _Program:
+    """An exported program, with what its signature says of each placeholder and output."""
+
+    def __init__(self, program: ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any] | None):
+        self.program = program
+        self.graph = program.graph
+        self.placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
+        self.inputs = dict(zip(self.placeholders, program.graph_signature.input_specs, strict=True))
+        self.args, self.kwargs = args, kwargs
+
+    def to_module(self, parameters: str) -> Module:
+        updated = {spec.target for spec in self.program.graph_signature.output_specs if spec.target}
+        constants: dict[fx.Node, Any] = {}
+        roles: dict[fx.Node, Dictionary] = {}
+        for node, spec in self.inputs.items():
+            kind, name = spec.kind, spec.target or node.name
+            if isinstance(spec.arg, ConstantArgument):
+                constants[node] = spec.arg.value
+            elif kind is InputKind.USER_INPUT:
+                roles[node] = role("input", node.name)
+            elif not isinstance(spec.arg, TensorArgument):
+                raise Error(
+                    f"input {name} of the program is a {type(spec.arg).__name__}, expected a tensor or a number"
+                )
+            elif kind is InputKind.CONSTANT_TENSOR or (parameters == "constants" and name not in updated):
+                constants[node] = self._tensor(name)
+            else:
+                roles[node] = role("parameter" if kind is InputKind.PARAMETER else "buffer", name)
+        metas = self._metas()
+        return build_module(self.graph, constants, roles, self._result_roles(), metas).module
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        found = self.program.state_dict.get(name)
+        return self.program.constants[name] if found is None else found
+
+    def _result_roles(self) -> list[Dictionary]:
+        signature = self.program.graph_signature.output_specs
+        user = iter(_paths(self.program.call_spec.out_spec))
+        roles = []
+        for spec in signature:
+            if spec.kind is OutputKind.USER_OUTPUT:
+                roles.append(role("output", next(user)))
+            elif spec.kind is OutputKind.BUFFER_MUTATION:
+                roles.append(role("buffer", spec.target))
+            elif spec.kind in (OutputKind.USER_INPUT_MUTATION, OutputKind.PARAMETER_MUTATION):
+                roles.append(role("input" if "INPUT" in spec.kind.name else "parameter", spec.target))
+            else:
+                raise Error(
+                    f"output {spec.target} of the program has the kind {spec.kind.name}, expected a user's output"
+                )
+        return roles
+
+    def _metas(self) -> Mapping[fx.Node, Any] | None:
+        """The values of the graph at the example arguments, if its own have symbolic sizes."""
+        if not _is_symbolic(self.graph):
+            return None
+        args, kwargs = (self.args, dict(self.kwargs or {})) if self.args else (self.program.example_inputs or ((), {}))
+        given = iter(pytree.tree_leaves((tuple(args), kwargs)))
+        kinds = self.inputs.items()
+        values = [next(given) if s.kind is InputKind.USER_INPUT else node.meta["val"] for node, s in kinds]
+        return propagate(self.program.graph_module, values)
+
+
+def _paths(spec: pytree.TreeSpec) -> list[str]:
+    """The names of a structure's leaves, as one would write them behind it: `['logits']`, `[0]`."""
+    tree = pytree.tree_unflatten(range(spec.num_leaves), spec)
+    return [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(tree)[0]]
+
+
+@dataclass(frozen=True)
+class ImportedGraph:
+    """A module made of one graph, and how the graph's inputs and outputs are found in it."""
+
+    module: Module
+    arguments: tuple[int, ...]
+    """Which of the graph's inputs the function takes, in its order."""
+    outputs: tuple[Any, ...]
+    """For each output of the graph: a `ResultIndex`, or what it is (a number, `None`)."""
+    draws: bool
+    """Whether the function takes, as its last argument, and returns, as its last result, the state of the generator."""
+
+
+@dataclass(frozen=True)
+class ResultIndex:
+    """Which result of a function it is."""
+
+    index: int
+
+
+def import_graph(module: fx.GraphModule, inputs: Sequence[Any]) -> ImportedGraph:
+    """The program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes; numbers among
+    the inputs become part of the program."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    constants = {
+        node: given for node, given in zip(placeholders, inputs, strict=True) if not isinstance(given, torch.Tensor)
+    }
+    roles = {node: role("input", node.name) for node in placeholders if node not in constants}
+    metas = propagate(module, inputs) if _is_symbolic(module.graph) else None
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            constants[node] = _attribute(module, node.target)
+    return build_module(module.graph, constants, roles, None, metas)
+
+
+def build_module(
+    graph: fx.Graph,
+    constants: Mapping[fx.Node, Any],
+    roles: Mapping[fx.Node, Dictionary],
+    result_roles: Sequence[Dictionary] | None,
+    metas: Mapping[fx.Node, Any] | None,
+) -> ImportedGraph:
+    """A module whose `main` is a graph. Placeholders with a role are its arguments; `constants` are all others, and the
+    graph's attributes. `metas` stands in for the nodes' own `meta["val"]`."""
+    block = Block()
+    emit = Context(block)
+    emit.randomness = Randomness(block)
+    values: dict[fx.Node, Any] = {}
+    for node in graph.nodes:
+        if node in roles:
+            meta = node.meta["val"] if metas is None else metas[node]
+            values[node] = block.add_argument(type_of(meta), node.name)
+        elif node in constants:
+            constant = constants[node]
+            is_tensor = isinstance(constant, torch.Tensor)
+            values[node] = _constant(emit, constant, node.name) if is_tensor else constant
+    returned = convert_graph(graph, emit, values, metas)
+    results = [value for value in returned if isinstance(value, Value)]
+    told = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
+    attributes = [entry for entry, value in zip(told, returned, strict=True) if isinstance(value, Value)]
+    arguments = list(roles.values())
+    if draws := emit.randomness.draws:
+        arguments.append(role("state", "random"))
+        attributes.append(role("state", "random"))
+        results.append(emit.randomness.state)
+    emit.add(FuncReturn(results))
+    kind = FunctionType(tuple(argument.type for argument in block.arguments), tuple(value.type for value in results))
+    main = Function("main", kind, Region([block]), arg_attrs=arguments, res_attrs=attributes)
+    counter = iter(range(len(results)))
+    outputs = tuple(ResultIndex(next(counter)) if isinstance(value, Value) else value for value in returned)
+    places = [index for index, node in enumerate(graph.find_nodes(op="placeholder")) if node in roles]
+    return ImportedGraph(Module.build(functions=[main]), tuple(places), outputs, draws)
+
+
+def _constant(emit: Context, tensor: torch.Tensor, name: str) -> Value:
+    value = emit.add(ops.Constant(DenseElements(to_array(tensor))))
+    value.name_hint = name
+    return value
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def _is_symbolic(graph: fx.Graph) -> bool:
+    """Whether some size in a graph is a symbol."""
+    return any(_has_symbols(node.meta.get("val")) for node in graph.nodes if node.op == "placeholder")
+
+
+def _has_symbols(meta: Any) -> bool:
+    if isinstance(meta, torch.Tensor):
+        return any(isinstance(extent, torch.SymInt) for extent in meta.shape)
+    return isinstance(meta, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def propagate(module: fx.GraphModule, inputs: Sequence[Any]) -> dict[fx.Node, Any]:
+    """What every node of a graph is, tensors being fake ones, at inputs of concrete sizes."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+
+    def faked(given: Any) -> Any:
+        if not isinstance(given, torch.Tensor):
+            return given
+        if not isinstance(given, FakeTensor):
+            return mode.from_tensor(given, static_shapes=True)
+        with mode:
+            return torch.empty_strided(given.shape, given.stride(), dtype=given.dtype, device=given.device)
+
+    recorder = _Recorder(module)
+    with torch.no_grad(), mode:
+        recorder.run(*map(faked, inputs))
+    return recorder.found
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a graph and keeps what each node gave."""
+
+    def __init__(self, module: fx.GraphModule):
+        super().__init__(module)
+        self.found: dict[fx.Node, Any] = {}
+
+    def run_node(self, node: fx.Node) -> Any:
+        self.found[node] = result = super().run_node(node)
+        return result

@@ -1,0 +1,152 @@
+"""Random numbers. A graph that draws takes the generator's state as one more argument, which the caller takes from PyTorch's
+own generator at each call; every draw hands the state on, so that no two draws of a program are alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from trivium.importers.pytorch.context import STATE, Context, Number, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import F32, I1, I64, UI32, UI64, TensorType
+
+
+def bits(ctx: Context, shape: Sequence[int], element_type: Any = UI32) -> Value:
+    """Random bits; the state moves on."""
+    generator = ops.RngBitGenerator(
+        ops.RngAlgorithm.PHILOX,
+        ctx.randomness.state,
+        output_state=STATE,
+        output=TensorType(tuple(shape), element_type),
+    )
+    ctx.randomness.state, drawn = ctx.add(generator)
+    return drawn
+
+
+def uniform(ctx: Context, shape: Sequence[int]) -> Value:
+    """Floats in [0, 1): the upper 24 bits of each word, which a float holds exactly."""
+    drawn = bits(ctx, shape)
+    upper = ctx.add(ops.ShiftRightLogical(drawn, ctx.full_like(drawn, 8)))
+    return ctx.scaled(ctx.convert(upper, F32), 2.0**-24)
+
+
+def normal(ctx: Context, shape: Sequence[int]) -> Value:
+    """Floats of the standard normal distribution, from the inverse of its integral."""
+    # The middle of each step, so that neither end is reached.
+    symmetric = ctx.plus(ctx.scaled(uniform(ctx, shape), 2), ctx.scalar(2.0**-24 - 1, F32))
+    return ctx.scaled(ctx.add(ops.ErfInv(symmetric)), math.sqrt(2))
+
+
+def below(ctx: Context, shape: Sequence[int], probability: float) -> Value:
+    """Booleans that are true with a probability."""
+    return ctx.compare("LT", uniform(ctx, shape), ctx.scalar(probability, F32))
+
+
+def dropped_out(ctx: Context, x: Value, p: float) -> tuple[Value, Value]:
+    """`x` with each element zero with probability `p` and the others scaled up, and the mask of those that are kept."""
+    shape = x.type.static_shape
+    if p == 1:
+        return ctx.full_like(x, 0), ctx.full(shape, False, I1)
+    kept = below(ctx, shape, 1 - p)
+    return ctx.select(kept, ctx.scaled(x, 1 / (1 - p)), ctx.full_like(x, 0)), kept
+
+
+@rule("aten.native_dropout.default")
+def native_dropout(ctx: Context, input: Value, p: float, train: bool | None) -> tuple[Value, Value]:
+    """native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"""
+    if train is False or not p:
+        return input, ctx.full(input.type.static_shape, True, I1)
+    return dropped_out(ctx, input, p)
+
+
+@rule("aten.native_dropout_backward.default")
+def native_dropout_backward(ctx: Context, grad_output: Value, mask: Value, scale: float) -> Value:
+    """native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"""
+    return ctx.select(mask, ctx.scaled(grad_output, scale), ctx.full_like(grad_output, 0))
+
+
+@rule("aten.dropout.default")
+def dropout(ctx: Context, input: Value, p: float, train: bool) -> Value:
+    """dropout(Tensor input, float p, bool train) -> Tensor"""
+    return native_dropout(ctx, input, p, train)[0]
+
+
+@rule("aten.rand.default", "aten.rand_like.default")
+def rand(ctx: Context, *given: object) -> Value:
+    """rand(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return ctx.shaped(uniform(ctx, ctx.result.static_shape))
+
+
+@rule("aten.randn.default", "aten.randn_like.default")
+def randn(ctx: Context, *given: object) -> Value:
+    """randn(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return ctx.shaped(normal(ctx, ctx.result.static_shape))
+
+
+@rule("aten.normal.float_float")
+def normal_of(ctx: Context, mean: float, std: float, *given: object, generator: None = None) -> Value:
+    """normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ...) -> Tensor"""
+    return ctx.shaped(_moved(ctx, normal(ctx, ctx.result.static_shape), mean, std))
+
+
+@rule("aten.normal_functional.default")
+def normal_functional(ctx: Context, x: Value, mean: float = 0, std: float = 1, *, generator: None = None) -> Value:
+    """normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"""
+    return ctx.shaped(_moved(ctx, normal(ctx, x.type.static_shape), mean, std))
+
+
+@rule("aten.uniform.default")
+def uniform_functional(ctx: Context, x: Value, from_: float = 0, to: float = 1, *, generator: None = None) -> Value:
+    """uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"""
+    return ctx.shaped(_moved(ctx, uniform(ctx, x.type.static_shape), from_, to - from_))
+
+
+def _moved(ctx: Context, x: Value, offset: float, scale: float) -> Value:
+    return ctx.plus(ctx.scaled(x, scale), ctx.scalar_like(offset, x))
+
+
+@rule("aten.bernoulli.default")
+def bernoulli(ctx: Context, x: Value, *, generator: None = None) -> Value:
+    """bernoulli(Tensor self, *, Generator? generator=None) -> Tensor"""
+    return ctx.shaped(ctx.compare("LT", uniform(ctx, x.type.static_shape), ctx.convert(x, F32)))
+
+
+@rule("aten.bernoulli.p")
+def bernoulli_p(ctx: Context, x: Value, p: float, *, generator: None = None) -> Value:
+    """bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor"""
+    return ctx.shaped(below(ctx, x.type.static_shape, p))
+
+
+@rule("aten.randint.default", "aten.randint_like.default")
+def randint(ctx: Context, *given: Any) -> Value:
+    """randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, ...) -> Tensor"""
+    return _integers(ctx, 0, given[1] if "like" in ctx.op else given[0])
+
+
+@rule("aten.randint.low", "aten.randint_like.low_dtype")
+def randint_low(ctx: Context, *given: Any) -> Value:
+    """randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, ...) -> Tensor"""
+    low, high = given[1:3] if "like" in ctx.op else given[:2]
+    return _integers(ctx, low, high)
+
+
+def _integers(ctx: Context, low: Number, high: Number) -> Value:
+    drawn = bits(ctx, ctx.result.static_shape, UI64)
+    place = ctx.convert(ctx.add(ops.Remainder(drawn, ctx.full_like(drawn, high - low))), I64)  # type: ignore[operator]
+    return ctx.convert(ctx.plus(place, ctx.scalar(low, I64)), ctx.result.element_type)
+
+
+@rule("aten.randperm.default")
+def randperm(ctx: Context, n: int) -> Value:
+    """randperm(SymInt n, *, ScalarType? dtype=long, ...) -> Tensor"""
+    keys = bits(ctx, (n,), UI64)
+    return ctx.convert(ctx.sort([keys, ctx.iota((n,), 0)], 0)[1], ctx.result.element_type)
+
+
+@rule("aten.exponential.default")
+def exponential(ctx: Context, x: Value, lambd: float = 1, *, generator: None = None) -> Value:
+    """exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"""
+    negative = ctx.add(ops.Negate(uniform(ctx, x.type.static_shape)))
+    return ctx.shaped(ctx.scaled(ctx.add(ops.LogPlusOne(negative)), -1 / lambd))

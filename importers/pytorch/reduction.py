@@ -1,0 +1,242 @@
+"""Sums, extremes, scans, sorts: ops that combine the elements of some dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from trivium.importers.emit import neutral
+from trivium.importers.pytorch.context import Context, Number, accumulation_type, dim, dims, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I64, is_complex
+
+Dims = Sequence[int] | int | None
+
+
+def reduced(ctx: Context, op: type, x: Value, over: Dims, keep: bool) -> Value:
+    """Reduces in the type in which PyTorch accumulates; the result has the node's type."""
+    kind = ctx.result.element_type
+    wide = ctx.convert(ctx.convert(x, kind), accumulation_type(kind))
+    return ctx.convert(ctx.reduce(op, wide, _present(over, x), keep), kind)
+
+
+def _present(over: Dims, x: Value) -> tuple[int, ...]:
+    """Dimensions of `x`; a 0-d tensor has none, though PyTorch allows to name one."""
+    return dims(over, x.type.rank) if x.type.rank else ()
+
+
+@rule("aten.sum.default", "aten.sum.dim_IntList")
+def sum(ctx: Context, x: Value, dim: Dims = None, keepdim: bool = False) -> Value:
+    """sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
+    return reduced(ctx, ops.Add, x, dim, keepdim)
+
+
+@rule("aten.prod.default", "aten.prod.dim_int")
+def prod(ctx: Context, x: Value, dim: Dims = None, keepdim: bool = False) -> Value:
+    """prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
+    return reduced(ctx, ops.Multiply, x, dim, keepdim)
+
+
+@rule("aten.mean.default", "aten.mean.dim")
+def mean(ctx: Context, x: Value, dim: Dims = None, keepdim: bool = False) -> Value:
+    """mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
+    kind = ctx.result.element_type
+    wide = ctx.convert(x, accumulation_type(kind))
+    return ctx.convert(ctx.mean(wide, _present(dim, x), keepdim), kind)
+
+
+@rule("aten.any.default", "aten.any.dim", "aten.any.dims", "aten.all.default", "aten.all.dim", "aten.all.dims")
+def any(ctx: Context, x: Value, dim: Dims = None, keepdim: bool = False) -> Value:
+    """any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"""
+    op = ops.Or if "any" in ctx.op else ops.And
+    found = ctx.reduce(op, ctx.not_zero(x), _present(dim, x), keepdim)
+    return ctx.convert(found, ctx.result.element_type)
+
+
+@rule("aten.amax.default", "aten.amin.default", "aten.max.default", "aten.min.default")
+def amax(ctx: Context, x: Value, dim: Dims = None, keepdim: bool = False) -> Value:
+    """amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"""
+    return ctx.reduce(ops.Maximum if "max" in ctx.op else ops.Minimum, x, _present(dim, x), keepdim)
+
+
+@rule("aten.max.dim", "aten.min.dim")
+def max_dim(ctx: Context, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    """max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"""
+    values, indices = _extreme(ctx, x, dim)
+    shape = ctx.result.shape
+    return ctx.reshape(values, shape), ctx.reshape(indices, shape)
+
+
+@rule("aten.argmax.default", "aten.argmin.default")
+def argmax(ctx: Context, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    """argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"""
+    flat = ctx.reshape(x, (x.type.size,)) if dim is None else x
+    return ctx.reshape(_extreme(ctx, flat, dim or 0)[1], ctx.result.shape)
+
+
+def _extreme(ctx: Context, x: Value, d: int) -> tuple[Value, Value]:
+    """The largest or smallest element along a dimension, as the op's name says, and its index."""
+    if not x.type.rank:
+        return x, ctx.scalar(0, I64)
+    return ctx.arg_reduce("GT" if "max" in ctx.op else "LT", x, dim(d, x.type.rank))
+
+
+@rule("aten.var.correction")
+def var(ctx: Context, x: Value, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False) -> Value:
+    """var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
+    return _moments(ctx, x, dim, correction, keepdim)[0]
+
+
+@rule("aten.var_mean.correction")
+def var_mean(
+    ctx: Context, x: Value, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
+) -> tuple[Value, Value]:
+    """var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False)
+    -> (Tensor, Tensor)"""
+    return _moments(ctx, x, dim, correction, keepdim)
+
+
+@rule("aten.std.correction")
+def std(ctx: Context, x: Value, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False) -> Value:
+    """std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
+    return ctx.add(ops.Sqrt(_moments(ctx, x, dim, correction, keepdim)[0]))
+
+
+def _moments(ctx: Context, x: Value, over: Dims, correction: Number | None, keep: bool) -> tuple[Value, Value]:
+    """Variance and mean, in two passes."""
+    present = _present(over, x)
+    kind = x.type.element_type
+    if is_complex(kind):
+        ctx.unsupported("self", kind, "real numbers")
+    wide = ctx.convert(x, accumulation_type(kind))
+    average = ctx.mean(wide, present, keep=True)
+    deviation = ctx.minus(wide, average)
+    total = ctx.reduce(ops.Add, ctx.times(deviation, deviation), present, keep)
+    freedom = max(math.prod(x.type.shape[d] for d in present) - (1 if correction is None else correction), 0)
+    variance = ctx.over(total, ctx.scalar(freedom, wide.type.element_type))
+    return ctx.convert(variance, kind), ctx.convert(ctx.reshape(average, variance.type.shape), kind)
+
+
+# Scans
+
+
+@rule("aten.cumsum.default", "aten.cumprod.default")
+def cumsum(ctx: Context, x: Value, dim: int) -> Value:
+    """cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
+    return _scan(ctx, ops.Add if "sum" in ctx.op else ops.Multiply, ctx.convert(x, ctx.result.element_type), dim)
+
+
+def _scan(ctx: Context, op: type, x: Value, d: int) -> Value:
+    """Combines each element with all before it, in log2(n) steps over the whole tensor."""
+    if not x.type.rank:
+        return x
+    d = dim(d, x.type.rank)
+    extent, distance = x.type.shape[d], 1
+    fill = neutral(op, x.type.element_type)
+    while distance < extent:
+        low, high = [0] * x.type.rank, [0] * x.type.rank
+        low[d], high[d] = distance, -distance
+        x = ctx.binary(op, x, ctx.pad(x, low, high, fill))
+        distance *= 2
+    return x
+
+
+@rule("aten.cummax.default", "aten.cummin.default")
+def cummax(ctx: Context, x: Value, dim: int) -> tuple[Value, Value]:
+    """cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
+    if ctx.used[1]:
+        ctx.unsupported("indices", "a use", "that only the values are used")
+    return _scan(ctx, ops.Maximum if "max" in ctx.op else ops.Minimum, x, dim), ctx.full_like(x, 0)
+
+
+# Sorts
+
+
+@rule("aten.sort.default")
+def sort(ctx: Context, x: Value, dim: int = -1, descending: bool = False) -> tuple[Value, Value]:
+    """sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)"""
+    return _sorted(ctx, x, dim, descending)
+
+
+@rule("aten.sort.stable")
+def sort_stable(
+    ctx: Context, x: Value, *, stable: bool | None, dim: int = -1, descending: bool = False
+) -> tuple[Value, Value]:
+    """sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)
+    -> (Tensor values, Tensor indices)"""
+    return _sorted(ctx, x, dim, descending)
+
+
+@rule("aten.argsort.default")
+def argsort(ctx: Context, x: Value, dim: int = -1, descending: bool = False) -> Value:
+    """argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor"""
+    return _sorted(ctx, x, dim, descending)[1]
+
+
+def _sorted(ctx: Context, x: Value, d: int, descending: bool) -> tuple[Value, Value]:
+    if not x.type.rank:
+        return x, ctx.scalar(0, I64)
+    d = dim(d, x.type.rank)
+    values, indices = ctx.sort([x, ctx.iota(x.type.shape, d)], d, descending)
+    return values, indices
+
+
+@rule("aten.topk.default")
+def topk(
+    ctx: Context, x: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Value, Value]:
+    """topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)"""
+    if not x.type.rank:
+        return x, ctx.scalar(0, I64)
+    d = dim % x.type.rank
+    values, indices = _sorted(ctx, x, d, descending=largest)
+    return ctx.slice(values, d, 0, k), ctx.slice(indices, d, 0, k)
+
+
+# Softmax
+
+
+@rule("aten._softmax.default", "aten.softmax.int", "aten._safe_softmax.default")
+def softmax(ctx: Context, x: Value, dim: int, half_to_float: object = False) -> Value:
+    """_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"""
+    wide = ctx.convert(x, accumulation_type(ctx.result.element_type))
+    if not x.type.rank:
+        return ctx.full_like(ctx.convert(x, ctx.result.element_type), 1)
+    result = softmax_of(ctx, wide, dim % x.type.rank)
+    if "safe" in ctx.op:
+        # Rows that are masked out whole are zero.
+        masked = ctx.compare("EQ", wide, ctx.full_like(wide, -math.inf))
+        gone = ctx.reduce(ops.And, masked, (dim % x.type.rank,), keep=True)
+        result = ctx.select(gone, ctx.full_like(result, 0), result)
+    return ctx.convert(result, ctx.result.element_type)
+
+
+def softmax_of(ctx: Context, x: Value, d: int) -> Value:
+    """The softmax along one dimension."""
+    power = ctx.add(ops.Exponential(ctx.minus(x, ctx.reduce(ops.Maximum, x, (d,), keep=True))))
+    return ctx.over(power, ctx.reduce(ops.Add, power, (d,), keep=True))
+
+
+@rule("aten._log_softmax.default", "aten.log_softmax.int")
+def log_softmax(ctx: Context, x: Value, dim: int, half_to_float: object = False) -> Value:
+    """_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"""
+    wide = ctx.convert(x, accumulation_type(ctx.result.element_type))
+    if not x.type.rank:
+        return ctx.full_like(ctx.convert(x, ctx.result.element_type), 0)
+    d = dim % x.type.rank
+    shifted = ctx.minus(wide, ctx.reduce(ops.Maximum, wide, (d,), keep=True))
+    total = ctx.reduce(ops.Add, ctx.add(ops.Exponential(shifted)), (d,), keep=True)
+    return ctx.convert(ctx.minus(shifted, ctx.add(ops.Log(total))), ctx.result.element_type)
+
+
+@rule("aten.logsumexp.default")
+def logsumexp(ctx: Context, x: Value, dim: Dims, keepdim: bool = False) -> Value:
+    """logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"""
+    x = ctx.convert(x, ctx.result.element_type)
+    present = _present(dim, x)
+    highest = ctx.reduce(ops.Maximum, x, present, keep=True)
+    # An infinite maximum would give NaN; shift by zero there.
+    shift = ctx.select(ctx.add(ops.IsFinite(highest)), highest, ctx.full_like(highest, 0))
+    total = ctx.reduce(ops.Add, ctx.add(ops.Exponential(ctx.minus(x, shift))), present, keep=True)
+    return ctx.reshape(ctx.plus(ctx.add(ops.Log(total)), shift), ctx.result.shape)

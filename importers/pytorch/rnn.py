@@ -1,0 +1,207 @@
+"""Recurrent networks: one `while` a layer and direction, over the steps of the sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trivium.importers.emit import Emitter
+from trivium.importers.pytorch.context import Context, rule
+from trivium.importers.pytorch.random import dropped_out
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I64
+
+Cell = Callable[..., tuple[Value, ...]]
+"""`cell(emit, projected input, states, *weights)` to the next states; the first of them is what the layer gives."""
+
+
+@rule("aten.lstm.input")
+def lstm(
+    ctx: Context,
+    input: Value,
+    hx: Sequence[Value],
+    params: Sequence[Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value, ...]:
+    """lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train,
+    bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)"""
+    return _network(
+        ctx, _lstm_cell, input, hx, params, has_biases, num_layers, dropout * train, bidirectional, batch_first
+    )
+
+
+@rule("aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input")
+def gru(
+    ctx: Context,
+    input: Value,
+    hx: Value,
+    params: Sequence[Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value, ...]:
+    """gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train,
+    bool bidirectional, bool batch_first) -> (Tensor, Tensor)"""
+    cell = {"gru": _gru_cell, "rnn_tanh": _tanh_cell, "rnn_relu": _relu_cell}[ctx.op.split(".")[1]]
+    return _network(ctx, cell, input, [hx], params, has_biases, num_layers, dropout * train, bidirectional, batch_first)
+
+
+@rule("aten.mkldnn_rnn_layer.default")
+def mkldnn_rnn_layer(
+    ctx: Context,
+    input: Value,
+    weight0: Value,
+    weight1: Value,
+    weight2: Value,
+    weight3: Value,
+    hx_: Value,
+    cx_: Value,
+    reverse: bool,
+    batch_sizes: Sequence[int],
+    mode: int,
+    hidden_size: int,
+    num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    train: bool,
+) -> tuple[Value, ...]:
+    """mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, Tensor cx_,
+    bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, bool bidirectional,
+    bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)"""
+    if mode != 2:
+        ctx.unsupported("mode", mode, "2, an LSTM")
+    if batch_sizes:
+        ctx.unsupported("batch_sizes", batch_sizes, "none: sequences of one length")
+    # One layer in one direction, over [steps, batch, features] whatever `batch_first` says.
+    weights = [weight0, weight1, weight2, weight3][: 4 if has_biases else 2]
+    states = [ctx.reshape(x, x.type.shape[-2:]) for x in (hx_, cx_)]
+    outputs, (h, c) = _layer(ctx, _lstm_cell, input, states, weights, reverse)
+    workspace = ctx.full(ctx.results[3].static_shape, 0, ctx.results[3].element_type)
+    return outputs, ctx.reshape(h, ctx.results[1].shape), ctx.reshape(c, ctx.results[2].shape), workspace
+
+
+def _network(
+    ctx: Context,
+    cell: Cell,
+    input: Value,
+    hx: Sequence[Value],
+    params: Sequence[Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value, ...]:
+    """All layers and directions; the results are the sequence and the last states."""
+    batched = input.type.rank == 3
+    x = input if batched else ctx.unsqueeze(input, [1])
+    hx = hx if batched else [ctx.unsqueeze(state, [1]) for state in hx]
+    x = ctx.transpose(x, [1, 0, 2]) if batch_first and batched else x
+    directions = 2 if bidirectional else 1
+    runs = num_layers * directions
+    size = len(params) // runs
+    if size != (4 if has_biases else 2):
+        ctx.unsupported("params", f"{size} weights a layer", "4, or 2 without biases (no projection)")
+    last: list[Sequence[Value]] = []
+    for layer in range(num_layers):
+        sides = []
+        for direction in range(directions):
+            run = layer * directions + direction
+            states = [ctx.squeeze(ctx.slice(state, 0, run, run + 1), [0]) for state in hx]
+            outputs, ended = _layer(ctx, cell, x, states, params[run * size : (run + 1) * size], direction == 1)
+            sides.append(outputs)
+            last.append(ended)
+        x = ctx.concatenate(sides, 2)
+        if dropout and layer < num_layers - 1:
+            x = dropped_out(ctx, x, dropout)[0]
+    states = [ctx.concatenate([ctx.unsqueeze(state, [0]) for state in ended], 0) for ended in zip(*last, strict=True)]
+    x = ctx.transpose(x, [1, 0, 2]) if batch_first and batched else x
+    return tuple(ctx.reshape(value, meta.shape) for value, meta in zip((x, *states), ctx.results, strict=True))
+
+
+def _layer(
+    ctx: Context, cell: Cell, x: Value, states: Sequence[Value], weights: Sequence[Value], reverse: bool
+) -> tuple[Value, Sequence[Value]]:
+    """One layer in one direction over `x` [steps, batch, features]. The inputs of all steps are projected at once."""
+    to_gates, *recurrent = (weights[0], weights[1], *weights[3:])
+    projected = ctx.dot(x, to_gates, ([2], [1]))
+    if len(weights) == 4:
+        projected = ctx.plus(projected, weights[2])
+    steps, batch, gates = projected.type.static_shape
+    zero = ctx.scalar(0, I64)
+    hidden = states[0].type.shape[1]
+    outputs = ctx.full((steps, batch, hidden), 0, x.type.element_type)
+    carried = [zero, outputs, *states]
+    types = [value.type for value in carried]
+
+    def more(emit: Emitter, step: Value, *rest: Value) -> Value:
+        return emit.compare("LT", step, emit.scalar(steps, I64))
+
+    def advance(emit: Emitter, step: Value, outputs: Value, *states: Value) -> list[Value]:
+        at = emit.minus(emit.scalar(steps - 1, I64), step) if reverse else step
+        zero = emit.scalar(0, I64)
+        row = emit.add(ops.DynamicSlice(projected, [at, zero, zero], slice_sizes=(1, batch, gates)))
+        following = cell(emit, emit.reshape(row, (batch, gates)), states, *recurrent)
+        shown = emit.reshape(following[0], (1, batch, hidden))
+        outputs = emit.add(ops.DynamicUpdateSlice(outputs, shown, [at, zero, zero]))
+        return [emit.plus(step, emit.scalar(1, I64)), outputs, *following]
+
+    loop = ops.While(carried, cond=ctx.region(types, more), body=ctx.region(types, advance))
+    _, outputs, *ended = ctx.add(loop)
+    return outputs, ended
+
+
+def _projected(emit: Emitter, state: Value, weight: Value, bias: Value | None) -> Value:
+    product = emit.dot(state, weight, ([1], [1]))
+    return product if bias is None else emit.plus(product, bias)
+
+
+def _parts(emit: Emitter, x: Value, count: int) -> list[Value]:
+    width = x.type.shape[1] // count
+    return [emit.slice(x, 1, i * width, (i + 1) * width) for i in range(count)]
+
+
+def _lstm_cell(
+    emit: Emitter, x: Value, states: Sequence[Value], weight: Value, bias: Value | None = None
+) -> tuple[Value, ...]:
+    hidden, memory = states
+    gates = emit.plus(x, _projected(emit, hidden, weight, bias))
+    enter, forget, candidate, leave = _parts(emit, gates, 4)
+    enter, forget, leave = (emit.add(ops.Logistic(gate)) for gate in (enter, forget, leave))
+    kept = emit.times(forget, memory)
+    memory = emit.plus(kept, emit.times(enter, emit.add(ops.Tanh(candidate))))
+    return emit.times(leave, emit.add(ops.Tanh(memory))), memory
+
+
+def _gru_cell(
+    emit: Emitter, x: Value, states: Sequence[Value], weight: Value, bias: Value | None = None
+) -> tuple[Value, ...]:
+    (hidden,) = states
+    reset, update, candidate = _parts(emit, x, 3)
+    from_reset, from_update, from_candidate = _parts(emit, _projected(emit, hidden, weight, bias), 3)
+    reset = emit.add(ops.Logistic(emit.plus(reset, from_reset)))
+    update = emit.add(ops.Logistic(emit.plus(update, from_update)))
+    candidate = emit.add(ops.Tanh(emit.plus(candidate, emit.times(reset, from_candidate))))
+    return (emit.plus(candidate, emit.times(update, emit.minus(hidden, candidate))),)
+
+
+def _tanh_cell(
+    emit: Emitter, x: Value, states: Sequence[Value], weight: Value, bias: Value | None = None
+) -> tuple[Value, ...]:
+    return (emit.add(ops.Tanh(emit.plus(x, _projected(emit, states[0], weight, bias)))),)
+
+
+def _relu_cell(
+    emit: Emitter, x: Value, states: Sequence[Value], weight: Value, bias: Value | None = None
+) -> tuple[Value, ...]:
+    total = emit.plus(x, _projected(emit, states[0], weight, bias))
+    return (emit.binary(ops.Maximum, total, emit.full_like(total, 0)),)

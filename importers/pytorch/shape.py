@@ -1,0 +1,448 @@
+"""Views, joins, pads, copies and new tensors. Sizes come from PyTorch's own shape propagation, so that a rule has only to say
+which elements go where."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.importers.pytorch.context import Context, Number, dim, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I64, is_float
+
+# The same elements
+
+
+@rule(
+    *("aten.alias.default", "aten.detach.default", "aten.lift_fresh_copy.default", "aten.lift_fresh.default"),
+    *("aten.clone.default", "aten.contiguous.default", "aten.alias_copy.default", "aten.detach_copy.default"),
+    *("aten.resolve_conj.default", "aten.resolve_neg.default", "aten.positive.default"),
+)
+def same(ctx: Context, x: Value) -> Value:
+    """clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"""
+    return x
+
+
+@rule("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.device", "aten.type_as.default")
+def to(ctx: Context, x: Value, *told: object) -> Value:
+    """_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
+    bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"""
+    return ctx.convert(x, ctx.result.element_type)
+
+
+@rule("prims.convert_element_type.default")
+def convert_element_type(ctx: Context, a: Value, dtype: object) -> Value:
+    """convert_element_type(Tensor a, ScalarType dtype) -> Tensor"""
+    return ctx.convert(a, ctx.result.element_type)
+
+
+@rule("aten.copy.default")
+def copy(ctx: Context, x: Value, src: Value) -> Value:
+    """copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"""
+    return ctx.shaped(src)
+
+
+@rule("aten.view.dtype")
+def view_dtype(ctx: Context, x: Value, dtype: object) -> Value:
+    """view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)"""
+    old, new = x.type.dtype.itemsize, ctx.result.dtype.itemsize
+    if old == new:
+        return ctx.add(ops.BitcastConvert(x, result=ctx.result))
+    # The language splits an element into a new last dimension, or joins such a dimension into one.
+    *rest, last = x.type.static_shape
+    if old > new:
+        split = ctx.result.with_shape((*x.type.shape, old // new))
+        return ctx.reshape(ctx.add(ops.BitcastConvert(x, result=split)), ctx.result.shape)
+    joined = ctx.reshape(x, (*rest, last * old // new, new // old))
+    return ctx.add(ops.BitcastConvert(joined, result=ctx.result))
+
+
+# The same elements in another shape
+
+
+@rule("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.view_copy.default")
+def view(ctx: Context, x: Value, size: Sequence[int]) -> Value:
+    """view(Tensor(a) self, SymInt[] size) -> Tensor(a)"""
+    return ctx.reshape(x, ctx.result.shape)
+
+
+@rule("aten.unsqueeze.default", "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
+def unsqueeze(ctx: Context, x: Value, dim: object = None) -> Value:
+    """unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"""
+    return ctx.reshape(x, ctx.result.shape)
+
+
+@rule("aten.flatten.using_ints")
+def flatten(ctx: Context, x: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
+    """flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"""
+    return ctx.reshape(x, ctx.result.shape)
+
+
+@rule("aten.permute.default", "aten.permute_copy.default")
+def permute(ctx: Context, x: Value, dims: Sequence[int]) -> Value:
+    """permute(Tensor(a) self, int[] dims) -> Tensor(a)"""
+    return ctx.transpose(x, [dim(d, x.type.rank) for d in dims])
+
+
+@rule("aten.transpose.int")
+def transpose(ctx: Context, x: Value, dim0: int, dim1: int) -> Value:
+    """transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"""
+    order = list(range(x.type.rank))
+    if order:
+        one, other = dim(dim0, x.type.rank), dim(dim1, x.type.rank)
+        order[one], order[other] = order[other], order[one]
+    return ctx.transpose(x, order)
+
+
+@rule("aten.t.default", "aten.numpy_T.default", "aten.mT.default")
+def t(ctx: Context, x: Value) -> Value:
+    """t(Tensor(a) self) -> Tensor(a)"""
+    if "numpy_T" in ctx.op:
+        return ctx.transpose(x, range(x.type.rank)[::-1])
+    return transpose(ctx, x, -2, -1) if x.type.rank > 1 else x
+
+
+@rule("aten.expand.default", "aten.expand_copy.default")
+def expand(ctx: Context, x: Value, size: Sequence[int], *, implicit: bool = False) -> Value:
+    """expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)"""
+    return ctx.broadcast(x, ctx.result.shape)
+
+
+@rule("aten.repeat.default")
+def repeat(ctx: Context, x: Value, repeats: Sequence[int]) -> Value:
+    """repeat(Tensor self, SymInt[] repeats) -> Tensor"""
+    shape = (1,) * (len(repeats) - x.type.rank) + x.type.static_shape
+    # Each dimension next to its count: [2, 3] repeated (4, 5) times is [4, 2, 5, 3] before the reshape.
+    pairs = [extent for pair in zip(repeats, shape, strict=True) for extent in pair]
+    spread = ctx.broadcast_in_dim(ctx.reshape(x, shape), pairs, range(1, 2 * len(shape), 2))
+    return ctx.reshape(spread, ctx.result.shape)
+
+
+@rule("aten.flip.default")
+def flip(ctx: Context, x: Value, dims: Sequence[int]) -> Value:
+    """flip(Tensor self, int[] dims) -> Tensor"""
+    reversed_ = sorted({dim(d, x.type.rank) for d in dims} & set(range(x.type.rank)))
+    return ctx.add(ops.Reverse(x, dimensions=reversed_)) if reversed_ else x
+
+
+@rule("aten.roll.default")
+def roll(ctx: Context, x: Value, shifts: Sequence[int], dims: Sequence[int] = ()) -> Value:
+    """roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor"""
+    rolled = x if dims else ctx.reshape(x, (x.type.size,))
+    for shift, d in zip(shifts, dims or (0,), strict=True):
+        d = dim(d, rolled.type.rank)
+        extent = rolled.type.shape[d] if rolled.type.rank else 0
+        if extent and (cut := -shift % extent):
+            parts = [ctx.slice(rolled, d, cut, extent), ctx.slice(rolled, d, 0, cut)]
+            rolled = ctx.concatenate(parts, d)
+    return ctx.reshape(rolled, x.type.shape)
+
+
+# Parts
+
+
+@rule("aten.slice.Tensor", "aten.slice_copy.Tensor")
+def slice_(
+    ctx: Context, x: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
+    """slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)"""
+    d = dim % x.type.rank
+    first, last, _ = slice(start, end).indices(x.type.shape[d])
+    return ctx.slice(x, d, first, max(first, last), step)
+
+
+@rule("aten.select.int", "aten.select_copy.int")
+def select(ctx: Context, x: Value, dim: int, index: int) -> Value:
+    """select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)"""
+    d = dim % x.type.rank
+    index %= x.type.shape[d]
+    return ctx.squeeze(ctx.slice(x, d, index, index + 1), [d])
+
+
+@rule("aten.narrow.default")
+def narrow(ctx: Context, x: Value, dim: int, start: int, length: int) -> Value:
+    """narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"""
+    d = dim % x.type.rank
+    start %= max(x.type.shape[d], 1)
+    return ctx.slice(x, d, start, start + length)
+
+
+@rule(
+    *("aten.split.Tensor", "aten.split_with_sizes.default", "aten.unsafe_split.Tensor", "aten.chunk.default"),
+    *("aten.split_with_sizes_copy.default", "aten.split_copy.Tensor", "aten.unsafe_chunk.default"),
+)
+def split(ctx: Context, x: Value, sections: object, dim: int = 0) -> tuple[Value, ...]:
+    """split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"""
+    d = dim % x.type.rank
+    limits = np.cumsum([0, *(part.shape[d] for part in ctx.results)]).tolist()
+    return tuple(ctx.slice(x, d, start, limit) for start, limit in zip(limits, limits[1:], strict=False))
+
+
+@rule("aten.unbind.int", "aten.unbind_copy.int")
+def unbind(ctx: Context, x: Value, dim: int = 0) -> tuple[Value, ...]:
+    """unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"""
+    return tuple(select(ctx, x, dim, index) for index in range(x.type.shape[dim % x.type.rank]))
+
+
+@rule("aten.diagonal.default", "aten.diagonal_copy.default")
+def diagonal(ctx: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"""
+    one, other = dim(dim1, x.type.rank), dim(dim2, x.type.rank)
+    rest = [d for d in range(x.type.rank) if d not in (one, other)]
+    rows, columns = x.type.shape[one], x.type.shape[other]
+    flat = ctx.reshape(ctx.transpose(x, [*rest, one, other]), (*(x.type.shape[d] for d in rest), rows * columns))
+    row, column = max(-offset, 0), max(offset, 0)
+    steps = np.arange(ctx.result.shape[-1])
+    return ctx.take(flat, ctx.elements((row + steps) * columns + column + steps), len(rest))
+
+
+@rule("aten.as_strided.default", "aten.as_strided_copy.default")
+def as_strided(
+    ctx: Context, x: Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Value:
+    """as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"""
+    meta = ctx.metas[x]
+    strides = [int(s) for s in meta.stride()]
+    order = sorted(range(x.type.rank), key=lambda d: (-strides[d], d))
+    packed = ctx.transpose(x, order)
+    expected = [math.prod(packed.type.shape[d + 1 :]) for d in range(packed.type.rank)]
+    if any(strides[d] != wanted for d, wanted in zip(order, expected, strict=True) if x.type.shape[d] > 1):
+        ctx.unsupported("self", f"the strides {tuple(strides)}", "a tensor without gaps in its memory")
+    begin = (storage_offset if storage_offset is not None else meta.storage_offset()) - meta.storage_offset()
+    offsets = sum(
+        (np.arange(extent).reshape((-1,) + (1,) * (len(size) - 1 - d)) * stride[d] for d, extent in enumerate(size)),
+        start=np.full((1,) * len(size), begin),
+    )
+    offsets = np.broadcast_to(offsets, tuple(size))
+    if offsets.size and not (offsets.min() >= 0 and offsets.max() < x.type.size):
+        ctx.unsupported("size", f"{tuple(size)}, beyond the tensor's own elements", "a view of the tensor's elements")
+    return ctx.take(ctx.reshape(packed, (x.type.size,)), ctx.elements(offsets))
+
+
+# Joins, pads, and writes to parts
+
+
+@rule("aten.cat.default")
+def cat(ctx: Context, tensors: Sequence[Value], dim: int = 0) -> Value:
+    """cat(Tensor[] tensors, int dim=0) -> Tensor"""
+    kind = ctx.result.element_type
+    # An empty vector joins with anything, for history's sake.
+    parts = [ctx.convert(x, kind) for x in tensors if x.type.rank == ctx.result.rank]
+    return ctx.concatenate(parts, dim % ctx.result.rank)
+
+
+@rule("aten.stack.default")
+def stack(ctx: Context, tensors: Sequence[Value], dim: int = 0) -> Value:
+    """stack(Tensor[] tensors, int dim=0) -> Tensor"""
+    d = dim % ctx.result.rank
+    return ctx.concatenate([ctx.unsqueeze(ctx.convert(x, ctx.result.element_type), [d]) for x in tensors], d)
+
+
+@rule("aten.constant_pad_nd.default")
+def constant_pad_nd(ctx: Context, x: Value, pad: Sequence[int], value: Number = 0) -> Value:
+    """constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"""
+    rest = (0,) * (x.type.rank - len(pad) // 2)
+    return ctx.pad(x, (*rest, *pad[-2::-2]), (*rest, *pad[::-2]), ctx.tensor(value, x.type.element_type))
+
+
+@rule("aten.pad.default")
+def pad(ctx: Context, x: Value, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
+    """pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor"""
+    if mode == "constant":
+        return constant_pad_nd(ctx, x, pad, value or 0)
+    return padded_by_index(ctx, x, pad, {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+
+
+def padded_by_index(ctx: Context, x: Value, pad: Sequence[int], mode: str) -> Value:
+    """Pads the last dimensions with elements of `x` itself, chosen as NumPy's mode of that name does."""
+    for i in range(len(pad) // 2):
+        d = x.type.rank - 1 - i
+        low, high = pad[2 * i], pad[2 * i + 1]
+        extent = x.type.shape[d]
+        kept = np.arange(max(-low, 0), extent - max(-high, 0))
+        x = ctx.take(x, ctx.elements(np.pad(kept, (max(low, 0), max(high, 0)), mode=mode)), d)  # type: ignore[call-overload]
+    return x
+
+
+@rule("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", "aten.reflection_pad3d.default")
+def reflection_pad(ctx: Context, x: Value, padding: Sequence[int]) -> Value:
+    """reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor"""
+    return padded_by_index(ctx, x, padding, "reflect")
+
+
+@rule("aten.replication_pad1d.default", "aten.replication_pad2d.default", "aten.replication_pad3d.default")
+def replication_pad(ctx: Context, x: Value, padding: Sequence[int]) -> Value:
+    """replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor"""
+    return padded_by_index(ctx, x, padding, "edge")
+
+
+@rule("aten.slice_scatter.default")
+def slice_scatter(
+    ctx: Context, x: Value, src: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
+    """slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"""
+    d = dim % x.type.rank
+    first, last, _ = slice(start, end).indices(x.type.shape[d])
+    return written(ctx, x, ctx.convert(src, x.type.element_type), d, first, max(first, last), step)
+
+
+@rule("aten.select_scatter.default")
+def select_scatter(ctx: Context, x: Value, src: Value, dim: int, index: int) -> Value:
+    """select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"""
+    d = dim % x.type.rank
+    index %= x.type.shape[d]
+    row = ctx.unsqueeze(ctx.convert(src, x.type.element_type), [d])
+    return written(ctx, x, row, d, index, index + 1)
+
+
+@rule("aten.slice_backward.default")
+def slice_backward(
+    ctx: Context, grad_output: Value, input_sizes: Sequence[int], dim: int, start: int, end: int, step: int
+) -> Value:
+    """slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor"""
+    d = dim % len(input_sizes)
+    first, _, _ = slice(start, end).indices(input_sizes[d])
+    return _spread_out(ctx, grad_output, d, first, step, input_sizes[d])
+
+
+@rule("aten.select_backward.default")
+def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[int], dim: int, index: int) -> Value:
+    """select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor"""
+    d = dim % len(input_sizes)
+    row = ctx.unsqueeze(grad_output, [d])
+    return _spread_out(ctx, row, d, index % input_sizes[d], 1, input_sizes[d])
+
+
+def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: int, fill: Number = 0) -> Value:
+    """The elements of `x` at `first`, `first + step`, ... of a dimension of `extent`, and `fill` between them."""
+    count = x.type.shape[d]
+    if not count:
+        return ctx.full(ctx.result.static_shape, fill, x.type.element_type)
+    low, high, interior = ([0] * x.type.rank for _ in range(3))
+    low[d], interior[d] = first, step - 1
+    high[d] = extent - first - (count - 1) * step - 1
+    return ctx.pad(x, low, high, fill, interior)
+
+
+def written(ctx: Context, x: Value, src: Value, d: int, first: int, last: int, step: int = 1) -> Value:
+    """`x` with `x[..., first:last:step, ...]` replaced by `src`."""
+    extent = x.type.shape[d]
+    if first == last:
+        return x
+    if step == 1:
+        parts = [ctx.slice(x, d, 0, first), src, ctx.slice(x, d, last, extent)]
+        return ctx.concatenate([part for part in parts if part.type.shape[d]], d)
+    spread = _spread_out(ctx, src, d, first, step, extent)
+    hit = np.zeros(extent, bool)
+    hit[first:last:step] = True
+    mask = ctx.broadcast_in_dim(ctx.elements(hit), x.type.shape, [d])
+    return ctx.select(mask, spread, x)
+
+
+# New tensors
+
+
+@rule("aten.full.default", "aten.full_like.default", "aten.new_full.default")
+def full(ctx: Context, *given: object) -> Value:
+    """full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return ctx.shaped(ctx.tensor(given[-1], ctx.result.element_type))  # type: ignore[arg-type]
+
+
+@rule("aten.fill.Scalar", "aten.fill.Tensor")
+def fill(ctx: Context, x: Value, value: Value | Number) -> Value:
+    """fill.Scalar(Tensor self, Scalar value) -> Tensor"""
+    return ctx.shaped(ctx.tensor(value, ctx.result.element_type))
+
+
+@rule(
+    *("aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"),
+    # What is in an empty tensor is not said; zeros are as good as anything.
+    *("aten.empty.memory_format", "aten.empty_like.default", "aten.new_empty.default", "aten.empty_strided.default"),
+    *("aten.new_empty_strided.default", "aten.empty_permuted.default"),
+)
+def zeros(ctx: Context, *given: object) -> Value:
+    """zeros(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return ctx.full(ctx.result.static_shape, 0, ctx.result.element_type)
+
+
+@rule("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")
+def ones(ctx: Context, *given: object) -> Value:
+    """ones(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return ctx.full(ctx.result.static_shape, 1, ctx.result.element_type)
+
+
+@rule("aten.scalar_tensor.default")
+def scalar_tensor(ctx: Context, s: Number) -> Value:
+    """scalar_tensor(Scalar s, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return ctx.tensor(s, ctx.result.element_type)
+
+
+@rule("aten.arange.default", "aten.arange.start", "aten.arange.start_step")
+def arange(ctx: Context, *given: Number) -> Value:
+    """arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, ...) -> Tensor"""
+    start = given[0] if len(given) > 1 else 0
+    step = given[2] if len(given) > 2 else 1
+    return _ramp(ctx, start, step)
+
+
+@rule("prims.iota.default")
+def iota(ctx: Context, length: int, *, start: int, step: int) -> Value:
+    """iota(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device device, bool requires_grad) -> Tensor"""
+    return _ramp(ctx, start, step)
+
+
+def _ramp(ctx: Context, start: Number, step: Number) -> Value:
+    """`start`, `start + step`, ...; floats are computed in double precision, as PyTorch does."""
+    shape, kind = ctx.result.static_shape, ctx.result.element_type
+    if is_float(kind):
+        return ctx.elements(start + step * np.arange(*shape, dtype=np.float64), kind)  # type: ignore[operator]
+    ramp = ctx.iota(shape, 0, I64)
+    scaled = ramp if step == 1 else ctx.times(ramp, ctx.tensor(step, I64))
+    return ctx.convert(scaled if start == 0 else ctx.plus(scaled, ctx.tensor(start, I64)), kind)
+
+
+@rule("aten.linspace.default")
+def linspace(ctx: Context, start: Number, end: Number, steps: int) -> Value:
+    """linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return ctx.elements(np.linspace(start, end, steps), ctx.result.element_type)  # type: ignore[call-overload]
+
+
+@rule("aten.eye.default", "aten.eye.m")
+def eye(ctx: Context, *given: int) -> Value:
+    """eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, ...) -> Tensor"""
+    rows, columns = (ctx.iota(ctx.result.static_shape, d) for d in range(2))
+    return ctx.convert(ctx.compare("EQ", rows, columns), ctx.result.element_type)
+
+
+@rule("aten.tril.default", "aten.triu.default")
+def triangle(ctx: Context, x: Value, diagonal: int = 0) -> Value:
+    """tril(Tensor self, SymInt diagonal=0) -> Tensor"""
+    shape = x.type.static_shape[-2:]
+    rows, columns = (ctx.iota(shape, d) for d in range(2))
+    kept = ctx.compare("LE" if "tril" in ctx.op else "GE", columns, ctx.plus(rows, ctx.scalar(diagonal, I64)))
+    return ctx.select(ctx.broadcast(kept, x.type.shape), x, ctx.full_like(x, 0))
+
+
+@rule(
+    *("aten._assert_async.msg", "aten._assert_async.default", "aten._assert_scalar.default"),
+    *("aten._assert_tensor_metadata.default", "aten.sym_constrain_range_for_size.default"),
+    "aten.sym_constrain_range.default",
+)
+def assertion(ctx: Context, *given: object, **options: object) -> None:
+    """_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ...) -> ()"""
+
+
+@rule("aten.sym_size.int", "aten.sym_stride.int", "aten.sym_numel.default", "aten.sym_storage_offset.default")
+def sym_size(ctx: Context, x: Value, dim: int = 0) -> int:
+    """sym_size.int(Tensor self, int dim) -> SymInt"""
+    if "size" in ctx.op:
+        return x.type.shape[dim]
+    meta = ctx.metas[x]
+    return {
+        "aten.sym_stride.int": lambda: int(meta.stride(dim)),
+        "aten.sym_numel.default": lambda: x.type.size,
+        "aten.sym_storage_offset.default": lambda: int(meta.storage_offset()),
+    }[ctx.op]()

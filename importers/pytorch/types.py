@@ -1,0 +1,80 @@
+"""PyTorch's dtypes as element types, and its tensors as arrays that share their memory."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from trivium.ir import types
+from trivium.ir.errors import Error
+from trivium.ir.types import FLOATS, TensorType
+
+ELEMENT_TYPES = {
+    torch.bool: types.I1,
+    torch.uint8: types.UI8,
+    torch.uint16: types.UI16,
+    torch.uint32: types.UI32,
+    torch.uint64: types.UI64,
+    torch.int8: types.I8,
+    torch.int16: types.I16,
+    torch.int32: types.I32,
+    torch.int64: types.I64,
+    torch.float16: types.F16,
+    torch.bfloat16: types.BF16,
+    torch.float32: types.F32,
+    torch.float64: types.F64,
+    torch.complex64: types.C64,
+    torch.complex128: types.C128,
+    torch.float8_e4m3fn: FLOATS["f8E4M3FN"],
+    torch.float8_e4m3fnuz: FLOATS["f8E4M3FNUZ"],
+    torch.float8_e5m2: FLOATS["f8E5M2"],
+    torch.float8_e5m2fnuz: FLOATS["f8E5M2FNUZ"],
+    torch.float8_e8m0fnu: FLOATS["f8E8M0FNU"],
+}
+DTYPES = {element_type: dtype for dtype, element_type in ELEMENT_TYPES.items()}
+
+# Formats that NumPy lacks: the integers of the same width that both sides have, and the dtype that reads them.
+_CARRIERS = {
+    torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16)),
+    torch.float8_e4m3fn: (torch.uint8, np.dtype(ml_dtypes.float8_e4m3fn)),
+    torch.float8_e4m3fnuz: (torch.uint8, np.dtype(ml_dtypes.float8_e4m3fnuz)),
+    torch.float8_e5m2: (torch.uint8, np.dtype(ml_dtypes.float8_e5m2)),
+    torch.float8_e5m2fnuz: (torch.uint8, np.dtype(ml_dtypes.float8_e5m2fnuz)),
+    torch.float8_e8m0fnu: (torch.uint8, np.dtype(ml_dtypes.float8_e8m0fnu)),
+}
+_CARRIED = {array_dtype: (dtype, carrier) for dtype, (carrier, array_dtype) in _CARRIERS.items()}
+
+
+def element_type_of(dtype: torch.dtype) -> types.ElementType:
+    """The element type of a dtype."""
+    try:
+        return ELEMENT_TYPES[dtype]
+    except KeyError:
+        raise Error(f"dtype {dtype} has no StableHLO element type") from None
+
+
+def type_of(tensor: torch.Tensor) -> TensorType:
+    """The type of a tensor, which may be a fake one; its extents are numbers."""
+    return TensorType(tuple(int(extent) for extent in tensor.shape), element_type_of(tensor.dtype))
+
+
+def to_array(tensor: torch.Tensor) -> np.ndarray:
+    """A CPU tensor as an array over the same memory; lazily conjugated or negated ones are resolved first."""
+    tensor = tensor.detach()
+    if tensor.device.type != "cpu":
+        raise Error(f"a tensor is on the device {tensor.device}, expected cpu")
+    if tensor.layout is not torch.strided:
+        raise Error(f"a tensor has the layout {tensor.layout}, expected a dense one")
+    tensor = tensor.resolve_conj().resolve_neg()
+    carrier = _CARRIERS.get(tensor.dtype)
+    return tensor.numpy() if carrier is None else tensor.view(carrier[0]).numpy().view(carrier[1])
+
+
+def to_tensor(array: np.ndarray) -> torch.Tensor:
+    """A writable array as a tensor over the same memory."""
+    carried = _CARRIED.get(array.dtype)
+    if carried is None:
+        return torch.from_numpy(array)
+    dtype, carrier = carried
+    return torch.from_numpy(array.view(np.int16 if carrier is torch.int16 else np.uint8)).view(dtype)
