@@ -22,7 +22,7 @@ def integers(*shape, low=-20, high=20, dtype=np.int32):
 
 
 X, Y, POSITIVE = floats(3, 4), floats(3, 4, seed=1), np.abs(floats(3, 4)) + 0.5
-I, J = integers(3, 4), integers(3, 4, low=1, high=9)
+INTS, NATURALS = integers(3, 4), integers(3, 4, low=1, high=9)
 UNIT = np.clip(floats(3, 4) / 4, -0.9, 0.9)
 IMAGE, KERNEL = floats(2, 6, 6, 3), floats(3, 3, 3, 4)
 NHWC = ("NHWC", "HWIO", "NHWC")
@@ -43,7 +43,7 @@ UNARY = [
     *((f, POSITIVE) for f in (jnp.log, jnp.log1p, jnp.sqrt, lax.rsqrt, lax.lgamma, lax.digamma)),
     *((f, UNIT) for f in (jnp.arccos, jnp.arcsin, jnp.arctanh, lax.erf_inv)),
     *((f, POSITIVE + 1) for f in (jnp.arccosh, jnp.arcsinh, lax.bessel_i1e)),
-    *((f, I) for f in (jnp.abs, jnp.bitwise_not, lax.population_count, lax.clz, jnp.sign)),
+    *((f, INTS) for f in (jnp.abs, jnp.bitwise_not, lax.population_count, lax.clz, jnp.sign)),
     *((f, X + 1j * Y) for f in (jnp.abs, jnp.conj, jnp.real, jnp.imag, jnp.exp)),
 ]
 BINARY = [
@@ -51,8 +51,11 @@ BINARY = [
     *((f, X, Y) for f in (jnp.equal, jnp.not_equal, jnp.less, jnp.less_equal, jnp.greater, jnp.greater_equal)),
     *((f, X, Y) for f in (jnp.nextafter, jnp.fmod, jnp.remainder, lax.complex)),
     *((f, POSITIVE, Y) for f in (jnp.power, lax.zeta)),
-    *((f, I, J) for f in (jnp.add, jnp.multiply, jnp.floor_divide, jnp.remainder, jnp.bitwise_and, jnp.bitwise_xor)),
-    *((f, I, J) for f in (jnp.left_shift, jnp.right_shift, lax.shift_right_logical, jnp.power)),
+    *(
+        (f, INTS, NATURALS)
+        for f in (jnp.add, jnp.multiply, jnp.floor_divide, jnp.remainder, jnp.bitwise_and, jnp.bitwise_xor)
+    ),
+    *((f, INTS, NATURALS) for f in (jnp.left_shift, jnp.right_shift, lax.shift_right_logical, jnp.power)),
     (lambda x, y: lax.polygamma(jnp.ones_like(x), y), X, POSITIVE),
 ]
 SHAPE = [
