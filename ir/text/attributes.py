@@ -25,7 +25,6 @@ from trivium.ir.text.elements import (
     elements_text,
     float_of,
     float_text,
-    hex_bytes,
     integer_of,
     scalar_text,
 )
@@ -250,11 +249,3 @@ class AttributeReader(LocationReader):
             return OpaqueAttribute(f"#{name}") if "." in name else self.alias_attribute(f"#{name}")
         value = read_struct(self, name) if "." in name else read_enumeration(self, name)
         return OpaqueAttribute(self.verbatim(start)) if value is None else value
-
-
-def resource_bytes(literal: str) -> bytes:
-    """The data of a resource: behind `0x` come four bytes of alignment."""
-    data = hex_bytes(literal)
-    if len(data) < 4:
-        raise ValueError("has a resource without its alignment")
-    return data[4:]

@@ -32,7 +32,7 @@ _COMMENT = re.compile(r"//[^\n]*")
 
 def float_text(value: Any, kind: FloatType) -> str:
     """A float digit for digit as MLIR writes it: `1.000000e+00` where six digits are exact, else as many as tell it
-    apart from its neighbours, and its bits where there are no digits behind a point (NaN, infinities, long integers)."""
+    apart from its neighbours, and its bits whereno digits follow a point (NaN, infinities, long integers)."""
     number = np.asarray(value).astype(kind.dtype)
     wide = float(number)
     text = ""

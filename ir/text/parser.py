@@ -17,8 +17,8 @@ from trivium.ir.func import Function, Module
 from trivium.ir.location import FileLocation, Location
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import Draft, Line, form_of
-from trivium.ir.text.attributes import AttributeReader, resource_bytes
-from trivium.ir.text.lexer import ALIAS, BLANKS, STRING, VALUE, WORD, unescape
+from trivium.ir.text.definitions import DefinitionReader
+from trivium.ir.text.lexer import BLANKS, VALUE, WORD
 from trivium.ir.types import Type
 
 _NAME = r"%(?:\d+|[A-Za-z_$.-][\w$.-]*)"
@@ -31,7 +31,6 @@ _PLAIN = re.compile(
 )
 _AUTOMATIC_NAME = re.compile(r"%(?:\d+|arg\d+|(?:cst|c|iterArg)(?:_\d+)?)", re.ASCII)
 _BEFORE_VALUE = re.compile(rf",{BLANKS}(?=%)")
-_ALIAS_DEFINITION = re.compile(r"\n[ \t]*([#!][A-Za-z_][\w$.-]*)[ \t]*=(?!=)", re.ASCII)
 _MENTION = re.compile(
     rf'^[ \t]*(?:{_RESULTS}\s*=\s*)?("?)([A-Za-z_][\w$-]*(?:\.[\w$-]+)+)\1(?=[\s(]|$)', re.ASCII | re.MULTILINE
 )
@@ -50,16 +49,13 @@ def parse(text: str, file: str = "") -> Module:
     return Parser(text, file).module()
 
 
-class Parser(AttributeReader):
+class Parser(DefinitionReader):
     """Reads one text."""
 
     def __init__(self, text: str, file: str = ""):
         super().__init__(text, file)
         self._values: dict[str, Value] = {}
         self._opened: list[str] = []
-        self._aliases: dict[str, tuple[Any, int]] | None = None
-        self._open_aliases: set[str] = set()
-        self._resources: dict[str, str] | None = None
 
     # The file
 
@@ -67,11 +63,7 @@ class Parser(AttributeReader):
         """The whole text: one module, or functions that get a module around them."""
         block = Block()
         while self.pos < len(self.text):
-            if self.at("#") or self.at("!"):
-                self._skip_alias()
-            elif self.at("{-#"):
-                self._resources = self._read_resources()
-            else:
+            if not self.definition():
                 self.operation(block)
         first = block.first
         if first is None:
@@ -333,105 +325,6 @@ class Parser(AttributeReader):
             argument = block.add_argument(kind, "", location or FileLocation(self.file, line, column))
             self._define(name, argument, pos)
             _hint(name, [argument])
-
-    # Aliases: `#name = attribute`, `#loc1 = loc(...)`, `!name = type`, used before or behind their definition
-
-    def alias_attribute(self, name: str) -> Attribute:
-        return self._alias(name, self.pos)
-
-    def alias_location(self, name: str, pos: int) -> Location:
-        location = self._alias(name, pos)
-        if not isinstance(location, Location):
-            raise self.error(f"{name} is no location", pos)
-        return location
-
-    def alias_type(self, name: str) -> Type | None:
-        kind = self._alias(name, self.pos)
-        return kind if isinstance(kind, Type) else None
-
-    def _alias(self, name: str, pos: int) -> Any:
-        if self._aliases is None:
-            self._aliases = {}
-            # In the order of the file, in which MLIR writes what an alias needs before it.
-            for known in self._alias_places():
-                self._resolve_alias(known, pos)
-        return self._resolve_alias(name, pos)
-
-    def _resolve_alias(self, name: str, pos: int) -> Any:
-        assert self._aliases is not None
-        if name not in self._aliases:
-            places = self._alias_places()
-            if name not in places or name in self._open_aliases:
-                why = "is defined through itself" if name in self._open_aliases else "is not defined"
-                raise self.error(f"the alias {name} {why}", pos)
-            saved, self.pos = self.pos, places[name]
-            self._open_aliases.add(name)
-            value = self.type() if name.startswith("!") else self.attribute()
-            self._open_aliases.discard(name)
-            self._aliases[name] = (value, self.pos)
-            self.pos = saved
-        return self._aliases[name][0]
-
-    def _alias_places(self) -> dict[str, int]:
-        """Where the values of all aliases stand."""
-        if self._places is None:
-            self._places = {}
-            for match in _ALIAS_DEFINITION.finditer(f"\n{self.text}" if self.text[:1] in "#!" else self.text):
-                shift = int(self.text[:1] in "#!")
-                if match[1] in self._places:
-                    raise self.error(f"the alias {match[1]} is defined twice", match.start(1) - shift)
-                self.pos, saved = match.end() - shift, self.pos
-                self.accept("")
-                self._places[match[1]], self.pos = self.pos, saved
-        return self._places
-
-    _places: dict[str, int] | None = None
-
-    def _skip_alias(self) -> None:
-        """A definition that the file has come to."""
-        pos = self.pos
-        name = self.take(ALIAS, "an alias")
-        self.expect("=")
-        self._alias(name, pos)
-        assert self._aliases is not None
-        self.pos = self._aliases[name][1]
-
-    # Resources: `{-# dialect_resources: {builtin: {name: "0x..."}} #-}`, at the end of the file
-
-    def resource(self, name: str, pos: int) -> bytes:
-        if self._resources is None:
-            saved, self.pos = self.pos, self.text.rfind("{-#")
-            if self.pos < 0:
-                raise self.error(f"the resource {name} is not defined, the text has no section of resources", pos)
-            self._resources = self._read_resources()
-            self.pos = saved
-        if name not in self._resources:
-            raise self.error(f"the resource {name} is not defined", pos)
-        try:
-            return resource_bytes(self._resources[name])
-        except ValueError as error:
-            raise self.error(f"the resource {name}: {error}", pos) from None
-
-    def _read_resources(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        self.expect("{-#")
-        while not self.accept("#-}"):
-            self._resource_entry(found)
-            if not self.accept(","):
-                self.expect("#-}")
-                break
-        return found
-
-    def _resource_entry(self, found: dict[str, str]) -> None:
-        name = self.key()
-        self.expect(":")
-        if self.at("{"):
-            with self.nested():
-                self.listed(lambda: self._resource_entry(found), "{", "}")
-        elif literal := self.try_take(STRING):
-            found[name] = unescape(literal)
-        else:
-            self.attribute()
 
     # Errors
 

@@ -8,7 +8,7 @@ from typing import Any
 from trivium.ir.attributes import DenseArray
 from trivium.ir.core import BlockArgument, Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Op
-from trivium.ir.location import UNKNOWN, Location
+from trivium.ir.location import Location
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import form_of, functional_text
 from trivium.ir.text.attributes import AttributeWriter, key_text
@@ -142,9 +142,7 @@ class Printer(AttributeWriter):
         return {keys[what]: DenseArray(I32, sizes) for what, sizes in (op.segments or {}).items()}
 
     def _location(self, location: Location) -> str:
-        if not self.locations or location == UNKNOWN:
-            return ""
-        return f" loc({location_text(location, self.attribute)})"
+        return f" loc({location_text(location, self.attribute)})" if self.locations else ""
 
     # The end of the file
 

@@ -42,7 +42,7 @@ class TypeReader(Lexer):
     def attribute(self, expected_type: Type | None = None) -> Attribute:
         raise NotImplementedError
 
-    def alias_type(self, name: str) -> Type | None:
+    def alias_type(self, name: str, pos: int) -> Type:
         raise NotImplementedError
 
     def type(self) -> Type:
@@ -153,7 +153,4 @@ class TypeReader(Lexer):
             return OpaqueType(self.verbatim(start))
         if "." in name:
             return OpaqueType(name)
-        kind = self.alias_type(name)
-        if kind is None:
-            raise self.error(f"the type alias {name} is not defined", start)
-        return kind
+        return self.alias_type(name, start)

@@ -1,0 +1,136 @@
+"""What a file defines beside its operations: aliases (`#name = attribute`, `#loc1 = loc(...)`, `!name = type`) and
+the resources at its end (`{-# dialect_resources: {builtin: {name: "0x..."}} #-}`). Both may be used before they are
+defined: they are looked for when the first one is asked for."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from trivium.ir.attributes import Attribute
+from trivium.ir.location import Location
+from trivium.ir.text.attributes import AttributeReader
+from trivium.ir.text.elements import hex_bytes
+from trivium.ir.text.lexer import ALIAS, BLANKS, STRING, unescape
+from trivium.ir.types import Type
+
+_DEFINITION = rf"[ \t]*([#!][A-Za-z_][\w$.-]*)[ \t]*=(?!=){BLANKS}"
+_FIRST_LINE = re.compile(_DEFINITION, re.ASCII)
+_LATER_LINE = re.compile(rf"\n{_DEFINITION}", re.ASCII)
+_ALIGNMENT_BYTES = 4
+
+
+class DefinitionReader(AttributeReader):
+    """Reads aliases and resources."""
+
+    def __init__(self, text: str, file: str = ""):
+        super().__init__(text, file)
+        self._resolved: dict[str, tuple[Any, int]] = {}
+        """What each alias stands for, and where its definition ends."""
+        self._resolving: set[str] = set()
+
+    def definition(self) -> bool:
+        """Takes an alias or the resources if they stand here. Their values are found when someone asks for them."""
+        if self.at("#") or self.at("!"):
+            pos = self.pos
+            name = self.take(ALIAS, "an alias")
+            self.expect("=")
+            self._alias(name, pos)
+            self.pos = self._resolved[name][1]
+            return True
+        if self.at("{-#"):
+            self._read_resources()
+            return True
+        return False
+
+    # Aliases
+
+    def alias_attribute(self, name: str) -> Attribute:
+        return self._alias(name, self.pos)
+
+    def alias_location(self, name: str, pos: int) -> Location:
+        location = self._alias(name, pos)
+        if not isinstance(location, Location):
+            raise self.error(f"{name} is no location", pos)
+        return location
+
+    def alias_type(self, name: str, pos: int) -> Type:
+        return self._alias(name, pos)
+
+    def _alias(self, name: str, pos: int) -> Any:
+        if not self._resolved and not self._resolving:
+            # In the order of the file, in which MLIR writes what an alias needs before it: no deep recursion.
+            for known in self._alias_places:
+                self._resolve(known, pos)
+        return self._resolve(name, pos)
+
+    def _resolve(self, name: str, pos: int) -> Any:
+        if name in self._resolved:
+            return self._resolved[name][0]
+        if name not in self._alias_places or name in self._resolving:
+            why = "is defined through itself" if name in self._resolving else "is not defined"
+            raise self.error(f"the alias {name} {why}", pos)
+        saved, self.pos = self.pos, self._alias_places[name]
+        self._resolving.add(name)
+        with self.nested():
+            value = self.type() if name.startswith("!") else self.attribute()
+        self._resolving.discard(name)
+        self._resolved[name] = (value, self.pos)
+        self.pos = saved
+        return value
+
+    @cached_property
+    def _alias_places(self) -> dict[str, int]:
+        """Where the values of all aliases stand."""
+        places: dict[str, int] = {}
+        first = _FIRST_LINE.match(self.text)
+        for match in chain([first] if first else [], _LATER_LINE.finditer(self.text)):
+            if match[1] in places:
+                raise self.error(f"the alias {match[1]} is defined twice", match.start(1))
+            places[match[1]] = match.end()
+        return places
+
+    # Resources
+
+    def resource(self, name: str, pos: int) -> bytes:
+        if name not in self._resources:
+            raise self.error(f"the resource {name} is not defined", pos)
+        try:
+            data = hex_bytes(unescape(self._resources[name]))
+        except ValueError as error:
+            raise self.error(f"the resource {name} {error}", pos) from None
+        return data[_ALIGNMENT_BYTES:]
+
+    @cached_property
+    def _resources(self) -> dict[str, str]:
+        """The literals of all resources."""
+        place = self.text.rfind("{-#")
+        if place < 0:
+            return {}
+        saved, self.pos = self.pos, place
+        found = self._read_resources()
+        self.pos = saved
+        return found
+
+    def _read_resources(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        self.expect("{-#")
+        while not self.accept("#-}"):
+            self._resource_entry(found)
+            if not self.accept(","):
+                self.expect("#-}")
+                break
+        return found
+
+    def _resource_entry(self, found: dict[str, str]) -> None:
+        name = self.key()
+        self.expect(":")
+        if self.at("{"):
+            with self.nested():
+                self.listed(lambda: self._resource_entry(found), "{", "}")
+        elif literal := self.try_take(STRING):
+            found[name] = literal
+        else:
+            self.attribute()
