@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,10 +14,17 @@ from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.declare import Op, Trait
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
 from trivium.ir.func import Module
-from trivium.ir.types import TensorType, TokenType, TupleType, Type, shapes_compatible
-
-MAX_CALLS = 200
-"""Calls inside calls; the language has no recursion."""
+from trivium.ir.types import (
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+    is_boolean,
+    is_complex,
+    is_float,
+    is_integer,
+    shapes_compatible,
+)
 
 
 def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[Any, ...]:
@@ -34,7 +41,12 @@ def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tu
         read_argument(value, kind, f"argument {index} of {entry.sym_name}")
         for index, (value, kind) in enumerate(zip(arguments, expected, strict=True))
     ]
-    return Interpreter(module).call(entry.sym_name, arrays)
+    try:
+        return Interpreter(module).call(entry.sym_name, arrays)
+    except RecursionError:
+        raise ExecutionError(
+            f"{entry.sym_name} nests calls or regions too deep; the language has no recursion"
+        ) from None
 
 
 def read_argument(value: Any, kind: Type, name: str) -> Any:
@@ -58,17 +70,23 @@ def read_argument(value: Any, kind: Type, name: str) -> Any:
     return array
 
 
+# Python's numbers have no width of their own: they take the argument's, where it can hold them.
+_NUMBERS: dict[type, tuple[Callable[[Type], bool], ...]] = {
+    bool: (is_boolean,),
+    int: (is_integer, is_float, is_complex),
+    float: (is_float, is_complex),
+    complex: (is_complex,),
+}
+
+
 def _as_array(value: Any, kind: TensorType, name: str) -> np.ndarray:
-    if isinstance(value, bool | int | float | complex):
-        # Python's numbers have no width of their own: they take the argument's, if it can hold them.
-        array = np.asarray(value)
-        weak = np.result_type(np.zeros((), kind.dtype), value) if kind.dtype.kind in "biufc" else kind.dtype
-        return array.astype(kind.dtype) if weak == kind.dtype else array
     try:
+        if type(value) in _NUMBERS and any(holds(kind.element_type) for holds in _NUMBERS[type(value)]):
+            return np.array(value, kind.dtype)
         if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)
         return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+    except (TypeError, ValueError, RuntimeError, BufferError, OverflowError) as error:
         raise ExecutionError(f"{name} has {type(value).__name__}, which NumPy cannot read: {error}") from error
 
 
@@ -81,15 +99,14 @@ class Step:
 
 
 class Interpreter:
-    """What `evaluate` of an op gets as its `context`: the module's functions, the table of custom calls, and a generator
-    for ops that draw from hidden state."""
+    """What `evaluate` of an op gets as its `context`: the module's functions, the table of custom calls, and a
+    generator for ops that draw from hidden state."""
 
     def __init__(self, module: Module | None = None, seed: int | None = None):
         self.module = module
         self.seed = seed
         self._steps: dict[Block, list[Step]] = {}
         self._captures: dict[Region, list[Value]] = {}
-        self._depth = 0
 
     @cached_property
     def random(self) -> np.random.Generator:
@@ -103,16 +120,12 @@ class Interpreter:
         function = self.module.function(name)
         if function.is_declaration:
             raise ExecutionError(f"{name} has no body, only a declaration")
-        if self._depth == MAX_CALLS:
-            raise ExecutionError(f"calls are nested {MAX_CALLS} deep at {name}; the language has no recursion")
-        self._depth += 1
         try:
             with np.errstate(all="ignore"):
                 return self.run(function.body, dict(zip(function.arguments, arguments, strict=True)))
         except Error as error:
-            raise error.add(during=f"evaluating {function.sym_name!r}") from error.__cause__
-        finally:
-            self._depth -= 1
+            error.add(during=f"evaluating {function.sym_name!r}")
+            raise
 
     def custom_call(self, op: Any, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Runs the target of a custom call, as the table defines it."""
@@ -143,10 +156,12 @@ class Interpreter:
             returned = op.evaluate_with([environment[value] for value in op.operands], regions, self)
             return _results(op, returned)
         except Error as error:
-            raise error.add(inside=op, source=op.location.describe() or None) from error.__cause__
+            if error.inside is None:
+                error.add(inside=_text(op), source=op.location.describe() or None)
+            raise
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            text = f"{op.NAME}: {type(error).__name__}: {error}"
-            raise ExecutionError(text, inside=op, source=op.location.describe() or None) from error
+            message = f"{op.NAME}: {type(error).__name__}: {error}"
+            raise ExecutionError(message, inside=_text(op), source=op.location.describe() or None) from error
 
     def callable(self, region: Region, environment: dict[Value, Any] | None = None) -> RegionCallable:
         """The region as a function, with the values that it captures."""
@@ -207,6 +222,12 @@ def _is_scalar_arithmetic(op: Operation) -> bool:
     if not isinstance(op, Op) or any(kind.rank for kind in op.result_types if isinstance(kind, TensorType)):
         return False
     return Trait.ELEMENTWISE in op.TRAITS or (not op.operands and op.is_pure)
+
+
+def _text(op: Operation) -> str:
+    from trivium.ir.text import print_op
+
+    return print_op(op)
 
 
 def _results(op: Operation, returned: Any) -> Sequence[Any]:

@@ -1,0 +1,314 @@
+"""The reference interpreter: whole programs, what regions capture, calls, tuples, and every error a caller can get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from trivium.ir.attributes import SymbolRef
+from trivium.ir.builder import region
+from trivium.ir.custom_calls import CUSTOM_CALLS, register_custom_call
+from trivium.ir.errors import Error, ExecutionError, UnsupportedOpError
+from trivium.ir.func import Call, Function, Module
+from trivium.ir.interpreter import evaluate
+from trivium.ir.location import FileLocation
+from trivium.ir.ops import (
+    Add,
+    BroadcastInDim,
+    Compare,
+    ComparisonDirection,
+    Composite,
+    Constant,
+    CustomCall,
+    GetTupleElement,
+    If,
+    Multiply,
+    Reduce,
+    Reshape,
+    Tuple,
+    While,
+)
+from trivium.ir.types import BF16, C64, F32, F64, I1, I32, TOKEN, TensorType, TupleType, Type, tensor
+
+SCALAR = tensor(of=F32)
+
+
+def program(types: list[Type], body: Callable[..., Any], *others: Function) -> Module:
+    module = Module.build(functions=[Function.build("main", types, body), *others])
+    module.verify()
+    return module
+
+
+def constant(builder: Any, value: Any) -> Any:
+    return builder.add(Constant(value=np.asarray(value)))
+
+
+DOUBLE = program([tensor(3)], lambda b, x: b.add(Add(x, x)))
+
+
+# Programs
+
+
+def test_results_are_a_tuple() -> None:
+    (result,) = evaluate(DOUBLE, np.array([1, 2, 3], np.float32))
+    np.testing.assert_array_equal(result, np.array([2, 4, 6], np.float32))
+    assert result.dtype == np.float32
+
+
+def test_an_argument_may_be_returned_as_it_is() -> None:
+    module = program([SCALAR, SCALAR], lambda b, x, y: [y, x, y])
+    assert evaluate(module, 1.0, 2.0) == (2, 1, 2)
+
+
+def test_regions_see_what_stands_around_them() -> None:
+    def body(b, x, limit):
+        step = b.add(Add(x, x))
+        kinds = [SCALAR]
+
+        def turn(inner, value):
+            big = inner.add(Compare(value, step, comparison_direction=ComparisonDirection.GT))
+            branch = If(
+                big,
+                region([], lambda deep: deep.add(Add(value, step))),
+                region([], lambda deep: deep.add(Add(value, x))),
+            )
+            return inner.add(branch)
+
+        def below(inner, value):
+            return inner.add(Compare(value, limit, comparison_direction=ComparisonDirection.LT))
+
+        return b.add(While([x], region(kinds, below), region(kinds, turn)))
+
+    # 1, 2, 3, 5, 7, 9, 11
+    assert evaluate(program([SCALAR, SCALAR], body), 1.0, 10.0) == (11,)
+
+
+def test_a_reducer_may_use_a_captured_scalar() -> None:
+    def body(b, x, factor):
+        reducer = region([SCALAR] * 2, lambda inner, lhs, rhs: inner.add(Add(lhs, inner.add(Multiply(rhs, factor)))))
+        return b.add(Reduce([x], [constant(b, np.float32(0))], (0,), reducer))
+
+    # A fold of one element: init + element * factor.
+    assert evaluate(program([tensor(1), SCALAR], body), np.float32([5]), np.float32(3)) == (15,)
+
+
+def test_a_reducer_may_use_a_captured_scalar_that_was_computed_outside() -> None:
+    def body(b, x):
+        zero = b.add(Reshape(constant(b, np.float32([0])), result=SCALAR))
+
+        def keep(inner, lhs, rhs):
+            return inner.add(Add(inner.add(Add(lhs, rhs)), zero))
+
+        return b.add(Reduce([x], [zero], (1,), region([SCALAR] * 2, keep)))
+
+    (result,) = evaluate(program([tensor(2, 3)], body), np.ones((2, 3), np.float32))
+    np.testing.assert_array_equal(result, np.float32([3, 3]))
+
+
+def test_functions_call_functions() -> None:
+    twice = Function.build("twice", [SCALAR], lambda b, x: b.add(Add(x, x)))
+    main = lambda b, x: b.add(Call([x], SymbolRef("twice"), results_=[SCALAR]))  # noqa: E731
+    module = program([SCALAR], main, twice)
+    assert evaluate(module, 3.0) == (6,)
+    assert evaluate(module, 4.0, function="twice") == (8,)
+
+
+def test_composite_means_its_decomposition() -> None:
+    decomposition = Function.build("twice", [SCALAR], lambda b, x: b.add(Add(x, x)))
+    main = lambda b, x: b.add(  # noqa: E731
+        Composite([x], name="tests.twice", decomposition=SymbolRef("twice"), composite_regions=[], results=[SCALAR])
+    )
+    assert evaluate(program([SCALAR], main, decomposition), 3.0) == (6,)
+
+
+def test_tuples() -> None:
+    inner = TupleType((SCALAR, tensor(of=I32)))
+
+    def body(b, pair):
+        first = b.add(GetTupleElement(pair, 0))
+        return b.add(Tuple([b.add(Add(first, first)), pair])), b.add(GetTupleElement(pair, 1))
+
+    module = program([inner], body)
+    (doubled, (same, whole)), second = evaluate(module, (2.0, 3))
+    assert (doubled, same, whole, second) == (4, 2, 3, 3)
+
+
+def test_deep_programs_need_no_stack() -> None:
+    def body(b, x):
+        for _ in range(5000):
+            x = b.add(Add(x, constant(b, np.float32(1))))
+        return x
+
+    assert evaluate(program([SCALAR], body), 0.0) == (5000,)
+
+
+def test_dynamic_dimensions_accept_any_extent() -> None:
+    module = program([tensor(None, 2)], lambda b, x: b.add(Add(x, x)))
+    (result,) = evaluate(module, np.ones((5, 2), np.float32))
+    assert result.shape == (5, 2)
+
+
+def test_a_token_carries_nothing() -> None:
+    assert evaluate(program([TOKEN, SCALAR], lambda b, token, x: [token, x]), None, 1.0) == (None, 1)
+
+
+# Arguments
+
+
+class Exported:
+    """Something that knows only DLPack."""
+
+    def __init__(self, array: np.ndarray):
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("value", [Exported(np.ones(3, np.float32)), np.ones(6, np.float32)[::2]])
+def test_anything_that_numpy_can_read_is_an_argument(value: Any) -> None:
+    np.testing.assert_array_equal(evaluate(DOUBLE, value)[0], np.full(3, 2, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(F32, 2), (F32, 2.5), (F64, 2.5), (I32, -7), (I1, True), (C64, 1j), (BF16, 0.5)]
+)
+def test_a_number_takes_the_type_of_the_argument(kind: Any, value: Any) -> None:
+    (result,) = evaluate(program([tensor(of=kind)], lambda b, x: [x]), value)
+    assert result.dtype == kind.dtype
+    assert result == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "has"),
+    [
+        (tensor(3), np.zeros(3), "dtype float64, expected float32"),
+        (tensor(3), np.zeros(4, np.float32), r"shape \(4,\), expected \(3,\)"),
+        (tensor(None, 3), np.zeros((2, 4), np.float32), r"shape \(2, 4\), expected \(None, 3\)"),
+        (tensor(3, of=BF16), np.zeros(3, np.float16), "dtype float16, expected bfloat16"),
+        (tensor(of=I32), 1.5, "dtype float64, expected int32"),
+        (tensor(of=F32), "text", "dtype <U4, expected float32"),
+        (tensor(of=I32), 2**40, "has int, which NumPy cannot read"),
+        (tensor(3), [[1], [2, 3]], "has list, which NumPy cannot read"),
+        (TupleType((SCALAR,)), np.float32(1), "expected a tuple of 1 values"),
+        (TupleType((SCALAR, SCALAR)), (1.0, np.float64(2)), "main, element 1 has dtype float64"),
+    ],
+)
+def test_a_wrong_argument_is_refused(kind: Any, value: Any, has: str) -> None:
+    module = program([SCALAR, kind], lambda b, x, y: [y])
+    with pytest.raises(ExecutionError, match=has) as caught:
+        evaluate(module, 1.0, value)
+    assert "argument 1 of main" in str(caught.value)
+
+
+def test_a_wrong_number_of_arguments_is_refused() -> None:
+    with pytest.raises(ExecutionError, match="main has 1 arguments, 2 were given"):
+        evaluate(DOUBLE, 1, 2)
+
+
+def test_an_unknown_function_is_refused() -> None:
+    with pytest.raises(Error, match="no function 'other', expected one of main"):
+        evaluate(DOUBLE, function="other")
+
+
+# Errors inside
+
+
+def test_an_error_has_the_op_its_place_and_its_function() -> None:
+    place = FileLocation("model.py", 41)
+    module = program(
+        [SCALAR], lambda b, x: b.add(CustomCall([x], call_target_name="nowhere", results=[SCALAR], location=place))
+    )
+    with pytest.raises(UnsupportedOpError) as caught:
+        evaluate(module, 1.0)
+    text = str(caught.value)
+    assert "nowhere" in text
+    assert "in:    %" in text
+    assert "from:  model.py:41" in text
+    assert "while: evaluating 'main'" in text
+    assert [unsupported.name for unsupported in caught.value.ops] == ["custom_call @nowhere"]
+
+
+def test_endless_calls_are_refused() -> None:
+    loop = Function.build("loop", [SCALAR], lambda b, x: b.add(Call([x], SymbolRef("loop"), results_=[SCALAR])))
+    module = Module.build(functions=[loop])
+    with pytest.raises(ExecutionError, match="no recursion"):
+        evaluate(module, 1.0)
+
+
+# Custom calls
+
+
+@pytest.fixture
+def target():
+    """The name of a custom call that exists for one test."""
+    yield "tests.target"
+    CUSTOM_CALLS.pop("tests.target", None)
+
+
+def custom(target: str, **attributes: Any) -> Module:
+    return program(
+        [tensor(2)], lambda b, x: b.add(CustomCall([x], call_target_name=target, results=[tensor(2)], **attributes))
+    )
+
+
+def test_a_custom_call_means_what_was_registered(target: str) -> None:
+    register_custom_call(target, evaluate=lambda op, x: x * np.float32(op.backend_config))
+    module = custom(target, backend_config="3")
+    np.testing.assert_array_equal(evaluate(module, np.float32([1, 2]))[0], np.float32([3, 6]))
+
+
+def test_a_custom_call_must_give_the_type_of_its_result(target: str) -> None:
+    register_custom_call(target, evaluate=lambda op, x: x.astype(np.float64))
+    with pytest.raises(ExecutionError, match="gave dtype float64, its result has type tensor<2xf32>"):
+        evaluate(custom(target), np.float32([1, 2]))
+
+
+def test_a_custom_call_must_give_as_many_results_as_it_has(target: str) -> None:
+    register_custom_call(target, evaluate=lambda op, x: (x, x))
+    with pytest.raises(ExecutionError, match="gave 2 results, expected 1"):
+        evaluate(custom(target), np.float32([1, 2]))
+
+
+def test_what_a_custom_call_raises_is_told_with_its_place(target: str) -> None:
+    def broken(op, x):
+        raise ValueError("out of luck")
+
+    register_custom_call(target, evaluate=broken)
+    with pytest.raises(ExecutionError, match="ValueError: out of luck") as caught:
+        evaluate(custom(target), np.float32([1, 2]))
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_a_custom_call_is_registered_once(target: str) -> None:
+    register_custom_call(target, evaluate=lambda op, x: x)
+    with pytest.raises(Error, match="registered already"):
+        register_custom_call(target, evaluate=lambda op, x: x)
+    assert register_custom_call(target, effects=True, replace=True).effects
+
+
+def test_effects_of_custom_calls(target: str) -> None:
+    def only_op(**attributes: Any) -> CustomCall:
+        return custom(target, **attributes).main.body.block.first
+
+    assert only_op().is_pure
+    assert not only_op(has_side_effect=True).is_pure
+    register_custom_call(target, effects=True)
+    assert not only_op().is_pure
+
+
+def test_narrow_types_keep_their_dtype() -> None:
+    kind = TensorType((2,), BF16)
+    module = program(
+        [kind], lambda b, x: b.add(Add(x, b.add(BroadcastInDim(constant(b, ml_dtypes.bfloat16(1)), (), result=kind))))
+    )
+    (result,) = evaluate(module, np.array([1, 256], ml_dtypes.bfloat16))
+    assert result.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(result.astype(np.float32), [2, 256])
