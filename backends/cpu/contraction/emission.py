@@ -119,6 +119,10 @@ class Emission:
         order = ll.Constant(ll.VectorType(I32, self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(single, ll.Constant(vector, ll.Undefined), order)
 
+    def shuffle(self, a: ll.Value, b: ll.Value, order: list[int]) -> ll.Value:
+        """The lanes of a, then b, in the given order."""
+        return self.builder.shuffle_vector(a, b, ll.Constant(self.lane_index, order))
+
     def broadcast(self, pointer: ll.Value) -> ll.Value:
         return self.splat(self.builder.load(pointer, typ=self.element))
 

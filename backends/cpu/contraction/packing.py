@@ -41,15 +41,73 @@ def emit_pack(
     target: ll.Value,
     pitch: int,
 ) -> None:
-    """Writes lines [line) x lanes [lane), zero-filled to `vectors` vectors, to target[(i - line[0]) * pitch + (j -
-    lane[0])]. Neither is empty."""
-    with e.loop(0, vectors, nonempty=True) as across:
-        shift = e.mul(across.index, e.lanes)
-        first = e.add(lane[0], shift)
-        read = vector_reader(e, source, first, e.sub(lane[1], first))
-        column = e.at(target, shift)
+    """Writes lines [line) x lanes [lane), filled up to `vectors` vectors, to target[(i - line[0]) * pitch + (j -
+    lane[0])]. Neither is empty. Up to a vector's worth of lines more may be written to."""
+    together = 1 if transposes(source) else _together(e, source, vectors)
+    with e.loop(0, vectors, step=together, nonempty=True) as across:
+        shifts = [e.mul(e.add(across.index, v), e.lanes) for v in range(together)]
+        if transposes(source):
+            _transpose(e, source, line, e.add(lane[0], shifts[0]), lane[1], e.at(target, shifts[0]), pitch)
+            return
+        firsts = [e.add(lane[0], shift) for shift in shifts]
+        readers = [vector_reader(e, source, first, e.sub(lane[1], first)) for first in firsts]
         with walk(e, source.lines, *line) as (loop, indices):
-            e.store(read(indices), e.at(column, e.mul(e.sub(loop.index, line[0]), pitch)))
+            row = e.at(target, e.mul(e.sub(loop.index, line[0]), pitch))
+            for read, shift in zip(readers, shifts, strict=True):
+                e.store(read(indices), e.at(row, shift))
+
+
+def _together(e: Emission, source: Source, vectors: Number) -> int:
+    """How many vectors of a line to read in one go: neighbours share cache lines and index arithmetic, but their masks
+    need registers."""
+    runs = _runs(e, source) or 1
+    most = 4 if runs == 1 else 2
+    if not isinstance(vectors, int):
+        return 1
+    return max(count for count in range(1, most + 1) if vectors % count == 0)
+
+
+def transposes(source: Source) -> bool:
+    """Whether neighbours in memory are neighbouring lines: then square tiles are read along memory and turned."""
+    if source.access.windows or len(source.lines.axes) != 1 or len(source.across.axes) != 1:
+        return False
+    return source.access.stride(source.lines.axes[0]) == 1 != source.access.stride(source.across.axes[0])
+
+
+def _transpose(
+    e: Emission,
+    source: Source,
+    line: tuple[Number, Number],
+    first: Number,
+    end: Number,
+    target: ll.Value,
+    pitch: int,
+) -> None:
+    """Lanes beyond `end` repeat the last one."""
+    step = source.access.stride(source.across.axes[0])
+    base = e.at(source.base, source.outer.offset)
+    lanes = [e.minimum(e.add(first, j), e.sub(end, 1)) for j in range(e.lanes)]
+    columns = [e.at(base, e.mul(lane, step)) for lane in lanes]
+    with e.loop(*line, step=e.lanes, nonempty=True) as loop:
+        mask = e.lanes_below(e.sub(line[1], loop.index))
+        square = _turned(e, [e.load(e.at(column, loop.index), mask) for column in columns])
+        corner = e.at(target, e.mul(e.sub(loop.index, line[0]), pitch))
+        for i, vector in enumerate(square):
+            e.store(vector, e.at(corner, i * pitch))
+
+
+def _turned(e: Emission, rows: list[ll.Value]) -> list[ll.Value]:
+    """The transpose of a square of vectors: in each round, pairs of rows trade every other block of lanes."""
+    size = 1
+    while size < e.lanes:
+        low = [lane if not lane & size else lane - size + e.lanes for lane in range(e.lanes)]
+        high = [lane + size if not lane & size else lane + e.lanes for lane in range(e.lanes)]
+        turned = list(rows)
+        for i in range(e.lanes):
+            if not i & size:
+                turned[i], turned[i + size] = (e.shuffle(rows[i], rows[i + size], order) for order in (low, high))
+        rows, size = turned, 2 * size
+    return rows
 
 
 @contextmanager

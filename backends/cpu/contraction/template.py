@@ -134,9 +134,11 @@ class Template:
         self.rows_per_unit = tiling.chunks.size * tiling.tiles.size
         self.columns_per_unit = tiling.groups.size * tiling.panels.size * lanes
         self.lhs_pitch = -(-tiling.reduction.most_steps // lanes) * lanes + lanes
-        self.lhs_room = e.reserve(self.rows_per_unit * self.lhs_pitch, "packed_lhs") if tiling.pack_lhs else None
+        self.lhs_room = (
+            e.reserve((self.rows_per_unit + lanes) * self.lhs_pitch, "packed_lhs") if tiling.pack_lhs else None
+        )
         self.rhs_room = (
-            e.reserve(tiling.reduction.most_steps * tiling.panels.size * lanes, "packed_rhs")
+            e.reserve((tiling.reduction.most_steps + lanes) * tiling.panels.size * lanes, "packed_rhs")
             if tiling.rhs is Rhs.PACKED
             else None
         )

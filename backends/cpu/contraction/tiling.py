@@ -12,6 +12,9 @@ from trivium.backends.cpu.target import Target
 
 MOST_ROWS = 12
 SHORTEST_RUN = 16
+LHS_BYTES = 384 * 1024
+MOST_SUMS = 64 * 1024
+"""Sums that wait for the next block of the reduction: elements, in the second-level cache."""
 UNIT_FLOPS = 1_000_000
 """The smallest piece of work that is worth a thread of its own."""
 PANEL_BYTES = 256 * 1024
@@ -118,21 +121,42 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
     rows = problem.rows.extent
     panels = split(math.ceil(problem.columns.extent / lanes), widest_panel(rows, registers))
     tiles = split(rows, rows_that_fit(panels.size, registers))
-    once = tiles.count == 1 and not problem.elementwise
+    once = tiles.count == 1 and not problem.elementwise and not _turned(problem)
     rhs = Rhs.CONSTANT if constant_rhs else Rhs.DIRECT if once else Rhs.PACKED
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
     pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(SHORTEST_RUN, total)
     if pack_lhs or rhs is Rhs.DIRECT:
         run = total
     most_steps = PANEL_BYTES // (element_bytes * panels.size * lanes) if rhs is not Rhs.DIRECT else total
-    most_rows, most_panels = (96, 8) if pack_lhs else (512, 1)
+    reduction = _blocks(problem.reduction, total // run, run, most_steps)
+    most_rows, most_panels = _unit(reduction, panels.size * lanes, rows, pack_lhs)
     chunks, groups = split(tiles.count, max(1, most_rows // tiles.size)), split(panels.count, most_panels)
     if threads > 1:
         chunks, groups = _shared_out(chunks, groups, problem, 4 * threads)
     return Tiling(
-        lanes=lanes, panels=panels, tiles=tiles, reduction=_blocks(problem.reduction, total // run, run, most_steps),
+        lanes=lanes, panels=panels, tiles=tiles, reduction=reduction,
         chunks=chunks, groups=groups, pack_lhs=pack_lhs, rhs=rhs,
     )  # fmt: skip
+
+
+def _unit(reduction: Reduction, width: int, rows: int, pack_lhs: bool) -> tuple[int, int]:
+    """Most rows and panels of one unit of work. All rows with one panel, so that what is packed of rhs serves them all;
+    but a packed lhs must fit beside it, and where the reduction is in blocks, so must the sums, with as many panels as
+    they leave room for, so that a block of lhs serves them all."""
+    most_rows = LHS_BYTES // 4 // reduction.most_steps if pack_lhs else rows
+    if reduction.blocks > 1:
+        most_rows = min(most_rows, MOST_SUMS // width)
+        return max(1, most_rows), max(1, MOST_SUMS // (min(rows, most_rows) * width))
+    return max(1, most_rows), 8 if pack_lhs else 1
+
+
+def _turned(problem: Problem) -> bool:
+    """Whether rhs is contiguous along the reduction but not along the columns: packing turns it faster than gathering
+    reads it."""
+    reduction, columns = problem.reduction.axes, problem.columns.axes
+    if problem.rhs.windows or len(reduction) != 1 or len(columns) != 1:
+        return False
+    return problem.rhs.stride(reduction[0]) == 1 != problem.rhs.stride(columns[0])
 
 
 def _shared_out(chunks: Split, groups: Split, problem: Problem, wanted: int) -> tuple[Split, Split]:
