@@ -48,12 +48,14 @@ Storage = Input | Output | Constant | Arena
 
 @dataclass(eq=False)
 class Value:
-    """A dense row-major buffer of the program. Complex elements are pairs: (..., 2) of their float type."""
+    """A dense row-major buffer of the program. Complex elements (`is_complex`) are pairs: (..., 2) of their float
+    type."""
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
     storage: Storage
+    is_complex: bool = False
 
     @property
     def nbytes(self) -> int:

@@ -154,7 +154,10 @@ def _view_of(value: Value) -> Callable[[int], np.ndarray]:
 
 
 def _slot(value: Value) -> Slot:
-    return Slot(numpy_dtype(value.dtype), tuple(value.shape))
+    dtype = numpy_dtype(value.dtype)
+    if value.is_complex:
+        return Slot(np.result_type(dtype, np.complex64), tuple(value.shape[:-1]))
+    return Slot(dtype, tuple(value.shape))
 
 
 def _table(addresses: list[int]) -> ctypes.Array:
