@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from trivium.api import jit as jit
     from trivium.api import load as load
     from trivium.api import parse as parse
-    from trivium.ir.func import Module as Module
     from trivium.ir.errors import CompileError as CompileError
     from trivium.ir.errors import Error as Error
     from trivium.ir.errors import ExecutionError as ExecutionError
     from trivium.ir.errors import ParseError as ParseError
     from trivium.ir.errors import UnsupportedOpError as UnsupportedOpError
     from trivium.ir.errors import VerificationError as VerificationError
+    from trivium.ir.func import Module as Module
 
 
 def __getattr__(name: str) -> object:

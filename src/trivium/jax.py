@@ -1,0 +1,188 @@
+"""`trivium.jit`: a JAX function compiled by Trivium. A call becomes one primitive, `trivium_call`, that carries the
+function's jaxpr; `jax.grad`, `jax.jvp` and `jax.vmap` transform it into calls of the transformed jaxpr, compiled by
+Trivium as well. Inside `jax.jit` it is inlined, and compiled by whatever compiles the rest."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+from jax.interpreters import ad, batching, mlir
+
+from trivium.executable import Executable, compile_module
+from trivium.importers.jax import import_jaxpr
+
+CACHED = 1024
+"""Jaxprs whose derivatives and machine code are kept; the least recently used ones go first."""
+
+
+def jit(
+    function: Callable[..., Any], *, device: str = "cpu", threads: int | None = None, fast_math: bool = False
+) -> Callable[..., Any]:
+    """Like `jax.jit`: traced and compiled at the first call with each combination of shapes and dtypes, then run.
+
+    Works under `jax.grad`, `jax.jvp` and `jax.vmap`, in any nesting. Arguments and results are pytrees of arrays. The
+    options are those of `trivium.compile`. Raises `UnsupportedOpError` with every primitive that has no rule.
+    """
+    options = (device, threads, fast_math)
+    traced: dict[Any, tuple[core.ClosedJaxpr, Any]] = {}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+        key = (tree, *map(_abstract, leaves))
+        if key not in traced:
+            closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args, **kwargs)
+            traced[key] = closed, jax.tree_util.tree_structure(shapes)
+        closed, out_tree = traced[key]
+        return jax.tree_util.tree_unflatten(out_tree, trivium_call.bind(*leaves, jaxpr=closed, options=options))
+
+    return call
+
+
+trivium_call = core.Primitive("trivium_call")
+trivium_call.multiple_results = True
+
+
+def _abstract(leaf: Any) -> Any:
+    kind = jax.typeof(leaf)
+    return kind.shape, kind.dtype, getattr(kind, "weak_type", False)
+
+
+@trivium_call.def_impl
+def _run(*arrays: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> list[Any]:
+    run = _compiled(jaxpr, options)
+    inputs = [
+        np.asarray(array, dtype=parameter.type.dtype)
+        for array, parameter in zip(arrays, run.signature.arguments, strict=True)
+    ]
+    results = run(*inputs)
+    # NumPy has no float0, in which JAX keeps the derivatives of integers; every other result is taken as it is.
+    return [jax.device_put(result) for result in results]
+
+
+@functools.lru_cache(CACHED)
+def _compiled(jaxpr: core.ClosedJaxpr, options: tuple) -> Executable:
+    device, threads, fast_math = options
+    return compile_module(import_jaxpr(jaxpr), device=device, threads=threads, fast_math=fast_math)
+
+
+@trivium_call.def_abstract_eval
+def _types(*avals: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> Sequence[Any]:
+    return jaxpr.out_avals
+
+
+def _inlined(*arrays: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:
+    return core.jaxpr_as_fun(jaxpr)(*arrays)
+
+
+mlir.register_lowering(trivium_call, mlir.lower_fun(_inlined, multiple_results=True))
+
+
+def _vmap(arrays: Sequence[Any], axes: Sequence[int | None], *, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:
+    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
+    batched = _batched(jaxpr, tuple(axes), size)
+    return trivium_call.bind(*arrays, jaxpr=batched, options=options), [0] * len(jaxpr.out_avals)
+
+
+@functools.lru_cache(CACHED)
+def _batched(jaxpr: core.ClosedJaxpr, axes: tuple[int | None, ...], size: int) -> core.ClosedJaxpr:
+    examples = []
+    for aval, axis in zip(jaxpr.in_avals, axes, strict=True):
+        shape = list(aval.shape)
+        if axis is not None:
+            shape.insert(axis, size)
+        examples.append(jax.ShapeDtypeStruct(tuple(shape), aval.dtype))
+    return jax.make_jaxpr(jax.vmap(core.jaxpr_as_fun(jaxpr), in_axes=axes, axis_size=size))(*examples)
+
+
+batching.primitive_batchers[trivium_call] = _vmap
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:
+    """The function with what its derivative needs, and the derivative: linear in the tangents, so that reverse mode can
+    transpose it."""
+    varied = tuple(not isinstance(tangent, ad.Zero) for tangent in tangents)
+    forward, linear = _linearized(jaxpr, varied)
+    count = len(jaxpr.out_avals)
+    results = trivium_call.bind(*primals, jaxpr=forward, options=options)
+    moving = [tangent for tangent, moves in zip(tangents, varied, strict=True) if moves]
+    derivatives = iter(trivium_call.bind(*results[count:], *moving, jaxpr=linear, options=options))
+    outward = [
+        next(derivatives) if _is_differentiable(aval) else ad.Zero(aval.to_tangent_aval()) for aval in jaxpr.out_avals
+    ]
+    return results[:count], outward
+
+
+@functools.lru_cache(CACHED)
+def _linearized(jaxpr: core.ClosedJaxpr, varied: tuple[bool, ...]) -> tuple[core.ClosedJaxpr, core.ClosedJaxpr]:
+    """`inputs -> results, residuals` and `residuals, tangents -> tangents of the differentiable results`."""
+    function = core.jaxpr_as_fun(jaxpr)
+    examples = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in jaxpr.in_avals]
+    keeps: dict[str, Any] = {}
+
+    def forward(*inputs: Any) -> list[Any]:
+        def of_varied(*chosen: Any) -> tuple[list[Any], list[Any]]:
+            supply = iter(chosen)
+            given = [next(supply) if moves else value for value, moves in zip(inputs, varied, strict=True)]
+            results = function(*given)
+            moving = [value for value, aval in zip(results, jaxpr.out_avals, strict=True) if _is_differentiable(aval)]
+            return moving, results
+
+        chosen = [value for value, moves in zip(inputs, varied, strict=True) if moves]
+        _, derivative, results = jax.linearize(of_varied, *chosen, has_aux=True)
+        residuals, keeps["tree"] = jax.tree_util.tree_flatten(derivative)
+        return [*results, *residuals]
+
+    forward_jaxpr = jax.make_jaxpr(forward)(*examples)
+    residuals = forward_jaxpr.out_avals[len(jaxpr.out_avals) :]
+
+    def linear(*values: Any) -> Any:
+        derivative = jax.tree_util.tree_unflatten(keeps["tree"], values[: len(residuals)])
+        return derivative(*values[len(residuals) :])
+
+    tangents = [example for example, moves in zip(examples, varied, strict=True) if moves]
+    return forward_jaxpr, jax.make_jaxpr(linear)(*residuals, *tangents)
+
+
+def _is_differentiable(aval: Any) -> bool:
+    return jax.numpy.issubdtype(aval.dtype, jax.numpy.inexact)
+
+
+ad.primitive_jvps[trivium_call] = _jvp
+
+
+def _transpose(cotangents: Sequence[Any], *values: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> list[Any]:
+    """Of a call that is linear in the values that are not known yet: their cotangents."""
+    linear = tuple(ad.is_undefined_primal(value) for value in values)
+    known = [value for value, unknown in zip(values, linear, strict=True) if not unknown]
+    given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    transposed = _transposed(jaxpr, linear)
+    found = iter(trivium_call.bind(*known, *given, jaxpr=transposed, options=options))
+    return [next(found) if unknown else None for unknown in linear]
+
+
+@functools.lru_cache(CACHED)
+def _transposed(jaxpr: core.ClosedJaxpr, linear: tuple[bool, ...]) -> core.ClosedJaxpr:
+    """`known values, cotangents of results -> cotangents of the linear values`."""
+    function = core.jaxpr_as_fun(jaxpr)
+    structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in jaxpr.in_avals]
+    known = [struct for struct, unknown in zip(structs, linear, strict=True) if not unknown]
+    unknown = [struct for struct, unknown in zip(structs, linear, strict=True) if unknown]
+
+    def transpose(*values: Any) -> Any:
+        def of_linear(*moving: Any) -> Any:
+            fixed, moved = iter(values[: len(known)]), iter(moving)
+            return function(*[next(moved) if is_linear else next(fixed) for is_linear in linear])
+
+        return jax.linear_transpose(of_linear, *unknown)(list(values[len(known) :]))
+
+    results = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in jaxpr.out_avals]
+    return jax.make_jaxpr(transpose)(*known, *results)
+
+
+ad.primitive_transposes[trivium_call] = _transpose

@@ -1,0 +1,167 @@
+"""Trivium as a compiler of PyTorch: `torch.compile(model, backend="trivium")`, found through its entry point.
+
+AOTAutograd makes functional graphs of aten ops, forward and backward, of what Dynamo captures; each becomes a module and a
+native function. Tensors go in and out without a copy. A graph with symbolic sizes is compiled once for each combination
+of sizes that it meets; the logger `trivium.torch` tells why.
+
+Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch._dynamo
+from functorch.compile import min_cut_rematerialization_partition
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext
+
+from trivium.importers.pytorch import ImportedGraph, ResultIndex, import_graph
+from trivium.importers.pytorch.decompositions import decompositions
+from trivium.importers.pytorch.types import to_array, to_tensor
+from trivium.ir.func import Module
+
+logger = logging.getLogger(__name__)
+
+# Dynamo keeps modules with an LSTM or GRU out of graphs unless told otherwise, and asks before it asks a backend.
+torch._dynamo.config.allow_rnn = True
+
+Executable = Callable[..., Sequence[np.ndarray]]
+
+
+def backend(
+    module: fx.GraphModule, example_inputs: Sequence[Any], *, options: dict[str, Any] | None = None, **_: Any
+) -> Any:
+    """The backend that `torch.compile` calls for each graph that Dynamo captures."""
+    options = options or {}
+
+    def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], CompiledGraph]:
+        return lambda graph, inputs: CompiledGraph(graph, inputs, kind, options)
+
+    compile_all = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    return compile_all(module, example_inputs)
+
+
+def compile_module(module: Module, **options: Any) -> Executable:
+    """The native function of a module."""
+    import trivium
+
+    return trivium.compile(module, **options)
+
+
+class CompiledGraph:
+    """A graph of AOTAutograd as a function of a list of tensors and sizes, which it empties, to a list of them."""
+
+    def __init__(self, graph: fx.GraphModule, example_inputs: Sequence[Any], kind: str, options: dict[str, Any]):
+        # AOTAutograd's mark of a function that takes one list. Its wrappers copy the instance's own attributes.
+        self._boxed_call = True
+        self.graph = graph
+        self.kind = kind
+        self.options = options
+        self.names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
+        self.visible = _visible_outputs(kind)
+        self.variants: dict[tuple, Variant] = {}
+        self.only: Variant | None = None
+        if not any(_is_symbolic(given) for given in example_inputs):
+            self.only = self._compiled(example_inputs)
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        variant = self.only or self._variant(inputs)
+        return variant(inputs)
+
+    def _variant(self, inputs: list[Any]) -> Variant:
+        """The program for the sizes of these inputs."""
+        sizes = tuple(tuple(given.shape) if isinstance(given, torch.Tensor) else given for given in inputs)
+        found = self.variants.get(sizes)
+        if found is None:
+            self._tell(sizes)
+            found = self.variants[sizes] = self._compiled(inputs)
+        return found
+
+    def _tell(self, sizes: tuple) -> None:
+        """Logs why a graph is compiled again: what differs from the sizes seen last."""
+        if not self.variants:
+            logger.info("compiling the %s graph for its first sizes", self.kind)
+            return
+        before = next(reversed(self.variants))
+        changes = [
+            f"{name} has {new}, had {old}"
+            for name, new, old in zip(self.names, sizes, before, strict=True)
+            if new != old
+        ]
+        logger.info(
+            "compiling the %s graph for sizes number %d: %s", self.kind, len(self.variants) + 1, "; ".join(changes)
+        )
+
+    def _compiled(self, inputs: Sequence[Any]) -> Variant:
+        imported = import_graph(self.graph, inputs)
+        executable = compile_module(imported.module, **self.options)
+        layouts = [_layout(meta) for meta in imported.metas]
+        return Variant(imported, executable, [entry if self.visible(i) else None for i, entry in enumerate(layouts)])
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The program of a graph for one combination of sizes. `layouts` are the strides of those outputs that PyTorch expects
+    to lie other than row by row."""
+
+    imported: ImportedGraph
+    executable: Executable
+    layouts: Sequence[tuple[int, ...] | None]
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        arrays = [to_array(inputs[index].contiguous()) for index in self.imported.arguments]
+        inputs.clear()
+        if self.imported.draws:
+            arrays.append(draw_state())
+        results = self.executable(*arrays)
+        return [
+            _laid_out(to_tensor(results[output.index]), layout) if isinstance(output, ResultIndex) else output
+            for output, layout in zip(self.imported.outputs, self.layouts, strict=True)
+        ]
+
+
+def draw_state() -> np.ndarray:
+    """A state for the program's generator, drawn from PyTorch's own: fresh at each call, the same after the same seed."""
+    return torch.empty(2, dtype=torch.int64).random_().numpy().view(np.uint64)
+
+
+def _visible_outputs(kind: str) -> Callable[[int], bool]:
+    """Which outputs of a graph others than its own backward graph see; only those need the layout that was traced."""
+    if kind != "forward":
+        return lambda index: kind == "inference"
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    count = metadata.num_forward if metadata is not None else None
+    return lambda index: count is None or index < count
+
+
+def _layout(meta: Any) -> tuple[int, ...] | None:
+    """The strides of an output, unless its elements lie row by row."""
+    if not isinstance(meta, torch.Tensor) or meta.is_contiguous():
+        return None
+    return tuple(int(stride) for stride in meta.stride())
+
+
+def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...] | None) -> torch.Tensor:
+    if strides is None:
+        return tensor
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+
+
+def _is_symbolic(given: Any) -> bool:
+    if isinstance(given, torch.Tensor):
+        return any(isinstance(extent, torch.SymInt) for extent in given.shape)
+    return isinstance(given, torch.SymInt | torch.SymFloat | torch.SymBool)
