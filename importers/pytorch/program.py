@@ -136,6 +136,8 @@ class ImportedGraph:
     """Which of the graph's inputs the function takes, in its order."""
     outputs: tuple[Any, ...]
     """For each output of the graph: a `ResultIndex`, or what it is (a number, `None`)."""
+    metas: tuple[Any, ...]
+    """For each output of the graph, what PyTorch says it is: a fake tensor, with its strides, or a number."""
     draws: bool
     """Whether the function takes, as its last argument, and returns, as its last result, the state of the generator."""
 
@@ -177,8 +179,7 @@ def build_module(
     values: dict[fx.Node, Any] = {}
     for node in graph.nodes:
         if node in roles:
-            meta = node.meta["val"] if metas is None else metas[node]
-            values[node] = block.add_argument(type_of(meta), node.name)
+            values[node] = block.add_argument(type_of(_meta(node, metas)), node.name)
         elif node in constants:
             constant = constants[node]
             is_tensor = isinstance(constant, torch.Tensor)
@@ -198,7 +199,14 @@ def build_module(
     counter = iter(range(len(results)))
     outputs = tuple(ResultIndex(next(counter)) if isinstance(value, Value) else value for value in returned)
     places = [index for index, node in enumerate(graph.find_nodes(op="placeholder")) if node in roles]
-    return ImportedGraph(Module.build(functions=[main]), tuple(places), outputs, draws)
+    shown = [_meta(node, metas) for node in graph.output_node().args[0]]
+    return ImportedGraph(Module.build(functions=[main]), tuple(places), outputs, tuple(shown), draws)
+
+
+def _meta(given: Any, metas: Mapping[fx.Node, Any] | None) -> Any:
+    if not isinstance(given, fx.Node):
+        return given
+    return given.meta.get("val") if metas is None else metas[given]
 
 
 def _constant(emit: Context, tensor: torch.Tensor, name: str) -> Value:
