@@ -156,7 +156,7 @@ def _float(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
         return _ARITHMETIC[op](code, *values)
     if op in _INTRINSICS:
         return code.intrinsic(_INTRINSICS[op], *values)
-    return math.function(op, values[0].type)(code, *values)
+    return math.function(op, values[0].type)(code.strict(), *values)
 
 
 def _reduce_precision(code: Code, value: ll.Value, exponent_bits: int, mantissa_bits: int) -> ll.Value:

@@ -77,7 +77,12 @@ class Code:
     def __init__(self, builder: ll.IRBuilder, target: Target, fast_math: bool = False):
         self.builder = builder
         self.target = target
-        self.flags = ("fast",) if fast_math else ()
+        # Not nnan and ninf, which would make programs that compute with infinities (masks) undefined.
+        self.flags = ("reassoc", "nsz", "arcp", "contract") if fast_math else ()
+
+    def strict(self) -> Code:
+        """The same place, without fast-math flags: for algorithms that rely on the order of operations."""
+        return Code(self.builder, self.target) if self.flags else self
 
     # Literals and shapes
 
@@ -96,20 +101,24 @@ class Code:
         zeros = ll.Constant(ll.VectorType(I32, lanes), [0] * lanes)
         return self.builder.shuffle_vector(first, ll.Constant(type_, ll.Undefined), zeros)
 
+    def _pair(self, a: ll.Value | Number, b: ll.Value | Number) -> tuple[ll.Value, ll.Value]:
+        """Two operands, of which one may be a number."""
+        value = a if isinstance(a, ll.Value) else b
+        return self.like(value, a), self.like(value, b)
+
     # Floats
 
-    def add(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
-        return self.builder.fadd(a, self.like(a, b), flags=self.flags)
+    def add(self, a: ll.Value | Number, b: ll.Value | Number) -> ll.Value:
+        return self.builder.fadd(*self._pair(a, b), flags=self.flags)
 
-    def sub(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
-        return self.builder.fsub(a, self.like(a, b), flags=self.flags)
+    def sub(self, a: ll.Value | Number, b: ll.Value | Number) -> ll.Value:
+        return self.builder.fsub(*self._pair(a, b), flags=self.flags)
 
-    def mul(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:
-        return self.builder.fmul(a, self.like(a, b), flags=self.flags)
+    def mul(self, a: ll.Value | Number, b: ll.Value | Number) -> ll.Value:
+        return self.builder.fmul(*self._pair(a, b), flags=self.flags)
 
     def div(self, a: ll.Value | Number, b: ll.Value | Number) -> ll.Value:
-        like = a if isinstance(a, ll.Value) else b
-        return self.builder.fdiv(self.like(like, a), self.like(like, b), flags=self.flags)
+        return self.builder.fdiv(*self._pair(a, b), flags=self.flags)
 
     def fma(self, a: ll.Value, b: ll.Value | Number, c: ll.Value | Number) -> ll.Value:
         """a * b + c, fused where the target can (for approximations, whose error bounds hold either way)."""

@@ -139,14 +139,14 @@ class Emitter:
             term = (
                 value
                 if coefficient == 1
-                else self.builder.mul(value, self.code.like(value, coefficient), flags=("nsw",))
+                else self.builder.mul(value, self.code.like(value, coefficient))
             )
             if isinstance(term.type, ll.VectorType):
                 scattered = term if scattered is None else self.code.iadd(scattered, term)
             elif isinstance(base, ll.Constant) and base.constant == 0:
                 base = term
             else:
-                base = self.builder.add(base, term, flags=("nsw",))
+                base = self.builder.add(base, term)
         step = form.terms.get(self.vector, 0) if self.vector is not None else 0
         return base, step, scattered
 

@@ -33,6 +33,7 @@ def from_memory(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
 
 def to_memory(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     """What is stored for a held value."""
+    code = code.strict()
     type_ = shaped(memory_type(dtype), value.type)
     if dtype == "i1" or (dtype in UNSIGNED and bit_width(dtype) < 8):
         return code.builder.zext(value, type_)
@@ -48,6 +49,7 @@ def is_narrow(dtype: str) -> bool:
 
 def rounded(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     """An f32 value rounded to what narrow `dtype` can represent; other values as they are."""
+    code = code.strict()
     return _decode(code, _encode(code, value, dtype), dtype) if is_narrow(dtype) else value
 
 

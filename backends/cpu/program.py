@@ -68,7 +68,7 @@ def _emit_kernels(
     for kernel in program.kernels():
         digest = kernel.digest()
         if digest not in shared:
-            name = emitted.module.get_unique_name(kernel.name)
+            name = emitted.module.get_unique_name(f"kernel.{kernel.name}")
             shared[digest] = _emit_kernel(emitted.module, name, kernel, target, threads, fast_math)
         functions[kernel], emitted.schedules[kernel] = shared[digest]
     return functions

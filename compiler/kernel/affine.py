@@ -25,7 +25,7 @@ from trivium.compiler.kernel.structure import (
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """sum(coefficient * atom) + constant"""
+    """sum(coefficient * atom) + constant, modulo 2^64 like the arithmetic it stands for"""
 
     terms: dict[Value, int] = field(default_factory=dict)
     constant: int = 0
@@ -33,12 +33,16 @@ class Affine:
     def __add__(self, other: Affine) -> Affine:
         terms = dict(self.terms)
         for atom, coefficient in other.terms.items():
-            terms[atom] = terms.get(atom, 0) + coefficient
-        return Affine({atom: c for atom, c in terms.items() if c}, self.constant + other.constant)
+            terms[atom] = _wrap(terms.get(atom, 0) + coefficient)
+        return Affine({atom: c for atom, c in terms.items() if c}, _wrap(self.constant + other.constant))
 
     def __mul__(self, factor: int) -> Affine:
-        terms = {atom: c * factor for atom, c in self.terms.items()} if factor else {}
-        return Affine(terms, self.constant * factor)
+        terms = {atom: _wrap(c * factor) for atom, c in self.terms.items()}
+        return Affine({atom: c for atom, c in terms.items() if c}, _wrap(self.constant * factor))
+
+
+def _wrap(number: int) -> int:
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class Analysis:
