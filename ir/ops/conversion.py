@@ -135,6 +135,7 @@ class Select(Op, name="stablehlo.select", traits={PURE, ELEMENTWISE}):
 
     def check(pred, on_true, on_false, result):
         expect_element("I1", "pred", pred, is_boolean)
+        expect_tensor("I2", "on_true", on_true)
         expect_compatible("C2", on_true=on_true, on_false=on_false, result=result)
         if pred.rank and not shapes_compatible(pred.shape, on_true.shape):
             fail("C1", f"pred has type {pred}, expected rank 0 or the shape of on_true, {on_true}")
@@ -155,8 +156,9 @@ class Clamp(Op, name="stablehlo.clamp", traits={PURE, ELEMENTWISE}):
         return operand
 
     def check(min, operand, max, result):
+        for label, name, kind in (("I1", "min", min), ("I2", "operand", operand), ("I3", "max", max)):
+            expect_tensor(label, name, kind)
         for label, name, bound in (("C1", "min", min), ("C2", "max", max)):
-            expect_tensor("I1" if name == "min" else "I3", name, bound)
             if bound.rank and not shapes_compatible(bound.shape, operand.shape):
                 fail(label, f"{name} has type {bound}, expected rank 0 or the shape of operand, {operand}")
         expect_same_element("C3", min=min, operand=operand, max=max)
@@ -210,7 +212,8 @@ class BitcastConvert(Op, name="stablehlo.bitcast_convert", traits={PURE}):
     result: Result
 
     def check(operand, result):
-        expect_tensor("I1", "operand", operand)
+        expect_element("I1", "operand", operand, is_boolean, is_integer, is_float, is_complex)
+        expect_element("O1", "result", result, is_boolean, is_integer, is_float, is_complex)
         if is_complex(operand.element_type) != is_complex(result.element_type):
             fail("C2", f"result has type {result}, operand {operand}; expected both or neither to be complex")
         bits, new_bits = bits_of(operand.element_type), bits_of(result.element_type)

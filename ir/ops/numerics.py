@@ -25,7 +25,8 @@ def widen(array: Any) -> np.ndarray:
 
 def compute(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> np.ndarray:
     """Applies an elementwise function. Narrow operands are widened, and the outcome is rounded (integers: wrapped)
-    once, to `dtype` or that of the first operand. What NumPy warns of, overflow or division by zero, has a meaning here."""
+    once, to `dtype` or that of the first operand. What NumPy warns of, overflow or division by zero, has a meaning
+    here."""
     dtype = np.asarray(arrays[0]).dtype if dtype is None else dtype
     with np.errstate(all="ignore"):
         return np.asarray(function(*map(widen, arrays))).astype(dtype, copy=False)
