@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from trivium.compiler.passes.patterns.matching import constant, is_integer, is_splat_of, splat
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.ops import (
@@ -59,6 +61,12 @@ def times_one(op):
 def integer_times_zero(op):
     """x * 0 == 0   (integers)"""
     return op.rhs if is_integer(op.rhs) and is_splat_of(op.rhs, 0) else None
+
+
+@pattern(Maximum, Minimum)
+def extreme_of_the_least(op):
+    """max(x, -inf) == x, min(x, inf) == x"""
+    return op.lhs if is_splat_of(op.rhs, -np.inf if isinstance(op, Maximum) else np.inf) else None
 
 
 @pattern(Power)

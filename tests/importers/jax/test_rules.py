@@ -164,11 +164,11 @@ RANDOMNESS = [
 ALL = [*UNARY, *BINARY, *SHAPE, *INDEXING, *REDUCTION, *CONTRACTION, *CONTROL]
 
 
-def check(function, arguments, tolerance):
+def check(function, arguments, tolerance, run=trivium.evaluate):
     module = trivium.from_jax(function, *arguments)
     module.verify()
     expected = jax.tree_util.tree_leaves(function(*map(jnp.asarray, arguments)))
-    for ours, theirs in zip(trivium.evaluate(module, *arguments), map(np.asarray, expected), strict=True):
+    for ours, theirs in zip(run(module, *arguments), map(np.asarray, expected), strict=True):
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
         if tolerance == 0 or theirs.dtype.kind in "biu":
             np.testing.assert_array_equal(ours, theirs)
@@ -178,15 +178,24 @@ def check(function, arguments, tolerance):
         np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=0, atol=tolerance * scale)
 
 
+def compiled(module, *arguments):
+    return trivium.compile(module)(*arguments)
+
+
+RUNS = pytest.mark.parametrize("run", [trivium.evaluate, compiled], ids=["interpreted", "compiled"])
+
+
+@RUNS
 @pytest.mark.parametrize("case", ALL, ids=range(len(ALL)))
-def test_rule(case):
+def test_rule(case, run):
     function, *arguments = case
-    check(function, arguments, 2e-6)
+    check(function, arguments, 2e-6, run)
 
 
+@RUNS
 @pytest.mark.parametrize("function", RANDOMNESS, ids=range(len(RANDOMNESS)))
-def test_randomness_is_bit_for_bit(function):
-    check(function, [KEY], 0)
+def test_randomness_is_bit_for_bit(function, run):
+    check(function, [KEY], 0, run)
 
 
 def test_normal_draws_agree():
