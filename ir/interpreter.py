@@ -36,7 +36,7 @@ def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tu
     entry = module.main if function is None else module.function(function)
     expected = entry.function_type.inputs
     if len(arguments) != len(expected):
-        raise ExecutionError(f"{entry.sym_name} has {len(expected)} arguments, {len(arguments)} were given")
+        raise ExecutionError(f"{entry.sym_name} was given {len(arguments)} arguments, expected {len(expected)}")
     arrays = [
         read_argument(value, kind, f"argument {index} of {entry.sym_name}")
         for index, (value, kind) in enumerate(zip(arguments, expected, strict=True))

@@ -209,7 +209,7 @@ def test_a_wrong_argument_is_refused(kind: Any, value: Any, has: str) -> None:
 
 
 def test_a_wrong_number_of_arguments_is_refused() -> None:
-    with pytest.raises(ExecutionError, match="main has 1 arguments, 2 were given"):
+    with pytest.raises(ExecutionError, match="main was given 2 arguments, expected 1"):
         evaluate(DOUBLE, 1, 2)
 
 

@@ -1,0 +1,293 @@
+"""The constraints of dot products and convolutions, each broken once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.ir.ops.constraints import breaks, value
+from trivium.ir.core import Value
+from trivium.ir.ops import (
+    ConvDimensionNumbers,
+    Convolution,
+    DotAlgorithm,
+    DotDimensionNumbers,
+    DotGeneral,
+    Precision,
+)
+from trivium.ir.types import BF16, F32, F64, TOKEN, tensor
+
+NUMBERS = DotDimensionNumbers((0,), (0,), (2,), (1,))
+ALGORITHM = DotAlgorithm(BF16, BF16, F32, 1, 1, 1, False)
+
+
+def dot(lhs: Value | None = None, rhs: Value | None = None, result: Any = None, **more: Any) -> None:
+    """A batched product of 3x4 and 4x5; `more` are dimension numbers and attributes."""
+    names = NUMBERS.__dataclass_fields__
+    numbers = replace(NUMBERS, **{name: more.pop(name) for name in list(more) if name in names})
+    DotGeneral(lhs or value(2, 3, 4), rhs or value(2, 4, 5), numbers, result=result, **more)
+
+
+def test_dot_general_i1() -> None:
+    with breaks("I1"):
+        dot(lhs=Value(TOKEN))
+
+
+def test_dot_general_i2() -> None:
+    with breaks("I2"):
+        dot(rhs=Value(TOKEN))
+
+
+def test_dot_general_c1() -> None:
+    with breaks("C1"):
+        dot(lhs_batching_dimensions=())
+
+
+def test_dot_general_c2() -> None:
+    with breaks("C2"):
+        dot(rhs_contracting_dimensions=())
+
+
+def test_dot_general_c3() -> None:
+    with breaks("C3"):
+        dot(lhs_contracting_dimensions=(0,))
+
+
+def test_dot_general_c4() -> None:
+    with breaks("C4"):
+        dot(rhs_contracting_dimensions=(0,))
+
+
+def test_dot_general_c5() -> None:
+    with breaks("C5"):
+        dot(lhs_batching_dimensions=(-1,))
+
+
+def test_dot_general_c6() -> None:
+    with breaks("C6"):
+        dot(lhs_contracting_dimensions=(3,))
+
+
+def test_dot_general_c7() -> None:
+    with breaks("C7"):
+        dot(rhs_batching_dimensions=(3,))
+
+
+def test_dot_general_c8() -> None:
+    with breaks("C8"):
+        dot(rhs_contracting_dimensions=(-1,))
+
+
+def test_dot_general_c9() -> None:
+    with breaks("C9"):
+        dot(rhs=value(3, 4, 5))
+
+
+def test_dot_general_c10() -> None:
+    with breaks("C10"):
+        dot(rhs=value(2, 3, 5))
+
+
+def test_dot_general_c11() -> None:
+    with breaks("C11"):
+        dot(precision_config=[Precision.HIGH])
+
+
+def test_dot_general_c12() -> None:
+    with breaks("C12"):
+        dot(result=tensor(2, 3, 4))
+    with breaks("C12"):
+        dot(result=TOKEN)
+
+
+def test_dot_general_c13() -> None:
+    with breaks("C13"):
+        dot(rhs=value(2, 4, 5, of=F64))
+
+
+def test_dot_general_c21() -> None:
+    with breaks("C21"):
+        dot(algorithm=ALGORITHM, precision_config=[Precision.DEFAULT, Precision.HIGHEST])
+
+
+def test_dot_general_c22() -> None:
+    with breaks("C22"):
+        dot(algorithm=replace(ALGORITHM, lhs_component_count=0))
+
+
+def test_dot_general_c23() -> None:
+    with breaks("C23"):
+        dot(algorithm=replace(ALGORITHM, rhs_component_count=-1))
+
+
+def test_dot_general_c24() -> None:
+    with breaks("C24"):
+        dot(algorithm=replace(ALGORITHM, num_primitive_operations=0))
+
+
+# Convolution
+
+CONV = ConvDimensionNumbers(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
+
+
+def conv(lhs: Value | None = None, rhs: Value | None = None, result: Any = None, **more: Any) -> None:
+    """Four images of 9x8 in four channels, with eight kernels of 3x3; `more` are dimension numbers and attributes."""
+    names = CONV.__dataclass_fields__
+    numbers = replace(CONV, **{name: more.pop(name) for name in list(more) if name in names})
+    attributes = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1, **more}
+    Convolution(lhs or value(4, 9, 8, 4), rhs or value(3, 3, 4, 8), result=result, **attributes)
+
+
+def test_convolution_i1() -> None:
+    with breaks("I1"):
+        conv(lhs=Value(TOKEN))
+
+
+def test_convolution_i2() -> None:
+    with breaks("I2"):
+        conv(rhs=Value(TOKEN))
+
+
+def test_convolution_c1() -> None:
+    with breaks("C1"):
+        conv(rhs=value(3, 4, 8))
+    with breaks("C1"):
+        conv(lhs=value(3), rhs=value(3))
+
+
+def test_convolution_c2() -> None:
+    with breaks("C2"):
+        conv(window_strides=[1])
+
+
+def test_convolution_c3() -> None:
+    with breaks("C3"):
+        conv(window_strides=[1, 0])
+
+
+def test_convolution_c4() -> None:
+    with breaks("C4"):
+        conv(padding=[(0, 0)])
+    with breaks("C4"):
+        conv(padding=[(0, 0), (0,)])
+
+
+def test_convolution_c5() -> None:
+    with breaks("C5"):
+        conv(lhs_dilation=[1, 1, 1])
+
+
+def test_convolution_c6() -> None:
+    with breaks("C6"):
+        conv(lhs_dilation=[0, 1])
+
+
+def test_convolution_c7() -> None:
+    with breaks("C7"):
+        conv(rhs_dilation=[])
+
+
+def test_convolution_c8() -> None:
+    with breaks("C8"):
+        conv(rhs_dilation=[1, -1])
+
+
+def test_convolution_c9() -> None:
+    with breaks("C9"):
+        conv(window_reversal=[True])
+
+
+def test_convolution_c10() -> None:
+    with breaks("C10"):
+        conv(batch_group_count=3)
+
+
+def test_convolution_c11() -> None:
+    with breaks("C11"):
+        conv(feature_group_count=3)
+
+
+def test_convolution_c12() -> None:
+    with breaks("C12"):
+        conv(input_spatial_dimensions=(1,))
+
+
+def test_convolution_c13() -> None:
+    with breaks("C13"):
+        conv(input_spatial_dimensions=(1, 1))
+    with breaks("C13"):
+        conv(input_batch_dimension=4)
+
+
+def test_convolution_c14() -> None:
+    with breaks("C14"):
+        conv(feature_group_count=2)
+
+
+def test_convolution_c15() -> None:
+    with breaks("C15"):
+        conv(rhs=value(3, 3, 4, 6), batch_group_count=4)
+
+
+def test_convolution_c16() -> None:
+    with breaks("C16"):
+        conv(rhs=value(3, 3, 1, 6), feature_group_count=4)
+
+
+def test_convolution_c17() -> None:
+    with breaks("C17"):
+        conv(kernel_spatial_dimensions=(0, 1, 2))
+
+
+def test_convolution_c18() -> None:
+    with breaks("C18"):
+        conv(kernel_input_feature_dimension=3)
+    with breaks("C18"):
+        conv(kernel_spatial_dimensions=(-1, 1))
+
+
+def test_convolution_c19() -> None:
+    with breaks("C19"):
+        conv(output_spatial_dimensions=())
+
+
+def test_convolution_c20() -> None:
+    with breaks("C20"):
+        conv(output_feature_dimension=0)
+    with breaks("C20"):
+        conv(output_feature_dimension=4)
+
+
+def test_convolution_c21() -> None:
+    with breaks("C21"):
+        conv(feature_group_count=0)
+
+
+def test_convolution_c22() -> None:
+    with breaks("C22"):
+        conv(batch_group_count=0)
+
+
+def test_convolution_c23() -> None:
+    with breaks("C23"):
+        conv(feature_group_count=2, batch_group_count=2)
+
+
+def test_convolution_c24() -> None:
+    with breaks("C24"):
+        conv(precision_config=[Precision.HIGH] * 3)
+
+
+def test_convolution_c25() -> None:
+    with breaks("C25"):
+        conv(result=tensor(4, 7, 7, 8))
+
+
+def test_convolution_c26() -> None:
+    with breaks("C26"):
+        conv(result=tensor(4, 7, 6))
+
+
+def test_convolution_c27() -> None:
+    with breaks("C27"):
+        conv(rhs=value(3, 3, 4, 8, of=BF16))

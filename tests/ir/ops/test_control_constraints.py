@@ -1,0 +1,193 @@
+"""The constraints of loops, branches, tuples and calls out, each broken once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.ir.ops.constraints import breaks, value
+from trivium.ir.attributes import SymbolRef
+from trivium.ir.builder import region
+from trivium.ir.core import Region, Value
+from trivium.ir.ops import (
+    Case,
+    Compare,
+    ComparisonDirection,
+    Composite,
+    Constant,
+    CustomCall,
+    GetTupleElement,
+    If,
+    OptimizationBarrier,
+    OutputOperandAlias,
+    Tuple,
+    While,
+)
+from trivium.ir.types import F32, F64, I1, I32, I64, TupleType, Type, tensor
+
+
+def holds(*kinds: Type) -> Region:
+    """Returns a boolean."""
+    return region(kinds, lambda b, x, *_: b.add(Compare(x, x, comparison_direction=ComparisonDirection.EQ)))
+
+
+def same(*kinds: Type) -> Region:
+    """Returns what it gets."""
+    return region(kinds, lambda b, *values: values)
+
+
+def gives(kind: Type = F32) -> Region:
+    """A branch that returns one number."""
+    return region([], lambda b: b.add(Constant(value=tensor(of=kind).dtype.type(1))))
+
+
+# While
+
+
+def test_while_c1() -> None:
+    with breaks("C1"):
+        While([value()], same(tensor()), same(tensor()))
+    with breaks("C1"):
+        While([value()], holds(tensor(of=F64)), same(tensor()))
+
+
+def test_while_c2() -> None:
+    with breaks("C2"):
+        While([value()], holds(tensor()), holds(tensor()))
+    with breaks("C2"):
+        While([value()], holds(tensor()), same(tensor(), tensor()))
+
+
+def test_while_c3() -> None:
+    with breaks("C3"):
+        While([value()], holds(tensor()), same(tensor()), results=[tensor(of=F64)])
+    with breaks("C3"):
+        While([value()], holds(tensor()), same(tensor()), results=[])
+
+
+# If
+
+
+def test_if_i1() -> None:
+    with breaks("I1"):
+        If(value(), gives(), gives())
+    with breaks("I1"):
+        If(value(1, of=I1), gives(), gives())
+
+
+def test_if_c1() -> None:
+    with breaks("C1"):
+        If(value(of=I1), same(tensor()), gives())
+    with breaks("C1"):
+        If(value(of=I1), gives(), same(tensor()))
+
+
+def test_if_c2() -> None:
+    with breaks("C2"):
+        If(value(of=I1), gives(), gives(F64))
+    with breaks("C2"):
+        If(value(of=I1), gives(), same())
+
+
+def test_if_c3() -> None:
+    with breaks("C3"):
+        If(value(of=I1), gives(), gives(), results=[tensor(of=F64)])
+
+
+# Case
+
+
+def test_case_i1() -> None:
+    with breaks("I1"):
+        Case(value(of=I64), [gives()])
+
+
+def test_case_c1() -> None:
+    with breaks("C1"):
+        Case(value(of=I32), [])
+
+
+def test_case_c2() -> None:
+    with breaks("C2"):
+        Case(value(of=I32), [gives(), same(tensor())])
+
+
+def test_case_c3() -> None:
+    with breaks("C3"):
+        Case(value(of=I32), [gives(), gives(), gives(F64)])
+
+
+def test_case_c4() -> None:
+    with breaks("C4"):
+        Case(value(of=I32), [gives()], results=[tensor(1)])
+
+
+# Barriers and tuples
+
+
+def test_optimization_barrier_c1() -> None:
+    with breaks("C1"):
+        OptimizationBarrier([value(), value(2)], results=[tensor(), tensor(3)])
+    with breaks("C1"):
+        OptimizationBarrier([value(), value(2)], results=[tensor()])
+
+
+def test_tuple_c1() -> None:
+    with breaks("C1"):
+        Tuple([value(), value(2)], result=TupleType((tensor(), tensor(3))))
+    with breaks("C1"):
+        Tuple([value(), value(2)], result=TupleType((tensor(),)))
+
+
+PAIR = TupleType((tensor(), tensor(2)))
+
+
+def test_get_tuple_element_i1() -> None:
+    with breaks("I1"):
+        GetTupleElement(value(2), 0)
+
+
+def test_get_tuple_element_c1() -> None:
+    with breaks("C1"):
+        GetTupleElement(Value(PAIR), 2)
+    with breaks("C1"):
+        GetTupleElement(Value(PAIR), -1)
+
+
+def test_get_tuple_element_c2() -> None:
+    with breaks("C2"):
+        GetTupleElement(Value(PAIR), 0, result=tensor(2))
+
+
+# Calls out
+
+
+def custom(*inputs: Value, **attributes: Any) -> None:
+    CustomCall(inputs, call_target_name="tests.target", results=[tensor(2)], **attributes)
+
+
+def test_custom_call_i4() -> None:
+    with breaks("I4"):
+        custom(backend_config=(1, 2))
+
+
+def test_custom_call_i5() -> None:
+    with breaks("I5"):
+        custom(api_version=5)
+
+
+def test_custom_call_i7() -> None:
+    with breaks("I7"):
+        custom(value(2), output_operand_aliases=[OutputOperandAlias((), 1, ())])
+    with breaks("I7"):
+        custom(value(3), output_operand_aliases=[OutputOperandAlias((), 0, ())])
+    with breaks("I7"):
+        custom(value(2), output_operand_aliases=[OutputOperandAlias((0,), 0, ())])
+    with breaks("I7"):
+        custom(Value(PAIR), output_operand_aliases=[OutputOperandAlias((), 0, (2,))])
+    custom(Value(PAIR), output_operand_aliases=[OutputOperandAlias((), 0, (1,))])
+
+
+def test_composite_c1() -> None:
+    for name in ("", "twice", ".twice", "tests.", "tests.a b"):
+        with breaks("C1"):
+            Composite([value()], name=name, decomposition=SymbolRef("f"), composite_regions=[], results=[tensor()])
