@@ -1,0 +1,337 @@
+"""Loops on the CPU, in lanes, with tails, masks and threads, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.backends.harness import run
+from trivium.compiler.kernel import Kernel, KernelBuilder, Value
+
+EXTENTS = [1, 2, 3, 7, 16, 17, 31, 64, 65, 130, 1000]
+
+
+def f32(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("extent", EXTENTS)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "i1", "bf16"])
+def test_every_length_of_a_vector_loop(extent: int, dtype: str) -> None:
+    b = KernelBuilder("copy")
+    x, y = b.input("x", dtype, (extent,)), b.output("y", dtype, (extent + 1,))
+    with b.parallel(extent) as (i,):
+        b.store(y, b.load(x, i), b.add(i, 1))
+    b.store(y, b.load(x, 0), 0)
+    from trivium.compiler.kernel import numpy_dtype
+
+    a = (f32(extent) > 0).astype(numpy_dtype(dtype)) if dtype == "i1" else (f32(extent) * 50).astype(numpy_dtype(dtype))
+    np.testing.assert_array_equal(run(b.build(), a), np.concatenate([a[:1], a]))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1), (0, 2, 1)])
+@pytest.mark.parametrize("shape", [(3, 5, 7), (16, 4, 33), (1, 20, 1)])
+def test_transposition(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    b = KernelBuilder("transpose")
+    x, y = b.input("x", "f32", shape), b.output("y", "f32", tuple(shape[d] for d in order))
+    with b.parallel(*y.shape) as indices:
+        source = [indices[order.index(d)] for d in range(3)]
+        b.store(y, b.load(x, *source), *indices)
+    a = f32(*shape)
+    np.testing.assert_array_equal(run(b.build(), a), a.transpose(order))
+
+
+def test_reversal_and_strides() -> None:
+    b = KernelBuilder("reverse")
+    x, y = b.input("x", "f32", (100,)), b.output("y", "f32", (50,))
+    with b.parallel(50) as (i,):
+        from_end = b.subtract(99, i)
+        b.store(y, b.add(b.load(x, from_end), b.load(x, b.multiply(i, 2))), i)
+    a = f32(100)
+    np.testing.assert_array_equal(run(b.build(), a), a[::-1][:50] + a[::2])
+
+
+def test_views() -> None:
+    b = KernelBuilder("view")
+    x = b.input("x", "f32", (4, 3), strides=(1, 5), offset=2)
+    y = b.output("y", "f32", (4, 3))
+    with b.parallel(4, 3) as (i, j):
+        b.store(y, b.load(x, i, j), i, j)
+    kernel = b.build()
+    from tests.backends.harness import program_of
+    from trivium.backends import client
+
+    program = program_of(kernel)
+    program.inputs[0].shape = (20,)
+    a = f32(20)
+    (result,) = client("cpu").compile(program).execute(a)
+    np.testing.assert_array_equal(result, np.lib.stride_tricks.as_strided(a[2:], (4, 3), (4, 20)))
+
+
+REDUCTIONS = {"add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min}
+NEUTRAL = {"add": 0.0, "multiply": 1.0, "maximum": -np.inf, "minimum": np.inf}
+
+
+def reduction(shape: tuple[int, ...], axes: tuple[int, ...], combiner: str, init: float) -> Kernel:
+    b = KernelBuilder("reduce")
+    kept = [d for d in range(len(shape)) if d not in axes]
+    x, y = b.input("x", "f32", shape), b.output("y", "f32", tuple(shape[d] for d in kept) or (1,))
+    with b.parallel(*y.shape) as outer:
+        start = b.constant(init, "f32")
+        with b.reduction(*(shape[d] for d in axes), inits=[start], combiner=combiner) as loop:
+            place: dict[int, Value] = dict(zip(kept, outer, strict=False)) | dict(zip(axes, loop.indices, strict=True))
+            loop.yield_(b.load(x, *(place[d] for d in range(len(shape)))))
+        b.store(y, loop.result, *outer)
+    return b.build()
+
+
+@pytest.mark.parametrize("combiner", REDUCTIONS)
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("shape", [(3, 5, 70), (2, 33, 4), (1, 1, 1)])
+def test_reductions(shape: tuple[int, ...], axes: tuple[int, ...], combiner: str) -> None:
+    a = f32(*shape)
+    got = run(reduction(shape, axes, combiner, NEUTRAL[combiner]), a)
+    expected = REDUCTIONS[combiner](a.astype(np.float64), axis=axes)
+    np.testing.assert_allclose(got.reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("extent", EXTENTS)
+def test_the_init_is_folded_in_once(extent: int) -> None:
+    got = run(reduction((2, extent), (1,), "add", 10.0), np.ones((2, extent), np.float32))
+    np.testing.assert_array_equal(got, [extent + 10, extent + 10])
+
+
+def test_nan_survives_a_maximum() -> None:
+    a = f32(1, 100)
+    a[0, 70] = np.nan
+    assert np.isnan(run(reduction((1, 100), (1,), "maximum", -np.inf), a)).all()
+
+
+@pytest.mark.parametrize("extent", EXTENTS)
+def test_reduction_with_a_block(extent: int) -> None:
+    """The index of the largest, the first of several."""
+    b = KernelBuilder("argmax")
+    x, y = b.input("x", "f32", (3, extent)), b.output("y", "i32", (3,))
+    with b.block("f32", "i32", "f32", "i32") as combiner:
+        best, where, value, index = combiner.parameters
+        tie = b.apply("and", b.compare("EQ", value, best), b.compare("LT", index, where))
+        better = b.apply("or", b.compare("GT", value, best), tie)
+        combiner.yields = [b.select(better, value, best), b.select(better, index, where)]
+    with b.parallel(3) as (i,):
+        inits = [b.constant(-np.inf, "f32"), b.constant(0, "i32")]
+        with b.reduction(extent, inits=inits, combiner=combiner) as loop:
+            loop.yield_(b.load(x, i, loop.index), b.convert(loop.index, "i32"))
+        b.store(y, loop.results[1], i)
+    a = np.random.default_rng(0).integers(0, 5, (3, extent)).astype(np.float32)
+    np.testing.assert_array_equal(run(b.build(), a), a.argmax(1))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i32", "ui16", "i64", "i1"])
+def test_integer_reductions(dtype: str) -> None:
+    from trivium.compiler.kernel import numpy_dtype
+
+    type_ = numpy_dtype(dtype)
+    a = np.random.default_rng(0).integers(0, 2 if dtype == "i1" else 100, (5, 77)).astype(type_)
+    for combiner, expected in (("add", a.sum(1, dtype=type_)), ("maximum", a.max(1)), ("minimum", a.min(1))):
+        b = KernelBuilder("reduce")
+        x, y = b.input("x", dtype, (5, 77)), b.output("y", dtype, (5,))
+        with b.parallel(5) as (i,):
+            init = b.load(x, i, 0) if combiner != "add" else b.constant(0, dtype)
+            with b.reduction(77, inits=[init], combiner=combiner) as loop:
+                loop.yield_(b.load(x, i, loop.index))
+            b.store(y, loop.result, i)
+        np.testing.assert_array_equal(run(b.build(), a), expected)
+
+
+@pytest.mark.parametrize("shape", [(4, 9), (3, 64), (2, 100)])
+def test_softmax_in_one_kernel(shape: tuple[int, int]) -> None:
+    b = KernelBuilder("softmax")
+    rows, columns = shape
+    x, y = b.input("x", "f32", shape), b.output("y", "f32", shape)
+    with b.parallel(rows) as (i,):
+        with b.reduction(columns, inits=[b.constant(-np.inf, "f32")], combiner="maximum") as largest:
+            largest.yield_(b.load(x, i, largest.index))
+        scratch = b.scratch("f32", (columns,))
+        with b.reduction(columns, inits=[b.constant(0.0, "f32")], combiner="add") as total:
+            power = b.apply("exponential", b.subtract(b.load(x, i, total.index), largest.result))
+            b.store(scratch, power, total.index)
+            total.yield_(power)
+        with b.parallel(columns) as (j,):
+            b.store(y, b.divide(b.load(scratch, j), total.result), i, j)
+    a = f32(*shape)
+    powers = np.exp(a.astype(np.float64) - a.max(1, keepdims=True))
+    np.testing.assert_allclose(run(b.build(), a), powers / powers.sum(1, keepdims=True), rtol=3e-6)
+
+
+@pytest.mark.parametrize("extent", [5, 16, 50])
+def test_padding_becomes_a_masked_load(extent: int) -> None:
+    b = KernelBuilder("pad")
+    x, y = b.input("x", "f32", (extent,)), b.output("y", "f32", (extent + 5,))
+    with b.parallel(extent + 5) as (i,):
+        position = b.subtract(i, 2)
+        inside = b.apply("and", b.compare("GE", position, 0), b.compare("LT", position, extent))
+        with b.if_(inside) as branch:
+            branch.yield_(b.load(x, position))
+        with branch.otherwise():
+            branch.yield_(b.constant(9.0, "f32"))
+        b.store(y, branch.results[0], i)
+    a = f32(extent)
+    np.testing.assert_array_equal(run(b.build(), a), np.pad(a, (2, 3), constant_values=9))
+
+
+def test_a_uniform_branch_in_a_vector_loop() -> None:
+    b = KernelBuilder("branch")
+    x, flags, y = b.input("x", "f32", (4, 40)), b.input("flags", "i1", (4,)), b.output("y", "f32", (4, 40))
+    with b.parallel(4, 40) as (i, j):
+        with b.if_(b.load(flags, i)) as branch:
+            branch.yield_(b.multiply(b.load(x, i, j), 2.0))
+        with branch.otherwise():
+            branch.yield_(b.constant(-1.0, "f32"))
+        b.store(y, branch.results[0], i, j)
+    a, chosen = f32(4, 40), np.array([True, False, False, True])
+    np.testing.assert_array_equal(run(b.build(), a, chosen), np.where(chosen[:, None], a * 2, -1))
+
+
+def test_masked_stores() -> None:
+    b = KernelBuilder("some")
+    x, y = b.input("x", "i32", (45,)), b.output("y", "i32", (45,))
+    with b.parallel(45) as (i,):
+        b.store(y, 0, i)
+    with b.parallel(45) as (i,):
+        value = b.load(x, i)
+        with b.if_(b.compare("GT", value, 5)):
+            b.store(y, value, i)
+    a = np.arange(45, dtype=np.int32) % 11
+    np.testing.assert_array_equal(run(b.build(), a), np.where(a > 5, a, 0))
+
+
+def test_gather_and_scatter() -> None:
+    b = KernelBuilder("permute")
+    x, order, y = b.input("x", "f32", (60, 3)), b.input("order", "i32", (60,)), b.output("y", "f32", (60, 3))
+    with b.parallel(60, 3) as (i, j):
+        row = b.convert(b.load(order, i), "i64")
+        b.store(y, b.load(x, row, j), i, j)
+    a, permutation = f32(60, 3), np.random.default_rng(0).permutation(60).astype(np.int32)
+    np.testing.assert_array_equal(run(b.build(), a, permutation), a[permutation])
+
+    b = KernelBuilder("scatter")
+    x, order, y = b.input("x", "f32", (60,)), b.input("order", "i64", (60,)), b.output("y", "f32", (60,))
+    with b.parallel(60) as (i,):
+        b.store(y, b.load(x, i), b.load(order, i))
+    expected = np.empty(60, np.float32)
+    expected[permutation] = a[:, 0]
+    np.testing.assert_array_equal(run(b.build(), a[:, 0].copy(), permutation.astype(np.int64)), expected)
+
+
+def test_indices_as_numbers() -> None:
+    b = KernelBuilder("iota")
+    y = b.output("y", "f32", (6, 20))
+    with b.parallel(6, 20) as (i, j):
+        quotient, rest = b.divide(b.affine([(i, 20), (j, 1)]), 7), b.remainder(j, 3)
+        b.store(y, b.convert(b.add(b.multiply(quotient, 100), rest), "f32"), i, j)
+    flat = np.arange(120).reshape(6, 20)
+    np.testing.assert_array_equal(run(b.build()), flat // 7 * 100 + flat % 20 % 3)
+
+
+def test_sequential_loops_carry_values() -> None:
+    b = KernelBuilder("cumsum")
+    x, y = b.input("x", "f32", (5, 30)), b.output("y", "f32", (5, 30))
+    with b.parallel(30) as (j,), b.sequential(5, inits=[b.constant(0.0, "f32")]) as loop:
+        total = b.add(loop.carried[0], b.load(x, loop.index, j))
+        b.store(y, total, loop.index, j)
+        loop.yield_(total)
+    a = f32(5, 30)
+    np.testing.assert_allclose(run(b.build(), a), a.cumsum(0), rtol=1e-5, atol=1e-6)
+
+
+def test_while_searches() -> None:
+    """Binary search: the first place whose element is not below the wanted one."""
+    b = KernelBuilder("search")
+    table, wanted, y = b.input("table", "f32", (50,)), b.input("wanted", "f32", (33,)), b.output("y", "i64", (33,))
+    with b.parallel(33) as (i,):
+        key = b.load(wanted, i)
+        with b.while_(b.index(0), b.index(50)) as search:
+            low, high = search.carried
+            search.condition(b.compare("LT", low, high))
+            middle = b.divide(b.add(low, high), 2)
+            below = b.compare("LT", b.load(table, middle), key)
+            search.yield_(b.select(below, b.add(middle, 1), low), b.select(below, high, middle))
+        b.store(y, search.results[0], i)
+    values, keys = np.sort(f32(50)), f32(33, seed=1)
+    np.testing.assert_array_equal(run(b.build(), values, keys), np.searchsorted(values, keys))
+
+
+@pytest.mark.parametrize("extent", [0, 1, 15, 16, 100])
+def test_extents_known_at_run_time(extent: int) -> None:
+    b = KernelBuilder("dynamic")
+    x, n, y = b.input("x", "f32", (100,)), b.input("n", "i64", (1,)), b.output("y", "f32", (101,))
+    count = b.load(n, 0)
+    with b.parallel(101) as (i,):
+        b.store(y, -1.0, i)
+    with b.parallel(count) as (i,):
+        b.store(y, b.load(x, i), i)
+    with b.reduction(count, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
+        loop.yield_(b.load(x, loop.index))
+    b.store(y, loop.result, 100)
+    a = f32(100)
+    got = run(b.build(), a, np.array([extent]))
+    np.testing.assert_array_equal(got[:100], np.where(np.arange(100) < extent, a, -1))
+    np.testing.assert_allclose(got[100], a[:extent].sum(), atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(300, 1000), (2, 150_001), (300_001,)])
+def test_threads_cover_every_iteration(shape: tuple[int, ...], threads: int) -> None:
+    b = KernelBuilder("big")
+    x, y = b.input("x", "f32", shape), b.output("y", "f32", shape)
+    scale = b.load(x, *([0] * len(shape)))
+    with b.parallel(*shape) as indices:
+        b.store(y, b.apply("tanh", b.multiply(b.load(x, *indices), scale)), *indices)
+    a = f32(*shape)
+    np.testing.assert_allclose(run(b.build(), a, threads=threads), np.tanh(a * a.flat[0]), rtol=1e-5, atol=1e-7)
+
+
+def test_threaded_rows_with_reductions() -> None:
+    b = KernelBuilder("normalize")
+    x, y = b.input("x", "f32", (20, 30, 700)), b.output("y", "f32", (20, 30, 700))
+    with b.parallel(20, 30) as (i, j):
+        with b.reduction(700, inits=[b.constant(0.0, "f32")], combiner="add") as total:
+            total.yield_(b.load(x, i, j, total.index))
+        with b.parallel(700) as (k,):
+            b.store(y, b.subtract(b.load(x, i, j, k), b.divide(total.result, 700.0)), i, j, k)
+    a = f32(20, 30, 700)
+    np.testing.assert_allclose(run(b.build(), a), a - a.mean(-1, keepdims=True), atol=1e-5)
+
+
+def test_large_scratch_comes_from_the_heap() -> None:
+    b = KernelBuilder("scratch")
+    x, y = b.input("x", "f32", (100_000,)), b.output("y", "f32", (100_000,))
+    scratch = b.scratch("f32", (100_000,))
+    with b.parallel(100_000) as (i,):
+        b.store(scratch, b.load(x, b.subtract(99_999, i)), i)
+    with b.parallel(100_000) as (i,):
+        b.store(y, b.load(scratch, i), i)
+    a = f32(100_000)
+    np.testing.assert_array_equal(run(b.build(), a), a[::-1])
+
+
+def test_empty_loops() -> None:
+    b = KernelBuilder("empty")
+    x, y = b.input("x", "f32", (0, 4)), b.output("y", "f32", (4,))
+    with b.parallel(4) as (j,):
+        with b.reduction(0, inits=[b.constant(3.0, "f32")], combiner="add") as loop:
+            loop.yield_(b.load(x, loop.index, j))
+        b.store(y, loop.result, j)
+    np.testing.assert_array_equal(run(b.build(), np.empty((0, 4), np.float32)), [3, 3, 3, 3])
+
+
+def test_wrapping_index_arithmetic_on_data() -> None:
+    b = KernelBuilder("wrap")
+    x, y = b.input("x", "i64", (20,)), b.output("y", "i64", (20,))
+    with b.parallel(20) as (i,):
+        value = b.load(x, i)
+        scaled = b.multiply(b.multiply(value, 2**40), 2**30)
+        b.store(y, b.add(b.add(scaled, value), 2**62), i)
+    a = np.arange(20) * 123456789
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(run(b.build(), a), a * 2**40 * 2**30 + a + 2**62)
