@@ -98,7 +98,7 @@ UNARY = [
     *unary(ops.Ceil, rounded(np.ceil), REALS),
     *unary(ops.Floor, rounded(np.floor), REALS),
     *unary(ops.RoundNearestAfz, rounded(half_away), REALS),
-    *unary(ops.RoundNearestAfz, lambda x: np.float32([0, 0, 8388609]), (np.float32([0.49999997, -0.0, 8388609]),)),
+    *unary(ops.RoundNearestAfz, lambda x: np.float32([0, -0.0, 8388609]), (np.float32([0.49999997, -0.0, 8388609]),)),
     *unary(ops.RoundNearestEven, rounded(np.rint), REALS),
     *unary(ops.Exponential, rounded(np.exp), (*REALS, *COMPLEX, F8_SAMPLE), ulps=4),
     *unary(ops.ExponentialMinusOne, rounded(np.expm1), (*REALS, *COMPLEX), ulps=4),
