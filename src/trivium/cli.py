@@ -66,12 +66,20 @@ def show(program: Path, stage: str | None, device: str) -> None:
 @click.argument("program", type=PATH)
 @click.option("--random", "seed", is_flag=False, flag_value=0, type=int, help="Random inputs, from this seed (0).")
 @click.option("--input", "inputs", type=PATH, multiple=True, help="An input as .npy file; once for each, in order.")
+@click.option("--reshape", is_flag=True, help="Give inputs of the right size the shape that the program takes.")
+@click.option("--save", type=PATH, help="Write the results to this .npz file, by their position.")
 @OPTIMIZED
-def run(program: Path, seed: int | None, inputs: Sequence[Path], device: str) -> None:
+def run(program: Path, seed: int | None, inputs: Sequence[Path], reshape: bool, save: Path | None, device: str) -> None:
     """Compiles a program and runs it once."""
     compiled = trivium.compile(trivium.load(program), device=device)
     arguments = _inputs(compiled.signature, seed, inputs)
+    if reshape:
+        arguments = [
+            _reshaped(array, kind.type) for array, kind in zip(arguments, compiled.signature.arguments, strict=True)
+        ]
     results = compiled(*arguments)
+    if save is not None:
+        _save(save, results)
     table = Table("result", "shape", "dtype", "minimum", "mean", "maximum")
     for index, (parameter, array) in enumerate(zip(compiled.signature.results, results, strict=True)):
         table.add_row(parameter.name or str(index), str(array.shape), str(array.dtype), *_summary(array))
@@ -146,6 +154,19 @@ def _read(path: Path) -> np.ndarray:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise Error(f"cannot read {path}: {error}") from None
+
+
+def _reshaped(array: np.ndarray, kind: Any) -> np.ndarray:
+    if array.size != kind.size:
+        raise Error(f"an input has shape {array.shape}, expected one of {kind.size} elements for {kind}")
+    return array.reshape(kind.static_shape)
+
+
+def _save(path: Path, results: Sequence[np.ndarray]) -> None:
+    try:
+        np.savez(path, **{str(index): array for index, array in enumerate(results)})
+    except OSError as error:
+        raise Error(f"cannot write {path}: {error.strerror}") from None
 
 
 def random_array(generator: np.random.Generator, kind: Any) -> np.ndarray:

@@ -1,0 +1,55 @@
+"""The report of the demo: one self-contained HTML page, made from a Jinja2 template (the field's habit for this)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from trivium.ir.errors import Error
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found of one framework's program. Times are in seconds; `compiler` is `None` where it cannot run."""
+
+    framework: str
+    ops_before: int
+    ops_after: int
+    kernels: int
+    accuracy: float
+    difference: float
+    eager: float
+    compiler: float | None
+    compiler_name: str
+    trivium: float
+    program: str
+    kernels_text: str
+
+    def cells(self) -> list[str]:
+        """The figures as text, in the table's order."""
+        compiler = "-" if self.compiler is None else f"{self.compiler * 1e3:.2f} ms ({self.compiler_name})"
+        return [
+            str(self.ops_before),
+            str(self.ops_after),
+            str(self.kernels),
+            f"{self.accuracy:.2%}",
+            f"{self.difference:.1e}",
+            f"{self.eager * 1e3:.2f} ms",
+            compiler,
+            f"{self.trivium * 1e3:.2f} ms",
+        ]
+
+
+def write_report(path: Path, title: str, rows: Sequence[Row]) -> None:
+    """Writes the page: the table, and of each framework the optimized program and its kernels."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("trivium", "templates"), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    page = environment.get_template("report.html.j2").render(title=title, rows=rows)
+    try:
+        path.write_text(page)
+    except OSError as error:
+        raise Error(f"cannot write {path}: {error.strerror}") from None
