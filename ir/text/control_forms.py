@@ -63,7 +63,8 @@ class ReturnForm:
     """`%0, %1 : types`"""
 
     def fits(self, op: Any) -> bool:
-        return not op.results and not op.regions
+        # In front of another op, a return of nothing would take that one's results for its operands.
+        return not op.results and not op.regions and op.next is None
 
     def print(self, op: Any, printer: Printer) -> str:
         attributes = printer.optional_dictionary(op)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from trivium.ir.attributes import Dictionary, SymbolRef
 from trivium.ir.core import Block, Region
 from trivium.ir.text.assembly import Draft
-from trivium.ir.text.lexer import WORD, symbol_text
+from trivium.ir.text.lexer import symbol_text
 from trivium.ir.types import FunctionType, Type
 
 if TYPE_CHECKING:
     from trivium.ir.text.parser import Parser
     from trivium.ir.text.printer import Printer
+
+
+VISIBILITIES = ("public", "private", "nested")
 
 
 class ModuleForm:
@@ -44,6 +47,8 @@ class FunctionForm:
     def fits(self, op: Any) -> bool:
         name, kind = op.attributes.get("sym_name"), op.attributes.get("function_type")
         if not isinstance(name, str) or not isinstance(kind, FunctionType) or len(op.regions) != 1:
+            return False
+        if op.operands or op.results or op.sym_visibility not in (None, *VISIBILITIES):
             return False
         if any(
             given is not None and len(given) != len(types)
@@ -79,7 +84,7 @@ class FunctionForm:
 
     def parse(self, parser: Parser, draft: Draft) -> None:
         if not parser.at("@"):
-            draft.attributes["sym_visibility"] = parser.take(WORD, "a visibility or a symbol, as in @main")
+            draft.attributes["sym_visibility"] = _parse_visibility(parser)
         draft.attributes["sym_name"] = parser.symbol_name()
         arguments = parser.listed(lambda: _parse_argument(parser), "(", ")")
         results = _parse_results(parser) if parser.accept("->") else []
@@ -108,6 +113,13 @@ class FunctionForm:
 def _typed(kinds: Sequence[Type], entries: Sequence[Any], printer: Printer) -> str:
     pairs = zip(kinds, entries, strict=True)
     return ", ".join(printer.type(kind) + (f" {printer.dictionary(entry)}" if entry else "") for kind, entry in pairs)
+
+
+def _parse_visibility(parser: Parser) -> str:
+    for word in VISIBILITIES:
+        if parser.accept_word(word):
+            return word
+    raise parser.unexpected("the function's name, as in @main, or one of " + ", ".join(VISIBILITIES))
 
 
 def _parse_argument(parser: Parser) -> tuple[str, int, Type, Dictionary, Any]:

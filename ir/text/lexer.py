@@ -142,9 +142,11 @@ class Lexer:
         return self.to_integer(self.take(INTEGER, "an integer"))
 
     def to_integer(self, text: str) -> int:
-        if len(text) > 80:
-            raise self.error("has an integer of more than 80 digits")
-        return int(text, 16 if "x" in text else 10)
+        """A 64-bit integer, from digits that were taken."""
+        value = int(text, 16 if "x" in text else 10) if len(text) <= 20 else 1 << 63
+        if not -(1 << 63) <= value < 1 << 63:
+            raise self.error(f"the integer {text[:40]} does not fit in 64 bits")
+        return value
 
     def string(self) -> str:
         return unescape(self.take(STRING, "a string"))

@@ -88,7 +88,7 @@ class Printer(AttributeWriter):
         lines = ["{"]
         outer = self.indent
         for number, block in enumerate(region.blocks):
-            if number or (header and block.arguments):
+            if number or (header and (block.arguments or block.first is None)):
                 arguments = ", ".join(map(self.argument, block.arguments))
                 lines.append(f"{outer}^bb{number}{f'({arguments})' if arguments else ''}:")
             self.indent = outer + "  "
