@@ -144,6 +144,11 @@ class Emission:
         operands = [self._lane_pointers(base, offsets), self._alignment(), mask, self.zero]
         return self._call("llvm.masked.gather", f"{self._suffix}.v{self.lanes}p0", self.vector, operands)
 
+    def prefetch(self, pointer: ll.Value) -> None:
+        """Asks for a cache line, to be read soon, in the second-level cache."""
+        read, second_level, data = (ll.Constant(I32, number) for number in (0, 2, 1))
+        self._call("llvm.prefetch", "p0", ll.VoidType(), [pointer, read, second_level, data])
+
     def _alignment(self) -> ll.Value:
         return ll.Constant(I32, self.bytes)
 

@@ -12,8 +12,9 @@ import llvmlite.ir as ll
 from trivium.backends.cpu.code import I32, I64, POINTER, Code
 from trivium.backends.cpu.contraction.emission import Emission, Number, index
 from trivium.backends.cpu.contraction.place import unflatten
+from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.problem import Access, Axis, Group, Problem, dimension
-from trivium.backends.cpu.contraction.template import Element, Operands, Plan, emit, plan
+from trivium.backends.cpu.contraction.template import Element, emit
 from trivium.backends.cpu.emit import Emitter
 from trivium.backends.cpu.narrow import held_type
 from trivium.backends.cpu.target import Target
@@ -163,13 +164,14 @@ class Lowering:
         emitter.depth = 1
         e = Emission(builder, held_type(self.contraction.accumulate), self.plan.tiling.lanes)
         lhs, rhs = buffers[self.contraction.lhs.buffer], buffers[self.contraction.rhs.buffer]
-        operands = Operands(rhs, lhs) if self.plan.oriented.swapped else Operands(lhs, rhs)
+        if self.plan.oriented.swapped:
+            lhs, rhs = rhs, lhs
 
         def sink(e: Emission, value: ll.Value, element: Element) -> None:
             with emitter.scope():
                 self._epilogue(emitter, e, value, element)
 
-        emit(e, self.plan, operands, begin, end, sink, inline=self.simple)
+        emit(e, self.plan, lhs, rhs, (begin, end), sink, inline=self.simple)
         emitter.finish()
 
     def _epilogue(self, emitter: Emitter, e: Emission, value: ll.Value, element: Element) -> None:

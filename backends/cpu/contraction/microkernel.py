@@ -4,15 +4,14 @@ multiply-adds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.emission import Emission, Number
+from trivium.backends.cpu.contraction.lhs import RowPointers
 
 Tile = list[list[ll.Value]]
-RowPointers = Callable[[Number], list[ll.Value]]
 
 
 def zeros(e: Emission, rows: int, vectors: int) -> Tile:
@@ -32,8 +31,9 @@ def store_tile(e: Emission, tile: Tile, base: ll.Value, pitch: int) -> None:
 @dataclass(frozen=True)
 class Stream:
     """What a tile reads. For each of `taps`, `pointers` gives the rows' lhs addresses, which advance by `stride` for
-    `steps` steps; rhs rows follow each other from `panel` on by `pitch` elements, over taps and steps. `lanewise`: lhs
-    has a lane for every column, and `mask` says which of the last vector exist."""
+    `steps` steps; rhs rows follow each other from `panel` on by `pitch` elements, over taps and steps. `ahead`: where
+    to prefetch a vector each step. `lanewise`: lhs has a lane for every column, and `mask` says which of the last
+    vector exist."""
 
     pointers: RowPointers
     taps: tuple[Number, Number]
@@ -41,6 +41,7 @@ class Stream:
     stride: int
     panel: ll.Value
     pitch: int
+    ahead: ll.Value | None = None
     lanewise: bool = False
     mask: ll.Value | None = None
 
@@ -64,6 +65,8 @@ def _run(e: Emission, tile: Tile, stream: Stream, rows: list[ll.Value], panel: l
     with e.loop(0, stream.steps, carried=[panel, *flat], nonempty=True) as loop:
         place, totals = loop.carried[0], shaped(tile, loop.carried[1:])
         rhs = [e.load(e.at(place, v * e.lanes)) for v in range(len(tile[0]))]
+        if stream.ahead is not None:
+            e.prefetch(e.at(stream.ahead, e.mul(loop.index, e.lanes)))
         loop.next = [e.at(place, stream.pitch)]
         for pointer, row in zip(rows, totals, strict=True):
             lhs = _factors(e, stream, e.at(pointer, e.mul(loop.index, stream.stride)), len(rhs))

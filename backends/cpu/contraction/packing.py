@@ -13,7 +13,7 @@ import numpy as np
 
 from trivium.backends.cpu.contraction.emission import Emission, Loop, Number, index
 from trivium.backends.cpu.contraction.place import Indices, Place, join, place, resolve, unflatten
-from trivium.backends.cpu.contraction.problem import Access, Group
+from trivium.backends.cpu.contraction.problem import Access, Group, lies_across
 
 Reader = Callable[[Indices], ll.Value]
 
@@ -43,10 +43,11 @@ def emit_pack(
 ) -> None:
     """Writes lines [line) x lanes [lane), filled up to `vectors` vectors, to target[(i - line[0]) * pitch + (j -
     lane[0])]. Neither is empty. Up to a vector's worth of lines more may be written to."""
-    together = 1 if transposes(source) else _together(e, source, vectors)
+    turned = lies_across(source.access, source.lines, source.across)
+    together = 1 if turned else _together(e, source, vectors)
     with e.loop(0, vectors, step=together, nonempty=True) as across:
         shifts = [e.mul(e.add(across.index, v), e.lanes) for v in range(together)]
-        if transposes(source):
+        if turned:
             _transpose(e, source, line, e.add(lane[0], shifts[0]), lane[1], e.at(target, shifts[0]), pitch)
             return
         firsts = [e.add(lane[0], shift) for shift in shifts]
@@ -65,13 +66,6 @@ def _together(e: Emission, source: Source, vectors: Number) -> int:
     if not isinstance(vectors, int):
         return 1
     return max(count for count in range(1, most + 1) if vectors % count == 0)
-
-
-def transposes(source: Source) -> bool:
-    """Whether neighbours in memory are neighbouring lines: then square tiles are read along memory and turned."""
-    if source.access.windows or len(source.lines.axes) != 1 or len(source.across.axes) != 1:
-        return False
-    return source.access.stride(source.lines.axes[0]) == 1 != source.access.stride(source.across.axes[0])
 
 
 def _transpose(

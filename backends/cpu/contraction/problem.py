@@ -63,7 +63,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Problem:
-    """out[batch, rows, columns] = sum over reduction of lhs[batch, rows, reduction] * rhs[batch, columns, reduction]."""
+    """out[batch, rows, columns] = sum over reduction of lhs[batch, rows, reduction] * rhs[batch, columns,
+    reduction]."""
 
     batch: Group
     rows: Group
@@ -77,7 +78,8 @@ class Problem:
 
     @property
     def elementwise(self) -> bool:
-        """Whether lhs, too, varies along the columns, as in a depthwise convolution: then lanes multiply lane by lane."""
+        """Whether lhs, too, varies along the columns, as in a depthwise convolution: then lanes multiply lane by
+        lane."""
         return any(self.lhs.reach(axis) for axis in self.columns.axes)
 
     @property
@@ -98,6 +100,14 @@ def dimension(
     for axis, scale in terms:
         strides[axis] = strides.get(axis, 0) + scale * stride
     return replace(access, strides=strides, offset=access.offset + offset * stride)
+
+
+def lies_across(access: Access, lines: Group, across: Group) -> bool:
+    """Whether a matrix is contiguous along `lines`, not `across`: then squares are read along memory and turned, faster
+    than gathering."""
+    if access.windows or len(lines.axes) != 1 or len(across.axes) != 1:
+        return False
+    return access.stride(lines.axes[0]) == 1 != access.stride(across.axes[0])
 
 
 def swap(problem: Problem) -> Problem:

@@ -8,67 +8,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import llvmlite.ir as ll
-import numpy as np
 
 from trivium.backends.cpu.contraction import microkernel
-from trivium.backends.cpu.contraction.emission import I64, Emission, Number, index
+from trivium.backends.cpu.contraction.emission import Emission, Number, index
+from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.microkernel import Stream
-from trivium.backends.cpu.contraction.packing import Source, dense, emit_pack, pack_panels, vector_reader, walk
-from trivium.backends.cpu.contraction.place import Place, join, origin, place, resolve, unflatten
-from trivium.backends.cpu.contraction.problem import Access, Group, Problem, canonicalize, orient
-from trivium.backends.cpu.contraction.tiling import Rhs, Split, Tiling, choose
-from trivium.backends.cpu.target import Target
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A contraction ready to emit: as given but with the result's contiguous side as columns; in canonical form; its
-    schedule."""
-
-    oriented: Problem
-    problem: Problem
-    tiling: Tiling
-
-    @property
-    def units(self) -> int:
-        """Independent pieces of work."""
-        return self.problem.batch.extent * self.tiling.chunks.count * self.tiling.groups.count
-
-    @property
-    def packed_operand(self) -> str | None:
-        """Which operand, as the problem was given, is to be passed packed by `pack`: "lhs", "rhs" or None."""
-        if self.tiling.rhs is not Rhs.CONSTANT:
-            return None
-        return "lhs" if self.oriented.swapped else "rhs"
-
-    def pack(self, array: np.ndarray) -> np.ndarray:
-        """The constant rhs in panels, from its memory as a flat array."""
-        batch = Group(self._packed_batch())
-        matrix = dense(array.reshape(-1), self.problem.rhs, (batch, self.problem.columns, self.problem.reduction))
-        return pack_panels(matrix, [size * self.tiling.lanes for size in self.tiling.panels.sizes])
-
-    def packed_access(self) -> Access:
-        """How the batch leads to a packed rhs."""
-        step = self.problem.reduction.extent * self.tiling.panels.extent * self.tiling.lanes
-        strides = {}
-        for axis in reversed(self._packed_batch()):
-            strides[axis] = step
-            step *= axis.extent
-        return Access(strides)
-
-    def _packed_batch(self) -> tuple:
-        return tuple(axis for axis in self.problem.batch.axes if self.problem.rhs.reach(axis))
-
-
-def plan(
-    problem: Problem, element_bytes: int, target: Target, constant: frozenset[str] = frozenset(), threads: int = 1
-) -> Plan:
-    """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is
-    loaded."""
-    oriented = orient(problem)
-    canonical = canonicalize(oriented)
-    known = ("lhs" if oriented.swapped else "rhs") in constant
-    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, threads))
+from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
+from trivium.backends.cpu.contraction.place import Place, join, origin, place, unflatten
+from trivium.backends.cpu.contraction.plan import Plan
+from trivium.backends.cpu.contraction.tiling import Rhs, Split
 
 
 @dataclass(frozen=True)
@@ -85,38 +33,34 @@ class Element:
 Sink = Callable[[Emission, ll.Value, Element], None]
 
 
-@dataclass
-class Operands:
-    lhs: ll.Value
-    rhs: ll.Value
-
-
-def emit(e: Emission, plan: Plan, operands: Operands, begin: Number, end: Number, sink: Sink, inline: bool) -> None:
-    """Emits the units [begin, end) of `plan` where the builder stands. `operands` are pointers as the oriented problem
-    has them, a constant rhs packed. `inline` unrolls the sink over the tile's registers; otherwise it is emitted once,
-    in a loop over the tile in memory."""
-    template = Template(e, plan, operands, sink, inline)
-    with e.loop(begin, end) as loop:
+def emit(
+    e: Emission, plan: Plan, lhs: ll.Value, rhs: ll.Value, units: tuple[Number, Number], sink: Sink, inline: bool
+) -> None:
+    """Emits `units` of `plan` where the builder stands. `lhs` and `rhs` are the oriented problem's, a constant rhs
+    packed. `inline` unrolls the sink over the tile's registers; otherwise it is emitted once, in a loop over the tile
+    in memory."""
+    template = Template(e, plan, lhs, rhs, sink, inline)
+    with e.loop(*units) as loop:
         template.unit(loop.index)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What one unit of work covers."""
+    """One unit of work: how its batch leads to the operands, and what it covers."""
 
     batch: Number
     lhs: Place
     rhs: Place
     tiles: tuple[Number, Number]
     panels: tuple[Number, Number]
-    first_row: Number
-    last_row: Number
+    rows: tuple[Number, Number]
     first_column: Number
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of the reduction: taps [first, last), the run's steps [start, start + steps), flat indices [begin, end)."""
+    """A block of the reduction: taps [first, last), the run's steps [start, start + steps), flat indices [begin,
+    end)."""
 
     number: Number
     taps: tuple[Number, Number]
@@ -126,37 +70,58 @@ class Block:
     end: Number
 
 
-class Template:
-    def __init__(self, e: Emission, plan: Plan, operands: Operands, sink: Sink, inline: bool) -> None:
-        self.e, self.plan, self.operands, self.sink = e, plan, operands, sink
-        self.problem, self.tiling = plan.problem, plan.tiling
-        tiling, lanes = plan.tiling, plan.tiling.lanes
-        self.rows_per_unit = tiling.chunks.size * tiling.tiles.size
-        self.columns_per_unit = tiling.groups.size * tiling.panels.size * lanes
-        self.lhs_pitch = -(-tiling.reduction.most_steps // lanes) * lanes + lanes
-        self.lhs_room = (
-            e.reserve((self.rows_per_unit + lanes) * self.lhs_pitch, "packed_lhs") if tiling.pack_lhs else None
-        )
-        self.rhs_room = (
-            e.reserve((tiling.reduction.most_steps + lanes) * tiling.panels.size * lanes, "packed_rhs")
-            if tiling.rhs is Rhs.PACKED
-            else None
-        )
-        self.inline = inline and tiling.reduction.blocks == 1
-        if tiling.reduction.blocks > 1:
-            self.sums, self.pitch = e.reserve(self.rows_per_unit * self.columns_per_unit, "sums"), self.columns_per_unit
-        elif not self.inline:
-            self.pitch = tiling.panels.size * lanes
-            self.sums = e.reserve(tiling.tiles.size * self.pitch, "tile")
+@dataclass(frozen=True)
+class Panel:
+    """`width` vectors of columns from `column` on; `data` is the block's packed rhs, None where rhs is read in
+    place."""
 
-    # -- units
+    width: int
+    column: Number
+    data: ll.Value | None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`count` rows from `row` on, the `number`-th tile."""
+
+    count: int
+    row: Number
+    number: Number
+
+
+class Template:
+    """Emits the parts of one contraction."""
+
+    def __init__(self, e: Emission, plan: Plan, lhs: ll.Value, rhs: ll.Value, sink: Sink, inline: bool) -> None:
+        self.e, self.plan, self.sink = e, plan, sink
+        self.problem, self.tiling, self.reduction = plan.problem, plan.tiling, plan.tiling.reduction
+        self.lhs, self.rhs = Lhs(e, plan.problem, plan.tiling, lhs), rhs
+        self.in_blocks = self.reduction.blocks > 1
+        self.inline = inline and not self.in_blocks
+        self._reserve()
+
+    def _reserve(self) -> None:
+        """Room for what is packed, with a vector's worth of lines to spare, and for sums that wait."""
+        e, tiling, lanes, steps = self.e, self.tiling, self.tiling.lanes, self.reduction.most_steps
+        rows, width = tiling.chunks.size * tiling.tiles.size, tiling.panels.size * lanes
+        self.lhs_pitch = -(-steps // lanes) * lanes + lanes
+        if tiling.pack_lhs:
+            self.lhs_room = e.reserve((rows + lanes) * self.lhs_pitch, "packed_lhs")
+        if tiling.rhs is Rhs.PACKED:
+            self.rhs_room = e.reserve((steps + lanes) * width, "packed_rhs")
+        self.pitch = tiling.groups.size * width if self.in_blocks else width
+        if not self.inline:
+            self.sums = e.reserve((rows if self.in_blocks else tiling.tiles.size) * self.pitch, "sums")
+
+    # Units and blocks
 
     def unit(self, number: ll.Value) -> None:
+        """Everything of one unit."""
         unit = self._unit(number)
-        if self.tiling.reduction.blocks > 1:
+        if self.in_blocks:
             self._clear(unit)
-        with self.e.loop(0, self.tiling.reduction.blocks) as loop:
-            block = self._block(0 if self.tiling.reduction.blocks == 1 else loop.index)
+        with self.e.loop(0, self.reduction.blocks) as loop:
+            block = self._block(loop.index if self.in_blocks else 0)
             if self.tiling.pack_lhs:
                 self._pack_lhs(unit, block)
             for width, panel in self._parts(self.tiling.panels, unit.panels):
@@ -166,211 +131,151 @@ class Template:
         e, tiling, problem = self.e, self.tiling, self.problem
         rest, chunk = e.divmod(number, tiling.chunks.count)
         batch, group = e.divmod(rest, tiling.groups.count)
-        tiles = self._range(tiling.chunks, chunk)
-        panels = self._range(tiling.groups, group)
+        tiles, panels = self._range(tiling.chunks, chunk), self._range(tiling.groups, group)
         indices = unflatten(e, problem.batch, batch)
-        rhs = problem.rhs if tiling.rhs is not Rhs.CONSTANT else self.plan.packed_access()
+        rhs = self.plan.packed_access() if tiling.rhs is Rhs.CONSTANT else problem.rhs
         return Unit(
-            batch=batch, tiles=tiles, panels=panels,
+            batch=batch,
             lhs=join(e, origin(problem.lhs), place(e, problem.lhs, indices)),
-            rhs=join(e, origin(rhs), place(e, rhs, {axis: i for axis, i in indices.items() if rhs.reach(axis)})),
-            first_row=self._start(tiling.tiles, tiles[0]), last_row=self._start(tiling.tiles, tiles[1]),
+            rhs=join(e, origin(rhs), place(e, rhs, indices)),
+            tiles=tiles,
+            panels=panels,
+            rows=(self._start(tiling.tiles, tiles[0]), self._start(tiling.tiles, tiles[1])),
             first_column=e.mul(self._start(tiling.panels, panels[0]), tiling.lanes),
-        )  # fmt: skip
+        )
 
     def _clear(self, unit: Unit) -> None:
-        e = self.e
-        with e.loop(0, e.mul(e.sub(unit.last_row, unit.first_row), self.pitch), step=e.lanes) as loop:
+        e, (first, last) = self.e, unit.rows
+        with e.loop(0, e.mul(e.sub(last, first), self.pitch), step=e.lanes) as loop:
             e.store(e.zero, e.at(self.sums, loop.index))
 
     def _block(self, number: Number) -> Block:
-        e, tiling = self.e, self.tiling
-        group, piece = e.divmod(number, tiling.reduction.run_blocks)
-        first = e.mul(group, tiling.reduction.block_taps)
-        last = e.minimum(e.add(first, tiling.reduction.block_taps), tiling.reduction.taps)
-        start = e.mul(piece, tiling.reduction.block_run)
-        steps = e.minimum(e.sub(tiling.reduction.run, start), tiling.reduction.block_run)
-        begin = e.add(e.mul(first, tiling.reduction.run), start)
-        end = e.add(e.add(e.mul(e.sub(last, 1), tiling.reduction.run), start), steps)
+        e, reduction = self.e, self.reduction
+        group, piece = e.divmod(number, reduction.run_blocks)
+        first = e.mul(group, reduction.block_taps)
+        last = e.minimum(e.add(first, reduction.block_taps), reduction.taps)
+        start = e.mul(piece, reduction.block_run)
+        steps = e.minimum(e.sub(reduction.run, start), reduction.block_run)
+        begin = e.add(e.mul(first, reduction.run), start)
+        end = e.add(e.add(e.mul(e.sub(last, 1), reduction.run), start), steps)
         return Block(number, (first, last), start, steps, begin, end)
 
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         e, problem = self.e, self.problem
-        source = Source(problem.lhs, self.operands.lhs, unit.lhs, problem.rows, problem.reduction)
+        source = Source(problem.lhs, self.lhs.base, unit.lhs, problem.rows, problem.reduction)
         vectors, _ = e.divmod(e.add(e.sub(block.end, block.begin), e.lanes - 1), e.lanes)
-        assert self.lhs_room is not None
-        emit_pack(
-            e, source, (unit.first_row, unit.last_row), (block.begin, block.end), vectors, self.lhs_room, self.lhs_pitch
-        )
+        emit_pack(e, source, unit.rows, (block.begin, block.end), vectors, self.lhs_room, self.lhs_pitch)
 
-    # -- panels and tiles
+    # Panels and tiles
 
     def _panel(self, unit: Unit, block: Block, width: int, number: ll.Value) -> None:
-        e, problem = self.e, self.problem
+        e = self.e
         column = e.mul(self._start(self.tiling.panels, number), e.lanes)
-        pitch = width * e.lanes
-        panel = self.rhs_room
-        if self.tiling.rhs is Rhs.PACKED:
-            emit_pack(
-                e,
-                self._rhs_source(unit),
-                (block.begin, block.end),
-                (column, problem.columns.extent),
-                width,
-                panel,
-                pitch,
-            )
-        elif self.tiling.rhs is Rhs.CONSTANT:
-            offset = e.add(e.mul(column, problem.reduction.extent), e.mul(block.begin, pitch))
-            panel = e.at(self.operands.rhs, e.add(unit.rhs.offset, offset))
-        for rows, tile in self._parts(self.tiling.tiles, unit.tiles):
-            self._tile(unit, block, rows, width, self._start(self.tiling.tiles, tile), column, panel)
+        panel = Panel(width, column, self._panel_data(unit, block, width, column))
+        for count, tile in self._parts(self.tiling.tiles, unit.tiles):
+            self._tile(unit, block, panel, Tile(count, self._start(self.tiling.tiles, tile), tile))
+
+    def _panel_data(self, unit: Unit, block: Block, width: int, column: Number) -> ll.Value | None:
+        """The block's rhs in the panel, packed now if need be."""
+        e, problem, pitch = self.e, self.problem, width * self.e.lanes
+        match self.tiling.rhs:
+            case Rhs.DIRECT:
+                return None
+            case Rhs.PACKED:
+                lanes = column, problem.columns.extent
+                emit_pack(e, self._rhs_source(unit), (block.begin, block.end), lanes, width, self.rhs_room, pitch)
+                return self.rhs_room
+        offset = e.add(e.mul(column, problem.reduction.extent), e.mul(block.begin, pitch))
+        return e.at(self.rhs, e.add(unit.rhs.offset, offset))
 
     def _rhs_source(self, unit: Unit) -> Source:
-        return Source(self.problem.rhs, self.operands.rhs, unit.rhs, self.problem.reduction, self.problem.columns)
+        return Source(self.problem.rhs, self.rhs, unit.rhs, self.problem.reduction, self.problem.columns)
 
-    def _tile(
-        self, unit: Unit, block: Block, rows: int, width: int, row: Number, column: Number, panel: ll.Value | None
-    ) -> None:
-        e, tiling = self.e, self.tiling
-        if tiling.reduction.blocks > 1:
-            place_in_unit = e.add(e.mul(e.sub(row, unit.first_row), self.pitch), e.sub(column, unit.first_column))
-            sums = e.at(self.sums, place_in_unit)
-            tile = microkernel.load_tile(e, sums, self.pitch, rows, width)
-        else:
-            tile = microkernel.zeros(e, rows, width)
-        if panel is None:
-            tile = self._accumulate_direct(unit, row, column, tile)
-        else:
-            tile = microkernel.accumulate(e, tile, self._stream(unit, block, rows, width, row, column, panel))
-        if self.inline:
-            self._sink_registers(unit, tile, row, column)
+    def _tile(self, unit: Unit, block: Block, panel: Panel, tile: Tile) -> None:
+        e = self.e
+        if not self.in_blocks:
+            sums = self._accumulate(unit, block, panel, tile, microkernel.zeros(e, tile.count, panel.width))
+            self._finish(unit, panel, tile, sums)
             return
-        if tiling.reduction.blocks == 1:
-            microkernel.store_tile(e, tile, self.sums, self.pitch)
-            self._sink_memory(unit, self.sums, rows, width, row, column)
-            return
-        microkernel.store_tile(e, tile, sums, self.pitch)
-        last = e.builder.icmp_signed("==", index(block.number), index(tiling.reduction.blocks - 1))
+        row, column = e.sub(tile.row, unit.rows[0]), e.sub(panel.column, unit.first_column)
+        room = e.at(self.sums, e.add(e.mul(row, self.pitch), column))
+        sums = microkernel.load_tile(e, room, self.pitch, tile.count, panel.width)
+        microkernel.store_tile(e, self._accumulate(unit, block, panel, tile, sums), room, self.pitch)
+        last = e.builder.icmp_signed("==", index(block.number), index(self.reduction.blocks - 1))
         with e.builder.if_then(last):
-            self._sink_memory(unit, sums, rows, width, row, column)
+            self._sink_memory(unit, panel, tile, room)
 
-    def _stream(
-        self, unit: Unit, block: Block, rows: int, width: int, row: Number, column: Number, panel: ll.Value
-    ) -> Stream:
-        e, reduction, pitch = self.e, self.tiling.reduction, width * self.e.lanes
+    def _accumulate(
+        self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: microkernel.Tile
+    ) -> microkernel.Tile:
+        if panel.data is None:
+            return self._accumulate_direct(unit, panel, tile, sums)
+        return microkernel.accumulate(self.e, sums, self._stream(unit, block, panel, panel.data, tile))
+
+    def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
+        e, pitch, steps = self.e, panel.width * self.e.lanes, self.e.sub(block.end, block.begin)
+        ahead = None
+        if self.tiling.prefetch:
+            share = e.builder.mul(index(tile.number), index(e.mul(steps, e.lanes)))
+            ahead = e.at(data, e.add(e.mul(steps, pitch), share))
         if self.tiling.pack_lhs:
-            first = e.at(self.lhs_room, e.mul(e.sub(row, unit.first_row), self.lhs_pitch))
-            pointers = [e.at(first, r * self.lhs_pitch) for r in range(rows)]
-            return Stream(lambda _: pointers, (0, 1), e.sub(block.end, block.begin), 1, panel, pitch)
-        taps = (0, 1) if reduction.taps == 1 else block.taps
-        pointers = self._row_pointers(unit, block, rows, row, column)
-        mask = self._mask(column, width - 1, width)
-        return Stream(pointers, taps, block.steps, self._run_stride(), panel, pitch, self.problem.elementwise, mask)
+            first = e.at(self.lhs_room, e.mul(e.sub(tile.row, unit.rows[0]), self.lhs_pitch))
+            rows = [e.at(first, r * self.lhs_pitch) for r in range(tile.count)]
+            return Stream(lambda _: rows, (0, 1), steps, 1, data, pitch, ahead)
+        lanewise = self.problem.elementwise
+        start = e.add(e.mul(block.start, self.lhs.stride), panel.column if lanewise else 0)
+        pointers = self.lhs.pointers(self.lhs.shifted(unit.lhs, start), tile.row, tile.count)
+        taps = (0, 1) if self.reduction.taps == 1 else block.taps
+        mask = self._mask(panel, panel.width - 1) if lanewise else None
+        return Stream(pointers, taps, block.steps, self.lhs.stride, data, pitch, ahead, lanewise, mask)
 
-    def _accumulate_direct(self, unit: Unit, row: Number, column: Number, tile: microkernel.Tile) -> microkernel.Tile:
+    def _accumulate_direct(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> microkernel.Tile:
         """Both operands where they lie, one step of the reduction after the other."""
-        e, problem, access = self.e, self.problem, self.problem.lhs
-        firsts = [e.add(column, v * e.lanes) for v in range(len(tile[0]))]
+        e, problem = self.e, self.problem
+        firsts = [e.add(panel.column, v * e.lanes) for v in range(panel.width)]
         source = self._rhs_source(unit)
         readers = [vector_reader(e, source, first, e.sub(problem.columns.extent, first)) for first in firsts]
-        places = [
-            join(e, unit.lhs, place(e, access, unflatten(e, problem.rows, e.add(row, r)))) for r in range(len(tile))
-        ]
-        flat = [vector for line in tile for vector in line]
+        rows = [join(e, unit.lhs, self.lhs.row(e.add(tile.row, r))) for r in range(tile.count)]
+        flat = [vector for line in sums for vector in line]
         with walk(e, problem.reduction, 0, problem.reduction.extent, flat) as (loop, indices):
             rhs = [read(indices) for read in readers]
-            here = place(e, access, indices)
-            for one in places:
-                lhs = e.broadcast(self._lhs_pointer(join(e, one, here)))
-                totals = loop.carried[len(loop.next) : len(loop.next) + len(rhs)]
+            step = place(e, problem.lhs, indices)
+            for row, totals in zip(rows, microkernel.shaped(sums, loop.carried), strict=True):
+                lhs = e.broadcast(self.lhs.pointer(join(e, row, step)))
                 loop.next += [e.fma(lhs, vector, total) for vector, total in zip(rhs, totals, strict=True)]
-        return microkernel.shaped(tile, loop.carried)
+        return microkernel.shaped(sums, loop.carried)
 
-    def _lhs_pointer(self, here: Place) -> ll.Value:
-        """The address of an element of lhs, or of zeros where that is padding."""
-        e = self.e
-        offset, valid = resolve(e, self.problem.lhs, here)
-        pointer = e.at(self.operands.lhs, offset)
-        return pointer if valid is None else e.builder.select(valid, pointer, self._zeros())
+    # Results
 
-    def _run_stride(self) -> int:
-        axes = self.problem.reduction.axes
-        return self.problem.lhs.stride(axes[-1]) if axes else 0
-
-    def _row_pointers(
-        self, unit: Unit, block: Block, rows: int, row: Number, column: Number
-    ) -> microkernel.RowPointers:
-        """Addresses in lhs itself. Rows on one plain axis lie a constant apart; others are placed one by one. Padding
-        is read from zeros."""
-        e, problem = self.e, self.problem
-        access, base = problem.lhs, self.operands.lhs
-        advance = e.add(e.mul(block.start, self._run_stride()), column if problem.elementwise else 0)
-        outer = join(e, unit.lhs, Place(advance, (0,) * len(access.windows)))
-        plain = not access.windows and len(problem.rows.axes) <= 1
-        if plain:
-            step = access.stride(problem.rows.axes[0]) if problem.rows.axes else 0
-            places = [join(e, outer, Place(e.mul(row, step), ()))]
-        else:
-            places = [join(e, outer, place(e, access, unflatten(e, problem.rows, e.add(row, r)))) for r in range(rows)]
-        taps = self._tap_group()
-
-        def pointers(tap: Number) -> list[ll.Value]:
-            here = place(e, access, unflatten(e, taps, tap)) if taps.axes else Place(0, (0,) * len(access.windows))
-            if plain:
-                first = e.at(base, join(e, places[0], here).offset)
-                return [e.at(first, r * step) for r in range(rows)]
-            return [self._lhs_pointer(join(e, one, here)) for one in places]
-
-        return pointers
-
-    def _tap_group(self) -> Group:
-        """The reduction's axes outside the run."""
-        axes, run = list(self.problem.reduction.axes), self.tiling.reduction.run
-        while run > 1:
-            run //= axes.pop().extent
-        return Group(tuple(axes))
-
-    def _zeros(self) -> ll.Value:
-        """Zeros as far as a run reaches."""
-        e = self.e
-        count = (self.tiling.reduction.run - 1) * abs(self._run_stride()) + 1
-        if self.problem.elementwise:
-            count += self.tiling.panels.size * e.lanes
-        module = e.builder.module
-        name = f"contraction.zeros.{count}.{e.bytes}"
-        if name not in module.globals:
-            kind = ll.ArrayType(e.element, count)
-            zeros = ll.GlobalVariable(module, kind, name)
-            zeros.initializer, zeros.global_constant, zeros.linkage = ll.Constant(kind, None), True, "internal"
-        return module.globals[name].gep([ll.Constant(I64, 0), ll.Constant(I64, 0)])
-
-    # -- results
-
-    def _sink_registers(self, unit: Unit, tile: microkernel.Tile, row: Number, column: Number) -> None:
-        for r, vectors in enumerate(tile):
+    def _finish(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> None:
+        """Hands the sums to the sink, from registers or by way of memory."""
+        if not self.inline:
+            microkernel.store_tile(self.e, sums, self.sums, self.pitch)
+            self._sink_memory(unit, panel, tile, self.sums)
+            return
+        for r, vectors in enumerate(sums):
             for v, vector in enumerate(vectors):
-                self._sink(unit, vector, self.e.add(row, r), column, v, len(vectors))
+                self._sink(unit, panel, self.e.add(tile.row, r), v, vector)
 
-    def _sink_memory(self, unit: Unit, sums: ll.Value, rows: int, width: int, row: Number, column: Number) -> None:
+    def _sink_memory(self, unit: Unit, panel: Panel, tile: Tile, sums: ll.Value) -> None:
         e = self.e
-        with e.loop(0, rows) as loop:
+        with e.loop(0, tile.count) as loop:
             line = e.at(sums, e.mul(loop.index, self.pitch))
-            for v in range(width):
-                self._sink(unit, e.load(e.at(line, v * e.lanes)), e.add(row, loop.index), column, v, width)
+            for v in range(panel.width):
+                self._sink(unit, panel, e.add(tile.row, loop.index), v, e.load(e.at(line, v * e.lanes)))
 
-    def _sink(self, unit: Unit, value: ll.Value, row: Number, column: Number, vector: int, width: int) -> None:
-        mask = self._mask(column, vector, width)
-        self.sink(self.e, value, Element(unit.batch, row, self.e.add(column, vector * self.e.lanes), mask))
+    def _sink(self, unit: Unit, panel: Panel, row: Number, vector: int, value: ll.Value) -> None:
+        column = self.e.add(panel.column, vector * self.e.lanes)
+        self.sink(self.e, value, Element(unit.batch, row, column, self._mask(panel, vector)))
 
-    def _mask(self, column: Number, vector: int, width: int) -> ll.Value | None:
-        """Which lanes of a vector exist, in the panel of `width` vectors at `column`; None: all."""
+    def _mask(self, panel: Panel, vector: int) -> ll.Value | None:
+        """Which lanes of a vector of the panel exist; None: all. Only the last one can reach past the last column."""
         e, columns = self.e, self.problem.columns.extent
-        if columns % e.lanes == 0 or vector < width - 1:
+        if columns % e.lanes == 0 or vector < panel.width - 1:
             return None
-        return e.lanes_below(e.sub(e.sub(columns, column), vector * e.lanes))
+        return e.lanes_below(e.sub(e.sub(columns, panel.column), vector * e.lanes))
 
-    # -- splits as code
+    # Splits as code
 
     def _start(self, split: Split, part: Number) -> Number:
         e = self.e
@@ -386,10 +291,8 @@ class Template:
     def _parts(self, split: Split, bounds: tuple[Number, Number]) -> Iterator[tuple[int, ll.Value]]:
         """Code for the parts in `bounds`, once for each of their one or two sizes: the size, and the part's number."""
         e, (begin, end) = self.e, bounds
-        first_small = split.larger
-        with e.loop(begin, e.minimum(end, first_small)) as loop:
+        with e.loop(begin, e.minimum(end, split.larger)) as loop:
             yield split.size, loop.index
-        if first_small < split.count:
-            lowest = e.maximum(begin, first_small)
-            with e.loop(lowest, end) as loop:
+        if split.larger < split.count:
+            with e.loop(e.maximum(begin, split.larger), end) as loop:
                 yield split.size - 1, loop.index

@@ -7,10 +7,12 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from trivium.backends.cpu.contraction.problem import Access, Group, Problem
+from trivium.backends.cpu.contraction.problem import Access, Group, Problem, lies_across
 from trivium.backends.cpu.target import Target
 
 MOST_ROWS = 12
+SOON_DONE = 256
+"""With so few rows a panel is used up before the processor has fetched the next one by itself."""
 SHORTEST_RUN = 16
 LHS_BYTES = 384 * 1024
 MOST_SUMS = 64 * 1024
@@ -23,7 +25,8 @@ PANEL_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class Split:
-    """`extent` things in `count` parts as even as can be: the first `larger` parts hold `size`, the others one fewer."""
+    """`extent` things in `count` parts as even as can be: the first `larger` parts hold `size`, the others one
+    fewer."""
 
     extent: int
     count: int
@@ -96,6 +99,8 @@ class Tiling:
     """The panels, in units of work."""
     pack_lhs: bool
     rhs: Rhs
+    prefetch: bool
+    """Whether tiles ask for the next block of a packed constant while they work on this one."""
 
 
 def vector_registers(target: Target) -> int:
@@ -121,7 +126,11 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
     rows = problem.rows.extent
     panels = split(math.ceil(problem.columns.extent / lanes), widest_panel(rows, registers))
     tiles = split(rows, rows_that_fit(panels.size, registers))
-    once = tiles.count == 1 and not problem.elementwise and not _turned(problem)
+    once = (
+        tiles.count == 1
+        and not problem.elementwise
+        and not lies_across(problem.rhs, problem.reduction, problem.columns)
+    )
     rhs = Rhs.CONSTANT if constant_rhs else Rhs.DIRECT if once else Rhs.PACKED
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
     pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(SHORTEST_RUN, total)
@@ -135,7 +144,7 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
         chunks, groups = _shared_out(chunks, groups, problem, 4 * threads)
     return Tiling(
         lanes=lanes, panels=panels, tiles=tiles, reduction=reduction,
-        chunks=chunks, groups=groups, pack_lhs=pack_lhs, rhs=rhs,
+        chunks=chunks, groups=groups, pack_lhs=pack_lhs, rhs=rhs, prefetch=rhs is Rhs.CONSTANT and rows <= SOON_DONE,
     )  # fmt: skip
 
 
@@ -148,15 +157,6 @@ def _unit(reduction: Reduction, width: int, rows: int, pack_lhs: bool) -> tuple[
         most_rows = min(most_rows, MOST_SUMS // width)
         return max(1, most_rows), max(1, MOST_SUMS // (min(rows, most_rows) * width))
     return max(1, most_rows), 8 if pack_lhs else 1
-
-
-def _turned(problem: Problem) -> bool:
-    """Whether rhs is contiguous along the reduction but not along the columns: packing turns it faster than gathering
-    reads it."""
-    reduction, columns = problem.reduction.axes, problem.columns.axes
-    if problem.rhs.windows or len(reduction) != 1 or len(columns) != 1:
-        return False
-    return problem.rhs.stride(reduction[0]) == 1 != problem.rhs.stride(columns[0])
 
 
 def _shared_out(chunks: Split, groups: Split, problem: Problem, wanted: int) -> tuple[Split, Split]:

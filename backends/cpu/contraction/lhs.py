@@ -1,0 +1,83 @@
+"""Reading lhs where it lies: the addresses of a tile's rows, for each tap of a window. Padding is not copied anywhere:
+rows that fall into it are pointed to zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu.contraction.emission import I64, Emission, Number
+from trivium.backends.cpu.contraction.place import Place, join, place, resolve, unflatten
+from trivium.backends.cpu.contraction.problem import Group, Problem
+from trivium.backends.cpu.contraction.tiling import Tiling
+
+RowPointers = Callable[[Number], list[ll.Value]]
+"""The rows' addresses at a tap."""
+
+
+class Lhs:
+    """The operand `lhs` of `problem`, at `base`."""
+
+    def __init__(self, e: Emission, problem: Problem, tiling: Tiling, base: ll.Value) -> None:
+        self.e, self.problem, self.tiling, self.base = e, problem, tiling, base
+        self.access = problem.lhs
+        self.taps = self._tap_group()
+
+    @property
+    def stride(self) -> int:
+        """From one step of a run to the next."""
+        axes = self.problem.reduction.axes
+        return self.access.stride(axes[-1]) if axes else 0
+
+    def pointers(self, outer: Place, row: Number, rows: int) -> RowPointers:
+        """For `rows` rows from `row` on. Rows on one plain axis lie a constant apart, which instructions can hold;
+        others are placed one by one."""
+        e = self.e
+        if self.access.windows or len(self.problem.rows.axes) > 1:
+            places = [join(e, outer, self.row(e.add(row, r))) for r in range(rows)]
+            return lambda tap: [self.pointer(join(e, one, self._tap(tap))) for one in places]
+        step = self.access.stride(self.problem.rows.axes[0]) if self.problem.rows.axes else 0
+        first = join(e, outer, Place(e.mul(row, step), ()))
+
+        def evenly(tap: Number) -> list[ll.Value]:
+            start = e.at(self.base, join(e, first, self._tap(tap)).offset)
+            return [e.at(start, r * step) for r in range(rows)]
+
+        return evenly
+
+    def row(self, number: Number) -> Place:
+        """What a row adds to the place."""
+        return place(self.e, self.access, unflatten(self.e, self.problem.rows, number))
+
+    def shifted(self, outer: Place, offset: Number) -> Place:
+        return join(self.e, outer, Place(offset, (0,) * len(self.access.windows)))
+
+    def pointer(self, here: Place) -> ll.Value:
+        """The address of an element, or of zeros where that is padding."""
+        offset, valid = resolve(self.e, self.access, here)
+        pointer = self.e.at(self.base, offset)
+        return pointer if valid is None else self.e.builder.select(valid, pointer, self._zeros())
+
+    def _tap(self, tap: Number) -> Place:
+        return place(self.e, self.access, unflatten(self.e, self.taps, tap) if self.taps.axes else {})
+
+    def _tap_group(self) -> Group:
+        """The reduction's axes outside the run."""
+        axes, run = list(self.problem.reduction.axes), self.tiling.reduction.run
+        while run > 1:
+            run //= axes.pop().extent
+        return Group(tuple(axes))
+
+    def _zeros(self) -> ll.Value:
+        """Zeros as far as one run of one panel reaches."""
+        e = self.e
+        count = (self.tiling.reduction.run - 1) * abs(self.stride) + 1
+        if self.problem.elementwise:
+            count += self.tiling.panels.size * e.lanes
+        name, module = f"contraction.zeros.{count}.{e.bytes}", e.builder.module
+        if name not in module.globals:
+            kind = ll.ArrayType(e.element, count)
+            zeros = ll.GlobalVariable(module, kind, name)
+            zeros.initializer, zeros.global_constant, zeros.linkage = ll.Constant(kind, None), True, "internal"
+        return module.globals[name].gep([ll.Constant(I64, 0), ll.Constant(I64, 0)])

@@ -1,0 +1,63 @@
+"""A contraction's plan: the problem turned and simplified, its schedule, and the packed form of a constant operand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivium.backends.cpu.contraction.packing import dense, pack_panels
+from trivium.backends.cpu.contraction.problem import Access, Axis, Group, Problem, canonicalize, orient
+from trivium.backends.cpu.contraction.tiling import Rhs, Tiling, choose
+from trivium.backends.cpu.target import Target
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A contraction ready to emit: as given but with the result's contiguous side as columns; in canonical form; its
+    schedule."""
+
+    oriented: Problem
+    problem: Problem
+    tiling: Tiling
+
+    @property
+    def units(self) -> int:
+        """Independent pieces of work."""
+        return self.problem.batch.extent * self.tiling.chunks.count * self.tiling.groups.count
+
+    @property
+    def packed_operand(self) -> str | None:
+        """Which operand, as the problem was given, is to be passed packed by `pack`: "lhs", "rhs" or None."""
+        if self.tiling.rhs is not Rhs.CONSTANT:
+            return None
+        return "lhs" if self.oriented.swapped else "rhs"
+
+    def pack(self, array: np.ndarray) -> np.ndarray:
+        """The constant operand in panels, flat."""
+        batch = Group(self._packed_batch())
+        matrix = dense(array.reshape(-1), self.problem.rhs, (batch, self.problem.columns, self.problem.reduction))
+        return pack_panels(matrix, [size * self.tiling.lanes for size in self.tiling.panels.sizes])
+
+    def packed_access(self) -> Access:
+        """How the batch leads to a packed rhs."""
+        step = self.problem.reduction.extent * self.tiling.panels.extent * self.tiling.lanes
+        strides = {}
+        for axis in reversed(self._packed_batch()):
+            strides[axis] = step
+            step *= axis.extent
+        return Access(strides)
+
+    def _packed_batch(self) -> tuple[Axis, ...]:
+        return tuple(axis for axis in self.problem.batch.axes if self.problem.rhs.reach(axis))
+
+
+def plan(
+    problem: Problem, element_bytes: int, target: Target, constant: frozenset[str] = frozenset(), threads: int = 1
+) -> Plan:
+    """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is
+    loaded."""
+    oriented = orient(problem)
+    canonical = canonicalize(oriented)
+    known = ("lhs" if oriented.swapped else "rhs") in constant
+    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, threads))
