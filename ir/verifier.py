@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from trivium.ir.attributes import SymbolRef
 from trivium.ir.core import Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Op, Trait
-from trivium.ir.errors import VerificationError
+from trivium.ir.errors import VerificationError, fail
 from trivium.ir.func import Call, FuncReturn, Function, Module, lookup, symbols
+from trivium.ir.ops.control import Composite
 from trivium.ir.types import compatible
 
 MAX_NESTING = 200
@@ -27,14 +29,16 @@ def _verify(op: Operation, scope: set[Value], depth: int) -> None:
     if not isinstance(op, Op):
         _broken(op, "is no declared op")
     _verify_structure(op)
-    if op.CHECK is not None:
-        try:
+    try:
+        if op.CHECK is not None:
             type(op).CHECK(op)
-        except VerificationError as error:
-            _broken(op, error.message, error.label)
-    if isinstance(op, Call):
-        _verify_call(op)
-    elif isinstance(op, Module):
+        if isinstance(op, Call):
+            _check_callee(op, op.callee, ("", "", ""))
+        elif isinstance(op, Composite):
+            _check_callee(op, op.decomposition, ("C2", "C3", "C4"))
+    except VerificationError as error:
+        _broken(op, error.message, error.label)
+    if isinstance(op, Module):
         _verify_symbols(op)
     if op.regions:
         _verify_regions(op, set() if op.has_trait(Trait.ISOLATED) else scope, depth + 1)
@@ -95,17 +99,18 @@ def _verify_terminators(op: Operation, region: Region) -> None:
             _broken(block.last, f"ends a region of {op.NAME}")
 
 
-def _verify_call(op: Call) -> None:
-    function = lookup(op, op.callee)
+def _check_callee(op: Operation, callee: SymbolRef, labels: tuple[str, str, str]) -> None:
+    """The constraints that ask for the function of a symbol; `labels` are those of its absence, operands, results."""
+    function = lookup(op, callee)
     if not isinstance(function, Function):
-        _broken(op, f"{op.callee} is no function of the module")
+        fail(labels[0], f"{callee} is no function of the module")
     expected = function.function_type
-    for what, have, want in (
-        ("operands", op.operand_types, expected.inputs),
-        ("results", op.result_types, expected.results),
+    for what, have, want, label in (
+        ("operands", op.operand_types, expected.inputs, labels[1]),
+        ("results", op.result_types, expected.results, labels[2]),
     ):
         if len(have) != len(want) or not all(map(compatible, have, want)):
-            _broken(op, f"has {what} ({', '.join(map(str, have))}), {op.callee} is {expected}")
+            fail(label, f"has {what} ({', '.join(map(str, have))}), {callee} is {expected}")
 
 
 def _verify_symbols(module: Module) -> None:

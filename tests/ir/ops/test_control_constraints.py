@@ -8,7 +8,9 @@ from tests.ir.ops.constraints import breaks, value
 from trivium.ir.attributes import SymbolRef
 from trivium.ir.builder import region
 from trivium.ir.core import Region, Value
+from trivium.ir.func import Function, Module
 from trivium.ir.ops import (
+    Add,
     Case,
     Compare,
     ComparisonDirection,
@@ -191,3 +193,29 @@ def test_composite_c1() -> None:
     for name in ("", "twice", ".twice", "tests.", "tests.a b"):
         with breaks("C1"):
             Composite([value()], name=name, decomposition=SymbolRef("f"), composite_regions=[], results=[tensor()])
+
+
+def composite(symbol: str, operand: Type, result: Type) -> Module:
+    """A program with a composite op; its function `twice` maps a number to one."""
+    twice = Function.build("twice", [tensor()], lambda b, x: b.add(Add(x, x)))
+
+    def body(builder, x):
+        op = Composite([x], name="t.twice", decomposition=SymbolRef(symbol), composite_regions=[], results=[result])
+        return builder.add(op)
+
+    return Module.build(functions=[Function.build("main", [operand], body), twice])
+
+
+def test_composite_c2() -> None:
+    with breaks("C2"):
+        composite("thrice", tensor(), tensor()).verify()
+
+
+def test_composite_c3() -> None:
+    with breaks("C3"):
+        composite("twice", tensor(2), tensor()).verify()
+
+
+def test_composite_c4() -> None:
+    with breaks("C4"):
+        composite("twice", tensor(), tensor(of=F64)).verify()
