@@ -10,8 +10,9 @@ import numpy as np
 from trivium.compiler.buffers import assign_buffers
 from trivium.compiler.fusion import Group, fuse
 from trivium.compiler.kernels import build, text_of
-from trivium.compiler.lowering import IN_PLACE, STEP
-from trivium.compiler.lowering.scalars import dtype_of, parts
+from trivium.compiler.lowering import STEP, updated_in_place
+from trivium.compiler.lowering.host import on_host, on_the_host
+from trivium.compiler.lowering.scalars import dtype_of, is_pair, parts
 from trivium.compiler.program import Arena, Constant, Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.program import Value as Place
 from trivium.ir import ops
@@ -54,8 +55,9 @@ class Lowering:
 
     def make(self, value: Value, storage: object, name: str) -> Place:
         """A new place for a value of that type."""
-        shape = (*static_shape(value), *parts(value.type.element_type))
-        return Place(name, dtype_of(value.type.element_type), shape, storage)  # type: ignore[arg-type]
+        kind = value.type.element_type if isinstance(value.type, TensorType) else None
+        shape = (*static_shape(value), *parts(kind))
+        return Place(name, dtype_of(kind), shape, storage, is_pair(kind))  # type: ignore[arg-type]
 
     def temporary(self, value: Value, name: str = "") -> Place:
         """A new place in the arena for a value of that type."""
@@ -119,20 +121,14 @@ class Lowering:
             self.bind(value, self.temporary(value))
         if all(static_size(value) == 0 for value in group.outputs):
             return
-        if type(group.whole) in IN_PLACE:
-            self._copy_operands(group.whole)
+        for operand, result in updated_in_place(group.whole) if group.whole is not None else ():
+            # The buffer plan drops the copies that are not needed.
+            self.copy(self.place(operand), self.place(result))
         kernel, arguments = build(group, self.name(kernel_name(group)))
         self.steps.append(Launch(kernel, tuple(map(self.place, arguments))))
 
-    def _copy_operands(self, op: Operation) -> None:
-        """An update in place works on copies; the buffer plan drops those that are not needed."""
-        operands, results = (getattr(op, name) for name in IN_PLACE[type(op)])
-        operands = (operands,) if isinstance(operands, Value) else operands
-        for operand, result in zip(operands, op.results, strict=True):
-            self.copy(self.place(operand), self.place(result))
-
     def _step(self, op: Operation) -> None:
-        rule = STEP.get(type(op))
+        rule = on_the_host if on_host(op) else STEP.get(type(op))
         if rule is None:
             raise CompileError(f"{op.NAME} is not compiled", inside=text_of(op), source=op.location.describe() or None)
         rule(self, op)
@@ -165,8 +161,9 @@ def static_shape(value: Value) -> tuple[int, ...]:
     if isinstance(kind, TensorType) and kind.is_static:
         return kind.static_shape
     op = value.defining_op
+    name = f"%{value.name_hint}" if value.name_hint else "a value"
     raise CompileError(
-        f"{'a value' if not value.name_hint else '%' + value.name_hint} has type {kind}, expected a tensor of static shape",
+        f"{name} has type {kind}, expected a tensor of static shape",
         inside=text_of(op) if op is not None else None,
         source=(op.location.describe() or None) if op is not None else None,
     )

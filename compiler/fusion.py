@@ -15,8 +15,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from trivium.compiler.lowering import ELEMENT, IN_PLACE, INDEXING, KERNEL, REPEATING, is_elementwise
+from trivium.compiler.lowering import ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise, updated_in_place
 from trivium.compiler.lowering.contraction import is_markable, loops_of, operand_order
+from trivium.compiler.lowering.host import on_host
 from trivium.compiler.lowering.index import Index, Indices, Variable, fresh, places
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
@@ -112,7 +113,7 @@ class _Fuser:
         kind = type(op)
         if op is self._block.last:
             self._need(op.operands, position)
-        elif kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier:
+        elif _is_kernel_op(op):
             if self._is_asked(op) and kind is not ops.Constant:
                 self._place(op, position)
         elif self._is_asked(op) or not op.is_pure:
@@ -160,8 +161,7 @@ class _Fuser:
         group.members[op] = None
         group.outputs = dict.fromkeys(op.results, ())
         self._items.append((position, group))
-        in_place = getattr(op, IN_PLACE[type(op)][0]) if type(op) in IN_PLACE else ()
-        in_place = (in_place,) if isinstance(in_place, Value) else in_place
+        in_place = [operand for operand, _ in updated_in_place(op)]  # type: ignore[arg-type]
         self._need(in_place, position)
         for operand in dict.fromkeys((*op.operands, *_free_values(op))):
             if operand not in in_place:
@@ -322,6 +322,13 @@ class _Fuser:
         self._demand.setdefault(value, {})[group] = None
 
 
+def _is_kernel_op(op: Operation) -> bool:
+    """Whether the op is computed in kernels (or is a view), rather than a step of its own."""
+    kind = type(op)
+    known = kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier
+    return known and not on_host(op)
+
+
 def fresh_space(op: Operation) -> tuple[Variable, ...]:
     return tuple(fresh(op.results[0].type.shape))
 
@@ -349,6 +356,8 @@ def _reads(op: Operation, request: Request) -> Iterator[tuple[Value, Request]]:
     elif is_elementwise(op):  # type: ignore[arg-type]
         for operand in op.operands:
             yield operand, request if operand.type.rank else ()
+        for operand in _free_values(op):
+            yield operand, ()
     else:
         for operand in dict.fromkeys((*op.operands, *_free_values(op))):
             once = kind not in REPEATING and not (isinstance(request, Opaque) and not request.once)

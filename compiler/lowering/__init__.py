@@ -1,17 +1,29 @@
 """From ops to kernels: one rule an op, in the file of its family, filed in the tables of `rules`."""
 
-from trivium.compiler.lowering import contraction, control, elementwise, indexing, reduction, shape
+from trivium.compiler.lowering import (  # noqa: F401 (imported so that they declare their rules)
+    chlo,
+    contraction,
+    control,
+    elementwise,
+    host,
+    indexing,
+    random,
+    reduction,
+    shape,
+    sorting,
+    windows,
+)
 from trivium.compiler.lowering.rules import (
     ELEMENT,
-    IN_PLACE,
     INDEXING,
     KERNEL,
     REPEATING,
     STEP,
     has_lowering,
     is_elementwise,
+    updated_in_place,
 )
 
 elementwise._declare_by_name()
 
-__all__ = ["ELEMENT", "INDEXING", "IN_PLACE", "KERNEL", "REPEATING", "STEP", "has_lowering", "is_elementwise"]
+__all__ = ["ELEMENT", "INDEXING", "KERNEL", "REPEATING", "STEP", "has_lowering", "is_elementwise", "updated_in_place"]

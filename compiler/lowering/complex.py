@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from trivium.compiler.kernel import KernelBuilder, Value
+from trivium.ir import ops
+from trivium.ir.declare import Op
 from trivium.ir.errors import CompileError
 
 Pair = tuple[Value, Value]
@@ -17,6 +19,11 @@ def apply(b: KernelBuilder, name: str, operands: list[Any]) -> Any:
     if rule is None:
         raise CompileError(f"{name} of complex numbers is not compiled")
     return rule(b, *operands)
+
+
+def knows(op: Op) -> bool:
+    """Whether there is a way to compute the op on complex numbers."""
+    return op.short_name() in _RULES or isinstance(op, _STRUCTURAL)
 
 
 def compare(b: KernelBuilder, direction: str, lhs: Pair, rhs: Pair) -> Value:
@@ -70,6 +77,21 @@ def absolute(b: KernelBuilder, x: Pair) -> Value:
 
 def exponential(b: KernelBuilder, x: Pair) -> Pair:
     return _polar(b, b.apply("exponential", x[0]), x[1])
+
+
+def maximum(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
+    return _first(b, compare(b, "GE", x, y), x, y)
+
+
+def minimum(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
+    return _first(b, compare(b, "LE", x, y), x, y)
+
+
+def _first(b: KernelBuilder, holds: Value, x: Pair, y: Pair) -> Pair:
+    """x where the condition holds or x is NaN, else y."""
+    nan = b.apply("or", b.compare("NE", x[0], x[0]), b.compare("NE", x[1], x[1]))
+    holds = b.apply("or", holds, nan)
+    return b.select(holds, x[0], y[0]), b.select(holds, x[1], y[1])
 
 
 def _polar(b: KernelBuilder, length: Value, angle: Value) -> Pair:
@@ -176,5 +198,9 @@ _RULES: dict[str, Callable[..., Any]] = {
     "add": add, "subtract": subtract, "multiply": multiply, "divide": divide, "negate": negate, "abs": absolute,
     "exponential": exponential, "exponential_minus_one": exponential_minus_one, "log": log,
     "log_plus_one": log_plus_one, "sqrt": sqrt, "rsqrt": rsqrt, "cbrt": cbrt, "power": power, "sine": sine,
-    "cosine": cosine, "tanh": tanh, "tan": tan, "logistic": logistic, "sign": sign,
+    "cosine": cosine, "maximum": maximum, "minimum": minimum, "tanh": tanh, "tan": tan, "logistic": logistic,
+    "sign": sign,
 }  # fmt: skip
+
+_STRUCTURAL = (ops.Select, ops.Compare, ops.Convert, ops.Complex, ops.Real, ops.Imag, ops.Map, ops.Square, ops.Conj)
+"""Ops whose rules handle pairs themselves."""

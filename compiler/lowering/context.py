@@ -14,7 +14,7 @@ from trivium.compiler.kernel import Buffer, KernelBuilder
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.kernel.builder import LoopFrame
 from trivium.compiler.lowering.index import Index, Indices, Known, Quotient, Variable, linearize, variable
-from trivium.compiler.lowering.rules import ELEMENT, INDEXING
+from trivium.compiler.lowering.rules import ELEMENT, INDEXING, SCALAR
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair, literal, parts
 from trivium.ir import ops
 from trivium.ir.core import Operation, Region, Value
@@ -75,6 +75,8 @@ class Context:
             scalars: Any = self.element(op.operands[0], INDEXING[kind](op, indices))
         elif kind in ELEMENT:
             scalars = ELEMENT[kind](self, op, indices)
+        elif kind in SCALAR and not indices:
+            scalars = SCALAR[kind](self, op)
         else:
             raise CompileError(f"{op.NAME} cannot be computed inside a kernel", source=op.location.describe() or None)
         scalars = scalars if isinstance(scalars, list) else [scalars]
@@ -97,7 +99,7 @@ class Context:
             for argument, scalar in zip(block.arguments, arguments, strict=True):
                 self.know(argument, (), scalar)
             for op in block:
-                if op is not block.last:
+                if op is not block.last and op.results:
                     self.element(op.results[0])
             return [self.element(value) for value in block.terminator.operands]
 

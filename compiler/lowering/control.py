@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from trivium.compiler.lowering.rules import step
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.host import host_call
+from trivium.compiler.lowering.reduction import flat, grouped
+from trivium.compiler.lowering.rules import scalar, step
+from trivium.compiler.lowering.scalars import Scalar
 from trivium.compiler.program import Copy, HostCall, Step, Switch, While
 from trivium.compiler.program import Value as Place
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
 from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError
-from trivium.ir.types import TensorType, is_complex
 
 if TYPE_CHECKING:
     from trivium.compiler.compile import Lowering
@@ -58,6 +60,16 @@ def _assign(
     return first + then
 
 
+@step(ops.Tuple, ops.GetTupleElement)
+def tuples(lowering: Lowering, op: ops.Tuple | ops.GetTupleElement) -> None:
+    """Tuples have no place: their elements are the values that they were made of."""
+    if isinstance(op, ops.GetTupleElement):
+        made = op.operand.defining_op
+        if not isinstance(made, ops.Tuple):
+            raise CompileError("get_tuple_element of a tuple that no tuple op made is not compiled")
+        lowering.bind(op.result, lowering.place(made.val[op.index]))
+
+
 @step(ops.If)
 def if_(lowering: Lowering, op: ops.If) -> None:
     _switch(lowering, op, op.pred, [op.false_branch, op.true_branch])
@@ -95,21 +107,48 @@ def custom_call(lowering: Lowering, op: ops.CustomCall) -> None:
         results.append(lowering.temporary(result))
         lowering.bind(result, results[-1])
     arguments = tuple(map(lowering.place, op.inputs))
-    lowering.steps.append(HostCall(op.call_target_name, _host_function(op, known.evaluate), arguments, tuple(results)))
+    function = host_call(op, partial(known.evaluate, op))
+    lowering.steps.append(HostCall(op.call_target_name, function, arguments, tuple(results)))
 
 
-def _host_function(op: ops.CustomCall, evaluate: Callable[..., Any]) -> Callable[..., None]:
-    def call(*arrays: np.ndarray) -> None:
-        count = len(op.inputs)
-        arguments = [_as(array, value.type) for array, value in zip(arrays[:count], op.inputs, strict=True)]
-        computed = evaluate(op, *arguments)
-        computed = computed if isinstance(computed, tuple | list) else (computed,)
-        for array, result, value in zip(arrays[count:], computed, op.results, strict=True):
-            _as(array, value.type)[...] = result
-
-    return call
+# Inside a region of scalars
 
 
-def _as(array: np.ndarray, kind: TensorType) -> np.ndarray:
-    """The array over a buffer, as NumPy has the type: complex numbers are pairs in buffers."""
-    return array.view(kind.dtype).reshape(kind.static_shape) if is_complex(kind.element_type) else array
+@scalar(ops.While)
+def scalar_while(ctx: Context, op: ops.While) -> list[Scalar]:
+    kinds = [value.type.element_type for value in op.operand]
+    with ctx.block(ctx.b.while_(*flat([ctx.element(init) for init in op.operand]))) as frame:
+        carried = grouped(frame.carried, kinds)
+        frame.condition(ctx.region(op.cond, carried)[0])
+        frame.yield_(*flat(ctx.region(op.body, carried)))
+    return grouped(frame.results, kinds)
+
+
+@scalar(ops.If)
+def scalar_if(ctx: Context, op: ops.If) -> list[Scalar]:
+    return _branches(ctx, op, ctx.element(op.pred), [op.true_branch, op.false_branch])
+
+
+@scalar(ops.Case)
+def scalar_case(ctx: Context, op: ops.Case) -> list[Scalar]:
+    """The first branch where the index is 0, else the rest of them; the last one where it is out of range."""
+    index = ctx.element(op.index)
+
+    def rest(number: int) -> list[Scalar]:
+        if number == len(op.branches) - 1:
+            return ctx.region(op.branches[number], [])
+        return _either(ctx, op, ctx.b.compare("EQ", index, number), op.branches[number], lambda: rest(number + 1))
+
+    return rest(0)
+
+
+def _branches(ctx: Context, op: Any, condition: Any, regions: Sequence[Region]) -> list[Scalar]:
+    return _either(ctx, op, condition, regions[0], lambda: ctx.region(regions[1], []))
+
+
+def _either(ctx: Context, op: Any, condition: Any, region: Region, otherwise: Any) -> list[Scalar]:
+    with ctx.block(ctx.b.if_(condition)) as branch:
+        branch.yield_(*flat(ctx.region(region, [])))
+    with ctx.block(branch.otherwise()):
+        branch.yield_(*flat(otherwise()))
+    return grouped(branch.results, [value.type.element_type for value in op.results])

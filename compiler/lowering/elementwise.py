@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import bit_width
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.index import Indices
+from trivium.compiler.lowering.index import Indices, constant
 from trivium.compiler.lowering.rules import element, has_lowering, is_elementwise
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
@@ -97,6 +98,11 @@ def imaginary(ctx: Context, op: ops.Imag, indices: Indices) -> Register:
     return operand[1] if isinstance(operand, tuple) else ctx.b.constant(0.0, operand.dtype)
 
 
+@element(ops.Map)
+def map_(ctx: Context, op: ops.Map, indices: Indices) -> Scalar:
+    return ctx.region(op.computation, [ctx.element(operand, indices) for operand in op.inputs])[0]
+
+
 @element(ops.BitcastConvert)
 def bitcast_convert(ctx: Context, op: ops.BitcastConvert, indices: Indices) -> Scalar:
     """Splits or joins along the last dimension where the widths differ."""
@@ -105,7 +111,7 @@ def bitcast_convert(ctx: Context, op: ops.BitcastConvert, indices: Indices) -> S
         return each(lambda part: bits(ctx, part, target), ctx.element(op.operand, indices))
     if is_pair(op.operand.type.element_type):
         raise CompileError("bitcast_convert between complex types of different widths is not compiled")
-    widths = _width(source), _width(target)
+    widths = bit_width(source), bit_width(target)
     if widths[0] < widths[1]:
         return _join(ctx, op, indices, target)
     whole = bits(ctx, ctx.element(op.operand, indices[:-1]), f"ui{widths[0]}")
@@ -115,13 +121,11 @@ def bitcast_convert(ctx: Context, op: ops.BitcastConvert, indices: Indices) -> S
 
 
 def _join(ctx: Context, op: ops.BitcastConvert, indices: Indices, target: str) -> Register:
-    from trivium.compiler.lowering.index import constant
-
     whole = None
     for place in range(op.operand.type.shape[-1]):
         piece = ctx.element(op.operand, (*indices, constant(place)))
-        width = _width(piece.dtype)
-        word = ctx.b.convert(bits(ctx, piece, f"ui{width}"), f"ui{_width(target)}")
+        width = bit_width(piece.dtype)
+        word = ctx.b.convert(bits(ctx, piece, f"ui{width}"), f"ui{bit_width(target)}")
         word = ctx.b.apply("shift_left", word, place * width) if place else word
         whole = word if whole is None else ctx.b.apply("or", whole, word)
     return bits(ctx, whole, target)
@@ -130,12 +134,6 @@ def _join(ctx: Context, op: ops.BitcastConvert, indices: Indices, target: str) -
 def bits(ctx: Context, operand: Register, dtype: str) -> Register:
     """The same bits as another type of that width."""
     return operand if operand.dtype == dtype else ctx.b.apply("bitcast_convert", operand, dtype=dtype)
-
-
-def _width(dtype: str) -> int:
-    from trivium.compiler.kernel import bit_width
-
-    return bit_width(dtype)
 
 
 def _declare_by_name() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.index import Index, Indices, Known, constant, fresh, places, variable
@@ -19,7 +20,7 @@ def dynamic_slice(ctx: Context, op: ops.DynamicSlice, indices: Indices) -> Scala
     return ctx.element(op.operand, tuple(map(Index.__add__, starts, indices)))
 
 
-@kernel(ops.DynamicUpdateSlice, in_place=("operand", "result"))
+@kernel(ops.DynamicUpdateSlice, in_place="operand")
 def dynamic_update_slice(ctx: Context, op: ops.DynamicUpdateSlice) -> None:
     """Writes the box; the rest of the operand is there already."""
     shape = op.update.type.shape
@@ -67,12 +68,12 @@ def _coordinate(ctx: Context, listed: Value, batch: list[Index], vector_dimensio
     return ctx.element(listed, at)
 
 
-@kernel(ops.Scatter, in_place=("inputs", "results"))
+@kernel(ops.Scatter, in_place="inputs")
 def scatter(ctx: Context, op: ops.Scatter) -> None:
     """Places one after the other, since two may be the same; the elements of a window at once."""
     numbers = op.scatter_dimension_numbers
     shape = op.updates[0].type.shape
-    targets = [ctx.buffer(result, result.type.shape, "inout") for result in op.results]
+    targets = [_target(ctx, *pair) for pair in zip(op.inputs, op.results, strict=True)]
     variables = fresh(shape)
     listed = [v for d, v in enumerate(variables) if d not in numbers.update_window_dims]
     window = [v for d, v in enumerate(variables) if d in numbers.update_window_dims]
@@ -84,6 +85,18 @@ def scatter(ctx: Context, op: ops.Scatter) -> None:
         return
     with ctx.inside(ctx.b.sequential(*[v.extent for v in order]), order):
         _scatter_window(ctx, op, targets, at, window)
+
+
+def _target(ctx: Context, operand: Value, result: Value) -> Buffer:
+    """The buffer to update: it holds the operand already, unless that has another type."""
+    if operand.type.element_type is result.type.element_type:
+        return ctx.buffer(result, result.type.shape, "inout")
+    target = ctx.buffer(result, result.type.shape, "out")
+    variables = fresh(result.type.shape)
+    with ctx.parallel(variables):
+        at = places(variables)
+        ctx.write(target, at, widened(ctx, ctx.element(operand, at), result.type.element_type))
+    return target
 
 
 def _scatter_window(ctx: Context, op: ops.Scatter, targets: list, at: Indices, window: list) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from trivium.ir.core import Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.errors import Error
 
@@ -22,9 +23,11 @@ KERNEL: dict[type[Op], Callable[..., None]] = {}
 STEP: dict[type[Op], Callable[..., None]] = {}
 """(lowering, op): appends steps to the program."""
 
-IN_PLACE: dict[type[Op], tuple[str, str]] = {}
-"""For ops with a kernel rule that update a copy of operands in place: the names of these operands and of the
-results."""
+SCALAR: dict[type[Op], Callable[..., Any]] = {}
+"""(context, op) -> the scalars of its results, for control flow inside a region of scalars."""
+
+IN_PLACE: dict[type[Op], str] = {}
+"""For ops with a kernel rule whose results are operands updated in place: the field of these operands."""
 
 REPEATING: set[type[Op]] = set()
 """Ops that may read an element of an operand several times: nothing but index changes is fused into them."""
@@ -41,11 +44,11 @@ def indexing(*ops: type[Op]) -> Callable[[Callable], Callable]:
     return lambda rule: _declare(INDEXING, ops, rule)
 
 
-def kernel(*ops: type[Op], in_place: tuple[str, str] | None = None) -> Callable[[Callable], Callable]:
+def kernel(*ops: type[Op], in_place: str = "") -> Callable[[Callable], Callable]:
     """Declares a kernel rule."""
     for op in ops:
         REPEATING.add(op)
-        if in_place is not None:
+        if in_place:
             IN_PLACE[op] = in_place
     return lambda rule: _declare(KERNEL, ops, rule)
 
@@ -53,6 +56,16 @@ def kernel(*ops: type[Op], in_place: tuple[str, str] | None = None) -> Callable[
 def step(*ops: type[Op]) -> Callable[[Callable], Callable]:
     """Declares a step rule."""
     return lambda rule: _declare(STEP, ops, rule)
+
+
+def scalar(*ops: type[Op]) -> Callable[[Callable], Callable]:
+    """Declares the rule for an op inside a region of scalars, beside the one it has elsewhere."""
+
+    def declare(rule: Callable) -> Callable:
+        SCALAR.update(dict.fromkeys(ops, rule))
+        return rule
+
+    return declare
 
 
 def is_elementwise(op: type[Op] | Op) -> bool:
@@ -70,3 +83,12 @@ def _declare(table: dict[type[Op], Any], ops: tuple[type[Op], ...], rule: Callab
             raise Error(f"{op.NAME} has two lowering rules, the second is {rule.__module__}.{rule.__name__}")
         table[op] = rule
     return rule
+
+
+def updated_in_place(op: Op) -> list[tuple[Value, Value]]:
+    """The operands that the op's kernel updates in place, each with the result that takes its place."""
+    if type(op) not in IN_PLACE:
+        return []
+    operands = getattr(op, IN_PLACE[type(op)])
+    pairs = zip((operands,) if isinstance(operands, Value) else operands, op.results, strict=True)
+    return [(operand, result) for operand, result in pairs if operand.type == result.type]

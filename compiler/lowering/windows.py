@@ -1,0 +1,91 @@
+"""`select_and_scatter`: windows slide over the operand, and each adds its source to the element that it selects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trivium.compiler.kernel import Buffer
+from trivium.compiler.kernel import Value as Register
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.index import Index, Indices, Known, Variable, fresh, places, variable
+from trivium.compiler.lowering.reduction import flat, grouped, guarded, widened, window_place
+from trivium.compiler.lowering.rules import kernel
+from trivium.ir import ops
+from trivium.ir.ops.windows import Window, windows_of
+
+
+@kernel(ops.SelectAndScatter)
+def select_and_scatter(ctx: Context, op: ops.SelectAndScatter) -> None:
+    """Windows that overlap may select the same element, so that they go one after the other; dimensions in which
+    nothing slides are independent."""
+    shape = op.operand.type.shape
+    windows = windows_of(op.window_dimensions or (1,) * len(shape), op.window_strides, op.padding)
+    target = ctx.buffer(op.result, shape, "out")
+    kind = op.result.type.element_type
+    everywhere = fresh(shape)
+    with ctx.parallel(everywhere):
+        ctx.write(target, places(everywhere), widened(ctx, ctx.element(op.init_value), kind))
+    counts = fresh(op.source.type.shape)
+    if 0 in op.source.type.shape:
+        return
+    still = [v for v, window in zip(counts, windows, strict=True) if window == Window(1)]
+    sliding = [v for v, window in zip(counts, windows, strict=True) if window != Window(1)]
+    with ctx.parallel(still):
+        sliding = [v for v in sliding if v.extent != 1]
+        if not sliding:
+            _window(ctx, op, windows, places(counts), target)
+            return
+        with ctx.inside(ctx.b.sequential(*[v.extent for v in sliding]), sliding):
+            _window(ctx, op, windows, places(counts), target)
+
+
+def _window(ctx: Context, op: ops.SelectAndScatter, windows: Sequence[Window], at: Indices, target: Buffer) -> None:
+    """Selects in one window, and scatters there."""
+    kind, shape = op.operand.type.element_type, op.operand.type.shape
+    zero = ctx.literal(0, kind)
+    nowhere = [ctx.b.index(0) for _ in shape]
+    inits = [ctx.b.constant(False, "i1"), *flat([zero]), *nowhere]
+    variables = [v for v in fresh([window.size for window in windows]) if v.extent != 1]
+    inner = iter(variables)
+    offsets = places([next(inner) if window.size != 1 else Variable(1) for window in windows])
+    if variables:
+        frame = ctx.b.sequential(*[v.extent for v in variables], inits=inits)
+        with ctx.inside(frame, variables):
+            frame.yield_(*_better(ctx, op, windows, at, offsets, frame.carried))
+        found = frame.results
+    else:
+        found = _better(ctx, op, windows, at, offsets, inits)
+    selected: list[Index] = [
+        variable(Known(register, extent - 1)) for register, extent in zip(found[-len(shape) :], shape, strict=True)
+    ]
+    with ctx.block(ctx.b.if_(found[0])):
+        result = op.result.type.element_type
+        source = widened(ctx, ctx.element(op.source, at), result)
+        (scalar,) = ctx.region(op.scatter, [ctx.read(target, tuple(selected)), source])
+        ctx.write(target, tuple(selected), scalar)
+
+
+def _better(
+    ctx: Context,
+    op: ops.SelectAndScatter,
+    windows: Sequence[Window],
+    at: Indices,
+    offsets: Indices,
+    carried: Sequence[Register],
+) -> list[Register]:
+    """What is selected once the element at `offsets` is seen: whether anything is, its value, and its place."""
+    b, rank = ctx.b, len(windows)
+    kind = op.operand.type.element_type
+    inside, place = window_place(ctx, windows, op.operand.type.shape, at, offsets)
+    (best,) = grouped(carried[1:-rank], [kind])
+
+    def challenge() -> list:
+        candidate = ctx.element(op.operand, place)
+        (stays,) = ctx.region(op.select, [best, candidate])
+        takes = b.apply("or", b.apply("not", carried[0]), b.apply("not", stays))
+        here = [ctx.position(index) for index in place]
+        values = [b.select(takes, new, old) for new, old in zip(flat([candidate]), flat([best]), strict=True)]
+        where = [b.select(takes, new, old) for new, old in zip(here, carried[-rank:], strict=True)]
+        return [b.constant(True, "i1"), *values, *where]
+
+    return guarded(ctx, inside, challenge, list(carried))
