@@ -136,11 +136,7 @@ class Emitter:
         scattered: ll.Value | None = None
         for atom, coefficient in form.terms.items():
             value = self.values[atom]
-            term = (
-                value
-                if coefficient == 1
-                else self.builder.mul(value, self.code.like(value, coefficient))
-            )
+            term = value if coefficient == 1 else self.builder.mul(value, self.code.like(value, coefficient))
             if isinstance(term.type, ll.VectorType):
                 scattered = term if scattered is None else self.code.iadd(scattered, term)
             elif isinstance(base, ll.Constant) and base.constant == 0:

@@ -1,5 +1,6 @@
-"""Transcendental functions in f32, inline and free of branches: argument reduction and a minimax polynomial each. The coefficients were found with
-Remez's algorithm for the intervals named here; errors are at most about 2 units in the last place, as tests measure."""
+"""Transcendental functions in f32, inline and free of branches: argument reduction and a minimax polynomial each. The
+coefficients were found with Remez's algorithm for the intervals named here; errors are at most about 2 units in the
+last place, as tests measure."""
 
 from __future__ import annotations
 
@@ -17,7 +18,14 @@ ROUND = 1.5 * 2.0**23
 """Adding this rounds to an integer, which then lies in the low bits."""
 SQRT_HALF_BITS = 0x3F3504F3
 
-EXP = (0.0001991849858313799, 0.0013946177205070853, 0.008333263918757439, 0.041666269302368164, 0.1666666716337204, 0.5)
+EXP = (
+    0.0001991849858313799,
+    0.0013946177205070853,
+    0.008333263918757439,
+    0.041666269302368164,
+    0.1666666716337204,
+    0.5,
+)
 """(exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2"""
 LOG = (
     0.06917817145586014, -0.117909274995327, 0.11872382462024689, -0.12384109199047089, 0.1421872079372406,
@@ -46,7 +54,8 @@ ERF_INV_TAIL = (
     -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
     1.00167406, 2.83297682,
 )  # fmt: skip
-"""erf_inv(x) / x in w - 2.5, and in sqrt(w) - 3 where w >= 5, with w = -log(1 - x^2): M. Giles, Approximating the erfinv function, 2011"""
+"""erf_inv(x) / x in w - 2.5, and in sqrt(w) - 3 where w >= 5, with w = -log(1 - x^2): M. Giles, Approximating the
+erfinv function, 2011"""
 
 
 def exp(code: Code, x: ll.Value) -> ll.Value:
@@ -166,9 +175,7 @@ def erf_inv(code: Code, x: ll.Value) -> ll.Value:
     w = code.builder.fneg(log(code, code.mul(code.sub(1.0, x), code.add(x, 1.0))))
     central = code.compare("<", w, 5.0)
     tail_w = code.sub(code.intrinsic("llvm.sqrt", code.select(central, 5.0, w)), 3.0)
-    p = code.select(
-        central, code.polynomial(code.sub(w, 2.5), ERF_INV_CENTRE), code.polynomial(tail_w, ERF_INV_TAIL)
-    )
+    p = code.select(central, code.polynomial(code.sub(w, 2.5), ERF_INV_CENTRE), code.polynomial(tail_w, ERF_INV_TAIL))
     infinite = code.copysign(code.like(x, float("inf")), x)
     return code.select(code.compare("==", code.abs(x), 1.0), infinite, code.mul(p, x))
 
@@ -182,7 +189,8 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     odd = code.both(integer, code.compare("!=", code.intrinsic("llvm.floor", half), half))
     # -0 counts as negative here: its odd powers are -0 and -inf.
     signed = code.select(odd, code.copysign(magnitude, x), magnitude)
-    result = code.select(code.both(code.compare("<", x, 0.0), code.builder.not_(integer)), float("nan"), signed)
+    finite_negative = code.both(code.compare("<", x, 0.0), code.compare(">", x, -float("inf")))
+    result = code.select(code.both(finite_negative, code.builder.not_(integer)), float("nan"), signed)
     infinite_y = code.compare("==", code.abs(y), float("inf"))
     negative = code.compare("<", x, 0.0)
     result = code.select(code.both(infinite_y, negative), magnitude, result)

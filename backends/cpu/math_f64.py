@@ -1,4 +1,5 @@
-"""Transcendental functions in f64: the ones that others build on inline, as in `math_f32`, and the ones that the C library lacks."""
+"""Transcendental functions in f64: the ones that others build on inline, as in `math_f32`, and the ones that the C
+library lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ ROUND = 1.5 * 2.0**52
 SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 
 EXP = (
-    2.0926990706517044e-09, 2.5112345429631013e-08, 2.7557233173538205e-07, 2.7557233941183268e-06, 2.480158737401575e-05,
+    2.0926990706517044e-09, 2.5112345429631013e-08, 2.7557233173538205e-07, 2.7557233941183268e-06,
+    2.480158737401575e-05,
     0.0001984126989734641, 0.001388888888885826, 0.008333333333316626, 0.04166666666666673, 0.16666666666666685, 0.5,
 )  # fmt: skip
 """(exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2"""

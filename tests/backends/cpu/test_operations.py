@@ -51,7 +51,9 @@ def test_integer_division_never_traps(dtype: str) -> None:
     quotients, rests = apply("divide", a, b, dtype=dtype), apply("remainder", a, b, dtype=dtype)
     bits = limits.bits
     for x, y, quotient, rest in zip(a.tolist(), b.tolist(), quotients.tolist(), rests.tolist(), strict=True):
-        expected = (limits.max if limits.min == 0 else -1) if y == 0 else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+        expected = (
+            (limits.max if limits.min == 0 else -1) if y == 0 else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+        )
         assert (quotient - expected) % (1 << bits) == 0
         assert rest == (x if y == 0 else x - expected * y)
 
@@ -149,7 +151,9 @@ def test_small_floats_from_and_to_f32(dtype: str) -> None:
     ties = ((between[1:].astype(np.float64) + between[:-1]) / 2).astype(np.float32)
     for x in (values, finite, ties):
         with np.errstate(over="ignore", invalid="ignore"):
-            np.testing.assert_array_equal(_converted(x, "f32", dtype).astype(np.float32), x.astype(type_).astype(np.float32))
+            np.testing.assert_array_equal(
+                _converted(x, "f32", dtype).astype(np.float32), x.astype(type_).astype(np.float32)
+            )
 
 
 def _converted(x: np.ndarray, source: str, target: str) -> np.ndarray:
@@ -179,7 +183,9 @@ def test_integer_conversions_wrap_and_extend() -> None:
 
 def test_bitcasts_keep_bits() -> None:
     x = np.array([1.0, -2.0, np.inf, 3.5], np.float32)
-    np.testing.assert_array_equal(run(elementwise("bitcast_convert", ["f32"], "i32", 4, dtype="i32"), x), x.view(np.int32))
+    np.testing.assert_array_equal(
+        run(elementwise("bitcast_convert", ["f32"], "i32", 4, dtype="i32"), x), x.view(np.int32)
+    )
     h = np.array([1.0, -2.0, np.inf, 3.5], ml_dtypes.bfloat16)
     got = run(elementwise("bitcast_convert", ["bf16"], "ui16", 4, dtype="ui16"), h)
     np.testing.assert_array_equal(got, h.view(np.uint16))

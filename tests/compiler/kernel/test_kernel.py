@@ -1,0 +1,187 @@
+"""The kernel level: builder, printer, verifier, index analysis, sharing and schedules."""
+
+from __future__ import annotations
+
+import pytest
+
+from trivium.compiler.kernel import (
+    Access,
+    Apply,
+    Block,
+    Buffer,
+    Contraction,
+    ContractionLoop,
+    Kernel,
+    KernelBuilder,
+    Load,
+    Loop,
+    Store,
+    Subscript,
+    Value,
+    contraction_kernel,
+    may_share,
+)
+from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.schedule import choose
+from trivium.ir.errors import CompileError
+
+
+def scaled(name: str = "scaled", factor: float = 2.0) -> Kernel:
+    b = KernelBuilder(name)
+    x, y = b.input("x", "f32", (4, 8)), b.output("y", "f32", (4, 8))
+    with b.parallel(4, 8) as (i, j):
+        b.store(y, b.multiply(b.load(x, i, j), factor), i, j)
+    return b.build()
+
+
+def test_text() -> None:
+    assert str(scaled()).splitlines() == [
+        "kernel @scaled {",
+        "  in x: 4x8xf32",
+        "  out y: 4x8xf32",
+        "  parallel (%0, %1) < (4, 8) {",
+        "    %2 = load x[%0, %1] : f32",
+        "    %3 = 2.0 : f32",
+        "    %4 = multiply %2, %3 : f32",
+        "    store %4, y[%0, %1]",
+        "  }",
+        "}",
+    ]
+
+
+def test_digests_ignore_names_only() -> None:
+    assert scaled("a").digest() == scaled("b").digest()
+    assert scaled(factor=2.0).digest() != scaled(factor=3.0).digest()
+
+
+def test_constant_index_arithmetic_is_folded() -> None:
+    b = KernelBuilder("fold")
+    y = b.output("y", "f32", (100,))
+    with b.parallel(4) as (i,):
+        b.store(y, 1.0, b.affine([(i, 1)], 0))
+        assert b.add(b.multiply(i, 1), 0) is i
+        nine = b.add(b.multiply(b.index(4), 2), 1)
+    analysis = Analysis(b.build())
+    assert (analysis.form(nine).constant, analysis.form(nine).terms) == (9, {})
+
+
+def verification_error(body: Block, *params: Buffer) -> str:
+    with pytest.raises(CompileError) as error:
+        Kernel("wrong", list(params), body).verify()
+    assert "verifying kernel wrong" in str(error.value)
+    return str(error.value)
+
+
+def test_use_before_definition() -> None:
+    x, y, i = Value("f32"), Value("f32"), Value("i64")
+    out = Buffer("out", "f32", (1,), "out")
+    assert "not defined before it" in verification_error(Block([], [Apply("negate", (x,), {}, y)]))
+    assert "not defined before it" in verification_error(Block([], [Store(out, x, (i,))]), out)
+
+
+def test_types_of_operands() -> None:
+    b = KernelBuilder("mixed")
+    with pytest.raises(CompileError, match="operands have types f32, i32, expected equal types"):
+        b.add(b.constant(1, "f32"), b.constant(1, "i32"))
+    with pytest.raises(CompileError, match="tanh: operands have type i32"):
+        b.apply("tanh", b.constant(1, "i32"))
+    with pytest.raises(CompileError, match="'frobnicate' is not a scalar operation"):
+        b.apply("frobnicate", b.constant(1, "i32"))
+
+
+def test_accesses_are_checked() -> None:
+    b = KernelBuilder("wrong")
+    x, y = b.input("x", "f32", (4, 8)), b.output("y", "f32", (8,))
+    b.store(y, b.load(x, 0), 0)
+    with pytest.raises(CompileError, match="has 1 indices, expected 2"):
+        b.build()
+    b = KernelBuilder("wrong")
+    x = b.input("x", "f32", (4,))
+    b.store(x, 1.0, 0)
+    with pytest.raises(CompileError, match="writes an input buffer"):
+        b.build()
+
+
+def test_reductions_need_an_associative_combiner() -> None:
+    b = KernelBuilder("wrong")
+    with b.reduction(4, inits=[b.constant(0.0, "f32")], combiner="subtract") as loop:
+        loop.yield_(b.constant(1.0, "f32"))
+    with pytest.raises(CompileError, match="subtract is not an associative operation"):
+        b.build()
+
+
+def test_linear_addresses() -> None:
+    b = KernelBuilder("address")
+    x, y = b.input("x", "f32", (4, 8)), b.output("y", "f32", (8, 4))
+    with b.parallel(8, 4) as (i, j):
+        b.store(y, b.load(x, b.subtract(3, j), i), i, j)
+    kernel = b.build()
+    analysis = Analysis(kernel)
+    (loop,) = (k for k in kernel.body.instructions if isinstance(k, Loop))
+    (load,) = (k for k in loop.body.instructions if isinstance(k, Load))
+    address = analysis.address(load.buffer, load.indices)
+    assert (analysis.step(address, i), analysis.step(address, j), address.constant) == (1, -8, 24)
+
+
+def test_sharing_wants_equal_indices() -> None:
+    kernel = scaled()
+    assert may_share(kernel, *kernel.params)
+    b = KernelBuilder("transpose")
+    x, y = b.input("x", "f32", (4, 4)), b.output("y", "f32", (4, 4))
+    with b.parallel(4, 4) as (i, j):
+        b.store(y, b.load(x, j, i), i, j)
+    kernel = b.build()
+    assert not may_share(kernel, x, y)
+
+
+def test_schedules_merge_dimensions_and_choose_lanes() -> None:
+    schedule = choose(scaled(), vector_bytes=64)
+    assert str(schedule).splitlines()[1] == "  parallel 1x32 vector=1 lanes=16"
+    assert "lanes=8" in str(choose(scaled(), vector_bytes=32))
+
+
+def test_a_column_reduction_runs_its_columns_in_lanes() -> None:
+    b = KernelBuilder("columns")
+    x, y = b.input("x", "f32", (50, 256)), b.output("y", "f32", (256,))
+    with b.parallel(256) as (j,):
+        with b.reduction(50, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
+            loop.yield_(b.load(x, loop.index, j))
+        b.store(y, loop.result, j)
+    kernel = b.build()
+    lines = str(choose(kernel, vector_bytes=64)).splitlines()
+    assert lines[1:3] == ["  parallel 256 vector=0 lanes=64", "  reduction 50"]
+
+
+def test_small_work_is_not_threaded() -> None:
+    assert "threads" not in str(choose(scaled(), vector_bytes=64, threads=8))
+
+
+def matmul() -> Kernel:
+    loops = (ContractionLoop("m", 4), ContractionLoop("n", 5), ContractionLoop("k", 6))
+    a, w, out = Buffer("a", "f32", (4, 6), "in"), Buffer("w", "f32", (6, 5), "in"), Buffer("out", "f32", (4, 5), "out")
+    lhs = Access(a, (Subscript((1, 0, 0)), Subscript((0, 0, 1))))
+    rhs = Access(w, (Subscript((0, 0, 1)), Subscript((0, 1, 0))))
+    b = KernelBuilder("epilogue")
+    with b.block("f32", "i64", "i64") as epilogue:
+        total, m, n = epilogue.parameters
+        b.store(out, total, m, n)
+    return contraction_kernel("matmul", [a, w, out], Contraction(loops, lhs, rhs, "f32", epilogue))
+
+
+def test_contractions_carry_their_plain_meaning() -> None:
+    kernel = matmul()
+    assert kernel.contraction is not None
+    assert kernel.contraction.lhs.strides == (6, 0, 1)
+    assert kernel.contraction.rhs.strides == (0, 1, 5)
+    assert "reduction" in str(kernel)
+    assert "contraction (m4 n5 k6) a[l0, l2] * w[l2, l1] in f32" in str(kernel)
+
+
+def test_padding_is_known_from_the_loops() -> None:
+    loops = (ContractionLoop("m", 10), ContractionLoop("n", 1), ContractionLoop("k", 3))
+    image = Buffer("image", "f32", (10,), "in")
+    inside = Access(image, (Subscript((1, 0, 0)),))
+    around = Access(image, (Subscript((1, 0, 1), -1),))
+    assert not inside.padded(loops, 0)
+    assert around.padded(loops, 0)
+    assert around.bounds(loops, 0) == (-1, 10)
