@@ -3,6 +3,7 @@ language (`custom_call`) or to a named decomposition (`composite`)."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -217,8 +218,10 @@ class CustomCall(Op, name="stablehlo.custom_call"):
     def check(inputs, backend_config, api_version, operand_layouts, result_layouts, output_operand_aliases, results):
         if api_version not in iter(CustomCallApiVersion):
             fail("I5", f"api_version has {api_version}, expected 0 to {max(CustomCallApiVersion)}")
-        if backend_config is not None and not isinstance(backend_config, str | Dictionary):
-            fail("I4", f"backend_config has {backend_config!r}, expected a string or a dictionary")
+        kind = Dictionary if api_version == CustomCallApiVersion.API_VERSION_TYPED_FFI else str
+        if backend_config is not None and not isinstance(backend_config, kind):
+            version = CustomCallApiVersion(api_version).name
+            fail("I4", f"backend_config has {backend_config!r}, expected a {kind.__name__} for {version}")
         if (operand_layouts is None) != (result_layouts is None):
             fail("", "has layouts of only one of operands and results, expected both or none")
         if operand_layouts is not None:
@@ -230,6 +233,9 @@ class CustomCall(Op, name="stablehlo.custom_call"):
 
     def evaluate(op, inputs, context):
         return context.custom_call(op, inputs)
+
+
+_NAMESPACED = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*(\.[a-zA-Z0-9_$]+)+")
 
 
 class Composite(Op, name="stablehlo.composite"):
@@ -244,9 +250,7 @@ class Composite(Op, name="stablehlo.composite"):
     results: Results
 
     def check(name):
-        dialect, dot, rest = name.partition(".")
-        parts = (dialect, *rest.split("."))
-        if not dot or not all(part and part.replace("_", "a").replace("-", "a").isalnum() for part in parts):
+        if not _NAMESPACED.fullmatch(name):
             fail("C1", f"name has {name!r}, expected a name with its namespace, as in 'namespace.op'")
 
     def evaluate(inputs, decomposition, context):

@@ -102,9 +102,8 @@ class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS
         _check_same_shape("C2", inputs)
         _check_init_values("C3", "C1", inputs, init_values)
         check_reducer("C13", "body", body, [kind.element_type for kind in inputs])
-        for index, kind in enumerate(results[1:], 1):
-            if not shapes_compatible(kind.shape, results[0].shape):
-                fail("C14", f"results[{index}] has shape {kind.shape}, results[0] has {results[0].shape}")
+        for index, kind in enumerate(results):
+            expect_same_shape("C14", **{"results[0]": results[0], f"results[{index}]": kind})
         _check_results(("C1", "C15", "C16"), results, expected[0].shape, body)
 
     def evaluate(
@@ -159,10 +158,11 @@ class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIV
             fail("C1", f"source has element type {source.element_type}, operand has {element}")
         if init_value.element_type is not element or init_value.rank != 0:
             fail("C3", f"init_value has type {init_value}, expected tensor<{element}>")
-        _check_list("C4", "C5", "window_dimensions", window_dimensions, rank)
+        # Optional in the format; where it is absent, MLIR counts no dimensions too.
+        _check_list("C4", "C5", "window_dimensions", window_dimensions or (), rank)
         _check_list("C6", "C7", "window_strides", window_strides, rank)
         _check_padding("C8", padding, rank)
-        counts = window_counts(operand.shape, windows_of(window_dimensions or (1,) * rank, window_strides, padding))
+        counts = window_counts(operand.shape, windows_of(window_dimensions or (), window_strides, padding))
         if not shapes_compatible(source.shape, counts):
             fail("C2", f"source has shape {source.shape}, the windows of operand are {counts}")
         scalar = TensorType((), element)
@@ -174,7 +174,7 @@ class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIV
             fail("C12", f"the result has type {result}, scatter returns {outputs_of(scatter)[0]}")
 
     def evaluate(operand, source, init_value, window_dimensions, window_strides, padding, select, scatter, result):
-        windows = windows_of(window_dimensions or (1,) * operand.ndim, window_strides, padding)
+        windows = windows_of(window_dimensions or (), window_strides, padding)
         places = np.arange(operand.size).reshape(operand.shape)
         view = window_view(padded(places, np.array(-1), windows), windows)
         places = view.reshape(-1, math.prod(window.size for window in windows))

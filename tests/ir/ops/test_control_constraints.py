@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.ir.ops.constraints import breaks, value
-from trivium.ir.attributes import SymbolRef
+from trivium.ir.attributes import Dictionary, SymbolRef
 from trivium.ir.builder import region
 from trivium.ir.core import Region, Value
 from trivium.ir.func import Function, Module
@@ -17,6 +17,7 @@ from trivium.ir.ops import (
     Composite,
     Constant,
     CustomCall,
+    CustomCallApiVersion,
     GetTupleElement,
     If,
     OptimizationBarrier,
@@ -170,6 +171,11 @@ def custom(*inputs: Value, **attributes: Any) -> None:
 def test_custom_call_i4() -> None:
     with breaks("I4"):
         custom(backend_config=(1, 2))
+    with breaks("I4"):
+        custom(backend_config=Dictionary(a=True))
+    with breaks("I4"):
+        custom(backend_config="a", api_version=CustomCallApiVersion.API_VERSION_TYPED_FFI)
+    custom(backend_config=Dictionary(a=True), api_version=4)
 
 
 def test_custom_call_i5() -> None:

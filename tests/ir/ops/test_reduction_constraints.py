@@ -272,6 +272,8 @@ def test_select_and_scatter_c3() -> None:
 def test_select_and_scatter_c4() -> None:
     with breaks("C4"):
         scatter(window_dimensions=[2])
+    with breaks("C4"):
+        scatter(window_dimensions=None)
 
 
 def test_select_and_scatter_c5() -> None:
