@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sysconfig
 from importlib import resources
 from pathlib import Path
 
