@@ -117,6 +117,7 @@ def expect_compatible(label: str, **types: Any) -> None:
 def expect_same_shape(label: str, **types: Any) -> None:
     """Demands that all shapes can be that of the first."""
     (first_name, first), *others = types.items()
+    expect_tensor(label, first_name, first)
     for name, kind in others:
         expect_tensor(label, name, kind)
         if not shapes_compatible(first.shape, kind.shape):
@@ -126,6 +127,7 @@ def expect_same_shape(label: str, **types: Any) -> None:
 def expect_same_element(label: str, **types: Any) -> None:
     """Demands one element type."""
     (first_name, first), *others = types.items()
+    expect_tensor(label, first_name, first)
     for name, kind in others:
         expect_tensor(label, name, kind)
         if kind.element_type is not first.element_type:

@@ -16,7 +16,14 @@ from trivium.ir.codecs import Ints, Pairs
 from trivium.ir.core import Region
 from trivium.ir.declare import RECURSIVE_EFFECTS, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import fail
-from trivium.ir.ops.common import expect_at_least, expect_size, expect_tensor, expect_unique, expect_within
+from trivium.ir.ops.common import (
+    expect_at_least,
+    expect_same_shape,
+    expect_size,
+    expect_tensor,
+    expect_unique,
+    expect_within,
+)
 from trivium.ir.ops.regions import check_reducer, check_region, outputs_of
 from trivium.ir.ops.windows import padded, window_counts, window_view, windows_of
 from trivium.ir.types import I1, TensorType, compatible, shapes_compatible

@@ -201,7 +201,8 @@ def _expect_joinable(inputs: tuple[TensorType, ...], dimension: int) -> None:
     for index, other in enumerate(inputs[1:], 1):
         expect_same_element("C1", **{"inputs[0]": first, f"inputs[{index}]": other})
         if not shapes_compatible(_without(first.shape, dimension), _without(other.shape, dimension)):
-            fail("C2", f"inputs[{index}] is {other}, inputs[0] {first}; they may differ only in dimension {dimension}")
+            wanted = f"they may differ only in dimension {dimension}"
+            fail("C2", f"inputs[{index}] has type {other}, inputs[0] has {first}; {wanted}")
 
 
 def _without(shape: Shape, dimension: int) -> Shape:

@@ -3,14 +3,17 @@ that was inferred or stated, and agrees with the record's oracle."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.ir.ops.records import Lax, Record, collect
 from trivium.ir.declare import OPS
+from trivium.ir.errors import VerificationError
 from trivium.ir.interpreter import evaluate
-from trivium.ir.types import FloatType, TensorType, is_complex
+from trivium.ir.types import C64, I1, INDEX, TOKEN, FloatType, TensorType, TupleType, is_complex, tensor
 
 RECORDS = collect()
 # Ops that need a program around them, and are tested where programs are.
@@ -60,6 +63,23 @@ def test_record(record: Record) -> None:
     expected = expected if isinstance(expected, tuple) else (expected,)
     for result, wanted, kind in zip(results, expected, types, strict=True):
         assert_agree(result, np.asarray(wanted), error_allowed(kind, record.ulps))
+
+
+@pytest.mark.parametrize(
+    "record", {record.op: record for record in RECORDS}.values(), ids=lambda record: record.op.NAME
+)
+def test_check_refuses_or_accepts_any_type(record: Record) -> None:
+    """Files may hold any nonsense; a check answers with an error of ours, or not at all."""
+    (op, *_) = record.module().main.body.block
+    if op.CHECK is None:
+        return
+    for value in (*op.operands, *op.results):
+        kept = value.type
+        for wrong in (TOKEN, TupleType((kept,)), tensor(of=I1), tensor(None, of=INDEX), tensor(2, 3, 4, 5, of=C64)):
+            value.type = wrong
+            with suppress(VerificationError):
+                op.CHECK(op)
+        value.type = kept
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OPS if name.partition(".")[0] in ("stablehlo", "chlo")))
