@@ -51,6 +51,4 @@ def _find() -> Path:
 
 
 def _installed_folders() -> list[Path]:
-    import sysconfig
-
     return [Path(sysconfig.get_path(kind)) / "trivium/backends/native" for kind in ("platlib", "purelib")]
