@@ -67,6 +67,12 @@ class Emission:
             return a if b else 0
         return self.builder.mul(*self._alike(a, b))
 
+    def product(self, a: Number, b: Number) -> Number:
+        """Of two numbers of which neither need be known."""
+        if isinstance(a, int):
+            a, b = b, a
+        return self.mul(a, b) if isinstance(b, int) else self.builder.mul(index(a), b)
+
     def divmod(self, a: Number, b: int) -> tuple[Number, Number]:
         """Of a non-negative number by a known one."""
         if isinstance(a, int):

@@ -13,6 +13,9 @@ from trivium.backends.cpu.contraction.lhs import RowPointers
 
 Tile = list[list[ll.Value]]
 
+MOST_UNROLLED = 25
+"""Taps of a window: 5 x 5."""
+
 
 def zeros(e: Emission, rows: int, vectors: int) -> Tile:
     return [[e.zero] * vectors for _ in range(rows)]
@@ -47,31 +50,54 @@ class Stream:
 
 
 def accumulate(e: Emission, tile: Tile, stream: Stream) -> Tile:
-    """Adds lhs * rhs to `tile`."""
-    taps = stream.taps
-    if isinstance(taps[0], int) and taps[1] == taps[0] + 1:
-        return _run(e, tile, stream, stream.pointers(taps[0]), stream.panel)[0]
-    flat = [vector for row in tile for vector in row]
-    with e.loop(*taps, carried=[stream.panel, *flat], nonempty=True) as loop:
-        inner = shaped(tile, loop.carried[1:])
-        inner, following = _run(e, inner, stream, stream.pointers(loop.index), loop.carried[0])
-        loop.next = [following, *(vector for row in inner for vector in row)]
+    """Adds lhs * rhs to `tile`. Taps are a loop, except where they are few and a step each: there is no other loop then
+    that would keep their addresses from costing as much as the products."""
+    first, last = stream.taps
+    if isinstance(first, int) and isinstance(last, int):
+        if last == first + 1 or (stream.steps == 1 and last - first <= MOST_UNROLLED):
+            panel = stream.panel
+            for tap in range(first, last):
+                tile, panel = _run(e, tile, stream, tap, panel)
+            return tile
+    with e.loop(first, last, carried=[stream.panel, *_flat(tile)], nonempty=True) as loop:
+        inner, following = _run(e, shaped(tile, loop.carried[1:]), stream, loop.index, loop.carried[0])
+        loop.next = [following, *_flat(inner)]
     return shaped(tile, loop.carried[1:])
 
 
-def _run(e: Emission, tile: Tile, stream: Stream, rows: list[ll.Value], panel: ll.Value) -> tuple[Tile, ll.Value]:
+def _run(e: Emission, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -> tuple[Tile, ll.Value]:
     """The innermost loop; also gives the panel's next row."""
-    flat = [vector for row in tile for vector in row]
-    with e.loop(0, stream.steps, carried=[panel, *flat], nonempty=True) as loop:
-        place, totals = loop.carried[0], shaped(tile, loop.carried[1:])
-        rhs = [e.load(e.at(place, v * e.lanes)) for v in range(len(tile[0]))]
-        if stream.ahead is not None:
-            e.prefetch(e.at(stream.ahead, e.mul(loop.index, e.lanes)))
-        loop.next = [e.at(place, stream.pitch)]
-        for pointer, row in zip(rows, totals, strict=True):
-            lhs = _factors(e, stream, e.at(pointer, e.mul(loop.index, stream.stride)), len(rhs))
-            loop.next += [e.fma(*operands) for operands in zip(lhs, rhs, row, strict=True)]
+    rows = stream.pointers(tap)
+    ahead = stream.ahead
+    if ahead is not None:
+        ahead = e.at(ahead, e.product(e.sub(tap, stream.taps[0]), e.mul(stream.steps, e.lanes)))
+    if stream.steps == 1:
+        return _step(e, tile, stream, rows, panel, ahead, 0)
+    with e.loop(0, stream.steps, carried=[panel, *_flat(tile)], nonempty=True) as loop:
+        totals = shaped(tile, loop.carried[1:])
+        inner, following = _step(e, totals, stream, rows, loop.carried[0], ahead, loop.index)
+        loop.next = [following, *_flat(inner)]
     return shaped(tile, loop.carried[1:]), loop.carried[0]
+
+
+def _step(
+    e: Emission,
+    tile: Tile,
+    stream: Stream,
+    rows: list[ll.Value],
+    panel: ll.Value,
+    ahead: ll.Value | None,
+    step: Number,
+) -> tuple[Tile, ll.Value]:
+    """One product for every sum."""
+    rhs = [e.load(e.at(panel, v * e.lanes)) for v in range(len(tile[0]))]
+    if ahead is not None:
+        e.prefetch(e.at(ahead, e.mul(step, e.lanes)))
+    result: Tile = []
+    for pointer, row in zip(rows, tile, strict=True):
+        lhs = _factors(e, stream, e.at(pointer, e.mul(step, stream.stride)), len(rhs))
+        result.append([e.fma(*operands) for operands in zip(lhs, rhs, row, strict=True)])
+    return result, e.at(panel, stream.pitch)
 
 
 def _factors(e: Emission, stream: Stream, pointer: ll.Value, count: int) -> list[ll.Value]:
@@ -86,3 +112,7 @@ def shaped(tile: Tile, flat: list[ll.Value]) -> Tile:
     """`flat` as rows like those of `tile`."""
     width = len(tile[0])
     return [flat[i : i + width] for i in range(0, len(flat), width)]
+
+
+def _flat(tile: Tile) -> list[ll.Value]:
+    return [vector for row in tile for vector in row]

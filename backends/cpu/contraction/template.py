@@ -216,7 +216,7 @@ class Template:
         e, pitch, steps = self.e, panel.width * self.e.lanes, self.e.sub(block.end, block.begin)
         ahead = None
         if self.tiling.prefetch:
-            share = e.builder.mul(index(tile.number), index(e.mul(steps, e.lanes)))
+            share = e.product(tile.number, e.mul(steps, e.lanes))
             ahead = e.at(data, e.add(e.mul(steps, pitch), share))
         if self.tiling.pack_lhs:
             first = e.at(self.lhs_room, e.mul(e.sub(tile.row, unit.rows[0]), self.lhs_pitch))

@@ -124,8 +124,13 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
     lanes = target.vector_bytes // element_bytes
     registers = vector_registers(target)
     rows = problem.rows.extent
-    panels = split(math.ceil(problem.columns.extent / lanes), widest_panel(rows, registers))
-    tiles = split(rows, rows_that_fit(panels.size, registers))
+    vectors = math.ceil(problem.columns.extent / lanes)
+    if problem.elementwise:
+        panels = split(vectors, 6 if registers >= 32 else 3)
+        tiles = split(rows, 3 if panels.size > 4 else 4)
+    else:
+        panels = split(vectors, widest_panel(rows, registers))
+        tiles = split(rows, rows_that_fit(panels.size, registers))
     once = (
         tiles.count == 1
         and not problem.elementwise
