@@ -18,7 +18,6 @@ from trivium.ir.declare import RECURSIVE_EFFECTS, Op, Operand, Operands, Result,
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import (
     expect_at_least,
-    expect_same_shape,
     expect_size,
     expect_tensor,
     expect_unique,
@@ -109,8 +108,7 @@ class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS
         _check_same_shape("C2", inputs)
         _check_init_values("C3", "C1", inputs, init_values)
         check_reducer("C13", "body", body, [kind.element_type for kind in inputs])
-        for index, kind in enumerate(results):
-            expect_same_shape("C14", **{"results[0]": results[0], f"results[{index}]": kind})
+        _check_same_shape("C14", results)
         _check_results(("C1", "C15", "C16"), results, expected[0].shape, body)
 
     def evaluate(
