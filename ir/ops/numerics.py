@@ -155,12 +155,12 @@ def reduce_precision(values: np.ndarray, exponent_bits: int, mantissa_bits: int)
     if mantissa_bits < info.nmant:
         dropped = info.nmant - mantissa_bits
         tie = (bits >> dtype.type(dropped)) & dtype.type(1)
-        bits = bits + tie + dtype.type((1 << dropped - 1) - 1)
+        bits = bits + tie + dtype.type((1 << (dropped - 1)) - 1)
         bits = bits >> dtype.type(dropped) << dtype.type(dropped)
     if exponent_bits < info.nexp:
-        bias, reduced_bias = (1 << info.nexp - 1) - 1, (1 << exponent_bits - 1) - 1
+        bias, reduced_bias = (1 << (info.nexp - 1)) - 1, (1 << (exponent_bits - 1)) - 1
         exponent = (bits >> dtype.type(info.nmant)) & dtype.type((1 << info.nexp) - 1)
-        sign_bit = bits & dtype.type(1 << info.bits - 1)
+        sign_bit = bits & dtype.type(1 << (info.bits - 1))
         bits = np.where(exponent > bias + reduced_bias, sign_bit | infinity.view(dtype), bits)
         bits = np.where(exponent <= bias - reduced_bias, sign_bit, bits)
     return np.where(np.isnan(values), values if mantissa_bits else infinity, np.asarray(bits).view(values.dtype))

@@ -88,16 +88,17 @@ def rounded(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     return oracle
 
 
-def exact(function: Callable[..., int]) -> Callable[..., np.ndarray]:
-    """What the function gives for Python's integers, one by one, wrapped to the dtype of its first operand."""
+def exact(function: Callable[..., int], dtype: Any = None) -> Callable[..., np.ndarray]:
+    """What the function gives for Python's integers, one by one, wrapped to a dtype: that of the first operand, if none
+    is given."""
 
     def oracle(*arrays: np.ndarray) -> np.ndarray:
-        dtype = arrays[0].dtype
-        limits = ml_dtypes.iinfo(dtype)
+        target = np.dtype(dtype or arrays[0].dtype)
+        limits = ml_dtypes.iinfo(target)
         count, least = int(limits.max) - int(limits.min) + 1, int(limits.min)
         rows = zip(*(array.reshape(-1).tolist() for array in arrays), strict=True)
         values = [(function(*map(int, row)) - least) % count + least for row in rows]
-        return np.array(values, np.uint64 if least == 0 else np.int64).astype(dtype).reshape(arrays[0].shape)
+        return np.array(values, np.uint64 if least == 0 else np.int64).astype(target).reshape(arrays[0].shape)
 
     return oracle
 
