@@ -12,7 +12,7 @@ from trivium.compiler.kernel import Contraction, Kernel, contraction_kernel
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering import KERNEL
 from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order
+from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Indices, Variable, places
 from trivium.compiler.lowering.scalars import dtype_of
@@ -188,7 +188,9 @@ def _contraction(ctx: Context, group: Group) -> Kernel:
         ctx.know(op.results[0], at, converted(ctx, total, kind))
         for value, indices in group.outputs.items():
             ctx.store(value, indices, ctx.element(value, indices))
-    contraction = Contraction(tuple(loops.loops.values()), *accesses, accumulate, block)  # type: ignore[arg-type]
+    prologues = [prologue(ctx, op, side, accumulate, len(loops.loops)) for side in ("lhs", "rhs")]
+    extents = tuple(loops.loops.values())
+    contraction = Contraction(extents, *accesses, accumulate, block, *prologues)  # type: ignore[arg-type]
     return contraction_kernel(ctx.b.name, ctx.b.params, contraction)
 
 

@@ -3,12 +3,10 @@ as plain sums of products."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.kernel import Access, Buffer, ContractionLoop, Subscript
-from trivium.compiler.kernel.dtypes import FLOATS
+from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, Subscript
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.elementwise import converted
@@ -136,6 +134,44 @@ def accumulate_type(kind: Type) -> Type:
     return F32 if narrow else kind
 
 
+def rounds(op: Op, side: str) -> bool:
+    """Whether the op's algorithm sees an operand in less than its own precision."""
+    algorithm = getattr(op, "algorithm", None)
+    if algorithm is None:
+        return False
+    precision, kind = getattr(algorithm, f"{side}_precision_type"), getattr(op, side).type.element_type
+    return precision is not kind and precision.width < kind.width
+
+
+def rounded(ctx: Context, op: Op, side: str, x: Scalar) -> Scalar:
+    """An operand's element as the op's algorithm sees it: the sum of its leading components, each rounded to the
+    precision type."""
+    if not rounds(op, side) or isinstance(x, tuple):
+        return x
+    precision = getattr(op.algorithm, f"{side}_precision_type")  # type: ignore[attr-defined]
+    count = getattr(op.algorithm, f"{side}_component_count")  # type: ignore[attr-defined]
+    total, rest = None, x
+    for _ in range(count):
+        if str(precision) == "tf32":
+            component = ctx.b.apply("reduce_precision", rest, exponent_bits=8, mantissa_bits=10)
+        else:
+            component = ctx.b.convert(ctx.b.convert(rest, dtype_of(precision)), x.dtype)
+        total = component if total is None else ctx.b.add(total, component)
+        rest = ctx.b.subtract(rest, component)
+    return x if total is None else total
+
+
+def prologue(ctx: Context, op: Op, side: str, accumulate: str, loops: int) -> Block | None:
+    """What happens to an operand's elements on the way into a marked contraction; None where they are converted."""
+    if not rounds(op, side):
+        return None
+    kind = getattr(op, side).type.element_type
+    with ctx.block(ctx.b.block(dtype_of(kind), *["i64"] * loops)) as block:
+        element_ = ctx.b.convert(block.parameters[0], accumulate)
+        block.yields = flat([rounded(ctx, op, side, element_)])
+    return block
+
+
 def operand_order(value: Value) -> tuple[Value, tuple[int, ...]]:
     """The tensor that an operand is a transpose of, and which dimension of the operand each of its dimensions is."""
     order = tuple(range(value.type.rank))
@@ -170,7 +206,8 @@ def sum_of_products(ctx: Context, op: Op, indices: Indices) -> Scalar:
         inside = None if not tests else tests[0] if len(tests) == 1 else ctx.b.apply("and", *tests)
 
         def product() -> list[Scalar]:
-            factors = [converted(ctx, ctx.element(x, p), kind) for x, p in zip(op.operands, (lhs, rhs), strict=True)]
+            pairs = zip(("lhs", "rhs"), op.operands, (lhs, rhs), strict=True)
+            factors = [rounded(ctx, op, side, converted(ctx, ctx.element(x, p), kind)) for side, x, p in pairs]
             return [times(ctx, *factors)]
 
         return guarded(ctx, inside, product, [zero])
@@ -224,12 +261,3 @@ def _operand_place(ctx: Context, operand: Value, dimensions, at: dict[str, Index
             inside = test if inside is None else ctx.b.apply("and", inside, test)
         place.append(position // dilation)
     return inside, tuple(place)
-
-
-def product_count(op: Op) -> int:
-    """How many products a contraction sums up in all."""
-    return math.prod(loop.extent for loop in loops_of(op).loops.values())
-
-
-def is_float_dtype(dtype: str) -> bool:
-    return dtype in FLOATS

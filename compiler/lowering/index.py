@@ -155,9 +155,10 @@ class Index:
         return Index({Remainder(rest._shrunk(common), divisor // common): common}, left)
 
     def _split(self, divisor: int) -> tuple[Index, Index]:
-        """(q, r) with self == q * divisor + r."""
-        quotient = {a: f // divisor for a, f in self.terms.items() if f % divisor == 0}
-        rest = {a: f for a, f in self.terms.items() if f % divisor}
+        """(q, r) with self == q * divisor + r. No factor of r is negative, and no atom is: so neither is r, and machines
+        that divide towards zero divide it alike."""
+        quotient = {a: f // divisor for a, f in self.terms.items()}
+        rest = {a: f % divisor for a, f in self.terms.items()}
         return Index(quotient, self.offset // divisor), Index(rest, self.offset % divisor)
 
     def _shrunk(self, factor: int) -> Index:
