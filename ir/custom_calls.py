@@ -3,11 +3,11 @@ its users."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trivium.ir.errors import Error
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,16 @@ def register_custom_call(
     definition = CustomCallDefinition(target, evaluate, infer, lower, effects)
     CUSTOM_CALLS[target] = definition
     return definition
+
+
+def evaluate_custom_call(op: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Runs what the table says of a custom call; an `UnsupportedOpError` names the target if it says nothing."""
+    known = CUSTOM_CALLS.get(op.call_target_name)
+    if known is None or known.evaluate is None:
+        missing = Unsupported(f"custom_call @{op.call_target_name}", first=op.location.describe())
+        raise UnsupportedOpError("custom calls that are not registered with a meaning", [missing])
+    returned = known.evaluate(op, *arrays)
+    return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
 
 
 def _identity(op: Any, *arrays: Any) -> tuple[Any, ...]:

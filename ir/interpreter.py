@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from trivium.ir.core import Block, Operation, Region, Value
-from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.declare import Op, Trait
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
 from trivium.ir.func import Module
@@ -99,8 +98,8 @@ class Step:
 
 
 class Interpreter:
-    """What `evaluate` of an op gets as its `context`: the module's functions, the table of custom calls, and a
-    generator for ops that draw from hidden state."""
+    """What `evaluate` of an op gets as its `context`: the module's functions, and a generator for ops that draw from
+    hidden state."""
 
     def __init__(self, module: Module | None = None, seed: int | None = None):
         self.module = module
@@ -126,15 +125,6 @@ class Interpreter:
         except Error as error:
             error.add(during=f"evaluating {function.sym_name!r}")
             raise
-
-    def custom_call(self, op: Any, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """Runs the target of a custom call, as the table defines it."""
-        known = CUSTOM_CALLS.get(op.call_target_name)
-        if known is None or known.evaluate is None:
-            missing = Unsupported(f"custom_call @{op.call_target_name}", first=op.location.describe())
-            raise UnsupportedOpError("custom calls without a meaning; see trivium.register_custom_call", [missing])
-        returned = known.evaluate(op, *arguments)
-        return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
 
     def run(self, region: Region, environment: dict[Value, Any]) -> tuple[Any, ...]:
         """Runs a region's only block in an environment that has its arguments and all that it captures. The environment

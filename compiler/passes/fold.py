@@ -12,9 +12,12 @@ from trivium.compiler.passes.rewriting import replace
 from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Operation
 from trivium.ir.declare import ELEMENTWISE, Op
-from trivium.ir.func import Module
-from trivium.ir.ops import BroadcastInDim, Constant, Iota, Reshape
+from trivium.ir.func import Call, Module
+from trivium.ir.ops import BroadcastInDim, Constant, CustomCall, Iota, Reshape
 from trivium.ir.types import TensorType
+
+# Constants themselves, and calls: those are for the inliner, or for whoever registered the target.
+_STAYING = Constant | Iota | Call | CustomCall
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class FoldConstants(Pass):
         return changed
 
     def _folds(self, op: Operation) -> bool:
-        if not isinstance(op, Op) or isinstance(op, Constant | Iota) or not op.is_pure or op.regions or not op.operands:
+        if not isinstance(op, Op) or isinstance(op, _STAYING) or not op.is_pure or op.regions or not op.operands:
             return False
         if not all(isinstance(value.defining_op, Constant) for value in op.operands):
             return False

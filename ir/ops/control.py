@@ -10,6 +10,7 @@ from enum import IntEnum
 from trivium.ir.attributes import Attribute, DenseElements, Dictionary, Struct, SymbolRef
 from trivium.ir.codecs import I32Int
 from trivium.ir.core import Region
+from trivium.ir.custom_calls import CUSTOM_CALLS, evaluate_custom_call
 from trivium.ir.declare import (
     PURE,
     RECURSIVE_EFFECTS,
@@ -210,8 +211,6 @@ class CustomCall(Op, name="stablehlo.custom_call"):
     @property
     def is_pure(self) -> bool:
         """Whether it says so itself, and the table does not say otherwise."""
-        from trivium.ir.custom_calls import CUSTOM_CALLS
-
         known = CUSTOM_CALLS.get(self.call_target_name)
         return not self.has_side_effect and not (known is not None and known.effects)
 
@@ -231,8 +230,8 @@ class CustomCall(Op, name="stablehlo.custom_call"):
         for alias in output_operand_aliases:
             _check_alias(alias, inputs, results)
 
-    def evaluate(op, inputs, context):
-        return context.custom_call(op, inputs)
+    def evaluate(op, inputs):
+        return evaluate_custom_call(op, inputs)
 
 
 _NAMESPACED = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*(\.[a-zA-Z0-9_$]+)+")
