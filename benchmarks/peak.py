@@ -51,6 +51,5 @@ class Peak:
 
 if __name__ == "__main__":
     peak = Peak()
-    print(
-        f"{max(peak.measure() for _ in range(50)):.1f} GFLOP/s a core ({peak.target.cpu}, {peak.target.vector_bytes} byte vectors)"
-    )
+    best, vector_bytes = max(peak.measure() for _ in range(50)), peak.target.vector_bytes
+    print(f"{best:.1f} GFLOP/s a core ({peak.target.cpu}, {vector_bytes} byte vectors)")

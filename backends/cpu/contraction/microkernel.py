@@ -53,12 +53,12 @@ def accumulate(e: Emission, tile: Tile, stream: Stream) -> Tile:
     """Adds lhs * rhs to `tile`. Taps are a loop, except where they are few and a step each: there is no other loop then
     that would keep their addresses from costing as much as the products."""
     first, last = stream.taps
-    if isinstance(first, int) and isinstance(last, int):
-        if last == first + 1 or (stream.steps == 1 and last - first <= MOST_UNROLLED):
-            panel = stream.panel
-            for tap in range(first, last):
-                tile, panel = _run(e, tile, stream, tap, panel)
-            return tile
+    most = MOST_UNROLLED if stream.steps == 1 else 1
+    if isinstance(first, int) and isinstance(last, int) and last - first <= most:
+        panel = stream.panel
+        for tap in range(first, last):
+            tile, panel = _run(e, tile, stream, tap, panel)
+        return tile
     with e.loop(first, last, carried=[stream.panel, *_flat(tile)], nonempty=True) as loop:
         inner, following = _run(e, shaped(tile, loop.carried[1:]), stream, loop.index, loop.carried[0])
         loop.next = [following, *_flat(inner)]
