@@ -179,7 +179,7 @@ class Directive:
 
 
 @dataclass(frozen=True)
-class Optional:
+class OptionalPieces:
     """Pieces that stand there where the attribute among them is not at its default. A comma or a word opens them."""
 
     pieces: tuple[Piece, ...]
@@ -223,9 +223,7 @@ def read_plain(parser: Parser) -> Any:
     if parser.at("@"):
         return SymbolRef(parser.symbol_name())
     if (text := parser.try_take(INTEGER)) is not None:
-        value = parser.to_integer(text)
-        # MLIR also takes the type of the integer here.
-        return value if not parser.at(": i64") else (parser.expect(":"), parser.type(), value)[2]
+        return parser.to_integer(text)
     word = parser.take(WORD, "a word, a number or a list")
     return {"true": True, "false": False}.get(word, word)
 
@@ -350,7 +348,7 @@ def _pieces(cls: type[Op], text: str) -> tuple[Piece, ...]:
         pos = match.end()
         name, directive, optional = match.groups()
         if optional is not None:
-            pieces.append(Optional(_pieces(cls, optional)))
+            pieces.append(OptionalPieces(_pieces(cls, optional)))
         else:
             pieces.append(DIRECTIVES[directive] if directive else _field_piece(cls, name))
     if pos < len(text):

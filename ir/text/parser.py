@@ -11,7 +11,7 @@ import trivium.ir.ops  # noqa: F401  (declares the ops)
 from trivium.ir.attributes import Attribute, DenseArray, DenseElements
 from trivium.ir.codecs import decode
 from trivium.ir.core import Block, Operation, Region, Value
-from trivium.ir.declare import OPS, Field, Op, group_sizes
+from trivium.ir.declare import OPS, Field, Op, Trait, group_sizes
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError
 from trivium.ir.func import Function, Module
 from trivium.ir.location import FileLocation, Location
@@ -34,7 +34,7 @@ _BEFORE_VALUE = re.compile(rf",{BLANKS}(?=%)")
 _MENTION = re.compile(
     rf'^[ \t]*(?:{_RESULTS}\s*=\s*)?("?)([A-Za-z_][\w$-]*(?:\.[\w$-]+)+)\1(?=[\s(]|$)', re.ASCII | re.MULTILINE
 )
-_SHORT_NAMES = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
+_SHORT_NAMES = {"module": "builtin.module", **{name: f"func.{name}" for name in ("func", "return", "call")}}
 _SEGMENTS = {
     **dict.fromkeys(("operandSegmentSizes", "operand_segment_sizes"), "operands"),
     **dict.fromkeys(("resultSegmentSizes", "result_segment_sizes"), "results"),
@@ -134,7 +134,7 @@ class Parser(DefinitionReader):
             self.optional_dictionary(draft)
             self.expect(">")
         if self.at("("):
-            isolated = draft.cls in (Module, Function)
+            isolated = Trait.ISOLATED in draft.cls.TRAITS
             draft.regions = self.listed(lambda: self.region(isolated=isolated), "(", ")")
         self.optional_dictionary(draft)
         self.expect(":")
@@ -152,7 +152,7 @@ class Parser(DefinitionReader):
             location,
             draft.segments,
         )
-        if draft.cls is Module and not op.regions[0].blocks:
+        if draft.cls is Module and op.regions and not op.regions[0].blocks:
             op.regions[0].append(Block())
         return op
 
@@ -331,7 +331,7 @@ class Parser(DefinitionReader):
     def _unsupported(self, name: str, pos: int) -> Error:
         """All ops of the text that are not known, found by a look at its lines."""
         mentions: dict[str, list[int]] = {}
-        for match in _MENTION.finditer(self.text, pos):
+        for match in _MENTION.finditer(self.text, self.text.rfind("\n", 0, pos) + 1):
             if match[2] not in OPS:
                 mentions.setdefault(match[2], []).append(self.place(match.start(2))[0])
         if name not in mentions:

@@ -43,7 +43,7 @@ def struct_text(value: Struct) -> str:
 
 def struct_body(value: Struct) -> str:
     """What stands behind the name, with its angle brackets."""
-    if value.MNEMONIC == _CONV:
+    if value.MNEMONIC == _CONV and is_plain_convolution(value):
         return f"<{convolution_text(value)}>"
     entries = []
     for field in fields(value):
@@ -51,7 +51,7 @@ def struct_body(value: Struct) -> str:
         # MLIR's own readers know which fields may be left out: those of zero, and no enumeration.
         if field.default is MISSING or entry != field.default or isinstance(entry, Enumeration):
             entries.append(f"{field.name} = {_field_text(entry)}")
-    return f"<{', '.join(entries)}>"
+    return f"<{'raw ' if value.MNEMONIC == _CONV else ''}{', '.join(entries)}>"
 
 
 def _field_text(value: Any) -> str:
@@ -127,12 +127,16 @@ def read_struct(reader: ElementsReader, mnemonic: str) -> Struct | Enumeration |
 
 
 def read_body(reader: ElementsReader, kind: type[Struct]) -> Struct:
-    """The fields of a struct, in angle brackets, in any order."""
-    if kind.MNEMONIC == _CONV and not _raw(reader):
-        reader.expect("<")
+    """What stands in angle brackets: fields in any order, or the letters of a convolution."""
+    reader.expect("<")
+    if kind.MNEMONIC == _CONV and not reader.accept_word("raw"):
         value = read_convolution(reader)
         reader.expect(">")
         return value
+    return _read_fields(reader, kind)
+
+
+def _read_fields(reader: ElementsReader, kind: type[Struct]) -> Struct:
     start = reader.pos
     given: dict[str, Any] = {}
     expected = [field.name for field in fields(kind)]
@@ -146,7 +150,6 @@ def read_body(reader: ElementsReader, kind: type[Struct]) -> Struct:
         reader.expect("=")
         given[name] = _read_field(reader)
 
-    reader.expect("<")
     while not reader.accept(">"):
         entry()
         if not reader.accept(","):
@@ -170,18 +173,6 @@ def _made(reader: ElementsReader, kind: type[Struct], given: dict[str, Any], sta
 def _field_codecs(kind: type[Struct]) -> dict[str, Codec]:
     hints = get_type_hints(kind)
     return {field.name: codec_of(hints[field.name]) for field in fields(kind)}
-
-
-def _raw(reader: ElementsReader) -> bool:
-    """Takes `<raw`, and leaves `<` standing, where a convolution's numbers are given field by field."""
-    if not reader.at("<"):
-        return False
-    start = reader.pos
-    reader.expect("<")
-    if reader.accept_word("raw"):
-        return True
-    reader.pos = start
-    return False
 
 
 def _read_field(reader: ElementsReader) -> Any:

@@ -1,0 +1,41 @@
+"""What makes two programs equal, and what tells them apart."""
+
+import pytest
+
+from trivium.ir.equality import difference, equal
+from trivium.ir.text import parse
+
+PROGRAM = """\
+func.func @f(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.subtract %a, %b {note = "x"} : tensor<2xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<2xf32>
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %2 = stablehlo.reduce(%1 init: %c) applies stablehlo.add across dimensions = [0]
+    : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
+  return %1 : tensor<2xf32>
+}
+"""
+
+
+def test_names_and_locations_take_no_part():
+    other = PROGRAM.replace("%a", "%x").replace("%0", "%zero").replace("return", "\n\n  return")
+    assert equal(parse(PROGRAM), parse(other))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("%a, %b {", "%b, %a {", "operand 0 is another value"),
+        ("%a, %b {", "%a, %a {", "operand 1 is another value"),
+        ("stablehlo.subtract", "stablehlo.divide", "subtract stands where the other has stablehlo.divide"),
+        ('"x"', '"y"', "note has 'x', the other 'y'"),
+        ("dims = [0]", "dims = []", "dimensions has (0,), the other ()"),
+        ("applies stablehlo.add", "applies stablehlo.multiply", "stablehlo.add stands where"),
+        ("dense<0.0>", "dense<-0.0>", "value has"),
+        ("return %1", "return %0", "operand 0 is another value"),
+        ("  return %1 : tensor<2xf32>\n", "", "a block ends before func.return"),
+        ("@f", "@g", "sym_name has 'f', the other 'g'"),
+    ],
+)
+def test_difference(old, new, told):
+    assert told in difference(parse(PROGRAM), parse(PROGRAM.replace(old, new)))

@@ -1,0 +1,189 @@
+"""Text that is no program: each mistake gets one `ParseError` that says where and what was expected."""
+
+from contextlib import suppress
+
+import pytest
+
+from trivium.ir.errors import ParseError, UnsupportedOpError
+from trivium.ir.text import parse
+from trivium.ir.text.lexer import MAX_NESTING
+
+
+def body(*lines: str) -> str:
+    text = "".join(f"  {line}\n" for line in lines)
+    return f"func.func @f(%x: tensor<4xf32>, %i: tensor<i32>) {{\n{text}  return\n}}\n"
+
+
+def attribute(text: str) -> str:
+    return f"module attributes {{a = {text}}} {{}}"
+
+
+ERRORS = {
+    "nothing": ("  // only a comment", "holds no module and no function"),
+    "undefined value": (body("%0 = stablehlo.add %x, %y : tensor<4xf32>"), "%y is not defined before its use"),
+    "use before definition": (
+        body("%0 = stablehlo.negate %1 : tensor<4xf32>", "%1 = stablehlo.negate %x : tensor<4xf32>"),
+        "%1 is not defined before its use",
+    ),
+    "value of another function": (
+        body("%0 = stablehlo.negate %x : tensor<4xf32>") + "func.func @g() { return %0 : tensor<4xf32> }",
+        "%0 is not defined",
+    ),
+    "value of a region that has ended": (
+        body(
+            "%0 = stablehlo.while(%a = %i) : tensor<i32> cond { stablehlo.return %a : tensor<i32> }"
+            " do { stablehlo.return %a : tensor<i32> }",
+            "%1 = stablehlo.negate %a : tensor<i32>",
+        ),
+        "%a is not defined",
+    ),
+    "result that is not there": (
+        body("%0:2 = call @g() : () -> (tensor<f32>, tensor<f32>)", "%1 = stablehlo.negate %0#2 : tensor<f32>"),
+        "%0#2 is not defined",
+    ),
+    "redefinition": (
+        body("%0 = stablehlo.negate %x : tensor<4xf32>", "%0 = stablehlo.negate %x : tensor<4xf32>"),
+        "%0 is defined twice",
+    ),
+    "redefined argument": ("func.func @f(%a: tensor<f32>, %a: tensor<f32>) { return }", "%a is defined twice"),
+    "type of an operand": (
+        body("%0 = stablehlo.negate %x : tensor<5xf32>"),
+        "the operand has type tensor<4xf32>, its use says tensor<5xf32>",
+    ),
+    "too few types": (
+        body("%0 = stablehlo.reshape %x : () -> tensor<4xf32>"),
+        "stablehlo.reshape has 1 operands and types for 0",
+    ),
+    "too many names": (body("%0:2 = stablehlo.negate %x : tensor<4xf32>"), "has 1 results"),
+    "too few names": (body("%0 = call @g() : () -> (tensor<f32>, tensor<f32>)"), "has 2 results, 1 are named"),
+    "missing colon": (body("%0 = stablehlo.negate %x tensor<4xf32>"), "has 'tensor', expected ':'"),
+    "missing bracket": ("module {", "has the end of the text, expected '}'"),
+    "trailing garbage": ("module {\n}\nrubbish", "'rubbish' is no operation"),
+    "two modules": ("module {} module {}", "stands beside others"),
+    "not an operation": ("42", "has '42', expected an operation"),
+    "op without a form": (body("%0 = stablehlo.gather %x, %i : tensor<4xf32>"), 'in quotes: "stablehlo.gather"(...)'),
+    "second block": ("func.func @f() {\n^bb0:\n  return\n^bb1:\n  return\n}", "has a second block"),
+    "attribute twice": (attribute("1 : i64, a = 2 : i64"), "the attribute a is given twice"),
+    "attribute of another kind": (
+        body('%0 = "stablehlo.transpose"(%x) {permutation = "x"} : (tensor<4xf32>) -> tensor<4xf32>'),
+        "attribute permutation has 'x', expected list of integers",
+    ),
+    "enumeration": (
+        body("%0 = stablehlo.compare XX, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>"),
+        "has 'XX'",
+    ),
+    "dimension of a convolution": (
+        body("%0 = stablehlo.convolution(%x, %x) dim_numbers = [b, 0, 0]x[i, o, 0]->[b, f, 0], window = {}"),
+        "the input has dimensions ['b', '0', '0'], expected each of ['b', 'f', '0'] once",
+    ),
+    "struct": (attribute("#stablehlo.gather<offset_dim = [0]>"), "offset_dim is no field, expected one of offset_dims"),
+    "struct without a field": (attribute("#stablehlo.dot_algorithm<>"), "lacks lhs_precision_type"),
+    "unknown type": (attribute("tensor<4xfloat>"), "'float' is no type of StableHLO"),
+    "unranked": (attribute("tensor<*xf32>"), "unranked tensors are not supported"),
+    "extent": (attribute("tensor<99999999999999999999xf32>"), "has an extent above 9223372036854775807"),
+    "element type": (attribute("tensor<4xtuple<>>"), "has element type tuple<>, expected a number's type"),
+    "bounds": (attribute("tensor<?xf32, #stablehlo.bounds<1, 2>>"), "has 2 bounds for 1 dimensions"),
+    "integer range": (attribute("256 : i8"), "256 does not fit in i8"),
+    "float digits": (attribute("1 : f32"), "'1' is no float, expected one as in 1.0"),
+    "long integer": (attribute("1" * 5000), "is no integer"),
+    "shape of elements": (
+        attribute("dense<[1, 2]> : tensor<3xi32>"),
+        "has elements of shape [2], expected tensor<3xi32>",
+    ),
+    "ragged elements": (attribute("dense<[[1], [2, 3]]> : tensor<2x1xi32>"), "has lists of 2 and of 1 elements"),
+    "misplaced comma": (attribute("dense<[1,, 2]> : tensor<2xi32>"), "has ',,' in a list of elements"),
+    "boolean element": (attribute("dense<true> : tensor<2xi32>"), "'true' is no i32"),
+    "bytes": (attribute('dense<"0x00"> : tensor<2xi32>'), "has 1 bytes, tensor<2xi32> has 8"),
+    "hexadecimal": (attribute('dense<"0x0G"> : tensor<2xi32>'), "non-hexadecimal"),
+    "elements of a dynamic type": (attribute("dense<1> : tensor<?xi32>"), "expected a static shape"),
+    "too many elements": (
+        attribute("dense<1.0> : tensor<4611686018427387904x4611686018427387904xf32>"),
+        "1:",
+    ),
+    "unclosed string": (attribute('"abc'), "expected a string"),
+    "unclosed opaque": (attribute("#a.b<(>"), "has '>', expected ')'"),
+    "undefined alias": (attribute("#nope"), "the alias #nope is not defined"),
+    "alias of itself": ("#a = [#a]\n" + attribute("#a"), "the alias #a is defined through itself"),
+    "alias twice": ("#a = 1 : i64\n#a = 2 : i64\n" + attribute("#a"), "the alias #a is defined twice"),
+    "undefined resource": (attribute("dense_resource<r> : tensor<1xf32>"), "the resource r is not defined"),
+    "location": ("module {} loc(nowhere)", "has 'nowhere', expected a location"),
+    "alias is no location": ("#a = 1 : i64\nmodule {} loc(#a)", "#a is no location"),
+    "visibility": ("func.func secret @f() { return }", "has 'secret', expected the function's name"),
+    "unnamed arguments": ("func.func @f(tensor<f32>) { return }", "expected names of the arguments"),
+    "reduce with no commutative op": (
+        body("%0 = stablehlo.reduce(%x init: %x) applies stablehlo.subtract across dimensions = [0] : () -> ()"),
+        "'stablehlo.subtract' is no commutative op",
+    ),
+    "groups": (
+        body('%0 = "stablehlo.negate"(%x) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf32>) -> tensor<4xf32>'),
+        "has groups of [1, 1] operands, expected 1 sizes",
+    ),
+    "nested attributes": (attribute("[" * 5000 + "]" * 5000), f"nested more than {MAX_NESTING} levels deep"),
+    "nested types": (attribute("tuple<" * 5000 + ">" * 5000), f"nested more than {MAX_NESTING} levels deep"),
+    "nested regions": ("module {" * 5000 + "}" * 5000, f"nested more than {MAX_NESTING} levels deep"),
+    "nested locations": ("module {} loc(" + 'callsite("a" at ' * 5000, f"nested more than {MAX_NESTING} levels deep"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_error(name):
+    text, message = ERRORS[name]
+    with pytest.raises(ParseError) as caught:
+        parse(text, file="a.mlir")
+    told = str(caught.value)
+    assert message in told
+    assert told.startswith(f"a.mlir:{caught.value.line}:{caught.value.column}: ")
+    assert caught.value.line > 0
+
+
+def test_the_caret_stands_under_the_mistake():
+    with pytest.raises(ParseError) as caught:
+        parse("module {\n  func.func @f() {\n    %0 = stablehlo.negate %z : tensor<f32>\n  }\n}")
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("<text>:3:27: %z is not defined")
+    assert lines[1] == "      %0 = stablehlo.negate %z : tensor<f32>"
+    assert lines[2].index("^") == lines[1].index("%z")
+
+
+def test_the_caret_stands_right_in_long_lines():
+    text = attribute(f"[{'1 : i64, ' * 500}?]")
+    with pytest.raises(ParseError) as caught:
+        parse(text)
+    _, source, caret = str(caught.value).splitlines()
+    assert len(source) < 200
+    assert source[caret.index("^")] == "?"
+
+
+def test_all_unknown_ops_are_told_at_once():
+    text = body("%0 = my.op %x : tensor<4xf32>", '%1:2 = "your.op"(%0) : () -> ()', "my.op", "stablehlo.nothing")
+    with pytest.raises(UnsupportedOpError) as caught:
+        parse(text, file="a.mlir")
+    assert [(op.name, op.count, op.first) for op in caught.value.ops] == [
+        ("my.op", 2, "a.mlir:2"),
+        ("your.op", 1, "a.mlir:3"),
+        ("stablehlo.nothing", 1, "a.mlir:5"),
+    ]
+
+
+PROGRAM = """\
+#loc1 = loc("a")
+module @m attributes {x = [1 : i64, "s"]} {
+  func.func @main(%arg0: tensor<2x3xf32> {a = true}, %arg1: tensor<f32>) -> tensor<2xf32> {
+    %cst = stablehlo.constant dense<[[1.0, 0x7FC00000, 2.0], [1.0, 2.0, 3.0]]> : tensor<2x3xf32>
+    %0 = stablehlo.slice %arg0 [0:2, 0:3:1] : (tensor<2x3xf32>) -> tensor<2x3xf32> loc(#loc1)
+    %1 = stablehlo.add %0, %cst {k = #stablehlo.dot<lhs_batching_dimensions = [0]>} : tensor<2x3xf32>
+    %2 = stablehlo.reduce(%1 init: %arg1) applies stablehlo.add across dimensions = [1]
+      : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    return %2 : tensor<2xf32>
+  }
+}
+"""
+
+
+def test_every_prefix_and_every_gap_is_told():
+    """Cut anywhere, or with any character missing, a program parses or gets a ParseError, and nothing else."""
+    parse(PROGRAM)
+    for place in range(len(PROGRAM)):
+        for text in (PROGRAM[:place], PROGRAM[:place] + PROGRAM[place + 1 :], PROGRAM[:place] + ">" + PROGRAM[place:]):
+            with suppress(ParseError, UnsupportedOpError):
+                parse(text)
