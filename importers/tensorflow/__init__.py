@@ -1,0 +1,20 @@
+"""TensorFlow's programs as modules: concrete functions and graphs with their libraries of functions, read node by node.
+Importing the families registers their rules."""
+
+from trivium.importers.tensorflow import (  # noqa: F401
+    calls,
+    contraction,
+    convolution,
+    elementwise,
+    indexing,
+    lists,
+    nn,
+    pooling,
+    random,
+    reduction,
+    shape,
+    state,
+)
+from trivium.importers.tensorflow.source import import_module
+
+__all__ = ["import_module"]

@@ -1,0 +1,274 @@
+"""Functions and control flow: calls are inlined, loops and conditionals become regions. Loops carry what their body
+changes: values, the buffers of lists, the variables that are written inside; all else is seen from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.tensorflow.context import Context, rule
+from trivium.importers.tensorflow.graph import function_graph
+from trivium.importers.tensorflow.lists import Optional, TensorList
+from trivium.importers.tensorflow.state import Variable, written_inputs
+from trivium.importers.tensorflow.trips import pushes, trip_count
+from trivium.ir import ops
+from trivium.ir.core import Block, Region, Value
+from trivium.ir.types import TensorType, is_boolean
+
+
+@rule("PartitionedCall", "StatefulPartitionedCall")
+def call(ctx: Context, args: Any, *, f: str) -> list[Any]:
+    """PartitionedCall(args...; f) -> output..."""
+    return ctx.inline(f, args)
+
+
+# Loops
+
+
+@rule("While", "StatelessWhile")
+def while_loop(ctx: Context, input: Any, *, cond: str, body: str) -> list[Any]:
+    """While(input...; cond, body) -> output..."""
+    node = ctx.node
+    condition, step = (function_graph(node.graph, name) for name in (cond, body))
+    changing = [i for i in range(len(input)) if not _is_invariant(step, i)]
+    trips, counters = trip_count(condition, step, input)
+    growth = {i: pushes(step, step.outputs[i]) for i in changing if isinstance(input[i], TensorList)}
+    start = {i: _prepared(input[i], trips, growth.get(i)) for i in changing}
+    start |= _allocated(ctx, body, input, start)
+    variables = _written(step, input) + [x for x in _written(condition, input) if x not in _written(step, input)]
+    loop = _Carried(ctx, list(start.values()), variables)
+    inline = ctx.inline
+
+    def run(name: str) -> Callable[[list[Any]], list[Any]]:
+        def convert(carried: list[Any]) -> list[Any]:
+            operands = list(input)
+            for i, operand in zip(changing, carried, strict=True):
+                operands[i] = operand
+            return inline(name, operands)
+
+        return convert
+
+    inits = loop.flat(list(start.values()))
+    types = [x.type for x in inits]
+    test = loop.region(types, run(cond), lambda results: [_truth(ctx, results[0])])
+    move = loop.region(types, run(body), lambda results: loop.flat([results[i] for i in changing]))
+    _require_same_types(ctx, types, move)
+    ended = loop.unflat(ctx.add(ops.While(inits, cond=test, body=move)))
+    results = list(input)
+    for i, operand in zip(changing, ended, strict=True):
+        results[i] = _ended(operand, counters[i], start[i], trips, growth.get(i))
+    return results
+
+
+def _is_invariant(body: tf.Graph, index: int) -> bool:
+    """Whether a loop's body returns an operand as it is."""
+    tensor = body.outputs[index]
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor.name == body.inputs[index].name or tensor.dtype == tf.resource
+
+
+def _written(graph: tf.Graph, operands: Sequence[Any]) -> list[Variable]:
+    return [operands[i] for i in sorted(written_inputs(graph)) if isinstance(operands[i], Variable)]
+
+
+def _prepared(operand: Any, trips: int | None, growth: int | None) -> Any:
+    if not isinstance(operand, TensorList):
+        return operand
+    return operand.grown(None if trips is None or growth is None else trips * max(growth, 0))
+
+
+def _ended(operand: Any, counter: np.ndarray | None, start: Any, trips: int | None, growth: int | None) -> Any:
+    """An operand behind a loop: counters are known if the number of iterations is, and so are the lengths of lists."""
+    if counter is not None:
+        return counter
+    if isinstance(operand, TensorList) and isinstance(start.length, int) and growth is not None:
+        if growth == 0:
+            return replace(operand, length=start.length)
+        if trips is not None:
+            return replace(operand, length=start.length + trips * growth)
+    return operand
+
+
+def _allocated(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) -> dict[int, Any]:
+    """The lists whose elements have no known shape yet, with the one that the loop's body gives them: it is converted
+    once, for that alone."""
+    unknown = [i for i, x in start.items() if isinstance(x, TensorList) and x.buffer is None]
+    if not unknown:
+        return {}
+    trial = list(operands)
+    for i, x in start.items():
+        trial[i] = x
+    saved = dict(ctx.state.values)
+    node = ctx.node
+    with ctx.inside(Block()):
+        arguments = [_unknown_copy(ctx, x, i in start) for i, x in enumerate(trial)]
+        results = ctx.inline(body, arguments)
+    ctx.node = node
+    ctx.state.values = saved
+    found = {}
+    for i in unknown:
+        if results[i].element is None:
+            ctx.unsupported("element_shape", "unknown extents", "a static shape")
+        found[i] = start[i].allocated(ctx, results[i].element)
+    return found
+
+
+def _unknown_copy(ctx: Context, operand: Any, changes: bool) -> Any:
+    """A stand-in for an operand that a loop changes: nothing is known of it but its type."""
+    if not changes or not isinstance(operand, np.ndarray | np.generic):
+        return operand
+    value = ctx.elements(operand)
+    return ctx.add(ops.OptimizationBarrier([value]))[0]
+
+
+def _require_same_types(ctx: Context, types: Sequence[Any], body: Region) -> None:
+    for before, value in zip(types, body.terminator.operands, strict=True):
+        if before != value.type:
+            ctx.unsupported("body", f"a loop variable of type {before} that becomes {value.type}", "one type")
+
+
+# Conditionals
+
+
+@rule("If", "StatelessIf")
+def conditional(ctx: Context, cond: Any, input: Any, *, then_branch: str, else_branch: str) -> list[Any]:
+    """If(cond, input...; then_branch, else_branch) -> output..."""
+    if isinstance(cond, np.ndarray):
+        return ctx.inline(then_branch if cond.size and cond.ravel()[0] else else_branch, input)
+    pred = _truth(ctx, cond)
+
+    def build(regions: list[Region]) -> Any:
+        return ops.If(pred, *regions)
+
+    return _branches(ctx, [then_branch, else_branch], input, build)
+
+
+@rule("Case", "StatelessCase")
+def case(ctx: Context, branch_index: Any, input: Any, *, branches: tuple[str, ...]) -> list[Any]:
+    """Case(branch_index, input...; branches) -> output..."""
+    if isinstance(branch_index, np.ndarray):
+        index = int(branch_index)
+        return ctx.inline(branches[index if 0 <= index < len(branches) else -1], input)
+    return _branches(ctx, list(branches), input, lambda regions: ops.Case(branch_index, regions))
+
+
+def _branches(
+    ctx: Context, names: Sequence[str], operands: list[Any], build: Callable[[list[Region]], Any]
+) -> list[Any]:
+    """Converts each branch in a region of its own; what they return is made alike."""
+    node, inline = ctx.node, ctx.inline
+    graphs = [function_graph(node.graph, name) for name in names]
+    variables = list(dict.fromkeys(x for graph in graphs for x in _written(graph, operands)))
+    blocks, results, states = [], [], []
+    before = dict(ctx.state.values)
+    for name in names:
+        block = Block()
+        ctx.state.values = dict(before)
+        with ctx.inside(block):
+            results.append(inline(name, operands))
+        blocks.append(block)
+        states.append(ctx.state.values)
+    ctx.node, ctx.state.values = node, before
+    shapes = [_merged(ctx, alternatives) for alternatives in zip(*results, strict=True)]
+    loop = _Carried(ctx, shapes, variables)
+    for block, returned, state in zip(blocks, results, states, strict=True):
+        with ctx.inside(block):
+            alike = [_like(ctx, x, shape) for x, shape in zip(returned, shapes, strict=True)]
+            ctx.add(ops.Return(loop.flat(alike, state)))
+    outcome = ctx.add(build([Region([block]) for block in blocks]))
+    return loop.unflat(outcome)
+
+
+def _merged(ctx: Context, alternatives: Sequence[Any]) -> Any:
+    """What stands for the results that several branches give at one place."""
+    first = alternatives[0]
+    if all(isinstance(x, Variable) for x in alternatives):
+        if any(x is not first for x in alternatives):
+            ctx.unsupported("branches", "different variables as a result", "the same one")
+        return first
+    return next((x for x in alternatives if not isinstance(x, Optional) or x.value is not None), first)
+
+
+def _like(ctx: Context, x: Any, shape: Any) -> Any:
+    """A branch's result in the form of the one that stands for all; an empty optional gets zeros, which nobody
+    reads."""
+    if isinstance(x, Optional) and x.value is None and shape.value is not None:
+        return Optional(_zeros(ctx, shape.value))
+    return x
+
+
+def _zeros(ctx: Context, x: Any) -> Any:
+    return x.zeros_like(ctx) if hasattr(x, "zeros_like") else ctx.full_like(ctx.value(x), 0)
+
+
+def _truth(ctx: Context, operand: Any) -> Value:
+    """The 0-d boolean that a condition means: a number is true if it is not zero."""
+    x = ctx.value(operand, "cond")
+    if x.type.rank:
+        ctx.unsupported("cond", f"shape {x.type.shape}", "a scalar")
+    return x if is_boolean(x.type.element_type) else ctx.compare("NE", x, ctx.constant_like(x, 0))
+
+
+class _Carried:
+    """Operands of many kinds as a flat list of values that cross the edge of a region, and back. Behind them come the
+    variables that are written inside."""
+
+    def __init__(self, ctx: Context, operands: Sequence[Any], variables: Sequence[Variable]):
+        self.ctx = ctx
+        self.operands = operands
+        self.variables = variables
+
+    def flat(self, operands: Sequence[Any], state: dict[Variable, Any] | None = None) -> list[Value]:
+        values = self.ctx.state.values if state is None else state
+        parts = [part for x in operands for part in self._parts(x)]
+        return [*parts, *(self.ctx.value(values[variable]) for variable in self.variables)]
+
+    def unflat(self, values: Sequence[Value]) -> list[Any]:
+        """The operands again; the variables' values become current."""
+        rest = iter(values)
+        operands = [self._whole(x, rest) for x in self.operands]
+        for variable in self.variables:
+            self.ctx.state.write(variable, next(rest))
+        return operands
+
+    def region(
+        self, types: Sequence[TensorType], convert: Callable[[list[Any]], list[Any]], finish: Callable[[list[Any]], Any]
+    ) -> Region:
+        """A region of one block: `convert` gets its arguments as operands, `finish` makes of what it gives values."""
+        ctx, node, saved = self.ctx, self.ctx.node, dict(self.ctx.state.values)
+        block = Block(types)
+        with ctx.inside(block):
+            results = convert(self.unflat(block.arguments))
+            ctx.add(ops.Return(finish(results)))
+        ctx.node, ctx.state.values = node, saved
+        return Region([block])
+
+    def _parts(self, x: Any) -> list[Value]:
+        if isinstance(x, TensorList):
+            return x.parts(self.ctx)
+        if isinstance(x, Optional):
+            return [] if x.value is None else self._parts(x.value)
+        return [] if isinstance(x, Variable) else [self.ctx.value(x)]
+
+    def _whole(self, shape: Any, rest: Any) -> Any:
+        if isinstance(shape, TensorList):
+            return shape.with_parts(rest)
+        if isinstance(shape, Optional):
+            return shape if shape.value is None else Optional(self._whole(shape.value, rest))
+        return shape if isinstance(shape, Variable) else next(rest)
+
+
+# Checks
+
+
+@rule("Assert")
+def assert_(ctx: Context, condition: Any, data: Any) -> None:
+    """Assert(condition, data...; summarize=3)"""
+    # The language has no op that stops a program; XLA drops assertions too. One that fails already is told here.
+    if isinstance(condition, np.ndarray) and not condition.all():
+        ctx.unsupported("condition", "false", "an assertion that holds")

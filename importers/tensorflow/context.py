@@ -1,0 +1,99 @@
+"""What a TensorFlow rule works with: the emitter's words, the node under conversion, and operands that may be known
+while importing (shapes, mostly), lists of tensors, or variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.common import Rules, unsupported
+from trivium.importers.emit import Emitter
+from trivium.importers.tensorflow.types import element_type_of
+from trivium.ir.core import Block, Value
+from trivium.ir.types import is_boolean
+
+if TYPE_CHECKING:
+    from trivium.importers.tensorflow.state import State
+
+rule = Rules("TensorFlow")
+"""The table of all TensorFlow rules. A rule's positional parameters are the op's inputs in order, its keyword ones the
+op's attributes by name. An input annotated `Known` must be known while importing and comes as an array; one annotated
+`Any` comes as it is; all others come as values."""
+
+Known = np.ndarray
+"""An operand whose elements are known while importing."""
+
+
+class Context(Emitter):
+    """An emitter at the node under conversion."""
+
+    node: tf.Operation
+    state: State
+    inline: Callable[[str, list[Any]], list[Any]]
+    """Converts the function of a name, at the cursor, for operands; returns its results."""
+
+    @property
+    def op(self) -> str:
+        """The name of the node's op."""
+        return self.node.type
+
+    @property
+    def element_type(self) -> Any:
+        """The element type of the node's only (or first) result."""
+        return element_type_of(self.node.outputs[0].dtype)
+
+    def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
+        """Refuses the node for an argument."""
+        unsupported(self.op, argument, value, expected)
+
+    def value(self, operand: Any, argument: str = "input") -> Value:
+        """An operand as a value: what is known becomes a constant."""
+        if isinstance(operand, Value):
+            return operand
+        if isinstance(operand, np.ndarray | np.generic):
+            return self.elements(operand)
+        self.unsupported(argument, f"a {type(operand).__name__.lower()}", "a tensor")
+
+    def known(self, operand: Any, argument: str) -> np.ndarray:
+        """An operand as an array, if it is known."""
+        if isinstance(operand, np.ndarray):
+            return operand
+        self.unsupported(argument, "a value computed at run time", "one that is known while importing")
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Ops that are added inside stand at the end of `block`."""
+        saved, self.block, self.before = (self.block, self.before), block, None
+        try:
+            yield
+        finally:
+            self.block, self.before = saved
+
+    def convert(self, x: Value, element_type: Any) -> Value:
+        """As TensorFlow's cast: a boolean is whether the number is not zero; floats are truncated to integers."""
+        if is_boolean(element_type) and not is_boolean(x.type.element_type):
+            return self.compare("NE", x, self.scalar(0, x.type.element_type))
+        return super().convert(x, element_type)
+
+    def constant_like(self, x: Value, number: float) -> Value:
+        """A number as a 0-d constant of the element type of `x`."""
+        return self.scalar(number, x.type.element_type)
+
+
+def shape_of(operand: Any) -> tuple[int, ...]:
+    """The shape of a value, or of an array that is known."""
+    return operand.shape if isinstance(operand, np.ndarray) else operand.type.static_shape
+
+
+def axes(given: np.ndarray, rank: int) -> tuple[int, ...]:
+    """Dimensions counted from the front, each once, sorted."""
+    return tuple(sorted({int(axis) % rank for axis in np.ravel(given)})) if rank else ()
+
+
+def axis(given: Any, rank: int) -> int:
+    """One dimension counted from the front."""
+    return int(given) % max(rank, 1)

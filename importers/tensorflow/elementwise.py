@@ -1,0 +1,393 @@
+"""Elementwise arithmetic, comparisons and logic: one number in, one number out, broadcast by NumPy's rule."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.tensorflow.context import Context, rule, shape_of
+from trivium.importers.tensorflow.types import element_type_of
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import is_complex, is_float, is_integer
+
+# Ops that are one op of the language.
+UNARY = {
+    "Abs": ops.Abs,
+    "Acos": ops.Acos,
+    "Acosh": ops.Acosh,
+    "Asin": ops.Asin,
+    "Asinh": ops.Asinh,
+    "Atan": ops.Atan,
+    "Atanh": ops.Atanh,
+    "Ceil": ops.Ceil,
+    "Cos": ops.Cosine,
+    "Cosh": ops.Cosh,
+    "ComplexAbs": ops.Abs,
+    "Digamma": ops.Digamma,
+    "Erf": ops.Erf,
+    "Erfc": ops.Erfc,
+    "Erfinv": ops.ErfInv,
+    "Exp": ops.Exponential,
+    "Expm1": ops.ExponentialMinusOne,
+    "Floor": ops.Floor,
+    "Imag": ops.Imag,
+    "Invert": ops.Not,
+    "IsFinite": ops.IsFinite,
+    "Lgamma": ops.Lgamma,
+    "Log": ops.Log,
+    "Log1p": ops.LogPlusOne,
+    "LogicalNot": ops.Not,
+    "Neg": ops.Negate,
+    "Real": ops.Real,
+    "Rint": ops.RoundNearestEven,
+    "Rsqrt": ops.Rsqrt,
+    "Sigmoid": ops.Logistic,
+    "Sign": ops.Sign,
+    "Sin": ops.Sine,
+    "Sinh": ops.Sinh,
+    "Sqrt": ops.Sqrt,
+    "Tan": ops.Tan,
+    "Tanh": ops.Tanh,
+}
+BINARY = {
+    "Add": ops.Add,
+    "AddV2": ops.Add,
+    "Atan2": ops.Atan2,
+    "BitwiseAnd": ops.And,
+    "BitwiseOr": ops.Or,
+    "BitwiseXor": ops.Xor,
+    "Complex": ops.Complex,
+    "Div": ops.Divide,
+    "LeftShift": ops.ShiftLeft,
+    "LogicalAnd": ops.And,
+    "LogicalOr": ops.Or,
+    "Maximum": ops.Maximum,
+    "Minimum": ops.Minimum,
+    "Mul": ops.Multiply,
+    "NextAfter": ops.NextAfter,
+    "Polygamma": ops.Polygamma,
+    "Pow": ops.Power,
+    "RealDiv": ops.Divide,
+    "Sub": ops.Subtract,
+    "TruncateDiv": ops.Divide,
+    "TruncateMod": ops.Remainder,
+    "Zeta": ops.Zeta,
+}
+COMPARISONS = {"Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE"}
+
+
+def _register() -> None:
+    for name, op in UNARY.items():
+        rule.add(name, lambda ctx, x, op=op: ctx.add(op(x)))
+    for name, op in BINARY.items():
+        rule.add(name, lambda ctx, x, y, op=op: ctx.binary(op, x, y))
+    for name, direction in COMPARISONS.items():
+        rule.add(name, lambda ctx, x, y, direction=direction: ctx.compare(direction, x, y))
+
+
+_register()
+
+
+# Sums, products, quotients
+
+
+@rule("DivNoNan")
+def div_no_nan(ctx: Context, x: Value, y: Value) -> Value:
+    """DivNoNan(x, y) -> z"""
+    zero = ctx.constant_like(y, 0)
+    return ctx.select(ctx.compare("EQ", y, zero), zero, ctx.over(x, y))
+
+
+@rule("MulNoNan")
+def mul_no_nan(ctx: Context, x: Value, y: Value) -> Value:
+    """MulNoNan(x, y) -> z"""
+    zero = ctx.constant_like(y, 0)
+    return ctx.select(ctx.compare("EQ", y, zero), zero, ctx.times(x, y))
+
+
+@rule("FloorDiv")
+def floor_div(ctx: Context, x: Value, y: Value) -> Value:
+    """FloorDiv(x, y) -> z"""
+    kind = x.type.element_type
+    quotient = ctx.over(x, y)
+    if is_float(kind):
+        return ctx.add(ops.Floor(quotient))
+    if not kind.is_signed:
+        return quotient
+    zero = ctx.scalar(0, kind)
+    remainder = ctx.binary(ops.Remainder, x, y)
+    differs = ctx.compare("NE", ctx.compare("LT", remainder, zero), ctx.compare("LT", y, zero))
+    below = ctx.add(ops.And(ctx.compare("NE", remainder, zero), ctx.broadcast(differs, remainder.type.shape)))
+    return ctx.select(below, ctx.minus(quotient, ctx.scalar(1, kind)), quotient)
+
+
+@rule("FloorMod", "Mod")
+def floor_mod(ctx: Context, x: Value, y: Value) -> Value:
+    """FloorMod(x, y) -> z"""
+    kind = x.type.element_type
+    remainder = ctx.binary(ops.Remainder, x, y)
+    if (is_integer(kind) and not kind.is_signed) or ctx.op == "Mod":
+        return remainder
+    zero = ctx.scalar(0, kind)
+    differs = ctx.compare("NE", ctx.compare("LT", remainder, zero), ctx.compare("LT", y, zero))
+    wrong = ctx.add(ops.And(ctx.compare("NE", remainder, zero), ctx.broadcast(differs, remainder.type.shape)))
+    return ctx.select(wrong, ctx.plus(remainder, y), remainder)
+
+
+@rule("AddN")
+def add_n(ctx: Context, inputs: Any) -> Any:
+    """AddN(N * inputs) -> sum"""
+    total = inputs[0]
+    for x in inputs[1:]:
+        total = total.plus(ctx, x) if hasattr(total, "plus") else ctx.plus(ctx.value(total), ctx.value(x))
+    return total
+
+
+@rule("Square")
+def square(ctx: Context, x: Value) -> Value:
+    """Square(x) -> y"""
+    return ctx.times(x, x)
+
+
+@rule("SquaredDifference")
+def squared_difference(ctx: Context, x: Value, y: Value) -> Value:
+    """SquaredDifference(x, y) -> z"""
+    return square(ctx, ctx.minus(x, y))
+
+
+@rule("Reciprocal", "Inv")
+def reciprocal(ctx: Context, x: Value) -> Value:
+    """Reciprocal(x) -> y"""
+    return ctx.over(ctx.constant_like(x, 1), x)
+
+
+@rule("Round")
+def round(ctx: Context, x: Value) -> Value:
+    """Round(x) -> y"""
+    return ctx.add(ops.RoundNearestEven(x)) if is_float(x.type.element_type) else x
+
+
+@rule("RightShift")
+def right_shift(ctx: Context, x: Value, y: Value) -> Value:
+    """RightShift(x, y) -> z"""
+    return ctx.binary(ops.ShiftRightArithmetic if x.type.element_type.is_signed else ops.ShiftRightLogical, x, y)
+
+
+@rule("PopulationCount")
+def population_count(ctx: Context, x: Value) -> Value:
+    """PopulationCount(x) -> y"""
+    return ctx.convert(ctx.add(ops.Popcnt(x)), ctx.element_type)
+
+
+@rule("Xlogy")
+def xlogy(ctx: Context, x: Value, y: Value) -> Value:
+    """Xlogy(x, y) -> z"""
+    return _no_matter_if_zero(ctx, x, ctx.times(x, ctx.add(ops.Log(y))))
+
+
+@rule("Xlog1py")
+def xlog1py(ctx: Context, x: Value, y: Value) -> Value:
+    """Xlog1py(x, y) -> z"""
+    return _no_matter_if_zero(ctx, x, ctx.times(x, ctx.add(ops.LogPlusOne(y))))
+
+
+@rule("Xdivy")
+def xdivy(ctx: Context, x: Value, y: Value) -> Value:
+    """Xdivy(x, y) -> z"""
+    return _no_matter_if_zero(ctx, x, ctx.over(x, y))
+
+
+def _no_matter_if_zero(ctx: Context, x: Value, result: Value) -> Value:
+    zero = ctx.constant_like(x, 0)
+    return ctx.select(ctx.compare("EQ", x, zero), zero, result)
+
+
+@rule("Ndtri")
+def ndtri(ctx: Context, x: Value) -> Value:
+    """Ndtri(x) -> y"""
+    centred = ctx.minus(ctx.scaled(x, 2), ctx.constant_like(x, 1))
+    return ctx.scaled(ctx.add(ops.ErfInv(centred)), math.sqrt(2))
+
+
+@rule("Conj")
+def conj(ctx: Context, x: Value) -> Value:
+    """Conj(input) -> output"""
+    if not is_complex(x.type.element_type):
+        return x
+    return ctx.add(ops.Complex(ctx.add(ops.Real(x)), ctx.add(ops.Negate(ctx.add(ops.Imag(x))))))
+
+
+@rule("Angle")
+def angle(ctx: Context, x: Value) -> Value:
+    """Angle(input) -> output"""
+    return ctx.add(ops.Atan2(ctx.add(ops.Imag(x)), ctx.add(ops.Real(x))))
+
+
+# Comparisons and choices
+
+
+@rule("Equal")
+def equal(ctx: Context, x: Value, y: Value, *, incompatible_shape_error: bool) -> Value:
+    """Equal(x, y; incompatible_shape_error=true) -> z"""
+    return _equality(ctx, "EQ", x, y, incompatible_shape_error)
+
+
+@rule("NotEqual")
+def not_equal(ctx: Context, x: Value, y: Value, *, incompatible_shape_error: bool) -> Value:
+    """NotEqual(x, y; incompatible_shape_error=true) -> z"""
+    return _equality(ctx, "NE", x, y, incompatible_shape_error)
+
+
+def _equality(ctx: Context, direction: str, x: Value, y: Value, strict: bool) -> Value:
+    try:
+        np.broadcast_shapes(x.type.shape, y.type.shape)
+    except ValueError:
+        if strict:
+            raise
+        return ctx.scalar(direction == "NE", element_type_of(ctx.node.outputs[0].dtype))
+    return ctx.compare(direction, x, y)
+
+
+@rule("ApproximateEqual")
+def approximate_equal(ctx: Context, x: Value, y: Value, *, tolerance: float) -> Value:
+    """ApproximateEqual(x, y; tolerance=1e-5) -> z"""
+    return ctx.compare("LT", ctx.add(ops.Abs(ctx.minus(x, y))), ctx.constant_like(x, tolerance))
+
+
+@rule("IsNan")
+def is_nan(ctx: Context, x: Value) -> Value:
+    """IsNan(x) -> y"""
+    return ctx.compare("NE", x, x)
+
+
+@rule("IsInf")
+def is_inf(ctx: Context, x: Value) -> Value:
+    """IsInf(x) -> y"""
+    return ctx.compare("EQ", ctx.add(ops.Abs(x)), ctx.constant_like(x, math.inf))
+
+
+@rule("SelectV2")
+def select(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
+    """SelectV2(condition, t, e) -> output"""
+    return ctx.select(condition, t, e)
+
+
+@rule("Select")
+def select_rows(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
+    """Select(condition, t, e) -> output"""
+    if condition.type.rank == 1 and t.type.rank > 1:  # chooses rows
+        condition = ctx.broadcast_in_dim(condition, t.type.shape, [0])
+    return ctx.select(condition, t, e)
+
+
+@rule("ClipByValue")
+def clip_by_value(ctx: Context, x: Value, low: Value, high: Value) -> Value:
+    """ClipByValue(t, clip_value_min, clip_value_max) -> output"""
+    return ctx.binary(ops.Minimum, ctx.binary(ops.Maximum, x, low), high)
+
+
+# Types
+
+
+@rule("Cast")
+def cast(ctx: Context, x: Value, *, Truncate: bool) -> Value:
+    """Cast(x; Truncate=false) -> y"""
+    # Truncate chooses how floats lose bits; it is only ever set for formats where nothing is rounded.
+    return ctx.convert(x, ctx.element_type)
+
+
+@rule("Bitcast")
+def bitcast(ctx: Context, x: Value) -> Value:
+    """Bitcast(input) -> output"""
+    old, new = x.type.dtype.itemsize, ctx.element_type.dtype.itemsize
+    shape = x.type.shape
+    if new < old:
+        shape = (*shape, old // new)
+    elif new > old:
+        shape = shape[:-1]
+    return ctx.add(ops.BitcastConvert(x, result=x.type.with_shape(shape).with_element(ctx.element_type)))
+
+
+# Gradients of elementwise ops, each of the op's result and the gradient after it
+
+
+@rule("TanhGrad")
+def tanh_grad(ctx: Context, y: Value, dy: Value) -> Value:
+    """TanhGrad(y, dy) -> z"""
+    return ctx.times(dy, ctx.minus(ctx.constant_like(y, 1), square(ctx, y)))
+
+
+@rule("SigmoidGrad")
+def sigmoid_grad(ctx: Context, y: Value, dy: Value) -> Value:
+    """SigmoidGrad(y, dy) -> z"""
+    return ctx.times(ctx.times(dy, y), ctx.minus(ctx.constant_like(y, 1), y))
+
+
+@rule("SqrtGrad")
+def sqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
+    """SqrtGrad(y, dy) -> z"""
+    return ctx.over(ctx.scaled(dy, 0.5), y)
+
+
+@rule("RsqrtGrad")
+def rsqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
+    """RsqrtGrad(y, dy) -> z"""
+    return ctx.times(ctx.scaled(dy, -0.5), ctx.times(square(ctx, y), y))
+
+
+@rule("ReciprocalGrad")
+def reciprocal_grad(ctx: Context, y: Value, dy: Value) -> Value:
+    """ReciprocalGrad(y, dy) -> z"""
+    return ctx.times(ctx.add(ops.Negate(dy)), square(ctx, y))
+
+
+# What stays as it is
+
+
+@rule("EnsureShape")
+def ensure_shape(ctx: Context, input: Any, *, shape: Any) -> Any:
+    """EnsureShape(input; shape) -> output"""
+    expected = tf.TensorShape(shape)
+    if not expected.is_compatible_with(shape_of(input)):
+        ctx.unsupported("input", f"shape {shape_of(input)}", f"one compatible with {expected}")
+    return input
+
+
+@rule("Identity", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault")
+def identity(ctx: Context, input: Any) -> Any:
+    """Identity(input) -> output"""
+    return input
+
+
+@rule("IdentityN")
+def identity_n(ctx: Context, input: Any) -> Any:
+    """IdentityN(input...) -> output..."""
+    return input
+
+
+@rule("CheckNumerics", "CheckNumericsV2")
+def check_numerics(ctx: Context, tensor: Value) -> Value:
+    """CheckNumerics(tensor; message) -> output"""
+    # A check that stops the program; the language has no such thing, and XLA drops it too.
+    return tensor
+
+
+@rule("ZerosLike")
+def zeros_like(ctx: Context, x: Any) -> Any:
+    """ZerosLike(x) -> y"""
+    return x.zeros_like(ctx) if hasattr(x, "zeros_like") else ctx.full_like(ctx.value(x), 0)
+
+
+@rule("OnesLike")
+def ones_like(ctx: Context, x: Value) -> Value:
+    """OnesLike(x) -> y"""
+    return ctx.full_like(x, 1)
+
+
+@rule("NoOp", "ControlTrigger")
+def no_op(ctx: Context) -> None:
+    """NoOp()"""

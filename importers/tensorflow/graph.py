@@ -1,0 +1,174 @@
+"""The loop over a TensorFlow graph: puts its nodes in order, reads their operands, calls the rules, and keeps what they
+return. What is known while importing (shapes and what follows from them) is computed at once."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.common import GraphImporter, place
+from trivium.importers.tensorflow.context import Context, rule
+from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
+from trivium.ir import ops
+from trivium.ir.core import Block, Region, Value
+from trivium.ir.interpreter import Interpreter
+from trivium.ir.location import Location
+
+MAX_KNOWN = 4096
+"""Elements of the largest array that is computed while importing."""
+
+
+class FunctionImporter(GraphImporter[tf.Operation]):
+    """Converts the nodes of one function's graph. `values` has what each tensor became, by its name: a `Value`, an
+    array that is known while importing, a `Variable`, or a `TensorList`."""
+
+    def __init__(self, emit: Context, graph: tf.Graph, values: dict[str, Any], name: str = "main"):
+        super().__init__(emit, name)
+        self.emit: Context = emit
+        self.functions = graph
+        self.values = values
+
+    def name_of(self, node: tf.Operation) -> str:
+        return node.type
+
+    def rule_of(self, node: tf.Operation) -> Callable[..., Any] | None:
+        return rule.find(node.type)
+
+    def location_of(self, node: tf.Operation) -> Location:
+        return location_of(node)
+
+    def describe(self, node: tf.Operation) -> str:
+        return f"{node.name} = {node.type}({', '.join(tensor.name for tensor in node.inputs)})"
+
+    def inner_nodes(self, node: tf.Operation) -> Iterable[tf.Operation]:
+        for name in called_functions(node):
+            yield from needed_nodes(*ends_of(function_graph(self.functions, name)))
+
+    def convert(self, node: tf.Operation, rule: Callable[..., Any]) -> None:
+        emit = self.emit
+        emit.node, emit.inline = node, self.inline
+        operands = [self.values[tensor.name] for tensor in node.inputs]
+        if _can_be_computed(node) and all(isinstance(x, np.ndarray) and x.size <= MAX_KNOWN for x in operands):
+            results = self._fold(node, rule, operands)
+        else:
+            results = self._call(node, rule, operands)
+        self.values.update((tensor.name, result) for tensor, result in zip(node.outputs, results, strict=True))
+
+    def inline(self, name: str, operands: Sequence[Any]) -> list[Any]:
+        """Converts a function of the library, at the cursor."""
+        graph = function_graph(self.functions, name)
+        return convert_graph(self.emit, graph, operands, name)
+
+    def _call(self, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
+        positional, named = bind(self.emit, node, rule, operands)
+        results = rule(self.emit, *positional, **named)
+        if results is None:
+            return ()
+        return results if isinstance(results, tuple | list) else (results,)
+
+    def _fold(self, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
+        """The results of a node whose operands are known: computed, unless they are large."""
+        block = Block()
+        with self.emit.inside(block):
+            results = self._call(node, rule, operands)
+        values = [result for result in results if isinstance(result, Value)]
+        if sum(math.prod(value.type.shape) for value in values) > MAX_KNOWN:
+            for op in block:
+                self.emit.block.insert(op.detach(), self.emit.before)
+            return results
+        block.append(ops.Return(values))
+        with np.errstate(all="ignore"):
+            computed = iter(Interpreter().run(Region([block]), {}))
+        return [np.asarray(next(computed)) if isinstance(result, Value) else result for result in results]
+
+
+def _can_be_computed(node: tf.Operation) -> bool:
+    """Whether a node has no effects, calls nothing, and gives arrays."""
+    arrays = all(tensor.dtype not in (tf.resource, tf.variant) for tensor in node.outputs)
+    return arrays and not schema_of(node.type).is_stateful and not called_functions(node)
+
+
+def convert_graph(emit: Context, graph: tf.Graph, operands: Sequence[Any], name: str = "main") -> list[Any]:
+    """Converts a function's graph for operands, at the cursor. Returns what its outputs became."""
+    values = {tensor.name: operand for tensor, operand in zip(graph.inputs, operands, strict=True)}
+    importer = FunctionImporter(emit, graph, values, name)
+    importer.convert_all(needed_nodes(*ends_of(graph)))
+    return [values[tensor.name] for tensor in graph.outputs]
+
+
+def ends_of(graph: tf.Graph) -> tuple[list[tf.Tensor], list[tf.Operation]]:
+    """What a function computes: the tensors that it returns, and the ops that it must run."""
+    return list(graph.outputs), list(getattr(graph, "control_outputs", ()))
+
+
+def needed_nodes(outputs: Iterable[tf.Tensor], controls: Iterable[tf.Operation] = ()) -> list[tf.Operation]:
+    """The nodes that lead to tensors and ops, along data and control edges; those that come first, first."""
+    before: dict[tf.Operation, list[tf.Operation]] = {}
+    stack = [*(tensor.op for tensor in outputs), *controls]
+    while stack:
+        node = stack.pop()
+        if node not in before and node.type != "Placeholder":  # an input: it has its value already
+            before[node] = list(dict.fromkeys([*(tensor.op for tensor in node.inputs), *node.control_inputs]))
+            before[node] = [source for source in before[node] if source.type != "Placeholder"]
+            stack += before[node]
+    return _ordered(before)
+
+
+def _ordered(before: dict[tf.Operation, list[tf.Operation]]) -> list[tf.Operation]:
+    """A topological order that keeps the order of creation where it can."""
+    index = {node: node._id if hasattr(node, "_id") else position for position, node in enumerate(before)}
+    after: dict[tf.Operation, list[tf.Operation]] = {node: [] for node in before}
+    waiting = {node: len(sources) for node, sources in before.items()}
+    for node, sources in before.items():
+        for source in sources:
+            after[source].append(node)
+    ready = [(index[node], position, node) for position, node in enumerate(before) if not waiting[node]]
+    heapq.heapify(ready)
+    ordered: list[tf.Operation] = []
+    while ready:
+        *_, node = heapq.heappop(ready)
+        ordered.append(node)
+        for user in after[node]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, (index[user], len(ordered), user))
+    return ordered
+
+
+def called_functions(node: tf.Operation) -> list[str]:
+    """The names of the functions that a node calls."""
+    names = []
+    for name, attribute in schema_of(node.type).attributes.items():
+        if attribute.kind == "func":
+            names.append(attribute_of(node, name))
+        elif attribute.kind == "list(func)":
+            names.extend(attribute_of(node, name))
+    return names
+
+
+def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
+    """The graph of a function in a graph's library."""
+    outermost = graph
+    while not outermost._is_function(name) and getattr(outermost, "outer_graph", None) is not None:
+        outermost = outermost.outer_graph
+    return outermost._get_function(name).graph
+
+
+_LIBRARIES = ("/site-packages/", str(Path(__file__).parent))
+"""Folders whose frames are not the user's."""
+
+
+def location_of(node: tf.Operation) -> Location:
+    """The user's line, and the op; nodes of loaded graphs have only their name."""
+    frames = node.traceback.get_user_frames() if node.traceback is not None else []
+    own = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARIES)]
+    if not own:
+        return place(node.type, function=node.name)
+    frame = own[-1]
+    return place(node.type, frame.filename, frame.lineno, frame.name)

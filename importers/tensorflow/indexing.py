@@ -1,0 +1,327 @@
+"""Slices, gathers and scatters."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.state import read_value, update
+from trivium.ir import ops
+from trivium.ir.core import Value
+
+# Slices
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a strided slice does: to each dimension a start, a number of elements and a step; then dimensions to drop
+    and to insert."""
+
+    starts: list[int]
+    counts: list[int]
+    steps: list[int]
+    dropped: list[int]
+    shape: list[int]
+
+
+def cut_of(
+    shape: Sequence[int], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Sequence[int]
+) -> Cut:
+    """NumPy's basic indexing in TensorFlow's words. Bit `i` of the masks (begin, end, ellipsis, new axis, shrink axis)
+    speaks of entry `i`."""
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = masks
+    starts, counts, steps, dropped, result = [], [], [], [], []
+
+    def keep(start: int, count: int, step: int) -> None:
+        starts.append(start)
+        counts.append(count)
+        steps.append(step)
+        result.append(count)
+
+    named = [i for i in range(len(begin)) if not _has(new_axis_mask, i) and not _has(ellipsis_mask, i)]
+    for i in range(len(begin)):
+        if _has(ellipsis_mask, i):
+            rest = len(shape) - len(named)
+            for extent in shape[len(starts) : len(starts) + rest]:
+                keep(0, extent, 1)
+        elif _has(new_axis_mask, i):
+            result.append(1)
+        elif _has(shrink_axis_mask, i):
+            extent = shape[len(starts)]
+            dropped.append(len(starts))
+            starts.append(begin[i] % extent)
+            counts.append(1)
+            steps.append(1)
+        else:
+            extent = shape[len(starts)]
+            first = None if _has(begin_mask, i) else begin[i]
+            last = None if _has(end_mask, i) else end[i]
+            places = range(*slice(first, last, strides[i]).indices(extent))
+            keep(places.start if len(places) else 0, len(places), strides[i])
+    for extent in shape[len(starts) :]:
+        keep(0, extent, 1)
+    return Cut(starts, counts, steps, dropped, result)
+
+
+def _has(mask: int, i: int) -> bool:
+    return bool(mask >> i & 1)
+
+
+def _read_cut(ctx: Context, shape: Sequence[int], bounds: Sequence[Any], masks: Sequence[int]) -> Cut:
+    names = ("begin", "end", "strides")
+    return cut_of(shape, *(ctx.known(x, name).tolist() for x, name in zip(bounds, names, strict=True)), masks)
+
+
+@rule("StridedSlice")
+def strided_slice(
+    ctx: Context,
+    input: Value,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    *,
+    begin_mask: int,
+    end_mask: int,
+    ellipsis_mask: int,
+    new_axis_mask: int,
+    shrink_axis_mask: int,
+) -> Value:
+    """StridedSlice(input, begin, end, strides; begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
+    shrink_axis_mask=0) -> output"""
+    if isinstance(begin, Value):
+        if shrink_axis_mask == 1 and begin.type.shape == (1,):  # x[i], of an i that is computed
+            return ctx.take(input, _counted(ctx, ctx.reshape(begin, ()), input.type.shape[0]))
+        ctx.unsupported("begin", "a value computed at run time", "one index, or bounds that are known")
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    cut = _read_cut(ctx, input.type.shape, (begin, end, strides), masks)
+    return ctx.reshape(_taken(ctx, input, cut), cut.shape)
+
+
+def _taken(ctx: Context, x: Value, cut: Cut) -> Value:
+    if not all(cut.counts):
+        return ctx.full(cut.counts, 0, x.type.element_type)
+    # Backwards is forwards, then reversed.
+    spans = [(count - 1) * step for count, step in zip(cut.counts, cut.steps, strict=True)]
+    lows = [min(start, start + span) for start, span in zip(cut.starts, spans, strict=True)]
+    highs = [max(start, start + span) + 1 for start, span in zip(cut.starts, spans, strict=True)]
+    backwards = tuple(i for i, step in enumerate(cut.steps) if step < 0)
+    steps = [abs(step) for step in cut.steps]
+    if lows != [0] * len(lows) or highs != list(x.type.shape) or any(step != 1 for step in steps):
+        x = ctx.add(ops.Slice(x, start_indices=lows, limit_indices=highs, strides=steps))
+    return ctx.add(ops.Reverse(x, dimensions=backwards)) if backwards else x
+
+
+def _counted(ctx: Context, index: Value, extent: int) -> Value:
+    """An index, counted from the front."""
+    behind = ctx.compare("LT", index, ctx.constant_like(index, 0))
+    return ctx.select(behind, ctx.plus(index, ctx.constant_like(index, extent)), index)
+
+
+@rule("StridedSliceGrad")
+def strided_slice_grad(
+    ctx: Context,
+    shape: Known,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    dy: Value,
+    *,
+    begin_mask: int,
+    end_mask: int,
+    ellipsis_mask: int,
+    new_axis_mask: int,
+    shrink_axis_mask: int,
+) -> Value:
+    """StridedSliceGrad(shape, begin, end, strides, dy; begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
+    shrink_axis_mask=0) -> output"""
+    extents = shape.tolist()
+    if isinstance(begin, Value) and shrink_axis_mask == 1 and begin.type.shape == (1,):
+        index = _counted(ctx, ctx.reshape(begin, ()), extents[0])
+        starts = [index, *(ctx.constant_like(index, 0) for _ in extents[1:])]
+        whole = ctx.full(extents, 0, dy.type.element_type)
+        return ctx.add(ops.DynamicUpdateSlice(whole, ctx.unsqueeze(dy, [0]), starts))
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    cut = _read_cut(ctx, extents, (begin, end, strides), masks)
+    x = ctx.reshape(dy, cut.counts)
+    if not all(cut.counts):
+        return ctx.full(extents, 0, dy.type.element_type)
+    if backwards := tuple(i for i, step in enumerate(cut.steps) if step < 0):
+        x = ctx.add(ops.Reverse(x, dimensions=backwards))
+    low, high, interior = [], [], []
+    for extent, start, count, step in zip(extents, cut.starts, cut.counts, cut.steps, strict=True):
+        span = (count - 1) * step
+        low.append(min(start, start + span))
+        high.append(extent - 1 - max(start, start + span))
+        interior.append(abs(step) - 1 if count > 1 else 0)
+    return ctx.pad(x, low, high, 0, interior)
+
+
+@rule("Slice")
+def slice_(ctx: Context, input: Value, begin: Any, size: Known) -> Value:
+    """Slice(input, begin, size) -> output"""
+    shape, sizes = input.type.shape, size.tolist()
+    if isinstance(begin, np.ndarray):
+        starts = begin.tolist()
+        limits = [extent if n < 0 else at + n for at, n, extent in zip(starts, sizes, shape, strict=True)]
+        return ctx.add(ops.Slice(input, start_indices=starts, limit_indices=limits, strides=[1] * len(shape)))
+    if -1 in sizes:
+        ctx.unsupported("size", sizes, "known sizes, with a begin that is computed at run time")
+    starts = [ctx.reshape(ctx.slice(begin, 0, i, i + 1), ()) for i in range(len(shape))]
+    return ctx.add(ops.DynamicSlice(input, starts, slice_sizes=sizes))
+
+
+# Gathers
+
+
+@rule("GatherV2")
+def gather(ctx: Context, params: Value, indices: Value, axis: Known, *, batch_dims: int) -> Value:
+    """GatherV2(params, indices, axis; batch_dims=0) -> output"""
+    return _gathered(ctx, params, indices, int(axis) % params.type.rank, batch_dims % (indices.type.rank + 1))
+
+
+@rule("Gather")
+def gather_rows(ctx: Context, params: Value, indices: Value) -> Value:
+    """Gather(params, indices; validate_indices=true) -> output"""
+    return ctx.take(params, indices)
+
+
+@rule("ResourceGather")
+def resource_gather(ctx: Context, resource: Any, indices: Value, *, batch_dims: int) -> Value:
+    """ResourceGather(resource, indices; batch_dims=0) -> output"""
+    return _gathered(ctx, read_value(ctx, resource), indices, batch_dims, batch_dims)
+
+
+def _gathered(ctx: Context, x: Value, indices: Value, dimension: int, batch: int) -> Value:
+    """Slices along a dimension; the first `batch` dimensions of both run together."""
+    if not batch:
+        return ctx.take(x, indices, dimension)
+    inner = indices.type.rank - batch  # dimensions of indices that take the place of `dimension`
+    shape = x.type.shape
+    offset = [*range(batch, dimension), *range(dimension + inner, x.type.rank - 1 + inner)]
+    numbers = ops.GatherDimensionNumbers(
+        offset_dims=tuple(offset),
+        collapsed_slice_dims=(dimension,),
+        operand_batching_dims=tuple(range(batch)),
+        start_indices_batching_dims=tuple(range(batch)),
+        start_index_map=(dimension,),
+        index_vector_dim=indices.type.rank,
+    )
+    sizes = [1 if i < batch or i == dimension else extent for i, extent in enumerate(shape)]
+    rows = ctx.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=sizes))
+    # Gather puts all dimensions of `indices` in order; between batch and the others stand those in front of
+    # `dimension`.
+    return rows
+
+
+@rule("GatherNd")
+def gather_nd(ctx: Context, params: Value, indices: Value) -> Value:
+    """GatherNd(params, indices) -> output"""
+    return _gathered_nd(ctx, params, indices)
+
+
+@rule("ResourceGatherNd")
+def resource_gather_nd(ctx: Context, resource: Any, indices: Value) -> Value:
+    """ResourceGatherNd(resource, indices) -> output"""
+    return _gathered_nd(ctx, read_value(ctx, resource), indices)
+
+
+def _gathered_nd(ctx: Context, x: Value, indices: Value) -> Value:
+    *places, depth = indices.type.shape
+    rest = x.type.shape[depth:]
+    numbers = ops.GatherDimensionNumbers(
+        offset_dims=tuple(range(len(places), len(places) + len(rest))),
+        collapsed_slice_dims=tuple(range(depth)),
+        start_index_map=tuple(range(depth)),
+        index_vector_dim=len(places),
+    )
+    return ctx.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=(*(1,) * depth, *rest)))
+
+
+# Scatters
+
+COMBINATIONS = {"Add": ops.Add, "Max": ops.Maximum, "Min": ops.Minimum, "Sub": ops.Subtract, "Update": None}
+
+
+def _register() -> None:
+    for word, op in COMBINATIONS.items():
+        rule.add(f"TensorScatter{word}", _tensor_scatter(op))
+        rule.add(f"ResourceScatter{word}", _resource_scatter(op))
+        rule.add(f"ResourceScatterNd{word}", _resource_scatter_nd(op))
+    for word, op in (("Mul", ops.Multiply), ("Div", ops.Divide)):
+        rule.add(f"ResourceScatter{word}", _resource_scatter(op))
+
+
+def _tensor_scatter(op: type | None):
+    def tensor_scatter(ctx: Context, tensor: Value, indices: Value, updates: Value) -> Value:
+        """TensorScatterUpdate(tensor, indices, updates) -> output"""
+        return scattered(ctx, op, tensor, indices, updates)
+
+    return tensor_scatter
+
+
+def _resource_scatter(op: type | None):
+    def resource_scatter(ctx: Context, resource: Any, indices: Value, updates: Value) -> None:
+        """ResourceScatterUpdate(resource, indices, updates)"""
+        rows = ctx.unsqueeze(indices, [indices.type.rank])
+
+        def change(old: Value) -> Value:
+            return scattered(ctx, op, old, rows, ctx.broadcast(updates, (*indices.type.shape, *old.type.shape[1:])))
+
+        update(ctx, resource, change)
+
+    return resource_scatter
+
+
+def _resource_scatter_nd(op: type | None):
+    def resource_scatter_nd(ctx: Context, ref: Any, indices: Value, updates: Value) -> None:
+        """ResourceScatterNdUpdate(ref, indices, updates)"""
+        update(ctx, ref, lambda old: scattered(ctx, op, old, indices, updates))
+
+    return resource_scatter_nd
+
+
+_register()
+
+
+@rule("ScatterNd")
+def scatter_nd(ctx: Context, indices: Value, updates: Value, shape: Known) -> Value:
+    """ScatterNd(indices, updates, shape) -> output"""
+    return scattered(ctx, ops.Add, ctx.full(shape.tolist(), 0, updates.type.element_type), indices, updates)
+
+
+def scattered(ctx: Context, op: type | None, x: Value, indices: Value, updates: Value) -> Value:
+    """`x` with `updates` combined (or put, without an op) where the vectors in the last dimension of `indices`
+    point."""
+    *places, depth = indices.type.shape
+    count = len(places)
+    numbers = ops.ScatterDimensionNumbers(
+        update_window_dims=tuple(range(count, updates.type.rank)),
+        inserted_window_dims=tuple(range(depth)),
+        scatter_dims_to_operand_dims=tuple(range(depth)),
+        index_vector_dim=count,
+    )
+    kind = x.type.element_type
+    scalar = [x.type.with_shape(())] * 2
+    body = ctx.combiner(op, kind) if op is not None else ctx.region(scalar, lambda emit, old, new: new)
+    return ctx.add(ops.Scatter([x], indices, [updates], scatter_dimension_numbers=numbers, update_computation=body))[0]
+
+
+@rule("DynamicStitch", "ParallelDynamicStitch")
+def dynamic_stitch(ctx: Context, indices: Any, data: list[Value]) -> Value:
+    """DynamicStitch(N * indices, N * data) -> merged"""
+    places = [ctx.known(x, "indices") for x in indices]
+    count = max((int(x.max()) for x in places if x.size), default=-1) + 1
+    source: dict[int, tuple[int, int]] = {}
+    for which, at in enumerate(places):
+        source.update((int(place), (which, row)) for row, place in enumerate(at.ravel()))
+    inner = data[0].type.shape[places[0].ndim :]
+    rows = [ctx.reshape(x, (at.size, *inner)) for x, at in zip(data, places, strict=True)]
+    whole = ctx.concatenate(rows, 0)
+    starts = list(itertools.accumulate((at.size for at in places), initial=0))
+    order = [starts[source[i][0]] + source[i][1] if i in source else 0 for i in range(count)]
+    return ctx.take(whole, ctx.elements(np.array(order, np.int32)))

@@ -1,0 +1,103 @@
+"""From a concrete function to a module: which tensors become arguments, which constants, and which variables come out
+again because the program writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.common import role
+from trivium.importers.tensorflow.context import Context
+from trivium.importers.tensorflow.graph import convert_graph
+from trivium.importers.tensorflow.state import State, Variable, written_inputs
+from trivium.importers.tensorflow.types import element_type_of, to_array
+from trivium.ir.builder import Builder
+from trivium.ir.core import Value
+from trivium.ir.errors import Error
+from trivium.ir.func import Function, Module
+from trivium.ir.types import TensorType
+
+
+@dataclass(frozen=True)
+class Program:
+    """An imported function. The module's arguments are `arguments` (variables), then the inputs; its results are the
+    function's outputs, then the new values of `written`."""
+
+    module: Module
+    arguments: tuple[Variable, ...]
+    written: tuple[Variable, ...]
+
+
+def import_graph(
+    graph: tf.Graph,
+    inputs: Sequence[TensorType | Variable | np.ndarray],
+    names: Sequence[str],
+    outputs: Sequence[str] = (),
+    parameters: str = "constants",
+) -> Program:
+    """Imports a function's graph. `inputs` tells what each of its inputs is: a type (an argument of that `names`
+    entry), a variable, or an array that is captured."""
+    if parameters not in ("constants", "arguments"):
+        raise Error(f"parameters has {parameters!r}, expected 'constants' or 'arguments'")
+    variables = list(dict.fromkeys(x for x in inputs if isinstance(x, Variable)))
+    changing = {inputs[index] for index in written_inputs(graph)}
+    for variable in variables:
+        if variable in changing and variable.role == "buffer":
+            variable.role = "state"
+    kept = [x for x in variables if x in changing or parameters == "arguments" or x.handle is None]
+    types = [*(x.type for x in kept), *(x for x in inputs if isinstance(x, TensorType))]
+    written: list[Variable] = []
+
+    def body(builder: Builder, *arguments: Value) -> list[Value]:
+        values: dict[Variable, Any] = {x: read(x) for x in variables if x not in kept}
+        values.update(zip(kept, arguments, strict=False))
+        given = iter(arguments[len(kept) :])
+        operands = [next(given) if isinstance(x, TensorType) else x for x in inputs]
+        emit = Context(builder.block)
+        emit.state = State(values)
+        results = [emit.value(x, "output") for x in convert_graph(emit, graph, operands)]
+        # A variable that some path writes comes out, whether this specialization took that path or not.
+        written.extend(x for x in kept if x in emit.state.written)
+        return results + [emit.value(emit.state.values[x]) for x in written]
+
+    arg_attrs = [role(x.role, x.name) for x in kept] + [role("input", name) for name in names]
+    function = Function.build("main", types, body, arg_attrs=arg_attrs)
+    named = [outputs[i] if i < len(outputs) else "" for i in range(len(function.returned) - len(written))]
+    results = [role("output", name) for name in named] + [role(x.role, x.name) for x in written]
+    function.attributes["res_attrs"] = tuple(results)
+    return Program(Module.build(functions=[function]), tuple(kept), tuple(written))
+
+
+def read(variable: Variable) -> np.ndarray:
+    """The value that a variable has now. The array keeps it, whatever is assigned to the variable later."""
+    dtype = tf.as_dtype(variable.type.dtype)
+    return to_array(tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=dtype))
+
+
+def captured(tensor: tf.Tensor, variables: Sequence[Any]) -> Variable | np.ndarray | Any:
+    """What a captured tensor is: a variable, an array, or, for other resources, the tensor itself."""
+    if tensor.dtype != tf.resource:
+        return to_array(tensor)
+    for variable in variables:
+        if variable.handle is tensor:
+            return variable_from(variable)
+    described = getattr(tensor, "_handle_data", None)
+    if described is None or not described.is_set or len(described.shape_and_type) != 1:
+        return tensor
+    shape, dtype = tf.TensorShape(described.shape_and_type[0].shape), tf.as_dtype(described.shape_and_type[0].dtype)
+    if not shape.is_fully_defined() or dtype in (tf.resource, tf.variant, tf.string):
+        return tensor
+    return Variable("", TensorType(tuple(shape), element_type_of(dtype)), "buffer", tensor)
+
+
+def variable_from(variable: tf.Variable) -> Variable:
+    """A variable of the user's."""
+    shape = variable.shape if variable.shape.is_fully_defined() else variable.value().shape
+    kind = TensorType(tuple(shape), element_type_of(variable.dtype))
+    return Variable(
+        variable.name.partition(":")[0], kind, "parameter" if variable.trainable else "buffer", variable.handle
+    )

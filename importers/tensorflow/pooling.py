@@ -1,0 +1,202 @@
+"""Pooling and its gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from trivium.importers.emit import lowest
+from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.convolution import Layout, Windows, windows_of
+from trivium.ir import ops
+from trivium.ir.core import Value
+
+
+@rule("MaxPool")
+def max_pool(
+    ctx: Context,
+    input: Value,
+    *,
+    ksize: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+) -> Value:
+    """MaxPool(input; ksize, strides, padding, explicit_paddings=[], data_format="NHWC") -> output"""
+    layout, windows = _windows(ctx, input.type.shape, ksize, strides, padding, data_format, explicit_paddings)
+    return _pooled(ctx, ops.Maximum, layout, input, windows)
+
+
+@rule("MaxPoolV2")
+def max_pool_sizes(
+    ctx: Context, input: Value, ksize: Known, strides: Known, *, padding: str, data_format: str
+) -> Value:
+    """MaxPoolV2(input, ksize, strides; padding, data_format="NHWC") -> output"""
+    layout, windows = _windows(ctx, input.type.shape, ksize.tolist(), strides.tolist(), padding, data_format)
+    return _pooled(ctx, ops.Maximum, layout, input, windows)
+
+
+@rule("MaxPool3D")
+def max_pool_3d(
+    ctx: Context, input: Value, *, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str, data_format: str
+) -> Value:
+    """MaxPool3D(input; ksize, strides, padding, data_format="NDHWC") -> output"""
+    layout, windows = _windows(ctx, input.type.shape, ksize, strides, padding, data_format)
+    return _pooled(ctx, ops.Maximum, layout, input, windows)
+
+
+@rule("AvgPool", "AvgPool3D")
+def avg_pool(
+    ctx: Context, value: Value, *, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str, data_format: str
+) -> Value:
+    """AvgPool(value; ksize, strides, padding, data_format="NHWC") -> output"""
+    layout, windows = _windows(ctx, value.type.shape, ksize, strides, padding, data_format)
+    total = _pooled(ctx, ops.Add, layout, value, windows)
+    return ctx.over(total, _counts(ctx, layout, value.type.shape, windows, value))
+
+
+# Gradients
+
+
+@rule("MaxPoolGrad")
+def max_pool_grad(
+    ctx: Context,
+    orig_input: Value,
+    orig_output: Value,
+    grad: Value,
+    *,
+    ksize: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+) -> Value:
+    """MaxPoolGrad(orig_input, orig_output, grad; ksize, strides, padding, explicit_paddings=[],
+    data_format="NHWC") -> output"""
+    layout, windows = _windows(ctx, orig_input.type.shape, ksize, strides, padding, data_format, explicit_paddings)
+    return _scattered(ctx, layout, orig_input, grad, windows)
+
+
+@rule("MaxPool3DGrad")
+def max_pool_3d_grad(
+    ctx: Context,
+    orig_input: Value,
+    orig_output: Value,
+    grad: Value,
+    *,
+    ksize: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: str,
+    data_format: str,
+) -> Value:
+    """MaxPool3DGrad(orig_input, orig_output, grad; ksize, strides, padding, data_format="NDHWC") -> output"""
+    layout, windows = _windows(ctx, orig_input.type.shape, ksize, strides, padding, data_format)
+    return _scattered(ctx, layout, orig_input, grad, windows)
+
+
+@rule("AvgPoolGrad", "AvgPool3DGrad")
+def avg_pool_grad(
+    ctx: Context,
+    orig_input_shape: Known,
+    grad: Value,
+    *,
+    ksize: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: str,
+    data_format: str,
+) -> Value:
+    """AvgPoolGrad(orig_input_shape, grad; ksize, strides, padding, data_format="NHWC") -> output"""
+    shape = [int(n) for n in orig_input_shape]
+    layout, windows = _windows(ctx, shape, ksize, strides, padding, data_format)
+    shares = ctx.over(grad, _counts(ctx, layout, shape, windows, grad))
+    return _spread(ctx, layout, shape, shares, windows)
+
+
+def _scattered(ctx: Context, layout: Layout, x: Value, gradient: Value, windows: Windows) -> Value:
+    """Each gradient goes to the first largest element of its window."""
+    kind = x.type.element_type
+    low, high = _edges(layout, windows)
+    # Padding never wins, and is cut off again.
+    padded = ctx.pad(x, low, high, lowest(kind))
+    scalar = [padded.type.with_shape(())] * 2
+
+    def at_least(emit: Context, held: Value, new: Value) -> Value:
+        return emit.compare("GE", held, new)
+
+    gathered = ctx.add(
+        ops.SelectAndScatter(
+            padded,
+            gradient,
+            ctx.scalar(0, kind),
+            window_dimensions=_along(layout, windows.sizes),
+            window_strides=_along(layout, windows.strides),
+            select=ctx.region(scalar, at_least),
+            scatter=ctx.combiner(ops.Add, kind),
+        )
+    )
+    return ctx.pad(gathered, [-n for n in low], [-n for n in high])
+
+
+def _spread(ctx: Context, layout: Layout, shape: Sequence[int], shares: Value, windows: Windows) -> Value:
+    """Each element gets the sum of the shares of the windows that hold it."""
+    count = len(layout.text)
+    low, _ = _edges(layout, windows)
+    sizes, strides = _along(layout, windows.sizes), _along(layout, windows.strides)
+    interior = [n - 1 for n in strides]
+    before, behind = [], []
+    for i in range(count):
+        have = (shares.type.shape[i] - 1) * strides[i] + 1
+        before.append(sizes[i] - 1 - low[i])
+        behind.append(shape[i] + low[i] - have)
+    spread = ctx.pad(shares, before, behind, 0, interior)
+    return ctx.reduce_window(ops.Add, spread, sizes)
+
+
+# Words
+
+
+def _windows(
+    ctx: Context,
+    shape: Sequence[int],
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+    explicit: Sequence[int] = (),
+) -> tuple[Layout, Windows]:
+    if data_format not in ("NHWC", "NCHW", "NDHWC", "NCDHW"):
+        ctx.unsupported("data_format", data_format, "NHWC, NCHW, NDHWC or NCDHW")
+    layout = Layout(data_format)
+    if ksize[layout.batch] != 1 or ksize[layout.channels] != 1:
+        ctx.unsupported("ksize", tuple(ksize), "1 for batch and channels")
+    extents = layout.spatial(shape)
+    return layout, windows_of(ctx, layout, extents, layout.spatial(ksize), strides, padding, explicit)
+
+
+def _pooled(ctx: Context, op: type, layout: Layout, x: Value, windows: Windows) -> Value:
+    padding = list(zip(*_edges(layout, windows), strict=True))
+    return ctx.reduce_window(op, x, _along(layout, windows.sizes), _along(layout, windows.strides), padding)
+
+
+def _counts(ctx: Context, layout: Layout, shape: Sequence[int], windows: Windows, like: Value) -> Value:
+    """How many elements each window holds; padding does not count."""
+    if not any(map(any, windows.padding)):
+        return ctx.constant_like(like, math.prod(windows.sizes))
+    extents = [shape[i] if i in layout.space else 1 for i in range(len(shape))]
+    return _pooled(ctx, ops.Add, layout, ctx.full(extents, 1, like.type.element_type), windows)
+
+
+def _along(layout: Layout, values: Sequence[int]) -> list[int]:
+    """One entry a dimension: the given ones for space, 1 for the others."""
+    whole = [1] * len(layout.text)
+    for i, value in zip(layout.space, values, strict=True):
+        whole[i] = value
+    return whole
+
+
+def _edges(layout: Layout, windows: Windows) -> tuple[list[int], list[int]]:
+    low, high = [0] * len(layout.text), [0] * len(layout.text)
+    for i, (before, behind) in zip(layout.space, windows.padding, strict=True):
+        low[i], high[i] = before, behind
+    return low, high

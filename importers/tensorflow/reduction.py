@@ -1,0 +1,200 @@
+"""Reductions, scans, sorts and searches along dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trivium.importers.emit import neutral
+from trivium.importers.tensorflow.context import Context, Known, axes, axis, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import F32, I32, is_float
+
+REDUCTIONS = {
+    "All": ops.And,
+    "Any": ops.Or,
+    "Max": ops.Maximum,
+    "Min": ops.Minimum,
+    "Prod": ops.Multiply,
+    "Sum": ops.Add,
+}
+
+
+def _register() -> None:
+    for name, op in REDUCTIONS.items():
+        rule.add(name, _reduction(op))
+
+
+def _reduction(op: type):
+    def reduce(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: bool) -> Value:
+        """Sum(input, reduction_indices; keep_dims=false) -> output"""
+        return _wide(ctx, op, input, axes(reduction_indices, input.type.rank), keep_dims)
+
+    return reduce
+
+
+def _wide(ctx: Context, op: type, x: Value, dimensions: tuple[int, ...], keep: bool = False) -> Value:
+    """A reduction; narrow floats are summed in 32 bits, as TensorFlow does."""
+    kind = x.type.element_type
+    if op in (ops.Add, ops.Multiply) and is_float(kind) and kind.width < 32:
+        return ctx.convert(ctx.reduce(op, ctx.convert(x, F32), dimensions, keep), kind)
+    return ctx.reduce(op, x, dimensions, keep)
+
+
+_register()
+
+
+@rule("Mean")
+def mean(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: bool) -> Value:
+    """Mean(input, reduction_indices; keep_dims=false) -> output"""
+    dimensions = axes(reduction_indices, input.type.rank)
+    kind = input.type.element_type
+    total = _wide(ctx, ops.Add, input, dimensions, keep_dims)
+    count = int(np.prod([input.type.shape[d] for d in dimensions], dtype=np.int64))
+    return ctx.over(total, ctx.scalar(count, kind)) if dimensions else input
+
+
+@rule("EuclideanNorm")
+def euclidean_norm(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: bool) -> Value:
+    """EuclideanNorm(input, reduction_indices; keep_dims=false) -> output"""
+    dimensions = axes(reduction_indices, input.type.rank)
+    return ctx.add(ops.Sqrt(_wide(ctx, ops.Add, ctx.times(input, input), dimensions, keep_dims)))
+
+
+@rule("L2Loss")
+def l2_loss(ctx: Context, t: Value) -> Value:
+    """L2Loss(t) -> output"""
+    return ctx.scaled(_wide(ctx, ops.Add, ctx.times(t, t), tuple(range(t.type.rank))), 0.5)
+
+
+@rule("ArgMax")
+def arg_max(ctx: Context, input: Value, dimension: Known) -> Value:
+    """ArgMax(input, dimension) -> output"""
+    return ctx.convert(ctx.arg_reduce("GT", input, axis(dimension, input.type.rank))[1], ctx.element_type)
+
+
+@rule("ArgMin")
+def arg_min(ctx: Context, input: Value, dimension: Known) -> Value:
+    """ArgMin(input, dimension) -> output"""
+    return ctx.convert(ctx.arg_reduce("LT", input, axis(dimension, input.type.rank))[1], ctx.element_type)
+
+
+# Sorting
+
+
+@rule("TopKV2")
+def top_k(ctx: Context, input: Value, k: Known, *, sorted: bool) -> tuple[Value, Value]:
+    """TopKV2(input, k; sorted=true) -> values, indices"""
+    # Sorted or not, the largest first is an order that both allow.
+    values, indices = ctx.add(ops.TopK(input, k=int(k)))
+    return values, indices
+
+
+@rule("InTopKV2")
+def in_top_k(ctx: Context, predictions: Value, targets: Value, k: Known) -> Value:
+    """InTopKV2(predictions, targets, k) -> precision"""
+    rows, classes = predictions.type.shape
+    at = ctx.compare("EQ", ctx.unsqueeze(targets, [1]), ctx.iota((rows, classes), 1, targets.type.element_type))
+    nothing = ctx.full_like(predictions, 0)
+    chosen = ctx.reduce(ops.Add, ctx.select(at, predictions, nothing), [1], keep=True)
+    better = ctx.convert(ctx.compare("GT", predictions, chosen), I32)
+    few = ctx.compare("LT", ctx.reduce(ops.Add, better, [1]), ctx.scalar(int(k), I32))
+    finite = ctx.reduce(ops.And, ctx.add(ops.IsFinite(chosen)), [1])
+    exists = ctx.reduce(ops.Or, at, [1])
+    return ctx.add(ops.And(ctx.add(ops.And(few, finite)), exists))
+
+
+# Scans
+
+
+def _scan(ctx: Context, op: type, x: Value, dimension: int, exclusive: bool, reverse: bool) -> Value:
+    """Every element combined with those before it (behind it, in reverse); `exclusive` leaves it out."""
+    extent = x.type.shape[dimension]
+    if not extent:
+        return x
+    window = [extent if d == dimension else 1 for d in range(x.type.rank)]
+    reach = extent - 1
+    low, high = (0, reach) if reverse else (reach, 0)
+    if exclusive:
+        low, high = (low - 1, high + 1) if reverse else (low + 1, high - 1)
+    padding = [(low, high) if d == dimension else (0, 0) for d in range(x.type.rank)]
+    return ctx.reduce_window(op, x, window, padding=padding)
+
+
+@rule("Cumsum")
+def cumsum(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
+    """Cumsum(x, axis; exclusive=false, reverse=false) -> out"""
+    return _scan(ctx, ops.Add, x, int(axis) % x.type.rank, exclusive, reverse)
+
+
+@rule("Cumprod")
+def cumprod(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
+    """Cumprod(x, axis; exclusive=false, reverse=false) -> out"""
+    return _scan(ctx, ops.Multiply, x, int(axis) % x.type.rank, exclusive, reverse)
+
+
+@rule("CumulativeLogsumexp")
+def cumulative_logsumexp(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
+    """CumulativeLogsumexp(x, axis; exclusive=false, reverse=false) -> out"""
+    dimension = int(axis) % x.type.rank
+    largest = ctx.reduce(ops.Maximum, x, [dimension], keep=True)
+    total = _scan(ctx, ops.Add, ctx.add(ops.Exponential(ctx.minus(x, largest))), dimension, exclusive, reverse)
+    return ctx.plus(ctx.add(ops.Log(total)), largest)
+
+
+# Segments
+
+
+SEGMENTS = {
+    "UnsortedSegmentMax": ops.Maximum,
+    "UnsortedSegmentMin": ops.Minimum,
+    "UnsortedSegmentProd": ops.Multiply,
+    "UnsortedSegmentSum": ops.Add,
+}
+
+
+def _register_segments() -> None:
+    for name, op in SEGMENTS.items():
+        rule.add(name, _segment(op))
+
+
+def _segment(op: type):
+    def unsorted_segment(ctx: Context, data: Value, segment_ids: Value, num_segments: Known) -> Value:
+        """UnsortedSegmentSum(data, segment_ids, num_segments) -> output"""
+        return segments(ctx, op, data, segment_ids, int(num_segments))
+
+    return unsorted_segment
+
+
+def segments(ctx: Context, op: type, data: Value, ids: Value, count: int) -> Value:
+    """Combines the rows of `data` that have the same id. Rows with an id outside are left out."""
+    kind, inner = data.type.element_type, data.type.shape[ids.type.rank :]
+    start = neutral(op, kind)
+    if not np.isfinite(start):  # TensorFlow begins at the lowest finite number
+        info = np.finfo(kind.dtype)
+        start = info.min if op is ops.Maximum else info.max
+    places = ctx.reshape(ids, (ids.type.size, 1))
+    rows = ctx.reshape(data, (ids.type.size, *inner))
+    numbers = ops.ScatterDimensionNumbers(
+        update_window_dims=tuple(range(1, 1 + len(inner))),
+        inserted_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0,),
+        index_vector_dim=1,
+    )
+    whole = ctx.full((count, *inner), start, kind)
+    return ctx.add(
+        ops.Scatter(
+            [whole], places, [rows], scatter_dimension_numbers=numbers, update_computation=ctx.combiner(op, kind)
+        )
+    )[0]
+
+
+_register_segments()
+
+
+@rule("Bincount", "DenseBincount")
+def bincount(ctx: Context, input: Value, size: Known, weights: Value, *rest: Value) -> Value:
+    """DenseBincount(input, size, weights; binary_output=false) -> output"""
+    kind = ctx.element_type
+    values = ctx.full(input.type.shape, 1, kind) if not weights.type.size else weights
+    return segments(ctx, ops.Add, values, input, int(size))

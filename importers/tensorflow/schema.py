@@ -1,0 +1,152 @@
+"""The schemas of TensorFlow's ops: how a node's inputs group into arguments, and what its attributes mean. A node is
+bound to its rule here, and refused if it has an attribute that the rule does not take."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from trivium.importers.tensorflow.context import Context
+
+WITHOUT_MEANING = frozenset(
+    {
+        # where and how TensorFlow would run the op
+        *(
+            "use_cudnn_on_gpu",
+            "parallel_iterations",
+            "use_inter_op_parallelism",
+            "use_locking",
+            "config",
+            "config_proto",
+        ),
+        *("executor_type", "container", "shared_name", "debug_name", "allowed_devices", "swap_memory"),
+        # checks that hold anyway, and what the operands' types say already
+        *("validate_indices", "validate_shape", "output_shapes", "message", "summarize"),
+        # which gradient a matrix product serves
+        *("grad_a", "grad_b"),
+    }
+)
+"""Attributes that do not change what a program means."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A declared attribute: its kind (`int`, `type`, `func`...) and its default, `None` where there is none."""
+
+    kind: str
+    default: Any
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What an op declares. An input that is a list tells which attribute has its length."""
+
+    inputs: tuple[tuple[str, str], ...]
+    attributes: dict[str, Attribute]
+    is_stateful: bool
+
+
+@cache
+def schema_of(op: str) -> Schema:
+    """The schema of a registered op."""
+    declared = op_def_registry.get(op)
+    inputs = tuple((argument.name, argument.number_attr or argument.type_list_attr) for argument in declared.input_arg)
+    attributes = {
+        attribute.name: Attribute(
+            attribute.type, _default(attribute.default_value) if attribute.HasField("default_value") else None
+        )
+        for attribute in declared.attr
+    }
+    return Schema(inputs, attributes, declared.is_stateful)
+
+
+@cache
+def parameters_of(rule: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    """The parameters of a rule, behind the context."""
+    return tuple(inspect.signature(rule).parameters.values())[1:]
+
+
+def bind(
+    ctx: Context, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments with which to call a node's rule."""
+    schema = schema_of(node.type)
+    groups = iter(_grouped(node, schema, operands))
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for parameter in parameters_of(rule):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += [_read(ctx, x, parameter) for group in groups for x in _listed(group)]
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            named[parameter.name] = attribute_of(node, parameter.name)
+        elif parameter.default is parameter.empty:
+            positional.append(_read(ctx, next(groups), parameter))
+    _require_defaults(ctx, node, schema, named)
+    return positional, named
+
+
+def attribute_of(node: tf.Operation, name: str) -> Any:
+    """An attribute in Python's terms: text as `str`, lists as tuples, functions by name."""
+    return _plain(node.get_attr(name))
+
+
+def _grouped(node: tf.Operation, schema: Schema, operands: Sequence[Any]) -> list[Any]:
+    groups: list[Any] = []
+    position = 0
+    for _, length in schema.inputs:
+        if not length:
+            groups.append(operands[position])
+            position += 1
+            continue
+        count = node.get_attr(length)
+        count = count if isinstance(count, int) else len(count)
+        groups.append(list(operands[position : position + count]))
+        position += count
+    return groups
+
+
+def _read(ctx: Context, operand: Any, parameter: inspect.Parameter) -> Any:
+    kind = parameter.annotation
+    if isinstance(operand, list):
+        return operand if "Any" in str(kind) else [_read(ctx, x, parameter) for x in operand]
+    if kind in ("Any", Any):
+        return operand
+    return ctx.known(operand, parameter.name) if "Known" in str(kind) else ctx.value(operand, parameter.name)
+
+
+def _require_defaults(ctx: Context, node: tf.Operation, schema: Schema, taken: dict[str, Any]) -> None:
+    for name, attribute in schema.attributes.items():
+        if name in taken or name in WITHOUT_MEANING or attribute.kind in ("type", "list(type)"):
+            continue
+        if attribute.default is None:  # a length, or a function that the rule looks up
+            continue
+        value = attribute_of(node, name)
+        if value != attribute.default:
+            ctx.unsupported(name, value, f"its default, {attribute.default!r}")
+
+
+def _listed(group: Any) -> list[Any]:
+    return group if isinstance(group, list) else [group]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
+    return value.name if type(value).__name__ == "NameAttrList" else value
+
+
+def _default(attribute: Any) -> Any:
+    kind = attribute.WhichOneof("value")
+    value = getattr(attribute, kind)
+    if kind == "list":
+        field = next((fields for fields in (value.s, value.i, value.f, value.b) if fields), ())
+        return tuple(_plain(entry) for entry in field)
+    return _plain(value)

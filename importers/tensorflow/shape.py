@@ -1,0 +1,395 @@
+"""Shapes: asking for them, and moving elements into another one. What asks for a shape is known while importing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.tensorflow.context import Context, Known, axes, axis, rule, shape_of
+from trivium.ir import ops
+from trivium.ir.core import Value
+
+# Shapes as arrays
+
+
+@rule("Shape")
+def shape(ctx: Context, input: Any) -> np.ndarray:
+    """Shape(input) -> output"""
+    return np.array(shape_of(input), ctx.element_type.dtype)
+
+
+@rule("ShapeN")
+def shape_n(ctx: Context, input: Any) -> list[np.ndarray]:
+    """ShapeN(N * input) -> N * output"""
+    return [np.array(shape_of(x), ctx.element_type.dtype) for x in input]
+
+
+@rule("Size")
+def size(ctx: Context, input: Any) -> np.ndarray:
+    """Size(input) -> output"""
+    return np.array(math.prod(shape_of(input)), ctx.element_type.dtype)
+
+
+@rule("Rank")
+def rank(ctx: Context, input: Any) -> np.ndarray:
+    """Rank(input) -> output"""
+    return np.array(len(shape_of(input)), np.int32)
+
+
+@rule("BroadcastArgs")
+def broadcast_args(ctx: Context, s0: Known, s1: Known) -> np.ndarray:
+    """BroadcastArgs(s0, s1) -> r0"""
+    return np.array(np.broadcast_shapes(tuple(s0), tuple(s1)), s0.dtype)
+
+
+@rule("BroadcastGradientArgs")
+def broadcast_gradient_args(ctx: Context, s0: Known, s1: Known) -> list[np.ndarray]:
+    """BroadcastGradientArgs(s0, s1) -> r0, r1"""
+    whole = np.broadcast_shapes(tuple(s0), tuple(s1))
+    return [np.array(_repeated(tuple(s), whole), s0.dtype) for s in (s0, s1)]
+
+
+def _repeated(given: Sequence[int], whole: Sequence[int]) -> list[int]:
+    """The dimensions of `whole` along which `given` is repeated when broadcast to it."""
+    padded = (*(None for _ in range(len(whole) - len(given))), *given)
+    return [
+        i for i, (extent, full) in enumerate(zip(padded, whole, strict=True)) if extent is None or extent == 1 != full
+    ]
+
+
+@rule("InvertPermutation")
+def invert_permutation(ctx: Context, x: Known) -> np.ndarray:
+    """InvertPermutation(x) -> y"""
+    return np.argsort(x).astype(x.dtype)
+
+
+@rule("ConcatOffset")
+def concat_offset(ctx: Context, concat_dim: Known, shape: Any) -> list[np.ndarray]:
+    """ConcatOffset(concat_dim, N * shape) -> N * offset"""
+    shapes = [ctx.known(x, "shape") for x in shape]
+    starts = np.cumsum([0, *(x[int(concat_dim)] for x in shapes)])
+    offsets = [np.zeros_like(x) for x in shapes]
+    for offset, start in zip(offsets, starts, strict=False):
+        offset[int(concat_dim)] = start
+    return offsets
+
+
+# Constants
+
+
+@rule("Const")
+def const(ctx: Context, *, value: Any) -> np.ndarray:
+    """Const(; value) -> output"""
+    return tf.make_ndarray(value)
+
+
+@rule("Fill")
+def fill(ctx: Context, dims: Known, value: Value) -> Value:
+    """Fill(dims, value) -> output"""
+    return ctx.broadcast(value, tuple(map(int, dims)))
+
+
+@rule("Range")
+def range_(ctx: Context, start: Known, limit: Known, delta: Known) -> np.ndarray:
+    """Range(start, limit, delta) -> output"""
+    count = max(0, math.ceil((limit - start) / delta))
+    return (start + np.arange(count) * delta).astype(start.dtype)
+
+
+@rule("LinSpace")
+def lin_space(ctx: Context, start: Value, stop: Value, num: Known) -> Value:
+    """LinSpace(start, stop, num) -> output"""
+    count, kind = int(num), start.type.element_type
+    if count == 1:
+        return ctx.reshape(start, (1,))
+    steps = ctx.over(ctx.minus(stop, start), ctx.scalar(count - 1, kind))
+    line = ctx.plus(start, ctx.times(ctx.iota((count - 1,), 0, kind), steps))
+    return ctx.concatenate([line, ctx.reshape(stop, (1,))], 0)
+
+
+@rule("Empty")
+def empty(ctx: Context, shape: Known, *, init: bool) -> Value:
+    """Empty(shape; init=false) -> output"""
+    return ctx.full(tuple(map(int, shape)), 0, ctx.element_type)
+
+
+# The same elements in another shape
+
+
+@rule("Reshape")
+def reshape(ctx: Context, tensor: Value, shape: Known) -> Value:
+    """Reshape(tensor, shape) -> output"""
+    extents = [int(extent) for extent in shape]
+    if -1 in extents:
+        others = -math.prod(extents)
+        extents[extents.index(-1)] = tensor.type.size // others if others else 0
+    return ctx.reshape(tensor, extents)
+
+
+@rule("ExpandDims")
+def expand_dims(ctx: Context, input: Value, dim: Known) -> Value:
+    """ExpandDims(input, dim) -> output"""
+    return ctx.unsqueeze(input, [int(dim.item()) % (input.type.rank + 1)])
+
+
+@rule("Squeeze")
+def squeeze(ctx: Context, input: Value, *, squeeze_dims: tuple[int, ...]) -> Value:
+    """Squeeze(input; squeeze_dims=[]) -> output"""
+    count = input.type.rank
+    chosen = [axis(d, count) for d in squeeze_dims] or [i for i, extent in enumerate(input.type.shape) if extent == 1]
+    return ctx.squeeze(input, chosen)
+
+
+@rule("Transpose", "ConjugateTranspose")
+def transpose(ctx: Context, x: Value, perm: Known) -> Value:
+    """Transpose(x, perm) -> y"""
+    moved = ctx.transpose(x, [int(d) for d in perm])
+    return ctx.add(ops.Conj(moved)) if ctx.op == "ConjugateTranspose" else moved
+
+
+@rule("Reverse", "ReverseV2")
+def reverse(ctx: Context, tensor: Value, axis: Known) -> Value:
+    """ReverseV2(tensor, axis) -> output"""
+    flipped = np.flatnonzero(axis) if axis.dtype == np.bool_ else axes(axis, tensor.type.rank)
+    return ctx.add(ops.Reverse(tensor, dimensions=tuple(map(int, flipped)))) if len(flipped) else tensor
+
+
+@rule("MatrixDiagPartV3", "MatrixDiagPart")
+def matrix_diag_part(ctx: Context, input: Value, *rest: Any) -> Value:
+    """MatrixDiagPartV3(input, k, padding_value; align) -> diagonal"""
+    if rest and np.any(ctx.known(rest[0], "k")):
+        ctx.unsupported("k", rest[0], "0, the main diagonal")
+    rows, columns = input.type.shape[-2:]
+    count = min(rows, columns)
+    last = input.type.rank - 1
+    square = ctx.slice(ctx.slice(input, last, 0, count), last - 1, 0, count)
+    return ctx.reduce(ops.Add, ctx.select(_diagonal(ctx, count), square, ctx.constant_like(input, 0)), [last])
+
+
+@rule("MatrixDiag", "MatrixDiagV3")
+def matrix_diag(ctx: Context, diagonal: Value, *rest: Any) -> Value:
+    """MatrixDiagV3(diagonal, k, num_rows, num_cols, padding_value; align) -> output"""
+    for name, given, plain in zip(("k", "num_rows", "num_cols", "padding_value"), rest, (0, -1, -1, 0), strict=False):
+        if np.any(ctx.known(given, name) != plain):
+            ctx.unsupported(name, given, str(plain))
+    count = diagonal.type.shape[-1]
+    column = ctx.unsqueeze(diagonal, [diagonal.type.rank])
+    return ctx.select(_diagonal(ctx, count), column, ctx.constant_like(diagonal, 0))
+
+
+def _diagonal(ctx: Context, count: int) -> Value:
+    return ctx.compare("EQ", ctx.iota((count, count), 0), ctx.iota((count, count), 1))
+
+
+@rule("MatrixBandPart")
+def matrix_band_part(ctx: Context, input: Value, num_lower: Known, num_upper: Known) -> Value:
+    """MatrixBandPart(input, num_lower, num_upper) -> band"""
+    rows, columns = input.type.shape[-2:]
+    distance = ctx.minus(ctx.iota((rows, columns), 0), ctx.iota((rows, columns), 1))
+    for bound, direction in ((int(num_lower), "LE"), (-int(num_upper), "GE")):
+        if int(num_lower if direction == "LE" else num_upper) >= 0:
+            inside = ctx.compare(direction, distance, ctx.constant_like(distance, bound))
+            input = ctx.select(inside, input, ctx.constant_like(input, 0))
+    return input
+
+
+# More elements, or fewer
+
+
+@rule("BroadcastTo")
+def broadcast_to(ctx: Context, input: Value, shape: Known) -> Value:
+    """BroadcastTo(input, shape) -> output"""
+    return ctx.broadcast(input, tuple(map(int, shape)))
+
+
+@rule("Tile")
+def tile(ctx: Context, input: Value, multiples: Known) -> Value:
+    """Tile(input, multiples) -> output"""
+    shape = input.type.shape
+    spread = [extent for pair in zip(multiples, shape, strict=True) for extent in pair]
+    repeated = ctx.broadcast_in_dim(input, [int(extent) for extent in spread], range(1, 2 * len(shape), 2))
+    return ctx.reshape(repeated, [int(n) * extent for n, extent in zip(multiples, shape, strict=True)])
+
+
+@rule("ConcatV2")
+def concat(ctx: Context, values: list[Value], axis: Known) -> Value:
+    """ConcatV2(N * values, axis) -> output"""
+    return ctx.concatenate(values, int(axis) % values[0].type.rank)
+
+
+@rule("Concat")
+def concat_first(ctx: Context, concat_dim: Known, values: list[Value]) -> Value:
+    """Concat(concat_dim, N * values) -> output"""
+    return ctx.concatenate(values, int(concat_dim) % values[0].type.rank)
+
+
+@rule("Pack")
+def pack(ctx: Context, values: list[Value], *, axis: int) -> Value:
+    """Pack(N * values; axis=0) -> output"""
+    at = axis % (values[0].type.rank + 1)
+    return ctx.concatenate([ctx.unsqueeze(x, [at]) for x in values], at)
+
+
+@rule("Unpack")
+def unpack(ctx: Context, value: Value, *, num: int, axis: int) -> list[Value]:
+    """Unpack(value; num, axis=0) -> num * output"""
+    at = axis % value.type.rank
+    return [ctx.squeeze(ctx.slice(value, at, i, i + 1), [at]) for i in range(num)]
+
+
+@rule("Split")
+def split(ctx: Context, split_dim: Known, value: Value, *, num_split: int) -> list[Value]:
+    """Split(split_dim, value; num_split) -> num_split * output"""
+    at = int(split_dim) % value.type.rank
+    return pieces(ctx, value, [value.type.shape[at] // num_split] * num_split, at)
+
+
+@rule("SplitV")
+def split_sizes(ctx: Context, value: Value, size_splits: Known, axis: Known) -> list[Value]:
+    """SplitV(value, size_splits, split_dim; num_split) -> num_split * output"""
+    at = int(axis) % value.type.rank
+    sizes = [int(n) for n in size_splits]
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = value.type.shape[at] - sum(sizes) - 1
+    return pieces(ctx, value, sizes, at)
+
+
+def pieces(ctx: Context, x: Value, sizes: Sequence[int], dimension: int) -> list[Value]:
+    """`x` cut along a dimension into pieces of the given sizes."""
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return [ctx.slice(x, dimension, start, start + n) for start, n in zip(starts, sizes, strict=True)]
+
+
+@rule("Pad")
+def pad(ctx: Context, input: Value, paddings: Known) -> Value:
+    """Pad(input, paddings) -> output"""
+    return ctx.pad(input, *_edges(paddings))
+
+
+@rule("PadV2")
+def pad_value(ctx: Context, input: Value, paddings: Known, constant_values: Value) -> Value:
+    """PadV2(input, paddings, constant_values) -> output"""
+    return ctx.pad(input, *_edges(paddings), constant_values)
+
+
+def _edges(paddings: np.ndarray) -> tuple[list[int], list[int]]:
+    return [int(low) for low, _ in paddings], [int(high) for _, high in paddings]
+
+
+@rule("MirrorPad")
+def mirror_pad(ctx: Context, input: Value, paddings: Known, *, mode: str) -> Value:
+    """MirrorPad(input, paddings; mode) -> output"""
+    skip = 1 if mode == "REFLECT" else 0  # the edge itself is not repeated
+    for d, (low, high) in enumerate(paddings.tolist()):
+        extent = input.type.shape[d]
+        before = ctx.slice(input, d, skip, low + skip)
+        after = ctx.slice(input, d, extent - high - skip, extent - skip)
+        parts = [_flipped(ctx, before, d), input, _flipped(ctx, after, d)]
+        input = ctx.concatenate([x for x in parts if x.type.shape[d]], d)
+    return input
+
+
+@rule("MirrorPadGrad")
+def mirror_pad_grad(ctx: Context, input: Value, paddings: Known, *, mode: str) -> Value:
+    """MirrorPadGrad(input, paddings; mode) -> output"""
+    skip = 1 if mode == "REFLECT" else 0
+    for d, (low, high) in enumerate(paddings.tolist()):
+        extent = input.type.shape[d] - low - high
+        middle = ctx.slice(input, d, low, low + extent)
+        before = _flipped(ctx, ctx.slice(input, d, 0, low), d)
+        after = _flipped(ctx, ctx.slice(input, d, low + extent, low + extent + high), d)
+        input = ctx.plus(middle, _placed(ctx, before, d, skip, extent))
+        input = ctx.plus(input, _placed(ctx, after, d, extent - high - skip, extent))
+    return input
+
+
+def _placed(ctx: Context, x: Value, dimension: int, start: int, extent: int) -> Value:
+    """`x` among zeros, at `start` of a dimension of the given extent."""
+    low, high = [0] * x.type.rank, [0] * x.type.rank
+    low[dimension], high[dimension] = start, extent - start - x.type.shape[dimension]
+    return ctx.pad(x, low, high)
+
+
+def _flipped(ctx: Context, x: Value, dimension: int) -> Value:
+    return ctx.add(ops.Reverse(x, dimensions=(dimension,)))
+
+
+@rule("Roll")
+def roll(ctx: Context, input: Value, shift: Known, axis: Known) -> Value:
+    """Roll(input, shift, axis) -> output"""
+    for amount, d in zip(np.ravel(shift).tolist(), np.ravel(axis).tolist(), strict=True):
+        at = d % input.type.rank
+        extent = input.type.shape[at]
+        cut = -amount % extent if extent else 0
+        if cut:
+            input = ctx.concatenate([ctx.slice(input, at, cut, extent), ctx.slice(input, at, 0, cut)], at)
+    return input
+
+
+# Blocks of space that become batches or channels
+
+
+@rule("SpaceToBatchND")
+def space_to_batch(ctx: Context, input: Value, block_shape: Known, paddings: Known) -> Value:
+    """SpaceToBatchND(input, block_shape, paddings) -> output"""
+    count, blocks = len(block_shape), [int(n) for n in block_shape]
+    rest = input.type.rank - count - 1
+    low, high = ([0, *edge, *[0] * rest] for edge in _edges(paddings))
+    x = ctx.pad(input, low, high)
+    batch, *shape = x.type.shape
+    inner = [part for extent, n in zip(shape, blocks, strict=False) for part in (extent // n, n)]
+    x = ctx.reshape(x, [batch, *inner, *shape[count:]])
+    places = [1 + 2 * i for i in range(count)]
+    moved = [*(i + 1 for i in places), 0, *places, *range(1 + 2 * count, x.type.rank)]
+    x = ctx.transpose(x, moved)
+    kept = [extent // n for extent, n in zip(shape, blocks, strict=False)]
+    return ctx.reshape(x, [batch * math.prod(blocks), *kept, *shape[count:]])
+
+
+@rule("BatchToSpaceND")
+def batch_to_space(ctx: Context, input: Value, block_shape: Known, crops: Known) -> Value:
+    """BatchToSpaceND(input, block_shape, crops) -> output"""
+    count, blocks = len(block_shape), [int(n) for n in block_shape]
+    batch, *shape = input.type.shape
+    outer = batch // math.prod(blocks)
+    x = ctx.reshape(input, [*blocks, outer, *shape])
+    order = [count, *(place for i in range(count) for place in (count + 1 + i, i)), *range(2 * count + 1, x.type.rank)]
+    x = ctx.transpose(x, order)
+    x = ctx.reshape(x, [outer, *(extent * n for extent, n in zip(shape, blocks, strict=False)), *shape[count:]])
+    for i, (low, high) in enumerate(crops.tolist(), 1):
+        x = ctx.slice(x, i, low, x.type.shape[i] - high)
+    return x
+
+
+@rule("SpaceToDepth")
+def space_to_depth(ctx: Context, input: Value, *, block_size: int, data_format: str) -> Value:
+    """SpaceToDepth(input; block_size, data_format="NHWC") -> output"""
+    x = _channels_last(ctx, input, data_format)
+    n, h, w, c = x.type.shape
+    b = block_size
+    x = ctx.transpose(ctx.reshape(x, (n, h // b, b, w // b, b, c)), (0, 1, 3, 2, 4, 5))
+    return _channels_back(ctx, ctx.reshape(x, (n, h // b, w // b, b * b * c)), data_format)
+
+
+@rule("DepthToSpace")
+def depth_to_space(ctx: Context, input: Value, *, block_size: int, data_format: str) -> Value:
+    """DepthToSpace(input; block_size, data_format="NHWC") -> output"""
+    x = _channels_last(ctx, input, data_format)
+    n, h, w, c = x.type.shape
+    b = block_size
+    x = ctx.transpose(ctx.reshape(x, (n, h, w, b, b, c // b**2)), (0, 1, 3, 2, 4, 5))
+    return _channels_back(ctx, ctx.reshape(x, (n, h * b, w * b, c // b**2)), data_format)
+
+
+def _channels_last(ctx: Context, x: Value, data_format: str) -> Value:
+    if data_format not in ("NHWC", "NCHW"):
+        ctx.unsupported("data_format", data_format, "NHWC or NCHW")
+    return x if data_format == "NHWC" else ctx.transpose(x, (0, 2, 3, 1))
+
+
+def _channels_back(ctx: Context, x: Value, data_format: str) -> Value:
+    return x if data_format == "NHWC" else ctx.transpose(x, (0, 3, 1, 2))

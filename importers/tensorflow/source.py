@@ -1,0 +1,139 @@
+"""What users give: functions, Keras models, SavedModels and graphs, each read as one concrete graph with what its
+inputs are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.tensorflow.module import Program, captured, import_graph
+from trivium.importers.tensorflow.types import type_of
+from trivium.ir.errors import Error
+from trivium.ir.func import Module
+
+
+def import_module(
+    function: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *, parameters: str = "constants"
+) -> Module:
+    """The program of a `tf.function`, a `ConcreteFunction`, a `GraphDef`, a SavedModel folder, a Keras model, or a
+    function of tensors, for inputs like `args` and `kwargs` (arrays, tensors or `tf.TensorSpec`s)."""
+    kwargs = dict(kwargs or {})
+    if isinstance(function, tf.compat.v1.GraphDef):
+        return import_graph_def(function, args, parameters).module
+    if isinstance(function, str | Path):
+        loaded = tf.saved_model.load(str(function))
+        return import_concrete(serving_function(loaded, function), args, kwargs, parameters).module
+    if is_concrete(function):
+        return import_concrete(function, args, kwargs, parameters).module
+    traceable, args = _traceable(function, args)
+    concrete = traceable.get_concrete_function(*map(specification, args), **_specifications(kwargs))
+    return import_concrete(concrete, args, kwargs, parameters).module
+
+
+def import_concrete(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: str) -> Program:
+    """The program of a concrete function, for the shapes that its inputs have, or that `args` and `kwargs` give
+    them."""
+    graph = function.graph
+    externals = function.captured_inputs
+    arguments = graph.inputs[: len(graph.inputs) - len(externals)]
+    shapes = _given(arguments, args, kwargs)
+    inputs = [
+        *(type_of(given) for given in shapes),
+        *(captured(tensor, function.graph.variables) for tensor in externals),
+    ]
+    names = [tensor.op.name for tensor in arguments]
+    return import_graph(graph, inputs, names, output_names(function.structured_outputs), parameters)
+
+
+def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], parameters: str) -> Program:
+    """The program of a graph: its placeholders are the inputs, the tensors that nobody uses the outputs."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.graph_util.import_graph_def(definition, name="")
+    nodes = graph.get_operations()
+    graph.inputs = [node.outputs[0] for node in nodes if node.type == "Placeholder"]
+    used = {tensor.name for node in nodes for tensor in node.inputs}
+    last = [node for node in nodes if node.outputs and not any(tensor.name in used for tensor in node.outputs)]
+    graph.outputs = [tensor for node in last if node.type not in ("Const", "Placeholder") for tensor in node.outputs]
+    inputs = [type_of(given) for given in _given(graph.inputs, args, {})]
+    names = [tensor.op.name for tensor in graph.inputs]
+    return import_graph(graph, inputs, names, [tensor.op.name for tensor in graph.outputs], parameters)
+
+
+def is_concrete(function: Any) -> bool:
+    """Whether it is a function that was traced already."""
+    return isinstance(function, tf.types.experimental.ConcreteFunction)
+
+
+def serving_function(loaded: Any, folder: str | Path) -> Any:
+    """The signature of a SavedModel that is there to be served."""
+    signatures = dict(loaded.signatures)
+    if "serving_default" in signatures:
+        function = signatures["serving_default"]
+    elif len(signatures) == 1:
+        function = next(iter(signatures.values()))
+    else:
+        have = ", ".join(sorted(signatures)) or "none"
+        raise Error(f"{folder} has the signatures {have}, expected serving_default, or only one")
+    # The variables live as long as the object that was loaded.
+    function._keep_alive = loaded
+    return function
+
+
+def specification(x: Any) -> Any:
+    """The `TensorSpec` of an example input; specs, Python's values and structures keep what they are."""
+    if isinstance(x, tf.TensorSpec | tf.Variable):
+        return x
+    if isinstance(x, tf.Tensor | np.ndarray | np.generic):
+        return tf.TensorSpec(x.shape, x.dtype)
+    if isinstance(x, list | tuple | dict):
+        return tf.nest.map_structure(specification, x)
+    return x
+
+
+def output_names(structure: Any) -> list[str]:
+    """Names of results that come in a dictionary."""
+    if not isinstance(structure, Mapping):
+        return []
+    return [str(key) for key in sorted(structure) if structure[key] is not None]
+
+
+def _specifications(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: specification(x) for name, x in kwargs.items()}
+
+
+def _traceable(function: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    if hasattr(function, "get_concrete_function"):
+        return function, args
+    if not callable(function):
+        expected = "a tf.function, a ConcreteFunction, a GraphDef, a SavedModel folder or a Keras model"
+        raise Error(f"cannot import a {type(function).__name__}, expected {expected}")
+    if hasattr(function, "trainable_variables") and hasattr(function, "call"):
+        return _keras(function, args)
+    return tf.function(function), args
+
+
+def _keras(model: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """A Keras model at inference; without examples, for its own inputs."""
+    given: Callable[..., Any] = tf.function(lambda *inputs: model(*inputs, training=False))
+    if not args:
+        declared = getattr(model, "inputs", None) or ()
+        args = [tf.TensorSpec(x.shape, x.dtype, x.name) for x in declared]
+    return given, args
+
+
+def _given(arguments: Sequence[tf.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """For each input of a graph what tells its shape: the input itself where that is static, else the example."""
+    if all(tensor.shape.is_fully_defined() for tensor in arguments):
+        return list(arguments)
+    by_name = {name: x for name, x in kwargs.items() if hasattr(x, "shape")}
+    flat = [x for x in tf.nest.flatten(list(args)) if hasattr(x, "shape")]
+    if len(by_name) + len(flat) != len(arguments):
+        shapes = ", ".join(f"{tensor.op.name}: {tensor.shape}" for tensor in arguments)
+        raise Error(f"the inputs have dynamic shapes ({shapes}), expected example inputs that give them")
+    positional = iter(flat)
+    return [by_name[tensor.op.name] if tensor.op.name in by_name else next(positional) for tensor in arguments]

@@ -1,0 +1,102 @@
+"""How often a loop runs, where that follows from what is known: its condition and the counters behind it are computed
+while importing, and nothing else. Lists that a loop fills get their size from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.tensorflow.graph import ends_of, function_graph, needed_nodes
+from trivium.importers.tensorflow.schema import attribute_of
+
+MAX_TRIPS = 100_000
+"""Iterations after which nobody counts on."""
+
+_ARITHMETIC = {
+    "Add": np.add,
+    "AddV2": np.add,
+    "FloorDiv": np.floor_divide,
+    "FloorMod": np.mod,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "Identity": lambda x: x,
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "LogicalAnd": np.logical_and,
+    "LogicalNot": np.logical_not,
+    "LogicalOr": np.logical_or,
+    "Maximum": np.maximum,
+    "Minimum": np.minimum,
+    "Mul": np.multiply,
+    "Neg": np.negative,
+    "NotEqual": np.not_equal,
+    "Sub": np.subtract,
+}
+"""What counters are made of."""
+
+
+def trip_count(cond: tf.Graph, body: tf.Graph, operands: Sequence[Any]) -> tuple[int | None, list[Any]]:
+    """The number of iterations, `None` if it is not known or too large to count; and the counters behind the loop,
+    `None` where they are not known."""
+    state: list[Any] = [x if isinstance(x, np.ndarray) and x.ndim == 0 else None for x in operands]
+    for trip in range(MAX_TRIPS):
+        (goes_on,) = _computed(cond, cond.outputs, state)
+        if goes_on is None:
+            break
+        if not goes_on:
+            return trip, [None if x is None else np.asarray(x) for x in state]
+        state = _computed(body, body.outputs, state)
+    return None, [None] * len(operands)
+
+
+def pushes(graph: tf.Graph, tensor: tf.Tensor) -> int | None:
+    """By how many elements a list grows between an input of a function and the tensor; `None` if that is not known."""
+    grown = 0
+    inputs = {x.name for x in graph.inputs}
+    while tensor.name not in inputs:
+        node = tensor.op
+        grown += {"TensorListPushBack": 1, "TensorListPopBack": -1}.get(node.type, 0)
+        if node.type in ("While", "StatelessWhile"):
+            body = function_graph(graph, attribute_of(node, "body"))
+            if pushes(body, body.outputs[tensor.value_index]) != 0:
+                return None
+            tensor = node.inputs[tensor.value_index]
+        elif node.type in _SAME_LIST:
+            tensor = node.inputs[0]
+        else:
+            return None
+    return grown
+
+
+_SAME_LIST = frozenset({"Identity", "TensorListSetItem", "TensorListPushBack", "TensorListPopBack", "AddN"})
+"""Ops whose first input is the list that they give."""
+
+
+def _computed(graph: tf.Graph, outputs: Sequence[tf.Tensor], operands: Sequence[Any]) -> list[Any]:
+    """What outputs of a graph are, as far as counters' arithmetic tells; `None` where it does not."""
+    values: dict[str, Any] = {x.name: operand for x, operand in zip(graph.inputs, operands, strict=True)}
+    for node in _counter_nodes(graph):
+        if node.type == "Const":
+            values[node.outputs[0].name] = _scalar(node)
+            continue
+        sources = [values.get(x.name) for x in node.inputs]
+        if not any(x is None for x in sources):
+            values[node.outputs[0].name] = _ARITHMETIC[node.type](*sources)
+    return [values.get(x.name) for x in outputs]
+
+
+def _counter_nodes(graph: tf.Graph) -> list[tf.Operation]:
+    kept = getattr(graph, "_trivium_counters", None)
+    if kept is None:
+        nodes = needed_nodes(*ends_of(graph))
+        kept = graph._trivium_counters = [x for x in nodes if x.type in _ARITHMETIC or x.type == "Const"]
+    return kept
+
+
+def _scalar(node: tf.Operation) -> np.ndarray | None:
+    if node.outputs[0].shape.rank != 0 or node.outputs[0].dtype == tf.string:
+        return None
+    return tf.make_ndarray(node.get_attr("value"))

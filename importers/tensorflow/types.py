@@ -1,0 +1,61 @@
+"""TensorFlow's dtypes as element types, and its tensors as arrays that share their memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from trivium.ir import types
+from trivium.ir.errors import Error
+from trivium.ir.types import FLOATS, TensorType
+
+ELEMENT_TYPES = {
+    tf.bool: types.I1,
+    tf.uint8: types.UI8,
+    tf.uint16: types.UI16,
+    tf.uint32: types.UI32,
+    tf.uint64: types.UI64,
+    tf.int8: types.I8,
+    tf.int16: types.I16,
+    tf.int32: types.I32,
+    tf.int64: types.I64,
+    tf.float16: types.F16,
+    tf.bfloat16: types.BF16,
+    tf.float32: types.F32,
+    tf.float64: types.F64,
+    tf.complex64: types.C64,
+    tf.complex128: types.C128,
+    tf.as_dtype(ml_dtypes.float8_e4m3fn): FLOATS["f8E4M3FN"],
+    tf.as_dtype(ml_dtypes.float8_e5m2): FLOATS["f8E5M2"],
+}
+DTYPES = {element_type: dtype for dtype, element_type in ELEMENT_TYPES.items()}
+
+
+def element_type_of(dtype: tf.DType) -> types.ElementType:
+    """The element type of a dtype."""
+    try:
+        return ELEMENT_TYPES[dtype.base_dtype]
+    except KeyError:
+        raise Error(f"dtype {dtype.name} has no StableHLO element type") from None
+
+
+def type_of(tensor: Any) -> TensorType:
+    """The type of anything with a dtype and a static shape: a tensor, a variable, a `TensorSpec`."""
+    if tensor.shape.rank is None or None in tuple(tensor.shape):
+        raise Error(f"{getattr(tensor, 'name', 'a tensor')} has shape {tensor.shape}, expected a static one")
+    return TensorType(tuple(tensor.shape), element_type_of(tensor.dtype))
+
+
+def to_array(tensor: tf.Tensor) -> np.ndarray:
+    """An eager tensor as a read-only array over the same memory."""
+    return np.asarray(tensor)
+
+
+def to_tensor(array: np.ndarray) -> tf.Tensor:
+    """An array as a tensor over the same memory, where TensorFlow can borrow it."""
+    if array.dtype.kind in "iuf" and array.size and array.flags.c_contiguous and array.flags.writeable:
+        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+    return tf.constant(array)

@@ -1,0 +1,25 @@
+"""Every rule against TensorFlow itself."""
+
+import os
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+tf = pytest.importorskip("tensorflow")
+
+import trivium
+from tests.importers.tensorflow.cases import CASES, Case
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(CASES)])
+def test_rule(case: Case) -> None:
+    concrete = tf.function(case.function).get_concrete_function(*(tf.TensorSpec(x.shape, x.dtype) for x in case.inputs))
+    module = trivium.from_tensorflow(concrete)
+    module.verify()
+    expected = tf.nest.flatten(case.function(*map(tf.constant, case.inputs)))
+    for got, wanted in zip(trivium.evaluate(module, *case.inputs), expected, strict=True):
+        assert got.dtype == wanted.numpy().dtype
+        np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-3 if got.dtype.itemsize < 4 else 1e-4, atol=1e-5)
