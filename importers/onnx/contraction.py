@@ -1,0 +1,204 @@
+"""Matrix products, convolutions and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.importers.onnx.context import Context, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+
+
+@rule("MatMul")
+def matmul(ctx: Context, a: Value, b: Value) -> Value:
+    """MatMul(A, B), as NumPy's"""
+    left, right = a.type.rank == 1, b.type.rank == 1
+    a = ctx.unsqueeze(a, [0]) if left else a
+    b = ctx.unsqueeze(b, [1]) if right else b
+    result = ctx.matmul(a, b)
+    dropped = [result.type.rank - 2] * left + [result.type.rank - 1] * right
+    return ctx.squeeze(result, dropped) if dropped else result
+
+
+@rule("Gemm")
+def gemm(
+    ctx: Context, a: Value, b: Value, c: Value | None = None, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
+    transB: int = 0,
+) -> Value:  # fmt: skip
+    """Gemm(A, B, C, alpha, beta, transA, transB)"""
+    product = ctx.dot(a, b, ([0 if transA else 1], [1 if transB else 0]))
+    product = ctx.scaled(product, alpha)
+    return product if c is None else ctx.plus(product, ctx.scaled(c, beta))
+
+
+@rule("Einsum")
+def einsum(ctx: Context, *values: Value, equation: str) -> Value:
+    """Einsum(inputs, equation), of two operands without repeated letters in one of them"""
+    sources, _, target = equation.replace(" ", "").partition("->")
+    terms = sources.split(",")
+    plain = all(len(set(term)) == len(term) and term.isalpha() for term in terms) and "->" in equation
+    if len(terms) != 2 or not plain:
+        ctx.unsupported("equation", equation, "two operands, each letter once in an operand, and an explicit result")
+    (lhs, rhs), (left, right) = values, terms
+    batch = [letter for letter in left if letter in right and letter in target]
+    summed = [letter for letter in left if letter in right and letter not in target]
+    lone = [[letter for letter in term if letter not in other and letter not in target] for term, other in
+            ((left, right), (right, left))]  # fmt: skip
+    lhs, left = ctx.reduce(ops.Add, lhs, [left.index(c) for c in lone[0]]), _without(left, lone[0])
+    rhs, right = ctx.reduce(ops.Add, rhs, [right.index(c) for c in lone[1]]), _without(right, lone[1])
+    contracting = [left.index(c) for c in summed], [right.index(c) for c in summed]
+    batching = [left.index(c) for c in batch], [right.index(c) for c in batch]
+    made = "".join(batch) + _without(left, [*batch, *summed]) + _without(right, [*batch, *summed])
+    return ctx.transpose(ctx.dot(lhs, rhs, contracting, batching), [made.index(letter) for letter in target])
+
+
+def _without(letters: str, dropped: Sequence[str]) -> str:
+    return "".join(letter for letter in letters if letter not in dropped)
+
+
+@rule("Conv")
+def conv(
+    ctx: Context, x: Value, w: Value, bias: Value | None = None, auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None, group: int = 1, kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
+) -> Value:  # fmt: skip
+    """Conv(X, W, B, ...): NCHW, any number of spatial dimensions"""
+    spatial = x.type.rank - 2
+    strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
+    windows = [(extent - 1) * step + 1 for extent, step in zip(w.type.shape[2:], dilations, strict=True)]
+    padding = _padding(ctx, x, windows, strides, auto_pad, pads)
+    result = _convolution(ctx, x, w, strides, padding, [1] * spatial, dilations, group)
+    return result if bias is None else ctx.plus(result, ctx.reshape(bias, (bias.type.size, *[1] * spatial)))
+
+
+def _convolution(
+    ctx: Context, x: Value, w: Value, strides: Sequence[int], padding: Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int], rhs_dilation: Sequence[int], group: int,
+) -> Value:  # fmt: skip
+    places = tuple(range(2, x.type.rank))
+    numbers = ops.ConvDimensionNumbers(
+        input_batch_dimension=0,
+        input_feature_dimension=1,
+        input_spatial_dimensions=places,
+        kernel_input_feature_dimension=1,
+        kernel_output_feature_dimension=0,
+        kernel_spatial_dimensions=places,
+        output_batch_dimension=0,
+        output_feature_dimension=1,
+        output_spatial_dimensions=places,
+    )
+    return ctx.add(
+        ops.Convolution(
+            x,
+            w,
+            window_strides=strides,
+            padding=padding,
+            lhs_dilation=lhs_dilation,
+            rhs_dilation=rhs_dilation,
+            dimension_numbers=numbers,
+            feature_group_count=group,
+            batch_group_count=1,
+        )
+    )
+
+
+@rule("ConvTranspose")
+def conv_transpose(
+    ctx: Context, x: Value, w: Value, bias: Value | None = None, auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None, group: int = 1, kernel_shape: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None, output_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
+) -> Value:  # fmt: skip
+    """ConvTranspose(X, W, B, ...): the gradient of a convolution, as one with a dilated input and a turned kernel"""
+    if auto_pad != "NOTSET" or output_shape is not None:
+        ctx.unsupported("auto_pad or output_shape", auto_pad, "explicit pads")
+    spatial = x.type.rank - 2
+    strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
+    pads, extra = pads or [0] * 2 * spatial, output_padding or [0] * spatial
+    windows = [(extent - 1) * step for extent, step in zip(w.type.shape[2:], dilations, strict=True)]
+    padding = [(window - pads[i], window - pads[i + spatial] + extra[i]) for i, window in enumerate(windows)]
+    inputs, outputs, *extents = w.type.static_shape
+    turned = ctx.add(ops.Reverse(w, dimensions=tuple(range(2, w.type.rank))))
+    grouped = ctx.reshape(turned, (group, inputs // group, outputs, *extents))
+    swapped = ctx.transpose(grouped, (0, 2, 1, *range(3, grouped.type.rank)))
+    kernel = ctx.reshape(swapped, (group * outputs, inputs // group, *extents))
+    result = _convolution(ctx, x, kernel, [1] * spatial, padding, strides, dilations, group)
+    return result if bias is None else ctx.plus(result, ctx.reshape(bias, (bias.type.size, *[1] * spatial)))
+
+
+def _padding(
+    ctx: Context, x: Value, windows: Sequence[int], strides: Sequence[int], auto_pad: str,
+    pads: Sequence[int] | None, ceil_mode: bool = False,
+) -> list[tuple[int, int]]:  # fmt: skip
+    """Low and high padding of each spatial dimension."""
+    spatial = len(windows)
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        padding = []
+        for extent, window, stride in zip(x.type.shape[2:], windows, strides, strict=True):
+            total = max((-(-extent // stride) - 1) * stride + window - extent, 0)
+            small, large = total // 2, total - total // 2
+            padding.append((small, large) if auto_pad == "SAME_UPPER" else (large, small))
+        return padding
+    if auto_pad not in ("NOTSET", "VALID"):
+        ctx.unsupported("auto_pad", auto_pad, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+    given = list(pads or [0] * 2 * spatial) if auto_pad == "NOTSET" else [0] * 2 * spatial
+    padding = [(given[i], given[i + spatial]) for i in range(spatial)]
+    if not ceil_mode:
+        return padding
+    rounded = []
+    for (low, high), extent, window, stride in zip(padding, x.type.shape[2:], windows, strides, strict=True):
+        count = -(-(extent + low + high - window) // stride)
+        # A window that would begin in the padding behind the last element is dropped.
+        count -= (count * stride) >= extent + low
+        rounded.append((low, max(high, count * stride + window - extent - low)))
+    return rounded
+
+
+@rule("MaxPool")
+def max_pool(
+    ctx: Context, x: Value, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None, storage_order: int = 0,
+    strides: Sequence[int] | None = None,
+) -> Value:  # fmt: skip
+    """MaxPool(X, kernel_shape, ...)"""
+    spatial = x.type.rank - 2
+    strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
+    windows = [(extent - 1) * step + 1 for extent, step in zip(kernel_shape, dilations, strict=True)]
+    padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
+    return ctx.reduce_window(
+        ops.Maximum, x, (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
+    )
+
+
+@rule("AveragePool")
+def average_pool(
+    ctx: Context, x: Value, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    count_include_pad: int = 0, dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:  # fmt: skip
+    """AveragePool(X, kernel_shape, ...): by how many elements each window has, padding counted if asked for"""
+    spatial = x.type.rank - 2
+    strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
+    windows = [(extent - 1) * step + 1 for extent, step in zip(kernel_shape, dilations, strict=True)]
+    padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
+    window = (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
+    sums = ctx.reduce_window(ops.Add, x, *window)
+    ones = np.ones((1, 1, *x.type.static_shape[2:]), x.type.dtype)
+    if count_include_pad:
+        given = _padding(ctx, x, windows, strides, auto_pad, pads)
+        ones = np.pad(ones, ((0, 0), (0, 0), *given), constant_values=1)
+        rest = tuple((low - mine, high - yours) for (low, high), (mine, yours) in zip(padding, given, strict=True))
+        window = (window[0], window[1], ((0, 0), (0, 0), *rest), window[3])
+    counts = ctx.reduce_window(ops.Add, ctx.elements(ones), *window)
+    return ctx.over(sums, counts)
+
+
+@rule("GlobalAveragePool", "GlobalMaxPool")
+def global_pool(ctx: Context, x: Value) -> Value:
+    """GlobalAveragePool(X)"""
+    dimensions = range(2, x.type.rank)
+    if ctx.op == "GlobalMaxPool":
+        return ctx.reduce(ops.Maximum, x, list(dimensions), keep=True)
+    return ctx.mean(x, list(dimensions), keep=True)

@@ -1,0 +1,264 @@
+"""Arithmetic, activations, comparison and conversion."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from trivium.importers.onnx.context import Context, element_type, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import is_boolean, is_integer
+
+UNARY = {
+    "Abs": ops.Abs,
+    "Acos": ops.Acos,
+    "Acosh": ops.Acosh,
+    "Asin": ops.Asin,
+    "Asinh": ops.Asinh,
+    "Atan": ops.Atan,
+    "Atanh": ops.Atanh,
+    "BitwiseNot": ops.Not,
+    "Ceil": ops.Ceil,
+    "Cos": ops.Cosine,
+    "Cosh": ops.Cosh,
+    "Erf": ops.Erf,
+    "Exp": ops.Exponential,
+    "Floor": ops.Floor,
+    "Log": ops.Log,
+    "Neg": ops.Negate,
+    "Not": ops.Not,
+    "Round": ops.RoundNearestEven,
+    "Sigmoid": ops.Logistic,
+    "Sign": ops.Sign,
+    "Sin": ops.Sine,
+    "Sinh": ops.Sinh,
+    "Sqrt": ops.Sqrt,
+    "Tan": ops.Tan,
+    "Tanh": ops.Tanh,
+}
+BINARY = {
+    "Add": ops.Add,
+    "And": ops.And,
+    "BitwiseAnd": ops.And,
+    "BitwiseOr": ops.Or,
+    "BitwiseXor": ops.Xor,
+    "Div": ops.Divide,
+    "Mul": ops.Multiply,
+    "Or": ops.Or,
+    "Sub": ops.Subtract,
+    "Xor": ops.Xor,
+}
+COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterOrEqual": "GE", "Less": "LT", "LessOrEqual": "LE"}
+
+
+def _unary(op: Any):
+    return lambda ctx, x: ctx.add(op(x))
+
+
+def _binary(op: Any):
+    return lambda ctx, a, b: ctx.binary(op, a, b)
+
+
+def _comparison(direction: str):
+    return lambda ctx, a, b: ctx.compare(direction, a, b)
+
+
+for _name, _op in UNARY.items():
+    rule.add(_name, _unary(_op))
+for _name, _op in BINARY.items():
+    rule.add(_name, _binary(_op))
+for _name, _direction in COMPARISONS.items():
+    rule.add(_name, _comparison(_direction))
+
+
+@rule("Identity")
+def identity(ctx: Context, x: Value) -> Value:
+    """Identity(input)"""
+    return x
+
+
+@rule("Dropout")
+def dropout(ctx: Context, x: Value, ratio: Value | None = None, training: Value | None = None, seed=None):
+    """Dropout(data, ratio, training_mode)"""
+    if training is not None and ctx.known(training, "training_mode").item():
+        ctx.unsupported("training_mode", True, "False")
+    return [x, ctx.full(x.type.static_shape, True, element_type(9))]
+
+
+@rule("Reciprocal")
+def reciprocal(ctx: Context, x: Value) -> Value:
+    """Reciprocal(X)"""
+    return ctx.over(ctx.full_like(x, 1), x)
+
+
+@rule("IsNaN")
+def is_nan(ctx: Context, x: Value) -> Value:
+    """IsNaN(X)"""
+    return ctx.compare("NE", x, x)
+
+
+@rule("IsInf")
+def is_inf(ctx: Context, x: Value, detect_negative: int = 1, detect_positive: int = 1) -> Value:
+    """IsInf(X)"""
+    positive = ctx.compare("EQ", x, ctx.full_like(x, math.inf if detect_positive else math.nan))
+    negative = ctx.compare("EQ", x, ctx.full_like(x, -math.inf if detect_negative else math.nan))
+    return ctx.add(ops.Or(positive, negative))
+
+
+@rule("Max", "Min")
+def extreme(ctx: Context, *values: Value) -> Value:
+    """Max(data_0, ...)"""
+    op = ops.Maximum if ctx.op == "Max" else ops.Minimum
+    result = values[0]
+    for value in values[1:]:
+        result = ctx.binary(op, result, value)
+    return result
+
+
+@rule("Sum", "Mean")
+def total(ctx: Context, *values: Value) -> Value:
+    """Sum(data_0, ...)"""
+    result = values[0]
+    for value in values[1:]:
+        result = ctx.plus(result, value)
+    return result if ctx.op == "Sum" else ctx.scaled(result, 1 / len(values))
+
+
+@rule("Pow")
+def power(ctx: Context, x: Value, y: Value) -> Value:
+    """Pow(X, Y): the result has X's type"""
+    return ctx.binary(ops.Power, x, ctx.convert(y, x.type.element_type))
+
+
+@rule("Mod")
+def mod(ctx: Context, a: Value, b: Value, fmod: int = 0) -> Value:
+    """Mod(A, B, fmod): with fmod 0 the sign is B's"""
+    remainder = ctx.binary(ops.Remainder, a, b)
+    if fmod:
+        return remainder
+    if not is_integer(a.type.element_type):
+        ctx.unsupported("fmod", 0, "1 for floats")
+    zero = ctx.full_like(remainder, 0)
+    nonzero = ctx.compare("NE", remainder, zero)
+    differs = ctx.compare("NE", ctx.compare("LT", remainder, zero), ctx.compare("LT", b, ctx.full_like(b, 0)))
+    return ctx.select(ctx.add(ops.And(nonzero, differs)), ctx.plus(remainder, b), remainder)
+
+
+@rule("BitShift")
+def bit_shift(ctx: Context, x: Value, y: Value, direction: str) -> Value:
+    """BitShift(X, Y, direction)"""
+    return ctx.binary(ops.ShiftLeft if direction == "LEFT" else ops.ShiftRightLogical, x, y)
+
+
+@rule("Where")
+def where(ctx: Context, condition: Value, x: Value, y: Value) -> Value:
+    """Where(condition, X, Y)"""
+    return ctx.select(condition, x, y)
+
+
+@rule("Clip")
+def clip(ctx: Context, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
+    """Clip(input, min, max)"""
+    x = x if low is None else ctx.binary(ops.Maximum, x, low)
+    return x if high is None else ctx.binary(ops.Minimum, x, high)
+
+
+@rule("Cast")
+def cast(ctx: Context, x: Value, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
+    """Cast(input, to)"""
+    kind = element_type(to)
+    if is_boolean(kind) and not is_boolean(x.type.element_type):
+        return ctx.compare("NE", x, ctx.full_like(x, 0))
+    return ctx.convert(x, kind)
+
+
+@rule("CastLike")
+def cast_like(ctx: Context, x: Value, target: Value, saturate: int = 1) -> Value:
+    """CastLike(input, target_type)"""
+    return ctx.convert(x, target.type.element_type)
+
+
+# Activations
+
+
+@rule("Relu")
+def relu(ctx: Context, x: Value) -> Value:
+    """Relu(X)"""
+    return ctx.add(ops.Maximum(x, ctx.full_like(x, 0)))
+
+
+@rule("LeakyRelu")
+def leaky_relu(ctx: Context, x: Value, alpha: float = 0.01) -> Value:
+    """LeakyRelu(X, alpha)"""
+    return ctx.select(ctx.compare("LT", x, ctx.full_like(x, 0)), ctx.scaled(x, alpha), x)
+
+
+@rule("PRelu")
+def prelu(ctx: Context, x: Value, slope: Value) -> Value:
+    """PRelu(X, slope)"""
+    return ctx.select(ctx.compare("LT", x, ctx.full_like(x, 0)), ctx.times(x, slope), x)
+
+
+@rule("Elu", "Celu", "Selu")
+def elu(ctx: Context, x: Value, alpha: float | None = None, gamma: float = 1.05070102214813232421875) -> Value:
+    """Elu(X, alpha), Celu(X, alpha), Selu(X, alpha, gamma)"""
+    alpha = alpha if alpha is not None else 1.67326319217681884765625 if ctx.op == "Selu" else 1.0
+    inner = ctx.scaled(x, 1 / alpha) if ctx.op == "Celu" else x
+    negative = ctx.scaled(ctx.add(ops.ExponentialMinusOne(inner)), alpha)
+    result = ctx.select(ctx.compare("GT", x, ctx.full_like(x, 0)), x, negative)
+    return ctx.scaled(result, gamma) if ctx.op == "Selu" else result
+
+
+@rule("HardSigmoid")
+def hard_sigmoid(ctx: Context, x: Value, alpha: float = 0.2, beta: float = 0.5) -> Value:
+    """HardSigmoid(X, alpha, beta)"""
+    kind = x.type.element_type
+    line = ctx.plus(ctx.scaled(x, alpha), ctx.scalar(beta, kind))
+    return ctx.add(ops.Clamp(ctx.scalar(0, kind), line, ctx.scalar(1, kind)))
+
+
+@rule("HardSwish")
+def hard_swish(ctx: Context, x: Value) -> Value:
+    """HardSwish(X)"""
+    return ctx.times(x, hard_sigmoid(ctx, x, 1 / 6, 0.5))
+
+
+@rule("Softplus")
+def softplus(ctx: Context, x: Value) -> Value:
+    """Softplus(X): log(1 + exp(x)), without overflow"""
+    folded = ctx.add(ops.LogPlusOne(ctx.add(ops.Exponential(ctx.add(ops.Negate(ctx.add(ops.Abs(x))))))))
+    return ctx.plus(ctx.add(ops.Maximum(x, ctx.full_like(x, 0))), folded)
+
+
+@rule("Softsign")
+def softsign(ctx: Context, x: Value) -> Value:
+    """Softsign(X)"""
+    return ctx.over(x, ctx.plus(ctx.full_like(x, 1), ctx.add(ops.Abs(x))))
+
+
+@rule("Mish")
+def mish(ctx: Context, x: Value) -> Value:
+    """Mish(X)"""
+    return ctx.times(x, ctx.add(ops.Tanh(softplus(ctx, x))))
+
+
+@rule("Gelu")
+def gelu(ctx: Context, x: Value, approximate: str = "none") -> Value:
+    """Gelu(X, approximate)"""
+    if approximate == "tanh":
+        cubic = ctx.plus(x, ctx.scaled(ctx.times(ctx.times(x, x), x), 0.044715))
+        inner = ctx.add(ops.Tanh(ctx.scaled(cubic, math.sqrt(2 / math.pi))))
+    else:
+        inner = ctx.add(ops.Erf(ctx.scaled(x, math.sqrt(0.5))))
+    return ctx.times(ctx.scaled(x, 0.5), ctx.plus(ctx.full_like(x, 1), inner))
+
+
+@rule("Softmax", "LogSoftmax")
+def softmax(ctx: Context, x: Value, axis: int = -1) -> Value:
+    """Softmax(input, axis)"""
+    axis %= x.type.rank
+    shifted = ctx.minus(x, ctx.reduce(ops.Maximum, x, [axis], keep=True))
+    powers = ctx.add(ops.Exponential(shifted))
+    sums = ctx.reduce(ops.Add, powers, [axis], keep=True)
+    return ctx.over(powers, sums) if ctx.op == "Softmax" else ctx.minus(shifted, ctx.add(ops.Log(sums)))

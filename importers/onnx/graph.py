@@ -1,0 +1,240 @@
+"""The loop over a graph's nodes, and what stands around it: the file, the operator sets, initializers, functions and
+the signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import numpy_helper
+
+from trivium.importers.common import GraphImporter, place, role
+from trivium.importers.onnx.context import Context, element_type, rule
+from trivium.ir.core import Value
+from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.func import Function, Module
+from trivium.ir.location import Location
+from trivium.ir.types import TensorType
+
+OLDEST, DEFAULT_DOMAINS = 13, ("", "ai.onnx")
+
+
+def import_module(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Module:
+    """The module of an ONNX model: a path, or a `ModelProto`.
+
+    Initializers are constants: views of the model's bytes. `shapes` gives the shape of inputs whose sizes are symbolic.
+    Raises `Error` for what is no valid model, `UnsupportedOpError` with every operator that has no rule.
+    """
+    model, folder = _read(model)
+    opset = _opset(model)
+    functions = {(function.domain, function.name): function for function in model.functions}
+    graph = model.graph
+    initializers = {tensor.name for tensor in graph.initializer}
+    inputs = [info for info in graph.input if info.name not in initializers]
+    types = [_input_type(info, shapes or {}) for info in inputs]
+    unknown = sorted(set(shapes or {}) - {info.name for info in inputs})
+    if unknown:
+        raise Error(f"shapes has {', '.join(unknown)}, expected inputs: {', '.join(info.name for info in inputs)}")
+
+    def body(builder: Any, *arguments: Value) -> tuple[Value, ...]:
+        emit = Context(builder.block)
+        emit.opset = opset
+        importer = OnnxImporter(emit, functions, folder)
+        importer.environment.update(zip((info.name for info in inputs), arguments, strict=True))
+        return importer.run(graph)
+
+    main = Function.build(
+        "main",
+        types,
+        body,
+        arg_attrs=[role("input", info.name) for info in inputs],
+        res_attrs=[role("output", info.name) for info in graph.output],
+    )
+    return Module.build(functions=[main])
+
+
+class OnnxImporter(GraphImporter[onnx.NodeProto]):
+    """Converts one graph. Graphs inside nodes get importers of their own, which see the values of this one."""
+
+    emit: Context
+
+    def __init__(
+        self, emit: Context, functions: Mapping[tuple[str, str], onnx.FunctionProto], folder: str, graph: str = "main"
+    ):
+        super().__init__(emit, graph)
+        self.functions = functions
+        self.folder = folder
+        self.environment: dict[str, Value] = {}
+
+    def name_of(self, node: onnx.NodeProto) -> str:
+        return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}::{node.op_type}"
+
+    def rule_of(self, node: onnx.NodeProto) -> Callable[..., Any] | None:
+        if (function := self.functions.get((node.domain, node.op_type))) is not None:
+            return lambda ctx, *values, **attributes: self._call(ctx, function, node, values)
+        return rule.find(self.name_of(node), self.emit.opset)
+
+    def location_of(self, node: onnx.NodeProto) -> Location:
+        stack = next((entry.value for entry in node.metadata_props if entry.key == "pkg.torch.onnx.stack_trace"), "")
+        file, line, function = _innermost(stack)
+        return place(node.name or self.name_of(node), file, line, function)
+
+    def inner_nodes(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from attribute.g.node
+        if (function := self.functions.get((node.domain, node.op_type))) is not None:
+            yield from function.node
+
+    def convert(self, node: onnx.NodeProto, rule: Callable[..., Any]) -> None:
+        values = [self.read(name) if name else None for name in node.input]
+        while values and values[-1] is None:  # trailing inputs that are left out
+            values.pop()
+        attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
+        name = self.name_of(node)
+        self.emit.op, self.emit.outputs = name, len(node.output)
+        _check_call(name, rule, values, attributes)
+        type(self.emit).import_graph = staticmethod(self._inner)
+        results = rule(self.emit, *values, **attributes)
+        results = (results,) if isinstance(results, Value) else tuple(results)
+        for output, value in zip(node.output, results, strict=False):
+            if output:
+                self.environment[output] = value
+        missing = [output for output in node.output[len(results) :] if output]
+        if missing:
+            raise UnsupportedOpError(f"{name}: output {len(results)} ({missing[0]}) is not supported")
+
+    def read(self, name: str) -> Value:
+        """The value of a tensor by its name."""
+        if name not in self.environment:
+            raise Error(f"tensor {name!r} is used before any node or input defines it")
+        return self.environment[name]
+
+    def run(self, graph: onnx.GraphProto) -> tuple[Value, ...]:
+        """Converts a whole graph. Returns the values of its outputs."""
+        for tensor in graph.initializer:
+            self.environment[tensor.name] = self.emit.elements(_array(tensor, self.folder))
+        if graph.sparse_initializer:
+            raise UnsupportedOpError("sparse initializers are not supported")
+        self.convert_all(graph.node)
+        return tuple(self.read(info.name) for info in graph.output)
+
+    def _inner(self, emit: Context, graph: onnx.GraphProto, arguments: Sequence[Value] = ()) -> tuple[Value, ...]:
+        emit.opset = self.emit.opset
+        importer = OnnxImporter(emit, self.functions, self.folder, graph.name or self.graph)
+        importer.environment = dict(self.environment)
+        importer.environment.update(zip((info.name for info in graph.input), arguments, strict=True))
+        try:
+            return importer.run(graph)
+        finally:
+            type(emit).import_graph = staticmethod(self._inner)
+
+    def _call(
+        self, ctx: Context, function: onnx.FunctionProto, node: onnx.NodeProto, values: Sequence[Any]
+    ) -> tuple[Value, ...]:
+        """Converts a model's own function in place. References to its attributes become the node's."""
+        given = {attribute.name: attribute for attribute in function.attribute_proto}
+        given.update({attribute.name: attribute for attribute in node.attribute})
+        importer = OnnxImporter(ctx, self.functions, self.folder, function.name)
+        importer.environment.update(
+            (name, value) for name, value in zip(function.input, values, strict=False) if value is not None
+        )
+        importer.convert_all([_with_attributes(inner, given) for inner in function.node])
+        return tuple(importer.read(name) for name in function.output)
+
+
+def _read(model: Any) -> tuple[onnx.ModelProto, str]:
+    """The model, and the folder of its external data."""
+    if isinstance(model, onnx.ModelProto):
+        return model, ""
+    path = Path(model)
+    try:
+        proto = onnx.load(str(path), load_external_data=False)
+    except OSError as error:
+        raise Error(f"cannot read {path}: {error.strerror}") from None
+    except DecodeError as error:
+        raise Error(f"{path} is no ONNX model, or a truncated one: {error}") from None
+    if not proto.graph.output:
+        raise Error(f"{path} is no ONNX model: its graph has no outputs")
+    return proto, str(path.parent)
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    versions = [entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
+    if not versions:
+        raise Error("the model names no version of the ONNX operator set")
+    if versions[0] < OLDEST:
+        raise Error(
+            f"the model has ONNX operator set {versions[0]}, expected at least {OLDEST}; "
+            "onnx.version_converter.convert_version can raise it"
+        )
+    return versions[0]
+
+
+def _input_type(info: onnx.ValueInfoProto, shapes: Mapping[str, Sequence[int]]) -> TensorType:
+    if not info.type.HasField("tensor_type"):
+        kind = info.type.WhichOneof("value") or "no type"
+        raise UnsupportedOpError(f"input {info.name} has {kind}, expected a tensor")
+    tensor = info.type.tensor_type
+    kind = element_type(tensor.elem_type)
+    if info.name in shapes:
+        return TensorType(tuple(int(extent) for extent in shapes[info.name]), kind)
+    extents = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim]
+    if not tensor.HasField("shape") or any(isinstance(extent, str) for extent in extents):
+        raise Error(
+            f"input {info.name} has shape {extents}, expected numbers; give them as shapes={{'{info.name}': ...}}"
+        )
+    return TensorType(tuple(extents), kind)
+
+
+def _array(tensor: onnx.TensorProto, folder: str) -> np.ndarray:
+    try:
+        return np.asarray(numpy_helper.to_array(tensor, folder))
+    except (OSError, ValueError, TypeError, onnx.checker.ValidationError) as error:
+        raise Error(f"initializer {tensor.name} cannot be read: {error}") from None
+
+
+def _attribute(attribute: onnx.AttributeProto) -> Any:
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list) and value and isinstance(value[0], bytes):
+        return [item.decode() for item in value]
+    return value
+
+
+def _check_call(name: str, rule: Callable[..., Any], values: Sequence[Any], attributes: Mapping[str, Any]) -> None:
+    """A rule names every attribute and input of its operator; what it does not know must not be ignored."""
+    try:
+        inspect.signature(rule).bind(None, *values, **attributes)
+    except TypeError as error:
+        raise UnsupportedOpError(f"{name}: {error}") from None
+
+
+def _with_attributes(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
+    if not any(attribute.ref_attr_name for attribute in node.attribute):
+        return node
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    del copy.attribute[:]
+    for attribute in node.attribute:
+        source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if source is not None:
+            copy.attribute.add().CopyFrom(source)
+            copy.attribute[-1].name = attribute.name
+    return copy
+
+
+def _innermost(stack: str) -> tuple[str, int, str]:
+    """File, line and function of the last frame of a Python stack trace, as torch.onnx.export keeps them."""
+    frames = [line.strip() for line in stack.splitlines() if line.strip().startswith('File "')]
+    if not frames:
+        return "", 0, ""
+    file, _, rest = frames[-1].removeprefix('File "').partition('", line ')
+    line, _, function = rest.partition(", in ")
+    return (file, int(line), function) if line.isdigit() else ("", 0, "")

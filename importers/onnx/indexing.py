@@ -1,0 +1,135 @@
+"""Reading and writing at computed places."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trivium.importers.onnx.context import Context, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I64, TensorType
+
+COMBINERS = {"add": ops.Add, "mul": ops.Multiply, "max": ops.Maximum, "min": ops.Minimum}
+
+
+def _from_front(ctx: Context, indices: Value, extent: int) -> Value:
+    """Indices counted from the front: negative ones count from the end."""
+    low = ctx.full_like(indices, 0)
+    return ctx.select(ctx.compare("LT", indices, low), ctx.plus(indices, ctx.full_like(indices, extent)), indices)
+
+
+@rule("Gather")
+def gather(ctx: Context, x: Value, indices: Value, axis: int = 0) -> Value:
+    """Gather(data, indices, axis)"""
+    axis %= x.type.rank
+    return ctx.take(x, _from_front(ctx, indices, x.type.shape[axis]), axis)
+
+
+@rule("GatherElements")
+def gather_elements(ctx: Context, x: Value, indices: Value, axis: int = 0) -> Value:
+    """GatherElements(data, indices, axis): `out[i][j] = data[index[i][j]][j]` along `axis` 0"""
+    vectors = _element_places(ctx, x, indices, axis % x.type.rank)
+    rank = x.type.rank
+    numbers = ops.GatherDimensionNumbers(
+        collapsed_slice_dims=tuple(range(rank)), start_index_map=tuple(range(rank)), index_vector_dim=rank
+    )
+    return ctx.add(ops.Gather(x, vectors, dimension_numbers=numbers, slice_sizes=[1] * rank))
+
+
+@rule("ScatterElements")
+def scatter_elements(
+    ctx: Context, x: Value, indices: Value, updates: Value, axis: int = 0, reduction: str = "none"
+) -> Value:
+    """ScatterElements(data, indices, updates, axis, reduction)"""
+    vectors = _element_places(ctx, x, indices, axis % x.type.rank)
+    rank = x.type.rank
+    numbers = ops.ScatterDimensionNumbers(
+        inserted_window_dims=tuple(range(rank)), scatter_dims_to_operand_dims=tuple(range(rank)), index_vector_dim=rank
+    )
+    return _scatter(ctx, x, vectors, updates, numbers, reduction)
+
+
+def _element_places(ctx: Context, x: Value, indices: Value, axis: int) -> Value:
+    """For each element of `indices`, its whole index into `x`, in a last dimension."""
+    shape = indices.type.static_shape
+    places = [ctx.iota(shape, dimension) for dimension in range(x.type.rank)]
+    places[axis] = ctx.convert(_from_front(ctx, indices, x.type.shape[axis]), I64)
+    return ctx.concatenate([ctx.unsqueeze(place, [len(shape)]) for place in places], len(shape))
+
+
+@rule("GatherND")
+def gather_nd(ctx: Context, x: Value, indices: Value, batch_dims: int = 0) -> Value:
+    """GatherND(data, indices, batch_dims)"""
+    depth, rank, batch = indices.type.shape[-1], x.type.rank, tuple(range(batch_dims))
+    extents = np.array(x.type.static_shape[batch_dims : batch_dims + depth])
+    negative = ctx.compare("LT", indices, ctx.full_like(indices, 0))
+    shifted = ctx.plus(indices, ctx.elements(extents, indices.type.element_type))
+    numbers = ops.GatherDimensionNumbers(
+        offset_dims=tuple(range(indices.type.rank - 1, indices.type.rank - 1 + rank - batch_dims - depth)),
+        collapsed_slice_dims=tuple(range(batch_dims, batch_dims + depth)),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+        start_index_map=tuple(range(batch_dims, batch_dims + depth)),
+        index_vector_dim=indices.type.rank - 1,
+    )
+    sizes = [1] * (batch_dims + depth) + list(x.type.static_shape[batch_dims + depth :])
+    places = ctx.select(negative, shifted, indices)
+    return ctx.add(ops.Gather(x, places, dimension_numbers=numbers, slice_sizes=sizes))
+
+
+@rule("ScatterND")
+def scatter_nd(ctx: Context, x: Value, indices: Value, updates: Value, reduction: str = "none") -> Value:
+    """ScatterND(data, indices, updates, reduction)"""
+    depth = indices.type.shape[-1]
+    extents = ctx.elements(np.array(x.type.static_shape[:depth]), indices.type.element_type)
+    negative = ctx.compare("LT", indices, ctx.full_like(indices, 0))
+    places = ctx.select(negative, ctx.plus(indices, extents), indices)
+    numbers = ops.ScatterDimensionNumbers(
+        update_window_dims=tuple(range(indices.type.rank - 1, updates.type.rank)),
+        inserted_window_dims=tuple(range(depth)),
+        scatter_dims_to_operand_dims=tuple(range(depth)),
+        index_vector_dim=indices.type.rank - 1,
+    )
+    return _scatter(ctx, x, places, updates, numbers, reduction)
+
+
+def _scatter(
+    ctx: Context, x: Value, indices: Value, updates: Value, numbers: ops.ScatterDimensionNumbers, reduction: str
+) -> Value:
+    if reduction not in ("none", *COMBINERS):
+        ctx.unsupported("reduction", reduction, "none, add, mul, max or min")
+    kind = TensorType((), x.type.element_type)
+    if reduction == "none":
+        body = ctx.region([kind, kind], lambda emit, old, new: new)
+    else:
+        body = ctx.combiner(COMBINERS[reduction], x.type.element_type)
+    return ctx.add(ops.Scatter([x], indices, [updates], scatter_dimension_numbers=numbers, update_computation=body))[0]
+
+
+@rule("OneHot")
+def one_hot(ctx: Context, indices: Value, depth: Value, values: Value, axis: int = -1) -> Value:
+    """OneHot(indices, depth, values, axis): values are (off, on)"""
+    (count,) = ctx.known_ints(depth, "depth")
+    rank = indices.type.rank + 1
+    axis %= rank
+    places = ctx.unsqueeze(_from_front(ctx, indices, count), [axis])
+    shape = [count if d == axis else extent for d, extent in enumerate(places.type.shape)]
+    hot = ctx.compare("EQ", ctx.iota(shape, axis, indices.type.element_type), places)
+    off, on = (ctx.reshape(ctx.slice(values, 0, at, at + 1), ()) for at in (0, 1))
+    return ctx.select(hot, on, off)
+
+
+@rule("Trilu")
+def trilu(ctx: Context, x: Value, k: Value | None = None, upper: int = 1) -> Value:
+    """Trilu(input, k, upper)"""
+    offset = 0 if k is None else ctx.known_ints(k, "k")[0]
+    rows, columns = x.type.shape[-2:]
+    place = np.arange(columns)[None] - np.arange(rows)[:, None]
+    kept = place >= offset if upper else place <= offset
+    return ctx.select(ctx.elements(kept), x, ctx.full_like(x, 0))
+
+
+@rule("NonZero")
+def non_zero(ctx: Context, x: Value) -> Value:
+    """NonZero(X), of values known when importing: its shape depends on them"""
+    return ctx.elements(np.array(np.nonzero(ctx.known(x, "X")), np.int64))

@@ -1,0 +1,68 @@
+"""Normalizations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trivium.importers.onnx.context import Context, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import F32
+
+
+@rule("BatchNormalization")
+def batch_normalization(
+    ctx: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float = 1e-5,
+    momentum: float = 0.9, training_mode: int = 0, spatial: int = 1,
+) -> Value:  # fmt: skip
+    """BatchNormalization(X, scale, B, input_mean, input_var, epsilon), with given statistics"""
+    if training_mode or not spatial:
+        ctx.unsupported("training_mode", training_mode, "0")
+    shape = (x.type.shape[1], *[1] * (x.type.rank - 2))
+    inverse = ctx.add(ops.Rsqrt(ctx.plus(variance, ctx.scalar(epsilon, variance.type.element_type))))
+    factor = ctx.times(scale, inverse)
+    offset = ctx.minus(bias, ctx.times(mean, factor))
+    return ctx.plus(ctx.times(x, ctx.reshape(factor, shape)), ctx.reshape(offset, shape))
+
+
+@rule("LayerNormalization")
+def layer_normalization(
+    ctx: Context, x: Value, scale: Value, bias: Value | None = None, axis: int = -1, epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Sequence[Value]:  # fmt: skip
+    """LayerNormalization(X, Scale, B, axis, epsilon): the statistics are computed in float32"""
+    dimensions = list(range(axis % x.type.rank, x.type.rank))
+    wide = ctx.convert(x, F32) if stash_type == 1 else x
+    normal, mean, inverse = _normalized(ctx, wide, dimensions, epsilon)
+    result = ctx.times(ctx.convert(normal, x.type.element_type), scale)
+    return result if bias is None else ctx.plus(result, bias), mean, inverse
+
+
+@rule("InstanceNormalization")
+def instance_normalization(ctx: Context, x: Value, scale: Value, bias: Value, epsilon: float = 1e-5) -> Value:
+    """InstanceNormalization(input, scale, B, epsilon)"""
+    shape = (x.type.shape[1], *[1] * (x.type.rank - 2))
+    normal, _, _ = _normalized(ctx, x, list(range(2, x.type.rank)), epsilon)
+    return ctx.plus(ctx.times(normal, ctx.reshape(scale, shape)), ctx.reshape(bias, shape))
+
+
+@rule("GroupNormalization", since=21)
+def group_normalization(
+    ctx: Context, x: Value, scale: Value, bias: Value, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
+) -> Value:
+    """GroupNormalization(X, scale, bias, num_groups, epsilon)"""
+    count, channels, *extents = x.type.static_shape
+    grouped = ctx.reshape(x, (count, num_groups, channels // num_groups, *extents))
+    normal, _, _ = _normalized(ctx, grouped, list(range(2, grouped.type.rank)), epsilon)
+    shape = (channels, *[1] * len(extents))
+    normal = ctx.reshape(normal, x.type.static_shape)
+    return ctx.plus(ctx.times(normal, ctx.reshape(scale, shape)), ctx.reshape(bias, shape))
+
+
+def _normalized(ctx: Context, x: Value, dimensions: list[int], epsilon: float) -> tuple[Value, Value, Value]:
+    """`x` with mean 0 and variance 1 over `dimensions`; its mean, and the reciprocal of its deviation."""
+    mean = ctx.mean(x, dimensions, keep=True)
+    centered = ctx.minus(x, mean)
+    variance = ctx.mean(ctx.times(centered, centered), dimensions, keep=True)
+    inverse = ctx.add(ops.Rsqrt(ctx.plus(variance, ctx.scalar(epsilon, x.type.element_type))))
+    return ctx.times(centered, inverse), mean, inverse
