@@ -1,12 +1,15 @@
-"""The PyTorch importer: exported programs, and the graphs that `torch.compile` hands over. One rule an op, filed by family."""
+"""The PyTorch importer: exported programs, and the graphs that `torch.compile` hands over. One rule an op, filed by
+family."""
 
 from trivium.importers.pytorch import (
     activation,
     attention,
     comparison,
     convolution,
+    creation,
     elementwise,
     indexing,
+    joining,
     matmul,
     normalization,
     pooling,
@@ -16,6 +19,15 @@ from trivium.importers.pytorch import (
     shape,
 )
 from trivium.importers.pytorch.context import Context, rule
-from trivium.importers.pytorch.program import ImportedGraph, ResultIndex, import_graph, import_module
+from trivium.importers.pytorch.program import ImportedGraph, ResultIndex, import_file, import_graph, import_module
 
-__all__ = ["Context", "ImportedGraph", "ResultIndex", "import_graph", "import_module", "rule"]
+FAMILIES = (
+    *(activation, attention, comparison, convolution, creation, elementwise, indexing, joining, matmul),
+    *(normalization, pooling, random, reduction, rnn, shape),
+)
+"""The modules of rules; importing them fills the table."""
+
+__all__ = [
+    *("FAMILIES", "Context", "ImportedGraph", "ResultIndex"),
+    *("import_file", "import_graph", "import_module", "rule"),
+]

@@ -1,5 +1,5 @@
-"""What a PyTorch rule works with: the emitter's words, the types that PyTorch itself gave to the node's results, and its
-type promotion."""
+"""What a PyTorch rule works with: the emitter's words, the types that PyTorch itself gave to the node's results, and
+its type promotion."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def as_element(number: Number, element_type: Any) -> Number:
 
 
 def promote(*operands: Value | Number) -> Any:
-    """PyTorch's type promotion: tensors with dimensions decide, then 0-d tensors, then numbers; a later group takes part
-    only if it is of a higher category (boolean, integer, float, complex)."""
+    """PyTorch's type promotion: tensors with dimensions decide, then 0-d tensors, then numbers; a later group takes
+    part only if it is of a higher category (boolean, integer, float, complex)."""
     dimensioned = [DTYPES[x.type.element_type] for x in operands if isinstance(x, Value) and x.type.rank]
     zero_dimensional = [DTYPES[x.type.element_type] for x in operands if isinstance(x, Value) and not x.type.rank]
     numbers = [_dtype_of_number(x) for x in operands if not isinstance(x, Value)]

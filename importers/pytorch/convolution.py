@@ -1,5 +1,5 @@
-"""Convolutions of any number of spatial dimensions, transposed ones, and their gradients: each is one `convolution`, with
-dilations, reversed windows and exchanged dimensions where the gradient asks for them."""
+"""Convolutions of any number of spatial dimensions, transposed ones, and their gradients: each is one `convolution`,
+with dilations, reversed windows and exchanged dimensions where the gradient asks for them."""
 
 from __future__ import annotations
 
@@ -162,8 +162,8 @@ def convolve(
     batch_groups: int = 1,
     exchanged: bool = False,
 ) -> Value:
-    """`lhs` [N, C, spatial] and `rhs` [O, I, spatial] to [N, O, spatial]. With `exchanged`, batch and channels have changed
-    places in all three, as the gradient of a weight wants it."""
+    """`lhs` [N, C, spatial] and `rhs` [O, I, spatial] to [N, O, spatial]. With `exchanged`, batch and channels have
+    changed places in all three, as the gradient of a weight wants it."""
     count = lhs.type.rank - 2
     spatial = tuple(range(2, count + 2))
     one, other = (1, 0) if exchanged else (0, 1)
@@ -207,7 +207,8 @@ def convolve(
 def _transposed(
     ctx: Context, x: Value, weight: Value, stride: Ints, padding: Ints, dilation: Ints, grown: Ints, groups: int
 ) -> Value:
-    """The transposed convolution: `x` with gaps of `stride`, and the window, [C_in, C_out / groups, spatial], reversed."""
+    """The transposed convolution: `x` with gaps of `stride`, and the window, [C_in, C_out / groups, spatial],
+    reversed."""
     edges = [
         (span - 1 - p, span - 1 - p + more)
         for span, p, more in zip(_spans(weight, dilation), padding, grown, strict=True)
@@ -239,8 +240,8 @@ def _weight_gradient(
     dilation: Ints,
     groups: int,
 ) -> Value:
-    """The gradient of a weight: `still` (what the window slid over) convolved with `moving` (what met each place of it), the
-    batch being what is summed over. Stride and dilation change places."""
+    """The gradient of a weight: `still` (what the window slid over) convolved with `moving` (what met each place of
+    it), the batch being what is summed over. Stride and dilation change places."""
     kernel = weight.static_shape[2:]
     edges = [
         (p, (k - 1) * d + (m - 1) * s + 1 - n - p)

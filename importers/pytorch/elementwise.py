@@ -1,4 +1,5 @@
-"""Elementwise arithmetic: one number in, one number out, with PyTorch's promotion and its rules for integer operands."""
+"""Elementwise arithmetic: one number in, one number out, with PyTorch's promotion and its rules for integer
+operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The loop over an FX graph: reads a node's operands, binds them to its op's schema, calls the rule, keeps what it returns."""
+"""The loop over an FX graph: reads a node's operands, binds them to its op's schema, calls the rule, keeps what it
+returns."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ from trivium.ir.location import Location
 WITHOUT_MEANING = frozenset(
     {"device", "layout", "pin_memory", "non_blocking", "memory_format", "requires_grad", "copy", "dtype"}
 )
-"""Arguments that say how a tensor lies in memory, or where: a program's values have no such thing. And `dtype`, which the
-type of the result repeats: a rule that gives another type is caught."""
+"""Arguments that say how a tensor lies in memory, or where: a program's values have no such thing. And `dtype`,
+which the type of the result repeats: a rule that gives another type is caught."""
 
 # Arithmetic on sizes, and the choice among results: done while importing.
 _PYTHON = {
@@ -39,8 +40,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 
 
 class GraphModuleImporter(GraphImporter[fx.Node]):
-    """Converts the nodes of an FX graph of aten ops. `metas` says what each node is, with concrete sizes; without it the
-    nodes' own `meta["val"]` does."""
+    """Converts the nodes of an FX graph of aten ops. `metas` says what each node is, with concrete sizes; without it
+    the nodes' own `meta["val"]` does."""
 
     def __init__(
         self,
@@ -124,8 +125,8 @@ def convert_graph(
 def bind(
     op: OpOverload, rule: Callable[..., Any], arguments: tuple, keywords: dict[str, Any], ctx: Context
 ) -> tuple[list[Any], dict[str, Any]]:
-    """A call of an op, in the terms of its rule: positional arguments of the schema in order, keyword-only ones by name,
-    each with the schema's default where it is not given. What the rule does not take must be at its default."""
+    """A call of an op, in the terms of its rule: positional arguments of the schema in order, keyword-only ones by
+    name, each with the schema's default where it is not given. What the rule does not take must be at its default."""
     count, names = parameters_of(rule)
     positional: list[Any] = []
     options: dict[str, Any] = {}
@@ -143,13 +144,15 @@ def bind(
 
 @cache
 def parameters_of(rule: Callable[..., Any]) -> tuple[float, frozenset[str]]:
-    """How many positional arguments a rule takes beside the context, and the names of its keyword-only ones."""
+    """How many positional arguments a rule takes beside the context, and the names by which it takes them."""
     parameters = inspect.signature(rule).parameters.values()
     if any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters):
         count: float = math.inf
     else:
         count = sum(parameter.kind is Parameter.POSITIONAL_OR_KEYWORD for parameter in parameters) - 1
-    return count, frozenset(parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY)
+    return count, frozenset(
+        parameter.name for parameter in parameters if parameter.kind is not Parameter.VAR_POSITIONAL
+    )
 
 
 def target_name(node: fx.Node) -> str:

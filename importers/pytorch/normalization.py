@@ -1,9 +1,12 @@
-"""Batch, layer, group and RMS normalization, forward and backward, with the statistics that training saves and updates."""
+"""Batch, layer, group and RMS normalization, forward and backward, with the statistics that training saves and
+updates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+
+import ml_dtypes
 
 from trivium.importers.pytorch.context import Context, accumulation_type, rule
 from trivium.ir import ops
@@ -32,7 +35,8 @@ def batch_norm_with_statistics(
     Tensor running_var, bool training, float momentum, float eps)
     -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"""
     if not training:
-        assert running_mean is not None and running_var is not None
+        assert running_mean is not None
+        assert running_var is not None
         result = _normalized(ctx, input, running_mean, _inverse_deviation(ctx, running_var, eps), weight, bias)
         nothing = ctx.full((0,), 0, running_mean.type.element_type)
         return result, nothing, nothing, running_mean, running_var
@@ -105,12 +109,14 @@ def batch_norm_backward(
     eps: float,
     output_mask: Sequence[bool],
 ) -> Triple:
-    """native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var,
-    Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"""
+    """native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor?
+    running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor,
+    Tensor, Tensor)"""
     if train:
         mean, inverse = save_mean, save_invstd
     else:
-        assert running_mean is not None and running_var is not None
+        assert running_mean is not None
+        assert running_var is not None
         mean, inverse = running_mean, _inverse_deviation(ctx, running_var, eps)
     over = [d for d in range(input.type.rank) if d != 1]
     wide = mean.type.element_type
@@ -212,8 +218,6 @@ def rms_norm(
     ctx: Context, input: Value, normalized_shape: Ints, weight: Value | None = None, eps: float | None = None
 ) -> Value:
     """rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor"""
-    import ml_dtypes
-
     kind = input.type.element_type
     over = range(input.type.rank - len(normalized_shape), input.type.rank)
     wide = ctx.convert(input, accumulation_type(kind))
@@ -278,8 +282,8 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[Value, Value, Value]:
-    """native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps)
-    -> (Tensor, Tensor, Tensor)"""
+    """native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float
+    eps) -> (Tensor, Tensor, Tensor)"""
     kind = input.type.element_type
     wide = ctx.reshape(ctx.convert(input, accumulation_type(kind)), (N, group, C // group * HxW))
     mean = ctx.mean(wide, (2,), keep=True)

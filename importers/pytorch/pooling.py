@@ -119,8 +119,8 @@ def max_pool_backward(
     ceil_mode: bool,
     indices: Value,
 ) -> Value:
-    """max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding,
-    int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"""
+    """max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2]
+    padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"""
     count = int(ctx.op.split("pool")[1][0])
     planes = math.prod(x.type.shape[:-count])
     area, windows = math.prod(x.type.shape[-count:]), math.prod(grad_output.type.shape[-count:])
@@ -167,7 +167,7 @@ def avg_pool_backward(
     shape = grad_output.type.static_shape
     counts = _counts(x, geometry, padding, count_include_pad, divisor_override, shape)
     shares = ctx.over(grad_output, ctx.broadcast(ctx.elements(counts, x.type.element_type), shape))
-    # Each element sums the shares of the windows that hold it: windows of one size over the shares, spread out by strides.
+    # Each element sums the shares of the windows that hold it: a window slides over the shares, spread out by strides.
     low = [k - 1 - p for k, (p, _) in zip(window, edges, strict=True)]
     high = [
         extent + k - 1 - before - ((out - 1) * s + 1)
@@ -180,7 +180,8 @@ def avg_pool_backward(
 def _counts(
     x: Value, geometry: Geometry, padding: Ints, include_pad: bool, override: int | None, shape: Ints
 ) -> np.ndarray:
-    """By what each window's sum is divided; a factor a dimension, multiplied. Beyond the declared padding nothing counts."""
+    """By what each window's sum is divided; a factor a dimension, multiplied. Beyond the declared padding nothing
+    counts."""
     window, strides, edges, _ = geometry
     if override is not None:
         return np.asarray(override)

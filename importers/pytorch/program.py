@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -37,14 +38,23 @@ def import_module(
     """The program of a module at example arguments, or of an exported program.
 
     Arguments come in the order of the exported graph: parameters and buffers first, if they are `arguments` or are
-    updated, then the user's inputs, flattened; last the state of the random generator, if the program draws. Results are
-    the updated buffers and inputs, then the user's outputs, then that state. Roles and names stand in the attributes.
-    """
+    updated, then the user's inputs, flattened; last the state of the random generator, if the program draws. Results
+    are the updated buffers and inputs, then the user's outputs, then that state. Roles and names stand in the
+    attributes."""
     if parameters not in PARAMETERS:
         raise Error(f"parameters has {parameters!r}, expected one of {', '.join(map(repr, PARAMETERS))}")
     program = model if isinstance(model, ExportedProgram) else _exported(model, args, kwargs)
     program = program.run_decompositions(export_decompositions())
     return _Program(program, args, kwargs).to_module(parameters)
+
+
+def import_file(path: str | Path) -> Module:
+    """The program of a file that `torch.export.save` wrote (`.pt2`)."""
+    try:
+        program = torch.export.load(path)
+    except Exception as error:  # torch.export lets errors of many families through
+        raise Error(f"torch.export cannot read {path}: {error}") from error
+    return import_module(program)
 
 
 def _exported(model: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> ExportedProgram:
@@ -112,7 +122,7 @@ class _Program:
 
     def _metas(self) -> Mapping[fx.Node, Any] | None:
         """The values of the graph at the example arguments, if its own have symbolic sizes."""
-        if not _is_symbolic(self.graph):
+        if _has_metas(self.graph):
             return None
         args, kwargs = (self.args, dict(self.kwargs or {})) if self.args else (self.program.example_inputs or ((), {}))
         given = iter(pytree.tree_leaves((tuple(args), kwargs)))
@@ -150,14 +160,14 @@ class ResultIndex:
 
 
 def import_graph(module: fx.GraphModule, inputs: Sequence[Any]) -> ImportedGraph:
-    """The program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes; numbers among
-    the inputs become part of the program."""
+    """The program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes; numbers
+    among the inputs become part of the program."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
         node: given for node, given in zip(placeholders, inputs, strict=True) if not isinstance(given, torch.Tensor)
     }
     roles = {node: role("input", node.name) for node in placeholders if node not in constants}
-    metas = propagate(module, inputs) if _is_symbolic(module.graph) else None
+    metas = None if _has_metas(module.graph) else propagate(module, inputs)
     for node in module.graph.nodes:
         if node.op == "get_attr":
             constants[node] = _attribute(module, node.target)
@@ -221,9 +231,10 @@ def _attribute(module: Any, path: str) -> Any:
     return module
 
 
-def _is_symbolic(graph: fx.Graph) -> bool:
-    """Whether some size in a graph is a symbol."""
-    return any(_has_symbols(node.meta.get("val")) for node in graph.nodes if node.op == "placeholder")
+def _has_metas(graph: fx.Graph) -> bool:
+    """Whether a graph says of its nodes what they are, and no size is a symbol."""
+    nodes = [node for node in graph.nodes if node.op in ("placeholder", "call_function")]
+    return all("val" in node.meta and not _has_symbols(node.meta["val"]) for node in nodes)
 
 
 def _has_symbols(meta: Any) -> bool:

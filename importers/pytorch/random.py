@@ -1,5 +1,5 @@
-"""Random numbers. A graph that draws takes the generator's state as one more argument, which the caller takes from PyTorch's
-own generator at each call; every draw hands the state on, so that no two draws of a program are alike."""
+"""Random numbers. A graph that draws takes the generator's state as one more argument, which the caller takes from
+PyTorch's own generator at each call; every draw hands the state on, so that no two draws of a program are alike."""
 
 from __future__ import annotations
 

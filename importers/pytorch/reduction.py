@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.emit import neutral
+from trivium.importers.emit import highest, lowest, neutral
 from trivium.importers.pytorch.context import Context, Number, accumulation_type, dim, dims, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -135,9 +135,7 @@ def _scan(ctx: Context, op: type, x: Value, d: int) -> Value:
     extent, distance = x.type.shape[d], 1
     fill = neutral(op, x.type.element_type)
     while distance < extent:
-        low, high = [0] * x.type.rank, [0] * x.type.rank
-        low[d], high[d] = distance, -distance
-        x = ctx.binary(op, x, ctx.pad(x, low, high, fill))
+        x = ctx.binary(op, x, _shifted(ctx, x, d, distance, fill))
         distance *= 2
     return x
 
@@ -145,23 +143,35 @@ def _scan(ctx: Context, op: type, x: Value, d: int) -> Value:
 @rule("aten.cummax.default", "aten.cummin.default")
 def cummax(ctx: Context, x: Value, dim: int) -> tuple[Value, Value]:
     """cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
-    if ctx.used[1]:
-        ctx.unsupported("indices", "a use", "that only the values are used")
-    return _scan(ctx, ops.Maximum if "max" in ctx.op else ops.Minimum, x, dim), ctx.full_like(x, 0)
+    if not x.type.rank:
+        return x, ctx.scalar(0, I64)
+    d = dim % x.type.rank
+    largest = "max" in ctx.op
+    fill = lowest(x.type.element_type) if largest else highest(x.type.element_type)
+    indices, distance = ctx.iota(x.type.shape, d), 1
+    while distance < x.type.shape[d]:
+        before, place = _shifted(ctx, x, d, distance, fill), _shifted(ctx, indices, d, distance, 0)
+        # The later one of equals; a NaN is never given up.
+        kept = ctx.compare("GE" if largest else "LE", x, before)
+        kept = ctx.binary(ops.Or, kept, ctx.compare("NE", x, x))
+        x, indices = ctx.select(kept, x, before), ctx.select(kept, indices, place)
+        distance *= 2
+    return x, indices
+
+
+def _shifted(ctx: Context, x: Value, d: int, distance: int, fill: Number) -> Value:
+    """`x` moved along a dimension, and `fill` in front of it."""
+    low, high = [0] * x.type.rank, [0] * x.type.rank
+    low[d], high[d] = distance, -distance
+    return ctx.pad(x, low, high, fill)
 
 
 # Sorts
 
 
-@rule("aten.sort.default")
-def sort(ctx: Context, x: Value, dim: int = -1, descending: bool = False) -> tuple[Value, Value]:
-    """sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)"""
-    return _sorted(ctx, x, dim, descending)
-
-
-@rule("aten.sort.stable")
-def sort_stable(
-    ctx: Context, x: Value, *, stable: bool | None, dim: int = -1, descending: bool = False
+@rule("aten.sort.default", "aten.sort.stable")
+def sort(
+    ctx: Context, x: Value, dim: int = -1, descending: bool = False, *, stable: bool | None = None
 ) -> tuple[Value, Value]:
     """sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)
     -> (Tensor values, Tensor indices)"""
@@ -186,7 +196,8 @@ def _sorted(ctx: Context, x: Value, d: int, descending: bool) -> tuple[Value, Va
 def topk(
     ctx: Context, x: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Value, Value]:
-    """topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)"""
+    """topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor
+    indices)"""
     if not x.type.rank:
         return x, ctx.scalar(0, I64)
     d = dim % x.type.rank

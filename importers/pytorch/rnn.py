@@ -28,8 +28,8 @@ def lstm(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Value, ...]:
-    """lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train,
-    bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)"""
+    """lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool
+    train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)"""
     return _network(
         ctx, _lstm_cell, input, hx, params, has_biases, num_layers, dropout * train, bidirectional, batch_first
     )
@@ -74,9 +74,9 @@ def mkldnn_rnn_layer(
     batch_first: bool,
     train: bool,
 ) -> tuple[Value, ...]:
-    """mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, Tensor cx_,
-    bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, bool bidirectional,
-    bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)"""
+    """mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_,
+    Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, bool
+    bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)"""
     if mode != 2:
         ctx.unsupported("mode", mode, "2, an LSTM")
     if batch_sizes:

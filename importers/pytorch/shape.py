@@ -1,17 +1,17 @@
-"""Views, joins, pads, copies and new tensors. Sizes come from PyTorch's own shape propagation, so that a rule has only to say
-which elements go where."""
+"""Copies, views and parts. Sizes come from PyTorch's own shape propagation, so that a rule has only to say which
+elements go where."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from trivium.importers.pytorch.context import Context, Number, dim, rule
+from trivium.importers.pytorch.context import Context, dim, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64, is_float
 
 # The same elements
 
@@ -178,7 +178,7 @@ def split(ctx: Context, x: Value, sections: object, dim: int = 0) -> tuple[Value
     """split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"""
     d = dim % x.type.rank
     limits = np.cumsum([0, *(part.shape[d] for part in ctx.results)]).tolist()
-    return tuple(ctx.slice(x, d, start, limit) for start, limit in zip(limits, limits[1:], strict=False))
+    return tuple(ctx.slice(x, d, start, limit) for start, limit in pairwise(limits))
 
 
 @rule("aten.unbind.int", "aten.unbind_copy.int")
@@ -222,208 +222,7 @@ def as_strided(
     return ctx.take(ctx.reshape(packed, (x.type.size,)), ctx.elements(offsets))
 
 
-# Joins, pads, and writes to parts
-
-
-@rule("aten.cat.default")
-def cat(ctx: Context, tensors: Sequence[Value], dim: int = 0) -> Value:
-    """cat(Tensor[] tensors, int dim=0) -> Tensor"""
-    kind = ctx.result.element_type
-    # An empty vector joins with anything, for history's sake.
-    parts = [ctx.convert(x, kind) for x in tensors if x.type.rank == ctx.result.rank]
-    return ctx.concatenate(parts, dim % ctx.result.rank)
-
-
-@rule("aten.stack.default")
-def stack(ctx: Context, tensors: Sequence[Value], dim: int = 0) -> Value:
-    """stack(Tensor[] tensors, int dim=0) -> Tensor"""
-    d = dim % ctx.result.rank
-    return ctx.concatenate([ctx.unsqueeze(ctx.convert(x, ctx.result.element_type), [d]) for x in tensors], d)
-
-
-@rule("aten.constant_pad_nd.default")
-def constant_pad_nd(ctx: Context, x: Value, pad: Sequence[int], value: Number = 0) -> Value:
-    """constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"""
-    rest = (0,) * (x.type.rank - len(pad) // 2)
-    return ctx.pad(x, (*rest, *pad[-2::-2]), (*rest, *pad[::-2]), ctx.tensor(value, x.type.element_type))
-
-
-@rule("aten.pad.default")
-def pad(ctx: Context, x: Value, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
-    """pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor"""
-    if mode == "constant":
-        return constant_pad_nd(ctx, x, pad, value or 0)
-    return padded_by_index(ctx, x, pad, {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
-
-
-def padded_by_index(ctx: Context, x: Value, pad: Sequence[int], mode: str) -> Value:
-    """Pads the last dimensions with elements of `x` itself, chosen as NumPy's mode of that name does."""
-    for i in range(len(pad) // 2):
-        d = x.type.rank - 1 - i
-        low, high = pad[2 * i], pad[2 * i + 1]
-        extent = x.type.shape[d]
-        kept = np.arange(max(-low, 0), extent - max(-high, 0))
-        x = ctx.take(x, ctx.elements(np.pad(kept, (max(low, 0), max(high, 0)), mode=mode)), d)  # type: ignore[call-overload]
-    return x
-
-
-@rule("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", "aten.reflection_pad3d.default")
-def reflection_pad(ctx: Context, x: Value, padding: Sequence[int]) -> Value:
-    """reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor"""
-    return padded_by_index(ctx, x, padding, "reflect")
-
-
-@rule("aten.replication_pad1d.default", "aten.replication_pad2d.default", "aten.replication_pad3d.default")
-def replication_pad(ctx: Context, x: Value, padding: Sequence[int]) -> Value:
-    """replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor"""
-    return padded_by_index(ctx, x, padding, "edge")
-
-
-@rule("aten.slice_scatter.default")
-def slice_scatter(
-    ctx: Context, x: Value, src: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Value:
-    """slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"""
-    d = dim % x.type.rank
-    first, last, _ = slice(start, end).indices(x.type.shape[d])
-    return written(ctx, x, ctx.convert(src, x.type.element_type), d, first, max(first, last), step)
-
-
-@rule("aten.select_scatter.default")
-def select_scatter(ctx: Context, x: Value, src: Value, dim: int, index: int) -> Value:
-    """select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"""
-    d = dim % x.type.rank
-    index %= x.type.shape[d]
-    row = ctx.unsqueeze(ctx.convert(src, x.type.element_type), [d])
-    return written(ctx, x, row, d, index, index + 1)
-
-
-@rule("aten.slice_backward.default")
-def slice_backward(
-    ctx: Context, grad_output: Value, input_sizes: Sequence[int], dim: int, start: int, end: int, step: int
-) -> Value:
-    """slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor"""
-    d = dim % len(input_sizes)
-    first, _, _ = slice(start, end).indices(input_sizes[d])
-    return _spread_out(ctx, grad_output, d, first, step, input_sizes[d])
-
-
-@rule("aten.select_backward.default")
-def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[int], dim: int, index: int) -> Value:
-    """select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor"""
-    d = dim % len(input_sizes)
-    row = ctx.unsqueeze(grad_output, [d])
-    return _spread_out(ctx, row, d, index % input_sizes[d], 1, input_sizes[d])
-
-
-def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: int, fill: Number = 0) -> Value:
-    """The elements of `x` at `first`, `first + step`, ... of a dimension of `extent`, and `fill` between them."""
-    count = x.type.shape[d]
-    if not count:
-        return ctx.full(ctx.result.static_shape, fill, x.type.element_type)
-    low, high, interior = ([0] * x.type.rank for _ in range(3))
-    low[d], interior[d] = first, step - 1
-    high[d] = extent - first - (count - 1) * step - 1
-    return ctx.pad(x, low, high, fill, interior)
-
-
-def written(ctx: Context, x: Value, src: Value, d: int, first: int, last: int, step: int = 1) -> Value:
-    """`x` with `x[..., first:last:step, ...]` replaced by `src`."""
-    extent = x.type.shape[d]
-    if first == last:
-        return x
-    if step == 1:
-        parts = [ctx.slice(x, d, 0, first), src, ctx.slice(x, d, last, extent)]
-        return ctx.concatenate([part for part in parts if part.type.shape[d]], d)
-    spread = _spread_out(ctx, src, d, first, step, extent)
-    hit = np.zeros(extent, bool)
-    hit[first:last:step] = True
-    mask = ctx.broadcast_in_dim(ctx.elements(hit), x.type.shape, [d])
-    return ctx.select(mask, spread, x)
-
-
-# New tensors
-
-
-@rule("aten.full.default", "aten.full_like.default", "aten.new_full.default")
-def full(ctx: Context, *given: object) -> Value:
-    """full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.shaped(ctx.tensor(given[-1], ctx.result.element_type))  # type: ignore[arg-type]
-
-
-@rule("aten.fill.Scalar", "aten.fill.Tensor")
-def fill(ctx: Context, x: Value, value: Value | Number) -> Value:
-    """fill.Scalar(Tensor self, Scalar value) -> Tensor"""
-    return ctx.shaped(ctx.tensor(value, ctx.result.element_type))
-
-
-@rule(
-    *("aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"),
-    # What is in an empty tensor is not said; zeros are as good as anything.
-    *("aten.empty.memory_format", "aten.empty_like.default", "aten.new_empty.default", "aten.empty_strided.default"),
-    *("aten.new_empty_strided.default", "aten.empty_permuted.default"),
-)
-def zeros(ctx: Context, *given: object) -> Value:
-    """zeros(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.full(ctx.result.static_shape, 0, ctx.result.element_type)
-
-
-@rule("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")
-def ones(ctx: Context, *given: object) -> Value:
-    """ones(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.full(ctx.result.static_shape, 1, ctx.result.element_type)
-
-
-@rule("aten.scalar_tensor.default")
-def scalar_tensor(ctx: Context, s: Number) -> Value:
-    """scalar_tensor(Scalar s, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.tensor(s, ctx.result.element_type)
-
-
-@rule("aten.arange.default", "aten.arange.start", "aten.arange.start_step")
-def arange(ctx: Context, *given: Number) -> Value:
-    """arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, ...) -> Tensor"""
-    start = given[0] if len(given) > 1 else 0
-    step = given[2] if len(given) > 2 else 1
-    return _ramp(ctx, start, step)
-
-
-@rule("prims.iota.default")
-def iota(ctx: Context, length: int, *, start: int, step: int) -> Value:
-    """iota(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device device, bool requires_grad) -> Tensor"""
-    return _ramp(ctx, start, step)
-
-
-def _ramp(ctx: Context, start: Number, step: Number) -> Value:
-    """`start`, `start + step`, ...; floats are computed in double precision, as PyTorch does."""
-    shape, kind = ctx.result.static_shape, ctx.result.element_type
-    if is_float(kind):
-        return ctx.elements(start + step * np.arange(*shape, dtype=np.float64), kind)  # type: ignore[operator]
-    ramp = ctx.iota(shape, 0, I64)
-    scaled = ramp if step == 1 else ctx.times(ramp, ctx.tensor(step, I64))
-    return ctx.convert(scaled if start == 0 else ctx.plus(scaled, ctx.tensor(start, I64)), kind)
-
-
-@rule("aten.linspace.default")
-def linspace(ctx: Context, start: Number, end: Number, steps: int) -> Value:
-    """linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.elements(np.linspace(start, end, steps), ctx.result.element_type)  # type: ignore[call-overload]
-
-
-@rule("aten.eye.default", "aten.eye.m")
-def eye(ctx: Context, *given: int) -> Value:
-    """eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, ...) -> Tensor"""
-    rows, columns = (ctx.iota(ctx.result.static_shape, d) for d in range(2))
-    return ctx.convert(ctx.compare("EQ", rows, columns), ctx.result.element_type)
-
-
-@rule("aten.tril.default", "aten.triu.default")
-def triangle(ctx: Context, x: Value, diagonal: int = 0) -> Value:
-    """tril(Tensor self, SymInt diagonal=0) -> Tensor"""
-    shape = x.type.static_shape[-2:]
-    rows, columns = (ctx.iota(shape, d) for d in range(2))
-    kept = ctx.compare("LE" if "tril" in ctx.op else "GE", columns, ctx.plus(rows, ctx.scalar(diagonal, I64)))
-    return ctx.select(ctx.broadcast(kept, x.type.shape), x, ctx.full_like(x, 0))
+# Facts about sizes
 
 
 @rule(

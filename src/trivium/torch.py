@@ -1,8 +1,8 @@
 """Trivium as a compiler of PyTorch: `torch.compile(model, backend="trivium")`, found through its entry point.
 
-AOTAutograd makes functional graphs of aten ops, forward and backward, of what Dynamo captures; each becomes a module and a
-native function. Tensors go in and out without a copy. A graph with symbolic sizes is compiled once for each combination
-of sizes that it meets; the logger `trivium.torch` tells why.
+AOTAutograd makes functional graphs of aten ops, forward and backward, of what Dynamo captures; each becomes a module
+and a native function. Tensors go in and out without a copy. A graph with symbolic sizes is compiled once for each
+combination of sizes that it meets; the logger `trivium.torch` tells why.
 
 Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`.
 """
@@ -114,8 +114,8 @@ class CompiledGraph:
 
 @dataclass(frozen=True)
 class Variant:
-    """The program of a graph for one combination of sizes. `layouts` are the strides of those outputs that PyTorch expects
-    to lie other than row by row."""
+    """The program of a graph for one combination of sizes. `layouts` are the strides of those outputs that PyTorch
+    expects to lie other than row by row."""
 
     imported: ImportedGraph
     executable: Executable
@@ -134,7 +134,8 @@ class Variant:
 
 
 def draw_state() -> np.ndarray:
-    """A state for the program's generator, drawn from PyTorch's own: fresh at each call, the same after the same seed."""
+    """A state for the program's generator, drawn from PyTorch's own: fresh at each call, the same after the same
+    seed."""
     return torch.empty(2, dtype=torch.int64).random_().numpy().view(np.uint64)
 
 

@@ -1,0 +1,129 @@
+"""Joins, pads, and writes to parts of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.importers.pytorch.context import Context, Number, rule
+from trivium.ir.core import Value
+
+
+@rule("aten.cat.default")
+def cat(ctx: Context, tensors: Sequence[Value], dim: int = 0) -> Value:
+    """cat(Tensor[] tensors, int dim=0) -> Tensor"""
+    kind = ctx.result.element_type
+    # An empty vector joins with anything, for history's sake.
+    parts = [ctx.convert(x, kind) for x in tensors if x.type.rank == ctx.result.rank]
+    return ctx.concatenate(parts, dim % ctx.result.rank)
+
+
+@rule("aten.stack.default")
+def stack(ctx: Context, tensors: Sequence[Value], dim: int = 0) -> Value:
+    """stack(Tensor[] tensors, int dim=0) -> Tensor"""
+    d = dim % ctx.result.rank
+    return ctx.concatenate([ctx.unsqueeze(ctx.convert(x, ctx.result.element_type), [d]) for x in tensors], d)
+
+
+@rule("aten.constant_pad_nd.default")
+def constant_pad_nd(ctx: Context, x: Value, pad: Sequence[int], value: Number = 0) -> Value:
+    """constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"""
+    rest = (0,) * (x.type.rank - len(pad) // 2)
+    return ctx.pad(x, (*rest, *pad[-2::-2]), (*rest, *pad[::-2]), ctx.tensor(value, x.type.element_type))
+
+
+@rule("aten.pad.default")
+def pad(ctx: Context, x: Value, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
+    """pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor"""
+    if mode == "constant":
+        return constant_pad_nd(ctx, x, pad, value or 0)
+    return padded_by_index(ctx, x, pad, {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+
+
+def padded_by_index(ctx: Context, x: Value, pad: Sequence[int], mode: str) -> Value:
+    """Pads the last dimensions with elements of `x` itself, chosen as NumPy's mode of that name does."""
+    for i in range(len(pad) // 2):
+        d = x.type.rank - 1 - i
+        low, high = pad[2 * i], pad[2 * i + 1]
+        kept = np.arange(max(-low, 0), x.type.shape[d] - max(-high, 0))
+        places = np.pad(kept, (max(low, 0), max(high, 0)), mode=mode)  # type: ignore[call-overload]
+        x = ctx.take(x, ctx.elements(places), d)
+    return x
+
+
+@rule("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", "aten.reflection_pad3d.default")
+def reflection_pad(ctx: Context, x: Value, padding: Sequence[int]) -> Value:
+    """reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor"""
+    return padded_by_index(ctx, x, padding, "reflect")
+
+
+@rule("aten.replication_pad1d.default", "aten.replication_pad2d.default", "aten.replication_pad3d.default")
+def replication_pad(ctx: Context, x: Value, padding: Sequence[int]) -> Value:
+    """replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor"""
+    return padded_by_index(ctx, x, padding, "edge")
+
+
+@rule("aten.slice_scatter.default")
+def slice_scatter(
+    ctx: Context, x: Value, src: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
+    """slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) ->
+    Tensor"""
+    d = dim % x.type.rank
+    first, last, _ = slice(start, end).indices(x.type.shape[d])
+    return written(ctx, x, ctx.convert(src, x.type.element_type), d, first, max(first, last), step)
+
+
+@rule("aten.select_scatter.default")
+def select_scatter(ctx: Context, x: Value, src: Value, dim: int, index: int) -> Value:
+    """select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"""
+    d = dim % x.type.rank
+    index %= x.type.shape[d]
+    row = ctx.unsqueeze(ctx.convert(src, x.type.element_type), [d])
+    return written(ctx, x, row, d, index, index + 1)
+
+
+@rule("aten.slice_backward.default")
+def slice_backward(
+    ctx: Context, grad_output: Value, input_sizes: Sequence[int], dim: int, start: int, end: int, step: int
+) -> Value:
+    """slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) ->
+    Tensor"""
+    d = dim % len(input_sizes)
+    first, _, _ = slice(start, end).indices(input_sizes[d])
+    return _spread_out(ctx, grad_output, d, first, step, input_sizes[d])
+
+
+@rule("aten.select_backward.default")
+def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[int], dim: int, index: int) -> Value:
+    """select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor"""
+    d = dim % len(input_sizes)
+    row = ctx.unsqueeze(grad_output, [d])
+    return _spread_out(ctx, row, d, index % input_sizes[d], 1, input_sizes[d])
+
+
+def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: int, fill: Number = 0) -> Value:
+    """The elements of `x` at `first`, `first + step`, ... of a dimension of `extent`, and `fill` between them."""
+    count = x.type.shape[d]
+    if not count:
+        return ctx.full(ctx.result.static_shape, fill, x.type.element_type)
+    low, high, interior = ([0] * x.type.rank for _ in range(3))
+    low[d], interior[d] = first, step - 1
+    high[d] = extent - first - (count - 1) * step - 1
+    return ctx.pad(x, low, high, fill, interior)
+
+
+def written(ctx: Context, x: Value, src: Value, d: int, first: int, last: int, step: int = 1) -> Value:
+    """`x` with `x[..., first:last:step, ...]` replaced by `src`."""
+    extent = x.type.shape[d]
+    if first == last:
+        return x
+    if step == 1:
+        parts = [ctx.slice(x, d, 0, first), src, ctx.slice(x, d, last, extent)]
+        return ctx.concatenate([part for part in parts if part.type.shape[d]], d)
+    spread = _spread_out(ctx, src, d, first, step, extent)
+    hit = np.zeros(extent, bool)
+    hit[first:last:step] = True
+    mask = ctx.broadcast_in_dim(ctx.elements(hit), x.type.shape, [d])
+    return ctx.select(mask, spread, x)

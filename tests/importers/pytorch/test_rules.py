@@ -1,0 +1,92 @@
+"""Every PyTorch rule against PyTorch: an op's arguments, the program of a graph with that op alone, its
+interpretation."""
+
+import importlib
+from operator import getitem
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from tests.importers.pytorch.cases import Case
+from trivium.importers.pytorch import import_graph, rule
+from trivium.importers.pytorch.types import to_array
+from trivium.ir.interpreter import evaluate
+
+pytestmark = pytest.mark.torch
+
+FAMILIES = (
+    "activation attention comparison convolution elementwise indexing matmul normalization pooling reduction rnn shape"
+)
+CASES = [
+    case
+    for family in FAMILIES.split()
+    for case in importlib.import_module(f"tests.importers.pytorch.cases.{family}").CASES
+]
+
+# Rules that give no tensor, or one whose content is not said: other tests have them.
+ELSEWHERE = {name for name in rule if "empty" in name or "sym_" in name or "assert" in name}
+ELSEWHERE |= {name for name in rule if rule.find(name).__module__.endswith(".random")}
+ELSEWHERE |= {"aten._conj.default", "aten.mkldnn_rnn_layer.default"}
+
+
+def operator(name: str):
+    library, op, overload = name.split(".")
+    return getattr(getattr(getattr(torch.ops, library), op), overload)
+
+
+def graph_of(case: Case) -> tuple[fx.GraphModule, list[torch.Tensor]]:
+    """The graph of one op, and the tensors that it takes."""
+    graph = fx.Graph()
+    leaves, spec = pytree.tree_flatten((case.args, case.kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    names = (f"x{index}" for index in range(len(leaves)))
+    nodes = [graph.placeholder(next(names)) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    args, kwargs = pytree.tree_unflatten(nodes, spec)
+    call = graph.call_function(operator(case.op), args, kwargs)
+    expected = operator(case.op)(*case.args, **case.kwargs)
+    if isinstance(expected, torch.Tensor):
+        graph.output([call])
+    else:
+        graph.output([graph.call_function(getitem, (call, index)) for index in range(len(expected))])
+    return fx.GraphModule(torch.nn.Module(), graph), tensors
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rule(case: Case) -> None:
+    module, tensors = graph_of(case)
+    imported = import_graph(module, tensors)
+    imported.module.verify()
+    found = evaluate(imported.module, *(to_array(x) for x in tensors))
+    expected = operator(case.op)(*case.args, **case.kwargs)
+    expected = [expected] if isinstance(expected, torch.Tensor) else [x for x in expected if x is not None]
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(np.asarray(ours), to_array(theirs), case.tolerance)
+
+
+def assert_close(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> None:
+    """Same dtype and shape; equal, or near by the scale of the whole."""
+    assert ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape
+    if theirs.dtype.kind in "biu":
+        np.testing.assert_array_equal(ours, theirs)
+        return
+    wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
+    ours, theirs = ours.astype(wide), theirs.astype(wide)
+    finite = theirs[np.isfinite(theirs)]
+    scale = max(np.abs(finite).max(), 1e-3) if finite.size else 1.0
+    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * scale)
+
+
+def test_every_rule_has_a_case() -> None:
+    assert not set(rule) - {case.op for case in CASES} - ELSEWHERE
+
+
+@pytest.mark.parametrize("name", list(rule))
+def test_rules_are_named_after_ops(name: str) -> None:
+    assert isinstance(operator(name), torch._ops.OpOverload)
