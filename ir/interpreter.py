@@ -140,7 +140,7 @@ class Interpreter:
     def step(self, op: Operation, environment: dict[Value, Any]) -> Sequence[Any]:
         """Runs one op; its results, in order. Errors get its text and its place."""
         try:
-            if getattr(op, "EVALUATE", None) is None:
+            if not isinstance(op, Op) or getattr(op, "EVALUATE", None) is None:
                 raise UnsupportedOpError("ops that cannot be evaluated", [Unsupported(op.NAME)])
             regions = [self.callable(region, environment) for region in op.regions]
             returned = op.evaluate_with([environment[value] for value in op.operands], regions, self)
@@ -220,16 +220,16 @@ def _text(op: Operation) -> str:
     return print_op(op)
 
 
-def _results(op: Operation, returned: Any) -> Sequence[Any]:
+def _results(op: Op, returned: Any) -> Sequence[Any]:
     """What `evaluate` returned, as a list of arrays that have the dtypes of the op's results."""
-    fields = type(op).RESULTS if isinstance(op, Op) else ()
+    fields = op.RESULTS
     results = (returned,) if len(fields) == 1 and not fields[0].arity else returned
     if len(results) != len(op.results):
         raise ExecutionError(f"{op.NAME} gave {len(results)} results, expected {len(op.results)}")
     return [_checked(op, value, array) for value, array in zip(op.results, results, strict=True)]
 
 
-def _checked(op: Operation, value: Value, array: Any) -> Any:
+def _checked(op: Op, value: Value, array: Any) -> Any:
     if not isinstance(value.type, TensorType):
         return array
     array = np.asarray(array)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -20,17 +21,6 @@ def _vectorized(function: Callable[..., float]) -> Callable[..., np.ndarray]:
 
 erf = _vectorized(math.erf)
 erfc = _vectorized(math.erfc)
-
-
-@_vectorized
-def lgamma(x: float) -> float:
-    """The logarithm of the absolute value of the gamma function; infinite at its poles."""
-    if x <= 0 and x % 1 == 0:
-        return math.inf
-    try:
-        return math.lgamma(x)
-    except OverflowError:
-        return math.inf
 
 
 @_vectorized
@@ -75,6 +65,7 @@ def _digamma(x: float) -> float:
     return math.log(x) - 0.5 / x - series
 
 
+_EULER = 0.5772156649015329
 _DIGAMMA_ZERO = 1.4616321449683623
 _DIGAMMA_ZERO_REST = 9.549995429965697e-17
 """What float64 leaves of the zero."""
@@ -83,7 +74,7 @@ _DIGAMMA_ZERO_REST = 9.549995429965697e-17
 def _digamma_near_zero(x: float) -> float:
     """The Taylor series around the only positive zero; its coefficients are Hurwitz zeta values there."""
     offset = (x - _DIGAMMA_ZERO) - _DIGAMMA_ZERO_REST
-    return sum(-((-offset) ** order) * _zeta_series(order + 1.0, _DIGAMMA_ZERO) for order in range(1, 40))
+    return sum(-((-offset) ** order) * value for order, value in enumerate(_zetas(_DIGAMMA_ZERO), 1))
 
 
 digamma = _vectorized(_digamma)
@@ -123,6 +114,29 @@ def _zeta_series(x: float, q: float) -> float:
         terms.append(bernoulli / math.factorial(2 * k) * factor)
         factor *= (x + 2 * k - 1) * (x + 2 * k) / (rest * rest)
     return math.fsum(terms)
+
+
+@cache
+def _zetas(q: float) -> tuple[float, ...]:
+    """zeta(2, q), zeta(3, q), ...: what Taylor series of the gamma function's logarithm around `q` are made of."""
+    return tuple(_zeta_series(float(order), q) for order in range(2, 42))
+
+
+@_vectorized
+def lgamma(x: float) -> float:
+    """The logarithm of the absolute value of the gamma function; infinite at its poles. Around its zeros, 1 and 2,
+    where `math.lgamma` loses digits, the Taylor series (A&S 6.1.33)."""
+    for zero, slope in ((1.0, -_EULER), (2.0, 1 - _EULER)):
+        offset = x - zero
+        if abs(offset) < 0.25:
+            terms = enumerate(_zetas(zero), 2)
+            return slope * offset + sum((-offset) ** order * value / order for order, value in terms)
+    if x <= 0 and x % 1 == 0:
+        return math.inf
+    try:
+        return math.lgamma(x)
+    except OverflowError:
+        return math.inf
 
 
 @_vectorized
