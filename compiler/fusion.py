@@ -241,8 +241,10 @@ class _Fuser:
         if group.points is not None and asked <= set(group.points):
             return repeats <= 1 or not _is_heavy(op)
         if asked != set(v for v in group.space if v.extent != 1) and asked != _reach(group):
-            # Asked for at fewer indices than the innermost loop has: computed again in each round of the others.
-            return not is_expensive(op) and not _is_heavy(op)
+            # Asked for at fewer indices than the loops have: computed again in each round of the others, unless a
+            # reduction behind it will make them a row.
+            cheap = not is_expensive(op) and not _is_heavy(op)
+            return cheap or (not _is_heavy(op) and _follows_reduction(group, op, request))
         return repeats <= (1 if _is_heavy(op) else 2)
 
     def _takes_contraction(self, group: Group, op: Operation, request: Request) -> bool:
@@ -272,9 +274,8 @@ class _Fuser:
         rest = [v for v in space if v not in points]
         if not rest:
             return tuple(group.space), tuple(fresh(reduced))
-        contiguous = shape[-1] == 1 or len(shape) - 1 in op.dimensions
         serial = not points and math.prod(reduced) > SERIAL_ROW
-        if not _same_extents(rest, reduced) or not contiguous or serial:
+        if serial or not _reduces(op, rest):
             return None
         return tuple(v for v in group.space if v in points), tuple(rest)
 
@@ -434,6 +435,31 @@ def _plain_variables(request: Indices) -> list[Variable] | None:
             return None
         found.append(variable)
     return found
+
+
+def _follows_reduction(group: Group, op: Operation, request: Indices) -> bool:
+    """Whether the op is computed from a reduction over the loops that it is not asked for in."""
+    points = _plain_variables(request)
+    if points is None or group.points is not None:
+        return False
+    rest = [v for v in group.space if v not in points]
+    pending, seen = [op], 0
+    while pending and seen < MOST_DEEP:
+        seen += 1
+        for operand in pending.pop().operands:
+            source = operand.defining_op
+            if isinstance(source, ops.Reduce) and _reduces(source, rest):
+                return True
+            if source is not None and operand.type.size == op.results[0].type.size:
+                pending.append(source)
+    return False
+
+
+def _reduces(op: ops.Reduce, row: Sequence[Variable]) -> bool:
+    """Whether a reduction can run over a row of these variables, which are contiguous in its operands."""
+    shape = op.inputs[0].type.shape
+    contiguous = shape[-1:] == (1,) or len(shape) - 1 in op.dimensions
+    return contiguous and _same_extents(row, [shape[d] for d in sorted(op.dimensions)])
 
 
 def _same_extents(variables: Sequence[Variable], extents: Sequence[int]) -> bool:

@@ -155,8 +155,8 @@ class Index:
         return Index({Remainder(rest._shrunk(common), divisor // common): common}, left)
 
     def _split(self, divisor: int) -> tuple[Index, Index]:
-        """(q, r) with self == q * divisor + r. No factor of r is negative, and no atom is: so neither is r, and machines
-        that divide towards zero divide it alike."""
+        """(q, r) with self == q * divisor + r. No factor of r is negative, and no atom is: so neither is r, and
+        machines that divide towards zero divide it alike."""
         quotient = {a: f // divisor for a, f in self.terms.items()}
         rest = {a: f % divisor for a, f in self.terms.items()}
         return Index(quotient, self.offset // divisor), Index(rest, self.offset % divisor)

@@ -43,11 +43,6 @@ def slice_(op: ops.Slice, indices: Indices) -> Indices:
     return tuple(index * stride + start for index, stride, start in steps)
 
 
-@indexing(ops.OptimizationBarrier)
-def optimization_barrier(op: ops.OptimizationBarrier, indices: Indices) -> Indices:
-    return indices
-
-
 @element(ops.Constant)
 def constant_element(ctx: Context, op: ops.Constant, indices: Indices) -> Scalar:
     return ctx.load(op.result, indices)

@@ -1,0 +1,46 @@
+"""Compiles and runs small programs, for the tests of lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from trivium.backends.cpu.client import CpuClient
+from trivium.compiler.compile import lower
+from trivium.compiler.program import Program
+from trivium.ir.func import Function, Module
+from trivium.ir.interpreter import evaluate
+from trivium.ir.types import TensorType
+
+
+@cache
+def client() -> CpuClient:
+    return CpuClient()
+
+
+def program_of(types: list[TensorType], body: Callable) -> Module:
+    """A module of one function."""
+    return Module.build(functions=[Function.build("main", types, body)])
+
+
+def run(program: Program, arguments: list[np.ndarray]) -> list[np.ndarray]:
+    return client().compile(program, threads=1).execute(*arguments)
+
+
+def expect_same(module: Module, arguments: list[np.ndarray], tolerance: float = 2e-5) -> Program:
+    """Compiled equals interpreted, up to rounding; returns the program."""
+    program = lower(module)
+    with np.errstate(all="ignore"):
+        expected = evaluate(module, *arguments)
+    for result, wanted in zip(run(program, arguments), expected, strict=True):
+        assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+        finite = wanted[np.isfinite(wanted)] if wanted.dtype.kind == "f" else wanted
+        scale = float(np.abs(finite).max(initial=1e-3)) if wanted.dtype.kind == "f" else 0.0
+        np.testing.assert_allclose(result, wanted, rtol=5 * tolerance, atol=tolerance * scale)
+    return program
+
+
+def some(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)

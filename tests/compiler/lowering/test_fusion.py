@@ -1,0 +1,134 @@
+"""What becomes one kernel, and what must not; each program also gives the right answer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.compiler.lowering.running import expect_same, program_of, some
+from tests.compiler.random_programs import scalar_region
+from trivium.compiler.program import Launch, Program, walk
+from trivium.ir import ops
+from trivium.ir.builder import Builder
+from trivium.ir.core import Value
+from trivium.ir.types import tensor
+
+
+def launches(program: Program) -> list[str]:
+    """The kernels in the order in which they run, without their numbers."""
+    return [
+        step.kernel.name.rstrip("0123456789").rstrip("_") for step in walk(program.steps) if isinstance(step, Launch)
+    ]
+
+
+def number(b: Builder, value: float) -> Value:
+    return b.add(ops.Constant(np.float32(value)))
+
+
+def fold(b: Builder, operand: Value, op: type, init: float, dimensions: list[int]) -> Value:
+    return b.add(ops.Reduce([operand], [number(b, init)], dimensions, scalar_region(op)))[0]
+
+
+def spread(b: Builder, operand: Value, like: Value, dimensions: list[int]) -> Value:
+    return b.add(ops.BroadcastInDim(operand, broadcast_dimensions=dimensions, result=like.type))
+
+
+def softmax(b: Builder, x: Value) -> Value:
+    top = spread(b, fold(b, x, ops.Maximum, -np.inf, [1]), x, [0])
+    power = b.add(ops.Exponential(b.add(ops.Subtract(x, top))))
+    return b.add(ops.Divide(power, spread(b, fold(b, power, ops.Add, 0, [1]), x, [0])))
+
+
+def layer_norm(b: Builder, x: Value, scale: Value) -> Value:
+    count = spread(b, number(b, 1 / x.type.shape[1]), fold(b, x, ops.Add, 0, [1]), [])
+    mean = b.add(ops.Multiply(fold(b, x, ops.Add, 0, [1]), count))
+    centred = b.add(ops.Subtract(x, spread(b, mean, x, [0])))
+    variance = b.add(ops.Multiply(fold(b, b.add(ops.Multiply(centred, centred)), ops.Add, 0, [1]), count))
+    factor = b.add(ops.Rsqrt(variance))
+    normal = b.add(ops.Multiply(centred, spread(b, factor, x, [0])))
+    return b.add(ops.Multiply(normal, spread(b, scale, x, [1])))
+
+
+def test_chain_of_elementwise_ops_is_one_kernel():
+    module = program_of([tensor(4, 5)] * 2, lambda b, x, y: b.add(ops.Tanh(b.add(ops.Add(x, y)))))
+    assert launches(expect_same(module, [some(4, 5), some(4, 5, seed=1)])) == ["fused_add_tanh"]
+
+
+def test_softmax_is_one_kernel():
+    program = expect_same(program_of([tensor(6, 33)], softmax), [some(6, 33)])
+    assert len(launches(program)) == 1
+    assert str(program.kernels()[0]).count("= exponential") == 1
+
+
+def test_layer_norm_is_one_kernel():
+    program = expect_same(program_of([tensor(6, 33), tensor(33)], layer_norm), [some(6, 33), some(33, seed=1)])
+    assert len(launches(program)) == 1
+    assert program.arena_size == 0
+
+
+def test_column_sums_take_their_elementwise_operands():
+    def body(b, x, y):
+        product = b.add(ops.Multiply(x, y))
+        return fold(b, product, ops.Add, 0, [0]), fold(b, x, ops.Add, 0, [0])
+
+    program = expect_same(program_of([tensor(9, 17)] * 2, body), [some(9, 17), some(9, 17, seed=1)])
+    assert len(launches(program)) == 1
+
+
+def test_contraction_takes_bias_and_activation():
+    def body(b, x, w, bias):
+        dot = b.add(ops.DotGeneral(x, w, ops.DotDimensionNumbers((), (), (1,), (0,))))
+        return b.add(ops.Tanh(b.add(ops.Add(dot, spread(b, bias, dot, [1])))))
+
+    program = expect_same(
+        program_of([tensor(4, 8), tensor(8, 16), tensor(16)], body), [some(4, 8), some(8, 16), some(16)]
+    )
+    assert launches(program) == ["fused_dot_add_tanh"]
+    assert program.kernels()[0].contraction is not None
+
+
+def test_transposed_operands_are_strides():
+    def body(b, x, w):
+        w = b.add(ops.Transpose(w, (1, 0)))
+        return b.add(ops.DotGeneral(x, w, ops.DotDimensionNumbers((), (), (1,), (0,))))
+
+    program = expect_same(program_of([tensor(4, 8), tensor(16, 8)], body), [some(4, 8), some(16, 8)])
+    assert launches(program) == ["dot"]
+
+
+def test_two_readers_share_an_expensive_value():
+    def body(b, x):
+        power = b.add(ops.Exponential(x))
+        return b.add(ops.Add(power, x)), b.add(ops.Transpose(power, (1, 0)))
+
+    program = expect_same(program_of([tensor(4, 5)], body), [some(4, 5)])
+    assert sum(str(kernel).count("= exponential") for kernel in program.kernels()) == 1
+
+
+def test_fusion_makes_no_cycle():
+    """The sum feeds a value that is folded, and the fold feeds what reads the sum."""
+
+    def body(b, x):
+        power = b.add(ops.Exponential(x))
+        total = fold(b, b.add(ops.Transpose(power, (1, 0))), ops.Add, 0, [0])
+        scaled = b.add(ops.Multiply(power, spread(b, total, power, [0])))
+        return b.add(ops.Add(power, scaled)), fold(b, scaled, ops.Maximum, -9, [0, 1])
+
+    expect_same(program_of([tensor(4, 5)], body), [some(4, 5)])
+
+
+def test_concatenation_has_no_branches():
+    def body(b, x, y):
+        return b.add(ops.Concatenate([b.add(ops.Tanh(x)), y, x], 1))
+
+    program = expect_same(program_of([tensor(4, 5), tensor(4, 2)], body), [some(4, 5), some(4, 2)])
+    assert launches(program) == ["fused_tanh_concatenate"]
+    assert "if" not in str(program.kernels()[0]).split()
+
+
+def test_long_chain_is_cut():
+    def body(b, x):
+        for _ in range(300):
+            x = b.add(ops.Tanh(x))
+        return x
+
+    assert len(launches(expect_same(program_of([tensor(3)], body), [some(3)]))) > 1

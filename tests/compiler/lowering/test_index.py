@@ -1,0 +1,81 @@
+"""Index arithmetic: reshapes that undo each other fall away, and what is left computes the right places."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from trivium.compiler.lowering.index import (
+    Index,
+    Quotient,
+    Remainder,
+    Variable,
+    constant,
+    delinearize,
+    fresh,
+    linearize,
+    places,
+    variable,
+)
+
+
+def value(index: Index, at: dict[Variable, int]) -> int:
+    """What an index is for values of its variables; quotients are cut off, as machines do it."""
+
+    def atom(part) -> int:
+        if isinstance(part, Variable):
+            return at[part]
+        dividend = value(part.dividend, at)
+        assert dividend >= 0
+        return dividend // part.divisor if isinstance(part, Quotient) else dividend % part.divisor
+
+    return index.offset + sum(factor * atom(part) for part, factor in index.terms.items())
+
+
+def test_reshape_there_and_back():
+    variables = fresh((2, 3, 4))
+    at = places(variables)
+    flat = linearize(at, (2, 3, 4))
+    assert delinearize(flat, (2, 3, 4)) == at
+    assert delinearize(linearize(delinearize(flat, (4, 6)), (4, 6)), (2, 3, 4)) == at
+
+
+def test_quotient_and_remainder_join():
+    flat = variable(Variable(60))
+    split = delinearize(flat, (3, 4, 5))
+    assert all(isinstance(atom, Quotient | Remainder) for index in split for atom in index.terms)
+    assert linearize(split, (3, 4, 5)) == flat
+    assert linearize(split[:2], (3, 4)) == flat // 5
+
+
+def test_known_range_divides_away():
+    inner, outer = variable(Variable(4)), variable(Variable(7))
+    assert (outer * 4 + inner) // 4 == outer
+    assert (outer * 4 + inner) % 4 == inner
+    assert (outer * 8 + inner * 2 + 1) // 2 == outer * 4 + inner
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_values(seed: int):
+    """Sums, quotients and remainders of reversed and shifted indices, against plain integers."""
+    rng = np.random.default_rng(seed)
+    variables = fresh([int(n) for n in rng.integers(1, 5, 3)])
+    index, numbers = constant(int(rng.integers(0, 5))), []
+    for v in variables:
+        factor = int(rng.integers(-4, 5))
+        index += variable(v) * factor + max(0, -factor * (v.extent - 1))
+        numbers.append(factor)
+    divisor, other = (int(n) for n in rng.integers(1, 7, 2))
+    forms = [
+        index // divisor,
+        index % divisor,
+        (index // divisor) % other,
+        (index // divisor) * divisor + index % divisor,
+    ]
+    for point in itertools.product(*(range(v.extent) for v in variables)):
+        at = dict(zip(variables, point, strict=True))
+        plain = value(index, at)
+        expected = [plain // divisor, plain % divisor, plain // divisor % other, plain]
+        assert [value(form, at) for form in forms] == expected

@@ -1,0 +1,40 @@
+"""Compiled equals evaluated, for every record of every op; and every op has a way to be compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.lowering.running import run
+from tests.ir.ops.records import Record, collect
+from tests.ir.ops.test_records import error_allowed, widest
+from trivium.compiler.compile import lower
+from trivium.compiler.lowering import has_lowering
+from trivium.ir import ops
+from trivium.ir.declare import OPS
+from trivium.ir.interpreter import evaluate
+
+LEAST_ULPS = 4
+"""Units of the last place that compiled functions may be off, where the record asks for less."""
+
+INLINED = {"stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"}
+"""Ops that are gone, or only views, before kernels are built."""
+
+
+@pytest.mark.parametrize("record", [pytest.param(record, id=str(record)) for record in collect()])
+def test_compiled_equals_evaluated(record: Record) -> None:
+    module = record.module()
+    with np.errstate(all="ignore"):
+        expected = evaluate(module, *record.arrays)
+    results = run(lower(module), record.arrays)
+    for result, wanted, kind in zip(results, expected, module.main.function_type.results, strict=True):
+        assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+        if record.op is ops.Rng:  # draws from hidden state
+            continue
+        tolerance = error_allowed(kind, max(record.ulps, LEAST_ULPS))
+        np.testing.assert_allclose(widest(result), widest(wanted), rtol=tolerance, atol=tolerance * 1e-3)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OPS if name.partition(".")[0] in ("stablehlo", "chlo")))
+def test_every_op_has_a_lowering(name: str) -> None:
+    assert has_lowering(OPS[name]) != (name in INLINED)
