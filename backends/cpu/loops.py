@@ -3,6 +3,7 @@ split over threads."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ from trivium.backends.cpu import memory, threads
 from trivium.backends.cpu.apply import combine
 from trivium.backends.cpu.code import I32, I64, Code, literal
 from trivium.backends.cpu.narrow import held_type
+from trivium.compiler.kernel.affine import holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
-from trivium.compiler.kernel.structure import Apply, Constant, Load, Loop, Value
+from trivium.compiler.kernel.structure import Apply, Constant, Load, Loop, Value, walk
 from trivium.compiler.schedule import LoopSchedule
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 Values = list[ll.Value]
 Bound = ll.Value | int
 Body = Callable[[ll.Value, Values], Values]
+
+UNROLLED = 128
+"""Instructions that a loop may become when it is written out."""
 
 
 def emit_loop(emitter: Emitter, loop: Loop) -> None:
@@ -75,19 +80,35 @@ def count(emitter: Emitter, begin: Bound, end: Bound, step: int, inits: Values, 
 
 
 def nest(
-    emitter: Emitter, dimensions: Sequence[tuple[Value, int | Value]], inits: Values, body: Callable[[Values], Values]
+    emitter: Emitter,
+    dimensions: Sequence[tuple[Value, int | Value]],
+    inits: Values,
+    body: Callable[[Values], Values],
+    written_out: bool = False,
 ) -> Values:
-    """Counted loops, the first outermost, each binding its index."""
+    """Counted loops, the first outermost, each binding its index; or no loops, but the body as often as they would
+    run."""
     if not dimensions:
         return body(inits)
     (index, extent), *rest = dimensions
 
     def inner(position: ll.Value, carried: Values) -> Values:
-        emitter.values[index] = position
-        return nest(emitter, rest, carried, body)
+        with emitter.scope():
+            emitter.values[index] = position
+            return nest(emitter, rest, carried, body, written_out)
 
-    with emitter.scope():
-        return count(emitter, 0, extent if isinstance(extent, int) else emitter.value(extent), 1, inits, inner)
+    if written_out and isinstance(extent, int):
+        for position in range(extent):
+            inits = inner(I64(position), inits)
+        return inits
+    return count(emitter, 0, extent if isinstance(extent, int) else emitter.value(extent), 1, inits, inner)
+
+
+def _is_short(loop: Loop) -> bool:
+    """Whether the loop is better written out: windows of pooling and convolutions, whose bounds checks then vanish."""
+    if not all(isinstance(extent, int) for extent in loop.extents) or holds(loop.body, Loop):
+        return False
+    return math.prod(loop.extents) * len(list(walk(loop.body))) <= UNROLLED  # type: ignore[arg-type]
 
 
 def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Value, int | Value]]:
@@ -187,7 +208,7 @@ def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
             results = [emitter.code.splat(value, emitter.lanes) for value in emitter.block(loop.body)]
         return _fold(emitter, loop, carried, results) if loop.kind == "reduction" else results
 
-    results = nest(emitter, _dimensions(loop, schedule), inits, body)
+    results = nest(emitter, _dimensions(loop, schedule), inits, body, _is_short(loop))
     emitter.values.update(zip(loop.carried, results, strict=True))
 
 

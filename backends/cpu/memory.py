@@ -32,6 +32,8 @@ def load(code: Code, place: Place, lanes: int, mask: ll.Value | None) -> ll.Valu
         raw = _aligned(code.builder.load(_pointer(code, place, base), typ=type_), type_)
     elif place.scattered is None and place.step in (1, -1):
         raw = _load_run(code, place, lanes, mask, type_)
+    elif place.scattered is None and place.step == 2 and mask is None:
+        raw = _load_every_second(code, place, lanes, type_)
     else:
         pointers = _pointers(code, place, lanes)
         vector = ll.VectorType(type_, lanes)
@@ -92,6 +94,16 @@ def _load_run(code: Code, place: Place, lanes: int, mask: ll.Value | None, type_
             Literal(vector, "zeroinitializer"),
         )  # fmt: skip
     return raw if place.step == 1 else reverse(code, raw)
+
+
+def _load_every_second(code: Code, place: Place, lanes: int, type_: ll.Type) -> ll.Value:
+    """Two vectors that together reach from the first element to the last and no further, and the lanes that are
+    wanted of them."""
+    vector = ll.VectorType(type_, lanes)
+    bases = place.base, code.iadd(place.base, lanes - 1)
+    low, high = (_aligned(code.builder.load(_pointer(code, place, b), typ=vector), type_) for b in bases)
+    order = [2 * lane if 2 * lane < lanes else 2 * lane + 1 for lane in range(lanes)]
+    return code.builder.shuffle_vector(low, high, ll.Constant(ll.VectorType(I32, lanes), order))
 
 
 def _pointers(code: Code, place: Place, lanes: int) -> ll.Value:
