@@ -3,8 +3,6 @@ no part in it."""
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
 from trivium.ir.core import Block, Operation, Region, Value
 
 
@@ -70,10 +68,11 @@ class _Comparison:
         for mine, theirs in zip(one.blocks, other.blocks, strict=True):
             if found := self._arguments(mine, theirs):
                 return found
-            for op, its in zip_longest(mine, theirs):
-                if op is None or its is None:
-                    return f"a block ends before {(op or its).NAME}"
-                inner.append((op, its))
+            ops, others = list(mine), list(theirs)
+            if len(ops) != len(others):
+                longer = max(ops, others, key=len)
+                return f"a block ends before {longer[min(len(ops), len(others))].NAME}"
+            inner += zip(ops, others, strict=True)
         return ""
 
     def _arguments(self, one: Block, other: Block) -> str:

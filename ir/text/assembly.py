@@ -66,9 +66,12 @@ class Form(Protocol):
 
 
 class Piece(Protocol):
-    """A part of a form. `shows` names the attributes that it writes."""
+    """A part of a form."""
 
-    shows: tuple[str, ...]
+    @property
+    def shows(self) -> tuple[str, ...]:
+        """The names of the attributes that it writes."""
+        ...
 
     def fits(self, op: Op) -> bool: ...
 
@@ -306,10 +309,10 @@ def _count_fits(fields: tuple[Field, ...], count: int) -> bool:
     return count >= least if any(f.arity == "*" for f in fields) else least <= count <= len(fields)
 
 
-_forms: dict[type[Op], Form | None] = {}
+_forms: dict[type[Any], Form | None] = {}
 
 
-def form_of(cls: type[Op]) -> Form | None:
+def form_of(cls: type[Any]) -> Form | None:
     """The pretty form of a class of ops; `None` if it is always written generically."""
     if cls not in _forms:
         _forms[cls] = _find_form(cls)

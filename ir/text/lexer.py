@@ -33,6 +33,7 @@ SYMBOL = token(r'@(?:[A-Za-z_$.-][\w$.-]*|"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*")')
 ALIAS = token(r"[#!][A-Za-z_][\w$.-]*")
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _NAMED_ESCAPES = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
+_ANYTHING = re.compile(r"[%@#!^]?[\w$.]+|->|.", re.ASCII)
 _VERBATIM = re.compile(r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"|->|[<>()\[\]{}]|[^"<>()\[\]{}-]+|-')
 _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
@@ -77,7 +78,7 @@ class Lexer:
         """What stands at the cursor, for messages."""
         if self.pos >= len(self.text):
             return "the end of the text"
-        match = re.compile(r"[%@#!^]?[\w$.]+|->|.", re.ASCII).match(self.text, self.pos)
+        match = _ANYTHING.match(self.text, self.pos)
         return f"'{match[0] if match else self.text[self.pos]}'"
 
     def unexpected(self, expected: str) -> ParseError:

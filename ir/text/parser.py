@@ -184,13 +184,14 @@ class Parser(DefinitionReader):
     def _set_segments(self, draft: Draft, what: str, value: Attribute, pos: int) -> None:
         """Sizes of the groups of operands or results. Those that follow from the counts are not kept."""
         fields = draft.cls.OPERANDS if what == "operands" else draft.cls.RESULTS
-        sizes = value.values if isinstance(value, DenseArray) else ()
+        values = value.values if isinstance(value, DenseArray) else ()
         if isinstance(value, DenseElements):
-            sizes = tuple(value.array.reshape(-1).tolist())
+            values = value.array.reshape(-1).tolist()
+        sizes = tuple(map(int, values))
         if len(sizes) != len(fields) or any(size < 0 for size in sizes):
             raise self.error(f"{draft.cls.NAME} has groups of {list(sizes)} {what}, expected {len(fields)} sizes", pos)
-        if tuple(sizes) != group_sizes(fields, sum(sizes)):
-            draft.segments = {**(draft.segments or {}), what: tuple(sizes)}
+        if sizes != group_sizes(fields, sum(sizes)):
+            draft.segments = {**(draft.segments or {}), what: sizes}
 
     # Values
 

@@ -102,7 +102,8 @@ def _parse_dot_dimensions(parser: Parser, draft: Draft) -> None:
     if parser.at("batching_dims"):
         batching = pair("batching_dims")
         parser.expect(",")
-    draft.attributes["dot_dimension_numbers"] = STRUCTS["stablehlo.dot"](*batching, *pair("contracting_dims"))
+    numbers: Any = STRUCTS["stablehlo.dot"]
+    draft.attributes["dot_dimension_numbers"] = numbers(*batching, *pair("contracting_dims"))
 
 
 DIRECTIVES["dot-dimensions"] = Directive(("dot_dimension_numbers",), _print_dot_dimensions, _parse_dot_dimensions)
