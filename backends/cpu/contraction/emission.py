@@ -14,6 +14,9 @@ I32 = ll.IntType(32)
 I64 = ll.IntType(64)
 POINTER = ll.PointerType()
 
+STACK_LIMIT = 16 * 1024
+CACHE_LINE = 64
+
 Number = int | ll.Value
 """An index: a Python int where it is known, else an i64."""
 
@@ -42,6 +45,7 @@ class Emission:
         self.mask = ll.VectorType(I1, lanes)
         self.lane_index = ll.VectorType(I32, lanes)
         self.bytes = 4 if isinstance(element, ll.FloatType) else 8
+        self._heap: list[ll.Value] = []
         self.zero = ll.Constant(self.vector, [0.0] * lanes)
 
     # -- index arithmetic: Python ints fold, i64 and lane vectors mix
@@ -187,19 +191,36 @@ class Emission:
 
     def _call(self, name: str, suffix: str, result: ll.Type, operands: Sequence[ll.Value]) -> ll.Value:
         """Calls an intrinsic, declared on first use."""
-        full, module = f"{name}.{suffix}", self.builder.module
-        function = module.globals.get(full)
+        return self._call_c(f"{name}.{suffix}", result, operands)
+
+    def _call_c(self, name: str, result: ll.Type, operands: Sequence[ll.Value]) -> ll.Value:
+        """Calls a function by name, declared on first use."""
+        module = self.builder.module
+        function = module.globals.get(name)
         if function is None:
-            function = ll.Function(module, ll.FunctionType(result, [operand.type for operand in operands]), full)
+            function = ll.Function(module, ll.FunctionType(result, [operand.type for operand in operands]), name)
         return self.builder.call(function, operands)
 
     def reserve(self, count: int, name: str) -> ll.Value:
-        """Room on the stack for `count` elements, aligned to a cache line, made once at the function's entry."""
+        """Room for `count` elements, aligned to a cache line, taken at the function's entry: small rooms from the stack,
+        large ones from the heap, because threads that others made may have little stack. `release` gives it back."""
+        size = count * self.bytes
         with self.builder.goto_entry_block():
-            room = self.builder.alloca(ll.ArrayType(self.element, count), name=name)
-        room.align = 64
-        room.type = POINTER  # llvmlite still types what alloca gives
-        return room
+            if size <= STACK_LIMIT:
+                room = self.builder.alloca(ll.ArrayType(self.element, count), name=name)
+                room.align = CACHE_LINE
+                room.type = POINTER  # llvmlite still types what alloca gives
+                return room
+            memory = self._call_c("malloc", POINTER, [ll.Constant(I64, size + CACHE_LINE)])
+            self._heap.append(memory)
+            past = self.builder.ptrtoint(memory, I64)
+            rest = self.builder.and_(self.builder.neg(past), ll.Constant(I64, CACHE_LINE - 1))
+            return self.builder.gep(memory, [rest], source_etype=ll.IntType(8))
+
+    def release(self) -> None:
+        """Gives back what was reserved, at the function's end."""
+        for memory in self._heap:
+            self._call_c("free", ll.VoidType(), [memory])
 
     # -- control flow
 

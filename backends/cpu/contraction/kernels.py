@@ -172,6 +172,7 @@ class Lowering:
                 self._epilogue(emitter, e, value, element)
 
         emit(e, self.plan, lhs, rhs, (begin, end), sink, inline=self.simple)
+        e.release()
         emitter.finish()
 
     def _epilogue(self, emitter: Emitter, e: Emission, value: ll.Value, element: Element) -> None:
