@@ -287,9 +287,9 @@ def _sorted_order(rows: Sequence[np.ndarray], comparator) -> np.ndarray:
         before = _count_before(rows, order, is_left, low, np.minimum(low + width, count), comparator)
         start = np.where(is_left, run, run - 1) * width
         place = start + (here - run * width) + before
-        merged = np.empty_like(order)
-        np.put_along_axis(merged, place, order, 1)
-        order, width = merged, width * 2
+        # Places are distinct where the comparator is an order; where it is none (NaN), this still moves each element once.
+        order = np.take_along_axis(order, np.argsort(place, 1, kind="stable"), 1)
+        width *= 2
     return order
 
 

@@ -52,8 +52,8 @@ def _digamma(x: float) -> float:
     if x == -math.inf or (x <= 0 and x % 1 == 0):
         return math.nan
     if x < 0:
-        # The tangent has period 1: of the fraction it is exact.
-        return _digamma(1 - x) - math.pi / math.tan(math.pi * (x % 1))
+        # The remainder, which is exact, has the same tangent.
+        return _digamma(1 - x) - math.pi / math.tan(math.pi * math.remainder(x, 1))
     if x < 10:
         # Near its zero the function is a difference of large numbers: a Taylor series around it is not.
         if abs(x - _DIGAMMA_ZERO) < 0.25:
@@ -94,7 +94,7 @@ def _zeta(x: float, q: float) -> float:
     if math.isinf(x) or math.isinf(q):
         return 0.0 if q > 1 or math.isinf(q) else 1.0 if q == 1 else math.inf
     try:
-        return _zeta_series(x, q)
+        return _zeta_series(x, q) if q > -10 else _reflected_zeta(x, q)
     except OverflowError:
         return math.inf
 
@@ -114,6 +114,13 @@ def _zeta_series(x: float, q: float) -> float:
         terms.append(bernoulli / math.factorial(2 * k) * factor)
         factor *= (x + 2 * k - 1) * (x + 2 * k) / (rest * rest)
     return math.fsum(terms)
+
+
+def _reflected_zeta(x: float, q: float) -> float:
+    """For a negative q, where x is whole: what (q + n)^-x of all whole n add up to, without the negative n."""
+    above = q % 1
+    both = _zeta_series(x, 1 - above) - _zeta_series(x, 1 - q)
+    return _zeta_series(x, above) + (both if x % 2 == 0 else -both)
 
 
 @cache

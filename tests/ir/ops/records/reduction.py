@@ -318,6 +318,13 @@ _SORTS = [
             np.argsort(keys, 1, kind="stable").astype(np.int32),
         ),
     ),
+    # Without an order there is no telling where elements go, but all of them are still there.
+    Record(
+        Sort,
+        ((np.full(9, np.nan, np.float32),),),
+        {"dimension": 0, "comparator": lambda: _comparison(F32, ComparisonDirection.NE)},
+        oracle=lambda array: array,
+    ),
     Record(
         Sort,
         ((whole(9),),),
