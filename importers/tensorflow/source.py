@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.tensorflow.module import Program, captured, import_graph
+from trivium.importers.tensorflow.module import Program, captured, import_graph, variable_from
 from trivium.importers.tensorflow.types import type_of
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
@@ -26,27 +26,30 @@ def import_module(
         return import_graph_def(function, args, parameters).module
     if isinstance(function, str | Path):
         loaded = tf.saved_model.load(str(function))
-        return import_concrete(serving_function(loaded, function), args, kwargs, parameters).module
-    if is_concrete(function):
-        return import_concrete(function, args, kwargs, parameters).module
-    traceable, args = _traceable(function, args)
-    concrete = traceable.get_concrete_function(*map(specification, args), **_specifications(kwargs))
-    return import_concrete(concrete, args, kwargs, parameters).module
+        function = serving_function(loaded, function)
+    if not is_concrete(function):
+        traceable, args = _traceable(function, args)
+        function = traceable.get_concrete_function(*map(specification, args), **_specifications(kwargs))
+    return import_concrete(function, _given(arguments_of(function), args, kwargs), parameters).module
 
 
-def import_concrete(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: str) -> Program:
-    """The program of a concrete function, for the shapes that its inputs have, or that `args` and `kwargs` give
-    them."""
+def import_concrete(function: Any, given: Sequence[Any], parameters: str) -> Program:
+    """The program of a concrete function. `given` has for each of its inputs what tells the shape: a tensor, a
+    `TensorSpec`, or a variable where the function takes one."""
     graph = function.graph
     externals = function.captured_inputs
-    arguments = graph.inputs[: len(graph.inputs) - len(externals)]
-    shapes = _given(arguments, args, kwargs)
     inputs = [
-        *(type_of(given) for given in shapes),
-        *(captured(tensor, function.graph.variables) for tensor in externals),
+        *(variable_from(x) if isinstance(x, tf.Variable) else type_of(x) for x in given),
+        *(captured(tensor, graph.variables) for tensor in externals),
     ]
-    names = [tensor.op.name for tensor in arguments]
+    names = [tensor.op.name for tensor in arguments_of(function) if tensor.dtype != tf.resource]
     return import_graph(graph, inputs, names, output_names(function.structured_outputs), parameters)
+
+
+def arguments_of(function: Any) -> list[tf.Tensor]:
+    """The inputs of a concrete function that a caller gives; behind them come those that it captured."""
+    inputs = function.graph.inputs
+    return list(inputs[: len(inputs) - len(function.captured_inputs)])
 
 
 def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], parameters: str) -> Program:
@@ -128,7 +131,7 @@ def _keras(model: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
 
 def _given(arguments: Sequence[tf.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """For each input of a graph what tells its shape: the input itself where that is static, else the example."""
-    if all(tensor.shape.is_fully_defined() for tensor in arguments):
+    if all(tensor.shape.is_fully_defined() and tensor.dtype != tf.resource for tensor in arguments):
         return list(arguments)
     by_name = {name: x for name, x in kwargs.items() if hasattr(x, "shape")}
     flat = [x for x in tf.nest.flatten(list(args)) if hasattr(x, "shape")]

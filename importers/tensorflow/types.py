@@ -34,6 +34,10 @@ ELEMENT_TYPES = {
 DTYPES = {element_type: dtype for dtype, element_type in ELEMENT_TYPES.items()}
 
 
+ALIGNMENT = 64
+"""Bytes to whose multiples the memory of a tensor is aligned; TensorFlow aborts on others."""
+
+
 def element_type_of(dtype: tf.DType) -> types.ElementType:
     """The element type of a dtype."""
     try:
@@ -55,7 +59,8 @@ def to_array(tensor: tf.Tensor) -> np.ndarray:
 
 
 def to_tensor(array: np.ndarray) -> tf.Tensor:
-    """An array as a tensor over the same memory, where TensorFlow can borrow it."""
-    if array.dtype.kind in "iuf" and array.size and array.flags.c_contiguous and array.flags.writeable:
+    """An array as a tensor: over the same memory where TensorFlow's kernels can work on it, else a copy."""
+    borrowed = array.dtype.kind in "iufc" and array.size and array.flags.c_contiguous and array.flags.writeable
+    if borrowed and array.ctypes.data % ALIGNMENT == 0:
         return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
     return tf.constant(array)

@@ -1,0 +1,212 @@
+"""Trivium as TensorFlow's compiler: `trivium.tensorflow.function(f)` is `tf.function` whose graph runs as Trivium's
+machine code. Tensors cross without a copy; variables are read before and written after a run; gradients flow through,
+because the graph of a gradient is traced and compiled like any other."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from types import MethodType
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from trivium.api import compile
+from trivium.importers.tensorflow.module import Program
+from trivium.importers.tensorflow.source import import_concrete
+from trivium.importers.tensorflow.types import to_array, to_tensor
+
+log = logging.getLogger("trivium.tensorflow")
+
+
+def function(f: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compiles a function of tensors, or a `tf.function`, for each new signature of its arguments.
+
+    Usable as `function(f)`, `@function` and `@function(threads=4)`. Options are those of `trivium.compile`. The result is
+    called like `f`, eagerly or inside another `tf.function`, and under `tf.GradientTape`.
+    """
+    return functools.partial(function, **options) if f is None else Function(f, options)
+
+
+class Function:
+    """A function that is traced by TensorFlow and compiled by Trivium."""
+
+    def __init__(self, f: Callable[..., Any], options: Mapping[str, Any]):
+        self.traced = f if hasattr(f, "get_concrete_function") else tf.function(f)
+        self.options = dict(options)
+        self._signature = inspect.signature(getattr(self.traced, "python_function", f))
+        self._specializations: dict[Hashable, Specialization] = {}
+        functools.update_wrapper(self, getattr(self.traced, "python_function", f))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        specialization, tensors = self.specialize(args, kwargs)
+        return specialization(tensors)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def specialize(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Specialization, list[Any]]:
+        """The code for arguments like these, compiled if there is none yet; and the tensors among them, in order."""
+        if kwargs:
+            bound = self._signature.bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs
+        leaves: list[Any] = []
+        key = _key((args, kwargs), leaves)
+        found = self._specializations.get(key)
+        if found is None:
+            name = getattr(self, "__name__", "function")
+            log.info("compiling %s for %s (%d so far)", name, leaves_of(leaves), len(self._specializations))
+            found = self._specializations[key] = Specialization(self, args, kwargs, leaves)
+        return found, [x if isinstance(x, tf.Tensor) else tf.convert_to_tensor(x) for x in leaves if not _is_variable(x)]
+
+
+class Specialization:
+    """A function for one signature: its concrete graph, the program made of it, and the machine code."""
+
+    def __init__(self, owner: Function, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any]):
+        self.owner = owner
+        self.call = (tuple(args), dict(kwargs))
+        self.concrete = owner.traced.get_concrete_function(*args, **kwargs)
+        self.program: Program = import_concrete(self.concrete, leaves, "arguments")
+        self.executable = compile(self.program.module, **owner.options)
+        variables = {id(x.handle): x for x in (*self.concrete.graph.variables, *filter(_is_variable, leaves))}
+        self.variables = [variables[id(x.handle)] for x in self.program.arguments]
+        self.written = [variables[id(x.handle)] for x in self.program.written]
+        self.structure = self.concrete.structured_outputs
+        self.types = [result.type for result in self.executable.signature.results]
+
+    def __call__(self, tensors: Sequence[tf.Tensor]) -> Any:
+        values = [variable.read_value() for variable in self.variables]
+        results = self.apply([*values, *tensors])
+        count = len(results) - len(self.written)
+        for variable, value in zip(self.written, results[count:], strict=True):
+            variable.assign(value)
+        return self.packed(results[:count])
+
+    def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
+        """The outputs in the structure that the function returns."""
+        rest = iter(outputs)
+        flat = tf.nest.flatten(self.structure, expand_composites=True)
+        filled = [None if x is None else next(rest) for x in flat]
+        return tf.nest.pack_sequence_as(self.structure, filled, expand_composites=True)
+
+    def apply(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Runs the program on the values of its variables and its inputs; differentiable where somebody records."""
+        if tf.executing_eagerly() and not record.could_possibly_record():
+            return self.run(operands)
+
+        @tf.custom_gradient
+        def differentiable(*operands: tf.Tensor) -> Any:
+            results = self.run(operands)
+            return results, lambda *upstream: self.gradients(operands, upstream)
+
+        results = differentiable(*operands)
+        return list(results) if isinstance(results, list | tuple) else [results]
+
+    def run(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Runs the machine code: at once, or as a node of the graph that is being traced."""
+        if tf.executing_eagerly():
+            return [to_tensor(result) for result in self.executable(*map(to_array, operands))]
+        dtypes = [kind.dtype for kind in self.types]
+        results = tf.numpy_function(lambda *arrays: list(self.executable(*arrays)), operands, dtypes)
+        for result, kind in zip(results, self.types, strict=True):
+            result.set_shape(kind.shape)
+        return results
+
+    # Gradients
+
+    def gradients(self, operands: Sequence[tf.Tensor], upstream: Sequence[tf.Tensor]) -> list[tf.Tensor | None]:
+        """The gradient of each operand. The forward pass is computed again inside, from the same values."""
+        count = len(self.variables)
+        outputs = upstream[: len(upstream) - len(self.written)]
+        wanted = [dy for dy in outputs if dy.dtype.is_floating or dy.dtype.is_complex]
+        backward, tensors = self.backward.specialize((list(operands[count:]), wanted), {})
+        # Variables have the values that the forward pass saw, whatever was assigned since.
+        seen = {id(variable): value for variable, value in zip(self.variables, operands, strict=False)}
+        values = [seen[id(x)] if id(x) in seen else x.read_value() for x in backward.variables]
+        results = iter(backward.apply([*values, *tensors]))
+        trained = [x.trainable for x in self.variables]
+        differentiable = [*trained, *(_is_differentiable(x) for x in operands[count:])]
+        return [next(results) if flag else None for flag in differentiable]
+
+    @functools.cached_property
+    def backward(self) -> Function:
+        """The gradients of trainable variables and of inputs, as a function of the inputs and what comes from above."""
+        args, kwargs = self.call
+        variables = [x for x in self.variables if x.trainable]
+
+        def gradient(inputs: list[tf.Tensor], upstream: list[tf.Tensor]) -> list[tf.Tensor]:
+            sources = [x for x in inputs if _is_differentiable(x)]
+            with tf.GradientTape() as tape:
+                tape.watch(sources)
+                positional, named = _filled((args, kwargs), iter(inputs))
+                outputs = tf.nest.flatten(self.owner.traced(*positional, **named), expand_composites=True)
+            targets = [y for y in outputs if y is not None and _is_differentiable(y)]
+            found = tape.gradient(
+                targets,
+                [*variables, *sources],
+                output_gradients=upstream,
+                unconnected_gradients=tf.UnconnectedGradients.ZERO,
+            )
+            return [tf.convert_to_tensor(x) for x in found]
+
+        return Function(gradient, self.owner.options)
+
+
+# Signatures: tensors count by dtype and shape, all else by what it is
+
+
+def _key(x: Any, leaves: list[Any]) -> Hashable:
+    if isinstance(x, tf.Tensor | np.ndarray | np.generic):
+        leaves.append(x)
+        return str(x.dtype) if isinstance(x, np.ndarray | np.generic) else x.dtype.name, tuple(x.shape)
+    if isinstance(x, list | tuple):
+        return type(x), tuple(_key(entry, leaves) for entry in x)
+    if isinstance(x, Mapping):
+        return type(x), tuple((name, _key(x[name], leaves)) for name in sorted(x))
+    if _is_variable(x):
+        leaves.append(x)
+        return _Same(x)
+    return (type(x), x) if isinstance(x, bool | int | float | complex | str | bytes | None) else _Same(x)
+
+
+class _Same:
+    """Equal to nothing but the same object, which it keeps alive: an address is never taken for another's."""
+
+    def __init__(self, x: Any):
+        self.x = x
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.x is other.x
+
+    def __hash__(self) -> int:
+        return id(self.x)
+
+
+def _filled(x: Any, tensors: Iterator[tf.Tensor]) -> Any:
+    """A structure with its tensors replaced, in order."""
+    if isinstance(x, tf.Tensor | np.ndarray | np.generic):
+        return next(tensors)
+    if isinstance(x, list | tuple):
+        entries = [_filled(entry, tensors) for entry in x]
+        return type(x)(*entries) if hasattr(x, "_fields") else type(x)(entries)
+    if isinstance(x, Mapping):
+        return {name: _filled(x[name], tensors) for name in sorted(x)}
+    return x
+
+
+def _is_variable(x: Any) -> bool:
+    return isinstance(x, tf.Variable)
+
+
+def _is_differentiable(x: Any) -> bool:
+    return x.dtype.is_floating or x.dtype.is_complex
+
+
+def leaves_of(leaves: Sequence[Any]) -> str:
+    """Dtypes and shapes, for people."""
+    return ", ".join(f"{x.dtype}{list(x.shape)}" for x in leaves) or "no tensors"
