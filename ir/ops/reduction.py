@@ -287,7 +287,7 @@ def _sorted_order(rows: Sequence[np.ndarray], comparator) -> np.ndarray:
         before = _count_before(rows, order, is_left, low, np.minimum(low + width, count), comparator)
         start = np.where(is_left, run, run - 1) * width
         place = start + (here - run * width) + before
-        # Places are distinct if the comparator is an order; if it is none (NaN), this moves each element once all the same.
+        # Places are distinct if the comparator is an order. If it is none (NaN), each element still moves to one place.
         order = np.take_along_axis(order, np.argsort(place, 1, kind="stable"), 1)
         width *= 2
     return order
