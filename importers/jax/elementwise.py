@@ -63,7 +63,6 @@ BINARY = {
     "nextafter": ops.NextAfter,
     "or": ops.Or,
     "polygamma": ops.Polygamma,
-    "pow": ops.Power,
     "rem": ops.Remainder,
     "shift_left": ops.ShiftLeft,
     "shift_right_arithmetic": ops.ShiftRightArithmetic,
@@ -104,6 +103,12 @@ for _name, _op in BINARY.items():
     rule.add(_name, _binary(_op))
 for _name in COMPARISONS:
     rule.add(_name, _comparison(_name))
+
+
+@rule("pow")
+def pow(ctx: Context, x: Value, y: Value) -> Value:
+    """pow(x, y): an integer exponent of a float or complex base counts as one"""
+    return ctx.binary(ops.Power, x, ctx.convert(y, x.type.element_type))
 
 
 @rule("mul")

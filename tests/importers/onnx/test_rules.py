@@ -208,7 +208,7 @@ def test_symbolic_shapes_are_asked_for():
     info = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])
     graph = helper.make_graph([node], "g", [info], [helper.make_empty_tensor_value_info("y")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
-    with pytest.raises(trivium.Error, match="input x has shape .*batch.* expected numbers"):
+    with pytest.raises(trivium.Error, match=r"input x has shape .*batch.* expected numbers"):
         trivium.from_onnx(model)
     assert trivium.from_onnx(model, shapes={"x": (3, 4)}).main.function_type.inputs[0].shape == (3, 4)
 
