@@ -319,7 +319,9 @@ def form_of(cls: type[Any]) -> Form | None:
     return _forms[cls]
 
 
-def _find_form(cls: type[Op]) -> Form | None:
+def _find_form(cls: type[Any]) -> Form | None:
+    if not issubclass(cls, Op):
+        return None
     form = FORMS.get(cls.NAME)
     if form is None and (cls.REGIONS or cls.NAME in GENERIC):
         return None

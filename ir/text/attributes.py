@@ -20,16 +20,10 @@ from trivium.ir.attributes import (
     Unit,
 )
 from trivium.ir.location import Location
-from trivium.ir.text.elements import (
-    bytes_array,
-    elements_text,
-    float_of,
-    float_text,
-    integer_of,
-    scalar_text,
-)
+from trivium.ir.text.elements import bytes_array, elements_text
 from trivium.ir.text.lexer import ALIAS, NUMBER, STRING, WORD, quote, symbol_text, unescape
 from trivium.ir.text.locations import LocationReader, location_text
+from trivium.ir.text.numbers import float_of, float_text, integer_of, scalar_text
 from trivium.ir.text.structs import enumeration_text, read_enumeration, read_struct, struct_text
 from trivium.ir.types import F64, I1, I64, FloatType, IndexType, IntegerType, Type
 

@@ -1,15 +1,15 @@
-"""Numbers in text: scalars, and the elements of tensors as nested lists, splats or hexadecimal bytes."""
+"""The elements of tensors in text: nested lists, splats, or hexadecimal bytes."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
 from trivium.ir.attributes import DenseElements
 from trivium.ir.errors import Error
 from trivium.ir.text.lexer import STRING, unescape
+from trivium.ir.text.numbers import DECIMAL, float_of, integer_of, integer_range, scalar_text
 from trivium.ir.text.types import TypeReader
 from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, TensorType, Type
 
@@ -19,117 +19,9 @@ HEX_ABOVE = 100
 _LITERAL = re.compile(r"[^<>\"]*")
 _BARE = re.compile(r"[^\[\]]*")
 _COMPLEX = re.compile(r"\(([^(),]*),([^(),]*)\)")
-_INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,32}|\d{1,40})", re.ASCII)
 _SMALL = re.compile(r"-?\d{1,18}", re.ASCII)
-_FLOAT = re.compile(r"-?\d{1,400}\.\d*(?:[eE][-+]?\d{1,9})?", re.ASCII)
-_HEX = re.compile(r"0x[0-9a-fA-F]{1,32}", re.ASCII)
 _MISPLACED = re.compile(r"\]\s*\[|\[\s*,|,\s*\]|,\s*,")
 _COMMENT = re.compile(r"//[^\n]*")
-
-
-# Scalars
-
-
-def float_text(value: Any, kind: FloatType) -> str:
-    """A float digit for digit as MLIR writes it: `1.000000e+00` where six digits are exact, else as many as tell it
-    apart from its neighbours, and its bits whereno digits follow a point (NaN, infinities, long integers)."""
-    number = np.asarray(value).astype(kind.dtype)
-    wide = float(number)
-    text = ""
-    if np.isfinite(wide):
-        sign = "-" if np.signbit(wide) else ""
-        text = sign + _short_text(abs(wide))
-        if float_of(text, kind).tobytes() != number.tobytes():
-            text = sign + _long_text(abs(wide), 17 if kind.name == "f64" else 9)
-    if "." in text:
-        return text
-    size = number.dtype.itemsize
-    return f"0x{int(number.reshape(1).view(f'u{size}')[0]):0{2 * size}X}"
-
-
-def _short_text(value: float) -> str:
-    digits, exponent = _decimal(value, 6)
-    return f"{digits[0]}.{digits[1:]:0<6}e{exponent + len(digits) - 1:+03d}"
-
-
-def _long_text(value: float, precision: int) -> str:
-    """With an exponent where more than three zeros would stand between the digits and the point."""
-    digits, exponent = _decimal(value, precision)
-    first = exponent + len(digits) - 1
-    if exponent > 3 or first >= precision or first < -3:
-        return f"{digits[0]}.{digits[1:] or '0'}E{first:+d}"
-    if exponent >= 0:
-        return digits + "0" * exponent
-    return f"{digits[: first + 1]}.{digits[first + 1 :]}" if first >= 0 else f"0.{'0' * (-first - 1)}{digits}"
-
-
-def _decimal(value: float, precision: int) -> tuple[str, int]:
-    """Digits and the power of ten of the last one. As LLVM does, surplus digits are first cut and then rounded half up:
-    that is not always nearest, and the same text matters more."""
-    numerator, denominator = value.as_integer_ratio()
-    exponent = 1 - denominator.bit_length()
-    numerator *= 5**-exponent
-    surplus = numerator.bit_length() - (precision * 196 + 58) // 59
-    if surplus > 0:
-        tens = surplus * 59 // 196
-        numerator //= 10**tens
-        exponent += tens
-    digits = str(numerator).rstrip("0") or "0"
-    exponent += len(str(numerator)) - len(digits)
-    if len(digits) > precision:
-        exponent += len(digits) - precision
-        rounded = str(int(digits[:precision]) + (digits[precision] >= "5"))
-        digits = rounded.rstrip("0")
-        exponent += len(rounded) - len(digits)
-    return (digits, exponent) if value else ("0", 0)
-
-
-def scalar_text(value: Any, kind: Type) -> str:
-    """One element of a tensor."""
-    if isinstance(kind, FloatType):
-        return float_text(value, kind)
-    if isinstance(kind, ComplexType):
-        part = kind.element_type
-        return f"({float_text(value.real, part)},{float_text(value.imag, part)})"
-    if isinstance(kind, IntegerType) and kind.width == 1:
-        return "true" if value else "false"
-    return str(int(value))
-
-
-def float_of(text: str, kind: FloatType) -> np.ndarray:
-    """The float that a literal stands for; hexadecimal digits are its bits. `ValueError` if it is none."""
-    if _HEX.fullmatch(text):
-        size = kind.dtype.itemsize
-        bits = int(text, 16)
-        if bits >= 1 << 8 * size:
-            raise ValueError(f"{text} has more than {8 * size} bits")
-        return np.array(bits, dtype=f"u{size}").view(kind.dtype)
-    if not _FLOAT.fullmatch(text):
-        raise ValueError(f"'{text}' is no float, expected one as in 1.0, 1.0e-3 or 0x3F800000")
-    with np.errstate(over="ignore"):
-        return np.array(float(text)).astype(kind.dtype)
-
-
-def integer_of(text: str, kind: Type) -> int:
-    """The integer that a literal stands for, wrapped as MLIR does (255 is -1 in i8). `ValueError` if it does not
-    fit."""
-    if text in ("true", "false"):
-        if kind != IntegerType(1):
-            raise ValueError(f"'{text}' is no {kind}")
-        return int(text == "true")
-    if not _INTEGER.fullmatch(text):
-        raise ValueError(f"'{text}' is no integer")
-    value = int(text, 16 if "x" in text else 10)
-    width = kind.width if isinstance(kind, IntegerType) else 64
-    unsigned = isinstance(kind, IntegerType) and kind.signedness == "u"
-    signless = isinstance(kind, IntegerType) and not kind.signedness
-    low = 0 if unsigned else -(1 << width - 1)
-    high = 1 << (width if unsigned or signless else width - 1)
-    if not low <= value < high:
-        raise ValueError(f"{text} does not fit in {kind}")
-    if unsigned or width == 1 or value < 1 << width - 1:
-        return value if width > 1 else value & 1
-    return value - (1 << width)
 
 
 # Writing tensors
@@ -192,9 +84,9 @@ class ElementsReader(TypeReader):
             elif literal:
                 array = np.broadcast_to(_parse_scalars([literal], kind.element_type)[0], shape)
             else:
+                if kind.size:
+                    raise ValueError(f"has no elements, {kind} has {kind.size}")
                 array = np.zeros(shape, kind.dtype)
-                if array.size:
-                    raise ValueError(f"has no elements, {kind} has {array.size}")
             return DenseElements(array, kind)
         except (ValueError, Error) as error:
             raise self.error(str(error), pos) from None
@@ -291,15 +183,17 @@ def _parse_scalars(items: list[str], kind: Type) -> np.ndarray:
 
 
 def _integers(items: list[str], kind: IntegerType | IndexType) -> np.ndarray:
-    wide = kind == IntegerType(64) or isinstance(kind, IndexType)
-    if wide and all(map(_SMALL.fullmatch, items)):
-        return np.array([int(item) for item in items], dtype=np.int64)
+    if kind.dtype.itemsize > 1 and all(map(_SMALL.fullmatch, items)):
+        small = np.array([int(item) for item in items], dtype=np.int64)
+        low, high = integer_range(kind)
+        if small.size and low <= int(small.min()) and int(small.max()) < high:
+            return small.astype(kind.dtype)
     values = [integer_of(item, kind) for item in items]
     return np.array(values, dtype=np.int64 if min(values, default=0) < 0 else np.uint64).astype(kind.dtype)
 
 
 def _floats(items: list[str], kind: FloatType) -> np.ndarray:
-    if all(map(_FLOAT.fullmatch, items)):
+    if all(map(DECIMAL.fullmatch, items)):
         with np.errstate(over="ignore"):
             return np.array([float(item) for item in items]).astype(kind.dtype)
     return np.array([float_of(item, kind) for item in items], dtype=kind.dtype)

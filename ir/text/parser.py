@@ -88,8 +88,7 @@ class Parser(DefinitionReader):
         results, quoted, name = match.groups()
         cls = self._op_class(quoted or name, start)
         self.pos = match.end()
-        line, column = self.place(start)
-        draft = Draft(cls, start, FileLocation(self.file, line, column))
+        draft = Draft(cls, start, self._location_of(start))
         form = form_of(cls)
         if quoted:
             self.generic_operation(draft)
@@ -101,6 +100,11 @@ class Parser(DefinitionReader):
         op = self._made(draft)
         block.append(op)
         self._define_results(op, results, start)
+
+    def _location_of(self, pos: int) -> Location:
+        """Where an op stands in this text, for those that say nothing else."""
+        line, column = self.place(pos)
+        return FileLocation(self.file or "<text>", line, column)
 
     def _op_class(self, name: str, pos: int) -> type[Op]:
         cls = OPS.get(name) or OPS.get(_SHORT_NAMES.get(name, ""))
@@ -322,8 +326,7 @@ class Parser(DefinitionReader):
 
     def _define_arguments(self, block: Block, arguments: Sequence[Argument]) -> None:
         for name, pos, kind, location in arguments:
-            line, column = self.place(pos)
-            argument = block.add_argument(kind, "", location or FileLocation(self.file, line, column))
+            argument = block.add_argument(kind, "", location or self._location_of(pos))
             self._define(name, argument, pos)
             _hint(name, [argument])
 

@@ -100,9 +100,9 @@ class Printer(AttributeWriter):
     # Operations
 
     def operation(self, op: Operation) -> str:
-        form = None if self.generic else form_of(type(op)) if isinstance(op, Op) else None
-        if form is not None and form.fits(op):  # type: ignore[arg-type]
-            body = form.print(op, self)  # type: ignore[arg-type]
+        form = None if self.generic else form_of(type(op))
+        if form is not None and isinstance(op, Op) and form.fits(op):
+            body = form.print(op, self)
             text = f"{_short_name(op)}{'' if body[:1] in ('', '(') else ' '}{body}"
         else:
             text = self._generic(op)

@@ -11,8 +11,9 @@ from typing import Any, get_type_hints
 from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Enumeration, Struct
 from trivium.ir.codecs import Codec, codec_of, coerce
 from trivium.ir.errors import VerificationError
-from trivium.ir.text.elements import ElementsReader, float_text
+from trivium.ir.text.elements import ElementsReader
 from trivium.ir.text.lexer import INTEGER, NUMBER, WORD
+from trivium.ir.text.numbers import float_text
 from trivium.ir.types import F64, Bounds
 
 _CONV = "stablehlo.conv"

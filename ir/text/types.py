@@ -28,7 +28,7 @@ _TENSOR = r"tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>"
 # Spans at most what one type spells; only a text that was read as a type before is taken by it.
 SPELLING = token(rf"{_TENSOR}|\([^()]*\) -> (?:{_TENSOR}|\([^()]*\))")
 _EXTENTS = re.compile(r"(?:(?:\d+|\?)x)*", re.ASCII)
-_INTEGER_TYPE = re.compile(r"([su]?)i([1-9]\d{0,7})", re.ASCII)
+_INTEGER_TYPE = re.compile(r"([su]?)i([1-9]\d{0,3})", re.ASCII)
 _MAX_EXTENT = 2**63 - 1
 
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from trivium.ir.attributes import DenseElements
+from trivium.ir.errors import ParseError
 from trivium.ir.text import parse, print_module
-from trivium.ir.text.elements import float_text
+from trivium.ir.text.numbers import float_text
 from trivium.ir.types import BF16, F16, F32, F64, FLOATS, dtype_of, tensor
 
 
@@ -114,6 +115,12 @@ def test_large_tensors_are_bytes_and_splats_stay_small():
 def test_a_splat_of_equal_elements_is_found():
     assert text_of(DenseElements(np.ones((2, 2), np.float32))) == "dense<1.000000e+00> : tensor<2x2xf32>"
     assert text_of(DenseElements(np.array([0.0, -0.0]))) == "dense<[0.000000e+00, -0.000000e+00]> : tensor<2xf64>"
+
+
+def test_what_could_not_be_held_is_not_allocated():
+    for text in ("dense<> : tensor<1000000000000xf32>", "dense<[1.0]> : tensor<1000000000000xf32>"):
+        with pytest.raises(ParseError):
+            elements_of(text)
 
 
 def test_transposed_arrays():

@@ -1,0 +1,122 @@
+"""Single numbers in text: floats as MLIR's own digits, their bits where there are no digits, integers in either reading
+of their sign."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.types import ComplexType, FloatType, IntegerType, Type
+
+_INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,32}|\d{1,40})", re.ASCII)
+DECIMAL = re.compile(r"-?\d{1,400}\.\d*(?:[eE][-+]?\d{1,9})?", re.ASCII)
+"""A float in digits."""
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,32}", re.ASCII)
+
+
+def float_text(value: Any, kind: FloatType) -> str:
+    """A float digit for digit as MLIR writes it: `1.000000e+00` where six digits are exact, else as many as tell it
+    apart from its neighbours, and its bits whereno digits follow a point (NaN, infinities, long integers)."""
+    number = np.asarray(value).astype(kind.dtype)
+    wide = float(number)
+    text = ""
+    if np.isfinite(wide):
+        sign = "-" if np.signbit(wide) else ""
+        text = sign + _short_text(abs(wide))
+        if float_of(text, kind).tobytes() != number.tobytes():
+            text = sign + _long_text(abs(wide), 17 if kind.name == "f64" else 9)
+    if "." in text:
+        return text
+    size = number.dtype.itemsize
+    return f"0x{int(number.reshape(1).view(f'u{size}')[0]):0{2 * size}X}"
+
+
+def _short_text(value: float) -> str:
+    digits, exponent = _decimal(value, 6)
+    return f"{digits[0]}.{digits[1:]:0<6}e{exponent + len(digits) - 1:+03d}"
+
+
+def _long_text(value: float, precision: int) -> str:
+    """With an exponent where more than three zeros would stand between the digits and the point."""
+    digits, exponent = _decimal(value, precision)
+    first = exponent + len(digits) - 1
+    if exponent > 3 or first >= precision or first < -3:
+        return f"{digits[0]}.{digits[1:] or '0'}E{first:+d}"
+    if exponent >= 0:
+        return digits + "0" * exponent
+    return f"{digits[: first + 1]}.{digits[first + 1 :]}" if first >= 0 else f"0.{'0' * (-first - 1)}{digits}"
+
+
+def _decimal(value: float, precision: int) -> tuple[str, int]:
+    """Digits and the power of ten of the last one. As LLVM does, surplus digits are first cut and then rounded half up:
+    that is not always nearest, and the same text matters more."""
+    numerator, denominator = value.as_integer_ratio()
+    exponent = 1 - denominator.bit_length()
+    numerator *= 5**-exponent
+    surplus = numerator.bit_length() - (precision * 196 + 58) // 59
+    if surplus > 0:
+        tens = surplus * 59 // 196
+        numerator //= 10**tens
+        exponent += tens
+    digits = str(numerator).rstrip("0") or "0"
+    exponent += len(str(numerator)) - len(digits)
+    if len(digits) > precision:
+        exponent += len(digits) - precision
+        rounded = str(int(digits[:precision]) + (digits[precision] >= "5"))
+        digits = rounded.rstrip("0")
+        exponent += len(rounded) - len(digits)
+    return (digits, exponent) if value else ("0", 0)
+
+
+def scalar_text(value: Any, kind: Type) -> str:
+    """One element of a tensor."""
+    if isinstance(kind, FloatType):
+        return float_text(value, kind)
+    if isinstance(kind, ComplexType):
+        part = kind.element_type
+        return f"({float_text(value.real, part)},{float_text(value.imag, part)})"
+    if isinstance(kind, IntegerType) and kind.width == 1:
+        return "true" if value else "false"
+    return str(int(value))
+
+
+def float_of(text: str, kind: FloatType) -> np.ndarray:
+    """The float that a literal stands for; hexadecimal digits are its bits. `ValueError` if it is none."""
+    if _HEX.fullmatch(text):
+        size = kind.dtype.itemsize
+        bits = int(text, 16)
+        if bits >= 1 << 8 * size:
+            raise ValueError(f"{text} has more than {8 * size} bits")
+        return np.array(bits, dtype=f"u{size}").view(kind.dtype)
+    if not DECIMAL.fullmatch(text):
+        raise ValueError(f"'{text}' is no float, expected one as in 1.0, 1.0e-3 or 0x3F800000")
+    with np.errstate(over="ignore"):
+        return np.array(float(text)).astype(kind.dtype)
+
+
+def integer_of(text: str, kind: Type) -> int:
+    """The integer that a literal stands for, wrapped as MLIR does (255 is -1 in i8). `ValueError` if it does not
+    fit."""
+    if text in ("true", "false"):
+        if kind != IntegerType(1):
+            raise ValueError(f"'{text}' is no {kind}")
+        return int(text == "true")
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"'{text}' is no integer")
+    value = int(text, 16 if "x" in text else 10)
+    low, high = integer_range(kind)
+    if not low <= value < high:
+        raise ValueError(f"{text} does not fit in {kind}")
+    if kind == IntegerType(1):
+        return value & 1
+    return value - high if low < 0 and value >= -low else value
+
+
+def integer_range(kind: Type) -> tuple[int, int]:
+    """What literals of an integer type may say, from and up to. Where the sign is not told, both readings are taken."""
+    width = kind.width if isinstance(kind, IntegerType) else 64
+    signedness = kind.signedness if isinstance(kind, IntegerType) else "s"
+    low = 0 if signedness == "u" else -(1 << width - 1)
+    return low, 1 << (width - 1 if signedness == "s" else width)
