@@ -9,6 +9,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.code import I8, I32, I64, POINTER, Code, stack_slot
 from trivium.backends.cpu.contraction import kernels as contractions
+from trivium.backends.cpu.contraction.constants import pack_constants
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.target import Target
@@ -48,7 +49,7 @@ class Emitted:
 
 def emit_program(program: Program, target: Target, *, threads: int = 1, fast_math: bool = False) -> Emitted:
     """The LLVM module of `program` for `target`. Constants that contractions want packed are packed here, once."""
-    program = contractions.pack_constants(program, target, threads)
+    program = pack_constants(program, target, threads)
     module = ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
@@ -79,7 +80,7 @@ def _emit_kernel(
 ) -> tuple[ll.Function, Schedule | Tiling]:
     if contractions.supports(kernel):
         lowering = contractions.Lowering(kernel, target, threads)
-        return lowering.emit(module, name, fast_math), lowering.plan.tiling
+        return lowering.emit(module, name, fast_math), lowering.tiling
     analysis = Analysis(kernel)
     schedule = choose(kernel, target.vector_bytes, threads, analysis)
     function = emit_kernel(module, name, kernel, schedule, target, analysis, threads=threads, fast=fast_math)

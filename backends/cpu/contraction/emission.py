@@ -202,8 +202,9 @@ class Emission:
         return self.builder.call(function, operands)
 
     def reserve(self, count: int, name: str) -> ll.Value:
-        """Room for `count` elements, aligned to a cache line, taken at the function's entry: small rooms from the stack,
-        large ones from the heap, because threads that others made may have little stack. `release` gives it back."""
+        """Room for `count` elements, aligned to a cache line, taken at the function's entry: small rooms from the
+        stack, large ones from the heap, because threads that others made may have little stack. `release` gives it
+        back."""
         size = count * self.bytes
         with self.builder.goto_entry_block():
             if size <= STACK_LIMIT:

@@ -108,6 +108,8 @@ WINDOWS = {
         (18, 20, 3, 2),
         Window((1, 2), ((2, 0), (1, 3)), (2, 3), (1, 2), reversal=(True, False)),
     ),
+    "gradient of the input": ((2, 20, 5, 6), (18, 20, 3, 3), Window((1, 1), ((1, 2), (2, 1)), (2, 3))),
+    "few taps": ((2, 20, 5, 6), (18, 20, 1, 2), Window((1, 1), ((0, 1), (1, 0)), (2, 3), (1, 2))),
     "grouped": ((2, 6, 9, 11), (12, 2, 3, 3), Window(padding=ONE, groups=3)),
     "depthwise": ((2, 20, 9, 11), (20, 1, 3, 3), Window((1, 2), ONE, groups=20)),
     "one by one": ((1, 32, 14, 14), (40, 32, 1, 1), Window()),
