@@ -28,6 +28,12 @@ FAMILIES = (
 """The modules of rules; importing them fills the table."""
 
 __all__ = [
-    *("FAMILIES", "Context", "ImportedGraph", "ResultIndex"),
-    *("import_file", "import_graph", "import_module", "rule"),
+    "FAMILIES",
+    "Context",
+    "ImportedGraph",
+    "ResultIndex",
+    "import_file",
+    "import_graph",
+    "import_module",
+    "rule",
 ]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Parameter
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from torch._ops import OpOverload
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.types import type_of
-from trivium.ir.core import Value
+from trivium.ir.core import Block, Value
 from trivium.ir.errors import Error
 from trivium.ir.location import Location
 
@@ -36,6 +37,7 @@ _PYTHON = {
     *(operator.and_, operator.or_, operator.not_, math.ceil, math.floor, math.trunc, math.sqrt),
     *(torch.sym_int, torch.sym_float, torch.sym_max, torch.sym_min, torch.sym_ite, torch.sym_not, torch.sym_sum),
 }
+_TORCH = str(Path(torch.__file__).parent)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
@@ -112,12 +114,21 @@ class GraphModuleImporter(GraphImporter[fx.Node]):
         }
 
 
+def require_rules(graph: fx.Graph) -> None:
+    """Refuses a graph with ops that have no rule, and lists them all."""
+    GraphModuleImporter(Context(Block()), {}).require_rules(_calls(graph))
+
+
+def _calls(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.nodes if node.op == "call_function"]
+
+
 def convert_graph(
     graph: fx.Graph, emit: Context, values: Mapping[fx.Node, Any], metas: Mapping[fx.Node, Any] | None = None
 ) -> list[Any]:
     """Converts a graph whose placeholders and attributes have `values`. Returns what its outputs became."""
     importer = GraphModuleImporter(emit, values, metas)
-    importer.convert_all([node for node in graph.nodes if node.op == "call_function"])
+    importer.convert_all(_calls(graph))
     output = graph.output_node()
     return list(fx.map_arg(output.args[0], importer.read))
 
@@ -168,9 +179,10 @@ def target_name(node: fx.Node) -> str:
 
 
 def location_of(node: fx.Node) -> Location:
-    """The user's line, from the innermost frame of the stack that was kept, and the op."""
-    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
+    """The user's line, from the innermost frame of the stack that was kept and is not PyTorch's own, and the op."""
+    frames = [frame.groups() for frame in _FRAME.finditer(node.meta.get("stack_trace") or "")]
     if not frames:
         return place(target_name(node))
-    file, line, function = frames[-1].group("file", "line", "function")
+    outside = [frame for frame in frames if not frame[0].startswith(_TORCH)]
+    file, line, function = (outside or frames)[-1]
     return place(target_name(node), file, int(line), function)

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from trivium.importers.common import role
 from trivium.importers.pytorch.context import Context, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
-from trivium.importers.pytorch.graph import convert_graph
+from trivium.importers.pytorch.graph import convert_graph, require_rules
 from trivium.importers.pytorch.types import to_array, type_of
 from trivium.ir import ops
 from trivium.ir.attributes import DenseElements, Dictionary
@@ -255,9 +255,13 @@ def propagate(module: fx.GraphModule, inputs: Sequence[Any]) -> dict[fx.Node, An
         with mode:
             return torch.empty_strided(given.shape, given.stride(), dtype=given.dtype, device=given.device)
 
+    require_rules(module.graph)
     recorder = _Recorder(module)
-    with torch.no_grad(), mode:
-        recorder.run(*map(faked, inputs))
+    try:
+        with torch.no_grad(), mode:
+            recorder.run(*map(faked, inputs))
+    except Exception as error:  # of many families, as each op's own shape propagation raises what it likes
+        raise Error(f"PyTorch cannot tell the sizes in a graph: {error}") from error
     return recorder.found
 
 

@@ -16,8 +16,8 @@ from trivium.ir.types import F32, I1, I64, UI32, UI64, TensorType
 def bits(ctx: Context, shape: Sequence[int], element_type: Any = UI32) -> Value:
     """Random bits; the state moves on."""
     generator = ops.RngBitGenerator(
-        ops.RngAlgorithm.PHILOX,
         ctx.randomness.state,
+        rng_algorithm=ops.RngAlgorithm.PHILOX,
         output_state=STATE,
         output=TensorType(tuple(shape), element_type),
     )
