@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from trivium.ir.arrays import read_argument
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import Op, Trait
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
 from trivium.ir.func import Module
-from trivium.ir.types import (
-    TensorType,
-    TokenType,
-    TupleType,
-    Type,
-    is_boolean,
-    is_complex,
-    is_float,
-    is_integer,
-    shapes_compatible,
-)
+from trivium.ir.types import TensorType
 
 
 def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[Any, ...]:
@@ -46,47 +37,6 @@ def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tu
         raise ExecutionError(
             f"{entry.sym_name} nests calls or regions too deep; the language has no recursion"
         ) from None
-
-
-def read_argument(value: Any, kind: Type, name: str) -> Any:
-    """The array that `value` holds, if it has the type; else an `ExecutionError` that tells what it has."""
-    if isinstance(kind, TupleType):
-        if not isinstance(value, Sequence) or len(value) != len(kind.types):
-            raise ExecutionError(f"{name} has {type(value).__name__}, expected a tuple of {len(kind.types)} values")
-        parts = zip(value, kind.types, strict=True)
-        return tuple(
-            read_argument(part, inner, f"{name}, element {index}") for index, (part, inner) in enumerate(parts)
-        )
-    if isinstance(kind, TokenType):
-        return None
-    if not isinstance(kind, TensorType):
-        raise ExecutionError(f"{name} has type {kind}, which cannot be given")
-    array = _as_array(value, kind, name)
-    if array.dtype != kind.dtype:
-        raise ExecutionError(f"{name} has dtype {array.dtype}, expected {kind.dtype} ({kind})")
-    if not shapes_compatible(array.shape, kind.shape):
-        raise ExecutionError(f"{name} has shape {array.shape}, expected {kind.shape} ({kind})")
-    return array
-
-
-# Python's numbers have no width of their own: they take the argument's, where it can hold them.
-_NUMBERS: dict[type, tuple[Callable[[Type], bool], ...]] = {
-    bool: (is_boolean,),
-    int: (is_integer, is_float, is_complex),
-    float: (is_float, is_complex),
-    complex: (is_complex,),
-}
-
-
-def _as_array(value: Any, kind: TensorType, name: str) -> np.ndarray:
-    try:
-        if type(value) in _NUMBERS and any(holds(kind.element_type) for holds in _NUMBERS[type(value)]):
-            return np.array(value, kind.dtype)
-        if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
-        return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError, BufferError, OverflowError) as error:
-        raise ExecutionError(f"{name} has {type(value).__name__}, which NumPy cannot read: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from trivium.backends import native
-from trivium.backends.cpu.executable import CpuExecutable, as_array
+from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import host
 from trivium.compiler.program import Program
+from trivium.ir.arrays import as_array
 from trivium.ir.errors import ExecutionError
 
 

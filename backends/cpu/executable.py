@@ -16,7 +16,9 @@ from trivium.backends.cpu.program import ENTRY, emit_program
 from trivium.backends.cpu.target import Target
 from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.program import Constant, HostCall, Program, Value
+from trivium.ir.arrays import read_argument
 from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.types import TensorType, tensor
 
 ALIGNMENT = 64
 _ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -29,6 +31,11 @@ class Slot:
 
     dtype: np.dtype
     shape: tuple[int, ...]
+
+    @property
+    def type(self) -> TensorType:
+        """The same in the language's terms."""
+        return tensor(*self.shape, of=self.dtype)
 
 
 class CpuExecutable:
@@ -60,7 +67,7 @@ class CpuExecutable:
     def execute(self, *arguments: object) -> list[np.ndarray]:
         """Runs on host arrays and gives new ones, the caller's own."""
         if len(arguments) != len(self._inputs):
-            raise ExecutionError(f"{self.name} takes {len(self._inputs)} arguments, has {len(arguments)}")
+            raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(self._inputs)}")
         arrays = [
             argument
             if type(argument) is np.ndarray
@@ -88,21 +95,8 @@ class CpuExecutable:
 
     def _fitted(self, argument: object, slot: Slot, position: int) -> np.ndarray:
         """`argument` as a C-contiguous array of exactly the slot's type and shape."""
-        array = as_array(argument)
-        if array.dtype != slot.dtype:
-            raise ExecutionError(f"{self.name}: argument {position} has type {array.dtype}, expected {slot.dtype}")
-        if array.shape != slot.shape:
-            raise ExecutionError(f"{self.name}: argument {position} has shape {array.shape}, expected {slot.shape}")
+        array = read_argument(argument, slot.type, f"argument {position} of {self.name}")
         return np.ascontiguousarray(array).reshape(slot.shape)
-
-
-def as_array(argument: object) -> np.ndarray:
-    """Anything array-like as a NumPy array, without a copy where it has its data on the host."""
-    if isinstance(argument, np.ndarray):
-        return np.asarray(argument)
-    if hasattr(argument, "__dlpack__") and not hasattr(argument, "__array__"):
-        return np.from_dlpack(argument)  # type: ignore[arg-type]
-    return np.asarray(argument)
 
 
 class _Frame:
