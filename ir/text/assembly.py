@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trivium.ir.attributes import Enumeration, SymbolRef
 from trivium.ir.codecs import coerce
-from trivium.ir.core import Value
+from trivium.ir.core import Region, Value
 from trivium.ir.declare import REQUIRED, Field, Op, Role, Trait
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import Location
@@ -30,27 +30,21 @@ if TYPE_CHECKING:
     from trivium.ir.text.printer import Printer
 
 
+@dataclass(slots=True)
 class Draft:
-    """An op as far as it was read."""
+    """An op as far as it was read. `places` says where each operand stands in the text."""
 
-    __slots__ = (
-        *("attributes", "cls", "extra", "location", "operand_types", "operands", "places", "pos", "regions"),
-        *("result_types", "segments"),
-    )
-
-    def __init__(self, cls: type[Op], pos: int, location: Location):
-        self.cls = cls
-        self.pos = pos
-        self.location = location
-        self.operands: list[Value] = []
-        self.places: list[int] = []
-        """Where each operand stands in the text."""
-        self.operand_types: Sequence[Type] = ()
-        self.result_types: Sequence[Type] = ()
-        self.attributes: dict[str, Any] = {}
-        self.extra: dict[str, Any] = {}
-        self.regions: list[Any] = []
-        self.segments: dict[str, tuple[int, ...]] | None = None
+    cls: type[Op]
+    pos: int
+    location: Location
+    operands: list[Value] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    operand_types: Sequence[Type] = ()
+    result_types: Sequence[Type] = ()
+    attributes: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+    regions: list[Region] = field(default_factory=list)
+    segments: dict[str, tuple[int, ...]] | None = None
 
 
 class Form(Protocol):
@@ -281,7 +275,7 @@ class Line:
     types: TypeRule
     cls: type[Op]
     shown: frozenset[str] = frozenset()
-    plain: bool = field(default=False)
+    plain: bool = False
     """Whether the form is operands and one type, and nothing else: most ops of a program are, and the parser knows
     them."""
 
