@@ -26,8 +26,7 @@ class Code:
     def __init__(self, machine_code: bytes, target: Target):
         _register_runtime()
         empty = llvm.parse_assembly(f'target triple = "{target.triple}"')
-        # llvmlite's memory manager puts all sections side by side: apart, in a large process, code cannot reach its data.
-        self._engine = llvm.create_mcjit_compiler(empty, target.machine(), use_lmm=True)
+        self._engine = llvm.create_mcjit_compiler(empty, target.machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
         self._engine.finalize_object()
 
