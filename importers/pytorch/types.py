@@ -73,6 +73,8 @@ def to_array(tensor: torch.Tensor) -> np.ndarray:
 
 def to_tensor(array: np.ndarray) -> torch.Tensor:
     """A writable array as a tensor over the same memory."""
+    if not array.size:
+        return torch.empty(array.shape, dtype=DTYPES[types.element_type_of(array.dtype)])
     carried = _CARRIED.get(array.dtype)
     if carried is None:
         return torch.from_numpy(array)
