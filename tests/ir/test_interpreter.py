@@ -195,7 +195,7 @@ def test_a_number_takes_the_type_of_the_argument(kind: Any, value: Any) -> None:
         (tensor(3, of=BF16), np.zeros(3, np.float16), "dtype float16, expected bfloat16"),
         (tensor(of=I32), 1.5, "dtype float64, expected int32"),
         (tensor(of=F32), "text", "dtype <U4, expected float32"),
-        (tensor(of=I32), 2**40, "has int, which NumPy cannot read"),
+        (tensor(of=I32), 2**40, "has 1099511627776, which int32 cannot hold"),
         (tensor(3), [[1], [2, 3]], "has list, which NumPy cannot read"),
         (TupleType((SCALAR,)), np.float32(1), "expected a tuple of 1 values"),
         (TupleType((SCALAR, SCALAR)), (1.0, np.float64(2)), "main, element 1 has dtype float64"),

@@ -132,9 +132,9 @@ def test_wrong_arguments_are_told() -> None:
     executable = load(elementwise("negate", ["f32"], "f32", 8))
     with pytest.raises(ExecutionError, match="given 2 arguments, expected 1"):
         executable.execute(np.zeros(8, np.float32), 1)
-    with pytest.raises(ExecutionError, match="argument 0 has type float64, expected float32"):
+    with pytest.raises(ExecutionError, match="argument 0 of negate has dtype float64, expected float32"):
         executable.execute(np.zeros(8))
-    with pytest.raises(ExecutionError, match=r"argument 0 has shape \(4,\), expected \(8,\)"):
+    with pytest.raises(ExecutionError, match=r"argument 0 of negate has shape \(4,\), expected \(8,\)"):
         executable.execute(np.zeros(4, np.float32))
 
 
