@@ -17,6 +17,7 @@ from trivium.backends import native
 from trivium.backends.cpu.target import Target
 from trivium.ir.errors import CompileError
 
+DIGEST_BYTES = hashlib.sha256().digest_size
 RUNTIME = ("trivium_parallel_for", "trivium_host_call")
 
 
@@ -38,8 +39,9 @@ class Code:
 def compile_module(text: str, target: Target) -> bytes:
     """The object file for LLVM assembly, from the cache where it is there."""
     path = _cache_path(text, target)
-    if path is not None and path.exists():
-        return path.read_bytes()
+    machine_code = _read(path) if path is not None else None
+    if machine_code is not None:
+        return machine_code
     machine_code = target.machine().emit_object(parsed(text))
     if path is not None:
         _write(path, machine_code)
@@ -64,15 +66,25 @@ def _cache_path(text: str, target: Target) -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folder = Path(setting) if setting else Path(base).expanduser() / "trivium"
     facts = "\0".join((llvmlite.__version__, target.triple, target.cpu, target.features, text))
-    return folder / f"{hashlib.sha256(facts.encode()).hexdigest()}.o"
+    return folder / f"{hashlib.sha256(facts.encode()).hexdigest()}.object"
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all; a cache that cannot be written is a cache less, not an error."""
+def _read(path: Path) -> bytes | None:
+    """What a cached file holds, if it is whole: loading a damaged object would end the process."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    digest, machine_code = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+    return machine_code if hashlib.sha256(machine_code).digest() == digest else None
+
+
+def _write(path: Path, machine_code: bytes) -> None:
+    """Whole or not at all, behind its digest; a cache that cannot be written is a cache less, not an error."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(data)
+            file.write(hashlib.sha256(machine_code).digest() + machine_code)
         Path(file.name).replace(path)
 
 
