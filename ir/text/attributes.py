@@ -19,6 +19,7 @@ from trivium.ir.attributes import (
     SymbolRef,
     Unit,
 )
+from trivium.ir.errors import Error
 from trivium.ir.location import Location
 from trivium.ir.text.elements import bytes_array, elements_text
 from trivium.ir.text.lexer import ALIAS, NUMBER, STRING, WORD, quote, symbol_text, unescape
@@ -229,11 +230,11 @@ class AttributeReader(LocationReader):
         name = self.key()
         self.expect(">")
         self.expect(":")
-        kind = self.tensor_type()
+        kind = self.elements_type()
         data = self.resource(name, pos)
         try:
             return DenseElements(bytes_array(data, kind), kind, name)
-        except ValueError as error:
+        except (ValueError, Error) as error:
             raise self.error(str(error), pos) from None
 
     def _dialect_attribute(self) -> Attribute:

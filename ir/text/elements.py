@@ -11,7 +11,7 @@ from trivium.ir.errors import Error
 from trivium.ir.text.lexer import STRING, unescape
 from trivium.ir.text.numbers import DECIMAL, float_of, integer_of, integer_range, scalar_text
 from trivium.ir.text.types import TypeReader
-from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, TensorType, Type
+from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, OpaqueType, TensorType, Type
 
 HEX_ABOVE = 100
 """Tensors with more elements are written as hexadecimal bytes, as MLIR does."""
@@ -70,8 +70,15 @@ class ElementsReader(TypeReader):
             literal, self.pos = match[0].rstrip(), match.end()
         self.expect(">")
         self.expect(":")
+        return self.elements(literal, self.elements_type(), pos)
+
+    def elements_type(self) -> TensorType:
+        """The type of a tensor whose elements are given."""
+        pos = self.pos
         kind = self.tensor_type()
-        return self.elements(literal, kind, pos)
+        if isinstance(kind.element_type, OpaqueType):
+            raise self.error(f"elements of type {kind.element_type} are not supported", pos)
+        return kind
 
     def elements(self, literal: str, kind: TensorType, pos: int) -> DenseElements:
         """The elements that a literal (a list, a scalar, bytes in quotes) gives a tensor of type `kind`."""

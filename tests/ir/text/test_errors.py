@@ -100,6 +100,16 @@ ERRORS = {
         attribute("dense<1.0> : tensor<4611686018427387904x4611686018427387904xf32>"),
         "1:",
     ),
+    "elements of a quantized type": (attribute("dense<1> : tensor<2x!quant.uniform<i8:f32, 1.0>>"), "not supported"),
+    "resource of a dynamic type": (
+        attribute("dense_resource<r> : tensor<?xi8>") + '\n{-# dialect_resources: {builtin: {r: "0x0400000001"}} #-}',
+        "expected a static shape",
+    ),
+    "resource of an odd width": (
+        attribute("dense_resource<r> : tensor<1xi7>") + '\n{-# dialect_resources: {builtin: {r: "0x0400000001"}} #-}',
+        "i7 has no NumPy dtype",
+    ),
+    "resource that is no text": (attribute("1 : i64") + "\n{-# dialect_resources: {builtin: {r: }} #-}", "has '}'"),
     "unclosed string": (attribute('"abc'), "expected a string"),
     "unclosed opaque": (attribute("#a.b<(>"), "has '>', expected ')'"),
     "undefined alias": (attribute("#nope"), "the alias #nope is not defined"),
