@@ -15,10 +15,29 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from trivium.compiler.lowering import ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise, updated_in_place
-from trivium.compiler.lowering.contraction import is_markable, loops_of, operand_order
-from trivium.compiler.lowering.host import on_host
-from trivium.compiler.lowering.index import Index, Indices, Variable, fresh, places
+from trivium.compiler.costs import (
+    free_values,
+    is_expensive,
+    is_fold,
+    is_free,
+    is_light,
+    is_heavy,
+    is_kernel_op,
+    is_marked,
+)
+from trivium.compiler.lowering import KERNEL, is_elementwise, updated_in_place
+from trivium.compiler.lowering.contraction import operand_order
+from trivium.compiler.lowering.index import Indices, Variable, fresh, places
+from trivium.compiler.requests import (
+    Opaque,
+    Request,
+    covers,
+    plain_variables,
+    reads,
+    reads_once,
+    row_indices,
+    same_extents,
+)
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 
@@ -30,24 +49,8 @@ MOST_READS = 24
 SERIAL_ROW = 1 << 14
 """Elements above which elementwise work is not tied to a reduction to a scalar, which has no parallel loop."""
 
-EXPENSIVE = {
-    "atan2", "cbrt", "cosine", "divide", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic",
-    "power", "remainder", "rsqrt", "sine", "sqrt", "tan", "tanh",
-}  # fmt: skip
 VIEWS = (ops.Reshape, ops.OptimizationBarrier)
 CONTRACTIONS = (ops.DotGeneral, ops.Convolution)
-ALONE = (ops.Concatenate, ops.Pad)
-"""Ops that make branches inside other kernels and plain loops in their own."""
-
-
-@dataclass(eq=False)
-class Opaque:
-    """Indices that are known at run time only. `once`: no element is asked for twice."""
-
-    once: bool
-
-
-Request = Indices | Opaque
 
 
 @dataclass(eq=False)
@@ -113,11 +116,11 @@ class _Fuser:
         kind = type(op)
         if op is self._block.last:
             self._need(op.operands, position)
-        elif _is_kernel_op(op):
+        elif is_kernel_op(op):
             if self._is_asked(op) and kind is not ops.Constant:
                 self._place(op, position)
         elif self._is_asked(op) or not op.is_pure:
-            self._need((*op.operands, *_free_values(op)), position)
+            self._need((*op.operands, *free_values(op)), position)
             self._items.append((position, op))
 
     def _is_asked(self, op: Operation) -> bool:
@@ -146,7 +149,7 @@ class _Fuser:
             self._materialize(op, position, groups, needed)
 
     def _may_repeat(self, op: Operation, groups: list[Group]) -> bool:
-        return len(groups) == 1 or is_free(op) or _is_generator(op)
+        return len(groups) == 1 or is_free(op) or is_light(op)
 
     def _view(self, op: Operation, groups: list[Group], needed: int | None) -> None:
         """The results are the operands' buffers."""
@@ -163,9 +166,9 @@ class _Fuser:
         self._items.append((position, group))
         in_place = [operand for operand, _ in updated_in_place(op)]  # type: ignore[arg-type]
         self._need(in_place, position)
-        for operand in dict.fromkeys((*op.operands, *_free_values(op))):
+        for operand in dict.fromkeys((*op.operands, *free_values(op))):
             if operand not in in_place:
-                self._ask(group, operand, () if not operand.type.rank else Opaque(_reads_once(op, operand)), 0)
+                self._ask(group, operand, () if not operand.type.rank else Opaque(reads_once(op, operand)), 0)
 
     def _materialize(self, op: Operation, position: int, groups: list[Group], needed: int | None) -> None:
         """Gives the op's results buffers, written by a kernel that computes them anyway where there is one."""
@@ -175,13 +178,13 @@ class _Fuser:
             if all(group.position < reader for reader in readers) and self._is_home(group, op):
                 self._join(group, op, output=True)
                 return
-        if isinstance(op, ops.Reduce) and self._joins_sibling(op, groups, needed):
+        if is_fold(op) and self._joins_sibling(op, groups, needed):
             return
         group = Group(position, fresh_space(op))
         self._items.append((position, group))
         for result in op.results:
             self._ask(group, result, places(group.space), 0)
-        if isinstance(op, ops.Reduce):
+        if is_fold(op):
             shape, dimensions = op.inputs[0].type.shape, tuple(sorted(op.dimensions))
             self._reductions.setdefault((shape, dimensions), []).append(group)
         self._join(group, op, output=True)
@@ -191,9 +194,9 @@ class _Fuser:
         request = group.sole_request(op)
         if request is None or isinstance(request, Opaque) or not self._accepts(group, op):
             return False
-        if isinstance(op, ops.Reduce):
-            return group.points is None or _covers(request, group.points, op.results[0].type.shape)
-        return _covers(request, group.space, op.results[0].type.shape)
+        if is_fold(op):
+            return group.points is None or covers(request, group.points, op.results[0].type.shape)
+        return covers(request, group.space, op.results[0].type.shape)
 
     def _joins_sibling(self, op: ops.Reduce, groups: list[Group], needed: int | None) -> bool:
         """A reduction over the same elements shares the loop over the points, not the loop over the row."""
@@ -225,7 +228,7 @@ class _Fuser:
             return False
         if isinstance(op, CONTRACTIONS) and is_marked(op):
             return self._takes_contraction(group, op, request)
-        if isinstance(op, ops.Reduce):
+        if is_fold(op):
             return self._takes_reduction(group, op, request)
         if isinstance(request, Opaque):
             return request.once and is_elementwise(op)
@@ -239,19 +242,23 @@ class _Fuser:
         size = op.results[0].type.size
         repeats = math.prod(v.extent for v in asked) / max(1, size)
         if group.points is not None and asked <= set(group.points):
-            return repeats <= 1 or not _is_heavy(op)
+            return repeats <= 1 or not is_heavy(op)
         if asked != set(v for v in group.space if v.extent != 1) and asked != _reach(group):
             # Asked for at fewer indices than the loops have: computed again in each round of the others, unless a
             # reduction behind it will make them a row.
-            cheap = not is_expensive(op) and not _is_heavy(op)
-            return cheap or (not _is_heavy(op) and _follows_reduction(group, op, request))
-        return repeats <= (1 if _is_heavy(op) else 2)
+            cheap = not is_expensive(op) and not is_heavy(op)
+            return cheap or (not is_heavy(op) and _follows_reduction(group, op, request))
+        return repeats <= (1 if is_heavy(op) else 2)
 
     def _takes_contraction(self, group: Group, op: Operation, request: Request) -> bool:
-        """As the contraction whose epilogue the group is: it asks for the sums one by one."""
+        """As the contraction whose epilogue the group is: it asks for every sum once."""
         if group.whole is not None or group.contraction is not None or group.points is not None:
             return False
-        return not isinstance(request, Opaque) and _covers(request, group.space, op.results[0].type.shape)
+        variables = None if isinstance(request, Opaque) else plain_variables(request)
+        shape = op.results[0].type.shape
+        if variables is None or [v.extent for v in variables] != [extent for extent in shape if extent != 1]:
+            return False
+        return set(variables) == {v for v in group.space if v.extent != 1}
 
     def _takes_reduction(self, group: Group, op: ops.Reduce, request: Request) -> bool:
         return self._row_of(group, op, request) is not None
@@ -264,12 +271,12 @@ class _Fuser:
             return None
         shape = op.inputs[0].type.shape
         reduced = [shape[d] for d in sorted(op.dimensions)]
-        points = _plain_variables(request)
+        points = plain_variables(request)
         if points is None or 0 in shape:
             return None
         if group.points is not None:
             same = set(points) == {v for v in group.points if v.extent != 1}
-            return (group.points, group.row) if same and _same_extents(group.row, reduced) else None
+            return (group.points, group.row) if same and same_extents(group.row, reduced) else None
         space = [v for v in group.space if v.extent != 1]
         rest = [v for v in space if v not in points]
         if not rest:
@@ -290,21 +297,24 @@ class _Fuser:
                 group.outputs[result] = next(iter(requests))  # type: ignore[assignment]
         if isinstance(op, CONTRACTIONS) and is_marked(op):
             group.contraction = op
+            (request,) = requests
+            # The loops in the order of the sums' dimensions: the outputs may be transposes of them.
+            group.space = tuple(index.variable or Variable(1) for index in request)  # type: ignore[union-attr]
             self._need([operand_order(operand)[0] for operand in op.operands], group.position)
             return
         depth = 1 + max(group.depth.get(result, 0) for result in op.results)
         for request in requests:
-            if isinstance(op, ops.Reduce) and not isinstance(request, Opaque):
-                reads = self._reduction_reads(group, op, request)
+            if is_fold(op) and not isinstance(request, Opaque):
+                asked = self._reduction_reads(group, op, request)
             else:
-                reads = _reads(op, request)
-            for operand, at in reads:
+                asked = reads(op, request)
+            for operand, at in asked:
                 self._ask(group, operand, at, depth)
 
     def _reduction_reads(self, group: Group, op: ops.Reduce, request: Indices) -> Iterator[tuple[Value, Request]]:
         found = self._row_of(group, op, request)
         if found is None:
-            yield from _reads(op, request)
+            yield from reads(op, request)
             return
         group.points, group.row = found
         shape, kept = op.inputs[0].type.shape, iter(request)
@@ -314,7 +324,7 @@ class _Fuser:
         at = tuple(inner[d] if d in inner else next(kept) for d in range(len(shape)))
         for operand in op.inputs:
             yield operand, at
-        for operand in (*op.init_values, *_free_values(op)):
+        for operand in (*op.init_values, *free_values(op)):
             yield operand, ()
 
     def _ask(self, group: Group, value: Value, request: Request, depth: int) -> None:
@@ -323,123 +333,13 @@ class _Fuser:
         self._demand.setdefault(value, {})[group] = None
 
 
-def _is_kernel_op(op: Operation) -> bool:
-    """Whether the op is computed in kernels (or is a view), rather than a step of its own."""
-    kind = type(op)
-    known = kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier
-    return known and not on_host(op)
-
-
 def fresh_space(op: Operation) -> tuple[Variable, ...]:
     return tuple(fresh(op.results[0].type.shape))
 
 
-def row_indices(row: Sequence[Variable], extents: Sequence[int]) -> Indices:
-    """The variables of a row as the indices of reduced dimensions; unit ones have none."""
-    variables = iter([v for v in row if v.extent != 1])
-    return tuple(places([next(variables)])[0] if extent != 1 else Index({}) for extent in extents)
-
-
-def is_marked(op: Operation) -> bool:
-    """Whether the op becomes a marked contraction: it has loops, and none of them is empty."""
-    return is_markable(op) and all(loop.extent > 0 for loop in loops_of(op).loops.values())  # type: ignore[arg-type]
-
-
-def _reads(op: Operation, request: Request) -> Iterator[tuple[Value, Request]]:
-    """Which elements of its operands an op reads for its results at `request`."""
-    kind = type(op)
-    if kind in INDEXING:
-        operand = op.operands[0]
-        if isinstance(request, Opaque):
-            yield operand, () if not operand.type.rank else _moved(op, request)
-        else:
-            yield operand, INDEXING[kind](op, request)
-    elif is_elementwise(op):  # type: ignore[arg-type]
-        for operand in op.operands:
-            yield operand, request if operand.type.rank else ()
-        for operand in _free_values(op):
-            yield operand, ()
-    else:
-        for operand in dict.fromkeys((*op.operands, *_free_values(op))):
-            once = kind not in REPEATING and not (isinstance(request, Opaque) and not request.once)
-            yield operand, Opaque(once) if operand.type.rank else ()
-
-
-def _moved(op: Operation, request: Opaque) -> Opaque:
-    return Opaque(request.once and not isinstance(op, ops.BroadcastInDim))
-
-
-def _reads_once(op: Operation, operand: Value) -> bool:
-    """Whether a kernel reads each element of an operand at most once."""
-    return isinstance(op, ops.Sort | ops.DynamicUpdateSlice) or (isinstance(op, ops.Scatter) and operand in op.updates)
-
-
-def _free_values(op: Operation) -> list[Value]:
-    """What the op's regions use from outside of them."""
-    return list(dict.fromkeys(value for region in op.regions for value in region.free_values()))
-
-
-def is_free(op: Operation) -> bool:
-    return type(op) in INDEXING or isinstance(op, ops.Iota | ops.Constant)
-
-
-def is_expensive(op: Operation) -> bool:
-    return op.NAME.startswith("chlo.") or op.NAME.partition(".")[2] in EXPENSIVE
-
-
-def _is_heavy(op: Operation) -> bool:
-    """Whether one element takes a loop, or a branch."""
-    return type(op) in REPEATING or bool(op.regions) or isinstance(op, ALONE)
-
-
-def _is_generator(op: Operation) -> bool:
-    """Whether the op makes much of little: cheaper to compute again than to read."""
-    if not is_elementwise(op) or is_expensive(op):  # type: ignore[arg-type]
-        return False
-    size = op.results[0].type.size
-    return all(_source_size(operand) * 4 <= size for operand in op.operands)
-
-
-def _source_size(value: Value) -> int:
-    """Elements behind a value, seen through what moves and repeats elements."""
-    for _ in range(MOST_DEEP):
-        op = value.defining_op
-        if isinstance(op, ops.Iota) or (isinstance(op, ops.Constant) and op.value.is_splat):
-            return 1
-        if isinstance(op, ops.Convert | ops.Reshape | ops.Transpose | ops.BroadcastInDim):
-            value = op.operand
-            continue
-        if isinstance(op, ops.Compare):
-            return max(map(_source_size, op.operands))
-        break
-    return value.type.size
-
-
-def _covers(request: Request, variables: Sequence[Variable], shape: Sequence[int]) -> bool:
-    """Whether a request is for every element, each once, in the order of the loops."""
-    return (
-        not isinstance(request, Opaque)
-        and tuple(v.extent for v in variables) == tuple(shape)
-        and request == places(variables)
-    )
-
-
-def _plain_variables(request: Indices) -> list[Variable] | None:
-    """The loop variables that the indices are, each once; None where an index is anything else."""
-    found = []
-    for index in request:
-        if not index.terms and not index.offset:
-            continue
-        variable = index.variable
-        if variable is None or variable in found:
-            return None
-        found.append(variable)
-    return found
-
-
 def _follows_reduction(group: Group, op: Operation, request: Indices) -> bool:
     """Whether the op is computed from a reduction over the loops that it is not asked for in."""
-    points = _plain_variables(request)
+    points = plain_variables(request)
     if points is None or group.points is not None:
         return False
     rest = [v for v in group.space if v not in points]
@@ -448,7 +348,7 @@ def _follows_reduction(group: Group, op: Operation, request: Indices) -> bool:
         seen += 1
         for operand in pending.pop().operands:
             source = operand.defining_op
-            if isinstance(source, ops.Reduce) and _reduces(source, rest):
+            if is_fold(source) and _reduces(source, rest):
                 return True
             if source is not None and operand.type.size == op.results[0].type.size:
                 pending.append(source)
@@ -459,11 +359,7 @@ def _reduces(op: ops.Reduce, row: Sequence[Variable]) -> bool:
     """Whether a reduction can run over a row of these variables, which are contiguous in its operands."""
     shape = op.inputs[0].type.shape
     contiguous = shape[-1:] == (1,) or len(shape) - 1 in op.dimensions
-    return contiguous and _same_extents(row, [shape[d] for d in sorted(op.dimensions)])
-
-
-def _same_extents(variables: Sequence[Variable], extents: Sequence[int]) -> bool:
-    return [v.extent for v in variables if v.extent != 1] == [extent for extent in extents if extent != 1]
+    return contiguous and same_extents(row, [shape[d] for d in sorted(op.dimensions)])
 
 
 def _reach(group: Group) -> set[Variable]:

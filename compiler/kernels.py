@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from trivium.compiler.fusion import Group, Opaque, Request, is_expensive, is_free
+from trivium.compiler.costs import is_expensive, is_fold, is_free
+from trivium.compiler.fusion import Group
 from trivium.compiler.kernel import Contraction, Kernel, contraction_kernel
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering import KERNEL
@@ -16,6 +17,7 @@ from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Indices, Variable, places
 from trivium.compiler.lowering.scalars import dtype_of
+from trivium.compiler.requests import Opaque, Request
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.errors import Error
@@ -77,7 +79,7 @@ def _rows(ctx: Context, group: Group) -> None:
     kept = _kept(group)
     with ctx.parallel(points):
         for op in group.ordered():
-            if isinstance(op, ops.Reduce):
+            if is_fold(op):
                 ctx.reduced[op] = _reduced_variables(op, row)
             request = group.sole_request(op)
             if op in kept:
@@ -118,7 +120,7 @@ def _kept(group: Group) -> set[Operation]:
         size *= v.extent
     if size > LARGEST_ROW:
         return set()
-    loops = [list(op.operands) for op in group.members if isinstance(op, ops.Reduce)]
+    loops = [list(op.operands) for op in group.members if is_fold(op)]
     loops.append([value for value, at in group.outputs.items() if not _is_of_point(at, group.row)])
     counts: dict[Operation, int] = {}
     for roots in loops:
@@ -141,7 +143,7 @@ def _behind(group: Group, roots: Sequence[Value]) -> set[Operation]:
     pending = list(roots)
     while pending:
         op = pending.pop().defining_op
-        if op is None or op in found or op not in group.members or isinstance(op, ops.Reduce):
+        if op is None or op in found or op not in group.members or is_fold(op):
             continue
         found.add(op)
         pending.extend(op.operands)

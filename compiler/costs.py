@@ -1,0 +1,82 @@
+"""What fusion knows of single ops: how they are computed, and what computing an element of them costs."""
+
+from __future__ import annotations
+
+from trivium.compiler.lowering import ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise
+from trivium.compiler.lowering.contraction import is_markable, loops_of
+from trivium.compiler.lowering.host import on_host
+from trivium.ir import ops
+from trivium.ir.core import Operation, Value
+
+EXPENSIVE = {
+    "atan2", "cbrt", "cosine", "divide", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic",
+    "power", "remainder", "rsqrt", "sine", "sqrt", "tan", "tanh",
+}  # fmt: skip
+ALONE = (ops.Concatenate, ops.Pad)
+"""Ops that make branches inside other kernels and plain loops in their own."""
+
+FAR = 40
+"""Ops that a look backwards goes through at most."""
+
+
+def is_kernel_op(op: Operation) -> bool:
+    """Whether the op is computed in kernels (or is a view), rather than a step of its own."""
+    kind = type(op)
+    known = kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier
+    return known and not on_host(op)
+
+
+def is_marked(op: Operation) -> bool:
+    """Whether the op becomes a marked contraction: it has loops, and none of them is empty."""
+    return is_markable(op) and all(loop.extent > 0 for loop in loops_of(op).loops.values())  # type: ignore[arg-type]
+
+
+def free_values(op: Operation) -> list[Value]:
+    """What the op's regions use from outside of them."""
+    return list(dict.fromkeys(value for region in op.regions for value in region.free_values()))
+
+
+def is_free(op: Operation) -> bool:
+    return type(op) in INDEXING or isinstance(op, ops.Iota | ops.Constant)
+
+
+def is_expensive(op: Operation) -> bool:
+    return op.NAME.startswith("chlo.") or op.NAME.partition(".")[2] in EXPENSIVE
+
+
+def is_heavy(op: Operation) -> bool:
+    """Whether one element takes a loop, or a branch."""
+    return type(op) in REPEATING or isinstance(op, ALONE) or is_fold(op)
+
+
+def is_light(op: Operation) -> bool:
+    """Whether to compute the op again costs no more than to read its result: it is cheap, and reads at most one operand
+    of that size, whose elements are not wider."""
+    if not is_elementwise(op) or is_expensive(op):  # type: ignore[arg-type]
+        return False
+    size, width = op.results[0].type.size, op.results[0].type.dtype.itemsize
+    large = [operand for operand in op.operands if _source_size(operand) * 4 > size]
+    return len(set(large)) <= 1 and all(operand.type.dtype.itemsize <= width for operand in large)
+
+
+def _source_size(value: Value) -> int:
+    """Elements behind a value, seen through what moves and repeats elements."""
+    for _ in range(FAR):
+        op = value.defining_op
+        if isinstance(op, ops.Iota) or (isinstance(op, ops.Constant) and op.value.is_splat):
+            return 1
+        if isinstance(op, ops.Convert | ops.Reshape | ops.Transpose | ops.BroadcastInDim):
+            value = op.operand
+            continue
+        if isinstance(op, ops.Compare):
+            return max(map(_source_size, op.operands))
+        break
+    return value.type.size
+
+
+def is_fold(op: Operation) -> bool:
+    """Whether the op is a reduction of more than one element each; one along dimensions of extent 1 is elementwise."""
+    if not isinstance(op, ops.Reduce):
+        return False
+    shape = op.inputs[0].type.shape
+    return any(shape[dimension] != 1 for dimension in op.dimensions)

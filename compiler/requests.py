@@ -1,0 +1,91 @@
+"""Which elements a kernel asks for: the indices of a value, as expressions of the kernel's loop variables where they
+are known, and how an op passes a request on to its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from trivium.compiler.costs import free_values, is_fold
+from trivium.compiler.lowering import INDEXING, REPEATING, is_elementwise
+from trivium.compiler.lowering.index import Index, Indices, Variable, constant, places
+from trivium.ir import ops
+from trivium.ir.core import Operation, Value
+
+
+@dataclass(eq=False)
+class Opaque:
+    """Indices that are known at run time only. `once`: no element is asked for twice."""
+
+    once: bool
+
+
+Request = Indices | Opaque
+
+
+def row_indices(row: Sequence[Variable], extents: Sequence[int]) -> Indices:
+    """The variables of a row as the indices of reduced dimensions; unit ones have none."""
+    variables = iter([v for v in row if v.extent != 1])
+    return tuple(places([next(variables)])[0] if extent != 1 else Index({}) for extent in extents)
+
+
+def reads(op: Operation, request: Request) -> Iterator[tuple[Value, Request]]:
+    """Which elements of its operands an op reads for its results at `request`."""
+    kind = type(op)
+    if kind in INDEXING:
+        operand = op.operands[0]
+        if isinstance(request, Opaque):
+            yield operand, () if not operand.type.rank else moved(op, request)
+        else:
+            yield operand, INDEXING[kind](op, request)
+    elif isinstance(op, ops.Reduce) and not is_fold(op) and not isinstance(request, Opaque):
+        kept = iter(request)
+        at = tuple(constant(0) if d in op.dimensions else next(kept) for d in range(op.inputs[0].type.rank))
+        for operand in op.inputs:
+            yield operand, at
+        for operand in dict.fromkeys((*op.init_values, *free_values(op))):
+            yield operand, ()
+    elif is_elementwise(op):  # type: ignore[arg-type]
+        for operand in op.operands:
+            yield operand, request if operand.type.rank else ()
+        for operand in free_values(op):
+            yield operand, ()
+    else:
+        for operand in dict.fromkeys((*op.operands, *free_values(op))):
+            once = kind not in REPEATING and not (isinstance(request, Opaque) and not request.once)
+            yield operand, Opaque(once) if operand.type.rank else ()
+
+
+def moved(op: Operation, request: Opaque) -> Opaque:
+    return Opaque(request.once and not isinstance(op, ops.BroadcastInDim))
+
+
+def reads_once(op: Operation, operand: Value) -> bool:
+    """Whether a kernel reads each element of an operand at most once."""
+    return isinstance(op, ops.Sort | ops.DynamicUpdateSlice) or (isinstance(op, ops.Scatter) and operand in op.updates)
+
+
+def covers(request: Request, variables: Sequence[Variable], shape: Sequence[int]) -> bool:
+    """Whether a request is for every element, each once, in the order of the loops."""
+    return (
+        not isinstance(request, Opaque)
+        and tuple(v.extent for v in variables) == tuple(shape)
+        and request == places(variables)
+    )
+
+
+def plain_variables(request: Indices) -> list[Variable] | None:
+    """The loop variables that the indices are, each once; None where an index is anything else."""
+    found = []
+    for index in request:
+        if not index.terms and not index.offset:
+            continue
+        variable = index.variable
+        if variable is None or variable in found:
+            return None
+        found.append(variable)
+    return found
+
+
+def same_extents(variables: Sequence[Variable], extents: Sequence[int]) -> bool:
+    return [v.extent for v in variables if v.extent != 1] == [extent for extent in extents if extent != 1]
