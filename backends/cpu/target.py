@@ -22,9 +22,10 @@ class Target:
 
     def machine(self) -> llvm.TargetMachine:
         """LLVM's code generator. Level 1 was measured to give the speed of level 3 on code that is vectorized
-        already."""
+        already. Addresses take 64 bits: in a large process, the loader may put code and its data far apart."""
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=1, reloc="pic", codemodel="small")
+        options = {"opt": 1, "reloc": "static", "codemodel": "large"}
+        return target.create_target_machine(cpu=self.cpu, features=self.features, **options)
 
 
 @functools.cache
