@@ -25,8 +25,7 @@ def import_module(
     if isinstance(function, tf.compat.v1.GraphDef):
         return import_graph_def(function, args, parameters).module
     if isinstance(function, str | Path):
-        loaded = tf.saved_model.load(str(function))
-        function = serving_function(loaded, function)
+        function = serving_function(_loaded(function), function)
     if not is_concrete(function):
         traceable, args = _traceable(function, args)
         function = traceable.get_concrete_function(*map(specification, args), **_specifications(kwargs))
@@ -70,6 +69,14 @@ def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], par
 def is_concrete(function: Any) -> bool:
     """Whether it is a function that was traced already."""
     return isinstance(function, tf.types.experimental.ConcreteFunction)
+
+
+def _loaded(folder: str | Path) -> Any:
+    try:
+        return tf.saved_model.load(str(folder))
+    # Of many families: the protocol buffers', the file system's, the object graph's.
+    except Exception as error:
+        raise Error(f"TensorFlow cannot load {folder} as a SavedModel: {error}") from error
 
 
 def serving_function(loaded: Any, folder: str | Path) -> Any:

@@ -55,10 +55,17 @@ def convert(source: Path, output: Path) -> None:
 @main.command()
 @click.argument("program", type=PATH)
 @click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; the program itself if left out.")
+@click.option("--html", type=PATH, help="Write the program and all its stages as a page to this file instead.")
 @OPTIMIZED
-def show(program: Path, stage: str | None, device: str) -> None:
+def show(program: Path, stage: str | None, html: Path | None, device: str) -> None:
     """Prints a program, or what the compiler makes of it."""
     module = trivium.load(program)
+    if html is not None:
+        from trivium.report import write_stages
+
+        write_stages(html, program.name, str(module), trivium.compile(module, device=device), open_stage=stage)
+        click.echo(f"{html} is written.")
+        return
     click.echo(str(module) if stage is None else trivium.compile(module, device=device).stage(stage))
 
 
@@ -115,7 +122,8 @@ def devices() -> None:
 
     table = Table("device", "kind", "memory")
     for device in found():
-        table.add_row(str(device), device.kind, ", ".join(memory.kind for memory in device.memories()))
+        name = f"{device.client.platform_name}:{device.id}"
+        table.add_row(name, device.kind, device.default_memory.kind)
     _print(table)
 
 

@@ -82,13 +82,18 @@ def compile_module(module: Module, *, device: str, threads: int | None, fast_mat
     """See `trivium.compile`."""
     from trivium.backends import client
     from trivium.compiler.pipeline import lower, optimize
+    from trivium.dump import Dump
 
     chosen = client(device)  # an unknown device is told before the work begins
+    dump = Dump.from_environment()
     module.verify()
-    graph = optimize(module)
+    dump.module("input", module)
+    graph = optimize(module, observe=dump.module)
     program = lower(graph)
     loaded = chosen.compile(program, threads=threads, fast_math=fast_math)
-    return Executable(Signature.of(module.main), graph, program, loaded)
+    executable = Executable(Signature.of(module.main), graph, program, loaded)
+    dump.stages(executable)
+    return executable
 
 
 def _parameter(kind: Any, attributes: Any) -> Parameter:
