@@ -3,7 +3,7 @@ overwrites it, so that a buffer planner can let a result take the place of an op
 
 from __future__ import annotations
 
-from trivium.compiler.kernel.structure import Block, Buffer, Kernel, Load, Loop, Store
+from trivium.compiler.kernel.structure import Block, Buffer, Kernel, Load, Loop, Store, Value
 
 
 def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
@@ -20,19 +20,23 @@ def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
     place = _innermost(kernel.body)
     if place is None:
         return False
-    loop, accesses = place, [i for i in place.body.instructions if isinstance(i, Load | Store)]
+    block, loop_indices = place
+    accesses = [i for i in block.instructions if isinstance(i, Load | Store)]
     loads = [n for n, access in enumerate(accesses) if isinstance(access, Load) and access.buffer is source]
     stores = [n for n, access in enumerate(accesses) if isinstance(access, Store) and access.buffer is destination]
     if not loads or not stores or max(loads) > min(stores):
         return False
     indices = {accesses[n].indices for n in (*loads, *stores)}
-    return len(indices) == 1 and set(loop.indices) <= set(indices.pop())
+    return len(indices) == 1 and set(loop_indices) <= set(indices.pop())
 
 
-def _innermost(block: Block) -> Loop | None:
-    """The parallel loop that is all of the kernel and holds no other control flow, or None."""
+def _innermost(block: Block) -> tuple[Block, list[Value]] | None:
+    """The body and the indices of the parallel loop that is all of the kernel and holds no other control flow; of a
+    kernel without loops the kernel itself; or None."""
     loops = [i for i in block.instructions if i.blocks]
+    if not loops:
+        return block, []
     if len(loops) != 1 or not isinstance(loops[0], Loop) or loops[0].kind != "parallel":
         return None
     loop = loops[0]
-    return loop if not any(i.blocks for i in loop.body.instructions) else None
+    return None if any(i.blocks for i in loop.body.instructions) else (loop.body, loop.indices)
