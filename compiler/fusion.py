@@ -192,6 +192,8 @@ class _Fuser:
     def _is_home(self, group: Group, op: Operation) -> bool:
         """Whether the group computes every element of the op's results, once."""
         request = group.sole_request(op)
+        if group.whole is not None:  # its rule writes its own results, and no others
+            return False
         if request is None or isinstance(request, Opaque) or not self._accepts(group, op):
             return False
         if is_fold(op):
