@@ -38,7 +38,7 @@ def while_loop(ctx: Context, input: Any, *, cond: str, body: str) -> list[Any]:
     trips, counters = trip_count(condition, step, input)
     growth = {i: pushes(step, step.outputs[i]) for i in changing if isinstance(input[i], TensorList)}
     start = {i: _prepared(input[i], trips, growth.get(i)) for i in changing}
-    start |= _allocated(ctx, body, input, start)
+    start |= _tried(ctx, body, input, start)
     variables = _written(step, input) + [x for x in _written(condition, input) if x not in _written(step, input)]
     loop = _Carried(ctx, list(start.values()), variables)
     inline = ctx.inline
@@ -94,28 +94,26 @@ def _ended(operand: Any, counter: np.ndarray | None, start: Any, trips: int | No
     return operand
 
 
-def _allocated(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) -> dict[int, Any]:
-    """The lists whose elements have no known shape yet, with the one that the loop's body gives them: it is converted
-    once, for that alone."""
-    unknown = [i for i, x in start.items() if isinstance(x, TensorList) and x.buffer is None]
+def _tried(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) -> dict[int, Any]:
+    """The lists of which only the loop's body tells what goes in, as it tells: it is converted once, for that alone."""
+    unknown = [i for i, x in start.items() if isinstance(x, TensorList) and x.buffer is None and x.every is None]
     if not unknown:
         return {}
-    trial = list(operands)
-    for i, x in start.items():
-        trial[i] = x
-    saved = dict(ctx.state.values)
-    node = ctx.node
+    node, saved = ctx.node, dict(ctx.state.values)
     with ctx.inside(Block()):
-        arguments = [_unknown_copy(ctx, x, i in start) for i, x in enumerate(trial)]
+        arguments = [_unknown_copy(ctx, start.get(i, x), i in start) for i, x in enumerate(operands)]
         results = ctx.inline(body, arguments)
-    ctx.node = node
-    ctx.state.values = saved
-    found = {}
-    for i in unknown:
-        if results[i].element is None:
-            ctx.unsupported("element_shape", "unknown extents", "a static shape")
-        found[i] = start[i].allocated(ctx, results[i].element)
-    return found
+    ctx.node, ctx.state.values = node, saved
+    return {i: _like_after(ctx, start[i], results[i]) for i in unknown}
+
+
+def _like_after(ctx: Context, before: TensorList, after: TensorList) -> TensorList:
+    """A list in front of a loop, in the form that it has behind the body."""
+    if after.every is not None:
+        return replace(before, element=after.element, every=after.every)
+    if after.element is None:
+        ctx.unsupported("element_shape", "unknown extents", "a static shape")
+    return before.allocated(ctx, after.element)
 
 
 def _unknown_copy(ctx: Context, operand: Any, changes: bool) -> Any:

@@ -19,18 +19,23 @@ from trivium.ir.types import I32
 @dataclass(frozen=True)
 class TensorList:
     """`buffer` is absent while the elements' shape is not known; `length` is a number or a 0-d i32 value; `capacity` is
-    the number of rows, `None` while nothing tells it."""
+    the number of rows, `None` while nothing tells it. Where all elements are the same known array, that is `every`, and
+    there is no buffer: what loops keep for their gradients is often a shape."""
 
     element_type: Any
     element: tuple[int, ...] | None
     capacity: int | None
     length: int | Value
     buffer: Value | None = None
+    every: np.ndarray | None = None
 
     def allocated(self, ctx: Context, element: tuple[int, ...]) -> TensorList:
         """The list with a buffer of zeros, for elements of that shape."""
         if self.buffer is not None:
             return self
+        if self.every is not None:
+            row = ctx.elements(self.every)
+            return replace(self, every=None, buffer=ctx.broadcast(row, (self.capacity or self.length, *element)))
         if self.capacity is None:
             ctx.unsupported("max_num_elements", "no bound, in a loop whose trip count is not known", "a bound")
         return replace(self, element=element, buffer=ctx.full((self.capacity, *element), 0, self.element_type))
@@ -43,6 +48,8 @@ class TensorList:
 
     def parts(self, ctx: Context) -> list[Value]:
         """The values that make up the list at the edge of a region."""
+        if self.every is not None:
+            return [self.count(ctx)]
         if self.buffer is None:
             if self.element is None:
                 ctx.unsupported("element_shape", "unknown extents", "a static shape")
@@ -51,6 +58,8 @@ class TensorList:
 
     def with_parts(self, values: Iterator[Value]) -> TensorList:
         """The list inside, or behind, a region: its count is a value there."""
+        if self.every is not None:
+            return replace(self, length=next(values))
         rows = next(values)
         count, *element = rows.type.shape
         return replace(self, element=tuple(element), capacity=count, buffer=rows, length=next(values))
@@ -58,8 +67,10 @@ class TensorList:
     def count(self, ctx: Context) -> Value:
         return self.length if isinstance(self.length, Value) else ctx.scalar(self.length, I32)
 
-    def get(self, ctx: Context, index: Value) -> Value:
+    def get(self, ctx: Context, index: Value) -> Value | np.ndarray:
         """One element."""
+        if self.every is not None:
+            return self.every
         if self.buffer is None or self.element is None:
             ctx.unsupported("input_handle", "a list whose elements were never set", "one with elements")
         starts = [index, *(ctx.scalar(0, I32) for _ in self.element)]
@@ -82,6 +93,8 @@ class TensorList:
         return replace(self, buffer=ctx.plus(self.buffer, other.buffer))
 
     def zeros_like(self, ctx: Context) -> TensorList:
+        if self.every is not None:
+            return replace(self, every=np.zeros_like(self.every))
         return self if self.buffer is None else replace(self, buffer=ctx.full_like(self.buffer, 0))
 
 
@@ -182,8 +195,12 @@ def set_item(
 
 
 @rule("TensorListPushBack")
-def push_back(ctx: Context, input_handle: Any, tensor: Value, *, element_dtype: Any) -> TensorList:
+def push_back(ctx: Context, input_handle: Any, tensor: Any, *, element_dtype: Any) -> TensorList:
     """TensorListPushBack(input_handle, tensor) -> output_handle"""
+    if isinstance(tensor, np.ndarray) and _stays_uniform(input_handle, tensor):
+        length = _moved(ctx, input_handle.length, 1)
+        return replace(input_handle, element=tensor.shape, length=length, every=tensor)
+    tensor = ctx.value(tensor, "tensor")
     if input_handle.capacity is None and isinstance(input_handle.length, int):
         return _appended(ctx, input_handle, tensor)
     pushed = input_handle.set(ctx, input_handle.count(ctx), tensor)
@@ -191,16 +208,24 @@ def push_back(ctx: Context, input_handle: Any, tensor: Value, *, element_dtype: 
 
 
 @rule("TensorListPopBack")
-def pop_back(ctx: Context, input_handle: Any, element_shape: Any, *, element_dtype: Any) -> tuple[TensorList, Value]:
+def pop_back(ctx: Context, input_handle: Any, element_shape: Any, *, element_dtype: Any) -> tuple[TensorList, Any]:
     """TensorListPopBack(input_handle, element_shape; element_dtype) -> output_handle, tensor"""
     length = _moved(ctx, input_handle.length, -1)
     popped = replace(input_handle, length=length)
     return popped, input_handle.get(ctx, popped.count(ctx))
 
 
+def _stays_uniform(into: TensorList, item: np.ndarray) -> bool:
+    """Whether all elements are one known array still, once `item` is among them."""
+    if into.every is not None:
+        return np.array_equal(into.every, item)
+    return into.buffer is None and isinstance(into.length, int) and into.length == 0
+
+
 def _appended(ctx: Context, old: TensorList, tensor: Value) -> TensorList:
     """A push outside of loops: the list grows by a row."""
     row = ctx.unsqueeze(tensor, [0])
+    old = old.allocated(ctx, tensor.type.shape) if old.every is not None else old
     rows = row if old.buffer is None else ctx.concatenate([old.buffer, row], 0)
     return replace(old, element=tensor.type.static_shape, length=old.length + 1, buffer=rows)
 

@@ -29,7 +29,7 @@ WITHOUT_MEANING = frozenset(
         # checks that hold anyway, and what the operands' types say already
         *("validate_indices", "validate_shape", "output_shapes", "message", "summarize"),
         # which gradient a matrix product serves
-        *("grad_a", "grad_b"),
+        *("grad_a", "grad_b", "grad_x", "grad_y"),
     }
 )
 """Attributes that do not change what a program means."""
