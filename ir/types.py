@@ -240,9 +240,10 @@ _DTYPES |= {IntegerType(width, "s"): np.dtype(f"int{width}") for width in (8, 16
 _DTYPES |= {IntegerType(width): np.dtype(getattr(ml_dtypes, f"int{width}")) for width in (2, 4)}
 _DTYPES |= {IntegerType(width, "u"): np.dtype(getattr(ml_dtypes, f"uint{width}")) for width in (2, 4)}
 _DTYPES |= {ComplexType(FLOATS["f32"]): np.dtype(np.complex64), ComplexType(FLOATS["f64"]): np.dtype(np.complex128)}
-_ELEMENTS = {
-    dtype: kind for kind, dtype in reversed(_DTYPES.items()) if str(kind) != "tf32" and not str(kind).startswith("s")
-}
+# Bits that are numbers, which StableHLO's own booleans (i1) are not.
+_DTYPES |= {IntegerType(1, "u"): np.dtype(ml_dtypes.uint1), IntegerType(1, "s"): np.dtype(ml_dtypes.int1)}
+# Of several types with one dtype (i8 and si8, f32 and tf32) the one named first is meant.
+_ELEMENTS = {dtype: kind for kind, dtype in reversed(_DTYPES.items())}
 
 F16, BF16, F32, F64 = FLOATS["f16"], FLOATS["bf16"], FLOATS["f32"], FLOATS["f64"]
 I1, I8, I16, I32, I64 = (IntegerType(width) for width in (1, 8, 16, 32, 64))

@@ -102,7 +102,7 @@ def _verify_terminators(op: Operation, region: Region) -> None:
 def _check_callee(op: Operation, callee: SymbolRef, labels: tuple[str, str, str]) -> None:
     """The constraints that ask for the function of a symbol; `labels` are those of its absence, operands, results."""
     function = lookup(op, callee)
-    if not isinstance(function, Function):
+    if not isinstance(function, Function) or function.function_type is None:
         fail(labels[0], f"{callee} is no function of the module")
     expected = function.function_type
     for what, have, want, label in (
