@@ -10,6 +10,7 @@ from typing import Any
 import trivium.ir.ops  # noqa: F401  (declares the ops)
 from trivium.ir.attributes import Attribute, DenseArray, DenseElements
 from trivium.ir.codecs import decode
+from trivium.ir.collection import collection_paused
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import OPS, Field, Op, Trait, group_sizes
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError
@@ -44,6 +45,7 @@ Argument = tuple[str, int, Type, Location | None]
 """A block argument as read: its name, where that stands, its type and location."""
 
 
+@collection_paused()
 def parse(text: str, file: str = "") -> Module:
     """Reads a module, or the functions of one, from MLIR text. `file` names it in errors and locations."""
     return Parser(text, file).module()
