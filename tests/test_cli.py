@@ -1,0 +1,210 @@
+"""The command line: each command does its work, and every error is one message and exit code 2."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from trivium.cli import main
+from trivium.executable import STAGES
+
+PROGRAM = """
+func.func @main(%x: tensor<2x3xf32>, %n: tensor<i32>) -> (tensor<2x3xf32>, tensor<i32>) {
+  %0 = stablehlo.exponential %x : tensor<2x3xf32>
+  %1 = stablehlo.add %0, %x : tensor<2x3xf32>
+  return %1, %n : tensor<2x3xf32>, tensor<i32>
+}
+"""
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def trivium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command line in a folder that has `program.mlir`."""
+    monkeypatch.chdir(tmp_path)
+    Path("program.mlir").write_text(PROGRAM)
+    return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
+
+
+def succeed(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refuse(result: Result, message: str) -> None:
+    """An error of the user's: exit code 2, one message on standard error, and no traceback."""
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+# What the commands do
+
+
+def test_help_names_every_command(trivium: Command) -> None:
+    text = succeed(trivium("--help"))
+    for command in ("bench", "convert", "demo", "devices", "run", "show"):
+        assert command in text
+
+
+def test_convert_writes_a_program(trivium: Command) -> None:
+    assert "tensor<2x3xf32>" in succeed(trivium("convert", "program.mlir", "-o", "copy.mlir"))
+    assert succeed(trivium("show", "copy.mlir")) == succeed(trivium("show", "program.mlir"))
+
+
+@pytest.mark.onnx
+def test_convert_reads_onnx(trivium: Command) -> None:
+    onnx = pytest.importorskip("onnx")
+    text = '<ir_version: 9, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    onnx.save(onnx.parser.parse_model(text), "model.onnx")
+    succeed(trivium("convert", "model.onnx", "-o", "model.mlir"))
+    assert "stablehlo.maximum" in succeed(trivium("show", "model.mlir"))
+
+
+SHOWN = {"graph": "stablehlo.add", "kernels": "kernel @", "llvm": "define", "asm": "trivium_entry:"}
+
+
+@pytest.mark.parametrize(("stage", "shows"), SHOWN.items(), ids=SHOWN.keys())
+def test_show_prints_each_stage(trivium: Command, stage: str, shows: str) -> None:
+    assert shows in succeed(trivium("show", "program.mlir", "--stage", stage))
+
+
+def test_show_writes_a_page_of_all_stages(trivium: Command) -> None:
+    succeed(trivium("show", "program.mlir", "--html", "page.html", "--stage", "llvm"))
+    page = Path("page.html").read_text()
+    assert "<details open><summary>llvm</summary>" in page
+    assert all(f"<summary>{stage}</summary>" in page for stage in ("program", *STAGES))
+    assert "tensor&lt;2x3xf32&gt;" in page
+    assert "http" not in page
+
+
+def test_run_with_random_inputs_is_repeatable(trivium: Command) -> None:
+    first = succeed(trivium("run", "program.mlir", "--random"))
+    assert "(2, 3)" in first
+    assert "float32" in first
+    assert first == succeed(trivium("run", "program.mlir", "--random", "0"))
+    assert first != succeed(trivium("run", "program.mlir", "--random", "1"))
+
+
+def test_run_reads_inputs_and_saves_results(trivium: Command) -> None:
+    x = np.arange(6, dtype=np.float32)
+    np.save("x.npy", x)
+    np.save("n.npy", np.int32(7))
+    inputs = ("--input", "x.npy", "--input", "n.npy")
+    refuse(trivium("run", "program.mlir", *inputs), "argument 0 of main has shape (6,), expected (2, 3)")
+    succeed(trivium("run", "program.mlir", *inputs, "--reshape", "--save", "results.npz"))
+    with np.load("results.npz") as results:
+        np.testing.assert_allclose(results["0"], (np.exp(x) + x).reshape(2, 3), rtol=1e-6)
+        assert results["1"] == 7
+
+
+def test_bench_measures(trivium: Command) -> None:
+    text = succeed(trivium("bench", "program.mlir", "--seconds", "0.1", "--threads", "1"))
+    assert "median" in text
+    assert "trivium" in text
+
+
+@pytest.mark.jax
+def test_bench_measures_against_xla(trivium: Command) -> None:
+    pytest.importorskip("jax")
+    text = succeed(trivium("bench", "program.mlir", "--seconds", "0.1", "--against", "xla"))
+    assert "xla" in text
+
+
+def test_devices_lists_the_processor(trivium: Command) -> None:
+    assert "cpu:0" in succeed(trivium("devices"))
+
+
+def test_dump_writes_every_stage(trivium: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_DUMP", "dump")
+    for _ in range(2):
+        succeed(trivium("run", "program.mlir", "--random"))
+    assert sorted(path.name for path in Path("dump").iterdir()) == ["000-main", "001-main"]
+    names = sorted(path.name for path in Path("dump/001-main").iterdir())
+    assert names[:2] == ["00-input.mlir", "01-inline.mlir"]
+    assert names[-3:] == ["asm.s", "kernels.txt", "llvm.ll"]
+    assert Path("dump/000-main/00-input.mlir").read_text() == succeed(trivium("show", "program.mlir"))
+
+
+# What users get wrong
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "missing file": (("show", "nowhere.mlir"), "nowhere.mlir does not exist"),
+    "folder": (("show", "."), "has no saved_model.pb, expected a SavedModel"),
+    "unknown suffix": (("show", "program.txt"), "has the suffix '.txt', expected one of .mlir"),
+    "wrong text": (("show", "wrong.mlir"), "wrong.mlir:1:10: 'nonsense' is no operation"),
+    "wrong program": (("convert", "invalid.mlir", "-o", "x.mlir"), "add: [C1]"),
+    "not text": (("show", "bytes.mlir"), "cannot read bytes.mlir"),
+    "empty text": (("show", "empty.mlir"), "the text holds no module and no function"),
+    "output suffix": (("convert", "program.mlir", "-o", "x.xyz"), "has the suffix '.xyz', expected"),
+    "output folder": (("convert", "program.mlir", "-o", "no/x.mlir"), "cannot write no/x.mlir"),
+    "no output": (("convert", "program.mlir"), "Missing option '-o'"),
+    "no command": (("fly",), "No such command 'fly'"),
+    "no argument": (("run",), "Missing argument 'PROGRAM'"),
+    "unknown option": (("run", "program.mlir", "--fast"), "No such option"),
+    "unknown stage": (("show", "program.mlir", "--stage", "wasm"), "'wasm' is not one of 'graph'"),
+    "unknown device": (("run", "program.mlir", "--random", "--device", "tpu"), "unknown device 'tpu'; expected one of"),
+    "no inputs": (("run", "program.mlir"), "has 0 --input files, expected 2 (or --random)"),
+    "both inputs": (("run", "program.mlir", "--random", "--input", "x.npy"), "exclude each other"),
+    "missing input": (("run", "program.mlir", *("--input", "x.npy") * 2), "cannot read x.npy"),
+    "wrong input": (("run", "program.mlir", *("--input", "bytes.mlir") * 2), "cannot read bytes.mlir"),
+    "wrong seed": (("run", "program.mlir", "--random=one"), "'one' is not a valid integer"),
+    "save folder": (("run", "program.mlir", "--random", "--save", "no/x.npz"), "cannot write no/x.npz"),
+    "page folder": (("show", "program.mlir", "--html", "no/x.html"), "cannot write no/x.html"),
+    "unknown peer": (
+        ("bench", "program.mlir", "--against", "gcc"),
+        "no peer 'gcc', expected one of xla, iree",
+    ),
+    "no threads": (("bench", "program.mlir", "--threads", "0"), "0 is not in the range x>=1"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG.keys())
+def test_every_error_is_one_message(trivium: Command, words: tuple[str, ...], message: str) -> None:
+    Path("program.txt").write_text(PROGRAM)
+    Path("wrong.mlir").write_text("module { nonsense")
+    Path("bytes.mlir").write_bytes(bytes(range(128, 256)))
+    Path("empty.mlir").write_text("")
+    Path("invalid.mlir").write_text(
+        "func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {\n"
+        '  %0 = "stablehlo.add"(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>\n'
+        "  return %0 : tensor<2xf32>\n}\n"
+    )
+    refuse(trivium(*words), message)
+
+
+@pytest.mark.onnx
+@pytest.mark.parametrize("content", [b"", b"\x08\x09\xff\xff junk"], ids=["empty", "junk"])
+def test_wrong_onnx_files_are_refused(trivium: Command, content: bytes) -> None:
+    pytest.importorskip("onnx")
+    Path("model.onnx").write_bytes(content)
+    refuse(trivium("show", "model.onnx"), "model.onnx is no ONNX model")
+
+
+def test_dump_needs_a_folder(trivium: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_DUMP", "program.mlir")
+    refuse(trivium("run", "program.mlir", "--random"), "TRIVIUM_DUMP names program.mlir")
+
+
+def test_the_module_is_a_command(tmp_path: Path) -> None:
+    """In a process of its own, as users have it: output, messages and exit codes."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "trivium", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ)
+
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    done = run("run", "program.mlir", "--random")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "float32" in done.stdout
+    failed = run("show", "nowhere.mlir")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr == "Error: nowhere.mlir does not exist\n"
