@@ -78,11 +78,12 @@ class CpuExecutable:
             for position, (argument, slot) in enumerate(zip(arguments, self._inputs, strict=True))
         ]
         results = [np.empty(slot.shape, slot.dtype) for slot in self._outputs]
-        self._run([array.__array_interface__["data"][0] for array in (*arrays, *results)])
+        self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
         return results
 
-    def _run(self, pointers: list[int]) -> None:
-        """One native call in a frame of its own."""
+    def execute_at(self, pointers: list[int]) -> None:
+        """Runs on memory of the caller's: the addresses of arguments, then of results, each as large as its slot and
+        C-contiguous. Nothing is checked. One native call in a frame of its own."""
         try:
             frame = self._frames.pop()
         except IndexError:

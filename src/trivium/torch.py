@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import torch._dynamo
 from functorch.compile import min_cut_rematerialization_partition
@@ -22,17 +20,17 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 
+import trivium
+from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph, ResultIndex, import_graph
 from trivium.importers.pytorch.decompositions import decompositions
-from trivium.importers.pytorch.types import to_array, to_tensor
-from trivium.ir.func import Module
+from trivium.importers.pytorch.types import DTYPES
+from trivium.ir.errors import Error
 
 logger = logging.getLogger(__name__)
 
 # Dynamo keeps modules with an LSTM or GRU out of graphs unless told otherwise, and asks before it asks a backend.
 torch._dynamo.config.allow_rnn = True
-
-Executable = Callable[..., Sequence[np.ndarray]]
 
 
 def backend(
@@ -52,13 +50,6 @@ def backend(
         partition_fn=min_cut_rematerialization_partition,
     )
     return compile_all(module, example_inputs)
-
-
-def compile_module(module: Module, **options: Any) -> Executable:
-    """The native function of a module."""
-    import trivium
-
-    return trivium.compile(module, **options)
 
 
 class CompiledGraph:
@@ -106,37 +97,50 @@ class CompiledGraph:
         )
 
     def _compiled(self, inputs: Sequence[Any]) -> Variant:
+        devices = {given.device.type for given in inputs if isinstance(given, torch.Tensor)} - {"cpu"}
+        if devices:
+            raise Error(f"the {self.kind} graph has tensors on the device {', '.join(devices)}, expected cpu")
         imported = import_graph(self.graph, inputs)
-        executable = compile_module(imported.module, **self.options)
-        layouts = [_layout(meta) for meta in imported.metas]
-        return Variant(imported, executable, [entry if self.visible(i) else None for i, entry in enumerate(layouts)])
+        executable = trivium.compile(imported.module, **self.options)
+        layouts = [_layout(meta) if self.visible(index) else None for index, meta in enumerate(imported.metas)]
+        return Variant(imported, executable, layouts)
 
 
-@dataclass(frozen=True)
 class Variant:
-    """The program of a graph for one combination of sizes. `layouts` are the strides of those outputs that PyTorch
-    expects to lie other than row by row."""
+    """The program of a graph for one combination of sizes. Tensors are passed by their addresses. `layouts` are the
+    strides of those outputs that PyTorch expects to lie other than row by row."""
 
-    imported: ImportedGraph
-    executable: Executable
-    layouts: Sequence[tuple[int, ...] | None]
+    def __init__(self, imported: ImportedGraph, executable: Executable, layouts: Sequence[tuple[int, ...] | None]):
+        self.arguments = imported.arguments
+        self.draws = imported.draws
+        self.execute_at = executable.loaded.execute_at
+        self.results = [(kind.shape, DTYPES[kind.element_type]) for kind in imported.module.main.function_type.results]
+        self.outputs = list(zip(imported.outputs, layouts, strict=True))
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
-        arrays = [to_array(inputs[index].contiguous()) for index in self.imported.arguments]
+        given = [_plain(inputs[index]) for index in self.arguments]
         inputs.clear()
-        if self.imported.draws:
-            arrays.append(draw_state())
-        results = self.executable(*arrays)
+        if self.draws:
+            given.append(draw_state())
+        made = [torch.empty(shape, dtype=dtype, device="cpu") for shape, dtype in self.results]
+        self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
         return [
-            _laid_out(to_tensor(results[output.index]), layout) if isinstance(output, ResultIndex) else output
-            for output, layout in zip(self.imported.outputs, self.layouts, strict=True)
+            _laid_out(made[output.index], layout) if isinstance(output, ResultIndex) else output
+            for output, layout in self.outputs
         ]
 
 
-def draw_state() -> np.ndarray:
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor whose memory holds its elements row by row, neither conjugated nor negated on the fly."""
+    if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
+        return tensor
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
+def draw_state() -> torch.Tensor:
     """A state for the program's generator, drawn from PyTorch's own: fresh at each call, the same after the same
     seed."""
-    return torch.empty(2, dtype=torch.int64).random_().numpy().view(np.uint64)
+    return torch.empty(2, dtype=torch.int64, device="cpu").random_()
 
 
 def _visible_outputs(kind: str) -> Callable[[int], bool]:

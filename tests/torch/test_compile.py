@@ -32,25 +32,19 @@ class Counts:
 def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     """Counts what the backend does, from a fresh start of Dynamo."""
     found = Counts()
-    compile_module = trivium.torch.compile_module
-    capture = trivium.torch.backend
 
-    def counted(module, **options):
-        found.functions += 1
-        executable = compile_module(module, **options)
+    def counting(owner: object, name: str, counter: str) -> None:
+        original = getattr(owner, name)
 
-        def run(*arrays):
-            found.runs += 1
-            return executable(*arrays)
+        def counted(*args, **kwargs):
+            setattr(found, counter, getattr(found, counter) + 1)
+            return original(*args, **kwargs)
 
-        return run
+        monkeypatch.setattr(owner, name, counted)
 
-    def captured(module, inputs, **options):
-        found.graphs += 1
-        return capture(module, inputs, **options)
-
-    monkeypatch.setattr(trivium.torch, "compile_module", counted)
-    monkeypatch.setattr(trivium.torch, "backend", captured)
+    counting(trivium.torch, "backend", "graphs")
+    counting(trivium, "compile", "functions")
+    counting(trivium.torch.Variant, "__call__", "runs")
     torch._dynamo.reset()
     yield found
     torch._dynamo.reset()
