@@ -124,15 +124,20 @@ def swap(problem: Problem) -> Problem:
 
 
 def orient(problem: Problem) -> Problem:
-    """The result's contiguous side as columns, and what is not contiguous there, such as the images of a batch, as
-    batch."""
+    """The result's contiguous side as columns, what is not contiguous there, such as the images of a batch, as batch,
+    and rows in the order in which they lie in lhs."""
     channels = [axis for axis in problem.batch.axes if _lanes_alike(problem, axis)]
     if problem.columns.extent == 1 and channels:
         batch = tuple(axis for axis in problem.batch.axes if axis is not channels[0])
-        return replace(problem, batch=Group(batch), columns=Group((*problem.columns.axes, channels[0])))
-    if _contiguity(problem, problem.columns) < _contiguity(problem, problem.rows):
-        return _separate(swap(problem))
-    return problem
+        problem = replace(problem, batch=Group(batch), columns=Group((*problem.columns.axes, channels[0])))
+    elif _contiguity(problem, problem.columns) < _contiguity(problem, problem.rows):
+        problem = _separate(swap(problem))
+    return replace(problem, rows=_by_reach(problem.rows, problem.lhs))
+
+
+def _by_reach(group: Group, access: Access) -> Group:
+    """The axes with the longest way between neighbours first."""
+    return Group(tuple(sorted(group.axes, key=lambda axis: -abs(access.reach(axis)))))
 
 
 def _lanes_alike(problem: Problem, axis: Axis) -> bool:
@@ -146,8 +151,7 @@ def canonicalize(problem: Problem) -> Problem:
     """Axes of extent 1 dropped, the reduction in the order in which lhs lies in memory, and neighbours merged where
     both operands allow it. Flat indices over batch, rows and columns keep their meaning."""
     problem = _drop_units(problem)
-    order = tuple(sorted(problem.reduction.axes, key=lambda axis: -abs(problem.lhs.reach(axis))))
-    problem = replace(problem, reduction=Group(order))
+    problem = replace(problem, reduction=_by_reach(problem.reduction, problem.lhs))
     for name in ("batch", "rows", "columns", "reduction"):
         problem = _merge(problem, name)
     return problem

@@ -16,7 +16,7 @@ from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
 from trivium.backends.cpu.contraction.place import Place, join, origin, place, unflatten
 from trivium.backends.cpu.contraction.plan import Plan
-from trivium.backends.cpu.contraction.tiling import Rhs, Split
+from trivium.backends.cpu.contraction.tiling import Rhs, Split, rhs_step
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Panel:
-    """`width` vectors of columns from `column` on; `data` is the block's packed rhs, None where rhs is read in
-    place."""
+    """`width` vectors of columns from `column` on; `data` are the block's rows of rhs, `pitch` elements apart, None
+    where rhs is read element by element."""
 
     width: int
     column: Number
+    pitch: int
     data: ll.Value | None
 
 
@@ -96,6 +97,7 @@ class Template:
         self.e, self.plan, self.sink = e, plan, sink
         self.problem, self.tiling, self.reduction = plan.problem, plan.tiling, plan.tiling.reduction
         self.lhs, self.rhs = Lhs(e, plan.problem, plan.tiling, lhs), rhs
+        self.lhs_by_steps = self._lies_by_steps()
         self.in_blocks = self.reduction.blocks > 1
         self.inline = inline and not self.in_blocks
         self._reserve()
@@ -104,9 +106,10 @@ class Template:
         """Room for what is packed, with a vector's worth of lines to spare, and for sums that wait."""
         e, tiling, lanes, steps = self.e, self.tiling, self.tiling.lanes, self.reduction.most_steps
         rows, width = tiling.chunks.size * tiling.tiles.size, tiling.panels.size * lanes
-        self.lhs_pitch = -(-steps // lanes) * lanes + lanes
+        lines, across = (steps, rows) if self.lhs_by_steps else (rows, steps)
+        self.lhs_pitch = -(-across // lanes) * lanes + lanes
         if tiling.pack_lhs:
-            self.lhs_room = e.reserve((rows + lanes) * self.lhs_pitch, "packed_lhs")
+            self.lhs_room = e.reserve((lines + lanes) * self.lhs_pitch, "packed_lhs")
         if tiling.rhs is Rhs.PACKED:
             self.rhs_room = e.reserve((steps + lanes) * width, "packed_rhs")
         self.pitch = tiling.groups.size * width if self.in_blocks else width
@@ -160,27 +163,37 @@ class Template:
         end = e.add(e.add(e.mul(e.sub(last, 1), reduction.run), start), steps)
         return Block(number, (first, last), start, steps, begin, end)
 
+    def _lies_by_steps(self) -> bool:
+        """Whether packed lhs holds the rows of each step, not the steps of each row: whichever is contiguous now."""
+        rows, access = self.problem.rows.axes, self.problem.lhs
+        return bool(rows) and access.reach(rows[-1]) == 1
+
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         e, problem = self.e, self.problem
-        source = Source(problem.lhs, self.lhs.base, unit.lhs, problem.rows, problem.reduction)
-        vectors, _ = e.divmod(e.add(e.sub(block.end, block.begin), e.lanes - 1), e.lanes)
-        emit_pack(e, source, unit.rows, (block.begin, block.end), vectors, self.lhs_room, self.lhs_pitch)
+        sides = [(problem.rows, unit.rows), (problem.reduction, (block.begin, block.end))]
+        (lines, line), (across, lane) = sides[::-1] if self.lhs_by_steps else sides
+        source = Source(problem.lhs, self.lhs.base, unit.lhs, lines, across)
+        vectors, _ = e.divmod(e.add(e.sub(lane[1], lane[0]), e.lanes - 1), e.lanes)
+        emit_pack(e, source, line, lane, vectors, self.lhs_room, self.lhs_pitch)
 
     # Panels and tiles
 
     def _panel(self, unit: Unit, block: Block, width: int, number: ll.Value) -> None:
         e = self.e
         column = e.mul(self._start(self.tiling.panels, number), e.lanes)
-        panel = Panel(width, column, self._panel_data(unit, block, width, column))
+        pitch = rhs_step(self.problem) if self.tiling.rhs is Rhs.IN_PLACE else width * e.lanes
+        panel = Panel(width, column, pitch, self._panel_data(unit, block, width, column, pitch))
         for count, tile in self._parts(self.tiling.tiles, unit.tiles):
             self._tile(unit, block, panel, Tile(count, self._start(self.tiling.tiles, tile), tile))
 
-    def _panel_data(self, unit: Unit, block: Block, width: int, column: Number) -> ll.Value | None:
+    def _panel_data(self, unit: Unit, block: Block, width: int, column: Number, pitch: int) -> ll.Value | None:
         """The block's rhs in the panel, packed now if need be."""
-        e, problem, pitch = self.e, self.problem, width * self.e.lanes
+        e, problem = self.e, self.problem
         match self.tiling.rhs:
             case Rhs.DIRECT:
                 return None
+            case Rhs.IN_PLACE:
+                return e.at(self.rhs, e.add(e.add(unit.rhs.offset, column), e.mul(block.begin, pitch)))
             case Rhs.PACKED:
                 lanes = column, problem.columns.extent
                 emit_pack(e, self._rhs_source(unit), (block.begin, block.end), lanes, width, self.rhs_room, pitch)
@@ -213,15 +226,16 @@ class Template:
         return microkernel.accumulate(self.e, sums, self._stream(unit, block, panel, panel.data, tile))
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
-        e, pitch, steps = self.e, panel.width * self.e.lanes, self.e.sub(block.end, block.begin)
+        e, pitch, steps = self.e, panel.pitch, self.e.sub(block.end, block.begin)
         ahead = None
         if self.tiling.prefetch:
             share = e.product(tile.number, e.mul(steps, e.lanes))
             ahead = e.at(data, e.add(e.mul(steps, pitch), share))
         if self.tiling.pack_lhs:
-            first = e.at(self.lhs_room, e.mul(e.sub(tile.row, unit.rows[0]), self.lhs_pitch))
-            rows = [e.at(first, r * self.lhs_pitch) for r in range(tile.count)]
-            return Stream(lambda _: rows, (0, 1), steps, 1, data, pitch, ahead)
+            row_step, step = (1, self.lhs_pitch) if self.lhs_by_steps else (self.lhs_pitch, 1)
+            first = e.at(self.lhs_room, e.mul(e.sub(tile.row, unit.rows[0]), row_step))
+            rows = [e.at(first, r * row_step) for r in range(tile.count)]
+            return Stream(lambda _: rows, (0, 1), steps, step, data, pitch, ahead)
         lanewise = self.problem.elementwise
         start = e.add(e.mul(block.start, self.lhs.stride), panel.column if lanewise else 0)
         pointers = self.lhs.pointers(self.lhs.shifted(unit.lhs, start), tile.row, tile.count)

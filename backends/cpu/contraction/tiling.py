@@ -13,6 +13,8 @@ from trivium.backends.cpu.target import Target
 MOST_ROWS = 12
 SOON_DONE = 256
 """With so few rows a panel is used up before the processor has fetched the next one by itself."""
+LONGEST_STEP = 1024
+"""Bytes between rows of rhs up to which they are read in place: longer ones fall on few sets of the caches."""
 SHORTEST_RUN = 16
 LHS_BYTES = 384 * 1024
 MOST_SUMS = 64 * 1024
@@ -53,11 +55,12 @@ def split(extent: int, most: int) -> Split:
 
 
 class Rhs(Enum):
-    """Where the micro-kernel finds rhs: packed when the code was loaded, packed on the way, or, where each element is
-    used once, in place."""
+    """Where the micro-kernel finds rhs: packed when the code was loaded; packed on the way; in place, where its rows
+    are short and lie evenly; or read element by element, where each is used once."""
 
     CONSTANT = "constant"
     PACKED = "packed"
+    IN_PLACE = "in place"
     DIRECT = "direct"
 
 
@@ -136,7 +139,12 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
         and not problem.elementwise
         and not lies_across(problem.rhs, problem.reduction, problem.columns)
     )
-    rhs = Rhs.CONSTANT if constant_rhs else Rhs.DIRECT if once else Rhs.PACKED
+    if constant_rhs:
+        rhs = Rhs.CONSTANT
+    elif rhs_step(problem) * element_bytes in range(1, LONGEST_STEP + 1) and problem.columns.extent % lanes == 0:
+        rhs = Rhs.IN_PLACE
+    else:
+        rhs = Rhs.DIRECT if once else Rhs.PACKED
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
     pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(SHORTEST_RUN, total)
     if pack_lhs or rhs is Rhs.DIRECT:
@@ -175,6 +183,20 @@ def _shared_out(chunks: Split, groups: Split, problem: Problem, wanted: int) -> 
         else:
             break
     return chunks, groups
+
+
+def rhs_step(problem: Problem) -> int:
+    """Elements from one row of rhs to the next, where rows are contiguous and lie evenly through the whole
+    reduction; else 0."""
+    reduction, columns, rhs = problem.reduction.axes, problem.columns.axes, problem.rhs
+    if rhs.windows or len(columns) != 1 or rhs.stride(columns[0]) != 1 or not reduction:
+        return 0
+    step = run = rhs.stride(reduction[-1])
+    for axis in reversed(reduction):
+        if rhs.stride(axis) != run:
+            return 0
+        run *= axis.extent
+    return step
 
 
 def _blocks(group: Group, taps: int, run: int, most_steps: int) -> Reduction:
