@@ -104,14 +104,18 @@ class GraphImporter(ABC, Generic[Node]):
         for node in nodes:
             location = self.location_of(node)
             with self.emit.at(location):
+                place = {"source": location.describe() or None, "during": f"importing {self.graph!r}"}
                 try:
                     rule = self.rule_of(node)
                     assert rule is not None, self.name_of(node)
                     self.convert(node, rule)
                 except Error as error:
-                    source = location.describe() or None
-                    error.add(inside=self.describe(node), source=source, during=f"importing {self.graph!r}")
+                    error.add(inside=self.describe(node), **place)
                     raise
+                # Graphs come from files too, and what no framework checked can surprise a rule.
+                except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                    message = f"{self.name_of(node)}: {type(error).__name__}: {error}"
+                    raise Error(message, inside=self.describe(node), **place) from error
 
     def require_rules(self, nodes: Iterable[Node]) -> None:
         """Refuses a graph that has nodes without a rule, and lists them all."""

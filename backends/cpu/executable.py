@@ -77,8 +77,11 @@ class CpuExecutable:
             else self._fitted(argument, slot, position)
             for position, (argument, slot) in enumerate(zip(arguments, self._inputs, strict=True))
         ]
-        results = [np.empty(slot.shape, slot.dtype) for slot in self._outputs]
-        self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
+        try:
+            results = [np.empty(slot.shape, slot.dtype) for slot in self._outputs]
+            self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
+        except MemoryError as error:
+            raise ExecutionError(f"{self.name} needs more memory than there is: {error}") from error
         return results
 
     def execute_at(self, pointers: list[int]) -> None:

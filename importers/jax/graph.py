@@ -102,7 +102,11 @@ def import_module(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any] 
         return import_jaxpr(function)
     if not callable(function):
         raise Error(f"from_jax has a {type(function).__name__}, expected a function or a ClosedJaxpr")
-    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args, **kwargs)
+    try:
+        closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args, **kwargs)
+    except Exception as error:  # whatever the function raises when it is traced
+        name = getattr(function, "__name__", type(function).__name__)
+        raise Error(f"JAX cannot trace {name}: {error}") from error
     names = [*_paths(tuple(args), _argument_names(function, len(args))), *_paths(kwargs)]
     return import_jaxpr(closed, names, _paths(shapes))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,9 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         file, line, function = _innermost(stack)
         return place(node.name or self.name_of(node), file, line, function)
 
+    def describe(self, node: onnx.NodeProto) -> str:
+        return f"{', '.join(node.output)} = {self.name_of(node)}({', '.join(node.input)})"
+
     def inner_nodes(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
@@ -152,6 +156,8 @@ def _read(model: Any) -> tuple[onnx.ModelProto, str]:
     """The model, and the folder of its external data."""
     if isinstance(model, onnx.ModelProto):
         return model, ""
+    if not isinstance(model, str | PathLike):
+        raise Error(f"the model is a {type(model).__name__}, expected a path or a ModelProto")
     path = Path(model)
     try:
         proto = onnx.load(str(path), load_external_data=False)
@@ -182,14 +188,24 @@ def _input_type(info: onnx.ValueInfoProto, shapes: Mapping[str, Sequence[int]]) 
         raise UnsupportedOpError(f"input {info.name} has {kind}, expected a tensor")
     tensor = info.type.tensor_type
     kind = element_type(tensor.elem_type)
-    if info.name in shapes:
-        return TensorType(tuple(int(extent) for extent in shapes[info.name]), kind)
     extents = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim]
+    if info.name in shapes:
+        given = tuple(int(extent) for extent in shapes[info.name])
+        if tensor.HasField("shape") and not _fits(given, extents):
+            raise Error(f"shapes gives input {info.name} {given}, expected a shape like {extents}")
+        return TensorType(given, kind)
     if not tensor.HasField("shape") or any(isinstance(extent, str) for extent in extents):
         raise Error(
             f"input {info.name} has shape {extents}, expected numbers; give them as shapes={{'{info.name}': ...}}"
         )
     return TensorType(tuple(extents), kind)
+
+
+def _fits(shape: Sequence[int], extents: Sequence[int | str]) -> bool:
+    """Whether a shape has the sizes of a model's input, where those are numbers."""
+    return len(shape) == len(extents) and all(
+        isinstance(extent, str) or extent == size for size, extent in zip(shape, extents, strict=True)
+    )
 
 
 def _array(tensor: onnx.TensorProto, folder: str) -> np.ndarray:

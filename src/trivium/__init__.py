@@ -32,7 +32,8 @@ _HOMES = {
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_SUBMODULES = frozenset({"backends", "compiler", "importers", "ir", "jax", "tensorflow", "torch"})
+_ADAPTERS = frozenset({"jax", "tensorflow", "torch"})
+_SUBMODULES = frozenset({"backends", "compiler", "importers", "ir"}) | _ADAPTERS
 
 if TYPE_CHECKING:
     from trivium.api import compile as compile
@@ -55,6 +56,10 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> object:
     """Imports what defines `name`, once: the value is kept, and found without this function afterwards."""
+    if name in _ADAPTERS:
+        from trivium.api import framework_module
+
+        return framework_module(f"trivium.{name}", extra=name)
     if name in _SUBMODULES:
         return import_module(f"trivium.{name}")
     if name not in _HOME_OF:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,11 +54,15 @@ def parse(text: str) -> Module:
     """The program that an MLIR text holds. Raises `ParseError` with line, column and the line itself."""
     from trivium.ir.text import parse as parse_text
 
+    if not isinstance(text, str):
+        raise Error(f"the text is a {type(text).__name__}, expected a str (trivium.load reads files)")
     return parse_text(text)
 
 
 def load(path: str | Path) -> Module:
     """The program in a file: `.mlir` text, `.onnx`, `.pt2`, or a SavedModel folder."""
+    if not isinstance(path, str | PathLike):
+        raise Error(f"the path is a {type(path).__name__}, expected a str or a Path")
     path = Path(path)
     if not path.exists():
         raise Error(f"{path} does not exist")
@@ -75,6 +80,7 @@ def evaluate(module: Module, *arguments: Any) -> tuple[np.ndarray, ...]:
     """Runs a program op by op in NumPy: slow, and obviously right."""
     from trivium.ir.interpreter import evaluate as interpret
 
+    _require_module(module)
     return interpret(module, *arguments)
 
 
@@ -86,19 +92,28 @@ def compile(module: Module, *, device: str = "cpu", threads: int | None = None, 
     """
     from trivium.executable import compile_module
 
+    _require_module(module)
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise Error(f"threads has {threads!r}, expected a number from 1 on")
     return compile_module(module, device=device, threads=threads, fast_math=fast_math)
 
 
 def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """A JAX function, compiled by Trivium for each new shape; works under `jax.grad` and `jax.vmap`."""
-    return _framework("trivium.jax", "jax").jit(function, **options)
+    return framework_module("trivium.jax", "jax").jit(function, **options)
+
+
+def _require_module(module: Any) -> None:
+    if not isinstance(module, Module):
+        hint = "trivium.parse reads text, trivium.load files, and trivium.from_* the frameworks' own programs"
+        raise Error(f"the program is a {type(module).__name__}, expected a Module: {hint}")
 
 
 def _importer(name: str, extra: str) -> ModuleType:
-    return _framework(f"trivium.importers.{name}", extra)
+    return framework_module(f"trivium.importers.{name}", extra)
 
 
-def _framework(module: str, extra: str) -> ModuleType:
+def framework_module(module: str, extra: str) -> ModuleType:
     """Imports a module that needs a framework; where that is missing, says which extra installs it."""
     try:
         return import_module(module)
