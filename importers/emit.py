@@ -108,11 +108,11 @@ class Emitter(Builder):
     ) -> Value:
         """`x` with `value` (a number or a 0-d value) around it and, for `interior`, between its elements. Negative
         edges crop."""
-        interior = interior if interior is not None else [0] * x.type.rank
-        if not any(low) and not any(high) and not any(interior):
+        between = [0] * x.type.rank if interior is None else interior
+        if not any(low) and not any(high) and not any(between):
             return x
         fill = value if isinstance(value, Value) else self.scalar(value, x.type.element_type)
-        return self.add(ops.Pad(x, fill, edge_padding_low=low, edge_padding_high=high, interior_padding=interior))
+        return self.add(ops.Pad(x, fill, edge_padding_low=low, edge_padding_high=high, interior_padding=between))
 
     def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
         """`values` one behind the other; the only one itself."""

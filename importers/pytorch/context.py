@@ -26,7 +26,7 @@ class Context(Emitter):
     op: str = ""
     """The name of the node's op."""
 
-    results: tuple[TensorType | None, ...] = ()
+    results: tuple[Any, ...] = ()
     """The types of the node's results, as PyTorch's own shape propagation found them."""
 
     used: tuple[bool, ...] = ()

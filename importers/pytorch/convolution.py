@@ -11,6 +11,8 @@ from trivium.ir.core import Value
 from trivium.ir.types import TensorType
 
 Ints = Sequence[int]
+Spread = Sequence[int] | int
+"""One number for all spatial dimensions, or one each."""
 Padding = Sequence[tuple[int, int]]
 
 
@@ -20,11 +22,11 @@ def convolution(
     input: Value,
     weight: Value,
     bias: Value | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
+    stride: Spread,
+    padding: Spread,
+    dilation: Spread,
     transposed: bool,
-    output_padding: Ints,
+    output_padding: Spread,
     groups: int,
 ) -> Value:
     """convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation,
@@ -51,9 +53,9 @@ def conv(
     input: Value,
     weight: Value,
     bias: Value | None = None,
-    stride: Ints | int = 1,
-    padding: Ints | int = 0,
-    dilation: Ints | int = 1,
+    stride: Spread = 1,
+    padding: Spread = 0,
+    dilation: Spread = 1,
     groups: int = 1,
 ) -> Value:
     """conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0,
@@ -67,9 +69,9 @@ def conv_padding(
     input: Value,
     weight: Value,
     bias: Value | None = None,
-    stride: Ints | int = 1,
+    stride: Spread = 1,
     padding: str = "valid",
-    dilation: Ints | int = 1,
+    dilation: Spread = 1,
     groups: int = 1,
 ) -> Value:
     """conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding="valid",
@@ -91,11 +93,11 @@ def conv_transpose(
     input: Value,
     weight: Value,
     bias: Value | None = None,
-    stride: Ints | int = 1,
-    padding: Ints | int = 0,
-    output_padding: Ints | int = 0,
+    stride: Spread = 1,
+    padding: Spread = 0,
+    output_padding: Spread = 0,
     groups: int = 1,
-    dilation: Ints | int = 1,
+    dilation: Spread = 1,
 ) -> Value:
     """conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0,
     SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor"""
@@ -178,11 +180,11 @@ def convolve(
         output_feature_dimension=other,
         output_spatial_dimensions=spatial,
     )
-    lhs_dilation, rhs_dilation = lhs_dilation or (1,) * count, rhs_dilation or (1,) * count
+    gaps, steps = lhs_dilation or (1,) * count, rhs_dilation or (1,) * count
     extents = [
-        max(((n - 1) * spread_ + 1 if n else 0) + low + high - ((k - 1) * d + 1), -1) // s + 1
-        for n, spread_, (low, high), k, d, s in zip(
-            lhs.type.shape[2:], lhs_dilation, padding, rhs.type.shape[2:], rhs_dilation, stride, strict=True
+        max(((n - 1) * gap + 1 if n else 0) + low + high - ((k - 1) * d + 1), -1) // s + 1
+        for n, gap, (low, high), k, d, s in zip(
+            lhs.type.shape[2:], gaps, padding, rhs.type.shape[2:], steps, stride, strict=True
         )
     ]
     batch, features = lhs.type.shape[one] // batch_groups, rhs.type.shape[one]
@@ -193,8 +195,8 @@ def convolve(
             rhs,
             window_strides=tuple(stride),
             padding=tuple(padding),
-            lhs_dilation=tuple(lhs_dilation),
-            rhs_dilation=tuple(rhs_dilation),
+            lhs_dilation=tuple(gaps),
+            rhs_dilation=tuple(steps),
             window_reversal=(reverse,) * count,
             dimension_numbers=numbers,
             feature_group_count=groups,

@@ -21,7 +21,7 @@ def decompositions() -> dict[OpOverload, Callable[..., Any]]:
 
 
 @cache
-def export_decompositions() -> dict[OpOverload, Callable[..., Any]]:
+def export_decompositions() -> dict[Any, Callable[..., Any]]:
     """The same for exported programs, where composite ops are still whole."""
     composite = torch.export.default_decompositions()
     return {**decompositions(), **{op: composite[op] for op in list(composite) if str(op) not in rule}}

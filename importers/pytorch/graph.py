@@ -7,11 +7,11 @@ import inspect
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from inspect import Parameter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -105,7 +105,7 @@ class GraphModuleImporter(GraphImporter[fx.Node]):
         metas = self.meta(node)
         metas = list(metas) if isinstance(metas, list | tuple) else [metas]
         emit.results = tuple(type_of(meta) if isinstance(meta, torch.Tensor) else None for meta in metas)
-        picked = {user.args[1] if user.target is operator.getitem else None for user in node.users}
+        picked = [user.args[1] if user.target is operator.getitem else None for user in node.users]
         emit.used = tuple(None in picked or index in picked for index in range(len(metas)))
         emit.metas = {
             value: self.meta(source)
@@ -129,8 +129,12 @@ def convert_graph(
     """Converts a graph whose placeholders and attributes have `values`. Returns what its outputs became."""
     importer = GraphModuleImporter(emit, values, metas)
     importer.convert_all(_calls(graph))
-    output = graph.output_node()
-    return list(fx.map_arg(output.args[0], importer.read))
+    return [importer.read(given) if isinstance(given, fx.Node) else given for given in outputs_of(graph)]
+
+
+def outputs_of(graph: fx.Graph) -> Sequence[Any]:
+    """What a graph returns: nodes, numbers, `None`."""
+    return cast(Sequence[Any], graph.output_node().args[0])
 
 
 def bind(

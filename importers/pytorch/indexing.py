@@ -62,7 +62,7 @@ def index_select(ctx: Context, x: Value, dim: int, index: Value) -> Value:
 def gather(ctx: Context, x: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Value:
     """gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"""
     if not x.type.rank:
-        return ctx.broadcast(x, ctx.result.shape)
+        return ctx.broadcast(x, ctx.result.static_shape)
     places = _all_places(ctx, index, dim % x.type.rank)
     return _gather(ctx, x, places)
 

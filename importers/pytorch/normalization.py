@@ -113,6 +113,8 @@ def batch_norm_backward(
     running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor,
     Tensor, Tensor)"""
     if train:
+        assert save_mean is not None
+        assert save_invstd is not None
         mean, inverse = save_mean, save_invstd
     else:
         assert running_mean is not None

@@ -15,6 +15,8 @@ from trivium.ir.core import Value
 from trivium.ir.types import I64, TensorType, is_float
 
 Ints = Sequence[int]
+Spread = Sequence[int] | int
+"""One number for all spatial dimensions, or one each."""
 
 
 @rule("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
@@ -23,8 +25,8 @@ def max_pool_with_indices(
     x: Value,
     kernel_size: Ints,
     stride: Ints = (),
-    padding: Ints = 0,
-    dilation: Ints = 1,
+    padding: Spread = 0,
+    dilation: Spread = 1,
     ceil_mode: bool = False,
 ) -> tuple[Value, Value | None]:
     """max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1,
@@ -41,8 +43,8 @@ def max_pool(
     x: Value,
     kernel_size: Ints,
     stride: Ints = (),
-    padding: Ints = 0,
-    dilation: Ints = 1,
+    padding: Spread = 0,
+    dilation: Spread = 1,
     ceil_mode: bool = False,
 ) -> Value:
     """max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1,
@@ -54,7 +56,7 @@ Geometry = tuple[Ints, Ints, Sequence[tuple[int, int]], Ints]
 """Window, strides, padding, dilations; one entry a dimension of the tensor."""
 
 
-def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Geometry:
+def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Spread, dilation: Spread) -> Geometry:
     """The windows over the last dimensions. What `ceil_mode` adds shows in the result's shape, and is padded."""
     count = int(ctx.op.split("pool")[1][0])
     kernel = spread(kernel, count)
@@ -136,7 +138,7 @@ def avg_pool(
     x: Value,
     kernel_size: Ints,
     stride: Ints = (),
-    padding: Ints = 0,
+    padding: Spread = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
@@ -178,7 +180,7 @@ def avg_pool_backward(
 
 
 def _counts(
-    x: Value, geometry: Geometry, padding: Ints, include_pad: bool, override: int | None, shape: Ints
+    x: Value, geometry: Geometry, padding: Spread, include_pad: bool, override: int | None, shape: Ints
 ) -> np.ndarray:
     """By what each window's sum is divided; a factor a dimension, multiplied. Beyond the declared padding nothing
     counts."""
@@ -199,7 +201,7 @@ def adaptive_avg_pool(ctx: Context, x: Value, output_size: Ints) -> Value:
     """_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"""
     count = len(spread(output_size, int(ctx.op.split("pool")[1][0])))
     for d in range(x.type.rank - count, x.type.rank):
-        x = _adaptive_mean(ctx, x, d, ctx.result.shape[d])
+        x = _adaptive_mean(ctx, x, d, ctx.result.static_shape[d])
     return x
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from trivium.importers.common import role
 from trivium.importers.pytorch.context import Context, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
-from trivium.importers.pytorch.graph import convert_graph, require_rules
+from trivium.importers.pytorch.graph import convert_graph, outputs_of, require_rules
 from trivium.importers.pytorch.types import to_array, type_of
 from trivium.ir import ops
 from trivium.ir.attributes import DenseElements, Dictionary
@@ -99,21 +99,22 @@ class _Program:
         metas = self._metas()
         return build_module(self.graph, constants, roles, self._result_roles(), metas).module
 
-    def _tensor(self, name: str) -> torch.Tensor:
+    def _tensor(self, name: str) -> Any:
         found = self.program.state_dict.get(name)
         return self.program.constants[name] if found is None else found
 
     def _result_roles(self) -> list[Dictionary]:
         signature = self.program.graph_signature.output_specs
-        user = iter(_paths(self.program.call_spec.out_spec))
+        user = iter(_paths(cast(pytree.TreeSpec, self.program.call_spec.out_spec)))
         roles = []
         for spec in signature:
+            target = spec.target or ""
             if spec.kind is OutputKind.USER_OUTPUT:
                 roles.append(role("output", next(user)))
             elif spec.kind is OutputKind.BUFFER_MUTATION:
-                roles.append(role("buffer", spec.target))
+                roles.append(role("buffer", target))
             elif spec.kind in (OutputKind.USER_INPUT_MUTATION, OutputKind.PARAMETER_MUTATION):
-                roles.append(role("input" if "INPUT" in spec.kind.name else "parameter", spec.target))
+                roles.append(role("input" if "INPUT" in spec.kind.name else "parameter", target))
             else:
                 raise Error(
                     f"output {spec.target} of the program has the kind {spec.kind.name}, expected a user's output"
@@ -209,7 +210,7 @@ def build_module(
     counter = iter(range(len(results)))
     outputs = tuple(ResultIndex(next(counter)) if isinstance(value, Value) else value for value in returned)
     places = [index for index, node in enumerate(graph.find_nodes(op="placeholder")) if node in roles]
-    shown = [_meta(node, metas) for node in graph.output_node().args[0]]
+    shown = [_meta(node, metas) for node in outputs_of(graph)]
     return ImportedGraph(Module.build(functions=[main]), tuple(places), outputs, tuple(shown), draws)
 
 
@@ -272,6 +273,6 @@ class _Recorder(fx.Interpreter):
         super().__init__(module)
         self.found: dict[fx.Node, Any] = {}
 
-    def run_node(self, node: fx.Node) -> Any:
-        self.found[node] = result = super().run_node(node)
+    def run_node(self, n: fx.Node) -> Any:
+        self.found[n] = result = super().run_node(n)
         return result

@@ -17,7 +17,7 @@ def bits(ctx: Context, shape: Sequence[int], element_type: Any = UI32) -> Value:
     """Random bits; the state moves on."""
     generator = ops.RngBitGenerator(
         ctx.randomness.state,
-        rng_algorithm=ops.RngAlgorithm.PHILOX,
+        rng_algorithm=ops.RngAlgorithm("PHILOX"),
         output_state=STATE,
         output=TensorType(tuple(shape), element_type),
     )

@@ -64,7 +64,7 @@ def amax(ctx: Context, x: Value, dim: Dims = None, keepdim: bool = False) -> Val
 def max_dim(ctx: Context, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
     """max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"""
     values, indices = _extreme(ctx, x, dim)
-    shape = ctx.result.shape
+    shape = ctx.result.static_shape
     return ctx.reshape(values, shape), ctx.reshape(indices, shape)
 
 
@@ -72,7 +72,7 @@ def max_dim(ctx: Context, x: Value, dim: int, keepdim: bool = False) -> tuple[Va
 def argmax(ctx: Context, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
     """argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"""
     flat = ctx.reshape(x, (x.type.size,)) if dim is None else x
-    return ctx.reshape(_extreme(ctx, flat, dim or 0)[1], ctx.result.shape)
+    return ctx.reshape(_extreme(ctx, flat, dim or 0)[1], ctx.result.static_shape)
 
 
 def _extreme(ctx: Context, x: Value, d: int) -> tuple[Value, Value]:
@@ -83,14 +83,14 @@ def _extreme(ctx: Context, x: Value, d: int) -> tuple[Value, Value]:
 
 
 @rule("aten.var.correction")
-def var(ctx: Context, x: Value, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False) -> Value:
+def var(ctx: Context, x: Value, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Value:
     """var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
     return _moments(ctx, x, dim, correction, keepdim)[0]
 
 
 @rule("aten.var_mean.correction")
 def var_mean(
-    ctx: Context, x: Value, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
+    ctx: Context, x: Value, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Value, Value]:
     """var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False)
     -> (Tensor, Tensor)"""
@@ -98,12 +98,12 @@ def var_mean(
 
 
 @rule("aten.std.correction")
-def std(ctx: Context, x: Value, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False) -> Value:
+def std(ctx: Context, x: Value, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Value:
     """std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
     return ctx.add(ops.Sqrt(_moments(ctx, x, dim, correction, keepdim)[0]))
 
 
-def _moments(ctx: Context, x: Value, over: Dims, correction: Number | None, keep: bool) -> tuple[Value, Value]:
+def _moments(ctx: Context, x: Value, over: Dims, correction: float | None, keep: bool) -> tuple[Value, Value]:
     """Variance and mean, in two passes."""
     present = _present(over, x)
     kind = x.type.element_type
@@ -250,4 +250,4 @@ def logsumexp(ctx: Context, x: Value, dim: Dims, keepdim: bool = False) -> Value
     # An infinite maximum would give NaN; shift by zero there.
     shift = ctx.select(ctx.add(ops.IsFinite(highest)), highest, ctx.full_like(highest, 0))
     total = ctx.reduce(ops.Add, ctx.add(ops.Exponential(ctx.minus(x, shift))), present, keep=True)
-    return ctx.reshape(ctx.plus(ctx.add(ops.Log(total)), shift), ctx.result.shape)
+    return ctx.reshape(ctx.plus(ctx.add(ops.Log(total)), shift), ctx.result.static_shape)

@@ -55,7 +55,7 @@ def view_dtype(ctx: Context, x: Value, dtype: object) -> Value:
     *rest, last = x.type.static_shape
     if old > new:
         split = ctx.result.with_shape((*x.type.shape, old // new))
-        return ctx.reshape(ctx.add(ops.BitcastConvert(x, result=split)), ctx.result.shape)
+        return ctx.reshape(ctx.add(ops.BitcastConvert(x, result=split)), ctx.result.static_shape)
     joined = ctx.reshape(x, (*rest, last * old // new, new // old))
     return ctx.add(ops.BitcastConvert(joined, result=ctx.result))
 
@@ -66,19 +66,19 @@ def view_dtype(ctx: Context, x: Value, dtype: object) -> Value:
 @rule("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.view_copy.default")
 def view(ctx: Context, x: Value, size: Sequence[int]) -> Value:
     """view(Tensor(a) self, SymInt[] size) -> Tensor(a)"""
-    return ctx.reshape(x, ctx.result.shape)
+    return ctx.reshape(x, ctx.result.static_shape)
 
 
 @rule("aten.unsqueeze.default", "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
 def unsqueeze(ctx: Context, x: Value, dim: object = None) -> Value:
     """unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"""
-    return ctx.reshape(x, ctx.result.shape)
+    return ctx.reshape(x, ctx.result.static_shape)
 
 
 @rule("aten.flatten.using_ints")
 def flatten(ctx: Context, x: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
     """flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"""
-    return ctx.reshape(x, ctx.result.shape)
+    return ctx.reshape(x, ctx.result.static_shape)
 
 
 @rule("aten.permute.default", "aten.permute_copy.default")
@@ -108,7 +108,7 @@ def t(ctx: Context, x: Value) -> Value:
 @rule("aten.expand.default", "aten.expand_copy.default")
 def expand(ctx: Context, x: Value, size: Sequence[int], *, implicit: bool = False) -> Value:
     """expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)"""
-    return ctx.broadcast(x, ctx.result.shape)
+    return ctx.broadcast(x, ctx.result.static_shape)
 
 
 @rule("aten.repeat.default")
@@ -118,7 +118,7 @@ def repeat(ctx: Context, x: Value, repeats: Sequence[int]) -> Value:
     # Each dimension next to its count: [2, 3] repeated (4, 5) times is [4, 2, 5, 3] before the reshape.
     pairs = [extent for pair in zip(repeats, shape, strict=True) for extent in pair]
     spread = ctx.broadcast_in_dim(ctx.reshape(x, shape), pairs, range(1, 2 * len(shape), 2))
-    return ctx.reshape(spread, ctx.result.shape)
+    return ctx.reshape(spread, ctx.result.static_shape)
 
 
 @rule("aten.flip.default")
@@ -195,7 +195,7 @@ def diagonal(ctx: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int =
     rows, columns = x.type.shape[one], x.type.shape[other]
     flat = ctx.reshape(ctx.transpose(x, [*rest, one, other]), (*(x.type.shape[d] for d in rest), rows * columns))
     row, column = max(-offset, 0), max(offset, 0)
-    steps = np.arange(ctx.result.shape[-1])
+    steps = np.arange(ctx.result.static_shape[-1])
     return ctx.take(flat, ctx.elements((row + steps) * columns + column + steps), len(rest))
 
 

@@ -114,7 +114,9 @@ class Variant:
         self.arguments = imported.arguments
         self.draws = imported.draws
         self.execute_at = executable.loaded.execute_at
-        self.results = [(kind.shape, DTYPES[kind.element_type]) for kind in imported.module.main.function_type.results]
+        self.results = [
+            (entry.type.static_shape, DTYPES[entry.type.element_type]) for entry in executable.signature.results
+        ]
         self.outputs = list(zip(imported.outputs, layouts, strict=True))
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
