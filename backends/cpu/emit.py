@@ -108,7 +108,7 @@ class Emitter:
             self.values = outer
 
     @contextmanager
-    def in_lanes(self, index: Value, lanes: int, mask: ll.Value | None) -> Iterator[None]:
+    def in_lanes(self, index: Value | None, lanes: int, mask: ll.Value | None) -> Iterator[None]:
         """Spreads the iterations of `index` from its present value over lanes."""
         outer = self.vector, self.lanes, self.mask
         self.vector, self.lanes, self.mask = (index if lanes > 1 else None), lanes, mask

@@ -103,7 +103,7 @@ class Emission:
         return self.builder.icmp_unsigned("<", *self._alike(a, bound))
 
     def _alike(self, a: Number, b: Number) -> tuple[ll.Value, ll.Value]:
-        wide = any(isinstance(x, ll.Value) and isinstance(x.type, ll.VectorType) for x in (a, b))
+        wide = any(not isinstance(x, int) and isinstance(x.type, ll.VectorType) for x in (a, b))
         return (self.to_lanes(a), self.to_lanes(b)) if wide else (index(a), index(b))
 
     def to_lanes(self, a: Number) -> ll.Value:

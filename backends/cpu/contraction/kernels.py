@@ -15,7 +15,7 @@ from trivium.backends.cpu.contraction.phases import Phase, phases
 from trivium.backends.cpu.contraction.place import Indices, unflatten
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.problem import Access, Axis, Group, Problem, dimension
-from trivium.backends.cpu.contraction.template import Element, emit
+from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import Emitter
 from trivium.backends.cpu.narrow import held_type
@@ -224,14 +224,14 @@ class Lowering:
             lhs, rhs = buffers[contraction.lhs.buffer], buffers[contraction.rhs.buffer]
             if share.plan.oriented.swapped:
                 lhs, rhs = rhs, lhs
-            units = tuple(e.maximum(e.minimum(e.sub(bound, first), share.plan.units), 0) for bound in (begin, end))
-            emit(e, share.plan, lhs, rhs, units, _sink(share, emitter), inline=self.marked.only_stores)
+            own = [e.maximum(e.minimum(e.sub(bound, first), share.plan.units), 0) for bound in (begin, end)]
+            emit(e, share.plan, lhs, rhs, (own[0], own[1]), _sink(share, emitter), inline=self.marked.only_stores)
             first += share.plan.units
         e.release()
         emitter.finish()
 
 
-def _sink(share: Share, emitter: Emitter):
+def _sink(share: Share, emitter: Emitter) -> Sink:
     return lambda e, value, element: share.sink(emitter, e, value, element)
 
 

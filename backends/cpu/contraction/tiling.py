@@ -11,18 +11,20 @@ from trivium.backends.cpu.contraction.problem import Access, Group, Problem, lie
 from trivium.backends.cpu.target import Target
 
 MOST_ROWS = 12
+"""Of a tile: each needs an address, and the broadcasts of many rows fall on few sets of the first-level cache."""
+SHORTEST_RUN = 16
+"""Steps below which setting up the rows' addresses would cost more than packing lhs."""
+LONGEST_STEP = 1024
+"""Bytes between rows of rhs up to which they are read in place: longer steps fall on few sets of the caches."""
 SOON_DONE = 256
 """With so few rows a panel is used up before the processor has fetched the next one by itself."""
-LONGEST_STEP = 1024
-"""Bytes between rows of rhs up to which they are read in place: longer ones fall on few sets of the caches."""
-SHORTEST_RUN = 16
-LHS_BYTES = 384 * 1024
-MOST_SUMS = 64 * 1024
-"""Sums that wait for the next block of the reduction: elements, in the second-level cache."""
 UNIT_FLOPS = 1_000_000
 """The smallest piece of work that is worth a thread of its own."""
+
+# Shares of the second-level cache.
 PANEL_BYTES = 256 * 1024
-"""Room for a packed block of one panel in the second-level cache."""
+LHS_BYTES = 384 * 1024
+SUMS_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -90,20 +92,24 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Tiling:
+    """The schedule. Panels are vectors of columns, tiles are rows; units of work are chunks of tiles times groups of
+    panels."""
+
     lanes: int
     panels: Split
-    """The columns, counted in vectors."""
     tiles: Split
-    """The rows."""
     reduction: Reduction
     chunks: Split
-    """The row tiles, in units of work."""
     groups: Split
-    """The panels, in units of work."""
     pack_lhs: bool
     rhs: Rhs
     prefetch: bool
     """Whether tiles ask for the next block of a packed constant while they work on this one."""
+
+    def __str__(self) -> str:
+        tile = f"tile {self.tiles.size}x{self.panels.size * self.lanes}, blocks of {self.reduction.most_steps}"
+        operands = f"lhs {'packed' if self.pack_lhs else 'in place'}, rhs {self.rhs.value}"
+        return f"schedule {{ {tile}, units {self.chunks.count}x{self.groups.count}, {operands} }}"
 
 
 def vector_registers(target: Target) -> int:
@@ -124,52 +130,55 @@ def widest_panel(rows: int, registers: int) -> int:
 
 
 def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool, threads: int = 1) -> Tiling:
+    """The schedule of a problem in canonical form."""
     lanes = target.vector_bytes // element_bytes
-    registers = vector_registers(target)
-    rows = problem.rows.extent
-    vectors = math.ceil(problem.columns.extent / lanes)
-    if problem.elementwise:
-        panels = split(vectors, 6 if registers >= 32 else 3)
-        tiles = split(rows, 3 if panels.size > 4 else 4)
-    else:
-        panels = split(vectors, widest_panel(rows, registers))
-        tiles = split(rows, rows_that_fit(panels.size, registers))
-    once = (
-        tiles.count == 1
-        and not problem.elementwise
-        and not lies_across(problem.rhs, problem.reduction, problem.columns)
-    )
-    if constant_rhs:
-        rhs = Rhs.CONSTANT
-    elif rhs_step(problem) * element_bytes in range(1, LONGEST_STEP + 1) and problem.columns.extent % lanes == 0:
-        rhs = Rhs.IN_PLACE
-    else:
-        rhs = Rhs.DIRECT if once else Rhs.PACKED
+    panels, tiles = _tiles(problem, lanes, vector_registers(target))
+    rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
     pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(SHORTEST_RUN, total)
     if pack_lhs or rhs is Rhs.DIRECT:
         run = total
-    most_steps = PANEL_BYTES // (element_bytes * panels.size * lanes) if rhs is not Rhs.DIRECT else total
+    row_bytes = panels.size * lanes * element_bytes
+    most_steps = total if rhs is Rhs.DIRECT else PANEL_BYTES // row_bytes
     reduction = _blocks(problem.reduction, total // run, run, most_steps)
-    most_rows, most_panels = _unit(reduction, panels.size * lanes, rows, pack_lhs)
-    chunks, groups = split(tiles.count, max(1, most_rows // tiles.size)), split(panels.count, most_panels)
+    most_rows = LHS_BYTES // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
+    chunks, groups = _units(reduction, panels, tiles, row_bytes, max(1, most_rows), 8 if pack_lhs else 1)
     if threads > 1:
         chunks, groups = _shared_out(chunks, groups, problem, 4 * threads)
-    return Tiling(
-        lanes=lanes, panels=panels, tiles=tiles, reduction=reduction,
-        chunks=chunks, groups=groups, pack_lhs=pack_lhs, rhs=rhs, prefetch=rhs is Rhs.CONSTANT and rows <= SOON_DONE,
-    )  # fmt: skip
+    prefetch = rhs is Rhs.CONSTANT and problem.rows.extent <= SOON_DONE
+    return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, prefetch)
 
 
-def _unit(reduction: Reduction, width: int, rows: int, pack_lhs: bool) -> tuple[int, int]:
-    """Most rows and panels of one unit of work. All rows with one panel, so that what is packed of rhs serves them all;
-    but a packed lhs must fit beside it, and where the reduction is in blocks, so must the sums, with as many panels as
-    they leave room for, so that a block of lhs serves them all."""
-    most_rows = LHS_BYTES // 4 // reduction.most_steps if pack_lhs else rows
+def _tiles(problem: Problem, lanes: int, registers: int) -> tuple[Split, Split]:
+    """Panels and tiles. Lane by lane, nothing is reused within a tile: few rows then, whose addresses fit in registers,
+    and wide ones."""
+    rows, vectors = problem.rows.extent, math.ceil(problem.columns.extent / lanes)
+    if problem.elementwise:
+        panels = split(vectors, 6 if registers >= 32 else 3)
+        return panels, split(rows, 3 if panels.size > 4 else 4)
+    panels = split(vectors, widest_panel(rows, registers))
+    return panels, split(rows, rows_that_fit(panels.size, registers))
+
+
+def _rhs(problem: Problem, lanes: int, element_bytes: int, tiles: Split) -> Rhs:
+    """Where to read an rhs that is no constant."""
+    short = 0 < rhs_step(problem) * element_bytes <= LONGEST_STEP
+    if short and problem.columns.extent % lanes == 0:
+        return Rhs.IN_PLACE
+    across = lies_across(problem.rhs, problem.reduction, problem.columns)
+    once = tiles.count == 1 and not problem.elementwise and not across
+    return Rhs.DIRECT if once else Rhs.PACKED
+
+
+def _units(
+    reduction: Reduction, panels: Split, tiles: Split, row_bytes: int, most_rows: int, most_panels: int
+) -> tuple[Split, Split]:
+    """Chunks and groups. All rows with one panel, so that what is packed of rhs serves them all; with several, so
+    that a packed lhs does; and where the reduction is in blocks, as many of both as there is room for their sums."""
     if reduction.blocks > 1:
-        most_rows = min(most_rows, MOST_SUMS // width)
-        return max(1, most_rows), max(1, MOST_SUMS // (min(rows, most_rows) * width))
-    return max(1, most_rows), 8 if pack_lhs else 1
+        most_rows = min(most_rows, tiles.extent, SUMS_BYTES // row_bytes)
+        most_panels = max(1, SUMS_BYTES // (most_rows * row_bytes))
+    return split(tiles.count, max(1, most_rows // tiles.size)), split(panels.count, most_panels)
 
 
 def _shared_out(chunks: Split, groups: Split, problem: Problem, wanted: int) -> tuple[Split, Split]:
@@ -200,6 +209,7 @@ def rhs_step(problem: Problem) -> int:
 
 
 def _blocks(group: Group, taps: int, run: int, most_steps: int) -> Reduction:
+    """Blocks of at most about `most_steps` steps, even ones."""
     if run <= most_steps:
         return Reduction(taps, run, split(taps, max(1, most_steps // run)).size, run)
     steps = split(run, most_steps).size
