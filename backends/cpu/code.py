@@ -4,6 +4,7 @@ it."""
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Sequence
 
@@ -70,6 +71,18 @@ def stack_slot(builder: ll.IRBuilder, type_: ll.Type, align: int = 8) -> ll.Valu
     return slot
 
 
+@functools.cache
+def undefined(type_: ll.Type) -> ll.Value:
+    """A value of which nothing is known."""
+    return Literal(type_, "undef")
+
+
+@functools.cache
+def _order(lanes: tuple[int, ...]) -> ll.Value:
+    """A shuffle's constant; made once, as llvmlite takes long to write it."""
+    return ll.Constant(ll.VectorType(I32, len(lanes)), list(lanes))
+
+
 class Code:
     """Emits arithmetic at the builder's position. All operands of an operation have one type; Python numbers take
     it."""
@@ -97,9 +110,12 @@ class Code:
         type_ = ll.VectorType(value.type, lanes)
         if isinstance(value, Literal):
             return Literal(type_, f"splat ({value.type} {value.constant})")
-        first = self.builder.insert_element(ll.Constant(type_, ll.Undefined), value, I32(0))
-        zeros = ll.Constant(ll.VectorType(I32, lanes), [0] * lanes)
-        return self.builder.shuffle_vector(first, ll.Constant(type_, ll.Undefined), zeros)
+        first = self.builder.insert_element(undefined(type_), value, I32(0))
+        return self.shuffle(first, (0,) * lanes)
+
+    def shuffle(self, a: ll.Value, order: tuple[int, ...], b: ll.Value | None = None) -> ll.Value:
+        """The lanes of a (and, counted on from them, of b) in a new order."""
+        return self.builder.shuffle_vector(a, undefined(a.type) if b is None else b, _order(order))
 
     def _pair(self, a: ll.Value | Number, b: ll.Value | Number) -> tuple[ll.Value, ll.Value]:
         """Two operands, of which one may be a number."""
@@ -209,7 +225,7 @@ class Code:
         type_ = operands[0].type
         if not isinstance(type_, ll.VectorType):
             return self.call(name, type_, *operands)
-        result: ll.Value = ll.Constant(type_, ll.Undefined)
+        result = undefined(type_)
         for lane in range(type_.count):
             scalars = [self.builder.extract_element(operand, I32(lane)) for operand in operands]
             result = self.builder.insert_element(result, self.call(name, type_.element, *scalars), I32(lane))

@@ -285,8 +285,7 @@ def _half(code: Code, vector: ll.Value, lanes: int, side: int) -> ll.Value:
     """The lower or upper half of the lanes; a scalar where only one is left."""
     if lanes == 1:
         return code.builder.extract_element(vector, I32(side))
-    order = ll.Constant(ll.VectorType(I32, lanes), list(range(side * lanes, (side + 1) * lanes)))
-    return code.builder.shuffle_vector(vector, ll.Constant(vector.type, ll.Undefined), order)
+    return code.shuffle(vector, tuple(range(side * lanes, (side + 1) * lanes)))
 
 
 def divide_index(code: Code, op: str, value: ll.Value, divisor: int) -> ll.Value:

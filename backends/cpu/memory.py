@@ -4,6 +4,7 @@ lanes touch memory."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import llvmlite.ir as ll
@@ -65,20 +66,21 @@ def store(code: Code, place: Place, value: ll.Value, lanes: int, mask: ll.Value 
     code.call(name, ll.VoidType(), raw, pointers, I32(_bytes(type_)), _mask(mask, lanes))
 
 
-def lane_numbers(lanes: int, step: int = 1, type_: ll.Type = I64) -> ll.Value:
-    """The vector 0, step, 2 * step, ..."""
-    return ll.Constant(ll.VectorType(type_, lanes), [lane * step for lane in range(lanes)])
+@functools.cache
+def lane_numbers(lanes: int, step: int = 1) -> ll.Value:
+    """The vector 0, step, 2 * step, ... of i64"""
+    return Literal(ll.VectorType(I64, lanes), f"<{', '.join(f'i64 {lane * step}' for lane in range(lanes))}>")
 
 
+@functools.cache
 def leading_mask(lanes: int, count: int) -> ll.Value:
     """The first `count` lanes."""
-    return ll.Constant(ll.VectorType(I1, lanes), [lane < count for lane in range(lanes)])
+    return Literal(ll.VectorType(I1, lanes), f"<{', '.join(f'i1 {int(lane < count)}' for lane in range(lanes))}>")
 
 
 def reverse(code: Code, vector: ll.Value) -> ll.Value:
     """The lanes in opposite order."""
-    order = ll.Constant(ll.VectorType(I32, vector.type.count), list(range(vector.type.count))[::-1])
-    return code.builder.shuffle_vector(vector, ll.Constant(vector.type, ll.Undefined), order)
+    return code.shuffle(vector, tuple(range(vector.type.count))[::-1])
 
 
 def _load_run(code: Code, place: Place, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
@@ -102,8 +104,7 @@ def _load_every_second(code: Code, place: Place, lanes: int, type_: ll.Type) -> 
     vector = ll.VectorType(type_, lanes)
     bases = place.base, code.iadd(place.base, lanes - 1)
     low, high = (_aligned(code.builder.load(_pointer(code, place, b), typ=vector), type_) for b in bases)
-    order = [2 * lane if 2 * lane < lanes else 2 * lane + 1 for lane in range(lanes)]
-    return code.builder.shuffle_vector(low, high, ll.Constant(ll.VectorType(I32, lanes), order))
+    return code.shuffle(low, tuple(2 * lane if 2 * lane < lanes else 2 * lane + 1 for lane in range(lanes)), high)
 
 
 def _pointers(code: Code, place: Place, lanes: int) -> ll.Value:
