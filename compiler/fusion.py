@@ -20,12 +20,12 @@ from trivium.compiler.costs import (
     is_expensive,
     is_fold,
     is_free,
-    is_light,
     is_heavy,
     is_kernel_op,
+    is_light,
     is_marked,
 )
-from trivium.compiler.lowering import KERNEL, is_elementwise, updated_in_place
+from trivium.compiler.lowering import is_elementwise, kernel_rule, updated_in_place
 from trivium.compiler.lowering.contraction import operand_order
 from trivium.compiler.lowering.index import Indices, Variable, fresh, places
 from trivium.compiler.requests import (
@@ -44,7 +44,8 @@ from trivium.ir.core import Block, Operation, Value
 MOST_MEMBERS = 160
 MOST_DEEP = 40
 """Ops that depend on each other in one kernel: elements are computed by recursion."""
-MOST_READS = 24
+MOST_READS = 32
+"""Values that one kernel loads."""
 
 SERIAL_ROW = 1 << 14
 """Elements above which elementwise work is not tied to a reduction to a scalar, which has no parallel loop."""
@@ -72,6 +73,10 @@ class Group:
     def ordered(self) -> list[Operation]:
         """The members in program order: they joined from the end."""
         return list(reversed(self.members))
+
+    def reads(self) -> int:
+        """How many values the group asks for that it does not compute, as far as is known."""
+        return sum(value.defining_op not in self.members for value in self.requests)
 
     def sole_request(self, op: Operation) -> Request | None:
         """The one way in which the group asks for the op's results, if there is only one."""
@@ -136,7 +141,7 @@ class _Fuser:
     def _place(self, op: Operation, position: int) -> None:
         groups = list(dict.fromkeys(group for result in op.results for group in self._demand.get(result, ())))
         needed = min((self._needed[r] for r in op.results if r in self._needed), default=None)
-        if type(op) in KERNEL:
+        if kernel_rule(op) is not None:
             self._alone(op, position)
         elif isinstance(op, ops.OptimizationBarrier):
             self._view(op, groups, needed)
@@ -234,7 +239,7 @@ class _Fuser:
             return self._takes_reduction(group, op, request)
         if isinstance(request, Opaque):
             return request.once and is_elementwise(op)
-        if len(group.requests) > MOST_READS and len(op.operands) > 1:
+        if len(op.operands) > 1 and group.reads() > MOST_READS:
             return False
         return self._is_affordable(group, op, request)
 

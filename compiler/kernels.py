@@ -11,7 +11,7 @@ from trivium.compiler.costs import is_expensive, is_fold, is_free
 from trivium.compiler.fusion import Group
 from trivium.compiler.kernel import Contraction, Kernel, contraction_kernel
 from trivium.compiler.kernel import Value as Register
-from trivium.compiler.lowering import KERNEL
+from trivium.compiler.lowering import kernel_rule
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
@@ -32,13 +32,15 @@ def build(group: Group, name: str) -> tuple[Kernel, list[Value]]:
     last = next(iter(group.members))
     try:
         if group.whole is not None:
-            KERNEL[type(group.whole)](ctx, group.whole)
+            kernel_rule(group.whole)(ctx, group.whole)  # type: ignore[misc, arg-type]
         elif group.contraction is not None:
             return _contraction(ctx, group), ctx.arguments
         elif group.points is not None:
             _rows(ctx, group)
         elif isinstance(last, ops.Concatenate) and list(group.outputs) == [last.result]:
             _pieces(ctx, last)
+        elif isinstance(last, ops.Pad) and list(group.outputs) == [last.result] and _only_adds(last):
+            _padded(ctx, last)
         else:
             with ctx.parallel(group.space):
                 for value, indices in group.outputs.items():
@@ -67,6 +69,26 @@ def _pieces(ctx: Context, op: ops.Concatenate) -> None:
                 target = tuple(index + (start if d == op.dimension else 0) for d, index in enumerate(at))
                 ctx.store(op.result, target, ctx.element(operand, at))
         start += operand.type.shape[op.dimension]
+
+
+def _only_adds(op: ops.Pad) -> bool:
+    """Whether no element of the operand is cut off."""
+    return min((*op.edge_padding_low, *op.edge_padding_high, 0)) == 0
+
+
+def _padded(ctx: Context, op: ops.Pad) -> None:
+    """The padding everywhere, then the operand where it stands: again no branches inside."""
+    everywhere = [Variable(extent) for extent in op.result.type.shape]
+    with ctx.parallel(everywhere):
+        ctx.store(op.result, places(everywhere), ctx.element(op.padding_value))
+    if not op.operand.type.size:
+        return
+    variables = [Variable(extent) for extent in op.operand.type.shape]
+    with ctx.parallel(variables):
+        at = places(variables)
+        steps = zip(at, op.interior_padding, op.edge_padding_low, strict=True)
+        target = tuple(index * (interior + 1) + low for index, interior, low in steps)
+        ctx.store(op.result, target, ctx.element(op.operand, at))
 
 
 # Rows

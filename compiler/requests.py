@@ -62,7 +62,11 @@ def moved(op: Operation, request: Opaque) -> Opaque:
 
 def reads_once(op: Operation, operand: Value) -> bool:
     """Whether a kernel reads each element of an operand at most once."""
-    return isinstance(op, ops.Sort | ops.DynamicUpdateSlice) or (isinstance(op, ops.Scatter) and operand in op.updates)
+    if isinstance(op, ops.Scatter):
+        return operand in op.updates
+    return isinstance(op, ops.Sort | ops.DynamicUpdateSlice | ops.ReduceWindow)
+        isinstance(op, ops.Scatter) and operand in op.updates
+    )
 
 
 def covers(request: Request, variables: Sequence[Variable], shape: Sequence[int]) -> bool:

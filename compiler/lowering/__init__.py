@@ -21,9 +21,20 @@ from trivium.compiler.lowering.rules import (
     STEP,
     has_lowering,
     is_elementwise,
+    kernel_rule,
     updated_in_place,
 )
 
 elementwise._declare_by_name()
 
-__all__ = ["ELEMENT", "INDEXING", "KERNEL", "REPEATING", "STEP", "has_lowering", "is_elementwise", "updated_in_place"]
+__all__ = [
+    "ELEMENT",
+    "INDEXING",
+    "KERNEL",
+    "REPEATING",
+    "STEP",
+    "has_lowering",
+    "is_elementwise",
+    "kernel_rule",
+    "updated_in_place",
+]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trivium.ir.core import Value
+from trivium.ir.core import Operation, Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.errors import Error
 
@@ -19,6 +19,9 @@ INDEXING: dict[type[Op], Callable[..., Any]] = {}
 
 KERNEL: dict[type[Op], Callable[..., None]] = {}
 """(context, op): emits the whole kernel."""
+
+SPECIAL: dict[type[Op], tuple[Callable[[Any], bool], Callable[..., None]]] = {}
+"""For ops with an element rule: when they are a kernel of their own all the same, and the rule for it."""
 
 STEP: dict[type[Op], Callable[..., None]] = {}
 """(lowering, op): appends steps to the program."""
@@ -51,6 +54,22 @@ def kernel(*ops: type[Op], in_place: str = "") -> Callable[[Callable], Callable]
         if in_place:
             IN_PLACE[op] = in_place
     return lambda rule: _declare(KERNEL, ops, rule)
+
+
+def special_kernel(op: type[Op], when: Callable[[Any], bool]) -> Callable[[Callable], Callable]:
+    """Declares a kernel rule for the cases of an op in which `when` holds."""
+
+    def declare(rule: Callable) -> Callable:
+        SPECIAL[op] = when, rule
+        return rule
+
+    return declare
+
+
+def kernel_rule(op: Operation) -> Callable[..., None] | None:
+    """The rule by which an op is a kernel of its own, or None."""
+    when, rule = SPECIAL.get(type(op), (None, None))  # type: ignore[call-overload]
+    return rule if when is not None and when(op) else KERNEL.get(type(op))  # type: ignore[call-overload]
 
 
 def step(*ops: type[Op]) -> Callable[[Callable], Callable]:

@@ -1,17 +1,23 @@
-"""`select_and_scatter`: windows slide over the operand, and each adds its source to the element that it selects."""
+"""Windows that are kernels of their own. `select_and_scatter`: windows slide over the operand, and each adds its source
+to the element that it selects. And running folds, such as cumulative sums: windows that grow by one element each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import ml_dtypes
+import numpy as np
+
 from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.index import Index, Indices, Known, Variable, fresh, places, variable
-from trivium.compiler.lowering.reduction import flat, grouped, guarded, widened, window_place
-from trivium.compiler.lowering.rules import kernel
+from trivium.compiler.lowering.reduction import combiner_name, flat, grouped, guarded, widened, window_place
+from trivium.compiler.lowering.rules import kernel, special_kernel
+from trivium.compiler.lowering.scalars import is_pair
 from trivium.ir import ops
 from trivium.ir.ops.windows import Window, windows_of
+from trivium.ir.types import is_float
 
 
 @kernel(ops.SelectAndScatter)
@@ -89,3 +95,57 @@ def _better(
         return [b.constant(True, "i1"), *values, *where]
 
     return guarded(ctx, inside, challenge, list(carried))
+
+
+# Running folds
+
+
+def running_dimension(op: ops.ReduceWindow) -> int | None:
+    """The dimension along which the op is a running fold: result i folds the elements up to i (or from i on). Padding
+    must change nothing, as it is left out."""
+    if not starts_neutral(op):
+        return None
+    windows = windows_of(op.window_dimensions, op.window_strides, op.padding, op.base_dilations, op.window_dilations)
+    sliding = [d for d, window in enumerate(windows) if window != Window(1)]
+    if len(sliding) != 1:
+        return None
+    extent = op.inputs[0].type.shape[sliding[0]]
+    forward, backward = Window(extent, low=extent - 1), Window(extent, high=extent - 1)
+    return sliding[0] if extent > 1 and windows[sliding[0]] in (forward, backward) else None
+
+
+def starts_neutral(op: ops.ReduceWindow) -> bool:
+    """Whether the initial value is known to change nothing."""
+    name, start = combiner_name(op.body), op.init_values[0].defining_op
+    if name is None or not isinstance(start, ops.Constant) or is_pair(start.result.type.element_type):
+        return False
+    value = start.value.array.reshape(())
+    kind = value.dtype
+    if name in ("maximum", "minimum") and kind != np.bool_:
+        floating = is_float(start.result.type.element_type)
+        limits = (-np.inf, np.inf) if floating else (ml_dtypes.iinfo(kind).min, ml_dtypes.iinfo(kind).max)
+        return bool(value == limits[name == "minimum"])
+    return name in ("add", "multiply") and bool(value == (name == "multiply")) and kind != np.bool_
+
+
+@special_kernel(ops.ReduceWindow, lambda op: running_dimension(op) is not None)
+def running_fold(ctx: Context, op: ops.ReduceWindow) -> None:
+    """One pass: each result is the one before it, folded with one more element."""
+    dimension, shape = running_dimension(op), op.inputs[0].type.shape
+    assert dimension is not None
+    reverse = op.padding[dimension][1] > 0  # type: ignore[index]
+    kinds = [argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]]
+    variables = fresh(shape)
+    along = variables[dimension]
+    with ctx.parallel([v for v in variables if v is not along]):
+        inits = [widened(ctx, ctx.element(init), kind) for init, kind in zip(op.init_values, kinds, strict=True)]
+        frame = ctx.b.sequential(along.extent, inits=flat(inits))
+        with ctx.inside(frame, [along]):
+            at = list(places(variables))
+            at[dimension] = at[dimension] * -1 + (along.extent - 1) if reverse else at[dimension]
+            elements = [ctx.element(operand, tuple(at)) for operand in op.inputs]
+            elements = [widened(ctx, element, kind) for element, kind in zip(elements, kinds, strict=True)]
+            total = ctx.region(op.body, [*grouped(frame.carried, kinds), *elements])
+            for result, scalar in zip(op.results, total, strict=True):
+                ctx.store(result, tuple(at), widened(ctx, scalar, result.type.element_type))
+            frame.yield_(*flat(total))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.random_programs import scalar_region
@@ -132,3 +133,27 @@ def test_long_chain_is_cut():
         return x
 
     assert len(launches(expect_same(program_of([tensor(3)], body), [some(3)]))) > 1
+
+
+@pytest.mark.parametrize("low", [0, 1])
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_running_sums_take_one_pass(dimension: int, low: int):
+    """Forwards and backwards along either dimension."""
+
+    def body(b, x):
+        sizes, padding = [1, 1], [[0, 0], [0, 0]]
+        sizes[dimension] = x.type.shape[dimension]
+        padding[dimension][low] = sizes[dimension] - 1
+        return b.add(ops.ReduceWindow([x], [number(b, 0)], sizes, padding=padding, body=scalar_region(ops.Add)))
+
+    program = expect_same(program_of([tensor(5, 7)], body), [some(5, 7)])
+    assert "reduction" not in str(program.kernels()[0])
+
+
+def test_padding_has_no_branches():
+    def body(b, x):
+        return b.add(ops.Pad(b.add(ops.Tanh(x)), number(b, 2), [1, 0], [2, 1], [0, 2]))
+
+    program = expect_same(program_of([tensor(4, 5)], body), [some(4, 5)])
+    assert launches(program) == ["fused_tanh_pad"]
+    assert "if" not in str(program.kernels()[0]).split()
