@@ -8,9 +8,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.tensorflow.context import Context, rule
@@ -19,6 +21,9 @@ from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.interpreter import Interpreter
 from trivium.ir.location import Location
+
+INPUTS = frozenset({"Placeholder", "VarHandleOp"})
+"""Nodes that have their value before a graph runs."""
 
 MAX_KNOWN = 4096
 """Elements of the largest array that is computed while importing."""
@@ -113,9 +118,9 @@ def needed_nodes(outputs: Iterable[tf.Tensor], controls: Iterable[tf.Operation] 
     stack = [*(tensor.op for tensor in outputs), *controls]
     while stack:
         node = stack.pop()
-        if node not in before and node.type != "Placeholder":  # an input: it has its value already
-            before[node] = list(dict.fromkeys([*(tensor.op for tensor in node.inputs), *node.control_inputs]))
-            before[node] = [source for source in before[node] if source.type != "Placeholder"]
+        if node not in before and node.type not in INPUTS:
+            sources = dict.fromkeys([*(tensor.op for tensor in node.inputs), *node.control_inputs])
+            before[node] = [source for source in sources if source.type not in INPUTS]
             stack += before[node]
     return _ordered(before)
 
@@ -157,7 +162,18 @@ def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
     outermost = graph
     while not outermost._is_function(name) and getattr(outermost, "outer_graph", None) is not None:
         outermost = outermost.outer_graph
-    return outermost._get_function(name).graph
+    found = outermost._get_function(name)
+    if hasattr(found, "graph"):
+        return found.graph
+    built = _BUILT.setdefault(outermost, {})
+    if name not in built:
+        with outermost.as_default():
+            built[name] = function_def_to_graph(found.definition)
+    return built[name]
+
+
+_BUILT: WeakKeyDictionary[tf.Graph, dict[str, tf.Graph]] = WeakKeyDictionary()
+"""The graphs of functions that a graph has as definitions alone, as those read from a file."""
 
 
 _LIBRARIES = ("/site-packages/", str(Path(__file__).parent))

@@ -101,3 +101,10 @@ def variable_from(variable: tf.Variable) -> Variable:
     return Variable(
         variable.name.partition(":")[0], kind, "parameter" if variable.trainable else "buffer", variable.handle
     )
+
+
+def declared_variable(handle: tf.Tensor) -> Variable:
+    """A variable that a graph declares; its value is not in the graph, and must be given."""
+    shape, dtype = tf.TensorShape(handle.op.get_attr("shape")), handle.op.get_attr("dtype")
+    name = handle.op.get_attr("shared_name").decode() or handle.op.name
+    return Variable(name, TensorType(tuple(shape.as_list()), element_type_of(dtype)), "parameter")

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.tensorflow.module import Program, captured, import_graph, variable_from
+from trivium.importers.tensorflow.graph import INPUTS
+from trivium.importers.tensorflow.module import Program, captured, declared_variable, import_graph, variable_from
 from trivium.importers.tensorflow.types import type_of
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
@@ -28,7 +29,7 @@ def import_module(
         function = serving_function(_loaded(function), function)
     if not is_concrete(function):
         traceable, args = _traceable(function, args)
-        function = traceable.get_concrete_function(*map(specification, args), **_specifications(kwargs))
+        function = _traced(traceable, args, kwargs)
     return import_concrete(function, _given(arguments_of(function), args, kwargs), parameters).module
 
 
@@ -58,11 +59,19 @@ def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], par
         tf.graph_util.import_graph_def(definition, name="")
     nodes = graph.get_operations()
     graph.inputs = [node.outputs[0] for node in nodes if node.type == "Placeholder"]
+    handles = [node.outputs[0] for node in nodes if node.type == "VarHandleOp"]
     used = {tensor.name for node in nodes for tensor in node.inputs}
     last = [node for node in nodes if node.outputs and not any(tensor.name in used for tensor in node.outputs)]
-    graph.outputs = [tensor for node in last if node.type not in ("Const", "Placeholder") for tensor in node.outputs]
+    graph.outputs = [
+        tensor
+        for node in last
+        if node.type not in ("Const", "ReadVariableOp", "VarIsInitializedOp", *INPUTS)
+        for tensor in node.outputs
+    ]
     inputs = [type_of(given) for given in _given(graph.inputs, args, {})]
     names = [tensor.op.name for tensor in graph.inputs]
+    graph.inputs += handles
+    inputs += map(declared_variable, handles)
     return import_graph(graph, inputs, names, [tensor.op.name for tensor in graph.outputs], parameters)
 
 
@@ -114,6 +123,14 @@ def output_names(structure: Any) -> list[str]:
 
 def _specifications(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: specification(x) for name, x in kwargs.items()}
+
+
+def _traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    try:
+        return function.get_concrete_function(*map(specification, args), **_specifications(kwargs))
+    except Exception as error:  # whatever the function raises when it is traced
+        name = getattr(function, "__name__", type(function).__name__)
+        raise Error(f"TensorFlow cannot trace {name}: {error}") from error
 
 
 def _traceable(function: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:

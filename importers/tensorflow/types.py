@@ -46,11 +46,13 @@ def element_type_of(dtype: tf.DType) -> types.ElementType:
         raise Error(f"dtype {dtype.name} has no StableHLO element type") from None
 
 
-def type_of(tensor: Any) -> TensorType:
-    """The type of anything with a dtype and a static shape: a tensor, a variable, a `TensorSpec`."""
-    if tensor.shape.rank is None or None in tuple(tensor.shape):
-        raise Error(f"{getattr(tensor, 'name', 'a tensor')} has shape {tensor.shape}, expected a static one")
-    return TensorType(tuple(tensor.shape), element_type_of(tensor.dtype))
+def type_of(x: Any) -> TensorType:
+    """The type of anything with a dtype and a static shape: a tensor, an array, a variable, a `TensorSpec`."""
+    shape = tf.TensorShape(x.shape)
+    if not shape.is_fully_defined():
+        name = getattr(x, "name", "an input")
+        raise Error(f"{name} has shape {shape}, expected a static one: give example inputs")
+    return TensorType(tuple(shape), element_type_of(tf.as_dtype(x.dtype)))
 
 
 def to_array(tensor: tf.Tensor) -> np.ndarray:

@@ -26,8 +26,8 @@ log = logging.getLogger("trivium.tensorflow")
 def function(f: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compiles a function of tensors, or a `tf.function`, for each new signature of its arguments.
 
-    Usable as `function(f)`, `@function` and `@function(threads=4)`. Options are those of `trivium.compile`. The result is
-    called like `f`, eagerly or inside another `tf.function`, and under `tf.GradientTape`.
+    Usable as `function(f)`, `@function` and `@function(threads=4)`. Options are those of `trivium.compile`. The result
+    is called like `f`, eagerly or inside another `tf.function`, and under `tf.GradientTape`.
     """
     return functools.partial(function, **options) if f is None else Function(f, options)
 
@@ -61,7 +61,7 @@ class Function:
             name = getattr(self, "__name__", "function")
             log.info("compiling %s for %s (%d so far)", name, leaves_of(leaves), len(self._specializations))
             found = self._specializations[key] = Specialization(self, args, kwargs, leaves)
-        return found, [x if isinstance(x, tf.Tensor) else tf.convert_to_tensor(x) for x in leaves if not _is_variable(x)]
+        return found, [tf.convert_to_tensor(x) for x in leaves if not _is_variable(x)]
 
 
 class Specialization:
