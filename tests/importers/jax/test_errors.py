@@ -1,0 +1,46 @@
+"""Bad input: each gets one clear error, with JAX's own words where JAX refuses it."""
+
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp
+
+import trivium
+
+pytestmark = pytest.mark.jax
+
+
+def test_all_unsupported_primitives_are_listed_at_once() -> None:
+    def exotic(x: Any) -> Any:
+        return jnp.linalg.svd(x, compute_uv=False), jax.lax.linalg.qr(x), jnp.linalg.svd(x + 1, compute_uv=False)
+
+    with pytest.raises(trivium.UnsupportedOpError) as caught:
+        trivium.from_jax(exotic, jnp.ones((3, 3)))
+    assert {op.name: op.count for op in caught.value.ops} == {"svd": 2, "qr": 1}
+    assert "2 ops have no rule" in str(caught.value)
+    assert "test_errors.py:" in str(caught.value)
+    assert "exotic" in caught.value.ops[0].first
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "message"),
+    [
+        (3, (), "from_jax has a int, expected a function or a ClosedJaxpr"),
+        (lambda x: x, (), "JAX cannot trace <lambda>.*missing 1 required positional argument"),
+        (lambda x: x, ("text",), "JAX cannot trace <lambda>.*'str'"),
+        (lambda x: x @ x, (jnp.ones((2, 3)),), "JAX cannot trace <lambda>.*contracting dimensions"),
+        (lambda x: x if x > 0 else -x, (1.0,), "JAX cannot trace <lambda>.*boolean conversion"),
+    ],
+)
+def test_what_jax_cannot_trace_is_told(function: Any, args: tuple, message: str) -> None:
+    with pytest.raises(trivium.Error, match=f"(?s){message}"):
+        trivium.from_jax(function, *args)
+
+
+def test_a_closed_jaxpr_has_its_arguments() -> None:
+    closed = jax.make_jaxpr(jnp.sin)(1.0)
+    with pytest.raises(trivium.Error, match="a ClosedJaxpr comes with 1 arguments, expected none"):
+        trivium.from_jax(closed, 1.0)
