@@ -65,8 +65,6 @@ def reads_once(op: Operation, operand: Value) -> bool:
     if isinstance(op, ops.Scatter):
         return operand in op.updates
     return isinstance(op, ops.Sort | ops.DynamicUpdateSlice | ops.ReduceWindow)
-        isinstance(op, ops.Scatter) and operand in op.updates
-    )
 
 
 def covers(request: Request, variables: Sequence[Variable], shape: Sequence[int]) -> bool:
