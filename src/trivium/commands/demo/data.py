@@ -9,7 +9,7 @@ import numpy as np
 
 TEST_IMAGES = 360
 BATCH = 64
-EPOCHS = 25
+EPOCHS = 30
 LEARNING_RATE = 2e-3
 
 

@@ -33,7 +33,8 @@ SECONDS_EACH = 1.0
 
 def run(output: Path) -> None:
     """Runs the demo; programs and the report go to the folder `output`. An `Error` if a model misses its marks."""
-    console = Console()
+    # Where the output is no terminal, wide enough for the table.
+    console = Console(width=None if sys.stdout.isatty() else 140)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
+import logging
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +67,10 @@ def contest(digits: Digits, advance: Advance) -> tuple[Contestant, nn.Module]:
 def through_onnx(model: nn.Module, digits: Digits, path: Path) -> Module:
     """The same model, exported to ONNX and imported from there."""
     images = torch.from_numpy(digits.test_images).unsqueeze(1)
-    with contextlib.redirect_stdout(io.StringIO()):  # the exporter reports its steps on standard output
-        torch.onnx.export(model, (images,), str(path), dynamo=True, external_data=False)
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of every package that is not there
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        torch.onnx.export(model, (images,), str(path), dynamo=True, external_data=False, verbose=False)
     return trivium.from_onnx(path)
 
 
