@@ -182,9 +182,12 @@ class _Planner:
                 return COSTS.get(op, 1.0)
             case Load(buffer, indices) | Store(buffer, _, indices):
                 step = self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
-                if step in (-1, 0, 1, 2):
-                    return 2.0 if step in (-1, 2) else 1.0
-                return 1.0 * lanes
+                if step in (0, 1):
+                    return 1.0
+                if isinstance(instruction, Load):
+                    return 2.0 if step in (-1, 2) else 1.0 * lanes
+                # A scattered store touches, and owns, a line for every lane.
+                return 2.0 * lanes
             case Loop():
                 trips = math.prod(_count(e) for e in instruction.extents)
                 return trips * sum(self._cost(i, index, lanes) for i in instruction.body.instructions)
