@@ -5,6 +5,7 @@ from trivium.importers.pytorch import (
     activation,
     attention,
     comparison,
+    control,
     convolution,
     creation,
     elementwise,
@@ -22,8 +23,8 @@ from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.program import ImportedGraph, ResultIndex, import_file, import_graph, import_module
 
 FAMILIES = (
-    *(activation, attention, comparison, convolution, creation, elementwise, indexing, joining, matmul),
-    *(normalization, pooling, random, reduction, rnn, shape),
+    *(activation, attention, comparison, control, convolution, creation, elementwise, indexing, joining),
+    *(matmul, normalization, pooling, random, reduction, rnn, shape),
 )
 """The modules of rules; importing them fills the table."""
 

@@ -10,7 +10,7 @@ import torch
 
 from trivium.importers.common import Rules, unsupported
 from trivium.importers.emit import Emitter
-from trivium.importers.pytorch.types import DTYPES, element_type_of
+from trivium.importers.pytorch.types import DTYPES, element_type_of, to_array
 from trivium.ir.core import Block, Value
 from trivium.ir.types import F32, UI64, TensorType, is_boolean, is_complex, is_float
 
@@ -35,7 +35,8 @@ class Context(Emitter):
     metas: dict[Value, torch.Tensor]
     """The fake tensors behind the operands, for the rules that ask for strides."""
 
-    randomness: Randomness
+    randomness: Randomness | None = None
+    """Where draws take their state from; there is none inside of control flow."""
 
     @property
     def result(self) -> TensorType:
@@ -72,6 +73,12 @@ class Context(Emitter):
         """Whether each element is not zero."""
         kind = x.type.element_type
         return x if is_boolean(kind) else self.compare("NE", x, self.scalar(0, kind))
+
+    def constant(self, tensor: torch.Tensor, name: str = "") -> Value:
+        """A constant that shares a tensor's memory."""
+        value = self.elements(to_array(tensor))
+        value.name_hint = name
+        return value
 
     def shaped(self, x: Value) -> Value:
         """`x` with the element type and, broadcast, the shape of the node's result."""

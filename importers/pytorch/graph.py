@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import torch
 from torch import fx
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.pytorch.context import Context, rule
@@ -65,6 +65,11 @@ class GraphModuleImporter(GraphImporter[fx.Node]):
 
     def location_of(self, node: fx.Node) -> Location:
         return location_of(node)
+
+    def inner_nodes(self, node: fx.Node) -> list[fx.Node]:
+        sources = [source for source in node.all_input_nodes if source.op == "get_attr"]
+        graphs = (_of_module(node.graph.owning_module, source) for source in sources)
+        return [inner for graph in graphs if isinstance(graph, fx.GraphModule) for inner in _calls(graph.graph)]
 
     def describe(self, node: fx.Node) -> str:
         return node.format_node() or str(node)
@@ -124,17 +129,29 @@ def _calls(graph: fx.Graph) -> list[fx.Node]:
 
 
 def convert_graph(
-    graph: fx.Graph, emit: Context, values: Mapping[fx.Node, Any], metas: Mapping[fx.Node, Any] | None = None
+    module: fx.GraphModule, emit: Context, values: Mapping[fx.Node, Any], metas: Mapping[fx.Node, Any] | None = None
 ) -> list[Any]:
-    """Converts a graph whose placeholders and attributes have `values`. Returns what its outputs became."""
-    importer = GraphModuleImporter(emit, values, metas)
-    importer.convert_all(_calls(graph))
-    return [importer.read(given) if isinstance(given, fx.Node) else given for given in outputs_of(graph)]
+    """Converts a graph whose placeholders have `values`. Returns what its outputs became."""
+    attributes = {node: _attribute(module, node, emit) for node in module.graph.find_nodes(op="get_attr")}
+    importer = GraphModuleImporter(emit, {**values, **attributes}, metas)
+    importer.convert_all(_calls(module.graph))
+    return [importer.read(given) if isinstance(given, fx.Node) else given for given in outputs_of(module.graph)]
+
+
+def _attribute(module: Any, node: fx.Node, emit: Context) -> Any:
+    """What a node takes from its module: a tensor, as a constant, or a graph."""
+    found = _of_module(module, node)
+    return emit.constant(found, node.name) if isinstance(found, torch.Tensor) else found
+
+
+def _of_module(module: Any, node: fx.Node) -> Any:
+    return operator.attrgetter(str(node.target))(module)
 
 
 def outputs_of(graph: fx.Graph) -> Sequence[Any]:
     """What a graph returns: nodes, numbers, `None`."""
-    return cast(Sequence[Any], graph.output_node().args[0])
+    returned = graph.output_node().args[0]
+    return (returned,) if isinstance(returned, fx.Node) else cast(Sequence[Any], returned)
 
 
 def bind(
@@ -177,6 +194,8 @@ def target_name(node: fx.Node) -> str:
         return target
     if isinstance(target, OpOverload):
         return str(target)
+    if isinstance(target, HigherOrderOperator):
+        return f"higher_order.{target.name()}"
     module = getattr(target, "__module__", "") or ""
     name = getattr(target, "__name__", str(target))
     return f"{module.lstrip('_')}.{name}" if module else name
@@ -187,6 +206,6 @@ def location_of(node: fx.Node) -> Location:
     frames = [frame.groups() for frame in _FRAME.finditer(node.meta.get("stack_trace") or "")]
     if not frames:
         return place(target_name(node))
-    outside = [frame for frame in frames if not frame[0].startswith(_TORCH)]
+    outside = [frame for frame in frames if not frame[0].startswith((_TORCH, "<"))]
     file, line, function = (outside or frames)[-1]
     return place(target_name(node), file, int(line), function)

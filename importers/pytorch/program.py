@@ -18,9 +18,8 @@ from trivium.importers.common import role
 from trivium.importers.pytorch.context import Context, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, outputs_of, require_rules
-from trivium.importers.pytorch.types import to_array, type_of
-from trivium.ir import ops
-from trivium.ir.attributes import DenseElements, Dictionary
+from trivium.importers.pytorch.types import type_of
+from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error
 from trivium.ir.func import FuncReturn, Function, Module
@@ -97,7 +96,7 @@ class _Program:
             else:
                 roles[node] = role("parameter" if kind is InputKind.PARAMETER else "buffer", name)
         metas = self._metas()
-        return build_module(self.graph, constants, roles, self._result_roles(), metas).module
+        return build_module(self.program.graph_module, constants, roles, self._result_roles(), metas).module
 
     def _tensor(self, name: str) -> Any:
         found = self.program.state_dict.get(name)
@@ -169,21 +168,19 @@ def import_graph(module: fx.GraphModule, inputs: Sequence[Any]) -> ImportedGraph
     }
     roles = {node: role("input", node.name) for node in placeholders if node not in constants}
     metas = None if _has_metas(module.graph) else propagate(module, inputs)
-    for node in module.graph.nodes:
-        if node.op == "get_attr":
-            constants[node] = _attribute(module, node.target)
-    return build_module(module.graph, constants, roles, None, metas)
+    return build_module(module, constants, roles, None, metas)
 
 
 def build_module(
-    graph: fx.Graph,
+    module: fx.GraphModule,
     constants: Mapping[fx.Node, Any],
     roles: Mapping[fx.Node, Dictionary],
     result_roles: Sequence[Dictionary] | None,
     metas: Mapping[fx.Node, Any] | None,
 ) -> ImportedGraph:
-    """A module whose `main` is a graph. Placeholders with a role are its arguments; `constants` are all others, and the
-    graph's attributes. `metas` stands in for the nodes' own `meta["val"]`."""
+    """A module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`. `metas`
+    stands in for the nodes' own `meta["val"]`."""
+    graph = module.graph
     block = Block()
     emit = Context(block)
     emit.randomness = Randomness(block)
@@ -194,8 +191,8 @@ def build_module(
         elif node in constants:
             constant = constants[node]
             is_tensor = isinstance(constant, torch.Tensor)
-            values[node] = _constant(emit, constant, node.name) if is_tensor else constant
-    returned = convert_graph(graph, emit, values, metas)
+            values[node] = emit.constant(constant, node.name) if is_tensor else constant
+    returned = convert_graph(module, emit, values, metas)
     results = [value for value in returned if isinstance(value, Value)]
     told = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
     attributes = [entry for entry, value in zip(told, returned, strict=True) if isinstance(value, Value)]
@@ -218,18 +215,6 @@ def _meta(given: Any, metas: Mapping[fx.Node, Any] | None) -> Any:
     if not isinstance(given, fx.Node):
         return given
     return given.meta.get("val") if metas is None else metas[given]
-
-
-def _constant(emit: Context, tensor: torch.Tensor, name: str) -> Value:
-    value = emit.add(ops.Constant(DenseElements(to_array(tensor))))
-    value.name_hint = name
-    return value
-
-
-def _attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part)
-    return module
 
 
 def _has_metas(graph: fx.Graph) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from trivium.ir import types
 from trivium.ir.errors import Error
@@ -61,14 +62,15 @@ def type_of(tensor: torch.Tensor) -> TensorType:
 
 def to_array(tensor: torch.Tensor) -> np.ndarray:
     """A CPU tensor as an array over the same memory; lazily conjugated or negated ones are resolved first."""
-    tensor = tensor.detach()
     if tensor.device.type != "cpu":
         raise Error(f"a tensor is on the device {tensor.device}, expected cpu")
     if tensor.layout is not torch.strided:
         raise Error(f"a tensor has the layout {tensor.layout}, expected a dense one")
-    tensor = tensor.resolve_conj().resolve_neg()
-    carrier = _CARRIERS.get(tensor.dtype)
-    return tensor.numpy() if carrier is None else tensor.view(carrier[0]).numpy().view(carrier[1])
+    # AOTAutograd calls compilers while tensors are fake; this one, a constant of the graph, is real.
+    with unset_fake_temporarily():
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        carrier = _CARRIERS.get(tensor.dtype)
+        return tensor.numpy() if carrier is None else tensor.view(carrier[0]).numpy().view(carrier[1])
 
 
 def to_tensor(array: np.ndarray) -> torch.Tensor:

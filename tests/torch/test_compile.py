@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._higher_order_ops.while_loop import while_loop
 
 import trivium
 import trivium.torch
@@ -150,6 +151,21 @@ def test_changing_sizes_are_compiled_once_each_and_told(counts: Counts, caplog: 
     assert counts.graphs == 1
     assert counts.functions == 3
     assert "has (5, 3), had (4, 3)" in caplog.text
+
+
+class Branches(nn.Module):
+    """A branch on data, a loop, and a constant of the graph."""
+
+    def forward(self, x):
+        x = torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+        _, x = while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 2), (torch.tensor(0), x))
+        return x * torch.tensor([1.0, 2.0])
+
+
+@pytest.mark.parametrize("x", [torch.ones(3, 2), -torch.ones(3, 2)], ids=["positive", "negative"])
+def test_control_flow(x: torch.Tensor, counts: Counts) -> None:
+    assert torch.equal(compiled(Branches())(x), Branches()(x))
+    assert counts.graphs == 1
 
 
 class Aliases(nn.Module):

@@ -1,0 +1,52 @@
+"""Control flow: `torch.cond` and `while_loop`, whose branches and bodies are graphs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import fx
+
+from trivium.importers.pytorch.context import Context, rule
+from trivium.importers.pytorch.graph import convert_graph
+from trivium.ir import ops
+from trivium.ir.core import Region, Value
+from trivium.ir.types import I1, TensorType
+
+
+@rule("higher_order.cond")
+def cond(
+    ctx: Context, pred: Any, true_fn: fx.GraphModule, false_fn: fx.GraphModule, operands: Sequence[Any] = ()
+) -> tuple[Value, ...]:
+    """cond(pred, true_fn, false_fn, operands) -> results"""
+    branches = [_region(ctx, graph, (), operands) for graph in (true_fn, false_fn)]
+    pred = ctx.reshape(ctx.tensor(pred, I1), ())
+    return ctx.add(ops.If(pred, *branches, results=list(ctx.results)))
+
+
+@rule("higher_order.while_loop")
+def while_loop(
+    ctx: Context,
+    cond_fn: fx.GraphModule,
+    body_fn: fx.GraphModule,
+    carried_inputs: Sequence[Any],
+    additional_inputs: Sequence[Any] = (),
+) -> tuple[Value, ...]:
+    """while_loop(cond_fn, body_fn, carried_inputs, additional_inputs) -> carried"""
+    if not all(isinstance(value, Value) for value in carried_inputs):
+        ctx.unsupported("carried_inputs", "numbers", "tensors")
+    types = [value.type for value in carried_inputs]
+    regions = [_region(ctx, graph, types, additional_inputs) for graph in (cond_fn, body_fn)]
+    return ctx.add(ops.While(list(carried_inputs), *regions))
+
+
+def _region(
+    ctx: Context, graph: fx.GraphModule, argument_types: Sequence[TensorType], captured: Sequence[Any]
+) -> Region:
+    """A graph as a region: its first inputs are the region's arguments, the others values from outside."""
+
+    def body(emit: Context, *arguments: Value) -> list[Value]:
+        placeholders = graph.graph.find_nodes(op="placeholder")
+        return convert_graph(graph, emit, dict(zip(placeholders, (*arguments, *captured), strict=True)))
+
+    return ctx.region(argument_types, body)
