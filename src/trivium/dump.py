@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
-
-if TYPE_CHECKING:
-    from trivium.executable import Executable
 
 FILES = {"kernels": "kernels.txt", "llvm": "llvm.ll", "asm": "asm.s"}
 
@@ -39,12 +36,12 @@ class Dump:
             self._folder = _new_folder(self._root, module.main.sym_name)
         _write(self._folder / f"{next(self._count):02}-{name}.mlir", f"{module}\n")
 
-    def stages(self, executable: Executable) -> None:
-        """Writes what comes behind the graph."""
+    def stages(self, text: Callable[[str], str]) -> None:
+        """Writes what comes behind the graph: `text` gives a stage by its name."""
         if self._folder is None:
             return
         for stage, name in FILES.items():
-            _write(self._folder / name, executable.stage(stage))
+            _write(self._folder / name, text(stage))
 
 
 def _new_folder(root: Path, name: str) -> Path:

@@ -92,7 +92,7 @@ def compile_module(module: Module, *, device: str, threads: int | None, fast_mat
     program = lower(graph)
     loaded = chosen.compile(program, threads=threads, fast_math=fast_math)
     executable = Executable(Signature.of(module.main), graph, program, loaded)
-    dump.stages(executable)
+    dump.stages(executable.stage)
     return executable
 
 
