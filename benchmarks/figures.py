@@ -1,0 +1,114 @@
+"""The figures that a user feels before any model runs: how long `import trivium` takes, how long a long program takes
+to read and verify, and what one call of a compiled program costs. Each is taken in fresh processes, and the median
+counts.
+
+python benchmarks/figures.py [--rounds 10] [--json out/figures.json]"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+PARSED_OPS = 10_000
+
+
+def long_program(ops: int) -> str:
+    """A function of so many ops: sums, transposes and products, each in its pretty form."""
+    lines = ["func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<8x16xf32> {"]
+    last = "%x"
+    for index in range(0, ops, 4):
+        a, b, c, d = (f"%{index + offset}" for offset in range(4))
+        lines += [
+            f"  {a} = stablehlo.add {last}, %y : tensor<8x16xf32>",
+            f"  {b} = stablehlo.transpose {a}, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>",
+            f"  {c} = stablehlo.dot_general {a}, {b}, contracting_dims = [1] x [0] : "
+            "(tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>",
+            f"  {d} = stablehlo.dot_general {c}, %y, contracting_dims = [1] x [0] : "
+            "(tensor<8x8xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>",
+        ]
+        last = d
+    return "\n".join([*lines, f"  return {last} : tensor<8x16xf32>", "}"])
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The time of a statement, behind a `setup` that is not timed: how it is written, and the most that it may be, in
+    seconds."""
+
+    name: str
+    statement: str
+    setup: str = "pass"
+    calls: int = 1
+    unit: str = "s"
+    most: float | None = None
+
+    def measure(self) -> float:
+        """Seconds of one call, in a fresh process that has imported nothing else; garbage is collected as usual."""
+        setup = f"import gc; gc.enable()\n{self.setup}"
+        timed = f"timeit.timeit({self.statement!r}, {setup!r}, number={self.calls}) / {self.calls}"
+        command = [sys.executable, "-c", f"import timeit; print({timed})"]
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+        return float(done.stdout)
+
+    def text(self, seconds: float) -> str:
+        """A time in the figure's unit."""
+        return f"{seconds * {'s': 1, 'us': 1e6}[self.unit]:.3g} {self.unit}"
+
+
+PARSE = f"""
+import trivium
+from figures import long_program
+trivium.parse(long_program(100)).verify()
+text = long_program({PARSED_OPS})
+"""
+CALL = """
+import numpy as np
+import trivium
+run = trivium.compile(trivium.parse('''
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %one = stablehlo.constant dense<1.0> : tensor<8xf32>
+      %0 = stablehlo.add %x, %one : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+'''))
+x = np.zeros(8, np.float32)
+for _ in range(1000):
+    run(x)
+"""
+FIGURES = (
+    Figure("import trivium", "import trivium", most=0.2),
+    Figure("import trivium, trivium.compile", "import trivium; trivium.compile"),
+    Figure(f"parse + verify, {PARSED_OPS:,} ops", "trivium.parse(text).verify()", PARSE, most=1.5),
+    Figure("call of x + 1, 8 elements", "run(x)", CALL, 20_000, "us", 20e-6),
+)
+
+
+@click.command()
+@click.option("--rounds", default=10, show_default=True, help="Processes for each figure.")
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Also write all times, in seconds, to this file.")
+def main(rounds: int, path: Path | None) -> None:
+    """Measures the figures; medians of fresh processes."""
+    table = Table("figure", "median", "fastest", "at most")
+    found = {}
+    for figure in track(FIGURES, console=Console(stderr=True), transient=True):
+        figure.measure()  # fills the file system's caches, and those of byte code
+        times = found[figure.name] = [figure.measure() for _ in range(rounds)]
+        most = figure.text(figure.most) if figure.most else "-"
+        table.add_row(figure.name, figure.text(statistics.median(times)), figure.text(min(times)), most)
+    Console().print(table)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
