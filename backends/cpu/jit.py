@@ -14,7 +14,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from trivium.backends import native
-from trivium.backends.cpu.target import Target
+from trivium.backends.cpu.target import CODE_GENERATION, Target
 from trivium.ir.errors import CompileError
 
 DIGEST_BYTES = hashlib.sha256().digest_size
@@ -65,7 +65,7 @@ def _cache_path(text: str, target: Target) -> Path | None:
         return None
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folder = Path(setting) if setting else Path(base).expanduser() / "trivium"
-    facts = "\0".join((llvmlite.__version__, target.triple, target.cpu, target.features, text))
+    facts = "\0".join((llvmlite.__version__, str(CODE_GENERATION), target.triple, target.cpu, target.features, text))
     return folder / f"{hashlib.sha256(facts.encode()).hexdigest()}.object"
 
 

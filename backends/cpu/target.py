@@ -8,6 +8,11 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 
+# Level 1 was measured to give the speed of level 3 on code that is vectorized already. Addresses take 64 bits: in a
+# large process, the loader may put code and its data far apart.
+CODE_GENERATION = {"opt": 1, "reloc": "static", "codemodel": "large"}
+
+
 @dataclass(frozen=True)
 class Target:
     """A processor that LLVM emits code for. `fma`, `half`: fused multiply-add, and
@@ -21,11 +26,9 @@ class Target:
     half: bool
 
     def machine(self) -> llvm.TargetMachine:
-        """LLVM's code generator. Level 1 was measured to give the speed of level 3 on code that is vectorized
-        already. Addresses take 64 bits: in a large process, the loader may put code and its data far apart."""
+        """LLVM's code generator."""
         target = llvm.Target.from_triple(self.triple)
-        options = {"opt": 1, "reloc": "static", "codemodel": "large"}
-        return target.create_target_machine(cpu=self.cpu, features=self.features, **options)
+        return target.create_target_machine(cpu=self.cpu, features=self.features, **CODE_GENERATION)
 
 
 @functools.cache
