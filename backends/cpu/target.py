@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-
 # Level 1 was measured to give the speed of level 3 on code that is vectorized already. Addresses take 64 bits: in a
 # large process, the loader may put code and its data far apart.
 CODE_GENERATION = {"opt": 1, "reloc": "static", "codemodel": "large"}
