@@ -6,6 +6,7 @@ from __future__ import annotations
 from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
+from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
@@ -17,6 +18,7 @@ CLEAN_UP = Repeat((Canonicalize(), FoldConstants(), CommonSubexpressions(), Dead
 PIPELINE = (
     Inline(),
     DeadCode(),
+    Decompose(),
     CLEAN_UP,
 )
 

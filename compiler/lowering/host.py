@@ -1,5 +1,5 @@
-"""Ops that the host computes, by their reference meaning: special functions that no kernel has, and draws from hidden
-state. All of them are named here; everything else is compiled, or an error."""
+"""Ops that the host computes, by their reference meaning: special functions and transforms that no kernel has, and
+draws from hidden state. All of them are named here; everything else is compiled, or an error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def on_host(op: Operation) -> bool:
     return any(isinstance(kind, ComplexType) for kind in kinds) and not knows(op)
 
 
-@step(ops.BesselI1e, ops.Polygamma, ops.Zeta, ops.Rng)
+@step(ops.BesselI1e, ops.Cholesky, ops.Fft, ops.Polygamma, ops.Rng, ops.TriangularSolve, ops.Zeta)
 def on_the_host(lowering: Lowering, op: Op) -> None:
     results = [lowering.temporary(result) for result in op.results]
     for result, place in zip(op.results, results, strict=True):

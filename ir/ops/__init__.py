@@ -1,5 +1,6 @@
 """All ops, each declared once in the file of its family: `from trivium.ir import ops`, then `ops.Add(lhs, rhs)`."""
 
+from trivium.ir.ops.batch_norm import *  # noqa: F403
 from trivium.ir.ops.chlo import *  # noqa: F403
 from trivium.ir.ops.contraction import *  # noqa: F403
 from trivium.ir.ops.control import *  # noqa: F403
@@ -7,6 +8,7 @@ from trivium.ir.ops.conversion import *  # noqa: F403
 from trivium.ir.ops.elementwise import *  # noqa: F403
 from trivium.ir.ops.gather import *  # noqa: F403
 from trivium.ir.ops.indexing import *  # noqa: F403
+from trivium.ir.ops.linalg import *  # noqa: F403
 from trivium.ir.ops.random import *  # noqa: F403
 from trivium.ir.ops.reduction import *  # noqa: F403
 from trivium.ir.ops.shape import *  # noqa: F403
