@@ -6,6 +6,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     contraction,
     convolution,
     elementwise,
+    image,
     indexing,
     lists,
     nn,

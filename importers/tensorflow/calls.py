@@ -13,7 +13,7 @@ import tensorflow as tf
 from trivium.importers.tensorflow.context import Context, rule
 from trivium.importers.tensorflow.graph import function_graph
 from trivium.importers.tensorflow.lists import Optional, TensorList
-from trivium.importers.tensorflow.state import Variable, written_inputs
+from trivium.importers.tensorflow.state import Variable, draws, written_inputs
 from trivium.importers.tensorflow.trips import pushes, trip_count
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
@@ -39,7 +39,7 @@ def while_loop(ctx: Context, input: Any, *, cond: str, body: str) -> list[Any]:
     growth = {i: pushes(step, step.outputs[i]) for i in changing if isinstance(input[i], TensorList)}
     start = {i: _prepared(input[i], trips, growth.get(i)) for i in changing}
     start |= _tried(ctx, body, input, start)
-    variables = _written(step, input) + [x for x in _written(condition, input) if x not in _written(step, input)]
+    variables = list(dict.fromkeys([*_written(ctx, step, input), *_written(ctx, condition, input)]))
     loop = _Carried(ctx, list(start.values()), variables)
     inline = ctx.inline
 
@@ -72,8 +72,10 @@ def _is_invariant(body: tf.Graph, index: int) -> bool:
     return tensor.name == body.inputs[index].name or tensor.dtype == tf.resource
 
 
-def _written(graph: tf.Graph, operands: Sequence[Any]) -> list[Variable]:
-    return [operands[i] for i in sorted(written_inputs(graph)) if isinstance(operands[i], Variable)]
+def _written(ctx: Context, graph: tf.Graph, operands: Sequence[Any]) -> list[Variable]:
+    """The variables that a function writes; the state of the random generator is one of them."""
+    found = [operands[i] for i in sorted(written_inputs(graph)) if isinstance(operands[i], Variable)]
+    return [*found, ctx.state.generator] if ctx.state.generator is not None and draws(graph) else found
 
 
 def _prepared(operand: Any, trips: int | None, growth: int | None) -> Any:
@@ -161,7 +163,7 @@ def _branches(
     """Converts each branch in a region of its own; what they return is made alike."""
     node, inline = ctx.node, ctx.inline
     graphs = [function_graph(node.graph, name) for name in names]
-    variables = list(dict.fromkeys(x for graph in graphs for x in _written(graph, operands)))
+    variables = list(dict.fromkeys(x for graph in graphs for x in _written(ctx, graph, operands)))
     blocks, results, states = [], [], []
     before = dict(ctx.state.values)
     for name in names:

@@ -13,13 +13,13 @@ import tensorflow as tf
 from trivium.importers.common import role
 from trivium.importers.tensorflow.context import Context
 from trivium.importers.tensorflow.graph import convert_graph
-from trivium.importers.tensorflow.state import State, Variable, written_inputs
+from trivium.importers.tensorflow.state import State, Variable, draws, written_inputs
 from trivium.importers.tensorflow.types import element_type_of, to_array
 from trivium.ir.builder import Builder
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
-from trivium.ir.types import TensorType
+from trivium.ir.types import I64, TensorType
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,9 @@ def import_graph(
         raise Error(f"parameters has {parameters!r}, expected 'constants' or 'arguments'")
     variables = list(dict.fromkeys(x for x in inputs if isinstance(x, Variable)))
     changing = {inputs[index] for index in written_inputs(graph)}
+    generator = Variable("random generator", TensorType((3,), I64), "state") if draws(graph) else None
+    if generator is not None:
+        variables.append(generator)
     for variable in variables:
         if variable in changing and variable.role == "buffer":
             variable.role = "state"
@@ -58,7 +61,7 @@ def import_graph(
         given = iter(arguments[len(kept) :])
         operands = [next(given) if isinstance(x, TensorType) else x for x in inputs]
         emit = Context(builder.block)
-        emit.state = State(values)
+        emit.state = State(values, generator=generator)
         results = [emit.value(x, "output") for x in convert_graph(emit, graph, operands)]
         # A variable that some path writes comes out, whether this specialization took that path or not.
         written.extend(x for x in kept if x in emit.state.written)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.state import read_value, variable_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, F64, I64, UI32, UI64
@@ -165,6 +166,110 @@ def normal(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> 
     both = [ctx.unsqueeze(ctx.times(ctx.add(op(angle)), radius), [1]) for op in (ops.Sine, ops.Cosine)]
     flat = ctx.reshape(ctx.concatenate(both, 1), (2 * -(-count // 2),))
     return ctx.reshape(ctx.slice(flat, 0, 0, count), shape)
+
+
+@rule("StatelessRandomUniformFullIntV2")
+def stateless_full_int(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
+    """StatelessRandomUniformFullIntV2(shape, key, counter, alg; dtype=DT_UINT64) -> output"""
+    _require_philox(ctx, alg)
+    return full_ints(ctx, _extents(shape), key, counter)
+
+
+@rule("StatelessRandomUniformIntV2")
+def stateless_int(
+    ctx: Context, shape: Known, key: Value, counter: Value, alg: Known, minval: Value, maxval: Value
+) -> Value:
+    """StatelessRandomUniformIntV2(shape, key, counter, alg, minval, maxval) -> output"""
+    _require_philox(ctx, alg)
+    return _between(ctx, full_ints(ctx, _extents(shape), key, counter), minval, maxval)
+
+
+def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
+    """Integers of all values that the node's type has; two words make 64 bits, the low one first."""
+    count, kind = math.prod(shape), ctx.element_type
+    if kind.width == 32:
+        words = bits(ctx, count, key, counter)
+    elif kind.width == 64:
+        pairs = ctx.reshape(bits(ctx, 2 * count, key, counter), (count, 2))
+        low, high = (ctx.squeeze(ctx.slice(pairs, 1, i, i + 1), [1]) for i in range(2))
+        words = _joined(ctx, low, high)
+    else:
+        ctx.unsupported("dtype", kind, "32 or 64 bits")
+    return ctx.reshape(ctx.add(ops.BitcastConvert(words, result=words.type.with_element(kind))), shape)
+
+
+def _between(ctx: Context, x: Value, low: Value, high: Value) -> Value:
+    """Integers taken modulo the size of a range, as TensorFlow takes them."""
+    kind = x.type.element_type
+    unsigned = UI64 if kind.width == 64 else UI32
+    words, start, end = (ctx.add(ops.BitcastConvert(v, result=v.type.with_element(unsigned))) for v in (x, low, high))
+    chosen = ctx.plus(ctx.binary(ops.Remainder, words, ctx.minus(end, start)), start)
+    return ctx.add(ops.BitcastConvert(chosen, result=chosen.type.with_element(kind)))
+
+
+# Draws from the hidden generator. The ops' own seeds are served already: whoever seeds the program's generator from
+# TensorFlow's gets what follows from them.
+
+
+def _drawn(ctx: Context, count: int) -> tuple[Value, Value]:
+    """The key and the counter of so many words, which nobody else gets."""
+    generator = ctx.state.generator
+    assert generator is not None, f"{ctx.op} draws in a program without a generator"
+    state = ctx.value(ctx.state.values[generator])
+    moved = ctx.plus(ctx.slice(state, 0, 0, 1), ctx.full((1,), -(-count // 4), I64))
+    ctx.state.write(generator, ctx.concatenate([moved, ctx.slice(state, 0, 1, 3)], 0))
+    wide = ctx.add(ops.BitcastConvert(state, result=state.type.with_element(UI64)))
+    return ctx.slice(wide, 0, 2, 3), ctx.slice(wide, 0, 0, 2)
+
+
+@rule("RandomUniform")
+def random_uniform(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
+    """RandomUniform(shape; seed=0, seed2=0, dtype) -> output"""
+    extents = _extents(shape)
+    return uniform(ctx, extents, *_drawn(ctx, 2 * math.prod(extents)), ctx.element_type)
+
+
+@rule("RandomStandardNormal")
+def random_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
+    """RandomStandardNormal(shape; seed=0, seed2=0, dtype) -> output"""
+    extents = _extents(shape)
+    return normal(ctx, extents, *_drawn(ctx, math.prod(extents) + 1))
+
+
+@rule("RandomUniformInt")
+def random_int(ctx: Context, shape: Known, minval: Value, maxval: Value, *, seed: int, seed2: int) -> Value:
+    """RandomUniformInt(shape, minval, maxval; seed=0, seed2=0) -> output"""
+    extents = _extents(shape)
+    return _between(ctx, full_ints(ctx, extents, *_drawn(ctx, 2 * math.prod(extents))), minval, maxval)
+
+
+@rule("TruncatedNormal")
+def truncated_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
+    """TruncatedNormal(shape; seed=0, seed2=0, dtype) -> output"""
+    # By the inverse of the distribution, from what lies within two deviations.
+    extents = _extents(shape)
+    numbers = uniform(ctx, extents, *_drawn(ctx, 2 * math.prod(extents)), ctx.element_type)
+    inside = math.erf(math.sqrt(2))
+    spread = ctx.scaled(ctx.minus(ctx.scaled(numbers, 2), ctx.constant_like(numbers, 1)), inside)
+    return ctx.scaled(ctx.add(ops.ErfInv(spread)), math.sqrt(2))
+
+
+@rule("RngReadAndSkip")
+def read_and_skip(ctx: Context, resource: Any, alg: Known, delta: Value) -> Value:
+    """RngReadAndSkip(resource, alg, delta) -> value"""
+    _require_philox(ctx, alg)
+    old = read_value(ctx, resource)
+    low, high = (ctx.slice(old, 0, i, i + 1) for i in range(2))
+    words = [ctx.add(ops.BitcastConvert(x, result=x.type.with_element(UI64))) for x in (low, delta)]
+    moved = ctx.plus(words[0], ctx.times(words[1], ctx.scalar(SKIPPED, UI64)))
+    carry = ctx.convert(ctx.compare("LT", moved, words[0]), I64)
+    counter = [ctx.add(ops.BitcastConvert(moved, result=low.type)), ctx.plus(high, carry)]
+    ctx.state.write(variable_of(ctx, resource), ctx.concatenate([*counter, ctx.slice(old, 0, 2, 3)], 0))
+    return old
+
+
+SKIPPED = 256
+"""Counters that TensorFlow's generators keep free for each number that was asked for."""
 
 
 def _require_philox(ctx: Context, alg: np.ndarray) -> None:

@@ -22,6 +22,10 @@ READERS = frozenset(
 """Ops that leave a variable as it is; any other op on a handle may write it."""
 
 
+DRAWING = frozenset({"RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal"})
+"""Ops that draw from the hidden generator. A program has its state as an argument, and a new one as a result."""
+
+
 @dataclass(eq=False)
 class Variable:
     """A variable of the program: `role` is `parameter` if it is trained, `state` if it is written, else `buffer`."""
@@ -34,10 +38,12 @@ class Variable:
 
 @dataclass
 class State:
-    """The value that each variable has at the cursor, and the variables written so far."""
+    """The value that each variable has at the cursor, and the variables written so far. `generator` is the state of the
+    random generator, in programs that draw."""
 
     values: dict[Variable, Value | np.ndarray] = field(default_factory=dict)
     written: dict[Variable, None] = field(default_factory=dict)
+    generator: Variable | None = None
 
     def write(self, variable: Variable, value: Value) -> None:
         if value.type.shape != variable.type.shape:
@@ -59,6 +65,17 @@ def written_inputs(graph: tf.Graph, known: dict[tf.Graph, set[int]] | None = Non
             if source.name in position:
                 found.add(position[source.name])
     return found
+
+
+def draws(graph: tf.Graph, seen: set[tf.Graph] | None = None) -> bool:
+    """Whether a function, or one that it calls, draws from TensorFlow's hidden random generator."""
+    seen = set() if seen is None else seen
+    seen.add(graph)
+    for node in needed_nodes(*ends_of(graph)):
+        inner = [function_graph(graph, name) for name in called_functions(node)]
+        if node.type in DRAWING or any(draws(x, seen) for x in inner if x not in seen):
+            return True
+    return False
 
 
 def _written_operands(graph: tf.Graph, node: tf.Operation, known: dict[tf.Graph, set[int]]) -> set[int]:

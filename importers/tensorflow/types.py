@@ -63,6 +63,14 @@ def to_array(tensor: tf.Tensor) -> np.ndarray:
 def to_tensor(array: np.ndarray) -> tf.Tensor:
     """An array as a tensor: over the same memory where TensorFlow's kernels can work on it, else a copy."""
     borrowed = array.dtype.kind in "iufc" and array.size and array.flags.c_contiguous and array.flags.writeable
-    if borrowed and array.ctypes.data % ALIGNMENT == 0:
+    if borrowed and array.__array_interface__["data"][0] % ALIGNMENT == 0:
         return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
     return tf.constant(array)
+
+
+def empty(kind: TensorType) -> np.ndarray:
+    """An array of a type whose memory TensorFlow can borrow."""
+    count = kind.size * kind.dtype.itemsize
+    memory = np.empty(count + ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % ALIGNMENT
+    return memory[start : start + count].view(kind.dtype).reshape(kind.shape)

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow import raw_ops
 from tensorflow.python.eager import record
 
 from trivium.api import compile
 from trivium.importers.tensorflow.module import Program
 from trivium.importers.tensorflow.source import import_concrete
-from trivium.importers.tensorflow.types import to_array, to_tensor
+from trivium.importers.tensorflow.types import empty, to_array, to_tensor
 
 log = logging.getLogger("trivium.tensorflow")
 
@@ -74,17 +75,20 @@ class Specialization:
         self.program: Program = import_concrete(self.concrete, leaves, "arguments")
         self.executable = compile(self.program.module, **owner.options)
         variables = {id(x.handle): x for x in (*self.concrete.graph.variables, *filter(_is_variable, leaves))}
-        self.variables = [variables[id(x.handle)] for x in self.program.arguments]
-        self.written = [variables[id(x.handle)] for x in self.program.written]
+        self.variables = [GENERATOR if x.handle is None else variables[id(x.handle)] for x in self.program.arguments]
+        self.written = [GENERATOR if x.handle is None else variables[id(x.handle)] for x in self.program.written]
         self.structure = self.concrete.structured_outputs
         self.types = [result.type for result in self.executable.signature.results]
 
     def __call__(self, tensors: Sequence[tf.Tensor]) -> Any:
-        values = [variable.read_value() for variable in self.variables]
-        results = self.apply([*values, *tensors])
+        if is_recorded():
+            results = self.differentiable([*(x.read_value() for x in self.variables), *tensors])
+        else:
+            results = self.run([*map(_value, self.variables), *tensors])
         count = len(results) - len(self.written)
         for variable, value in zip(self.written, results[count:], strict=True):
-            variable.assign(value)
+            if variable is not GENERATOR:
+                raw_ops.AssignVariableOp(resource=variable.handle, value=value)
         return self.packed(results[:count])
 
     def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
@@ -94,23 +98,23 @@ class Specialization:
         filled = [None if x is None else next(rest) for x in flat]
         return tf.nest.pack_sequence_as(self.structure, filled, expand_composites=True)
 
-    def apply(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Runs the program on the values of its variables and its inputs; differentiable where somebody records."""
-        if tf.executing_eagerly() and not record.could_possibly_record():
-            return self.run(operands)
+    def differentiable(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Runs the program on the values of its variables and its inputs, and tells TensorFlow its gradient."""
 
         @tf.custom_gradient
-        def differentiable(*operands: tf.Tensor) -> Any:
-            results = self.run(operands)
-            return results, lambda *upstream: self.gradients(operands, upstream)
+        def run(*operands: tf.Tensor) -> Any:
+            return self.run(operands), lambda *upstream: self.gradients(operands, upstream)
 
-        results = differentiable(*operands)
+        results = run(*operands)
         return list(results) if isinstance(results, list | tuple) else [results]
 
     def run(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Runs the machine code: at once, or as a node of the graph that is being traced."""
         if tf.executing_eagerly():
-            return [to_tensor(result) for result in self.executable(*map(to_array, operands))]
+            results = [empty(kind) for kind in self.types]
+            arrays = (*map(to_array, operands), *results)
+            self.executable.loaded.execute_at([array.__array_interface__["data"][0] for array in arrays])
+            return list(map(to_tensor, results))
         dtypes = [kind.dtype for kind in self.types]
         results = tf.numpy_function(lambda *arrays: list(self.executable(*arrays)), operands, dtypes)
         for result, kind in zip(results, self.types, strict=True):
@@ -128,7 +132,7 @@ class Specialization:
         # Variables have the values that the forward pass saw, whatever was assigned since.
         seen = {id(variable): value for variable, value in zip(self.variables, operands, strict=False)}
         values = [seen[id(x)] if id(x) in seen else x.read_value() for x in backward.variables]
-        results = iter(backward.apply([*values, *tensors]))
+        results = iter(backward.differentiable([*values, *tensors]))
         trained = [x.trainable for x in self.variables]
         differentiable = [*trained, *(_is_differentiable(x) for x in operands[count:])]
         return [next(results) if flag else None for flag in differentiable]
@@ -155,6 +159,30 @@ class Specialization:
             return [tf.convert_to_tensor(x) for x in found]
 
         return Function(gradient, self.owner.options)
+
+
+class _Generator:
+    """Stands among the variables for the random generator's state: TensorFlow's own gives a fresh one each time."""
+
+    trainable = False
+
+    def read_value(self) -> tf.Tensor:
+        return tf.random.uniform((3,), tf.int64.min, tf.int64.max, tf.int64)
+
+
+GENERATOR = _Generator()
+
+
+def is_recorded() -> bool:
+    """Whether somebody may ask for gradients: a tape, or the graph that is being traced."""
+    return record.could_possibly_record() or not tf.executing_eagerly()
+
+
+def _value(variable: Any) -> tf.Tensor:
+    """What a variable holds, at the least cost; nobody records it."""
+    if variable is GENERATOR:
+        return variable.read_value()
+    return raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
 
 
 # Signatures: tensors count by dtype and shape, all else by what it is

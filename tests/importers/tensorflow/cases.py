@@ -290,6 +290,30 @@ LAYERS = [
     ),
     case("OneHot", lambda i: (tf.one_hot(i, 4), tf.one_hot(i, 4, 5.0, -1.0, axis=0)), ints(0, 3, 1, 7)),
 ]
+FLAGS = ((False, False), (True, False), (False, True))
+HOW = [dict(zip(("align_corners", "half_pixel_centers"), flags, strict=True)) for flags in FLAGS]
+IMAGES = [
+    *(
+        case("ResizeNearestNeighbor", lambda x, h=h: raw.ResizeNearestNeighbor(images=x, size=[9, 4], **h), IMAGE)
+        for h in HOW
+    ),
+    *(case("ResizeBilinear", lambda x, h=h: raw.ResizeBilinear(images=x, size=[9, 4], **h), IMAGE) for h in HOW),
+    *(
+        case(
+            "ResizeNearestNeighborGrad", lambda x, h=h: raw.ResizeNearestNeighborGrad(grads=x, size=[9, 4], **h), IMAGE
+        )
+        for h in HOW
+    ),
+    *(
+        case(
+            "ResizeBilinearGrad",
+            lambda x, y, h=h: raw.ResizeBilinearGrad(grads=x, original_image=y, **h),
+            IMAGE,
+            normal(2, 9, 4, 4),
+        )
+        for h in HOW
+    ),
+]
 INDEXING = [
     case("StridedSlice", lambda x: (x[1:, ::2], x[-1], x[..., 1], x[:, tf.newaxis, 1:3], x[::-1, 3:0:-2]), X),
     case("StridedSlice", lambda x: (x[:, 1, ..., 0], x[1:1], x[tf.newaxis, ..., -2:]), IMAGE),
@@ -324,9 +348,21 @@ INDEXING = [
 RANDOM = [
     case("StatelessRandomUniformV2", lambda s: tf.random.stateless_uniform([3, 5], s), ints(3, -4)),
     case("StatelessRandomUniformV2", lambda s: tf.random.stateless_uniform([7], s, dtype=tf.float64), ints(3, -4)),
+    case(
+        "StatelessRandomUniformFullIntV2",
+        lambda s: tf.random.stateless_uniform([5], s, None, None, tf.int32),
+        ints(3, -4),
+    ),
+    case(
+        "StatelessRandomUniformFullIntV2",
+        lambda s: tf.random.stateless_uniform([5], s, None, None, tf.int64),
+        ints(3, -4),
+    ),
+    case("StatelessRandomUniformIntV2", lambda s: tf.random.stateless_uniform([5], s, -3, 9, tf.int32), ints(3, -4)),
+    case("StatelessRandomUniformIntV2", lambda s: tf.random.stateless_uniform([5], s, -3, 9, tf.int64), ints(3, -4)),
     case("StatelessRandomNormalV2", lambda s: tf.random.stateless_normal([3, 5], s), ints(1, 2)),
 ]
 CASES = [
     *(*UNARY, *BINARY, *GRADIENTS, *SHAPES, *REDUCTIONS, *CONTRACTIONS),
-    *(*CONVOLUTIONS, *POOLING, *LAYERS, *INDEXING, *RANDOM),
+    *(*CONVOLUTIONS, *POOLING, *LAYERS, *IMAGES, *INDEXING, *RANDOM),
 ]
