@@ -27,14 +27,26 @@ class _Liveness:
 
     def run(self) -> dict[Value, int]:
         self._steps(self._program.steps, self._set(self._program.outputs))
-        points = [0] * len(self._values)
-        for point, alive in self._alive.items():
-            bit = 1 << point
-            while alive:
-                lowest = alive & -alive
-                points[lowest.bit_length() - 1] |= bit
-                alive ^= lowest
-        return dict(zip(self._values, points, strict=True))
+        return dict(zip(self._values, self._spans(), strict=True))
+
+    def _spans(self) -> list[int]:
+        """Turns sets of values by point into sets of points by value: only what changes from one point to the next is
+        looked at."""
+        points, begins = [0] * len(self._values), [0] * len(self._values)
+        before = 0
+        for point in range(2 * len(self._positions) + 1):
+            alive = self._alive.get(point, 0)
+            changed = alive ^ before
+            while changed:
+                lowest = changed & -changed
+                number = lowest.bit_length() - 1
+                if alive & lowest:
+                    begins[number] = point
+                else:
+                    points[number] |= (1 << point) - (1 << begins[number])
+                changed ^= lowest
+            before = alive
+        return points
 
     def _set(self, values: Iterable[Value]) -> int:
         bits = 0

@@ -1,4 +1,4 @@
-"""Random small programs, the same for the same seed: a pool of values grows by one op after another, and the last few
+"""Random small programs, the same for the same seed: a pool of values grows by one op after another, and those
 that nobody reads are the results. Numbers stay small, so that a wrong answer shows and rounding does not."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Region, Value
 from trivium.ir.func import Function, Module
-from trivium.ir.types import F32, I1, I32, tensor
+from trivium.ir.types import F32, I32, tensor
 
 EXTENTS = (1, 2, 3, 4, 7, 16)
 UNARY = (ops.Tanh, ops.Exponential, ops.Negate, ops.Abs, ops.Logistic, ops.Sine)
@@ -46,7 +46,7 @@ class Generator:
                 # Small numbers only: the next op may multiply, or sum.
                 self.values.append(value if self.rng.random() < 0.5 else b.add(ops.Tanh(value)))
         unread = [value for value in self.values if not value.uses and value not in given]
-        return (unread or self.values)[-4:]
+        return unread or self.values[-1:]
 
     def pick(self, choices):
         return choices[self.rng.integers(len(choices))]
@@ -247,6 +247,37 @@ def dot(g: Generator, b: Builder):
     return [b.add(ops.DotGeneral(lhs, rhs, numbers))]
 
 
+def convolution(g: Generator, b: Builder):
+    """Over the last dimension of a value of rank 3, with its features first or last."""
+    fitting = [value for value in g.values if value.type.rank == 3]
+    if not fitting:
+        return []
+    image = g.pick(fitting)
+    first = g.rng.random() < 0.5
+    batch, space, feature = (0, 2, 1) if first else (0, 1, 2)
+    features, size = image.type.shape[feature], int(g.rng.integers(1, 4))
+    groups = int(g.pick([n for n in (1, 2, 4) if features % n == 0]))
+    kernel = g.constant(b, (size, features // groups, groups * int(g.rng.integers(1, 4))))
+    numbers = ops.ConvDimensionNumbers(batch, feature, (space,), 1, 2, (0,), batch, feature, (space,))
+    padding = [[int(n) for n in g.rng.integers(0, 3, 2)]]
+    padding[0][1] += size + 2
+    options = {
+        "window_strides": [int(g.rng.integers(1, 3))],
+        "padding": padding,
+        "lhs_dilation": [int(g.rng.integers(1, 3))],
+        "rhs_dilation": [int(g.rng.integers(1, 3))],
+        "window_reversal": [bool(g.rng.random() < 0.3)],
+    }
+    result = b.add(
+        ops.Convolution(
+            image, kernel, dimension_numbers=numbers, feature_group_count=groups, batch_group_count=1, **options
+        )
+    )
+    bias = g.constant(b, (result.type.shape[feature],))
+    spread = b.add(ops.BroadcastInDim(bias, broadcast_dimensions=(feature,), result=result.type))
+    return [b.add(ops.Add(result, spread))]
+
+
 def sort(g: Generator, b: Builder):
     value = g.value(1)
     if value is None:
@@ -292,8 +323,8 @@ def loop(g: Generator, b: Builder):
 
 RULES: tuple[Callable, ...] = (
     unary, unary, binary, binary, binary, choice, rounded, reshape, broadcast, transpose, reverse, cut, pad,
-    concatenate, dynamic_slice, dynamic_update_slice, gather, scatter, reduce, reduce, softmax, reduce_window, dot,
-    sort, branch, loop,
+    concatenate, dynamic_slice, dynamic_update_slice, gather, scatter, reduce, reduce, softmax, reduce_window, dot, dot,
+    convolution, sort, branch, loop,
 )  # fmt: skip
 
 
@@ -303,6 +334,3 @@ def random_program(seed: int, steps: int = 12) -> tuple[Module, list[np.ndarray]
     module = generator.module(steps)
     shapes = [kind.shape for kind in module.main.function_type.inputs]
     return module, [generator.rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
-
-
-__all__ = ["I1", "random_program"]
