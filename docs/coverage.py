@@ -1,0 +1,134 @@
+"""The page of what is covered: each op of the language with what there is for it, each importer with its rules, and the
+gaps that are known. Read off the tables of rules, and off the tests."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from docs.ops import language
+from tests.ir.ops.records import collect
+from trivium.compiler.lowering import rules
+from trivium.importers.common import Rules
+from trivium.ir.declare import Op
+from trivium.ir.text.assembly import form_of
+
+HEAD = """\
+# What is covered
+
+Every op of the language can be read and written as text, and is verified. The columns say more: whether its text has a
+pretty form (all have the generic one), whether the reference interpreter evaluates it, how it is compiled, and how many
+records test it against an oracle, interpreted and compiled.
+
+<!-- Written by `python -m docs.generate`; do not edit. -->
+"""
+
+COMPILED = {
+    "fused": rules.ELEMENT,
+    "as indexing": rules.INDEXING,
+    "own kernel": rules.KERNEL,
+    "steps": rules.STEP,
+}
+"""How an op is compiled, and the table that says so: fused into kernels element by element; as other indices of its
+operand; as a kernel of its own; as steps of the program around kernels."""
+
+IMPORTERS = {"PyTorch": "pytorch", "TensorFlow": "tensorflow", "JAX": "jax", "ONNX": "onnx"}
+
+SPECIFICATION = """
+abs add after_all all_gather all_reduce all_to_all and atan2 batch_norm_grad batch_norm_inference batch_norm_training
+bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp collective_broadcast collective_permute compare complex
+composite concatenate constant convert convolution cosine count_leading_zeros custom_call divide dot_general
+dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape dynamic_slice
+dynamic_update_slice exponential exponential_minus_one fft floor gather get_dimension_size get_tuple_element if imag
+infeed iota is_finite log log_plus_one logistic map maximum minimum multiply negate not optimization_barrier or outfeed
+pad partition_id popcnt power real recv reduce reduce_precision reduce_scatter reduce_window remainder replica_id
+reshape reverse rng rng_bit_generator round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter send
+shift_left shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan tanh transpose
+triangular_solve tuple uniform_dequantize uniform_quantize while xor
+"""
+"""The ops of the StableHLO specification, version 1.13."""
+
+TESTS = Path(__file__).parent.parent / "tests"
+
+
+def coverage_page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *ops_table(), *missing_ops(), *importer_tables(), *known_gaps()])
+
+
+# The language
+
+
+def ops_table() -> Iterator[str]:
+    counts: dict[type[Op], int] = defaultdict(int)
+    for record in collect():
+        counts[record.op] += 1
+    ops = sorted(language(), key=lambda cls: cls.NAME)
+    compiled = sum(how_compiled(cls) != "" for cls in ops)
+    yield f"## The language: {len(ops)} ops, {compiled} of them compiled\n"
+    yield "| op | text | evaluated | compiled | records |"
+    yield "|---|---|---|---|---:|"
+    for cls in ops:
+        text = "pretty" if form_of(cls) is not None else "generic"
+        evaluated = "yes" if hasattr(cls, "EVALUATE") else ""
+        yield f"| `{cls.NAME}` | {text} | {evaluated} | {how_compiled(cls)} | {counts[cls] or ''} |"
+    yield ""
+
+
+def how_compiled(cls: type[Op]) -> str:
+    """The word for the table that has the op; empty if none has."""
+    found = [word for word, table in COMPILED.items() if cls in table]
+    if not found and cls.NAME in ("stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"):
+        return "gone before kernels"
+    return found[0] if found else ""
+
+
+def missing_ops() -> Iterator[str]:
+    have = {cls.NAME for cls in language()}
+    missing = [f"`{name}`" for name in SPECIFICATION.split() if f"stablehlo.{name}" not in have]
+    yield f"Ops of the specification that are not there yet: {', '.join(missing) or 'none'}.\n"
+
+
+# The importers
+
+
+def importer_tables() -> Iterator[str]:
+    for framework, package in IMPORTERS.items():
+        import_module(f"trivium.importers.{package}")
+        table: Rules = import_module(f"trivium.importers.{package}.context").rule
+        yield f"## {framework}: {len(table)} ops with a rule\n"
+        families: dict[str, list[str]] = defaultdict(list)
+        for name in table:
+            rule = table.find(name)
+            assert rule is not None
+            families[rule.__module__.rpartition(".")[2]].append(name)
+        for family in sorted(families):
+            names = ", ".join(f"`{name}`" for name in families[family])
+            yield f"- [{family}](../importers/{package}/{family}.py): {names}"
+        yield ""
+
+
+# The gaps
+
+
+def known_gaps() -> Iterator[str]:
+    yield "## Known gaps\n"
+    gaps = [gap for path in sorted(TESTS.rglob("*.py")) for gap in expected_failures(path)]
+    if gaps:
+        yield "Tests that are expected to fail, each with its reason:\n"
+        yield from (f"- {gap}" for gap in gaps)
+    else:
+        yield "No test is expected to fail."
+    yield ""
+
+
+def expected_failures(path: Path) -> Iterator[str]:
+    """The reasons of all `xfail` marks in a file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "xfail":
+            reasons = [keyword.value for keyword in node.keywords if keyword.arg == "reason"] or node.args[:1]
+            for reason in reasons:
+                yield f"{ast.literal_eval(reason)} ([{path.name}](../{path.relative_to(TESTS.parent)}))"

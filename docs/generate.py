@@ -1,0 +1,27 @@
+"""Writes the pages that follow from the code: the reference of ops from their declarations, and what is covered from
+the tables of rules and the tests. A test fails when a page is stale.
+
+python -m docs.generate            # from the repository's root; needs every framework"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from docs.coverage import coverage_page
+from docs.ops import ops_page
+
+DOCS = Path(__file__).parent
+
+PAGES: dict[str, Callable[[], str]] = {"reference/ops.md": ops_page, "coverage.md": coverage_page}
+"""The generated pages, by their place in this folder."""
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page())
+        print(f"docs/{name}")
+
+
+if __name__ == "__main__":
+    main()

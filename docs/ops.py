@@ -1,0 +1,110 @@
+"""The reference page of ops: for each its signature, what it does, its constraints and its facts, all read off the
+declarations in `ir/ops`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+
+from tests.ir.ops.test_constraints import labels_of
+from trivium.ir import ops  # noqa: F401  (declares the ops)
+from trivium.ir.declare import OPS, REQUIRED, Field, Op
+
+HEAD = """\
+# Ops
+
+Every op of the language, from its declaration in [`ir/ops`](../../ir/ops). Operands come first in a signature, then
+attributes and regions; those behind `*` have a default and are given by name. The types of results follow from the
+operands unless `result` stands in the signature. Constraints carry the labels of the
+[StableHLO specification](https://openxla.org/stablehlo/spec); what each demands stands in the op's `check` and `infer`.
+
+<!-- Written by `python -m docs.generate`; do not edit. -->
+"""
+
+
+def ops_page() -> str:
+    """The whole page, family by family."""
+    families = {module: sys.modules[module] for module in sorted({cls.__module__ for cls in language()})}
+    sections = [HEAD]
+    for name, module in families.items():
+        short = name.rpartition(".")[2]
+        sections.append(f"## [{short}](../../ir/ops/{short}.py)\n\n{joined(module.__doc__)}\n")
+        constraints = constraints_of(inspect.getsource(module))
+        members = [cls for cls in language() if cls.__module__ == name]
+        sections += [section(cls, constraints.get(cls.__name__, ())) for cls in members]
+    return "\n".join(sections)
+
+
+def language() -> list[type[Op]]:
+    """The ops of StableHLO and CHLO, in order of declaration."""
+    return [cls for name, cls in OPS.items() if cls.__module__.startswith("trivium.ir.ops.")]
+
+
+def section(cls: type[Op], constraints: tuple[str, ...]) -> str:
+    """What there is to say of one op."""
+    facts = [trait.value for trait in sorted(cls.TRAITS, key=lambda trait: trait.value)]
+    lines = [f"### {cls.NAME}", f"```python\n{signature(cls)}\n```", joined(cls.__doc__), fields(cls)]
+    if constraints:
+        lines.append(f"Constraints: {', '.join(constraints)}.")
+    if facts:
+        lines.append(f"Facts: {', '.join(facts)}.")
+    return "\n\n".join(line for line in lines if line) + "\n"
+
+
+def signature(cls: type[Op]) -> str:
+    """`Iota(iota_dimension, result) -> result`: how the op is built, and what it gives."""
+    required = [field for field in inputs(cls) if field.default is REQUIRED]
+    optional = [field for field in inputs(cls) if field.default is not REQUIRED]
+    stated = [] if cls.INFER is not None else [field.name for field in cls.RESULTS]
+    words = [field.name for field in required]
+    words += ["*"] if optional or stated else []
+    words += [f"{field.name}={default(field)}" for field in optional] + stated
+    results = ", ".join(f"*{field.name}" if field.arity == "*" else field.name for field in cls.RESULTS)
+    return f"{cls.__name__}({', '.join(words)}){f' -> {results}' if results else ''}"
+
+
+def inputs(cls: type[Op]) -> list[Field]:
+    """Operands, attributes and regions."""
+    return [*cls.OPERANDS, *cls.ATTRIBUTES, *cls.REGIONS]
+
+
+def fields(cls: type[Op]) -> str:
+    """The attributes with what they hold, and the operands and regions that come in lists."""
+    words = {"*": "any number of", "?": "at most one of", "": ""}
+    lists = [f"{words[field.arity]} `{field.name}`" for field in (*cls.OPERANDS, *cls.REGIONS) if field.arity]
+    attributes = [f"`{field.name}` ({field.codec.what})" for field in cls.ATTRIBUTES if field.codec is not None]
+    parts = []
+    if lists:
+        parts.append(f"Takes {', '.join(lists)}.")
+    if attributes:
+        parts.append(f"Attributes: {', '.join(attributes)}.")
+    return " ".join(parts)
+
+
+def default(field: Field) -> str:
+    """A default as Python writes it."""
+    plain = field.default is None or isinstance(field.default, bool | int | float | str | tuple)
+    return repr(field.default) if plain else str(field.default)
+
+
+def joined(text: str | None) -> str:
+    """A docstring as one paragraph."""
+    return " ".join(inspect.cleandoc(text or "").split())
+
+
+def constraints_of(source: str) -> dict[str, tuple[str, ...]]:
+    """The labels of constraints of each class of a file, its bases in the same file included."""
+    tree = ast.parse(source)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+    def labels(name: str) -> set[str]:
+        node = classes[name]
+        return labels_of(node, functions).union(*(labels(base) for base in bases(node)))
+
+    def bases(node: ast.ClassDef) -> Iterator[str]:
+        return (base.id for base in node.bases if isinstance(base, ast.Name) and base.id in classes)
+
+    return {name: tuple(sorted(labels(name), key=lambda label: (label[0], int(label[1:])))) for name in classes}
