@@ -18,13 +18,14 @@ from trivium.importers.pytorch import (
     reduction,
     rnn,
     shape,
+    strided,
 )
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.program import ImportedGraph, ResultIndex, import_file, import_graph, import_module
 
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, elementwise, indexing, joining),
-    *(matmul, normalization, pooling, random, reduction, rnn, shape),
+    *(matmul, normalization, pooling, random, reduction, rnn, shape, strided),
 )
 """The modules of rules; importing them fills the table."""
 

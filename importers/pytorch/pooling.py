@@ -123,6 +123,12 @@ def max_pool_backward(
 ) -> Value:
     """max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2]
     padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"""
+    return adaptive_max_pool_backward(ctx, grad_output, x, indices)
+
+
+@rule("aten.adaptive_max_pool2d_backward.default", "aten.adaptive_max_pool3d_backward.default")
+def adaptive_max_pool_backward(ctx: Context, grad_output: Value, x: Value, indices: Value) -> Value:
+    """adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor"""
     count = int(ctx.op.split("pool")[1][0])
     planes = math.prod(x.type.shape[:-count])
     area, windows = math.prod(x.type.shape[-count:]), math.prod(grad_output.type.shape[-count:])

@@ -3,7 +3,6 @@ elements go where."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -197,29 +196,6 @@ def diagonal(ctx: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int =
     row, column = max(-offset, 0), max(offset, 0)
     steps = np.arange(ctx.result.static_shape[-1])
     return ctx.take(flat, ctx.elements((row + steps) * columns + column + steps), len(rest))
-
-
-@rule("aten.as_strided.default", "aten.as_strided_copy.default")
-def as_strided(
-    ctx: Context, x: Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Value:
-    """as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"""
-    meta = ctx.metas[x]
-    strides = [int(s) for s in meta.stride()]
-    order = sorted(range(x.type.rank), key=lambda d: (-strides[d], d))
-    packed = ctx.transpose(x, order)
-    expected = [math.prod(packed.type.shape[d + 1 :]) for d in range(packed.type.rank)]
-    if any(strides[d] != wanted for d, wanted in zip(order, expected, strict=True) if x.type.shape[d] > 1):
-        ctx.unsupported("self", f"the strides {tuple(strides)}", "a tensor without gaps in its memory")
-    begin = (storage_offset if storage_offset is not None else meta.storage_offset()) - meta.storage_offset()
-    offsets = sum(
-        (np.arange(extent).reshape((-1,) + (1,) * (len(size) - 1 - d)) * stride[d] for d, extent in enumerate(size)),
-        start=np.full((1,) * len(size), begin),
-    )
-    offsets = np.broadcast_to(offsets, tuple(size))
-    if offsets.size and not (offsets.min() >= 0 and offsets.max() < x.type.size):
-        ctx.unsupported("size", f"{tuple(size)}, beyond the tensor's own elements", "a view of the tensor's elements")
-    return ctx.take(ctx.reshape(packed, (x.type.size,)), ctx.elements(offsets))
 
 
 # Facts about sizes

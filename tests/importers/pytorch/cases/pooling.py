@@ -39,7 +39,14 @@ def _backward(d, x, *geometry):
     return case(f"max_pool{d}d_with_indices_backward.default", f(*values.shape), x, *geometry, indices)
 
 
+def _adaptive_backward(d, x, *size):
+    values, indices = getattr(torch.ops.aten, f"adaptive_max_pool{d}d")(x, size)
+    return case(f"adaptive_max_pool{d}d_backward.default", f(*values.shape), x, indices)
+
+
 CASES += [
+    _adaptive_backward(2, X, 3, 5),
+    _adaptive_backward(3, f(1, 2, 4, 5, 6), 2, 2, 2),
     _backward(2, X, [2, 2], [2, 2], [0, 0], [1, 1], False),
     _backward(2, X, [3, 2], [2, 1], [1, 1], [1, 2], False),
     _backward(2, f(3, 6, 6), [3, 3], [2, 2], [1, 1], [1, 1], True),

@@ -68,6 +68,8 @@ CASES = [
     case("as_strided.default", f(12), [3, 2], [4, 1], 1),
     case("as_strided.default", f(3, 4).t(), [2, 2], [1, 4]),
     case("as_strided_copy.default", f(3, 4), [3, 3], [1, 1]),
+    case("as_strided_scatter.default", f(12), f(3, 2), [3, 2], [4, 1], 1),
+    case("as_strided_scatter.default", f(3, 4).t(), f(2, 2), [2, 2], [1, 4]),
     case("cat.default", [f(2, 3), f(1, 3)]),
     case("cat.default", [f(2, 3), i(2, 1), f(0)], -1),
     case("stack.default", [f(2, 3), f(2, 3)], -1),
