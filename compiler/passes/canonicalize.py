@@ -9,11 +9,12 @@ from trivium.compiler.passes.manager import Pass
 from trivium.compiler.passes.patterns.arithmetic import ARITHMETIC
 from trivium.compiler.passes.patterns.contraction import CONTRACTION
 from trivium.compiler.passes.patterns.control import CONTROL
+from trivium.compiler.passes.patterns.dynamic import DYNAMIC
 from trivium.compiler.passes.patterns.shape import SHAPE
 from trivium.compiler.passes.rewriting import PatternSet, rewrite_to_fixpoint
 from trivium.ir.func import Module
 
-PATTERNS = PatternSet(ARITHMETIC, SHAPE, CONTRACTION, CONTROL)
+PATTERNS = PatternSet(ARITHMETIC, SHAPE, DYNAMIC, CONTRACTION, CONTROL)
 
 
 @dataclass(frozen=True)

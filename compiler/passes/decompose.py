@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from trivium.compiler.passes.manager import Pass
+from trivium.compiler.passes.patterns.dynamic import DYNAMIC
 from trivium.compiler.passes.rewriting import PatternSet, rewrite_to_fixpoint
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import region
@@ -31,7 +32,7 @@ from trivium.ir.ops import (
 )
 from trivium.ir.types import F32, TensorType
 
-DECOMPOSITIONS = PatternSet()
+DECOMPOSITIONS = PatternSet(DYNAMIC)
 pattern = DECOMPOSITIONS.pattern
 
 

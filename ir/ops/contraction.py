@@ -134,7 +134,7 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE}):
         _check_pairs(
             "C10", "contracting", lhs, numbers.lhs_contracting_dimensions, rhs, numbers.rhs_contracting_dimensions
         )
-        _check_precision("C11", precision_config)
+        check_precision("C11", precision_config)
         expect_shape("C12", "result", result, expected.shape)
         expect_same_element("C13", lhs=lhs, rhs=rhs)
         if algorithm is not None:
@@ -172,7 +172,7 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
 
     def infer(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, batch_group_count):
         numbers = dimension_numbers
-        _check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilation, rhs_dilation)
+        check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilation, rhs_dilation)
         if batch_group_count <= 0:
             fail("C22", f"batch_group_count has {batch_group_count}, expected a positive number")
         kernel = [rhs.shape[axis] for axis in numbers.kernel_spatial_dimensions]
@@ -206,8 +206,8 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
         )
         if window_reversal is not None:
             expect_size("C9", "window_reversal", window_reversal, lhs.rank - 2, "the rank less two")
-        _check_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
-        _check_precision("C24", precision_config)
+        check_conv_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
+        check_precision("C24", precision_config)
         expect_tensor("C26", "result", result, lhs.rank)
         expect_shape("C25", "result", result, expected.shape)
         # The result may be wider, as of integers: MLIR and XLA accept it.
@@ -337,7 +337,7 @@ def _check_pairs(label, kind, lhs, left, rhs, right):
             )
 
 
-def _check_precision(label, precision_config):
+def check_precision(label, precision_config):
     # MLIR accepts an empty list too.
     if precision_config is not None and len(precision_config) not in (0, 2):
         fail(label, f"precision_config has {len(precision_config)} entries, expected 2")
@@ -358,7 +358,7 @@ def _check_algorithm(algorithm, precision_config):
             fail("", f"{name} has {getattr(algorithm, name)}, expected a float type")
 
 
-def _check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilation, rhs_dilation):
+def check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilation, rhs_dilation):
     expect_tensor("I1", "lhs", lhs)
     expect_tensor("I2", "rhs", rhs)
     if lhs.rank != rhs.rank or lhs.rank < 2:
@@ -384,7 +384,7 @@ def _check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilat
             )
 
 
-def _check_groups(lhs, rhs, numbers, feature_group_count, batch_group_count):
+def check_conv_groups(lhs, rhs, numbers, feature_group_count, batch_group_count):
     if feature_group_count <= 0:
         fail("C21", f"feature_group_count has {feature_group_count}, expected a positive number")
     if feature_group_count > 1 and batch_group_count > 1:

@@ -79,14 +79,14 @@ class Gather(Op, name="stablehlo.gather", traits={PURE}):
     result: Result
 
     def infer(operand, start_indices, dimension_numbers, slice_sizes):
-        _check_gather_dimensions(operand, start_indices, dimension_numbers)
+        check_gather_dimensions(operand, start_indices, dimension_numbers)
         _check_slice_sizes(operand, dimension_numbers, slice_sizes)
         return _gathered(operand, start_indices, dimension_numbers, slice_sizes)
 
     def check(operand, start_indices, dimension_numbers, slice_sizes, result):
         expect_tensor("I1", "operand", operand)
         expect_element("I2", "start_indices", start_indices, is_integer)
-        _check_gather_dimensions(operand, start_indices, dimension_numbers)
+        check_gather_dimensions(operand, start_indices, dimension_numbers)
         _check_slice_sizes(operand, dimension_numbers, slice_sizes)
         expect_shape("C22", "result", result, _gathered(operand, start_indices, dimension_numbers, slice_sizes).shape)
         expect_same_element("C23", operand=operand, result=result)
@@ -101,7 +101,7 @@ class Gather(Op, name="stablehlo.gather", traits={PURE}):
         return np.broadcast_to(operand[tuple(places)], whole)
 
 
-def _check_gather_dimensions(operand: TensorType, start_indices: TensorType, n: GatherDimensionNumbers) -> None:
+def check_gather_dimensions(operand: TensorType, start_indices: TensorType, n: GatherDimensionNumbers) -> None:
     collapsed, batching, list_batching = n.collapsed_slice_dims, n.operand_batching_dims, n.start_indices_batching_dims
     places = "offset_dims, collapsed_slice_dims and operand_batching_dims"
     expect_size("C1", places, (*n.offset_dims, *collapsed, *batching), operand.rank, "the rank of operand")

@@ -21,11 +21,16 @@ LEAST_ULPS = 4
 INLINED = {"stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"}
 """Ops that are gone, or only views, before kernels are built."""
 
+OF_CONSTANTS = {ops.DynamicConv, ops.DynamicGather, ops.DynamicPad, ops.RealDynamicSlice}
+"""Ops that are compiled where their sizes are constants, which those of a record are not."""
+
 GAPS: dict[str, str] = {}
 """Ops that cannot be compiled, and why."""
 
+COMPILED = [record for record in collect() if record.op not in OF_CONSTANTS and record.op.NAME not in GAPS]
 
-@pytest.mark.parametrize("record", [pytest.param(record, id=str(record)) for record in collect()])
+
+@pytest.mark.parametrize("record", [pytest.param(record, id=str(record)) for record in COMPILED])
 def test_compiled_equals_evaluated(record: Record) -> None:
     module = record.module()
     with np.errstate(all="ignore"):

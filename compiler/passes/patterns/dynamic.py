@@ -1,0 +1,110 @@
+"""Ops whose sizes are operands, where the sizes are known: from the type of the result, or as constants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trivium.compiler.passes.patterns.matching import constant
+from trivium.compiler.passes.rewriting import PatternSet
+from trivium.ir.core import Value
+from trivium.ir.ops import (
+    BroadcastInDim,
+    Constant,
+    Convolution,
+    DynamicBroadcastInDim,
+    DynamicConv,
+    DynamicGather,
+    DynamicIota,
+    DynamicPad,
+    DynamicReshape,
+    Gather,
+    GetDimensionSize,
+    Iota,
+    Pad,
+    RealDynamicSlice,
+    Reshape,
+    SetDimensionSize,
+    Slice,
+)
+
+DYNAMIC = PatternSet()
+pattern = DYNAMIC.pattern
+
+
+@pattern(DynamicIota)
+def iota_of_known_shape(op):
+    """The result's type has the shape."""
+    return Iota(op.iota_dimension, result=op.result.type) if op.result.type.is_static else None
+
+
+@pattern(DynamicReshape)
+def reshape_to_known_shape(op):
+    """The result's type has the shape."""
+    return Reshape(op.operand, result=op.result.type) if op.result.type.is_static else None
+
+
+@pattern(DynamicBroadcastInDim)
+def broadcast_to_known_shape(op):
+    """The result's type has the shape."""
+    if not op.result.type.is_static or not op.operand.type.is_static:
+        return None
+    return BroadcastInDim(op.operand, op.broadcast_dimensions, result=op.result.type)
+
+
+@pattern(GetDimensionSize)
+def size_of_known_dimension(op):
+    """The operand's type has the extent."""
+    extent = op.operand.type.shape[op.dimension]
+    return None if extent is None else Constant(np.array(extent, np.int32))
+
+
+@pattern(SetDimensionSize)
+def prefix_of_known_size(op):
+    """A slice, where the result's type has the size."""
+    if not op.result.type.is_static or not op.operand.type.is_static:
+        return None
+    rank = op.operand.type.rank
+    return Slice(op.operand, (0,) * rank, op.result.type.shape, (1,) * rank, result=op.result.type)
+
+
+@pattern(DynamicPad)
+def pad_by_constants(op):
+    """dynamic_pad(x, v, constants) == pad(x, v)"""
+    paddings = _known(op, op.edge_padding_low, op.edge_padding_high, op.interior_padding)
+    return paddings and Pad(op.operand, op.padding_value, *paddings, result=op.result.type)
+
+
+@pattern(RealDynamicSlice)
+def slice_at_constants(op):
+    """real_dynamic_slice(x, constants) == slice(x)"""
+    box = _known(op, op.start_indices, op.limit_indices, op.strides)
+    return box and Slice(op.operand, *box, result=op.result.type)
+
+
+@pattern(DynamicGather)
+def gather_of_constant_sizes(op):
+    """dynamic_gather(x, places, constant) == gather(x, places)"""
+    sizes = _known(op, op.slice_sizes)
+    if sizes is None:
+        return None
+    numbers, in_order = op.dimension_numbers, op.indices_are_sorted
+    operands = op.operand, op.start_indices
+    return Gather(*operands, numbers, *sizes, indices_are_sorted=in_order, result=op.result.type)
+
+
+@pattern(DynamicConv)
+def convolution_of_constant_padding(op):
+    """dynamic_conv(x, w, constant) == convolution(x, w)"""
+    padding = _known(op, op.padding)
+    if padding is None:
+        return None
+    attributes = {name: value for name, value in op.attributes.items() if value is not None}
+    return Convolution(op.lhs, op.rhs, padding=padding[0], **attributes, result=op.result.type)
+
+
+def _known(op, *values: Value) -> list | None:
+    """What all these operands of an op of static types are, or `None`."""
+    arrays = [constant(value) for value in values]
+    if any(array is None for array in arrays) or not op.result.type.is_static or not op.operands[0].type.is_static:
+        return None
+    return [array.tolist() for array in arrays]  # type: ignore[union-attr]

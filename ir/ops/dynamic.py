@@ -1,0 +1,347 @@
+"""The ops whose attributes are computed: shapes, sizes, paddings and slice boxes as operands. Each means what its
+static sister means, once the operand is known, and is evaluated by it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trivium.ir.codecs import Bools, Ints
+from trivium.ir.declare import PURE, Op, Operand, Result
+from trivium.ir.errors import fail
+from trivium.ir.ops.common import (
+    expect_compatible,
+    expect_element,
+    expect_same_element,
+    expect_shape,
+    expect_size,
+    expect_tensor,
+    expect_unique,
+    expect_within,
+    shaped,
+)
+from trivium.ir.ops.contraction import (
+    ConvDimensionNumbers,
+    Convolution,
+    Precision,
+    check_conv_dimensions,
+    check_conv_groups,
+    check_precision,
+)
+from trivium.ir.ops.gather import Gather, GatherDimensionNumbers, check_gather_dimensions
+from trivium.ir.ops.shape import BroadcastInDim, Iota, Pad
+from trivium.ir.types import (
+    I32,
+    IndexType,
+    TensorType,
+    Type,
+    dimensions_compatible,
+    is_complex,
+    is_float,
+    is_integer,
+    tensor,
+)
+
+__all__ = [
+    "DynamicBroadcastInDim",
+    "DynamicConv",
+    "DynamicGather",
+    "DynamicIota",
+    "DynamicPad",
+    "DynamicReshape",
+    "GetDimensionSize",
+    "RealDynamicSlice",
+    "SetDimensionSize",
+]
+
+
+def expect_sizes(label: str, name: str, kind: Type) -> None:
+    """Demands a list of integers, as a tensor."""
+    expect_tensor(label, name, kind, rank=1)
+    if not (is_integer(kind.element_type) or isinstance(kind.element_type, IndexType)):
+        fail(label, f"{name} has element type {kind.element_type}, expected integer or index")
+
+
+def expect_count(label: str, name: str, kind: TensorType, count: int, what: str) -> None:
+    """Demands the length of a list that is a tensor; `what` says what gives it."""
+    if not dimensions_compatible(kind.shape[0], count):
+        fail(label, f"{name} has {kind.shape[0]} entries, expected {count}, {what}")
+
+
+def _ints(array: np.ndarray) -> tuple[int, ...]:
+    return tuple(array.tolist())
+
+
+# Shapes
+
+
+class DynamicIota(Op, name="stablehlo.dynamic_iota", traits={PURE}):
+    """Counts from 0 along `iota_dimension` of a tensor of `output_shape`."""
+
+    output_shape: Operand
+    iota_dimension: int
+    result: Result
+
+    def check(output_shape, iota_dimension, result):
+        expect_sizes("I1", "output_shape", output_shape)
+        expect_element("O1", "result", result, is_integer, is_float, is_complex)
+        expect_within("C1", "iota_dimension", (iota_dimension,), result.rank)
+        expect_count("C2", "output_shape", output_shape, result.rank, "the rank of result")
+
+    def evaluate(output_shape, iota_dimension, result):
+        return Iota.evaluate(iota_dimension, result.with_shape(_ints(output_shape)))
+
+
+class DynamicReshape(Op, name="stablehlo.dynamic_reshape", traits={PURE}):
+    """The same elements, in row-major order, in `output_shape`."""
+
+    operand: Operand
+    output_shape: Operand
+    result: Result
+
+    def check(operand, output_shape, result):
+        expect_tensor("I1", "operand", operand)
+        expect_sizes("I2", "output_shape", output_shape)
+        expect_same_element("C1", operand=operand, result=result)
+        if operand.is_static and result.is_static and operand.size != result.size:
+            fail("C2", f"result has type {result} of {result.size} elements, operand {operand} has {operand.size}")
+        expect_count("C4", "output_shape", output_shape, result.rank, "the rank of result")
+
+    def evaluate(operand, output_shape):
+        return operand.reshape(_ints(output_shape))
+
+
+class DynamicBroadcastInDim(Op, name="stablehlo.dynamic_broadcast_in_dim", traits={PURE}):
+    """Dimension d of the operand becomes dimension `broadcast_dimensions[d]` of a tensor of `output_dimensions`, where
+    extent 1 is repeated. Of some dimensions it may be known whether they expand."""
+
+    operand: Operand
+    output_dimensions: Operand
+    broadcast_dimensions: Ints
+    known_expanding_dimensions: Ints | None = None
+    known_nonexpanding_dimensions: Ints | None = None
+    result: Result
+
+    def check(
+        operand,
+        output_dimensions,
+        broadcast_dimensions,
+        known_expanding_dimensions,
+        known_nonexpanding_dimensions,
+        result,
+    ):
+        expect_tensor("I1", "operand", operand)
+        expect_sizes("I2", "output_dimensions", output_dimensions)
+        expect_same_element("C1", operand=operand, result=result)
+        expect_size("C2", "broadcast_dimensions", broadcast_dimensions, operand.rank, "the rank of operand")
+        expect_within("C3", "broadcast_dimensions", broadcast_dimensions, result.rank)
+        expect_unique("C4", "broadcast_dimensions", broadcast_dimensions)
+        for index, dimension in enumerate(broadcast_dimensions):
+            extent, wanted = operand.shape[index], result.shape[dimension]
+            if extent != 1 and not dimensions_compatible(extent, wanted):
+                fail("C5", f"dimension {index} of operand has extent {extent}, expected 1 or {wanted}, as in {result}")
+        expect_count("C7", "output_dimensions", output_dimensions, result.rank, "the rank of result")
+        expanding, keeping = known_expanding_dimensions or (), known_nonexpanding_dimensions or ()
+        expect_unique("C8", "the list of known dimensions", (*expanding, *keeping))
+        expect_within("C9", "known_expanding_dimensions", expanding, operand.rank)
+        expect_within("C10", "known_nonexpanding_dimensions", keeping, operand.rank)
+
+    def evaluate(operand, output_dimensions, broadcast_dimensions, result):
+        return BroadcastInDim.evaluate(operand, broadcast_dimensions, result.with_shape(_ints(output_dimensions)))
+
+
+class GetDimensionSize(Op, name="stablehlo.get_dimension_size", traits={PURE}):
+    """The extent of one dimension."""
+
+    operand: Operand
+    dimension: int
+    result: Result
+
+    def infer():
+        return tensor(of=I32)
+
+    def check(operand, dimension, result):
+        expect_tensor("I1", "operand", operand)
+        expect_compatible("O1", expected=tensor(of=I32), result=result)
+        expect_within("C1", "dimension", (dimension,), operand.rank)
+
+    def evaluate(operand, dimension):
+        return np.array(operand.shape[dimension], np.int32)
+
+
+class SetDimensionSize(Op, name="stablehlo.set_dimension_size", traits={PURE}):
+    """The first `size` elements along one dimension, whose extent becomes the bound of a dynamic one."""
+
+    operand: Operand
+    size: Operand
+    dimension: int
+    result: Result
+
+    def infer(operand, dimension):
+        expect_tensor("I1", "operand", operand)
+        expect_within("C1", "dimension", (dimension,), operand.rank)
+        shape, bounds = list(operand.shape), list(operand.bounds)
+        bounds[dimension] = shape[dimension] if shape[dimension] is not None else bounds[dimension]
+        shape[dimension] = None
+        return shaped(shape, operand.element_type, bounds)
+
+    def check(operand, size, dimension, result):
+        expect_tensor("I1", "operand", operand)
+        expect_compatible("I2", expected=tensor(of=I32), size=size)
+        expect_within("C1", "dimension", (dimension,), operand.rank)
+        expect_same_element("C2", operand=operand, result=result)
+        shape = (*operand.shape[:dimension], None, *operand.shape[dimension + 1 :])
+        expect_shape("C3", "result", result, shape)
+
+    def evaluate(operand, size, dimension):
+        if not 0 <= size <= operand.shape[dimension]:
+            raise ValueError(f"size has {size}, expected at least 0 and at most {operand.shape[dimension]}")
+        return operand[(slice(None),) * dimension + (slice(int(size)),)]
+
+
+# Parts and padding
+
+
+class DynamicPad(Op, name="stablehlo.dynamic_pad", traits={PURE}):
+    """`pad` by amounts that are computed."""
+
+    operand: Operand
+    padding_value: Operand
+    edge_padding_low: Operand
+    edge_padding_high: Operand
+    interior_padding: Operand
+    result: Result
+
+    def check(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding, result):
+        expect_tensor("I1", "operand", operand)
+        expect_tensor("I2", "padding_value", padding_value, rank=0)
+        names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+        for name, kind in zip(names, (edge_padding_low, edge_padding_high, interior_padding), strict=True):
+            expect_sizes("I3", name, kind)
+            expect_count("C2", name, kind, operand.rank, "the rank of operand")
+        expect_same_element("C1", operand=operand, padding_value=padding_value, result=result)
+        expect_tensor("C4", "result", result, rank=operand.rank)
+
+    def evaluate(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding):
+        low, high, interior = map(_ints, (edge_padding_low, edge_padding_high, interior_padding))
+        if min(interior, default=0) < 0:
+            raise ValueError(f"[C3] interior_padding has {list(interior)}, expected at least 0")
+        return Pad.evaluate(operand, padding_value, low, high, interior)
+
+
+class RealDynamicSlice(Op, name="stablehlo.real_dynamic_slice", traits={PURE}):
+    """`slice` with a box that is computed."""
+
+    operand: Operand
+    start_indices: Operand
+    limit_indices: Operand
+    strides: Operand
+    result: Result
+
+    def check(operand, start_indices, limit_indices, strides, result):
+        expect_tensor("I1", "operand", operand)
+        named = {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides}
+        for name, kind in named.items():
+            expect_sizes("I2", name, kind)
+            expect_count("C1", name, kind, operand.rank, "the rank of operand")
+        expect_same_element("C2", **named)
+        expect_same_element("C3", operand=operand, result=result)
+        expect_tensor("C4", "result", result, rank=operand.rank)
+
+    def evaluate(operand, start_indices, limit_indices, strides):
+        boxes = list(zip(*map(_ints, (start_indices, limit_indices, strides)), strict=True))
+        for extent, (start, limit, stride) in zip(operand.shape, boxes, strict=True):
+            if not 0 <= start <= limit <= extent or stride < 1:
+                raise ValueError(f"the box {start}:{limit}:{stride} does not lie in an extent of {extent}")
+        return operand[tuple(slice(*box) for box in boxes)]
+
+
+class DynamicGather(Op, name="stablehlo.dynamic_gather", traits={PURE}):
+    """`gather` of windows whose size is computed."""
+
+    operand: Operand
+    start_indices: Operand
+    slice_sizes: Operand
+    dimension_numbers: GatherDimensionNumbers
+    indices_are_sorted: bool = False
+    result: Result
+
+    def check(operand, start_indices, slice_sizes, dimension_numbers, result):
+        expect_tensor("I1", "operand", operand)
+        expect_element("I2", "start_indices", start_indices, is_integer)
+        expect_sizes("I3", "slice_sizes", slice_sizes)
+        check_gather_dimensions(operand, start_indices, dimension_numbers)
+        expect_count("C12", "slice_sizes", slice_sizes, operand.rank, "the rank of operand")
+        expect_same_element("C23", operand=operand, result=result)
+
+    def evaluate(operand, start_indices, slice_sizes, dimension_numbers):
+        return Gather.evaluate(operand, start_indices, dimension_numbers, _ints(slice_sizes))
+
+
+class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE}):
+    """`convolution` with a padding that is computed."""
+
+    lhs: Operand
+    rhs: Operand
+    padding: Operand
+    window_strides: Ints | None = None
+    lhs_dilation: Ints | None = None
+    rhs_dilation: Ints | None = None
+    window_reversal: Bools | None = None
+    dimension_numbers: ConvDimensionNumbers
+    feature_group_count: int
+    batch_group_count: int
+    precision_config: tuple[Precision, ...] | None = None
+    result: Result
+
+    def check(
+        lhs,
+        rhs,
+        padding,
+        window_strides,
+        lhs_dilation,
+        rhs_dilation,
+        window_reversal,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        result,
+    ):
+        check_conv_dimensions(lhs, rhs, dimension_numbers, window_strides, None, lhs_dilation, rhs_dilation)
+        expect_tensor("I3", "padding", padding, rank=2)
+        expect_shape("C4", "padding", padding, (lhs.rank - 2, 2))
+        if window_reversal is not None:
+            expect_size("C9", "window_reversal", window_reversal, lhs.rank - 2, "the rank less two")
+        if batch_group_count <= 0:
+            fail("C22", f"batch_group_count has {batch_group_count}, expected a positive number")
+        check_conv_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
+        check_precision("C24", precision_config)
+        expect_tensor("C26", "result", result, lhs.rank)
+        expect_same_element("C27", lhs=lhs, rhs=rhs)
+
+    def evaluate(
+        lhs,
+        rhs,
+        padding,
+        window_strides,
+        lhs_dilation,
+        rhs_dilation,
+        window_reversal,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        result,
+    ):
+        return Convolution.evaluate(
+            lhs,
+            rhs,
+            window_strides,
+            tuple(map(tuple, padding.tolist())),
+            lhs_dilation,
+            rhs_dilation,
+            window_reversal,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+            result,
+        )

@@ -1,0 +1,363 @@
+"""The constraints of ops whose sizes are operands, each broken once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ir.ops.constraints import breaks, value
+from trivium.ir.core import Value
+from trivium.ir.errors import ExecutionError
+from trivium.ir.func import Function, Module
+from trivium.ir.interpreter import evaluate
+from trivium.ir.ops import (
+    ConvDimensionNumbers,
+    DynamicBroadcastInDim,
+    DynamicConv,
+    DynamicGather,
+    DynamicIota,
+    DynamicPad,
+    DynamicReshape,
+    GatherDimensionNumbers,
+    GetDimensionSize,
+    Precision,
+    RealDynamicSlice,
+    SetDimensionSize,
+)
+from trivium.ir.types import F64, I1, I32, I64, INDEX, TOKEN, TensorType, Type, tensor
+
+TWO = value(2, of=I64)
+
+
+def test_dynamic_iota_i1() -> None:
+    with breaks("I1"):
+        DynamicIota(value(2), 0, result=tensor(2, 3))
+    DynamicIota(value(2, of=INDEX), 0, result=tensor(2, 3))
+
+
+def test_dynamic_iota_o1() -> None:
+    with breaks("O1"):
+        DynamicIota(TWO, 0, result=tensor(2, 3, of=I1))
+
+
+def test_dynamic_iota_c1() -> None:
+    with breaks("C1"):
+        DynamicIota(TWO, 2, result=tensor(2, 3))
+
+
+def test_dynamic_iota_c2() -> None:
+    with breaks("C2"):
+        DynamicIota(TWO, 0, result=tensor(2, 3, 4))
+
+
+def test_dynamic_reshape_i1() -> None:
+    with breaks("I1"):
+        DynamicReshape(Value(TOKEN), TWO, result=tensor(2, 3))
+
+
+def test_dynamic_reshape_i2() -> None:
+    with breaks("I2"):
+        DynamicReshape(value(6), value(1, 2, of=I64), result=tensor(2, 3))
+
+
+def test_dynamic_reshape_c1() -> None:
+    with breaks("C1"):
+        DynamicReshape(value(6), TWO, result=tensor(2, 3, of=F64))
+
+
+def test_dynamic_reshape_c2() -> None:
+    with breaks("C2"):
+        DynamicReshape(value(6), TWO, result=tensor(2, 4))
+
+
+def test_dynamic_reshape_c4() -> None:
+    with breaks("C4"):
+        DynamicReshape(value(6), TWO, result=tensor(None))
+
+
+def broadcast(
+    operand: Value | None = None,
+    output_dimensions: Value = TWO,
+    dimensions: tuple[int, ...] = (1,),
+    result: TensorType | None = None,
+    **known: Any,
+) -> None:
+    DynamicBroadcastInDim(
+        operand or value(3), output_dimensions, dimensions, result=result or tensor(None, None), **known
+    )
+
+
+def test_dynamic_broadcast_in_dim_i1() -> None:
+    with breaks("I1"):
+        broadcast(Value(TOKEN))
+
+
+def test_dynamic_broadcast_in_dim_i2() -> None:
+    with breaks("I2"):
+        broadcast(output_dimensions=value(2))
+
+
+def test_dynamic_broadcast_in_dim_c1() -> None:
+    with breaks("C1"):
+        broadcast(result=tensor(2, 3, of=I32))
+
+
+def test_dynamic_broadcast_in_dim_c2() -> None:
+    with breaks("C2"):
+        broadcast(dimensions=(0, 1))
+
+
+def test_dynamic_broadcast_in_dim_c3() -> None:
+    with breaks("C3"):
+        broadcast(dimensions=(2,))
+
+
+def test_dynamic_broadcast_in_dim_c4() -> None:
+    with breaks("C4"):
+        broadcast(value(3, 3), dimensions=(1, 1))
+
+
+def test_dynamic_broadcast_in_dim_c5() -> None:
+    with breaks("C5"):
+        broadcast(result=tensor(3, 4))
+
+
+def test_dynamic_broadcast_in_dim_c7() -> None:
+    with breaks("C7"):
+        broadcast(output_dimensions=value(3, of=I64))
+
+
+def test_dynamic_broadcast_in_dim_c8() -> None:
+    with breaks("C8"):
+        broadcast(known_expanding_dimensions=(0,), known_nonexpanding_dimensions=(0,))
+
+
+def test_dynamic_broadcast_in_dim_c9() -> None:
+    with breaks("C9"):
+        broadcast(known_expanding_dimensions=(1,))
+
+
+def test_dynamic_broadcast_in_dim_c10() -> None:
+    with breaks("C10"):
+        broadcast(known_nonexpanding_dimensions=(-1,))
+
+
+def test_get_dimension_size_i1() -> None:
+    with breaks("I1"):
+        GetDimensionSize(Value(TOKEN), 0)
+
+
+def test_get_dimension_size_o1() -> None:
+    with breaks("O1"):
+        GetDimensionSize(value(3), 0, result=tensor(of=I64))
+
+
+def test_get_dimension_size_c1() -> None:
+    with breaks("C1"):
+        GetDimensionSize(value(3), 1)
+
+
+def set_size(operand: Value | None = None, size: Value | None = None, dimension: int = 0, **results: Any) -> None:
+    SetDimensionSize(operand or value(3, 4), size or value(of=I32), dimension, **results)
+
+
+def test_set_dimension_size_i1() -> None:
+    with breaks("I1"):
+        set_size(Value(TOKEN))
+
+
+def test_set_dimension_size_i2() -> None:
+    with breaks("I2"):
+        set_size(size=value(of=I64))
+
+
+def test_set_dimension_size_c1() -> None:
+    with breaks("C1"):
+        set_size(dimension=2)
+
+
+def test_set_dimension_size_c2() -> None:
+    with breaks("C2"):
+        set_size(result=tensor(None, 4, of=F64))
+
+
+def test_set_dimension_size_c3() -> None:
+    with breaks("C3"):
+        set_size(result=tensor(3, 5))
+
+
+def pad(
+    operand: Value | None = None, padding_value: Value | None = None, low: Value = TWO, result: Type | None = None
+) -> None:
+    operands = operand or value(3, 4), padding_value or value(), low, TWO, TWO
+    DynamicPad(*operands, result=result or tensor(None, None))
+
+
+def test_dynamic_pad_i1() -> None:
+    with breaks("I1"):
+        pad(Value(TOKEN))
+
+
+def test_dynamic_pad_i2() -> None:
+    with breaks("I2"):
+        pad(padding_value=value(1))
+
+
+def test_dynamic_pad_i3() -> None:
+    with breaks("I3"):
+        pad(low=value(2))
+
+
+def test_dynamic_pad_c1() -> None:
+    with breaks("C1"):
+        pad(padding_value=value(of=F64))
+
+
+def test_dynamic_pad_c2() -> None:
+    with breaks("C2"):
+        pad(low=value(3, of=I64))
+
+
+def test_dynamic_pad_c3() -> None:
+    """A constraint of run time."""
+    types = [tensor(3), tensor(), *[tensor(1, of=I64)] * 3]
+    body = lambda builder, *given: builder.add(DynamicPad(*given, result=tensor(None)))  # noqa: E731
+    module = Module.build(functions=[Function.build("main", types, body)])
+    edges = [np.int64([edge]) for edge in (0, 0, -1)]
+    with pytest.raises(ExecutionError, match=r"\[C3\] interior_padding has \[-1\]"):
+        evaluate(module, np.zeros(3, np.float32), np.float32(0), *edges)
+
+
+def test_dynamic_pad_c4() -> None:
+    with breaks("C4"):
+        pad(result=tensor(None))
+
+
+def real_slice(operand: Value | None = None, start: Value = TWO, limit: Value = TWO, result: Any = None) -> None:
+    RealDynamicSlice(operand or value(3, 4), start, limit, TWO, result=result or tensor(None, None))
+
+
+def test_real_dynamic_slice_i1() -> None:
+    with breaks("I1"):
+        real_slice(Value(TOKEN))
+
+
+def test_real_dynamic_slice_i2() -> None:
+    with breaks("I2"):
+        real_slice(start=value(2))
+
+
+def test_real_dynamic_slice_c1() -> None:
+    with breaks("C1"):
+        real_slice(limit=value(3, of=I64))
+
+
+def test_real_dynamic_slice_c2() -> None:
+    with breaks("C2"):
+        real_slice(limit=value(2, of=I32))
+
+
+def test_real_dynamic_slice_c3() -> None:
+    with breaks("C3"):
+        real_slice(result=tensor(2, 2, of=F64))
+
+
+def test_real_dynamic_slice_c4() -> None:
+    with breaks("C4"):
+        real_slice(result=tensor(2))
+
+
+ROWS = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,), index_vector_dim=1)
+
+
+def gather(operand: Value | None = None, indices: Value | None = None, sizes: Value = TWO, result: Any = None) -> None:
+    operands = operand or value(4, 5), indices or value(3, 1, of=I32), sizes
+    DynamicGather(*operands, ROWS, result=result or tensor(3, None))
+
+
+def test_dynamic_gather_i1() -> None:
+    with breaks("I1"):
+        gather(Value(TOKEN))
+
+
+def test_dynamic_gather_i2() -> None:
+    with breaks("I2"):
+        gather(indices=value(3, 1))
+
+
+def test_dynamic_gather_i3() -> None:
+    with breaks("I3"):
+        gather(sizes=value(2))
+
+
+def test_dynamic_gather_c1() -> None:
+    with breaks("C1"):
+        gather(value(4, 5, 6))
+
+
+def test_dynamic_gather_c12() -> None:
+    with breaks("C12"):
+        gather(sizes=value(3, of=I64))
+
+
+def test_dynamic_gather_c23() -> None:
+    with breaks("C23"):
+        gather(result=tensor(3, None, of=F64))
+
+
+PLAIN = ConvDimensionNumbers(0, 1, (2,), 1, 0, (2,), 0, 1, (2,))
+
+
+def conv(
+    lhs: Value | None = None,
+    rhs: Value | None = None,
+    padding: Value | None = None,
+    batch_group_count: int = 1,
+    result: Any = None,
+    **more: Any,
+) -> None:
+    operands = lhs or value(1, 1, 8), rhs or value(1, 1, 3), padding or value(1, 2, of=I64)
+    named = {"dimension_numbers": PLAIN, "feature_group_count": 1, "batch_group_count": batch_group_count, **more}
+    DynamicConv(*operands, **named, result=result or tensor(None, None, None))
+
+
+def test_dynamic_conv_i3() -> None:
+    with breaks("I3"):
+        conv(padding=TWO)
+
+
+def test_dynamic_conv_c1() -> None:
+    with breaks("C1"):
+        conv(value(1, 1, 8, 8))
+
+
+def test_dynamic_conv_c4() -> None:
+    with breaks("C4"):
+        conv(padding=value(2, 2, of=I64))
+
+
+def test_dynamic_conv_c9() -> None:
+    with breaks("C9"):
+        conv(window_reversal=(True, False))
+
+
+def test_dynamic_conv_c22() -> None:
+    with breaks("C22"):
+        conv(batch_group_count=0)
+
+
+def test_dynamic_conv_c24() -> None:
+    with breaks("C24"):
+        conv(precision_config=(Precision.HIGH,))
+
+
+def test_dynamic_conv_c26() -> None:
+    with breaks("C26"):
+        conv(result=tensor(1, 1))
+
+
+def test_dynamic_conv_c27() -> None:
+    with breaks("C27"):
+        conv(rhs=value(1, 1, 3, of=F64))
