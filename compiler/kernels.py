@@ -16,6 +16,7 @@ from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Indices, Variable, places
+from trivium.compiler.lowering.reduction import reduce_together
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.requests import Opaque, Request
 from trivium.ir import ops
@@ -95,20 +96,43 @@ def _padded(ctx: Context, op: ops.Pad) -> None:
 
 
 def _rows(ctx: Context, group: Group) -> None:
-    """Parallel over the points. Members that hold for a whole point are computed once for it, in program order;
-    intermediates of the row that are expensive and used by several loops are stored."""
-    points, row = group.points or (), group.row
-    kept = _kept(group)
-    with ctx.parallel(points):
-        for op in group.ordered():
-            if is_fold(op):
-                ctx.reduced[op] = _reduced_variables(op, row)
-            request = group.sole_request(op)
-            if op in kept:
-                _keep(ctx, group, op, request)
-            elif request is not None and _is_of_point(request, row) and not is_free(op):
-                ctx.element(op.results[0], request)
+    """Parallel over the points. What holds for a whole point is computed once for it, reductions that do not depend on
+    each other in one loop; intermediates of the row that are expensive and used by several loops are stored."""
+    kept, levels = _kept(group), _levels(group)
+    members = group.ordered()
+    for op in members:
+        if is_fold(op):
+            ctx.reduced[op] = _reduced_variables(op, group.row)
+    with ctx.parallel(group.points or ()):
+        for level in range(max(levels.values()) + 1):
+            _reduce(ctx, group, [op for op in members if is_fold(op) and levels[op] == level])
+            for op in members:
+                if is_fold(op) or levels[op] != level:
+                    continue
+                request = group.sole_request(op)
+                if op in kept:
+                    _keep(ctx, group, op, request)
+                elif request is not None and _is_of_point(request, group.row) and not is_free(op):
+                    ctx.element(op.results[0], request)
         _store_row(ctx, group)
+
+
+def _levels(group: Group) -> dict[Operation, int]:
+    """How many reductions stand one behind the other on the way to each member, itself included."""
+    levels: dict[Operation, int] = {}
+    for op in group.ordered():
+        behind = [levels[source] for value in op.operands if (source := value.defining_op) in levels]
+        levels[op] = max(behind, default=0) + is_fold(op)
+    return levels
+
+
+def _reduce(ctx: Context, group: Group, folds: Sequence[ops.Reduce]) -> None:
+    """Reductions that do not depend on each other."""
+    together = [(op, request) for op in folds if (request := group.sole_request(op)) is not None]
+    if len(together) > 1:
+        reduce_together(ctx, together)  # type: ignore[arg-type]
+    elif together:
+        ctx.element(together[0][0].results[0], together[0][1])  # type: ignore[arg-type]
 
 
 def _reduced_variables(op: ops.Reduce, row: Sequence[Variable]) -> tuple[Variable, ...]:

@@ -24,13 +24,56 @@ from trivium.ir.ops.windows import Window, windows_of
 @element(ops.Reduce)
 def reduce(ctx: Context, op: ops.Reduce, indices: Indices) -> list[Scalar]:
     shape = op.inputs[0].type.shape
-    dimensions = sorted(op.dimensions)
-    variables = ctx.reduced.get(op) or fresh([shape[dimension] for dimension in dimensions])
-    inner = dict(zip(dimensions, places(variables), strict=True))
-    kept = iter(indices)
-    at = tuple(inner[d] if d in inner else next(kept) for d in range(len(shape)))
+    variables = ctx.reduced.get(op) or fresh([shape[dimension] for dimension in sorted(op.dimensions)])
+    at = _folded_place(op, indices, variables)
     inits = [ctx.element(init) for init in op.init_values]
     return fold(ctx, op.body, inits, variables, lambda: [ctx.element(operand, at) for operand in op.inputs])
+
+
+def _folded_place(op: ops.Reduce, indices: Indices, variables: Sequence[Variable]) -> Indices:
+    """Where the inputs' elements stand that fold into the result at `indices`."""
+    inner = dict(zip(sorted(op.dimensions), places(variables), strict=True))
+    kept = iter(indices)
+    return tuple(inner[d] if d in inner else next(kept) for d in range(op.inputs[0].type.rank))
+
+
+def reduce_together(ctx: Context, folds: Sequence[tuple[ops.Reduce, Indices]]) -> None:
+    """Several reductions over the same variables (`ctx.reduced`) in one loop, so that what they share is read once."""
+    kinds = [[argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]] for op, _ in folds]
+    every = [kind for some in kinds for kind in some]
+    inits = [
+        widened(ctx, ctx.element(init), kind)
+        for (op, _), some in zip(folds, kinds, strict=True)
+        for init, kind in zip(op.init_values, some, strict=True)
+    ]
+    variables = [v for v in ctx.reduced[folds[0][0]] if v.extent != 1]
+    loop = ctx.b.reduction(*[v.extent for v in variables], inits=flat(inits), combiner=_joint_block(ctx, folds, kinds))
+    with ctx.inside(loop, variables):
+        terms: list[Scalar] = []
+        for (op, indices), some in zip(folds, kinds, strict=True):
+            at = _folded_place(op, indices, ctx.reduced[op])
+            terms += _widened(ctx, [ctx.element(operand, at) for operand in op.inputs], some)
+        loop.yield_(*flat(terms))
+    results = iter(grouped(loop.results, every))
+    for op, indices in folds:
+        for result in op.results:
+            ctx.know(result, indices, next(results))
+
+
+def _joint_block(ctx: Context, folds: Sequence[tuple[ops.Reduce, Indices]], kinds: Sequence[Sequence[Any]]) -> Block:
+    """The regions of several reductions side by side."""
+    every = [kind for some in kinds for kind in some]
+    dtypes = [dtype_of(kind) for kind in (*every, *every) for _ in range(1 + is_pair(kind))]
+    with ctx.block(ctx.b.block(*dtypes)) as block:
+        scalars = grouped(block.parameters, [*every, *every])
+        first, combined = 0, []
+        for (op, _), some in zip(folds, kinds, strict=True):
+            last = first + len(some)
+            totals, terms = scalars[first:last], scalars[len(every) + first : len(every) + last]
+            combined += ctx.region(op.body, [*totals, *terms])
+            first = last
+        block.yields = flat(combined)
+    return block
 
 
 def fold(ctx: Context, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any) -> list[Scalar]:

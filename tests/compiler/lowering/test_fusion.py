@@ -73,6 +73,7 @@ def test_column_sums_take_their_elementwise_operands():
 
     program = expect_same(program_of([tensor(9, 17)] * 2, body), [some(9, 17), some(9, 17, seed=1)])
     assert len(launches(program)) == 1
+    assert str(program.kernels()[0]).count("reduction") == 1
 
 
 def test_contraction_takes_bias_and_activation():
