@@ -8,7 +8,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     elementwise,
     image,
     indexing,
-    lists,
+    listops,
     nn,
     pooling,
     random,

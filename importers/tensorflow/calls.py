@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from trivium.importers.tensorflow.context import Context, rule
 from trivium.importers.tensorflow.graph import function_graph
-from trivium.importers.tensorflow.lists import Optional, TensorList
+from trivium.importers.tensorflow.lists import Optional, TensorList, parts_of, whole_of
 from trivium.importers.tensorflow.state import Variable, draws, written_inputs
 from trivium.importers.tensorflow.trips import pushes, trip_count
 from trivium.ir import ops
@@ -98,7 +98,7 @@ def _ended(operand: Any, counter: np.ndarray | None, start: Any, trips: int | No
 
 def _tried(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) -> dict[int, Any]:
     """The lists of which only the loop's body tells what goes in, as it tells: it is converted once, for that alone."""
-    unknown = [i for i, x in start.items() if isinstance(x, TensorList) and x.buffer is None and x.every is None]
+    unknown = [i for i, x in start.items() if isinstance(x, TensorList) and x.is_empty_yet]
     if not unknown:
         return {}
     node, saved = ctx.node, dict(ctx.state.values)
@@ -113,9 +113,10 @@ def _like_after(ctx: Context, before: TensorList, after: TensorList) -> TensorLi
     """A list in front of a loop, in the form that it has behind the body."""
     if after.every is not None:
         return replace(before, element=after.element, every=after.every)
-    if after.element is None:
-        ctx.unsupported("element_shape", "unknown extents", "a static shape")
-    return before.allocated(ctx, after.element)
+    if not after.buffers:
+        return before
+    like = replace(before, form=after.form)
+    return like.with_rows(ctx, [rows.type.with_shape(rows.type.shape[1:]) for rows in after.buffers])
 
 
 def _unknown_copy(ctx: Context, operand: Any, changes: bool) -> Any:
@@ -225,13 +226,13 @@ class _Carried:
 
     def flat(self, operands: Sequence[Any], state: dict[Variable, Any] | None = None) -> list[Value]:
         values = self.ctx.state.values if state is None else state
-        parts = [part for x in operands for part in self._parts(x)]
+        parts = [part for x in operands for part in parts_of(self.ctx, x)]
         return [*parts, *(self.ctx.value(values[variable]) for variable in self.variables)]
 
     def unflat(self, values: Sequence[Value]) -> list[Any]:
         """The operands again; the variables' values become current."""
         rest = iter(values)
-        operands = [self._whole(x, rest) for x in self.operands]
+        operands = [whole_of(x, rest) for x in self.operands]
         for variable in self.variables:
             self.ctx.state.write(variable, next(rest))
         return operands
@@ -247,20 +248,6 @@ class _Carried:
             ctx.add(ops.Return(finish(results)))
         ctx.node, ctx.state.values = node, saved
         return Region([block])
-
-    def _parts(self, x: Any) -> list[Value]:
-        if isinstance(x, TensorList):
-            return x.parts(self.ctx)
-        if isinstance(x, Optional):
-            return [] if x.value is None else self._parts(x.value)
-        return [] if isinstance(x, Variable) else [self.ctx.value(x)]
-
-    def _whole(self, shape: Any, rest: Any) -> Any:
-        if isinstance(shape, TensorList):
-            return shape.with_parts(rest)
-        if isinstance(shape, Optional):
-            return shape if shape.value is None else Optional(self._whole(shape.value, rest))
-        return shape if isinstance(shape, Variable) else next(rest)
 
 
 # Checks

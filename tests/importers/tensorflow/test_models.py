@@ -118,6 +118,22 @@ def test_gradients_of_conditionals() -> None:
     check(function, -abs(X))
 
 
+def test_gradients_of_nested_loops() -> None:
+    def inner(x: Any, y: Any) -> Any:
+        def branch(y: Any) -> Any:
+            return tf.cond(tf.reduce_sum(y) > 1, lambda: tf.tanh(y) * x, lambda: y * 2)
+
+        return tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, branch(y)), (0, y))[1]
+
+    def function(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, inner(x, y)), (0, x))[1]
+        return tape.gradient(y, x)
+
+    check(function, X)
+
+
 # Variables
 
 

@@ -1,0 +1,243 @@
+"""The rules of TensorFlow's lists of tensors, behind `TensorArray`s and the gradients of loops, and of the optional
+values that conditionals keep for theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.lists import Optional, TensorList
+from trivium.importers.tensorflow.types import element_type_of
+from trivium.ir.core import Value
+from trivium.ir.types import I32
+
+
+@rule("OptionalFromValue")
+def optional_from_value(ctx: Context, components: Any) -> Optional:
+    """OptionalFromValue(components...) -> optional"""
+    if len(components) != 1:
+        ctx.unsupported("components", f"{len(components)} values", "one")
+    return Optional(components[0])
+
+
+@rule("OptionalNone")
+def optional_none(ctx: Context) -> Optional:
+    """OptionalNone() -> optional"""
+    return Optional()
+
+
+@rule("OptionalGetValue")
+def optional_get_value(ctx: Context, optional: Any) -> list[Any]:
+    """OptionalGetValue(optional) -> components..."""
+    if optional.value is not None:
+        return [optional.value]
+    # In a branch that is never taken then.
+    output = ctx.node.outputs[0]
+    if not output.shape.is_fully_defined():
+        ctx.unsupported("optional", f"nothing, of shape {output.shape}", "a static shape")
+    return [ctx.full(tuple(output.shape), 0, element_type_of(output.dtype))]
+
+
+# Making lists
+
+
+@rule("TensorListReserve")
+def reserve(ctx: Context, element_shape: Known, num_elements: Known, *, element_dtype: Any) -> TensorList:
+    """TensorListReserve(element_shape, num_elements; element_dtype) -> handle"""
+    count = int(num_elements)
+    return _filled(ctx, TensorList(_element_type(element_dtype), _static(element_shape), count, count))
+
+
+@rule("EmptyTensorList")
+def empty(ctx: Context, element_shape: Known, max_num_elements: Any, *, element_dtype: Any) -> TensorList:
+    """EmptyTensorList(element_shape, max_num_elements; element_dtype) -> handle"""
+    known = isinstance(max_num_elements, np.ndarray) and int(max_num_elements) >= 0
+    capacity = int(max_num_elements) if known else None
+    return TensorList(_element_type(element_dtype), _static(element_shape), capacity, 0)
+
+
+@rule("TensorListFromTensor")
+def from_tensor(ctx: Context, tensor: Value, element_shape: Any) -> TensorList:
+    """TensorListFromTensor(tensor, element_shape) -> output_handle"""
+    count, *element = tensor.type.static_shape
+    return TensorList(tensor.type.element_type, tuple(element), count, count, (tensor,))
+
+
+@rule("TensorListSplit")
+def split(ctx: Context, tensor: Value, element_shape: Any, lengths: Known) -> TensorList:
+    """TensorListSplit(tensor, element_shape, lengths) -> output_handle"""
+    if len(set(lengths.tolist())) > 1:
+        ctx.unsupported("lengths", lengths.tolist(), "elements of one shape")
+    count, each = len(lengths), int(lengths[0]) if len(lengths) else 0
+    rows = ctx.reshape(tensor, (count, each, *tensor.type.shape[1:]))
+    return TensorList(tensor.type.element_type, rows.type.shape[1:], count, count, (rows,))
+
+
+# Elements
+
+
+@rule("TensorListGetItem")
+def get_item(ctx: Context, input_handle: Any, index: Value, element_shape: Any, *, element_dtype: Any) -> Value:
+    """TensorListGetItem(input_handle, index, element_shape; element_dtype) -> item"""
+    shape = _static(element_shape)
+    if input_handle.is_empty_yet and shape is not None:
+        input_handle = input_handle.allocated(ctx, shape)
+    return input_handle.get(ctx, index)
+
+
+@rule("TensorListSetItem")
+def set_item(
+    ctx: Context,
+    input_handle: Any,
+    index: Value,
+    item: Value,
+    *,
+    element_dtype: Any,
+    resize_if_index_out_of_bounds: bool,
+) -> TensorList:
+    """TensorListSetItem(input_handle, index, item; resize_if_index_out_of_bounds=false) -> output_handle"""
+    # A list of a TensorArray that may grow: its rows are counted by the loop that fills it.
+    if resize_if_index_out_of_bounds and input_handle.capacity in (0, None):
+        ctx.unsupported("resize_if_index_out_of_bounds", True, "a list of fixed size")
+    return input_handle.set(ctx, index, item)
+
+
+@rule("TensorListPushBack")
+def push_back(ctx: Context, input_handle: Any, tensor: Any, *, element_dtype: Any) -> TensorList:
+    """TensorListPushBack(input_handle, tensor) -> output_handle"""
+    if isinstance(tensor, np.ndarray) and _stays_uniform(input_handle, tensor):
+        length = _moved(ctx, input_handle.length, 1)
+        return replace(input_handle, element=tensor.shape, length=length, every=tensor)
+    tensor = ctx.value(tensor) if isinstance(tensor, np.ndarray) else tensor
+    if input_handle.capacity is None and isinstance(input_handle.length, int) and isinstance(tensor, Value):
+        return _appended(ctx, input_handle, tensor)
+    pushed = input_handle.set(ctx, input_handle.count(ctx), tensor)
+    return replace(pushed, length=_moved(ctx, input_handle.length, 1))
+
+
+@rule("TensorListPopBack")
+def pop_back(ctx: Context, input_handle: Any, element_shape: Any, *, element_dtype: Any) -> tuple[TensorList, Any]:
+    """TensorListPopBack(input_handle, element_shape; element_dtype) -> output_handle, tensor"""
+    length = _moved(ctx, input_handle.length, -1)
+    popped = replace(input_handle, length=length)
+    return popped, input_handle.get(ctx, popped.count(ctx))
+
+
+def _stays_uniform(into: TensorList, item: np.ndarray) -> bool:
+    """Whether all elements are one known array still, once `item` is among them."""
+    if into.every is not None:
+        return np.array_equal(into.every, item)
+    return not into.buffers and isinstance(into.length, int) and into.length == 0
+
+
+def _appended(ctx: Context, old: TensorList, tensor: Value) -> TensorList:
+    """A push outside of loops: the list grows by a row."""
+    row = ctx.unsqueeze(tensor, [0])
+    old = old.allocated(ctx, tensor.type.shape) if old.every is not None else old
+    rows = ctx.concatenate([*old.buffers, row], 0)
+    return replace(old, element=tensor.type.static_shape, length=old.length + 1, buffers=(rows,))
+
+
+def _moved(ctx: Context, length: int | Value, by: int) -> int | Value:
+    return length + by if isinstance(length, int) else ctx.plus(length, ctx.scalar(by, I32))
+
+
+# All of it
+
+
+@rule("TensorListStack")
+def stack(ctx: Context, input_handle: Any, element_shape: Any, *, element_dtype: Any, num_elements: int) -> Value:
+    """TensorListStack(input_handle, element_shape; element_dtype, num_elements=-1) -> tensor"""
+    rows = _rows(ctx, input_handle, element_shape)
+    if num_elements not in (-1, rows.type.shape[0]):
+        rows = ctx.slice(rows, 0, 0, num_elements)
+    return rows
+
+
+@rule("TensorListGather")
+def gather(ctx: Context, input_handle: Any, indices: Value, element_shape: Any, *, element_dtype: Any) -> Value:
+    """TensorListGather(input_handle, indices, element_shape; element_dtype) -> values"""
+    return ctx.take(_rows(ctx, input_handle, element_shape), indices)
+
+
+@rule("TensorListScatterV2", "TensorListScatter")
+def scatter(ctx: Context, tensor: Value, indices: Known, element_shape: Any, *rest: Any) -> TensorList:
+    """TensorListScatterV2(tensor, indices, element_shape, num_elements) -> output_handle"""
+    given = int(ctx.known(rest[0], "num_elements")) if rest else -1
+    count = given if given >= 0 else int(indices.max(initial=-1)) + 1
+    position = {int(at): row for row, at in enumerate(indices)}
+    rows = [_row(ctx, tensor, position.get(at)) for at in range(count)]
+    stacked = ctx.concatenate(rows, 0)
+    return TensorList(tensor.type.element_type, tensor.type.shape[1:], count, count, (stacked,))
+
+
+@rule("TensorListConcatV2", "TensorListConcat")
+def concat(ctx: Context, input_handle: Any, *rest: Any, element_dtype: Any) -> tuple[Value, np.ndarray]:
+    """TensorListConcatV2(input_handle, element_shape, leading_dims; element_dtype) -> tensor, lengths"""
+    rows = _rows(ctx, input_handle, None)
+    count, each, *others = rows.type.shape
+    return ctx.reshape(rows, (count * each, *others)), np.full((count,), each, np.int64)
+
+
+@rule("TensorListLength")
+def length(ctx: Context, input_handle: Any) -> Any:
+    """TensorListLength(input_handle) -> length"""
+    return input_handle.length if isinstance(input_handle.length, Value) else np.array(input_handle.length, np.int32)
+
+
+@rule("TensorListElementShape")
+def element_shape(ctx: Context, input_handle: Any) -> np.ndarray:
+    """TensorListElementShape(input_handle) -> element_shape"""
+    shape: Sequence[int] | int = -1 if input_handle.element is None else input_handle.element
+    return np.array(shape, ctx.element_type.dtype)
+
+
+@rule("TensorListResize")
+def resize(ctx: Context, input_handle: Any, size: Known) -> TensorList:
+    """TensorListResize(input_handle, size) -> output_handle"""
+    count = int(size)
+    if not input_handle.buffers:
+        return replace(input_handle, capacity=count, length=count)
+    have = input_handle.buffers[0].type.shape[0]
+    rows = ctx.slice(input_handle.buffers[0], 0, 0, min(count, have))
+    rows = ctx.pad(rows, [0] * rows.type.rank, [max(0, count - have), *[0] * (rows.type.rank - 1)])
+    return replace(input_handle, capacity=count, length=count, buffers=(rows,))
+
+
+def _rows(ctx: Context, given: TensorList, element_shape: Any) -> Value:
+    element = given.element if given.element is not None else _static(element_shape)
+    if not given.buffers and element is not None:
+        given = given.allocated(ctx, element)
+    if len(given.buffers) != 1:
+        ctx.unsupported("element_shape", "unknown extents", "a static shape")
+    if not isinstance(given.length, int):
+        ctx.unsupported("input_handle", "a length that depends on run-time values", "a known length")
+    return ctx.slice(given.buffers[0], 0, 0, given.length)
+
+
+def _row(ctx: Context, tensor: Value, at: int | None) -> Value:
+    return (
+        ctx.full((1, *tensor.type.shape[1:]), 0, tensor.type.element_type)
+        if at is None
+        else ctx.slice(tensor, 0, at, at + 1)
+    )
+
+
+def _filled(ctx: Context, given: TensorList) -> TensorList:
+    return given if given.element is None else given.allocated(ctx, given.element)
+
+
+def _static(element_shape: Any) -> tuple[int, ...] | None:
+    """The shape of the elements, if all of it is known."""
+    if not isinstance(element_shape, np.ndarray) or element_shape.ndim == 0 or (element_shape < 0).any():
+        return None
+    return tuple(int(extent) for extent in element_shape)
+
+
+def _element_type(dtype: Any) -> Any:
+    """The element type, if elements are tensors."""
+    return None if dtype.name == "variant" else element_type_of(dtype)
