@@ -72,6 +72,12 @@ def test_dynamic_shapes_do_not_compile() -> None:
         absolute("tensor<?xf32>")
 
 
+def test_a_declaration_does_not_compile() -> None:
+    module = trivium.parse("func.func private @main() -> tensor<f32>")
+    with pytest.raises(trivium.CompileError, match="@main has no body, only a declaration"):
+        trivium.compile(module)
+
+
 def test_unknown_custom_calls_do_not_compile() -> None:
     text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
       %0 = stablehlo.custom_call @fly(%x) : (tensor<2xf32>) -> tensor<2xf32>

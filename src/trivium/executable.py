@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from trivium.ir.errors import Error
+from trivium.ir.errors import CompileError, Error
 from trivium.ir.func import Function, Module
 from trivium.ir.types import TensorType
 
@@ -87,6 +87,8 @@ def compile_module(module: Module, *, device: str, threads: int | None, fast_mat
     chosen = client(device)  # an unknown device is told before the work begins
     dump = Dump.from_environment()
     module.verify()
+    if module.main.is_declaration:
+        raise CompileError(f"@{module.main.sym_name} has no body, only a declaration")
     dump.module("input", module)
     graph = optimize(module, observe=dump.module)
     program = lower(graph)
