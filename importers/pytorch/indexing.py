@@ -9,6 +9,7 @@ import numpy as np
 
 from trivium.importers.emit import Emitter, neutral
 from trivium.importers.pytorch.context import Context, Number, dim, rule
+from trivium.importers.pytorch.reduction import scan
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64, TensorType, is_boolean
@@ -205,6 +206,18 @@ def _to_their_place(batch: int, rest: int, front: int) -> list[int]:
     """The permutation that moves the first `batch` dimensions behind `front` of the `rest`."""
     others = list(range(batch, batch + rest))
     return [*others[:front], *range(batch), *others[front:]]
+
+
+@rule("aten.masked_scatter.default")
+def masked_scatter(ctx: Context, x: Value, mask: Value, source: Value) -> Value:
+    """masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"""
+    shape = ctx.result.static_shape
+    x, mask = ctx.broadcast(x, shape), ctx.broadcast(mask, shape)
+    # The n-th chosen place takes the n-th element of the source.
+    chosen = ctx.convert(ctx.reshape(mask, (mask.type.size,)), I64)
+    place = ctx.minus(scan(ctx, ops.Add, chosen, 0), ctx.scalar(1, I64))
+    taken = ctx.take(ctx.reshape(source, (source.type.size,)), ctx.reshape(place, shape))
+    return ctx.select(mask, taken, x)
 
 
 # Scatters

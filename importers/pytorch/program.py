@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from trivium.importers.common import role
 from trivium.importers.pytorch.context import Context, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
-from trivium.importers.pytorch.graph import convert_graph, outputs_of, require_rules
+from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
 from trivium.importers.pytorch.types import type_of
 from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
@@ -243,11 +243,8 @@ def propagate(module: fx.GraphModule, inputs: Sequence[Any]) -> dict[fx.Node, An
 
     require_rules(module.graph)
     recorder = _Recorder(module)
-    try:
-        with torch.no_grad(), mode:
-            recorder.run(*map(faked, inputs))
-    except Exception as error:  # of many families, as each op's own shape propagation raises what it likes
-        raise Error(f"PyTorch cannot tell the sizes in a graph: {error}") from error
+    with torch.no_grad(), mode:
+        recorder.run(*map(faked, inputs))
     return recorder.found
 
 
@@ -259,5 +256,9 @@ class _Recorder(fx.Interpreter):
         self.found: dict[fx.Node, Any] = {}
 
     def run_node(self, n: fx.Node) -> Any:
-        self.found[n] = result = super().run_node(n)
+        try:
+            self.found[n] = result = super().run_node(n)
+        except Exception as error:  # of many families: the shape propagation of each op raises what it likes
+            name, place = target_name(n), location_of(n).describe()
+            raise Error(f"PyTorch cannot tell what {name} gives before it runs: {error}", source=place) from error
         return result

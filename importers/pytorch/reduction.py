@@ -124,10 +124,10 @@ def _moments(ctx: Context, x: Value, over: Dims, correction: float | None, keep:
 @rule("aten.cumsum.default", "aten.cumprod.default")
 def cumsum(ctx: Context, x: Value, dim: int) -> Value:
     """cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
-    return _scan(ctx, ops.Add if "sum" in ctx.op else ops.Multiply, ctx.convert(x, ctx.result.element_type), dim)
+    return scan(ctx, ops.Add if "sum" in ctx.op else ops.Multiply, ctx.convert(x, ctx.result.element_type), dim)
 
 
-def _scan(ctx: Context, op: type, x: Value, d: int) -> Value:
+def scan(ctx: Context, op: type, x: Value, d: int) -> Value:
     """Combines each element with all before it, in log2(n) steps over the whole tensor."""
     if not x.type.rank:
         return x
@@ -203,6 +203,51 @@ def topk(
     d = dim % x.type.rank
     values, indices = _sorted(ctx, x, d, descending=largest)
     return ctx.slice(values, d, 0, k), ctx.slice(indices, d, 0, k)
+
+
+@rule("aten.kthvalue.default")
+def kthvalue(ctx: Context, x: Value, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
+    """kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)"""
+    if not x.type.rank:
+        return x, ctx.scalar(0, I64)
+    d = dim % x.type.rank
+    found = (ctx.slice(part, d, k - 1, k) for part in _sorted(ctx, x, d, False))
+    values, indices = (ctx.reshape(part, ctx.result.static_shape) for part in found)
+    return values, indices
+
+
+@rule("aten.median.default")
+def median(ctx: Context, x: Value) -> Value:
+    """median(Tensor self) -> Tensor"""
+    flat = ctx.reshape(x, (x.type.size,))
+    values, _ = _sorted(ctx, flat, 0, False)
+    middle, last = (x.type.size - 1) // 2, x.type.size - 1
+    found, largest = (ctx.reshape(ctx.slice(values, 0, at, at + 1), ()) for at in (middle, last))
+    # A NaN, which is sorted to the end, is the median.
+    return ctx.select(ctx.compare("EQ", largest, largest), found, largest)
+
+
+@rule("aten.searchsorted.Tensor")
+def searchsorted(
+    ctx: Context,
+    sorted_sequence: Value,
+    x: Value,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Value | None = None,
+) -> Value:
+    """searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str?
+    side=None, Tensor? sorter=None) -> Tensor"""
+    if sorter is not None:
+        ctx.unsupported("sorter", "a tensor", "None: a sequence that is sorted")
+    sequence, x = ctx.promoted(sorted_sequence, x)
+    # The place of a number is how many of the sequence stand before it.
+    rows = ctx.unsqueeze(sequence, [sequence.type.rank - 1])
+    before = ctx.compare("LE" if right or side == "right" else "LT", rows, ctx.unsqueeze(x, [x.type.rank]))
+    counted = ctx.convert(before, ctx.result.element_type)
+    return ctx.reduce(ops.Add, counted, (counted.type.rank - 1,))
 
 
 # Softmax

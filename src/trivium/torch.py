@@ -163,9 +163,11 @@ def _layout(meta: Any) -> tuple[int, ...] | None:
 
 
 def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...] | None) -> torch.Tensor:
+    """`tensor` with its elements as far apart as `strides` says; repeated ones (stride 0) lie in memory once."""
     if strides is None:
         return tensor
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+    once = tensor[tuple(slice(None) if stride else slice(1) for stride in strides)]
+    return torch.empty_strided(once.shape, strides, dtype=tensor.dtype).copy_(once).expand(tensor.shape)
 
 
 def _is_symbolic(given: Any) -> bool:

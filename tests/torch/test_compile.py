@@ -205,6 +205,7 @@ def test_views_aliases_and_mutation(counts: Counts) -> None:
         torch.tensor([1 + 2j, 3j]),
         torch.ones(3, dtype=torch.bool),
         torch.ones(1, 3).expand(2, 3),
+        torch.ones(2, 3, dtype=torch.complex64).conj(),
     ],
     ids=lambda x: f"{x.dtype}-{list(x.shape)}-{x.stride()}".replace("torch.", ""),
 )
@@ -218,6 +219,17 @@ def test_inputs_of_every_kind(x: torch.Tensor, counts: Counts) -> None:
         assert ours.stride() == theirs.stride()
         torch.testing.assert_close(ours, theirs)
     assert counts.runs == 1
+
+
+def test_layouts_of_results(counts: Counts) -> None:
+    def function(x):
+        y = x + 1
+        return y.t().clone(), y.expand(2, 3, 3).contiguous(), torch.meshgrid(y[0], y[1], indexing="ij")
+
+    x = torch.arange(9.0).reshape(3, 3)
+    for ours, theirs in zip(outputs_of(compiled(function)(x)), outputs_of(function(x)), strict=True):
+        assert torch.equal(ours, theirs)
+        assert ours.stride() == theirs.stride()
 
 
 def test_results_are_the_callers_own(counts: Counts) -> None:

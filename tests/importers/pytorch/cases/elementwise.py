@@ -88,6 +88,9 @@ CASES = [
     case("real.default", torch.complex(f(3), f(3))),
     case("imag.default", torch.complex(f(3), f(3))),
     case("conj_physical.default", torch.complex(f(3), f(3))),
+    case("angle.default", torch.complex(f(3), f(3))),
+    case("angle.default", SPECIAL),
+    case("angle.default", i(4)),
     case("view_as_real.default", torch.complex(f(3), f(3))),
     case("view_as_complex.default", f(3, 2)),
     # of more operands
@@ -109,6 +112,7 @@ CASES = [
     case("clamp_max.Tensor", f(6), f(6)),
     case("addcmul.default", f(2, 3), f(3), f(2, 1), value=0.5),
     case("addcdiv.default", f(2, 3), f(3), p(2, 1), value=0.5),
+    case("prims.fma.default", f(2, 3), f(2, 3), f(2, 3)),
     case("lerp.Scalar", f(3), f(3), 0.3),
     case("lerp.Tensor", f(3), f(3), p(3)),
 ]

@@ -33,6 +33,7 @@ CASES = [
     case("index_put.default", X, [b(4, 5)], SCALAR),
     case("index_put.default", X, [b(4, 5, 3)], SCALAR, True),
     case("_unsafe_index_put.default", X, [v(1, 2)], f(5, 3)),
+    case("masked_scatter.default", X, b(5, 1), f(60)),
     # scatter
     case("scatter.src", X, 1, v(3, 1, 4).reshape(1, 3, 1), f(2, 4, 2)),
     case("scatter.value", X, 0, n(2, 5, 3, below=4), 1.5),
