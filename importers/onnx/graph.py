@@ -167,7 +167,20 @@ def _read(model: Any) -> tuple[onnx.ModelProto, str]:
         raise Error(f"{path} is no ONNX model, or a truncated one: {error}") from None
     if not proto.graph.output:
         raise Error(f"{path} is no ONNX model: its graph has no outputs")
+    for name in _names(proto.graph):
+        if not isinstance(name, str):  # protocol buffers give text that is no UTF-8 as bytes
+            raise Error(f"{path} is no ONNX model, or a damaged one: the name {name!r} is no text")
     return proto, str(path.parent)
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str]:
+    """All names in a graph, and in those inside it."""
+    yield from (entry.name for entry in (*graph.input, *graph.output, *graph.initializer))
+    for node in graph.node:
+        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield attribute.name
+            yield from _names(attribute.g)
 
 
 def _opset(model: onnx.ModelProto) -> int:
@@ -194,11 +207,12 @@ def _input_type(info: onnx.ValueInfoProto, shapes: Mapping[str, Sequence[int]]) 
         if tensor.HasField("shape") and not _fits(given, extents):
             raise Error(f"shapes gives input {info.name} {given}, expected a shape like {extents}")
         return TensorType(given, kind)
-    if not tensor.HasField("shape") or any(isinstance(extent, str) for extent in extents):
+    known = tuple(extent for extent in extents if isinstance(extent, int))
+    if not tensor.HasField("shape") or len(known) < len(extents):
         raise Error(
             f"input {info.name} has shape {extents}, expected numbers; give them as shapes={{'{info.name}': ...}}"
         )
-    return TensorType(tuple(extents), kind)
+    return TensorType(known, kind)
 
 
 def _fits(shape: Sequence[int], extents: Sequence[int | str]) -> bool:
@@ -211,7 +225,7 @@ def _fits(shape: Sequence[int], extents: Sequence[int | str]) -> bool:
 def _array(tensor: onnx.TensorProto, folder: str) -> np.ndarray:
     try:
         return np.asarray(numpy_helper.to_array(tensor, folder))
-    except (OSError, ValueError, TypeError, onnx.checker.ValidationError) as error:
+    except (OSError, LookupError, ValueError, TypeError, onnx.checker.ValidationError) as error:
         raise Error(f"initializer {tensor.name} cannot be read: {error}") from None
 
 
