@@ -3,21 +3,22 @@ overwrites it, so that a buffer planner can let a result take the place of an op
 
 from __future__ import annotations
 
+from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.structure import Block, Buffer, Kernel, Load, Loop, Store, Value
 
 
 def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
     """Whether `destination` (an output of the kernel) may lie on the same bytes as `source` (an input of the same
-    type and layout): both are accessed in one parallel loop body only, at the same indices, which cover all of that
-    loop's, and all loads come before all stores."""
+    type and layout): both are accessed in one parallel loop body only (of a contraction: in its epilogue), at the same
+    indices, which cover all of that loop's, and all loads come before all stores."""
     same_layout = (
         source.shape == destination.shape
         and source.layout == destination.layout
         and source.offset == destination.offset
     )
-    if source.dtype != destination.dtype or not same_layout or kernel.contraction is not None:
+    if source.dtype != destination.dtype or not same_layout:
         return False
-    place = _innermost(kernel.body)
+    place = _innermost(kernel.body) if kernel.contraction is None else _epilogue(kernel.contraction, source)
     if place is None:
         return False
     block, loop_indices = place
@@ -40,3 +41,14 @@ def _innermost(block: Block) -> tuple[Block, list[Value]] | None:
         return None
     loop = loops[0]
     return None if any(i.blocks for i in loop.body.instructions) else (loop.body, loop.indices)
+
+
+def _epilogue(contraction: Contraction, source: Buffer) -> tuple[Block, list[Value]] | None:
+    """The epilogue of a contraction and its indices, where `source` is read there only; or None. It runs once for each
+    element, when the sum is complete."""
+    block = contraction.epilogue
+    if source in (contraction.lhs.buffer, contraction.rhs.buffer) or any(i.blocks for i in block.instructions):
+        return None
+    extents = [loop.extent for loop in contraction.loops if loop.role != "k"]
+    indices = zip(block.parameters[1:], extents, strict=True)
+    return block, [index for index, extent in indices if extent != 1]

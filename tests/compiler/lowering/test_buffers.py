@@ -113,3 +113,20 @@ def test_dynamic_shapes_are_named():
     module = program_of([tensor(None, 4)], lambda b, x: b.add(ops.Tanh(x)))
     with pytest.raises(CompileError, match=r"tensor<\?x4xf32>, expected a tensor of static shape"):
         lower(module)
+
+
+def test_sums_are_added_in_place():
+    """A loop that accumulates a product writes over what it adds to."""
+
+    def body(b, i, total, x):
+        product = b.add(ops.DotGeneral(x, x, ops.DotDimensionNumbers((), (), (0,), (0,))))
+        return [one_more(b, i), b.add(ops.Add(total, product)), x]
+
+    def main(b, total, x):
+        start = b.add(ops.Constant(np.int32(0)))
+        types = [start.type, total.type, x.type]
+        return b.add(ops.While([start, total, x], region(types, counted(3)), region(types, body)))[1]
+
+    program = expect_same(program_of([tensor(8, 8), tensor(5, 8)], main), [some(8, 8), some(5, 8)])
+    assert copies(program) == 2  # the counter and the argument, before the loop
+    assert program.arena_size < 8 * 8 * 4
