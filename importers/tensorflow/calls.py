@@ -204,7 +204,7 @@ def _like(ctx: Context, x: Any, shape: Any) -> Any:
 
 
 def _zeros(ctx: Context, x: Any) -> Any:
-    return x.zeros_like(ctx) if hasattr(x, "zeros_like") else ctx.full_like(ctx.value(x), 0)
+    return x.zeros_like(ctx) if isinstance(x, TensorList) else ctx.full_like(ctx.value(x), 0)
 
 
 def _truth(ctx: Context, operand: Any) -> Value:

@@ -34,6 +34,15 @@ def _adjoint(ctx: Context, x: Value, wanted: bool) -> Value:
     return ctx.add(ops.Conj(x)) if is_complex(x.type.element_type) else x
 
 
+@rule("Cross")
+def cross(ctx: Context, a: Value, b: Value) -> Value:
+    """Cross(a, b) -> product"""
+    last = a.type.rank - 1
+    (x0, x1, x2), (y0, y1, y2) = ([ctx.slice(v, last, i, i + 1) for i in range(3)] for v in (a, b))
+    pairs = ((x1, y2, x2, y1), (x2, y0, x0, y2), (x0, y1, x1, y0))
+    return ctx.concatenate([ctx.minus(ctx.times(p, q), ctx.times(r, s)) for p, q, r, s in pairs], last)
+
+
 # Einstein's summation
 
 

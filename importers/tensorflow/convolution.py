@@ -284,7 +284,7 @@ def _filter_windows(
     ctx: Context,
     layout: Layout,
     shape: Sequence[int],
-    filter_shape: Sequence[int],
+    filter_shape: Sequence[int] | np.ndarray,
     strides: Sequence[int],
     padding: str,
     explicit: Sequence[int],

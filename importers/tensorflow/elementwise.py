@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from trivium.importers.tensorflow.context import Context, rule, shape_of
+from trivium.importers.tensorflow.lists import TensorList
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -23,6 +24,7 @@ UNARY = {
     "Asinh": ops.Asinh,
     "Atan": ops.Atan,
     "Atanh": ops.Atanh,
+    "BesselI1e": ops.BesselI1e,
     "Ceil": ops.Ceil,
     "Cos": ops.Cosine,
     "Cosh": ops.Cosh,
@@ -141,9 +143,9 @@ def floor_mod(ctx: Context, x: Value, y: Value) -> Value:
 @rule("AddN")
 def add_n(ctx: Context, inputs: Any) -> Any:
     """AddN(N * inputs) -> sum"""
-    total = inputs[0]
-    for x in inputs[1:]:
-        total = total.plus(ctx, x) if hasattr(total, "plus") else ctx.plus(ctx.value(total), ctx.value(x))
+    total, *rest = inputs
+    for x in rest:
+        total = total.plus(ctx, x) if isinstance(total, TensorList) else ctx.plus(ctx.value(total), ctx.value(x))
     return total
 
 
@@ -379,7 +381,7 @@ def check_numerics(ctx: Context, tensor: Value) -> Value:
 @rule("ZerosLike")
 def zeros_like(ctx: Context, x: Any) -> Any:
     """ZerosLike(x) -> y"""
-    return x.zeros_like(ctx) if hasattr(x, "zeros_like") else ctx.full_like(ctx.value(x), 0)
+    return x.zeros_like(ctx) if isinstance(x, TensorList) else ctx.full_like(ctx.value(x), 0)
 
 
 @rule("OnesLike")

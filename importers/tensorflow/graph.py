@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
 from trivium.importers.common import GraphImporter, place
@@ -162,18 +162,24 @@ def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
     outermost = graph
     while not outermost._is_function(name) and getattr(outermost, "outer_graph", None) is not None:
         outermost = outermost.outer_graph
-    found = outermost._get_function(name)
-    if hasattr(found, "graph"):
-        return found.graph
-    built = _BUILT.setdefault(outermost, {})
-    if name not in built:
-        with outermost.as_default():
-            built[name] = function_def_to_graph(found.definition)
-    return built[name]
+    return outermost.function(name) if isinstance(outermost, LoadedGraph) else outermost._get_function(name).graph
 
 
-_BUILT: WeakKeyDictionary[tf.Graph, dict[str, tf.Graph]] = WeakKeyDictionary()
-"""The graphs of functions that a graph has as definitions alone, as those read from a file."""
+class LoadedGraph(FuncGraph):
+    """A graph read from a file: of the functions in its library it has definitions, and builds their graphs."""
+
+    def __init__(self, definition: tf.compat.v1.GraphDef):
+        super().__init__("main")
+        self.functions: dict[str, tf.Graph] = {}
+        with self.as_default():
+            tf.graph_util.import_graph_def(definition, name="")
+
+    def function(self, name: str) -> tf.Graph:
+        """The graph of a function, built once."""
+        if name not in self.functions:
+            with self.as_default():
+                self.functions[name] = function_def_to_graph(self._get_function(name).definition)
+        return self.functions[name]
 
 
 _LIBRARIES = ("/site-packages/", str(Path(__file__).parent))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.context import Context, Known, rule, shape_of
+from trivium.importers.tensorflow.convolution import Layout, windows_of
 from trivium.ir.core import Value
 from trivium.ir.types import F32
 
@@ -55,11 +56,59 @@ def resize_bilinear_grad(
 ) -> Value:
     """ResizeBilinearGrad(grads, original_image; align_corners=false, half_pixel_centers=false) -> output"""
     for dimension in (1, 2):
-        extent = original_image.shape[dimension] if isinstance(original_image, np.ndarray) else None
-        have = extent if extent is not None else original_image.type.shape[dimension]
+        have = shape_of(original_image)[dimension]
         weights = _bilinear(have, grads.type.shape[dimension], align_corners, half_pixel_centers)
         grads = _mixed(ctx, grads, weights.T, dimension)
     return grads
+
+
+@rule("ResizeBicubic")
+def resize_bicubic(ctx: Context, images: Value, size: Known, *, align_corners: bool, half_pixel_centers: bool) -> Value:
+    """ResizeBicubic(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
+    images = ctx.convert(images, F32)
+    for dimension, extent in enumerate(size.tolist(), 1):
+        weights = _bicubic(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
+        images = _mixed(ctx, images, weights, dimension)
+    return images
+
+
+@rule("ResizeBicubicGrad")
+def resize_bicubic_grad(
+    ctx: Context, grads: Value, original_image: Any, *, align_corners: bool, half_pixel_centers: bool
+) -> Value:
+    """ResizeBicubicGrad(grads, original_image; align_corners=false, half_pixel_centers=false) -> output"""
+    for dimension in (1, 2):
+        have = shape_of(original_image)[dimension]
+        weights = _bicubic(have, grads.type.shape[dimension], align_corners, half_pixel_centers)
+        grads = _mixed(ctx, grads, weights.T, dimension)
+    return grads
+
+
+@rule("ExtractImagePatches")
+def extract_patches(
+    ctx: Context,
+    images: Value,
+    *,
+    ksizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    rates: tuple[int, ...],
+    padding: str,
+) -> Value:
+    """ExtractImagePatches(images; ksizes, strides, rates, padding) -> patches"""
+    layout = Layout("NHWC")
+    shape = images.type.shape
+    windows = windows_of(ctx, layout, shape[1:3], ksizes[1:3], strides, padding, (), rates)
+    padded = ctx.pad(images, *([0, windows.padding[0][side], windows.padding[1][side], 0] for side in range(2)))
+    reach = [(size - 1) * rate for size, rate in zip(windows.sizes, windows.dilations, strict=True)]
+    counts = [(padded.type.shape[1 + i] - reach[i] - 1) // windows.strides[i] + 1 for i in range(2)]
+    pieces = []
+    for place in np.ndindex(*windows.sizes):
+        piece = padded
+        for i in range(2):
+            start = place[i] * windows.dilations[i]
+            piece = ctx.slice(piece, 1 + i, start, start + (counts[i] - 1) * windows.strides[i] + 1, windows.strides[i])
+        pieces.append(piece)
+    return ctx.concatenate(pieces, 3)
 
 
 def _places(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
@@ -82,6 +131,30 @@ def _bilinear(have: int, wanted: int, align_corners: bool, half_pixel_centers: b
     np.add.at(weights, (rows, np.clip(low, 0, have - 1).astype(int)), 1 - share)
     np.add.at(weights, (rows, np.clip(low + 1, 0, have - 1).astype(int)), share)
     return weights
+
+
+CUBIC_STEPS = 1024
+"""TensorFlow looks the cubic's weights up in a table of so many steps."""
+
+
+def _bicubic(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
+    """The same for Keys' cubic: with a of -0.5 where pixels have their centre at a half, and nothing beyond the edge
+    counts; else of -0.75, and the edge is repeated."""
+    a = -0.5 if half_pixel_centers else -0.75
+    places = _places(have, wanted, align_corners, half_pixel_centers)
+    low = np.floor(places)
+    share = np.round((places - low) * CUBIC_STEPS) / CUBIC_STEPS
+    weights = np.zeros((wanted, have))
+    for tap in range(-1, 3):
+        distance = np.abs(share - tap)
+        near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+        far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+        weight = np.where(distance <= 1, near, far)
+        at = low + tap
+        if half_pixel_centers:
+            weight = np.where((at >= 0) & (at < have), weight, 0)
+        np.add.at(weights, (np.arange(wanted), np.clip(at, 0, have - 1).astype(int)), weight)
+    return weights / weights.sum(1, keepdims=True) if half_pixel_centers else weights
 
 
 def _mixed(ctx: Context, x: Value, weights: np.ndarray, dimension: int) -> Value:

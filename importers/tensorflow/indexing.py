@@ -13,6 +13,7 @@ from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.importers.tensorflow.state import read_value, update
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import I1
 
 # Slices
 
@@ -74,7 +75,8 @@ def _has(mask: int, i: int) -> bool:
 
 def _read_cut(ctx: Context, shape: Sequence[int], bounds: Sequence[Any], masks: Sequence[int]) -> Cut:
     names = ("begin", "end", "strides")
-    return cut_of(shape, *(ctx.known(x, name).tolist() for x, name in zip(bounds, names, strict=True)), masks)
+    begin, end, strides = (ctx.known(x, name).tolist() for x, name in zip(bounds, names, strict=True))
+    return cut_of(shape, begin, end, strides, masks)
 
 
 @rule("StridedSlice")
@@ -146,10 +148,14 @@ def strided_slice_grad(
         whole = ctx.full(extents, 0, dy.type.element_type)
         return ctx.add(ops.DynamicUpdateSlice(whole, ctx.unsqueeze(dy, [0]), starts))
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    cut = _read_cut(ctx, extents, (begin, end, strides), masks)
-    x = ctx.reshape(dy, cut.counts)
+    return _put(ctx, extents, _read_cut(ctx, extents, (begin, end, strides), masks), dy)
+
+
+def _put(ctx: Context, extents: Sequence[int], cut: Cut, x: Value) -> Value:
+    """`x` among zeros, where a cut of an array of the given extents would take it from."""
     if not all(cut.counts):
-        return ctx.full(extents, 0, dy.type.element_type)
+        return ctx.full(extents, 0, x.type.element_type)
+    x = ctx.reshape(x, cut.counts)
     if backwards := tuple(i for i, step in enumerate(cut.steps) if step < 0):
         x = ctx.add(ops.Reverse(x, dimensions=backwards))
     low, high, interior = [], [], []
@@ -173,6 +179,86 @@ def slice_(ctx: Context, input: Value, begin: Any, size: Known) -> Value:
         ctx.unsupported("size", sizes, "known sizes, with a begin that is computed at run time")
     starts = [ctx.reshape(ctx.slice(begin, 0, i, i + 1), ()) for i in range(len(shape))]
     return ctx.add(ops.DynamicSlice(input, starts, slice_sizes=sizes))
+
+
+@rule("TensorStridedSliceUpdate")
+def strided_slice_update(
+    ctx: Context,
+    input: Value,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    value: Value,
+    *,
+    begin_mask: int,
+    end_mask: int,
+    ellipsis_mask: int,
+    new_axis_mask: int,
+    shrink_axis_mask: int,
+) -> Value:
+    """TensorStridedSliceUpdate(input, begin, end, strides, value; begin_mask=0, end_mask=0, ellipsis_mask=0,
+    new_axis_mask=0, shrink_axis_mask=0) -> output"""
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    return _replaced(ctx, input, _read_cut(ctx, input.type.shape, (begin, end, strides), masks), value)
+
+
+@rule("ResourceStridedSliceAssign")
+def strided_slice_assign(
+    ctx: Context,
+    ref: Any,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    value: Value,
+    *,
+    begin_mask: int,
+    end_mask: int,
+    ellipsis_mask: int,
+    new_axis_mask: int,
+    shrink_axis_mask: int,
+) -> None:
+    """ResourceStridedSliceAssign(ref, begin, end, strides, value; begin_mask=0, end_mask=0, ellipsis_mask=0,
+    new_axis_mask=0, shrink_axis_mask=0)"""
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    cut = _read_cut(ctx, read_value(ctx, ref).type.shape, (begin, end, strides), masks)
+    update(ctx, ref, lambda old: _replaced(ctx, old, cut, value))
+
+
+def _replaced(ctx: Context, x: Value, cut: Cut, new: Value) -> Value:
+    """`x` with other elements where a cut takes them."""
+    hit = _put(ctx, x.type.shape, cut, ctx.full(cut.counts, True, I1))
+    return ctx.select(hit, _put(ctx, x.type.shape, cut, ctx.broadcast(new, cut.shape)), x)
+
+
+@rule("XlaDynamicSlice")
+def xla_dynamic_slice(ctx: Context, input: Value, start_indices: Value, size_indices: Known) -> Value:
+    """XlaDynamicSlice(input, start_indices, size_indices) -> output"""
+    return ctx.add(ops.DynamicSlice(input, _scalars(ctx, start_indices), slice_sizes=size_indices.tolist()))
+
+
+@rule("XlaDynamicUpdateSlice")
+def xla_dynamic_update_slice(ctx: Context, input: Value, update: Value, indices: Value) -> Value:
+    """XlaDynamicUpdateSlice(input, update, indices) -> output"""
+    return ctx.add(ops.DynamicUpdateSlice(input, update, _scalars(ctx, indices)))
+
+
+def _scalars(ctx: Context, x: Value) -> list[Value]:
+    return [ctx.reshape(ctx.slice(x, 0, i, i + 1), ()) for i in range(x.type.shape[0])]
+
+
+@rule("ReverseSequence")
+def reverse_sequence(ctx: Context, input: Value, seq_lengths: Value, *, seq_dim: int, batch_dim: int) -> Value:
+    """ReverseSequence(input, seq_lengths; seq_dim, batch_dim=0) -> output"""
+    shape, kind = input.type.shape, seq_lengths.type.element_type
+    seq, batch = seq_dim % len(shape), batch_dim % len(shape)
+    rows = (shape[batch], shape[seq])
+    place = ctx.iota(rows, 1, kind)
+    lengths = ctx.broadcast_in_dim(seq_lengths, rows, [0])
+    mirrored = ctx.minus(ctx.minus(lengths, ctx.constant_like(lengths, 1)), place)
+    places = ctx.select(ctx.compare("LT", place, lengths), mirrored, place)
+    front = [batch, seq, *(d for d in range(len(shape)) if d not in (batch, seq))]
+    moved = _gathered(ctx, ctx.transpose(input, front), places, 1, 1)
+    return ctx.transpose(moved, np.argsort(front).tolist())
 
 
 # Gathers

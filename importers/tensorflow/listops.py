@@ -11,7 +11,7 @@ import numpy as np
 
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.importers.tensorflow.lists import Optional, TensorList
-from trivium.importers.tensorflow.types import element_type_of
+from trivium.importers.tensorflow.types import element_type_of, type_of
 from trivium.ir.core import Value
 from trivium.ir.types import I32
 
@@ -36,10 +36,8 @@ def optional_get_value(ctx: Context, optional: Any) -> list[Any]:
     if optional.value is not None:
         return [optional.value]
     # In a branch that is never taken then.
-    output = ctx.node.outputs[0]
-    if not output.shape.is_fully_defined():
-        ctx.unsupported("optional", f"nothing, of shape {output.shape}", "a static shape")
-    return [ctx.full(tuple(output.shape), 0, element_type_of(output.dtype))]
+    kind = type_of(ctx.node.outputs[0])
+    return [ctx.full(kind.static_shape, 0, kind.element_type)]
 
 
 # Making lists
@@ -139,7 +137,7 @@ def _appended(ctx: Context, old: TensorList, tensor: Value) -> TensorList:
     row = ctx.unsqueeze(tensor, [0])
     old = old.allocated(ctx, tensor.type.shape) if old.every is not None else old
     rows = ctx.concatenate([*old.buffers, row], 0)
-    return replace(old, element=tensor.type.static_shape, length=old.length + 1, buffers=(rows,))
+    return replace(old, element=tensor.type.static_shape, length=_moved(ctx, old.length, 1), buffers=(rows,))
 
 
 def _moved(ctx: Context, length: int | Value, by: int) -> int | Value:

@@ -45,13 +45,14 @@ class TensorList:
         """The list with buffers of zeros, for elements that consist of parts of those types."""
         if self.buffers:
             return self
-        element = parts[0].shape if self.form is None else None
+        element = parts[0].static_shape if self.form is None else None
         if self.every is not None:
+            assert isinstance(self.length, int), "what a loop pushes is one array, or never was"
             rows = ctx.broadcast(ctx.elements(self.every), (self.capacity or self.length, *self.every.shape))
             return replace(self, every=None, buffers=(rows,))
         if self.capacity is None:
             ctx.unsupported("max_num_elements", "no bound, in a loop whose trip count is not known", "a bound")
-        buffers = tuple(ctx.full((self.capacity, *part.shape), 0, part.element_type) for part in parts)
+        buffers = tuple(ctx.full((self.capacity, *part.static_shape), 0, part.element_type) for part in parts)
         return replace(self, element=element, buffers=buffers)
 
     def grown(self, count: int | None) -> TensorList:

@@ -44,14 +44,14 @@ def import_graph(
     if parameters not in ("constants", "arguments"):
         raise Error(f"parameters has {parameters!r}, expected 'constants' or 'arguments'")
     variables = list(dict.fromkeys(x for x in inputs if isinstance(x, Variable)))
-    changing = {inputs[index] for index in written_inputs(graph)}
+    changing = {id(inputs[index]) for index in written_inputs(graph)}
     generator = Variable("random generator", TensorType((3,), I64), "state") if draws(graph) else None
     if generator is not None:
         variables.append(generator)
     for variable in variables:
-        if variable in changing and variable.role == "buffer":
+        if id(variable) in changing and variable.role == "buffer":
             variable.role = "state"
-    kept = [x for x in variables if x in changing or parameters == "arguments" or x.handle is None]
+    kept = [x for x in variables if id(x) in changing or parameters == "arguments" or x.handle is None]
     types = [*(x.type for x in kept), *(x for x in inputs if isinstance(x, TensorType))]
     written: list[Variable] = []
 

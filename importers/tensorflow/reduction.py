@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trivium.importers.emit import neutral
@@ -104,6 +106,31 @@ def in_top_k(ctx: Context, predictions: Value, targets: Value, k: Known) -> Valu
     return ctx.add(ops.And(ctx.add(ops.And(few, finite)), exists))
 
 
+@rule("Bucketize")
+def bucketize(ctx: Context, input: Value, *, boundaries: tuple[float, ...]) -> Value:
+    """Bucketize(input; boundaries) -> output"""
+    edges = ctx.elements(np.array(boundaries, np.float32))
+    return _count_before(ctx, "LE", edges, ctx.convert(input, F32), ctx.element_type)
+
+
+@rule("LowerBound")
+def lower_bound(ctx: Context, sorted_inputs: Value, values: Value) -> Value:
+    """LowerBound(sorted_inputs, values) -> output"""
+    return _count_before(ctx, "LT", ctx.unsqueeze(sorted_inputs, [1]), values, ctx.element_type)
+
+
+@rule("UpperBound")
+def upper_bound(ctx: Context, sorted_inputs: Value, values: Value) -> Value:
+    """UpperBound(sorted_inputs, values) -> output"""
+    return _count_before(ctx, "LE", ctx.unsqueeze(sorted_inputs, [1]), values, ctx.element_type)
+
+
+def _count_before(ctx: Context, direction: str, edges: Value, x: Value, kind: Any) -> Value:
+    """For each element how many of the edges, which lie along the last dimension, stand before it."""
+    hits = ctx.compare(direction, edges, ctx.unsqueeze(x, [x.type.rank]))
+    return ctx.reduce(ops.Add, ctx.convert(hits, kind), [x.type.rank])
+
+
 # Scans
 
 
@@ -190,6 +217,38 @@ def segments(ctx: Context, op: type, data: Value, ids: Value, count: int) -> Val
 
 
 _register_segments()
+
+
+SORTED_SEGMENTS = {
+    "SegmentMax": ops.Maximum,
+    "SegmentMin": ops.Minimum,
+    "SegmentProd": ops.Multiply,
+    "SegmentSum": ops.Add,
+}
+
+
+def _register_sorted() -> None:
+    for name, op in SORTED_SEGMENTS.items():
+        rule.add(name, _sorted_segment(op))
+
+
+def _sorted_segment(op: type):
+    def segment(ctx: Context, data: Value, segment_ids: Known) -> Value:
+        """SegmentSum(data, segment_ids) -> output"""
+        return segments(ctx, op, data, ctx.elements(segment_ids), int(segment_ids.max(initial=-1)) + 1)
+
+    return segment
+
+
+_register_sorted()
+
+
+@rule("SegmentMean")
+def segment_mean(ctx: Context, data: Value, segment_ids: Known) -> Value:
+    """SegmentMean(data, segment_ids) -> output"""
+    counts = np.maximum(np.bincount(segment_ids), 1).reshape(-1, *[1] * (data.type.rank - 1))
+    total = segments(ctx, ops.Add, data, ctx.elements(segment_ids), len(counts))
+    return ctx.over(total, ctx.elements(counts, data.type.element_type))
 
 
 @rule("Bincount", "DenseBincount")

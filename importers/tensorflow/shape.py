@@ -78,6 +78,29 @@ def concat_offset(ctx: Context, concat_dim: Known, shape: Any) -> list[np.ndarra
     return offsets
 
 
+@rule("ListDiff")
+def list_diff(ctx: Context, x: Known, y: Known) -> tuple[np.ndarray, np.ndarray]:
+    """ListDiff(x, y) -> out, idx"""
+    places = np.flatnonzero(~np.isin(x, y))
+    return x[places], places.astype(np.int32)
+
+
+@rule("Where")
+def where(ctx: Context, condition: Known) -> np.ndarray:
+    """Where(condition) -> index"""
+    return np.argwhere(condition).astype(np.int64)
+
+
+@rule("Unique", "UniqueV2")
+def unique(ctx: Context, x: Known, *axis: Known) -> tuple[np.ndarray, np.ndarray]:
+    """Unique(x) -> y, idx"""
+    if x.ndim != 1:
+        ctx.unsupported("x", f"shape {x.shape}", "one dimension")
+    _, first, places = np.unique(x, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # TensorFlow keeps the order of first occurrence
+    return x[np.sort(first)], np.argsort(order)[places].astype(np.int32)
+
+
 # Constants
 
 
@@ -173,12 +196,16 @@ def matrix_diag_part(ctx: Context, input: Value, *rest: Any) -> Value:
 @rule("MatrixDiag", "MatrixDiagV3")
 def matrix_diag(ctx: Context, diagonal: Value, *rest: Any) -> Value:
     """MatrixDiagV3(diagonal, k, num_rows, num_cols, padding_value; align) -> output"""
-    for name, given, plain in zip(("k", "num_rows", "num_cols", "padding_value"), rest, (0, -1, -1, 0), strict=False):
-        if np.any(ctx.known(given, name) != plain):
-            ctx.unsupported(name, given, str(plain))
-    count = diagonal.type.shape[-1]
-    column = ctx.unsqueeze(diagonal, [diagonal.type.rank])
-    return ctx.select(_diagonal(ctx, count), column, ctx.constant_like(diagonal, 0))
+    k, rows, columns, padding = rest if rest else (np.array(0), np.array(-1), np.array(-1), np.array(0))
+    if np.any(ctx.known(k, "k")):
+        ctx.unsupported("k", k, "0, the main diagonal")
+    count, rank = diagonal.type.shape[-1], diagonal.type.rank
+    column = ctx.unsqueeze(diagonal, [rank])
+    fill = ctx.convert(ctx.value(padding), diagonal.type.element_type)
+    square = ctx.select(_diagonal(ctx, count), column, fill)
+    extents = [int(ctx.known(n, name)) for n, name in ((rows, "num_rows"), (columns, "num_cols"))]
+    more = [max(extent - count, 0) for extent in extents]
+    return ctx.pad(square, [0] * (rank + 1), [*[0] * (rank - 1), *more], fill)
 
 
 def _diagonal(ctx: Context, count: int) -> Value:

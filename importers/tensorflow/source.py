@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.tensorflow.graph import INPUTS
+from trivium.importers.tensorflow.graph import INPUTS, LoadedGraph
 from trivium.importers.tensorflow.module import Program, captured, declared_variable, import_graph, variable_from
 from trivium.importers.tensorflow.types import type_of
 from trivium.ir.errors import Error
@@ -54,9 +54,7 @@ def arguments_of(function: Any) -> list[tf.Tensor]:
 
 def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], parameters: str) -> Program:
     """The program of a graph: its placeholders are the inputs, the tensors that nobody uses the outputs."""
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.graph_util.import_graph_def(definition, name="")
+    graph = LoadedGraph(definition)
     nodes = graph.get_operations()
     graph.inputs = [node.outputs[0] for node in nodes if node.type == "Placeholder"]
     handles = [node.outputs[0] for node in nodes if node.type == "VarHandleOp"]
@@ -68,10 +66,9 @@ def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], par
         if node.type not in ("Const", "ReadVariableOp", "VarIsInitializedOp", *INPUTS)
         for tensor in node.outputs
     ]
-    inputs = [type_of(given) for given in _given(graph.inputs, args, {})]
     names = [tensor.op.name for tensor in graph.inputs]
+    inputs = [*map(type_of, _given(graph.inputs, args, {})), *map(declared_variable, handles)]
     graph.inputs += handles
-    inputs += map(declared_variable, handles)
     return import_graph(graph, inputs, names, [tensor.op.name for tensor in graph.outputs], parameters)
 
 

@@ -42,13 +42,14 @@ def trip_count(cond: tf.Graph, body: tf.Graph, operands: Sequence[Any]) -> tuple
     """The number of iterations, `None` if it is not known or too large to count; and the counters behind the loop,
     `None` where they are not known."""
     state: list[Any] = [x if isinstance(x, np.ndarray) and x.ndim == 0 else None for x in operands]
+    test, step = _counter_nodes(cond), _counter_nodes(body)
     for trip in range(MAX_TRIPS):
-        (goes_on,) = _computed(cond, cond.outputs, state)
+        (goes_on,) = _computed(cond, test, state)
         if goes_on is None:
             break
         if not goes_on:
             return trip, [None if x is None else np.asarray(x) for x in state]
-        state = _computed(body, body.outputs, state)
+        state = _computed(body, step, state)
     return None, [None] * len(operands)
 
 
@@ -75,25 +76,21 @@ _SAME_LIST = frozenset({"Identity", "TensorListSetItem", "TensorListPushBack", "
 """Ops whose first input is the list that they give."""
 
 
-def _computed(graph: tf.Graph, outputs: Sequence[tf.Tensor], operands: Sequence[Any]) -> list[Any]:
-    """What outputs of a graph are, as far as counters' arithmetic tells; `None` where it does not."""
+def _computed(graph: tf.Graph, nodes: Sequence[tf.Operation], operands: Sequence[Any]) -> list[Any]:
+    """What the outputs of a graph are, as far as counters' arithmetic tells; `None` where it does not."""
     values: dict[str, Any] = {x.name: operand for x, operand in zip(graph.inputs, operands, strict=True)}
-    for node in _counter_nodes(graph):
+    for node in nodes:
         if node.type == "Const":
             values[node.outputs[0].name] = _scalar(node)
             continue
         sources = [values.get(x.name) for x in node.inputs]
         if not any(x is None for x in sources):
             values[node.outputs[0].name] = _ARITHMETIC[node.type](*sources)
-    return [values.get(x.name) for x in outputs]
+    return [values.get(x.name) for x in graph.outputs]
 
 
 def _counter_nodes(graph: tf.Graph) -> list[tf.Operation]:
-    kept = getattr(graph, "_trivium_counters", None)
-    if kept is None:
-        nodes = needed_nodes(*ends_of(graph))
-        kept = graph._trivium_counters = [x for x in nodes if x.type in _ARITHMETIC or x.type == "Const"]
-    return kept
+    return [x for x in needed_nodes(*ends_of(graph)) if x.type in _ARITHMETIC or x.type == "Const"]
 
 
 def _scalar(node: tf.Operation) -> np.ndarray | None:

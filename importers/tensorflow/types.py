@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
@@ -28,8 +27,8 @@ ELEMENT_TYPES = {
     tf.float64: types.F64,
     tf.complex64: types.C64,
     tf.complex128: types.C128,
-    tf.as_dtype(ml_dtypes.float8_e4m3fn): FLOATS["f8E4M3FN"],
-    tf.as_dtype(ml_dtypes.float8_e5m2): FLOATS["f8E5M2"],
+    tf.dtypes.experimental.float8_e4m3fn: FLOATS["f8E4M3FN"],
+    tf.dtypes.experimental.float8_e5m2: FLOATS["f8E5M2"],
 }
 DTYPES = {element_type: dtype for dtype, element_type in ELEMENT_TYPES.items()}
 
@@ -73,4 +72,4 @@ def empty(kind: TensorType) -> np.ndarray:
     count = kind.size * kind.dtype.itemsize
     memory = np.empty(count + ALIGNMENT, np.uint8)
     start = -memory.__array_interface__["data"][0] % ALIGNMENT
-    return memory[start : start + count].view(kind.dtype).reshape(kind.shape)
+    return memory[start : start + count].view(kind.dtype).reshape(kind.static_shape)
