@@ -14,6 +14,7 @@ from trivium.importers.pytorch import (
     matmul,
     normalization,
     pooling,
+    prims,
     random,
     reduction,
     rnn,
@@ -25,7 +26,7 @@ from trivium.importers.pytorch.program import ImportedGraph, ResultIndex, import
 
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, elementwise, indexing, joining),
-    *(matmul, normalization, pooling, random, reduction, rnn, shape, strided),
+    *(matmul, normalization, pooling, prims, random, reduction, rnn, shape, strided),
 )
 """The modules of rules; importing them fills the table."""
 

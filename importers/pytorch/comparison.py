@@ -77,8 +77,9 @@ def signbit(ctx: Context, x: Value) -> Value:
     """signbit(Tensor self) -> Tensor"""
     kind = x.type.element_type
     if is_boolean(kind):
-        return ctx.full_like(x, False)
+        return ctx.full(x.type.static_shape, False, ctx.result.element_type)
     if is_float(kind):
         # 1 / -0.0 is negative, though -0.0 is not.
         x = ctx.select(ctx.compare("EQ", x, ctx.full_like(x, 0)), ctx.over(ctx.full_like(x, 1), x), x)
-    return ctx.compare("LT", x, ctx.full_like(x, 0))
+    # The primitive of that name gives numbers.
+    return ctx.convert(ctx.compare("LT", x, ctx.full_like(x, 0)), ctx.result.element_type)

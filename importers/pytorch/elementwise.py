@@ -8,7 +8,7 @@ import math
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, ComplexType, is_boolean, is_complex, is_float, is_integer
+from trivium.ir.types import ComplexType, is_boolean, is_complex, is_float, is_integer
 
 Scalar = Value | Number
 
@@ -388,15 +388,6 @@ def addcmul(ctx: Context, x: Value, tensor1: Value, tensor2: Value, *, value: Nu
     """addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
     op = ops.Multiply if "addcmul" in ctx.op else ops.Divide
     return _binary(ctx, ops.Add, x, _scaled(ctx, _binary(ctx, op, tensor1, tensor2), value))
-
-
-@rule("prims.fma.default")
-def fma(ctx: Context, a: Value, b: Value, c: Value) -> Value:
-    """fma(Tensor a, Tensor b, Tensor c) -> Tensor"""
-    # In double precision the product of floats is exact, and the sum is rounded as one operation would.
-    wide = (ctx.convert(x, F64) for x in (a, b, c))
-    a, b, c = (ctx.broadcast(x, ctx.result.static_shape) for x in wide)
-    return ctx.convert(ctx.plus(ctx.times(a, b), c), ctx.result.element_type)
 
 
 @rule("aten.lerp.Scalar", "aten.lerp.Tensor")

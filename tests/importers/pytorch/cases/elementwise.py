@@ -113,6 +113,11 @@ CASES = [
     case("addcmul.default", f(2, 3), f(3), f(2, 1), value=0.5),
     case("addcdiv.default", f(2, 3), f(3), p(2, 1), value=0.5),
     case("prims.fma.default", f(2, 3), f(2, 3), f(2, 3)),
+    case("prims.div.default", i(6), v(1, 2, -3, -4, 3, -2)),
+    case("prims.div.default", f(6), p(6)),
+    case("prims.broadcast_in_dim.default", f(2, 1), [3, 2, 4], [1, 2]),
+    *(case(f"{name}.default", v(1.0, NAN, 2.0, NAN), v(NAN, 1.0, 3.0, NAN)) for name in ("fmax", "fmin")),
+    case("hypot.default", v(3.0, 0.0, INF, 1e30, -5.0), v(4.0, 0.0, NAN, 1e30, 12.0)),
     case("lerp.Scalar", f(3), f(3), 0.3),
     case("lerp.Tensor", f(3), f(3), p(3)),
 ]
