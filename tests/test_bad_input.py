@@ -41,7 +41,7 @@ def identity() -> trivium.Module:
         (lambda: trivium.parse(b"module {}"), "the text is a bytes, expected a str"),
         (lambda: trivium.load(None), "the path is a NoneType, expected a str or a Path"),
         (lambda: trivium.load("nowhere.mlir"), "nowhere.mlir does not exist"),
-        (lambda: trivium.load(__file__), "has the suffix '.py', expected one of .mlir, .onnx, .pt2"),
+        (lambda: trivium.load(__file__), "has the suffix '.py', expected one of .mlir"),
         (lambda: trivium.compile("module {}"), "the program is a str, expected a Module"),
         (lambda: trivium.evaluate(len), "the program is a builtin_function_or_method, expected a Module"),
         (lambda: trivium.compile(identity(), device="tpu"), "unknown device 'tpu'; expected one of cpu"),
@@ -265,3 +265,26 @@ def test_tensors_of_tensorflow_are_read(run: Executable) -> None:
     tf = pytest.importorskip("tensorflow")
     np.testing.assert_array_equal(run(tf.constant(X))[0], np.abs(X))
     np.testing.assert_array_equal(run(tf.Variable(X))[0], np.abs(X))
+
+
+# Around a run
+
+
+@pytest.mark.parametrize("content", [b"", b"no machine code"], ids=["truncated", "junk"])
+def test_a_damaged_file_in_the_cache_is_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
+) -> None:
+    monkeypatch.setenv("TRIVIUM_CACHE", str(tmp_path))
+    (before,) = absolute("tensor<5xf32>")(np.full(5, -1, np.float32))
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(content or whole[: len(whole) // 2])
+    (after,) = absolute("tensor<5xf32>")(np.full(5, -1, np.float32))
+    np.testing.assert_array_equal(after, before)
+    assert file.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TRIVIUM_CACHE", str(tmp_path / "file" / "folder"))
+    assert absolute("tensor<f32>")(-1.0)[0] == 1
