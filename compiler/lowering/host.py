@@ -28,7 +28,7 @@ CONTEXT = SimpleNamespace(random=np.random.default_rng())
 def on_host(op: Operation) -> bool:
     """Whether an op that has an element rule is computed on the host for these types: functions of complex numbers
     beyond `complex`, and the neighbours of floats narrower than 32 bits."""
-    if not is_elementwise(op):  # type: ignore[arg-type]
+    if not is_elementwise(op):
         return False
     kinds = [value.type.element_type for value in op.operands]
     if isinstance(op, ops.NextAfter):
@@ -36,7 +36,8 @@ def on_host(op: Operation) -> bool:
     return any(isinstance(kind, ComplexType) for kind in kinds) and not knows(op)
 
 
-@step(ops.BesselI1e, ops.Cholesky, ops.Fft, ops.Polygamma, ops.Rng, ops.TriangularSolve, ops.Zeta)
+@step(ops.BesselI1e, ops.Polygamma, ops.Rng, ops.Zeta)
+@step(ops.Cholesky, ops.Einsum, ops.Fft, ops.TriangularSolve, ops.UnaryEinsum)
 def on_the_host(lowering: Lowering, op: Op) -> None:
     results = [lowering.temporary(result) for result in op.results]
     for result, place in zip(op.results, results, strict=True):

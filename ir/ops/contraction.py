@@ -151,7 +151,7 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE}):
         columns = _grouped(rhs, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions, right)
         batch = [lhs.shape[axis] for axis in numbers.lhs_batching_dimensions]
         shape = (*batch, *(lhs.shape[axis] for axis in left), *(rhs.shape[axis] for axis in right))
-        return _narrow(np.matmul(_wide(rows), _wide(columns)), result.dtype).reshape(shape)
+        return narrow(np.matmul(wide(rows), wide(columns)), result.dtype).reshape(shape)
 
 
 class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
@@ -227,8 +227,8 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
         result,
     ):
         numbers = dimension_numbers
-        lhs = _wide(lhs).transpose(numbers.input_dimensions)
-        rhs = _wide(rhs).transpose(numbers.kernel_dimensions)
+        lhs = wide(lhs).transpose(numbers.input_dimensions)
+        rhs = wide(rhs).transpose(numbers.kernel_dimensions)
         if window_reversal is not None:
             rhs = np.flip(rhs, [axis for axis, reverse in enumerate(window_reversal, 2) if reverse])
         windows = windows_of(rhs.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation)
@@ -245,7 +245,7 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
         products = _slide(lhs, rhs, windows, counts)
         products = products.reshape(groups, lhs.shape[1], *counts, kernels // groups)
         products = np.moveaxis(products, (0, -1), (1, 2)).reshape(lhs.shape[1], kernels, *counts)
-        return _narrow(products, result.dtype).transpose(np.argsort(numbers.output_dimensions))
+        return narrow(products, result.dtype).transpose(np.argsort(numbers.output_dimensions))
 
 
 def _slide(lhs: np.ndarray, rhs: np.ndarray, windows: Sequence[Window], counts: Sequence[int]) -> np.ndarray:
@@ -262,7 +262,7 @@ def _slide(lhs: np.ndarray, rhs: np.ndarray, windows: Sequence[Window], counts: 
     return total
 
 
-def _wide(array: np.ndarray) -> np.ndarray:
+def wide(array: np.ndarray) -> np.ndarray:
     """The array in the widest type of its kind; booleans and integers as int64, which wraps around as narrower ones
     do."""
     if array.dtype.kind == "c":
@@ -272,7 +272,7 @@ def _wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def _narrow(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def narrow(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Rounds, or wraps around, to `dtype`; a sum of booleans is their disjunction."""
     return array != 0 if dtype == np.bool_ else array.astype(dtype)
 
