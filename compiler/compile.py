@@ -9,6 +9,7 @@ import numpy as np
 
 from trivium.compiler.buffers import assign_buffers
 from trivium.compiler.fusion import Group, fuse
+from trivium.compiler.kernel import numpy_dtype
 from trivium.compiler.kernels import build, text_of
 from trivium.compiler.lowering import STEP, updated_in_place
 from trivium.compiler.lowering.host import on_host, on_the_host
@@ -55,8 +56,9 @@ class Lowering:
 
     def make(self, value: Value, storage: object, name: str) -> Place:
         """A new place for a value of that type."""
-        kind = value.type.element_type if isinstance(value.type, TensorType) else None
-        shape = (*static_shape(value), *parts(kind))
+        shape = static_shape(value)
+        kind = value.type.element_type
+        shape = (*shape, *parts(kind))
         return Place(name, dtype_of(kind), shape, storage, is_pair(kind))  # type: ignore[arg-type]
 
     def temporary(self, value: Value, name: str = "") -> Place:
@@ -85,7 +87,7 @@ class Lowering:
         if id(elements) not in self._constants:
             array = np.ascontiguousarray(elements.array)
             if array.dtype.kind == "c":
-                array = array.view(array.real.dtype)
+                array = array.view(numpy_dtype(dtype_of(op.result.type.element_type)))
             place = self.make(op.result, None, self.name("constant"))
             place.storage = Constant(array.reshape(place.shape))
             self._constants[id(elements)] = place

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from trivium.compiler.lowering import ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise
 from trivium.compiler.lowering.contraction import is_markable, loops_of
 from trivium.compiler.lowering.host import on_host
@@ -28,7 +30,7 @@ def is_kernel_op(op: Operation) -> bool:
 
 def is_marked(op: Operation) -> bool:
     """Whether the op becomes a marked contraction: it has loops, and none of them is empty."""
-    return is_markable(op) and all(loop.extent > 0 for loop in loops_of(op).loops.values())  # type: ignore[arg-type]
+    return is_markable(op) and all(loop.extent > 0 for loop in loops_of(op).loops.values())
 
 
 def free_values(op: Operation) -> list[Value]:
@@ -52,7 +54,7 @@ def is_heavy(op: Operation) -> bool:
 def is_light(op: Operation) -> bool:
     """Whether to compute the op again costs no more than to read its result: it is cheap, and reads at most one operand
     of that size, whose elements are not wider."""
-    if not is_elementwise(op) or is_expensive(op):  # type: ignore[arg-type]
+    if not is_elementwise(op) or is_expensive(op):
         return False
     size, width = op.results[0].type.size, op.results[0].type.dtype.itemsize
     large = [operand for operand in op.operands if _source_size(operand) * 4 > size]
@@ -74,7 +76,7 @@ def _source_size(value: Value) -> int:
     return value.type.size
 
 
-def is_fold(op: Operation) -> bool:
+def is_fold(op: Operation | None) -> TypeGuard[ops.Reduce]:
     """Whether the op is a reduction of more than one element each; one along dimensions of extent 1 is elementwise."""
     if not isinstance(op, ops.Reduce):
         return False

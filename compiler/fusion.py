@@ -169,7 +169,7 @@ class _Fuser:
         group.members[op] = None
         group.outputs = dict.fromkeys(op.results, ())
         self._items.append((position, group))
-        in_place = [operand for operand, _ in updated_in_place(op)]  # type: ignore[arg-type]
+        in_place = [operand for operand, _ in updated_in_place(op)]
         self._need(in_place, position)
         for operand in dict.fromkeys((*op.operands, *free_values(op))):
             if operand not in in_place:

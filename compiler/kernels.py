@@ -33,7 +33,7 @@ def build(group: Group, name: str) -> tuple[Kernel, list[Value]]:
     last = next(iter(group.members))
     try:
         if group.whole is not None:
-            kernel_rule(group.whole)(ctx, group.whole)  # type: ignore[misc, arg-type]
+            kernel_rule(group.whole)(ctx, group.whole)  # type: ignore[misc]
         elif group.contraction is not None:
             return _contraction(ctx, group), ctx.arguments
         elif group.points is not None:
@@ -110,9 +110,11 @@ def _rows(ctx: Context, group: Group) -> None:
                 if is_fold(op) or levels[op] != level:
                     continue
                 request = group.sole_request(op)
+                if request is None or isinstance(request, Opaque):
+                    continue
                 if op in kept:
                     _keep(ctx, group, op, request)
-                elif request is not None and _is_of_point(request, group.row) and not is_free(op):
+                elif _is_of_point(request, group.row) and not is_free(op):
                     ctx.element(op.results[0], request)
         _store_row(ctx, group)
 

@@ -45,7 +45,7 @@ def reads(op: Operation, request: Request) -> Iterator[tuple[Value, Request]]:
             yield operand, at
         for operand in dict.fromkeys((*op.init_values, *free_values(op))):
             yield operand, ()
-    elif is_elementwise(op):  # type: ignore[arg-type]
+    elif is_elementwise(op):
         for operand in op.operands:
             yield operand, request if operand.type.rank else ()
         for operand in free_values(op):

@@ -25,7 +25,7 @@ from trivium.compiler.lowering.rules import (
     updated_in_place,
 )
 
-elementwise._declare_by_name()
+elementwise.declare_by_name()
 
 __all__ = [
     "ELEMENT",

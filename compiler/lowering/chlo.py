@@ -26,10 +26,10 @@ def conj(ctx: Context, op: ops.Conj, indices: Indices) -> Scalar:
 
 @element(ops.IsInf)
 def is_inf(ctx: Context, op: ops.IsInf, indices: Indices) -> Register:
-    return ctx.b.compare("EQ", ctx.b.apply("abs", ctx.element(op.operand, indices)), float("inf"))
+    return ctx.b.compare("EQ", ctx.b.apply("abs", ctx.real(op.operand, indices)), float("inf"))
 
 
 @element(ops.IsPosInf, ops.IsNegInf)
 def is_signed_infinity(ctx: Context, op: Op, indices: Indices) -> Register:
     limit = float("inf") if isinstance(op, ops.IsPosInf) else float("-inf")
-    return ctx.b.compare("EQ", ctx.element(op.operands[0], indices), limit)
+    return ctx.b.compare("EQ", ctx.real(op.operands[0], indices), limit)

@@ -7,7 +7,7 @@ from typing import Any
 
 from trivium.compiler.kernel import KernelBuilder, Value
 from trivium.ir import ops
-from trivium.ir.declare import Op
+from trivium.ir.core import Operation
 from trivium.ir.errors import CompileError
 
 Pair = tuple[Value, Value]
@@ -21,9 +21,9 @@ def apply(b: KernelBuilder, name: str, operands: list[Any]) -> Any:
     return rule(b, *operands)
 
 
-def knows(op: Op) -> bool:
+def knows(op: Operation) -> bool:
     """Whether there is a way to compute the op on complex numbers."""
-    return op.short_name() in _RULES or isinstance(op, _STRUCTURAL)
+    return op.NAME.partition(".")[2] in _RULES or isinstance(op, _STRUCTURAL)
 
 
 def compare(b: KernelBuilder, direction: str, lhs: Pair, rhs: Pair) -> Value:

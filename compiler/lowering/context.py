@@ -65,6 +65,12 @@ class Context:
         """States that the elements of `value` at `indices` stand in a buffer."""
         self._redirected[value, indices] = buffer, at
 
+    def real(self, value: Value, indices: Indices = ()) -> Register:
+        """The element of a value whose elements are no complex numbers."""
+        scalar = self.element(value, indices)
+        assert not isinstance(scalar, tuple), f"{value.type} has complex elements"
+        return scalar
+
     def know(self, value: Value, indices: Indices, scalar: Scalar) -> None:
         """States an element, for the rest of the open block."""
         self._scopes[-1][value, indices] = scalar

@@ -15,7 +15,7 @@ from trivium.compiler.lowering.reduction import flat, grouped, guarded
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
-from trivium.ir.core import Value
+from trivium.ir.core import Operation, Value
 from trivium.ir.declare import Op
 from trivium.ir.ops.windows import Window, windows_of
 from trivium.ir.types import F32, ComplexType, FloatType, Type, is_boolean
@@ -105,7 +105,10 @@ def convolution_loops(op: ops.Convolution) -> Loops:
         lhs[n.input_spatial_dimensions[i]] = (terms, -window.low, window.base_dilation)
         reverse = op.window_reversal is not None and op.window_reversal[i]
         rhs[n.kernel_spatial_dimensions[i]] = ({f"tap{i}": -1 if reverse else 1}, window.size - 1 if reverse else 0, 1)
-    result = {n.output_batch_dimension: ("image",), n.output_feature_dimension: ("kernel",)}
+    result: dict[int, tuple[str, ...]] = {
+        n.output_batch_dimension: ("image",),
+        n.output_feature_dimension: ("kernel",),
+    }
     if groups > 1:
         result[n.output_feature_dimension] = ("group", "kernel")
     result |= {dimension: (f"place{i}",) for i, dimension in enumerate(n.output_spatial_dimensions)}
@@ -118,11 +121,11 @@ def conv_windows(op: ops.Convolution) -> list[Window]:
     return windows_of(sizes, op.window_strides, op.padding, op.lhs_dilation, op.rhs_dilation)
 
 
-def loops_of(op: Op) -> Loops:
+def loops_of(op: Operation) -> Loops:
     return dot_loops(op) if isinstance(op, ops.DotGeneral) else convolution_loops(op)  # type: ignore[arg-type]
 
 
-def is_markable(op: Op) -> bool:
+def is_markable(op: Operation) -> bool:
     """Whether the mark can say what the op computes: real numbers, and something to sum."""
     kinds = [value.type.element_type for value in (*op.operands, *op.results)]
     return not any(isinstance(kind, ComplexType) or is_boolean(kind) for kind in kinds)
@@ -134,7 +137,7 @@ def accumulate_type(kind: Type) -> Type:
     return F32 if narrow else kind
 
 
-def rounds(op: Op, side: str) -> bool:
+def rounds(op: Operation, side: str) -> bool:
     """Whether the op's algorithm sees an operand in less than its own precision."""
     algorithm = getattr(op, "algorithm", None)
     if algorithm is None:
@@ -143,7 +146,7 @@ def rounds(op: Op, side: str) -> bool:
     return precision is not kind and precision.width < kind.width
 
 
-def rounded(ctx: Context, op: Op, side: str, x: Scalar) -> Scalar:
+def rounded(ctx: Context, op: Operation, side: str, x: Scalar) -> Scalar:
     """An operand's element as the op's algorithm sees it: the sum of its leading components, each rounded to the
     precision type."""
     if not rounds(op, side) or isinstance(x, tuple):
@@ -161,7 +164,7 @@ def rounded(ctx: Context, op: Op, side: str, x: Scalar) -> Scalar:
     return x if total is None else total
 
 
-def prologue(ctx: Context, op: Op, side: str, accumulate: str, loops: int) -> Block | None:
+def prologue(ctx: Context, op: Operation, side: str, accumulate: str, loops: int) -> Block | None:
     """What happens to an operand's elements on the way into a marked contraction; None where they are converted."""
     if not rounds(op, side):
         return None
@@ -227,11 +230,19 @@ def _zero(kind: Type) -> bool | int | float:
 
 
 def times(ctx: Context, x: Scalar, y: Scalar) -> Scalar:
-    return complex_numbers.multiply(ctx.b, x, y) if isinstance(x, tuple) else ctx.b.multiply(x, y)
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return complex_numbers.multiply(ctx.b, x, y)
+    assert not isinstance(x, tuple)
+    assert not isinstance(y, tuple)
+    return ctx.b.multiply(x, y)
 
 
 def plus(ctx: Context, x: Scalar, y: Scalar) -> Scalar:
-    return complex_numbers.add(ctx.b, x, y) if isinstance(x, tuple) else ctx.b.add(x, y)
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return complex_numbers.add(ctx.b, x, y)
+    assert not isinstance(x, tuple)
+    assert not isinstance(y, tuple)
+    return ctx.b.add(x, y)
 
 
 def _sum_block(ctx: Context, kind: Type):

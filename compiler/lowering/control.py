@@ -132,7 +132,7 @@ def scalar_if(ctx: Context, op: ops.If) -> list[Scalar]:
 @scalar(ops.Case)
 def scalar_case(ctx: Context, op: ops.Case) -> list[Scalar]:
     """The first branch where the index is 0, else the rest of them; the last one where it is out of range."""
-    index = ctx.element(op.index)
+    index = ctx.real(op.index)
 
     def rest(number: int) -> list[Scalar]:
         if number == len(op.branches) - 1:

@@ -3,6 +3,7 @@ stands; the others have their rule here, and complex numbers theirs in `complex`
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from trivium.compiler.kernel import Value as Register
@@ -52,8 +53,10 @@ def each(function: Any, *scalars: Any) -> Any:
 def compare(ctx: Context, op: ops.Compare, indices: Indices) -> Register:
     lhs, rhs = ctx.element(op.lhs, indices), ctx.element(op.rhs, indices)
     direction = op.comparison_direction.value
-    if isinstance(lhs, tuple):
+    if isinstance(lhs, tuple) and isinstance(rhs, tuple):
         return complex_numbers.compare(ctx.b, direction, lhs, rhs)
+    assert not isinstance(lhs, tuple)
+    assert not isinstance(rhs, tuple)
     return ctx.b.compare(direction, lhs, rhs, total_order=op.compare_type is ComparisonType.TOTALORDER)
 
 
@@ -78,12 +81,12 @@ def converted(ctx: Context, operand: Scalar, kind: Any) -> Scalar:
 @element(ops.ReducePrecision)
 def reduce_precision(ctx: Context, op: ops.ReducePrecision, indices: Indices) -> Register:
     attributes = {"exponent_bits": op.exponent_bits, "mantissa_bits": op.mantissa_bits}
-    return ctx.b.apply("reduce_precision", ctx.element(op.operand, indices), **attributes)
+    return ctx.b.apply("reduce_precision", ctx.real(op.operand, indices), **attributes)
 
 
 @element(ops.Complex)
 def make_complex(ctx: Context, op: ops.Complex, indices: Indices) -> Scalar:
-    return ctx.element(op.lhs, indices), ctx.element(op.rhs, indices)
+    return ctx.real(op.lhs, indices), ctx.real(op.rhs, indices)
 
 
 @element(ops.Real)
@@ -114,21 +117,20 @@ def bitcast_convert(ctx: Context, op: ops.BitcastConvert, indices: Indices) -> S
     widths = bit_width(source), bit_width(target)
     if widths[0] < widths[1]:
         return _join(ctx, op, indices, target)
-    whole = bits(ctx, ctx.element(op.operand, indices[:-1]), f"ui{widths[0]}")
+    whole = bits(ctx, ctx.real(op.operand, indices[:-1]), f"ui{widths[0]}")
     place = ctx.b.convert(ctx.position(indices[-1] * widths[1]), whole.dtype)
     part = ctx.b.convert(ctx.b.apply("shift_right_logical", whole, place), f"ui{widths[1]}")
     return bits(ctx, part, target)
 
 
 def _join(ctx: Context, op: ops.BitcastConvert, indices: Indices, target: str) -> Register:
-    whole = None
+    pieces: list[Register] = []
     for place in range(op.operand.type.shape[-1]):
-        piece = ctx.element(op.operand, (*indices, constant(place)))
+        piece = ctx.real(op.operand, (*indices, constant(place)))
         width = bit_width(piece.dtype)
         word = ctx.b.convert(bits(ctx, piece, f"ui{width}"), f"ui{bit_width(target)}")
-        word = ctx.b.apply("shift_left", word, place * width) if place else word
-        whole = word if whole is None else ctx.b.apply("or", whole, word)
-    return bits(ctx, whole, target)
+        pieces.append(ctx.b.apply("shift_left", word, place * width) if place else word)
+    return bits(ctx, reduce(lambda one, other: ctx.b.apply("or", one, other), pieces), target)
 
 
 def bits(ctx: Context, operand: Register, dtype: str) -> Register:
@@ -136,7 +138,7 @@ def bits(ctx: Context, operand: Register, dtype: str) -> Register:
     return operand if operand.dtype == dtype else ctx.b.apply("bitcast_convert", operand, dtype=dtype)
 
 
-def _declare_by_name() -> None:
+def declare_by_name() -> None:
     """Ops that are one scalar operation."""
     for op in list(OPS.values()):
         if is_elementwise(op) and op.short_name() in OPERATIONS and not has_lowering(op):

@@ -36,7 +36,7 @@ def _box(ctx: Context, start_indices: tuple[Value, ...], shape: tuple[int, ...],
     """Where a box of these sizes starts, moved so that it lies inside."""
     starts = []
     for start, extent, size in zip(start_indices, shape, sizes, strict=True):
-        starts.append(constant(0) if extent == size else ctx.known(ctx.element(start), extent, size))
+        starts.append(constant(0) if extent == size else ctx.known(ctx.real(start), extent, size))
     return starts
 
 
@@ -63,9 +63,9 @@ def gather(ctx: Context, op: ops.Gather, indices: Indices) -> Scalar:
 def _coordinate(ctx: Context, listed: Value, batch: list[Index], vector_dimension: int, component: int) -> Register:
     """One coordinate of a place that a tensor of indices lists."""
     if vector_dimension == listed.type.rank:
-        return ctx.element(listed, tuple(batch))
+        return ctx.real(listed, tuple(batch))
     at = (*batch[:vector_dimension], constant(component), *batch[vector_dimension:])
-    return ctx.element(listed, at)
+    return ctx.real(listed, at)
 
 
 @kernel(ops.Scatter, in_place="inputs")

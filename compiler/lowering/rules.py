@@ -11,28 +11,28 @@ from trivium.ir.core import Operation, Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.errors import Error
 
-ELEMENT: dict[type[Op], Callable[..., Any]] = {}
+ELEMENT: dict[type, Callable[..., Any]] = {}
 """(context, op, indices) -> the scalar at `indices`; a list of them for ops that have a list of results."""
 
-INDEXING: dict[type[Op], Callable[..., Any]] = {}
+INDEXING: dict[type, Callable[..., Any]] = {}
 """(op, indices) -> the indices at which the first operand holds what the result has at `indices`."""
 
-KERNEL: dict[type[Op], Callable[..., None]] = {}
+KERNEL: dict[type, Callable[..., None]] = {}
 """(context, op): emits the whole kernel."""
 
-SPECIAL: dict[type[Op], tuple[Callable[[Any], bool], Callable[..., None]]] = {}
+SPECIAL: dict[type, tuple[Callable[[Any], bool], Callable[..., None]]] = {}
 """For ops with an element rule: when they are a kernel of their own all the same, and the rule for it."""
 
-STEP: dict[type[Op], Callable[..., None]] = {}
+STEP: dict[type, Callable[..., None]] = {}
 """(lowering, op): appends steps to the program."""
 
-SCALAR: dict[type[Op], Callable[..., Any]] = {}
+SCALAR: dict[type, Callable[..., Any]] = {}
 """(context, op) -> the scalars of its results, for control flow inside a region of scalars."""
 
-IN_PLACE: dict[type[Op], str] = {}
+IN_PLACE: dict[type, str] = {}
 """For ops with a kernel rule whose results are operands updated in place: the field of these operands."""
 
-REPEATING: set[type[Op]] = set()
+REPEATING: set[type] = set()
 """Ops that may read an element of an operand several times: nothing but index changes is fused into them."""
 
 
@@ -68,8 +68,8 @@ def special_kernel(op: type[Op], when: Callable[[Any], bool]) -> Callable[[Calla
 
 def kernel_rule(op: Operation) -> Callable[..., None] | None:
     """The rule by which an op is a kernel of its own, or None."""
-    when, rule = SPECIAL.get(type(op), (None, None))  # type: ignore[call-overload]
-    return rule if when is not None and when(op) else KERNEL.get(type(op))  # type: ignore[call-overload]
+    when, rule = SPECIAL.get(type(op), (None, None))
+    return rule if when is not None and when(op) else KERNEL.get(type(op))
 
 
 def step(*ops: type[Op]) -> Callable[[Callable], Callable]:
@@ -87,8 +87,8 @@ def scalar(*ops: type[Op]) -> Callable[[Callable], Callable]:
     return declare
 
 
-def is_elementwise(op: type[Op] | Op) -> bool:
-    return ELEMENTWISE in op.TRAITS
+def is_elementwise(op: Operation | type[Op]) -> bool:
+    return ELEMENTWISE in getattr(op, "TRAITS", ())
 
 
 def has_lowering(op: type[Op]) -> bool:
@@ -96,7 +96,7 @@ def has_lowering(op: type[Op]) -> bool:
     return any(op in table for table in (ELEMENT, INDEXING, KERNEL, STEP))
 
 
-def _declare(table: dict[type[Op], Any], ops: tuple[type[Op], ...], rule: Callable) -> Callable:
+def _declare(table: dict[type, Any], ops: tuple[type[Op], ...], rule: Callable) -> Callable:
     for op in ops:
         if has_lowering(op):
             raise Error(f"{op.NAME} has two lowering rules, the second is {rule.__module__}.{rule.__name__}")
@@ -104,7 +104,7 @@ def _declare(table: dict[type[Op], Any], ops: tuple[type[Op], ...], rule: Callab
     return rule
 
 
-def updated_in_place(op: Op) -> list[tuple[Value, Value]]:
+def updated_in_place(op: Operation) -> list[tuple[Value, Value]]:
     """The operands that the op's kernel updates in place, each with the result that takes its place."""
     if type(op) not in IN_PLACE:
         return []

@@ -14,7 +14,7 @@ from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.index import Index, Indices, Known, Variable, fresh, places, variable
 from trivium.compiler.lowering.reduction import combiner_name, flat, grouped, guarded, widened, window_place
 from trivium.compiler.lowering.rules import kernel, special_kernel
-from trivium.compiler.lowering.scalars import is_pair
+from trivium.compiler.lowering.scalars import Scalar, is_pair
 from trivium.ir import ops
 from trivium.ir.ops.windows import Window, windows_of
 from trivium.ir.types import is_float
@@ -85,16 +85,16 @@ def _better(
     inside, place = window_place(ctx, windows, op.operand.type.shape, at, offsets)
     (best,) = grouped(carried[1:-rank], [kind])
 
-    def challenge() -> list:
+    def challenge() -> list[Scalar]:
         candidate = ctx.element(op.operand, place)
-        (stays,) = ctx.region(op.select, [best, candidate])
+        (stays,) = flat(ctx.region(op.select, [best, candidate]))
         takes = b.apply("or", b.apply("not", carried[0]), b.apply("not", stays))
         here = [ctx.position(index) for index in place]
         values = [b.select(takes, new, old) for new, old in zip(flat([candidate]), flat([best]), strict=True)]
         where = [b.select(takes, new, old) for new, old in zip(here, carried[-rank:], strict=True)]
         return [b.constant(True, "i1"), *values, *where]
 
-    return guarded(ctx, inside, challenge, list(carried))
+    return flat(guarded(ctx, inside, challenge, list(carried)))
 
 
 # Running folds
