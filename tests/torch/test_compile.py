@@ -232,6 +232,20 @@ def test_layouts_of_results(counts: Counts) -> None:
         assert ours.stride() == theirs.stride()
 
 
+def test_layouts_of_results_that_have_gradients(counts: Counts) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
+    reference = copy.deepcopy(model)
+    gradients = []
+    for run in (compiled(model), reference):
+        x = torch.linspace(-1, 1, 384).reshape(2, 3, 8, 8).to(memory_format=torch.channels_last).requires_grad_()
+        y = run(x)
+        y.square().sum().backward()
+        gradients.append((y.detach(), x.grad))
+    for ours, theirs in zip(*gradients, strict=True):
+        assert ours.stride() == theirs.stride()
+        assert difference(ours, theirs) < 1e-5
+
+
 def test_results_are_the_callers_own(counts: Counts) -> None:
     fast = compiled(lambda x: x * 2)
     first = fast(torch.ones(4))

@@ -106,6 +106,12 @@ def test_symbolic_sizes_are_specialized_at_the_arguments() -> None:
     np.testing.assert_array_equal(call(module, torch.ones(8, 3))[0], np.full(21, 8.0))
 
 
+def test_traced_graph() -> None:
+    linear, x = nn.Linear(3, 2), torch.ones(1, 3)
+    module = trivium.from_torch(torch.fx.symbolic_trace(linear), (x,))
+    np.testing.assert_allclose(call(module, x)[0], linear(x).detach(), rtol=1e-6)
+
+
 def test_exported_file(tmp_path: Path) -> None:
     linear, x = nn.Linear(3, 2), torch.ones(1, 3)
     path = tmp_path / "model.pt2"

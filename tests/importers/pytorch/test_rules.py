@@ -9,7 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import torch._inductor.inductor_prims  # registers prims.fma, which Dynamo puts in place of addcdiv
 from torch import fx
 from torch.utils import _pytree as pytree
 
@@ -17,6 +16,9 @@ from tests.importers.pytorch.cases import Case
 from trivium.importers.pytorch import import_graph, rule
 from trivium.importers.pytorch.types import to_array
 from trivium.ir.interpreter import evaluate
+
+# Dynamo puts prims.fma in place of addcdiv; it is registered here.
+importlib.import_module("torch._inductor.inductor_prims")
 
 pytestmark = pytest.mark.torch
 
