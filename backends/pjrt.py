@@ -92,7 +92,7 @@ class LoadedExecutable(Protocol):
         once."""
         ...
 
-    def execute_buffers(self, arguments: Sequence[Buffer]) -> list[Buffer]:
+    def execute_buffers(self, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
         """As `execute`, on buffers."""
         ...
 

@@ -216,9 +216,8 @@ def _verify_value(program: Program, value: Value) -> None:
             )
             _require(array.flags.c_contiguous, f"constant {value.name} is not C-contiguous")
         case Arena(offset):
-            _require(
-                offset is not None, f"value {value.name} has no place in the arena: the buffer planner has not run"
-            )
+            if offset is None:
+                raise CompileError(f"value {value.name} has no place in the arena: the buffer planner has not run")
             inside = offset >= 0 and offset + value.nbytes <= program.arena_size
             _require(inside, f"value {value.name} reaches outside the arena of {program.arena_size} bytes")
 

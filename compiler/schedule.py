@@ -48,6 +48,12 @@ class LoopSchedule:
     lanes: int = 1
     grain: int = 0
 
+    @property
+    def static_extents(self) -> tuple[int, ...] | None:
+        """The extents where all are numbers, else None."""
+        static = tuple(extent for extent in self.extents if isinstance(extent, int))
+        return static if len(static) == len(self.extents) else None
+
     def __str__(self) -> str:
         extents = "x".join("?" if isinstance(e, Value) else str(e) for e in self.extents)
         vector = f" vector={self.vector} lanes={self.lanes}" if self.vector is not None else ""
@@ -85,12 +91,12 @@ def choose_block(block: Block, vector_bytes: int, threads: int, analysis: Analys
 
 def _threaded(schedule: LoopSchedule, cost: float, threads: int) -> LoopSchedule:
     """The schedule split over threads where the work is worth it."""
-    outer = [e for d, e in enumerate(schedule.extents) if d != schedule.vector]
-    if cost < SMALL or any(isinstance(e, Value) for e in schedule.extents):
+    extents = schedule.static_extents
+    if cost < SMALL or extents is None:
         return schedule
-    total, unit = math.prod(outer), 1  # type: ignore[arg-type]
+    total, unit = math.prod(e for d, e in enumerate(extents) if d != schedule.vector), 1
     if total == 1 and schedule.vector is not None:
-        total, unit = schedule.extents[schedule.vector], schedule.lanes  # type: ignore[assignment]
+        total, unit = extents[schedule.vector], schedule.lanes
     pieces = min(cost / (SMALL / 3), threads * 8)
     grain = max(unit, math.ceil(total / pieces / unit) * unit)
     if grain >= total:
@@ -217,15 +223,19 @@ def _merged(loop: Loop, analysis: Analysis) -> tuple[int | Value, ...]:
     addresses = [analysis.address(access.buffer, access.indices) for access in accesses(loop.body)]
     inner = len(extents) - 1
     for outer in range(len(extents) - 2, -1, -1):
-        if extents[inner] == 1:
+        runs, length = extents[outer], extents[inner]
+        if length == 1:
             inner = outer
             continue
         a, b = loop.indices[outer], loop.indices[inner]
-        static = isinstance(extents[outer], int) and isinstance(extents[inner], int)
-        plain = static and extents[outer] != 1 and not {a, b} & analysis.escaping
-        if plain and all(t.terms.get(a, 0) == t.terms.get(b, 0) * extents[inner] for t in addresses):
-            extents[inner] *= extents[outer]
-            extents[outer] = 1
-        elif extents[outer] != 1:
+        if (
+            isinstance(runs, int)
+            and isinstance(length, int)
+            and runs != 1
+            and not {a, b} & analysis.escaping
+            and all(t.terms.get(a, 0) == t.terms.get(b, 0) * length for t in addresses)
+        ):
+            extents[inner], extents[outer] = runs * length, 1
+        elif runs != 1:
             inner = outer
     return tuple(extents)

@@ -9,10 +9,10 @@ this module.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -181,8 +181,13 @@ class Enumeration(Enum):
     """A StableHLO enum; the members' values are the words of its text. Subclasses set `MNEMONIC`, as in
     `#stablehlo<comparison_direction LT>`."""
 
+    MNEMONIC: ClassVar[str]
+
     def __str__(self) -> str:
         return self.value
+
+
+AnEnumeration = TypeVar("AnEnumeration", bound=Enumeration)
 
 
 STRUCTS: dict[str, type[Struct]] = {}
@@ -210,11 +215,11 @@ class Struct:
         return [(field.name, getattr(self, field.name)) for field in fields(self)]
 
 
-def enumeration(mnemonic: str):
+def enumeration(mnemonic: str) -> Callable[[type[AnEnumeration]], type[AnEnumeration]]:
     """Registers an `Enumeration` under its dialect and mnemonic, and keeps the name on the class."""
 
-    def register(cls: type[Enumeration]) -> type[Enumeration]:
-        cls.MNEMONIC = mnemonic  # type: ignore[attr-defined]
+    def register(cls: type[AnEnumeration]) -> type[AnEnumeration]:
+        cls.MNEMONIC = mnemonic
         ENUMERATIONS[mnemonic] = cls
         return cls
 

@@ -79,6 +79,11 @@ class Field:
     default: Any = REQUIRED
     codec: Codec | None = None
 
+    def coerce(self, op: str, value: Any) -> Any:
+        """The declared Python value of what a caller gave for this attribute of an op."""
+        assert self.codec is not None, "attributes have a codec"
+        return coerce(self.codec, op, self.name, value)
+
 
 class Op(Operation):
     """The base of all declared ops."""
@@ -118,7 +123,7 @@ class Op(Operation):
         operands, operand_sizes = _flatten(cls.OPERANDS, given, Value, cls.NAME)
         regions, _ = _flatten(cls.REGIONS, given, Region, cls.NAME)
         attributes = {
-            field.name: coerce(field.codec, cls.NAME, field.name, value)
+            field.name: field.coerce(cls.NAME, value)
             for field in cls.ATTRIBUTES
             if (value := given[field.name]) is not None
         }

@@ -30,8 +30,8 @@ def _verify(op: Operation, scope: set[Value], depth: int) -> None:
         _broken(op, "is no declared op")
     _verify_structure(op)
     try:
-        if op.CHECK is not None:
-            type(op).CHECK(op)
+        if (check := type(op).CHECK) is not None:
+            check(op)
         if isinstance(op, Call):
             _check_callee(op, op.callee, ("", "", ""))
         elif isinstance(op, Composite):

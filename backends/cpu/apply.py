@@ -207,13 +207,13 @@ def _integer(code: Code, op: str, dtype: str, values: list[ll.Value]) -> ll.Valu
         case _ if op in direct:
             return direct[op](*values)
         case "divide":
-            return integers.divide(code, *values, signed)
+            return integers.divide(code, *values, signed=signed)
         case "remainder":
-            return integers.remainder(code, *values, signed)
+            return integers.remainder(code, *values, signed=signed)
         case "power":
-            return integers.power(code, *values, signed)
+            return integers.power(code, *values, signed=signed)
         case "maximum" | "minimum":
-            return integers.extremum(code, op, *values, signed)
+            return integers.extremum(code, op, *values, signed=signed)
         case "clamp":
             low, operand, high = values
             raised = integers.extremum(code, "maximum", low, operand, signed)

@@ -12,7 +12,8 @@ import numpy as np
 
 from trivium.backends import native
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import host
+from trivium.backends.cpu.target import Target, host
+from trivium.backends.pjrt import Buffer, Device, Memory
 from trivium.compiler.program import Program
 from trivium.ir.arrays import as_array
 from trivium.ir.errors import ExecutionError
@@ -56,7 +57,7 @@ class CpuDevice:
 class CpuBuffer:
     """An array in the host's memory."""
 
-    def __init__(self, array: np.ndarray, memory: CpuMemory):
+    def __init__(self, array: np.ndarray, memory: Memory):
         self._array: np.ndarray | None = array
         self.memory = memory
         self.ready = Done()
@@ -96,7 +97,7 @@ class CpuClient:
         limit = available if threads is None else max(1, min(threads, available))
         return CpuLoadedExecutable(program, host(), limit, fast_math, self.devices[0])
 
-    def buffer_from_host(self, array: object, device: CpuDevice | None = None) -> CpuBuffer:
+    def buffer_from_host(self, array: object, device: Device | None = None) -> CpuBuffer:
         """A buffer that holds a copy of `array`, as PJRT promises."""
         return CpuBuffer(np.array(as_array(array)), (device or self.devices[0]).default_memory)
 
@@ -104,11 +105,11 @@ class CpuClient:
 class CpuLoadedExecutable(CpuExecutable):
     """A compiled program on the CPU device."""
 
-    def __init__(self, program: Program, target: object, threads: int, fast_math: bool, device: CpuDevice):
-        super().__init__(program, target, threads=threads, fast_math=fast_math)  # type: ignore[arg-type]
+    def __init__(self, program: Program, target: Target, threads: int, fast_math: bool, device: CpuDevice):
+        super().__init__(program, target, threads=threads, fast_math=fast_math)
         self.device = device
 
-    def execute_buffers(self, arguments: Sequence[CpuBuffer]) -> list[CpuBuffer]:
+    def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:
         """Runs on buffers."""
         results = self.execute(*(argument.to_numpy() for argument in arguments))
         return [CpuBuffer(result, self.device.default_memory) for result in results]

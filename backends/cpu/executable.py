@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,7 +122,7 @@ class _HostCalls:
         self._calls = [(call, [_view_of(value) for value in (*call.arguments, *call.results)]) for call in calls]
         self._failure = threading.local()
         self._function = _HOST_TYPE(self._call)
-        self.address = ctypes.cast(self._function, ctypes.c_void_p).value if calls else 0
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value if calls else None
 
     def raise_failure(self) -> None:
         """Raises what the host call of this thread's run raised."""
@@ -148,7 +148,8 @@ def _view_of(value: Value) -> Callable[[int], np.ndarray]:
     if size == 0:
         return lambda pointer: np.empty(slot.shape, slot.dtype)
     kind = ctypes.c_char * size
-    return lambda pointer: np.frombuffer(kind.from_address(pointer), slot.dtype).reshape(slot.shape)
+    # NumPy's stubs do not know that a ctypes array is a buffer.
+    return lambda pointer: np.frombuffer(kind.from_address(pointer), slot.dtype).reshape(slot.shape)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def _slot(value: Value) -> Slot:
@@ -158,5 +159,5 @@ def _slot(value: Value) -> Slot:
     return Slot(dtype, tuple(value.shape))
 
 
-def _table(addresses: list[int]) -> ctypes.Array:
+def _table(addresses: Sequence[int | None]) -> ctypes.Array:
     return (ctypes.c_void_p * len(addresses))(*addresses)

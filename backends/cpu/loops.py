@@ -217,6 +217,7 @@ def _fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> V
     if isinstance(loop.combiner, str):
         pair = zip(accumulated, terms, loop.inits, strict=True)
         return [combine(emitter.code, loop.combiner, init.dtype, a, t) for a, t, init in pair]
+    assert loop.combiner is not None, "a reduction has a combiner"
     with emitter.scope():
         emitter.values.update(zip(loop.combiner.parameters, [*accumulated, *terms], strict=True))
         return emitter.same_shape(emitter.block(loop.combiner)) if len(accumulated) else []
@@ -224,6 +225,7 @@ def _fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> V
 
 def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     """Each lane folds its own share, then the lanes are folded together, then onto the inits."""
+    assert schedule.vector is not None, "some dimension is in lanes"
     lanes, index = schedule.lanes, loop.indices[schedule.vector]
     extent = schedule.extents[schedule.vector]
     starts = [emitter.code.splat(_neutral(emitter, loop, init), lanes) for init in loop.inits]

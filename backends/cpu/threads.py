@@ -22,13 +22,12 @@ PARALLEL_FOR = "trivium_parallel_for"
 def emit_split(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     """Calls the runtime with the loop's body over all iterations of the dimensions that are not in lanes, counted as
     one; where there are none, over ranges of the vector dimension."""
-    outer = [
-        (i, e) for d, (i, e) in enumerate(zip(loop.indices, schedule.extents, strict=True)) if d != schedule.vector
-    ]
-    total = math.prod(extent for _, extent in outer)  # type: ignore[misc]
-    ranges = total == 1 and schedule.vector is not None
-    if ranges:
-        total = schedule.extents[schedule.vector]  # type: ignore[assignment,index]
+    extents = schedule.static_extents
+    assert extents is not None, "only loops of known extents are split"
+    outer = [(i, e) for d, (i, e) in enumerate(zip(loop.indices, extents, strict=True)) if d != schedule.vector]
+    total, ranges = math.prod(extent for _, extent in outer), False
+    if total == 1 and schedule.vector is not None:
+        total, ranges = extents[schedule.vector], True
     context, captured = _capture(emitter)
     function = _part(emitter, loop, schedule, captured, outer, ranges)
     arguments = [function, context, I64(total), I64(schedule.grain), I32(emitter.threads)]

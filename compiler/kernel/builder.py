@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Self
 
 from trivium.compiler.kernel.clone import clone_into
@@ -267,8 +268,10 @@ class LoopFrame:
         self._inside.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._inside.__exit__(*error)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._inside.__exit__(kind, error, traceback)
 
 
 class WhileFrame:

@@ -119,7 +119,8 @@ def result_type(name: str, attributes: dict[str, object], operands: tuple[DType,
         )
         return SPECIAL[name](attributes, *operands)
     operation = OPERATIONS.get(name)
-    _require(operation is not None, f"{name!r} is not a scalar operation of kernels")
+    if operation is None:
+        raise CompileError(f"{name!r} is not a scalar operation of kernels")
     _require(len(operands) == operation.arity, f"{name}: has {len(operands)} operands, expected {operation.arity}")
     _require(len(set(operands)) == 1, f"{name}: operands have types {', '.join(operands)}, expected equal types")
     _require(

@@ -7,6 +7,7 @@ import hashlib
 import struct
 from collections.abc import Iterator
 
+from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -47,12 +48,11 @@ class _Printer:
             yield f"  {buffer.mode} {self._declaration(buffer)}"
         yield from self._block(kernel.body, "  ")
         if kernel.contraction is not None:
-            yield from self._contraction(kernel, "  ")
+            yield from self._contraction(kernel.contraction, "  ")
         yield "}"
 
-    def _contraction(self, kernel: Kernel, indent: str) -> Iterator[str]:
-        contraction = kernel.contraction
-        yield f"{indent}contraction {contraction.describe({buffer: name for buffer, name in self._buffers.items()})}"
+    def _contraction(self, contraction: Contraction, indent: str) -> Iterator[str]:
+        yield f"{indent}contraction {contraction.describe(self._buffers)}"
         for role in ("lhs_prologue", "rhs_prologue", "epilogue"):
             block = getattr(contraction, role)
             if block is not None:
@@ -63,7 +63,7 @@ class _Printer:
     def _declaration(self, buffer: Buffer) -> str:
         shape = "x".join(map(str, (*buffer.shape, buffer.dtype)))
         view = (
-            f" strides {list(buffer.strides)} offset {buffer.offset}"
+            f" strides {list(buffer.layout)} offset {buffer.offset}"
             if buffer.strides is not None or buffer.offset
             else ""
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import jax
+import jax.numpy as jnp
 from jax.extend import core
 
 from trivium.importers.common import Rules, unsupported
@@ -56,7 +57,7 @@ class Context(Emitter):
 
 def is_key(aval: Any) -> bool:
     """Whether an abstract value is an array of random keys (`key<fry>[...]`)."""
-    return jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key)
+    return jnp.issubdtype(aval.dtype, jax.dtypes.prng_key)
 
 
 def key_shape(aval: Any) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax._src import source_info_util  # the public interface does not give an equation's source line
 from jax.extend import core
@@ -152,7 +153,7 @@ def _jaxprs_in(values: Any) -> Iterator[core.Jaxpr]:
 
 
 def _array(constant: Any) -> np.ndarray:
-    if hasattr(constant, "dtype") and jax.dtypes.issubdtype(constant.dtype, jax.dtypes.prng_key):
+    if hasattr(constant, "dtype") and jnp.issubdtype(constant.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(constant))
     return np.asarray(constant)
 
@@ -171,6 +172,7 @@ def _paths(tree: Any, roots: Sequence[str] | None = None) -> list[str]:
     for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
         root = ""
         if roots is not None:
-            root, path = roots[path[0].idx], path[1:]
+            position: int = path[0].idx
+            root, path = roots[position], path[1:]
         found.append(root + jax.tree_util.keystr(path))
     return found

@@ -127,5 +127,5 @@ def rng_bit_generator(ctx: Context, key: Value, shape, dtype, algorithm, out_sha
     )
     if packed is not None:
         words = state_type.with_shape((state_type.size // 2, 2))
-        state = ctx.reshape(ctx.add(ops.BitcastConvert(state, result=words)), state_type.shape)
+        state = ctx.reshape(ctx.add(ops.BitcastConvert(state, result=words)), state_type.static_shape)
     return state, output

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend import core
 
 from trivium.importers.emit import neutral
 from trivium.importers.jax.context import Context, rule
@@ -83,7 +84,7 @@ def reduce_window(
 ) -> Sequence[Value]:  # fmt: skip
     """reduce_window(operands, init_values, jaxpr, window)"""
     inputs, inits = _halves(values)
-    body = _region(ctx, [value.type.element_type for value in inputs] * 2, jax.extend.core.ClosedJaxpr(jaxpr, consts))
+    body = _region(ctx, [value.type.element_type for value in inputs] * 2, core.ClosedJaxpr(jaxpr, consts))
     window = _window(window_dimensions, window_strides, padding, base_dilation, window_dilation)
     return ctx.add(ops.ReduceWindow(inputs, inits, body=body, **window))
 

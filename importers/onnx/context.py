@@ -3,8 +3,8 @@ axes, pads come as tensors in ONNX, and must be numbers here)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 import onnx
@@ -20,7 +20,11 @@ from trivium.ir.types import element_type_of
 rule = Rules("ONNX")
 """The table of all ONNX rules; names are those of operators, `Conv`; `since` is a version of the operator set."""
 
-ImportGraph = Callable[["Context", onnx.GraphProto], tuple[Value, ...]]
+
+class ImportGraph(Protocol):
+    """Converts a graph inside a node, which sees the values around it."""
+
+    def __call__(self, emit: Context, graph: onnx.GraphProto, arguments: Sequence[Value] = ()) -> tuple[Value, ...]: ...
 
 
 class Context(Emitter):
@@ -35,8 +39,8 @@ class Context(Emitter):
     opset: int = 0
     """The version of the operator set."""
 
-    import_graph: ImportGraph
-    """Set by the importer: converts a graph inside a node, which sees the values around it."""
+    import_graph: ClassVar[ImportGraph]
+    """Set by the importer."""
 
     def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
         """Refuses the node for an attribute or an input."""

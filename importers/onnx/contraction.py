@@ -65,7 +65,7 @@ def conv(
     pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """Conv(X, W, B, ...): NCHW, any number of spatial dimensions"""
-    spatial = x.type.rank - 2
+    spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     windows = [(extent - 1) * step + 1 for extent, step in zip(w.type.shape[2:], dilations, strict=True)]
     padding = _padding(ctx, x, windows, strides, auto_pad, pads)
@@ -114,7 +114,7 @@ def conv_transpose(
     """ConvTranspose(X, W, B, ...): the gradient of a convolution, as one with a dilated input and a turned kernel"""
     if auto_pad != "NOTSET" or output_shape is not None:
         ctx.unsupported("auto_pad or output_shape", auto_pad, "explicit pads")
-    spatial = x.type.rank - 2
+    spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     pads, extra = pads or [0] * 2 * spatial, output_padding or [0] * spatial
     windows = [(extent - 1) * step for extent, step in zip(w.type.shape[2:], dilations, strict=True)]
@@ -163,7 +163,7 @@ def max_pool(
     strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """MaxPool(X, kernel_shape, ...)"""
-    spatial = x.type.rank - 2
+    spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     windows = [(extent - 1) * step + 1 for extent, step in zip(kernel_shape, dilations, strict=True)]
     padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
@@ -179,7 +179,7 @@ def average_pool(
     strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """AveragePool(X, kernel_shape, ...): by how many elements each window has, padding counted if asked for"""
-    spatial = x.type.rank - 2
+    spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     windows = [(extent - 1) * step + 1 for extent, step in zip(kernel_shape, dilations, strict=True)]
     padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))

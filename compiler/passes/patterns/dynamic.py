@@ -71,14 +71,16 @@ def prefix_of_known_size(op):
 def pad_by_constants(op):
     """dynamic_pad(x, v, constants) == pad(x, v)"""
     paddings = _known(op, op.edge_padding_low, op.edge_padding_high, op.interior_padding)
-    return paddings and Pad(op.operand, op.padding_value, *paddings, result=op.result.type)
+    if paddings is None:
+        return None
+    return Pad(op.operand, op.padding_value, *paddings, result=op.result.type)
 
 
 @pattern(RealDynamicSlice)
 def slice_at_constants(op):
     """real_dynamic_slice(x, constants) == slice(x)"""
     box = _known(op, op.start_indices, op.limit_indices, op.strides)
-    return box and Slice(op.operand, *box, result=op.result.type)
+    return Slice(op.operand, *box, result=op.result.type) if box is not None else None
 
 
 @pattern(DynamicGather)

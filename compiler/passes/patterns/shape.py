@@ -17,8 +17,9 @@ def splat_stays_splat(op):
     if not op.result.type.is_static or (isinstance(op, Pad) and not _pads_with_its_own(op)):
         return None
     sources = op.inputs if isinstance(op, Concatenate) else (op.operand,)
-    constants = [value.defining_op for value in sources]
-    if not constants or not all(isinstance(source, Constant) and source.value.is_splat for source in constants):
+    made = (value.defining_op for value in sources)
+    constants = [source for source in made if isinstance(source, Constant) and source.value.is_splat]
+    if not constants or len(constants) < len(sources):
         return None
     elements = {source.value.array.reshape(-1)[:1].tobytes() for source in constants}
     if len(elements) > 1:
