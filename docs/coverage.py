@@ -12,6 +12,7 @@ from pathlib import Path
 from docs.ops import language
 from tests.ir.ops.records import collect
 from trivium.compiler.lowering import rules
+from trivium.compiler.passes.decompose import DECOMPOSITIONS
 from trivium.importers.common import Rules
 from trivium.ir.declare import Op
 from trivium.ir.text.assembly import form_of
@@ -31,9 +32,10 @@ COMPILED = {
     "as indexing": rules.INDEXING,
     "own kernel": rules.KERNEL,
     "steps": rules.STEP,
+    "decomposed": DECOMPOSITIONS.patterns,
 }
 """How an op is compiled, and the table that says so: fused into kernels element by element; as other indices of its
-operand; as a kernel of its own; as steps of the program around kernels."""
+operand; as a kernel of its own; as steps of the program around kernels; made of other ops."""
 
 IMPORTERS = {"PyTorch": "pytorch", "TensorFlow": "tensorflow", "JAX": "jax", "ONNX": "onnx"}
 
