@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -39,12 +41,24 @@ def import_module(
     Arguments come in the order of the exported graph: parameters and buffers first, if they are `arguments` or are
     updated, then the user's inputs, flattened; last the state of the random generator, if the program draws. Results
     are the updated buffers and inputs, then the user's outputs, then that state. Roles and names stand in the
-    attributes."""
+    attributes.
+    """
     if parameters not in PARAMETERS:
         raise Error(f"parameters has {parameters!r}, expected one of {', '.join(map(repr, PARAMETERS))}")
-    program = model if isinstance(model, ExportedProgram) else _exported(model, args, kwargs)
-    program = program.run_decompositions(export_decompositions())
+    with _without_noise():
+        program = model if isinstance(model, ExportedProgram) else _exported(model, args, kwargs)
+        program = program.run_decompositions(export_decompositions())
     return _Program(program, args, kwargs).to_module(parameters)
+
+
+@contextmanager
+def _without_noise() -> Iterator[None]:
+    """Keeps back what PyTorch warns of in its own code: a deprecated class that it uses, and weights that its LSTM
+    packs."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*LeafSpec.*is deprecated", category=FutureWarning)
+        warnings.filterwarnings("ignore", message=".*_flat_weights.* were assigned during export", category=UserWarning)
+        yield
 
 
 def import_file(path: str | Path) -> Module:
