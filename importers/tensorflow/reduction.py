@@ -235,7 +235,13 @@ def _register_sorted() -> None:
 def _sorted_segment(op: type):
     def segment(ctx: Context, data: Value, segment_ids: Known) -> Value:
         """SegmentSum(data, segment_ids) -> output"""
-        return segments(ctx, op, data, ctx.elements(segment_ids), int(segment_ids.max(initial=-1)) + 1)
+        count = int(segment_ids.max(initial=-1)) + 1
+        result = segments(ctx, op, data, ctx.elements(segment_ids), count)
+        if op in (ops.Add, ops.Multiply):
+            return result
+        # The largest of nothing is 0 here, unlike in the unsorted ones.
+        held = np.isin(np.arange(count), segment_ids).reshape(-1, *[1] * (data.type.rank - 1))
+        return ctx.select(ctx.elements(held), result, ctx.constant_like(result, 0))
 
     return segment
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.python import xla
 
 raw = tf.raw_ops
 generator = np.random.default_rng(0)
@@ -63,6 +64,7 @@ UNARY = [
     *(unary(op, X * 4, "features") for op in ("Elu", "Relu", "Relu6", "Selu", "Softplus", "Softsign")),
     case("LeakyRelu", lambda x: raw.LeakyRelu(features=x, alpha=0.3), X),
     *(unary(op, X, "logits") for op in ("LogSoftmax", "Softmax")),
+    unary("BesselI1e", X),
     case("L2Loss", lambda x: raw.L2Loss(t=x), X),
 ]
 BINARY = [
@@ -147,6 +149,10 @@ SHAPES = [
     case("DepthToSpace", lambda x: tf.nn.depth_to_space(x, 2), normal(1, 2, 3, 8)),
     case("MatrixDiagV3", lambda x: tf.linalg.diag(x), X),
     case("MatrixDiagPartV3", lambda x: tf.linalg.diag_part(x), normal(2, 3, 4)),
+    case("MatrixDiagV3", lambda x: raw.MatrixDiagV3(diagonal=x, k=0, num_rows=4, num_cols=6, padding_value=1.0), X),
+    case("ListDiff", lambda: raw.ListDiff(x=[3, 1, 4, 1, 5], y=[1, 5])),
+    case("Where", lambda: tf.where([[True, False], [False, True]])),
+    case("Unique", lambda: tf.unique([3, 1, 3, 2, 1])),
     case("MatrixBandPart", lambda x: (tf.linalg.band_part(x, 1, -1), tf.linalg.band_part(x, -1, 0)), normal(4, 4)),
     case("EnsureShape", lambda x: tf.ensure_shape(x, [3, None]), X),
 ]
@@ -167,6 +173,13 @@ REDUCTIONS = [
         case(op, lambda x, op=op: getattr(raw, op)(data=x, segment_ids=[2, 0, 2], num_segments=4), X)
         for op in ("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum")
     ),
+    *(
+        case(op, lambda x, op=op: getattr(raw, op)(data=x, segment_ids=[0, 0, 2]), X)
+        for op in ("SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum")
+    ),
+    case("Bucketize", lambda x: raw.Bucketize(input=x, boundaries=[-0.5, 0.0, 0.7]), X),
+    case("LowerBound", lambda x, y: tf.searchsorted(tf.sort(x), y), X, Y),
+    case("UpperBound", lambda x, y: tf.searchsorted(tf.sort(x), y, "right"), X, Y),
     case("DenseBincount", lambda x: raw.DenseBincount(input=x, size=5, weights=tf.zeros([0])), ints(1, 3, 3, 0)),
 ]
 CONTRACTIONS = [
@@ -179,6 +192,7 @@ CONTRACTIONS = [
     case(
         "BatchMatMulV2", lambda x, y: tf.matmul(x, y, adjoint_a=True, adjoint_b=True), normal(2, 4, 3), normal(2, 5, 4)
     ),
+    case("Cross", lambda x, y: tf.linalg.cross(x, y), normal(2, 3), normal(2, 3)),
     case("Einsum", lambda x, y: tf.einsum("bij,bjk->bik", x, y), normal(2, 3, 4), normal(2, 4, 5)),
     case("Einsum", lambda x, y: tf.einsum("...ij,jk->k...i", x, y), normal(2, 3, 4), normal(4, 5)),
     case("Einsum", lambda x, y: tf.einsum("...i,...i->...", x, y), normal(2, 3, 4), normal(1, 4)),
@@ -276,6 +290,13 @@ def normalization_gradient(x: np.ndarray, **how: Any) -> Case:
 
 
 LAYERS = [
+    case(
+        "FakeQuantWithMinMaxVarsPerChannel",
+        lambda x: raw.FakeQuantWithMinMaxVarsPerChannel(
+            inputs=x, min=[-1.0] * 4, max=[0.5, 1, 2, 3], num_bits=4, narrow_range=True
+        ),
+        X,
+    ),
     normalization(IMAGE, is_training=False),
     normalization(IMAGE, is_training=True, epsilon=0.01),
     normalization(IMAGE, is_training=True, exponential_avg_factor=0.1),
@@ -296,6 +317,12 @@ IMAGES = [
     *(
         case("ResizeNearestNeighbor", lambda x, h=h: raw.ResizeNearestNeighbor(images=x, size=[9, 4], **h), IMAGE)
         for h in HOW
+    ),
+    *(case("ResizeBicubic", lambda x, h=h: raw.ResizeBicubic(images=x, size=[9, 4], **h), IMAGE) for h in HOW),
+    case(
+        "ExtractImagePatches",
+        lambda x: tf.image.extract_patches(x, [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 2, 1], "SAME"),
+        IMAGE,
     ),
     *(case("ResizeBilinear", lambda x, h=h: raw.ResizeBilinear(images=x, size=[9, 4], **h), IMAGE) for h in HOW),
     *(
@@ -342,6 +369,28 @@ INDEXING = [
             "TensorScatterMin",
             "TensorScatterUpdate",
         )
+    ),
+    case("TensorStridedSliceUpdate", lambda x, y: tf.tensor_scatter_nd_update(x, [[0]], y[:1]), X, Y),
+    case(
+        "TensorStridedSliceUpdate",
+        lambda x, y: raw.TensorStridedSliceUpdate(
+            input=x, begin=[2, 0], end=[0, 4], strides=[-1, 2], value=y[:2, :2], begin_mask=2
+        ),
+        X,
+        Y,
+    ),
+    case("ReverseSequence", lambda x: tf.reverse_sequence(x, [2, 0, 4], seq_axis=1), X),
+    case(
+        "XlaDynamicSlice",
+        lambda x, i: xla.dynamic_slice(x, i, [2, 2]),
+        X,
+        ints(1, 1),
+    ),
+    case(
+        "XlaDynamicUpdateSlice",
+        lambda x, i: xla.dynamic_update_slice(x, x[:1, :2], i),
+        X,
+        ints(1, 1),
     ),
     case("DynamicStitch", lambda x, y: tf.dynamic_stitch([[0, 2, 4], [1, 3, 5]], [x, y]), X, Y),
 ]
