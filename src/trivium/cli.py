@@ -23,6 +23,12 @@ PATH = click.Path(path_type=Path)
 OPTIMIZED = click.option("--device", default="cpu", show_default=True, help="The device to compile for.")
 
 
+class _Failure(click.ClickException):
+    """One message on standard error."""
+
+    exit_code = 2
+
+
 class _Commands(click.Group):
     """A group that tells Trivium's errors as a user's, not as a crash."""
 
@@ -30,9 +36,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except Error as error:
-            failure = click.ClickException(str(error))
-            failure.exit_code = 2
-            raise failure from None
+            raise _Failure(str(error)) from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -171,8 +175,9 @@ def _reshaped(array: np.ndarray, kind: Any) -> np.ndarray:
 
 
 def _save(path: Path, results: Sequence[np.ndarray]) -> None:
+    arrays: dict[str, Any] = {str(index): array for index, array in enumerate(results)}
     try:
-        np.savez(path, **{str(index): array for index, array in enumerate(results)})
+        np.savez(path, **arrays)
     except OSError as error:
         raise Error(f"cannot write {path}: {error.strerror}") from None
 
@@ -189,5 +194,5 @@ def _summary(array: np.ndarray) -> list[str]:
     if array.size == 0:
         return ["-", "-", "-"]
     wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-    magnitudes = abs(wide) if array.dtype.kind == "c" else wide
+    magnitudes = np.abs(wide) if array.dtype.kind == "c" else wide
     return [f"{value:.6g}" for value in (magnitudes.min(), magnitudes.mean(), magnitudes.max())]

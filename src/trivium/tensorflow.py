@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow import raw_ops
 from tensorflow.python.eager import record
 
 from trivium.api import compile
@@ -37,7 +36,7 @@ class Function:
     """A function that is traced by TensorFlow and compiled by Trivium."""
 
     def __init__(self, f: Callable[..., Any], options: Mapping[str, Any]):
-        self.traced = f if hasattr(f, "get_concrete_function") else tf.function(f)
+        self.traced: Any = f if hasattr(f, "get_concrete_function") else tf.function(f)
         self.options = dict(options)
         self._signature = inspect.signature(getattr(self.traced, "python_function", f))
         self._specializations: dict[Hashable, Specialization] = {}
@@ -75,8 +74,12 @@ class Specialization:
         self.program: Program = import_concrete(self.concrete, leaves, "arguments")
         self.executable = compile(self.program.module, **owner.options)
         variables = {id(x.handle): x for x in (*self.concrete.graph.variables, *filter(_is_variable, leaves))}
-        self.variables = [GENERATOR if x.handle is None else variables[id(x.handle)] for x in self.program.arguments]
-        self.written = [GENERATOR if x.handle is None else variables[id(x.handle)] for x in self.program.written]
+        self.variables: list[Any] = [
+            GENERATOR if x.handle is None else variables[id(x.handle)] for x in self.program.arguments
+        ]
+        self.written: list[Any] = [
+            GENERATOR if x.handle is None else variables[id(x.handle)] for x in self.program.written
+        ]
         self.structure = self.concrete.structured_outputs
         self.types = [result.type for result in self.executable.signature.results]
 
@@ -88,7 +91,7 @@ class Specialization:
         count = len(results) - len(self.written)
         for variable, value in zip(self.written, results[count:], strict=True):
             if variable is not GENERATOR:
-                raw_ops.AssignVariableOp(resource=variable.handle, value=value)
+                tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
         return self.packed(results[:count])
 
     def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
@@ -182,7 +185,7 @@ def _value(variable: Any) -> tf.Tensor:
     """What a variable holds, at the least cost; nobody records it."""
     if variable is GENERATOR:
         return variable.read_value()
-    return raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
+    return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
 
 
 # Signatures: tensors count by dtype and shape, all else by what it is
