@@ -20,6 +20,7 @@ from trivium.ir.attributes import (
     Integer,
     Struct,
     SymbolRef,
+    Unit,
 )
 from trivium.ir.errors import VerificationError
 from trivium.ir.location import Location
@@ -63,7 +64,7 @@ def codec_of(annotation: Any) -> Codec:
         return _array_codec(codec_of(arguments[0]))
     if isinstance(annotation, type) and issubclass(annotation, Enumeration):
         return Codec(annotation.__name__, annotation, _same, _instance(annotation))
-    if isinstance(annotation, type) and issubclass(annotation, Struct | Type | SymbolRef | Dictionary | Location):
+    if isinstance(annotation, type) and issubclass(annotation, Struct | Type | SymbolRef | Dictionary | Location | Unit):
         return Codec(annotation.__name__, _instance(annotation), _same, _instance(annotation))
     if annotation is Attribute:
         return Codec("attribute", _same, _same, _same)

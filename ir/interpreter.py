@@ -14,6 +14,7 @@ from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import Op, Trait
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
 from trivium.ir.func import Module
+from trivium.ir.parallel import Process
 from trivium.ir.types import TensorType
 
 
@@ -48,12 +49,13 @@ class Step:
 
 
 class Interpreter:
-    """What `evaluate` of an op gets as its `context`: the module's functions, and a generator for ops that draw from
-    hidden state."""
+    """What `evaluate` of an op gets as its `context`: the module's functions, a generator for ops that draw from hidden
+    state, and the process that runs, which is the only one unless several run in parallel."""
 
-    def __init__(self, module: Module | None = None, seed: int | None = None):
+    def __init__(self, module: Module | None = None, seed: int | None = None, process: Process | None = None):
         self.module = module
         self.seed = seed
+        self.process = process or Process()
         self._steps: dict[Block, list[Step]] = {}
         self._captures: dict[Region, list[Value]] = {}
 

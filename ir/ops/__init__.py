@@ -2,9 +2,11 @@
 
 from trivium.ir.ops.batch_norm import *  # noqa: F403
 from trivium.ir.ops.chlo import *  # noqa: F403
+from trivium.ir.ops.collective import *  # noqa: F403
 from trivium.ir.ops.contraction import *  # noqa: F403
 from trivium.ir.ops.control import *  # noqa: F403
 from trivium.ir.ops.conversion import *  # noqa: F403
+from trivium.ir.ops.distribution import *  # noqa: F403
 from trivium.ir.ops.dynamic import *  # noqa: F403
 from trivium.ir.ops.elementwise import *  # noqa: F403
 from trivium.ir.ops.gather import *  # noqa: F403

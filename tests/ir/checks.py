@@ -1,5 +1,6 @@
-"""The `check` ops of StableHLO's own test programs, as custom calls (`@check.expect_close`): each demands that its two
-operands agree. One that does not hold is an `ExecutionError` with the text and the place of the call."""
+"""The test dialects of StableHLO's own programs. A `check`, an op or a custom call (`@check.expect_close`), demands
+that two values agree; one that does not hold is an `ExecutionError` with its text and its place. The op
+`interpreter.run_parallel` runs functions as processes of their own."""
 
 from __future__ import annotations
 
@@ -7,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from trivium.ir.attributes import DenseElements, SymbolRef
 from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.declare import Op, Operand, Operands, Results
 from trivium.ir.errors import ExecutionError
 from trivium.ir.ops.numerics import widen
+from trivium.ir.parallel import run_parallel
+from trivium.ir.text.assembly import FORMS
 
 ALMOST = 1e-4
 """The absolute difference that `almost_eq` allows."""
@@ -75,3 +80,59 @@ def register() -> None:
             return ()
 
         register_custom_call(f"check.{check.__name__}", evaluate=evaluate, effects=True, replace=True)
+
+
+class ConstForm:
+    """`%value, dense<...> : type`"""
+
+    def fits(self, op: Any) -> bool:
+        return True
+
+    def print(self, op: Any, printer: Any) -> str:
+        return f"{printer.value(op.lhs)}, {printer.attribute(op.value)}"
+
+    def parse(self, parser: Any, draft: Any) -> None:
+        parser.operand(draft)
+        parser.expect(",")
+        draft.attributes["value"] = parser.attribute()
+        draft.operand_types = [draft.attributes["value"].type]
+
+
+class ExpectEqConst(Op, name="check.expect_eq_const"):
+    lhs: Operand
+    value: DenseElements
+
+    def evaluate(lhs, value):
+        expect_eq(lhs, value.array)
+        return ()
+
+
+class ExpectAlmostEqConst(Op, name="check.expect_almost_eq_const"):
+    lhs: Operand
+    value: DenseElements
+
+    def evaluate(lhs, value):
+        expect_almost_eq(lhs, value.array)
+        return ()
+
+
+class RunParallel(Op, name="interpreter.run_parallel"):
+    """Rows of programs, one a replica; each takes as many operands as it has arguments."""
+
+    inputs: Operands
+    programs: tuple[tuple[SymbolRef, ...], ...]
+    infeed: tuple[SymbolRef, ...] = ()
+    results: Results
+
+    def evaluate(inputs, programs, infeed, context):
+        rows = [[program.name for program in row] for row in programs]
+        rest, arguments = list(inputs), []
+        for name in (name for row in rows for name in row):
+            count = len(context.module.function(name).arguments)
+            arguments.append(rest[:count])
+            rest = rest[count:]
+        queue = [context.call(function.name, ()) for function in infeed]
+        return [value for results in run_parallel(context.module, rows, arguments, queue) for value in results]
+
+
+FORMS |= {"check.expect_eq_const": ConstForm(), "check.expect_almost_eq_const": ConstForm()}

@@ -24,7 +24,27 @@ INLINED = {"stablehlo.composite", "stablehlo.return", "stablehlo.optimization_ba
 OF_CONSTANTS = {ops.DynamicConv, ops.DynamicGather, ops.DynamicPad, ops.RealDynamicSlice}
 """Ops that are compiled where their sizes are constants, which those of a record are not."""
 
-GAPS: dict[str, str] = {}
+SEVERAL_DEVICES = "a compiled program runs on one device, and meets no other"
+HOST_QUEUES = "a compiled program has no channels and queues yet, nor tokens that order them"
+
+GAPS = {
+    "stablehlo.after_all": HOST_QUEUES,
+    "stablehlo.all_gather": SEVERAL_DEVICES,
+    "stablehlo.all_reduce": SEVERAL_DEVICES,
+    "stablehlo.all_to_all": SEVERAL_DEVICES,
+    "stablehlo.collective_broadcast": SEVERAL_DEVICES,
+    "stablehlo.collective_permute": SEVERAL_DEVICES,
+    "stablehlo.collective_reduce": SEVERAL_DEVICES,
+    "stablehlo.create_token": HOST_QUEUES,
+    "stablehlo.cross-replica-sum": SEVERAL_DEVICES,
+    "stablehlo.infeed": HOST_QUEUES,
+    "stablehlo.outfeed": HOST_QUEUES,
+    "stablehlo.partition_id": SEVERAL_DEVICES,
+    "stablehlo.recv": HOST_QUEUES,
+    "stablehlo.reduce_scatter": SEVERAL_DEVICES,
+    "stablehlo.replica_id": SEVERAL_DEVICES,
+    "stablehlo.send": HOST_QUEUES,
+}
 """Ops that cannot be compiled, and why."""
 
 COMPILED = [record for record in collect() if record.op not in OF_CONSTANTS and record.op.NAME not in GAPS]

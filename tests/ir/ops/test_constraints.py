@@ -33,7 +33,7 @@ def name_of(node: ast.ClassDef) -> str:
     """`dynamic_slice`: the op's name, or the class's if it is a family."""
     for keyword in node.keywords:
         if keyword.arg == "name":
-            return ast.literal_eval(keyword.value).partition(".")[2]
+            return ast.literal_eval(keyword.value).partition(".")[2].replace("-", "_")
     return re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower()
 
 

@@ -1,0 +1,368 @@
+"""Collectives: what processes compute together. Each gives its operands to its group, and makes its results of those of
+the whole group, in the group's order. See `trivium.ir.parallel` for how processes meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.attributes import Unit
+from trivium.ir.codecs import IntMatrix
+from trivium.ir.core import Region
+from trivium.ir.declare import Op, Operand, Operands, Result, Results
+from trivium.ir.errors import fail
+from trivium.ir.ops.common import (
+    expect_compatible,
+    expect_same_element,
+    expect_shape,
+    expect_tensor,
+    expect_unique,
+    expect_within,
+    shaped,
+)
+from trivium.ir.ops.distribution import ChannelHandle
+from trivium.ir.ops.regions import check_reducer, outputs_of
+from trivium.ir.types import I32, TOKEN, TensorType, tensor
+
+__all__ = [
+    "AllGather",
+    "AllReduce",
+    "AllToAll",
+    "CollectiveBroadcast",
+    "CollectivePermute",
+    "CollectiveReduce",
+    "CrossReplicaSum",
+    "ReduceScatter",
+]
+
+
+class Collective(Op):
+    """Of groups of processes."""
+
+    replica_groups: IntMatrix
+    channel_handle: ChannelHandle | None = None
+
+
+class GlobalCollective(Collective):
+    """Whose groups may be of replicas, of replicas with their partitions, or of numbers that count processes."""
+
+    use_global_device_ids: Unit | None = None
+
+
+class AllGather(GlobalCollective, name="stablehlo.all_gather"):
+    """The operands of the group, joined along `all_gather_dim`."""
+
+    operands: Operands
+    all_gather_dim: int
+    results: Results
+
+    def check(operands, all_gather_dim, replica_groups, channel_handle, use_global_device_ids, results):
+        _check_groups("C2", "C4", replica_groups)
+        _check_global("C5", channel_handle, use_global_device_ids)
+        _check_count("C6", operands, results)
+        for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
+            expect_tensor("I1", f"operands[{index}]", operand)
+            expect_same_element("C6", operand=operand, result=result)
+            expect_within("C1", "all_gather_dim", (all_gather_dim,), operand.rank)
+            shape = [None if axis == all_gather_dim else extent for axis, extent in enumerate(operand.shape)]
+            expect_shape("C6", f"results[{index}]", result, shape)
+
+    def evaluate(op, operands, all_gather_dim, context):
+        members = _meet(op, _group(op, context), operands, context)
+        return tuple(np.concatenate(arrays, all_gather_dim) for arrays in zip(*members, strict=True))
+
+
+class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
+    """The operands of the group, reduced to one by `computation`."""
+
+    operands: Operands
+    computation: Region
+    results: Results
+
+    def infer(operands, computation):
+        return _reduced(operands, computation)
+
+    def check(operands, replica_groups, channel_handle, use_global_device_ids, computation, results):
+        _check_groups("C1", "C3", replica_groups)
+        _check_global("C4", channel_handle, use_global_device_ids)
+        check_reducer("C5", "computation", computation, [_tensor(kind).element_type for kind in operands])
+        _check_count("C6", operands, results)
+        for expected, result in zip(_reduced(operands, computation), results, strict=True):
+            expect_compatible("C6", expected=expected, result=result)
+
+    def evaluate(op, operands, computation, results, context):
+        members = _meet(op, _group(op, context), operands, context)
+        return _fold_all(computation, members, results)
+
+
+class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
+    """The operands of the group, reduced to one by `computation`, of which each process gets its part along
+    `scatter_dimension`."""
+
+    operand: Operand
+    scatter_dimension: int
+    computation: Region
+    result: Result
+
+    def check(operand, scatter_dimension, replica_groups, channel_handle, use_global_device_ids, computation, result):
+        expect_tensor("I1", "operand", operand)
+        expect_within("C2", "scatter_dimension", (scatter_dimension,), operand.rank)
+        _check_groups("C3", "C5", replica_groups)
+        _check_global("C6", channel_handle, use_global_device_ids)
+        check_reducer("C7", "computation", computation, [operand.element_type])
+        shape = [None if axis == scatter_dimension else extent for axis, extent in enumerate(operand.shape)]
+        expect_shape("C8", "result", result, shape)
+        whole, part = operand.shape[scatter_dimension], result.shape[scatter_dimension]
+        if whole is not None and part is not None and (whole % part if part else whole):
+            fail("C1", f"operand has extent {whole} to be scattered, expected a multiple of {part}, the result's")
+        expect_same_element("C9", computed=outputs_of(computation)[0], result=result)
+
+    def evaluate(op, operand, scatter_dimension, computation, result, context):
+        group = _group(op, context)
+        arrays = [arrays[0] for arrays in _meet(op, group, (operand,), context)]
+        parts = _split(_fold(computation, arrays, result), len(group), scatter_dimension)
+        return parts[group.index(context.process.id)]
+
+
+class AllToAll(Collective, name="stablehlo.all_to_all"):
+    """Splits each operand into parts along `split_dimension`, one for each process of the group, and joins those that
+    it gets along `concat_dimension`."""
+
+    operands: Operands
+    split_dimension: int
+    concat_dimension: int
+    split_count: int
+    results: Results
+
+    def infer(operands, split_dimension, concat_dimension, split_count):
+        return [_exchanged(kind, split_dimension, concat_dimension, split_count) for kind in operands]
+
+    def check(operands, split_dimension, concat_dimension, split_count, replica_groups, results):
+        _check_groups("C5", "C8", replica_groups)
+        if any(len(row) != split_count for row in replica_groups):
+            fail("C8", f"replica_groups has {_rows(replica_groups)}, expected groups of split_count, {split_count}")
+        _check_count("C9", operands, results)
+        for operand, result in zip(operands, results, strict=True):
+            expected = _exchanged(operand, split_dimension, concat_dimension, split_count)
+            expect_compatible("C9", expected=expected, result=result)
+
+    def evaluate(op, operands, split_dimension, concat_dimension, split_count, context):
+        group = _one_kind_group(op, context)
+        parts = tuple(_split(array, split_count, split_dimension) for array in operands)
+        place = group.index(context.process.id)
+        members = _meet(op, group, parts, context)
+        mine = [[member[index][place] for member in members] for index in range(len(operands))]
+        return tuple(np.concatenate(arrays, concat_dimension) for arrays in mine)
+
+
+class CollectiveBroadcast(Collective, name="stablehlo.collective_broadcast"):
+    """The operands of the first process of the group; zeros in processes of no group. With a dynamic root, the last
+    operand says for each other one which process of the group it comes from."""
+
+    operands: Operands
+    has_dynamic_root: Unit | None = None
+    results: Results
+
+    def infer(operands, has_dynamic_root):
+        return list(operands[:-1] if has_dynamic_root else operands)
+
+    def check(operands, replica_groups, has_dynamic_root, results):
+        _check_groups("C1", "C2", replica_groups)
+        data = operands[:-1] if has_dynamic_root else operands
+        if has_dynamic_root:
+            expect_compatible("I2", expected=tensor(len(data), of=I32), root=operands[-1] if operands else TOKEN)
+        _check_count("C3", data, results)
+        for operand, result in zip(data, results, strict=True):
+            expect_compatible("C3", operand=operand, result=result)
+
+    def evaluate(op, operands, has_dynamic_root, context):
+        data = operands[:-1] if has_dynamic_root else operands
+        roots = operands[-1].tolist() if has_dynamic_root else [0] * len(data)
+        groups = [group for group in _one_kind_groups(op, op.replica_groups, context) if context.process.id in group]
+        if not groups:
+            return tuple(map(np.zeros_like, data))
+        members = _meet(op, groups[0], data, context)
+        return tuple(members[root][index] for index, root in enumerate(roots))
+
+
+class CollectiveReduce(Collective, name="stablehlo.collective_reduce"):
+    """The operands of the group, reduced by `computation`, in the first process of the group; zeros in all others."""
+
+    operands: Operands
+    computation: Region
+    results: Results
+
+    def infer(operands, computation):
+        return _reduced(operands, computation)
+
+    def check(operands, replica_groups, computation, results):
+        _check_groups("C1", "C3", replica_groups)
+        check_reducer("C4", "computation", computation, [_tensor(kind).element_type for kind in operands])
+        _check_count("C5", operands, results)
+        for expected, result in zip(_reduced(operands, computation), results, strict=True):
+            expect_compatible("C5", expected=expected, result=result)
+
+    def evaluate(op, operands, computation, results, context):
+        group = _one_kind_group(op, context)
+        members = _meet(op, group, operands, context)
+        folded = _fold_all(computation, members, results)
+        return folded if context.process.id == group[0] else tuple(map(np.zeros_like, folded))
+
+
+class CollectivePermute(Op, name="stablehlo.collective_permute"):
+    """The operand of the process that `source_target_pairs` names as the source of this one; zeros where it names
+    none."""
+
+    operand: Operand
+    source_target_pairs: IntMatrix
+    channel_handle: ChannelHandle | None = None
+    result: Result
+
+    def infer(operand):
+        return operand
+
+    def check(operand, source_target_pairs, result):
+        if any(len(pair) != 2 for pair in source_target_pairs):
+            fail("C1", f"source_target_pairs has {_rows(source_target_pairs)}, expected pairs")
+        expect_unique("C2", "the sources of source_target_pairs", [pair[0] for pair in source_target_pairs])
+        expect_unique("C3", "the targets of source_target_pairs", [pair[1] for pair in source_target_pairs])
+        if any(number < 0 for pair in source_target_pairs for number in pair):
+            fail("C4", f"source_target_pairs has {_rows(source_target_pairs)}, expected numbers of processes")
+        expect_compatible("C5", operand=operand, result=result)
+
+    def evaluate(op, operand, source_target_pairs, context):
+        pairs = _one_kind_groups(op, source_target_pairs, context) if source_target_pairs else []
+        group = sorted({member for pair in pairs for member in pair})
+        if context.process.id not in group:
+            return np.zeros_like(operand)
+        values = dict(zip(group, _meet(op, group, operand, context), strict=True))
+        source = next((source for source, target in pairs if target == context.process.id), None)
+        return np.zeros_like(operand) if source is None else values[source]
+
+
+class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum"):
+    """The sum of the operands of the group."""
+
+    operand: Operand
+    replica_groups: IntMatrix
+    result: Result
+
+    def infer(operand):
+        return operand
+
+    def check(operand, replica_groups, result):
+        _check_groups("C1", "C2", replica_groups)
+        expect_compatible("C3", operand=operand, result=result)
+
+    def evaluate(op, operand, replica_groups, context):
+        process = context.process
+        group = process.group(process.cross_replica(replica_groups), op.short_name())
+        return reduce(np.add, process.meet(op.short_name(), 0, group, operand)).astype(operand.dtype)
+
+
+# Groups of processes
+
+
+def _channel(op: Any) -> int:
+    return op.channel_handle.handle if op.channel_handle else 0
+
+
+def _group(op: GlobalCollective, context: Any) -> list[tuple[int, int]]:
+    """The group of this process, by the channel and `use_global_device_ids`."""
+    process = context.process
+    if _channel(op) <= 0:
+        groups = process.cross_replica(op.replica_groups)
+    elif op.use_global_device_ids is None:
+        groups = process.cross_replica_and_partition(op.replica_groups)
+    else:
+        groups = process.flattened(op.replica_groups)
+    return process.group(groups, op.short_name())
+
+
+def _one_kind_groups(op: Any, rows: IntMatrix, context: Any) -> list[list[tuple[int, int]]]:
+    """Groups of partitions, where there is a channel, else of replicas."""
+    return context.process.cross_partition(rows) if _channel(op) > 0 else context.process.cross_replica(rows)
+
+
+def _one_kind_group(op: Collective, context: Any) -> list[tuple[int, int]]:
+    return context.process.group(_one_kind_groups(op, op.replica_groups, context), op.short_name())
+
+
+def _meet(op: Any, group: list[tuple[int, int]], value: Any, context: Any) -> list[Any]:
+    return context.process.meet(op.short_name(), _channel(op), group, value)
+
+
+# Arrays
+
+
+def _split(array: np.ndarray, count: int, dimension: int) -> list[np.ndarray]:
+    if array.shape[dimension] % count:
+        raise ValueError(f"extent {array.shape[dimension]} does not divide into {count} parts")
+    return np.split(array, count, dimension)
+
+
+def _fold(computation: Any, arrays: Sequence[np.ndarray], kind: TensorType) -> np.ndarray:
+    """The arrays, reduced element by element, in the element type of the result."""
+    return reduce(lambda x, y: computation.map(x, y)[0], [array.astype(kind.dtype) for array in arrays])
+
+
+def _fold_all(computation: Any, members: Sequence[Any], kinds: Sequence[TensorType]) -> tuple[np.ndarray, ...]:
+    """Reduces the operands of all members, each with those in the same place."""
+    lists = zip(*members, strict=True)
+    return tuple(_fold(computation, arrays, kind) for arrays, kind in zip(lists, kinds, strict=True))
+
+
+# Checks
+
+
+def _tensor(kind: Any) -> TensorType:
+    expect_tensor("I1", "an operand", kind)
+    return kind
+
+
+def _reduced(operands: Sequence[TensorType], computation: Region) -> list[TensorType]:
+    outputs = outputs_of(computation)
+    if len(outputs) != 1:
+        fail("", f"computation returns {len(outputs)} values, expected one")
+    return [_tensor(kind).with_element(getattr(outputs[0], "element_type", outputs[0])) for kind in operands]
+
+
+def _exchanged(operand: TensorType, split_dimension: int, concat_dimension: int, split_count: int) -> TensorType:
+    expect_tensor("I1", "an operand", operand)
+    expect_within("C1", "split_dimension", (split_dimension,), operand.rank)
+    expect_within("C3", "concat_dimension", (concat_dimension,), operand.rank)
+    if split_count <= 0:
+        fail("C4", f"split_count has {split_count}, expected a positive number")
+    shape = list(operand.shape)
+    if shape[split_dimension] is not None:
+        if shape[split_dimension] % split_count:
+            fail("C2", f"an operand has type {operand}, expected an extent that divides into {split_count} parts")
+        shape[split_dimension] //= split_count
+    if shape[concat_dimension] is not None:
+        shape[concat_dimension] *= split_count
+    return shaped(shape, operand.element_type)
+
+
+def _check_count(label: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    if len(operands) != len(results):
+        fail(label, f"has {len(results)} results, expected {len(operands)}, one for each operand")
+
+
+def _check_groups(unique_label: str, range_label: str, replica_groups: IntMatrix) -> None:
+    """Every number at most once; -1 fills up short groups."""
+    numbers = [number for row in replica_groups for number in row if number != -1]
+    expect_unique(unique_label, "replica_groups", numbers)
+    if any(number < 0 for number in numbers):
+        fail(range_label, f"replica_groups has {_rows(replica_groups)}, expected numbers of processes, or -1")
+
+
+def _check_global(label: str, channel_handle: ChannelHandle | None, use_global_device_ids: Unit | None) -> None:
+    if use_global_device_ids is not None and (channel_handle is None or channel_handle.handle <= 0):
+        fail(label, "use_global_device_ids is set without a channel, expected a positive channel handle")
+
+
+def _rows(matrix: IntMatrix) -> list[list[int]]:
+    return [list(row) for row in matrix]

@@ -1,0 +1,209 @@
+"""What ties a process to its surroundings: tokens that order effects, channels to other processes and to the host,
+queues, and the process's own number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivium.ir.attributes import Attribute, Struct
+from trivium.ir.codecs import IntMatrix
+from trivium.ir.declare import PURE, Op, Operand, Operands, Result, Results
+from trivium.ir.errors import fail
+from trivium.ir.ops.common import expect_compatible
+from trivium.ir.types import TOKEN, UI32, Type, tensor
+
+__all__ = [
+    "AfterAll",
+    "ChannelHandle",
+    "CreateToken",
+    "Infeed",
+    "Outfeed",
+    "PartitionId",
+    "Recv",
+    "ReplicaId",
+    "Send",
+]
+
+TOKEN_VALUE = None
+"""What a token is at run time: evaluation has an order already."""
+
+DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class ChannelHandle(Struct, mnemonic="stablehlo.channel_handle"):
+    """Names a channel, and what it joins: 1 for devices, 2 for a device and the host, 3 for the host and a device."""
+
+    handle: int = 0
+    type: int = 0
+
+
+def expect_token(label: str, name: str, kind: Type) -> None:
+    if kind is not TOKEN:
+        fail(label, f"{name} has type {kind}, expected {TOKEN}")
+
+
+class AfterAll(Op, name="stablehlo.after_all", traits={PURE}):
+    """A token that follows all of `inputs`."""
+
+    inputs: Operands
+    result: Result
+
+    def infer():
+        return TOKEN
+
+    def check(inputs, result):
+        for index, kind in enumerate(inputs):
+            expect_token("I1", f"inputs[{index}]", kind)
+        expect_token("O1", "result", result)
+
+    def evaluate():
+        return TOKEN_VALUE
+
+
+class CreateToken(Op, name="stablehlo.create_token", traits={PURE}):
+    """A token that follows nothing."""
+
+    result: Result
+
+    def infer():
+        return TOKEN
+
+    def check(result):
+        expect_token("O1", "result", result)
+
+    def evaluate():
+        return TOKEN_VALUE
+
+
+class ReplicaId(Op, name="stablehlo.replica_id", traits={PURE}):
+    """Which replica this process is of."""
+
+    result: Result
+
+    def infer():
+        return tensor(of=UI32)
+
+    def check(result):
+        expect_compatible("O1", expected=tensor(of=UI32), result=result)
+
+    def evaluate(context):
+        return np.array(context.process.replica, np.uint32)
+
+
+class PartitionId(Op, name="stablehlo.partition_id", traits={PURE}):
+    """Which partition this process is of."""
+
+    result: Result
+
+    def infer():
+        return tensor(of=UI32)
+
+    def check(result):
+        expect_compatible("O1", expected=tensor(of=UI32), result=result)
+
+    def evaluate(context):
+        return np.array(context.process.partition, np.uint32)
+
+
+# Queues and channels
+
+
+class Infeed(Op, name="stablehlo.infeed"):
+    """The next values of the infeed queue, and a token."""
+
+    token: Operand
+    infeed_config: str = ""
+    layout: Attribute | None = None
+    results: Results
+
+    def check(token, results):
+        expect_token("I1", "token", token)
+        _check_received(results)
+
+    def evaluate(context, results):
+        values = context.process.feed()
+        if len(values) != len(results) - 1:
+            raise ValueError(f"the infeed holds {len(values)} values, expected {len(results) - 1}")
+        return (*values, TOKEN_VALUE)
+
+
+class Outfeed(Op, name="stablehlo.outfeed"):
+    """Puts values into the outfeed queue."""
+
+    inputs: Operands
+    token: Operand
+    outfeed_config: str = ""
+    result: Result
+
+    def infer():
+        return TOKEN
+
+    def check(token, result):
+        expect_token("I2", "token", token)
+        expect_token("O1", "result", result)
+
+    def evaluate(inputs, context):
+        context.process.feed_out(inputs)
+        return TOKEN_VALUE
+
+
+class Send(Op, name="stablehlo.send"):
+    """Puts values into a channel."""
+
+    inputs: Operands
+    token: Operand
+    channel_handle: ChannelHandle
+    is_host_transfer: bool = False
+    source_target_pairs: IntMatrix | None = None
+    result: Result
+
+    def infer():
+        return TOKEN
+
+    def check(token, channel_handle, is_host_transfer, result):
+        expect_token("I2", "token", token)
+        _check_channel("C5", channel_handle, is_host_transfer, DEVICE_TO_HOST)
+        expect_token("O1", "result", result)
+
+    def evaluate(inputs, channel_handle, context):
+        context.process.send(channel_handle.handle, inputs)
+        return TOKEN_VALUE
+
+
+class Recv(Op, name="stablehlo.recv"):
+    """The next values of a channel, and a token."""
+
+    token: Operand
+    channel_handle: ChannelHandle
+    is_host_transfer: bool = False
+    source_target_pairs: IntMatrix | None = None
+    results: Results
+
+    def check(token, channel_handle, is_host_transfer, results):
+        expect_token("I1", "token", token)
+        _check_channel("C5", channel_handle, is_host_transfer, HOST_TO_DEVICE)
+        _check_received(results)
+
+    def evaluate(channel_handle, context, results):
+        values = context.process.receive(channel_handle.handle)
+        if len(values) != len(results) - 1:
+            raise ValueError(f"the channel holds {len(values)} values, expected {len(results) - 1}")
+        return (*values, TOKEN_VALUE)
+
+
+def _check_channel(label: str, handle: ChannelHandle, is_host_transfer: bool, host_type: int) -> None:
+    expected = host_type if is_host_transfer else DEVICE_TO_DEVICE
+    if handle.type != expected:
+        fail(label, f"channel_handle has type {handle.type}, expected {expected}, as is_host_transfer says")
+
+
+def _check_received(results: tuple[Type, ...]) -> None:
+    if not results:
+        fail("C1", "has no results, expected at least a token")
+    expect_token("C3", "the last result", results[-1])
+    for index, kind in enumerate(results[:-1]):
+        if kind is TOKEN:
+            fail("C2", f"results[{index}] has type {kind}, expected a tensor")

@@ -1,0 +1,302 @@
+"""The constraints of collectives, each broken once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.ir.ops.constraints import breaks, value
+from tests.ir.ops.records import body
+from trivium.ir.attributes import UNIT
+from trivium.ir.core import Value
+from trivium.ir.ops import (
+    Add,
+    AllGather,
+    AllReduce,
+    AllToAll,
+    And,
+    CollectiveBroadcast,
+    CollectivePermute,
+    CollectiveReduce,
+    CrossReplicaSum,
+    ReduceScatter,
+)
+from trivium.ir.types import F32, F64, I1, TOKEN, tensor
+
+PAIR = ((0, 1),)
+TWICE = ((0, 0),)
+BELOW = ((0, -2),)
+
+
+def add() -> Any:
+    return body(Add, F32, F32)()
+
+
+def all_gather(*operands: Value, dim: int = 0, groups: Any = PAIR, results: Any = None, **more: Any) -> None:
+    operands = operands or (value(2, 3),)
+    results = results or [tensor(4, 3)]
+    AllGather(operands, all_gather_dim=dim, replica_groups=groups, results=results, **more)
+
+
+def test_all_gather_i1() -> None:
+    with breaks("I1"):
+        all_gather(Value(TOKEN))
+
+
+def test_all_gather_c1() -> None:
+    with breaks("C1"):
+        all_gather(dim=2)
+
+
+def test_all_gather_c2() -> None:
+    with breaks("C2"):
+        all_gather(groups=TWICE)
+
+
+def test_all_gather_c4() -> None:
+    with breaks("C4"):
+        all_gather(groups=BELOW)
+
+
+def test_all_gather_c5() -> None:
+    with breaks("C5"):
+        all_gather(use_global_device_ids=UNIT)
+
+
+def test_all_gather_c6() -> None:
+    for results in ([tensor(4, 4)], [tensor(4, 3, of=F64)], [tensor(4, 3)] * 2):
+        with breaks("C6"):
+            all_gather(results=results)
+
+
+def all_reduce(*operands: Value, groups: Any = PAIR, computation: Any = None, **more: Any) -> None:
+    computation = computation or add()
+    AllReduce(operands or (value(3),), replica_groups=groups, computation=computation, **more)
+
+
+def test_all_reduce_i1() -> None:
+    with breaks("I1"):
+        all_reduce(Value(TOKEN))
+
+
+def test_all_reduce_c1() -> None:
+    with breaks("C1"):
+        all_reduce(groups=TWICE)
+
+
+def test_all_reduce_c3() -> None:
+    with breaks("C3"):
+        all_reduce(groups=BELOW)
+
+
+def test_all_reduce_c4() -> None:
+    with breaks("C4"):
+        all_reduce(use_global_device_ids=UNIT)
+
+
+def test_all_reduce_c5() -> None:
+    with breaks("C5"):
+        all_reduce(computation=body(And, I1, I1)())
+
+
+def test_all_reduce_c6() -> None:
+    with breaks("C6"):
+        all_reduce(results=[tensor(4)])
+    with breaks("C6"):
+        all_reduce(results=[])
+
+
+def reduce_scatter(operand: Value | None = None, dim: int = 0, groups: Any = PAIR, **more: Any) -> None:
+    named = {"computation": add(), "result": tensor(2, 3), **more}
+    ReduceScatter(operand or value(4, 3), replica_groups=groups, scatter_dimension=dim, **named)
+
+
+def test_reduce_scatter_i1() -> None:
+    with breaks("I1"):
+        reduce_scatter(Value(TOKEN))
+
+
+def test_reduce_scatter_c1() -> None:
+    with breaks("C1"):
+        reduce_scatter(value(3, 3))
+
+
+def test_reduce_scatter_c2() -> None:
+    with breaks("C2"):
+        reduce_scatter(dim=-1)
+
+
+def test_reduce_scatter_c3() -> None:
+    with breaks("C3"):
+        reduce_scatter(groups=TWICE)
+
+
+def test_reduce_scatter_c5() -> None:
+    with breaks("C5"):
+        reduce_scatter(groups=BELOW)
+
+
+def test_reduce_scatter_c6() -> None:
+    with breaks("C6"):
+        reduce_scatter(use_global_device_ids=UNIT)
+
+
+def test_reduce_scatter_c7() -> None:
+    with breaks("C7"):
+        reduce_scatter(computation=body(And, I1, I1)())
+
+
+def test_reduce_scatter_c8() -> None:
+    with breaks("C8"):
+        reduce_scatter(result=tensor(2, 4))
+
+
+def test_reduce_scatter_c9() -> None:
+    with breaks("C9"):
+        reduce_scatter(result=tensor(2, 3, of=F64))
+
+
+def all_to_all(operand: Value | None = None, split: int = 0, concat: int = 1, count: int = 2, **more: Any) -> None:
+    dimensions = {"split_dimension": split, "concat_dimension": concat, "split_count": count}
+    AllToAll([operand or value(2, 4)], **{"replica_groups": PAIR, **dimensions, **more})
+
+
+def test_all_to_all_i1() -> None:
+    with breaks("I1"):
+        all_to_all(Value(TOKEN))
+
+
+def test_all_to_all_c1() -> None:
+    with breaks("C1"):
+        all_to_all(split=2)
+
+
+def test_all_to_all_c2() -> None:
+    with breaks("C2"):
+        all_to_all(value(3, 4))
+
+
+def test_all_to_all_c3() -> None:
+    with breaks("C3"):
+        all_to_all(concat=-1)
+
+
+def test_all_to_all_c4() -> None:
+    with breaks("C4"):
+        all_to_all(count=0)
+
+
+def test_all_to_all_c5() -> None:
+    with breaks("C5"):
+        all_to_all(replica_groups=TWICE)
+
+
+def test_all_to_all_c8() -> None:
+    with breaks("C8"):
+        all_to_all(replica_groups=BELOW)
+    with breaks("C8"):
+        all_to_all(replica_groups=((0,), (1,)))
+
+
+def test_all_to_all_c9() -> None:
+    with breaks("C9"):
+        all_to_all(results=[tensor(2, 4)])
+    with breaks("C9"):
+        all_to_all(results=[])
+
+
+def test_collective_broadcast_c1() -> None:
+    with breaks("C1"):
+        CollectiveBroadcast([value(3)], replica_groups=TWICE)
+
+
+def test_collective_broadcast_c2() -> None:
+    with breaks("C2"):
+        CollectiveBroadcast([value(3)], replica_groups=BELOW)
+
+
+def test_collective_broadcast_i2() -> None:
+    with breaks("I2"):
+        CollectiveBroadcast([value(3), value(1)], replica_groups=PAIR, has_dynamic_root=UNIT)
+    with breaks("I2"):
+        CollectiveBroadcast([], replica_groups=PAIR, has_dynamic_root=UNIT, results=[])
+
+
+def test_collective_broadcast_c3() -> None:
+    with breaks("C3"):
+        CollectiveBroadcast([value(3)], replica_groups=PAIR, results=[tensor(4)])
+    with breaks("C3"):
+        CollectiveBroadcast([value(3)], replica_groups=PAIR, results=[])
+
+
+def collective_reduce(*operands: Value, groups: Any = PAIR, computation: Any = None, **more: Any) -> None:
+    computation = computation or add()
+    CollectiveReduce(operands or (value(3),), replica_groups=groups, computation=computation, **more)
+
+
+def test_collective_reduce_i1() -> None:
+    with breaks("I1"):
+        collective_reduce(Value(TOKEN))
+
+
+def test_collective_reduce_c1() -> None:
+    with breaks("C1"):
+        collective_reduce(groups=TWICE)
+
+
+def test_collective_reduce_c3() -> None:
+    with breaks("C3"):
+        collective_reduce(groups=BELOW)
+
+
+def test_collective_reduce_c4() -> None:
+    with breaks("C4"):
+        collective_reduce(computation=body(And, I1, I1)())
+
+
+def test_collective_reduce_c5() -> None:
+    with breaks("C5"):
+        collective_reduce(results=[tensor(4)])
+
+
+def permute(*pairs: tuple[int, ...], **more: Any) -> None:
+    CollectivePermute(value(3), source_target_pairs=pairs, **more)
+
+
+def test_collective_permute_c1() -> None:
+    with breaks("C1"):
+        permute((0, 1, 2))
+
+
+def test_collective_permute_c2() -> None:
+    with breaks("C2"):
+        permute((0, 1), (0, 2))
+
+
+def test_collective_permute_c3() -> None:
+    with breaks("C3"):
+        permute((0, 1), (2, 1))
+
+
+def test_collective_permute_c4() -> None:
+    with breaks("C4"):
+        permute((0, -1))
+
+
+def test_collective_permute_c5() -> None:
+    with breaks("C5"):
+        permute((0, 1), result=tensor(4))
+
+
+def test_cross_replica_sum_c1() -> None:
+    with breaks("C1"):
+        CrossReplicaSum(value(3), replica_groups=TWICE)
+
+
+def test_cross_replica_sum_c2() -> None:
+    with breaks("C2"):
+        CrossReplicaSum(value(3), replica_groups=BELOW)
+
+
+def test_cross_replica_sum_c3() -> None:
+    with breaks("C3"):
+        CrossReplicaSum(value(3), replica_groups=PAIR, result=tensor(4))

@@ -1,0 +1,65 @@
+"""Several processes of one program: the programs of StableHLO, and what goes wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.interpreter import evaluate
+from trivium.ir.parallel import run_parallel
+from trivium.ir.text import parse
+
+GATHER = """
+func.func @main(%0: tensor<1xi32>) -> tensor<2xi32> {
+  %1 = "stablehlo.all_gather"(%0) {all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}
+    : (tensor<1xi32>) -> tensor<2xi32>
+  return %1 : tensor<2xi32>
+}
+func.func @alone(%0: tensor<1xi32>) -> tensor<1xi32> {
+  return %0 : tensor<1xi32>
+}
+func.func @fails(%0: tensor<1xi32>) -> tensor<1xi32> {
+  %1 = stablehlo.custom_call @unheard.of(%0) : (tensor<1xi32>) -> tensor<1xi32>
+  return %1 : tensor<1xi32>
+}
+"""
+INFEED = """
+func.func @main() -> tensor<i32> {
+  %0 = stablehlo.create_token : !stablehlo.token
+  %1:2 = "stablehlo.infeed"(%0) : (!stablehlo.token) -> (tensor<i32>, !stablehlo.token)
+  %2:2 = "stablehlo.infeed"(%1#1) : (!stablehlo.token) -> (tensor<i32>, !stablehlo.token)
+  %3 = "stablehlo.outfeed"(%1#0, %2#1) : (tensor<i32>, !stablehlo.token) -> !stablehlo.token
+  %4 = stablehlo.subtract %1#0, %2#0 : tensor<i32>
+  return %4 : tensor<i32>
+}
+"""
+ONE, TWO = np.int32([1]), np.int32([2])
+
+
+def test_processes_meet() -> None:
+    results = run_parallel(parse(GATHER), [["main"], ["main"]], [[ONE], [TWO]])
+    for (result,) in results:
+        np.testing.assert_array_equal(result, [1, 2])
+
+
+def test_a_process_alone_says_whom_it_misses() -> None:
+    with pytest.raises(ExecutionError, match=r"all_gather needs process \(1, 0\), of 1 that run"):
+        evaluate(parse(GATHER), ONE)
+
+
+def test_waiting_for_a_process_that_ended_is_an_error() -> None:
+    with pytest.raises(ExecutionError, match=r"waits for all_gather .* no process is left to act"):
+        run_parallel(parse(GATHER), [["main"], ["alone"]], [[ONE], [TWO]])
+
+
+def test_the_first_error_ends_all() -> None:
+    with pytest.raises(Error, match=r"unheard\.of"):
+        run_parallel(parse(GATHER), [["main"], ["fails"]], [[ONE], [TWO]])
+
+
+def test_infeed() -> None:
+    ((result,),) = run_parallel(parse(INFEED), [["main"]], [[]], [[np.int32(7)], [np.int32(3)]])
+    assert result == 4
+    with pytest.raises(ExecutionError, match="the infeed has no values left"):
+        evaluate(parse(INFEED))
