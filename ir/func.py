@@ -55,16 +55,23 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
 
         verify(self)
 
-    def save(self, path: str | Path) -> None:
-        """Writes the program as MLIR text with its locations (`.mlir`)."""
+    def save(self, path: str | Path, version: str | None = None) -> None:
+        """Writes the program with its locations: as MLIR text (`.mlir`), or as a portable artifact (`.mlirbc`) of that
+        version of StableHLO, or of the lowest from 1.0.0 on that can express it."""
+        from trivium.ir.bytecode import serialize
         from trivium.ir.text import print_module
 
         path = Path(path)
-        if path.suffix != ".mlir":
-            raise Error(f"cannot save {path.name!r}: has the suffix {path.suffix!r}, expected .mlir")
-        text = print_module(self, locations=True)
+        if path.suffix == ".mlirbc":
+            data = serialize(self, version)
+        elif path.suffix != ".mlir":
+            raise Error(f"cannot save {path.name!r}: has the suffix {path.suffix!r}, expected .mlir or .mlirbc")
+        elif version is not None:
+            raise Error(f"cannot save {path.name!r} for version {version}: text has no version, expected .mlirbc")
+        else:
+            data = print_module(self, locations=True).encode()
         try:
-            path.write_text(text)
+            path.write_bytes(data)
         except OSError as error:
             raise Error(f"cannot write {path}: {error.strerror}") from None
 

@@ -60,7 +60,7 @@ def parse(text: str) -> Module:
 
 
 def load(path: str | Path) -> Module:
-    """The program in a file: `.mlir` text, `.onnx`, `.pt2`, or a SavedModel folder."""
+    """The program in a file: `.mlir` text, a `.mlirbc` artifact, `.onnx`, `.pt2`, or a SavedModel folder."""
     if not isinstance(path, str | PathLike):
         raise Error(f"the path is a {type(path).__name__}, expected a str or a Path")
     path = Path(path)
@@ -136,8 +136,19 @@ def _load_text(path: Path) -> Module:
         raise Error(f"cannot read {path}: {error}") from None
 
 
+def _load_artifact(path: Path) -> Module:
+    from trivium.ir.bytecode import load as load_artifact
+
+    return load_artifact(path)
+
+
 def _load_exported(path: Path) -> Module:
     return _importer("pytorch", "torch").import_file(path)
 
 
-_READERS: dict[str, Callable[[Path], Module]] = {".mlir": _load_text, ".onnx": from_onnx, ".pt2": _load_exported}
+_READERS: dict[str, Callable[[Path], Module]] = {
+    ".mlir": _load_text,
+    ".mlirbc": _load_artifact,
+    ".onnx": from_onnx,
+    ".pt2": _load_exported,
+}

@@ -1,0 +1,279 @@
+"""The attributes and types of MLIR's builtin dialect, in bytecode: the dictionaries that hold an op's attributes, the
+attributes of modules, and locations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.attributes import (
+    UNIT,
+    DenseArray,
+    DenseElements,
+    Dictionary,
+    Float,
+    Integer,
+    SymbolRef,
+    Unit,
+)
+from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
+from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
+from trivium.ir.bytecode.vhlo import signed_value, width_of
+from trivium.ir.location import (
+    UNKNOWN,
+    CallSiteLocation,
+    FileLocation,
+    FusedLocation,
+    Location,
+    NameLocation,
+)
+from trivium.ir.types import (
+    FLOATS,
+    I1,
+    INDEX,
+    NONE,
+    ComplexType,
+    FloatType,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    TensorType,
+    TupleType,
+    Type,
+)
+
+_DYNAMIC = -(1 << 63)
+
+
+@dataclass(frozen=True)
+class OpAttributes:
+    """The dictionary of an op's attributes; the values are of the op's own dialect."""
+
+    dialect: str
+    entries: tuple[tuple[str, Any], ...]
+
+
+# Attributes
+
+
+def _read_dictionary(reader: EntryReader) -> Dictionary:
+    entries = {}
+    for _ in range(reader.count()):
+        name = reader.expect(reader.attribute(), str)
+        entries[name] = reader.attribute()
+    return Dictionary(entries)
+
+
+def _read_nested_symbol(reader: EntryReader) -> SymbolRef:
+    root = reader.expect(reader.attribute(), str)
+    return SymbolRef(root, tuple(reader.expect(part, SymbolRef).name for part in reader.attributes()))
+
+
+def _read_integer(reader: EntryReader) -> Integer | bool:
+    kind = reader.expect(reader.type(), IntegerType, IndexType)
+    bits = reader.integer(width_of(kind))
+    return bool(bits) if kind is I1 else Integer(signed_value(bits, kind), kind)
+
+
+def _read_float(reader: EntryReader) -> Float:
+    kind = reader.expect(reader.type(), FloatType)
+    return Float(float_of_bits(reader.integer(kind.width), kind), kind)
+
+
+def _read_location(reader: EntryReader) -> Location:
+    return reader.expect(reader.attribute(), Location)
+
+
+def _read_locations(reader: EntryReader) -> tuple[Location, ...]:
+    return tuple(_read_location(reader) for _ in range(reader.count()))
+
+
+def _read_range(reader: EntryReader) -> FileLocation:
+    file, places = reader.expect(reader.attribute(), str), [reader.varint() for _ in range(reader.count())]
+    match places:
+        case [line, column, end_column]:
+            return FileLocation(file, line, column, line, end_column)
+        case _ if len(places) <= 4:
+            return FileLocation(file, *places)
+    raise reader.error(f"a range in a file has {len(places)} numbers, expected up to 4")
+
+
+def _read_array(reader: EntryReader) -> DenseArray:
+    kind, size, data = reader.type(), reader.varint(), reader.blob()
+    reader.expect(kind, IntegerType, FloatType)
+    values = np.frombuffer(data, kind.dtype)
+    if len(values) != size:
+        raise reader.error(f"an array of {size} numbers has {len(data)} bytes")
+    return DenseArray(kind, tuple(values.tolist()))
+
+
+def _read_elements(reader: EntryReader) -> DenseElements:
+    kind = reader.expect(reader.type(), TensorType)
+    return elements_of(reader.blob(), kind)
+
+
+_ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
+    0: EntryReader.attributes,
+    1: _read_dictionary,
+    2: EntryReader.string,
+    4: lambda reader: SymbolRef(reader.expect(reader.attribute(), str)),
+    5: _read_nested_symbol,
+    6: EntryReader.type,
+    7: lambda reader: UNIT,
+    8: _read_integer,
+    9: _read_float,
+    10: lambda reader: CallSiteLocation(_read_location(reader), _read_location(reader)),
+    11: lambda reader: FileLocation(reader.expect(reader.attribute(), str), reader.varint(), reader.varint()),
+    12: lambda reader: FusedLocation(_read_locations(reader)),
+    13: lambda reader: FusedLocation(_read_locations(reader), reader.attribute()),
+    14: lambda reader: NameLocation(reader.expect(reader.attribute(), str), _read_location(reader)),
+    15: lambda reader: UNKNOWN,
+    17: _read_array,
+    18: _read_elements,
+    22: _read_range,
+}
+
+
+def _write_attribute(out: EntryWriter, value: Any) -> None:
+    match value:
+        case OpAttributes(dialect, entries):
+            out.varint(1)
+            out.varint(len(entries))
+            for name, entry in entries:
+                out.attribute(name)
+                out.attribute(entry, dialect)
+        case Location():
+            _write_location(out, value)
+        case str():
+            out.varint(2)
+            out.string(value)
+        case bool():
+            out.varint(8)
+            out.type(I1)
+            out.byte(value)
+        case Integer(number, kind):
+            out.varint(8)
+            out.type(kind)
+            out.integer(number, width_of(kind))
+        case Float(number, kind):
+            out.varint(9)
+            out.type(kind)
+            out.integer(float_bits(number, kind), kind.width)
+        case tuple():
+            out.varint(0)
+            out.attributes(value)
+        case Dictionary():
+            _write_attribute(out, OpAttributes("builtin", tuple(sorted(value.items()))))
+        case _:
+            _write_rare_attribute(out, value)
+
+
+def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
+    match value:
+        case SymbolRef(name, nested):
+            out.varint(5 if nested else 4)
+            out.attribute(name)
+            if nested:
+                out.attributes([SymbolRef(part) for part in nested])
+        case Type():
+            out.varint(6)
+            out.type(value)
+        case Unit():
+            out.varint(7)
+        case DenseArray(element_type=kind, values=values):
+            out.varint(17)
+            out.type(kind)
+            out.varint(len(values))
+            out.blob(np.array(values, kind.dtype).tobytes())
+        case DenseElements():
+            out.varint(18)
+            out.type(value.type)
+            out.blob(elements_bytes(value))
+        case _:
+            from trivium.ir.text.attributes import AttributeWriter
+
+            out.as_text(AttributeWriter().attribute(value))
+
+
+def _write_location(out: EntryWriter, value: Location) -> None:
+    match value:
+        case FileLocation(file, line, column, end_line, end_column):
+            ends = () if end_column is None else (end_column,) if end_line == line else (end_line, end_column)
+            out.varint(22 if ends else 11)
+            out.attribute(file)
+            if ends:
+                out.varint(2 + len(ends))
+            for number in (line, column, *ends):
+                out.varint(number or 0)
+        case NameLocation(name, child):
+            out.varint(14)
+            out.attribute(name)
+            out.attribute(child)
+        case CallSiteLocation(callee, caller):
+            out.varint(10)
+            out.attribute(callee)
+            out.attribute(caller)
+        case FusedLocation(locations, metadata):
+            out.varint(12 if metadata is None else 13)
+            out.attributes(locations)
+            if metadata is not None:
+                out.attribute(metadata)
+        case _:
+            out.varint(15)
+
+
+# Types
+
+_SIGNEDNESS = ("", "s", "u")
+_SIMPLE: dict[int, Type] = {
+    1: INDEX,
+    12: NONE,
+    **{code: FLOATS[name] for code, name in {3: "bf16", 4: "f16", 5: "f32", 6: "f64"}.items()},
+}
+_SIMPLE_CODES = {kind: code for code, kind in _SIMPLE.items()}
+
+
+def _read_integer_type(reader: EntryReader) -> IntegerType:
+    width, signedness = divmod(reader.varint(), 4)
+    if signedness > 2 or not 0 < width <= 64:
+        raise reader.error(f"an integer type has width {width} and signedness {signedness}")
+    return IntegerType(width, _SIGNEDNESS[signedness])
+
+
+def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
+    shape = tuple(None if extent == _DYNAMIC else extent for extent in reader.signeds())
+    if any(extent is not None and extent < 0 for extent in shape):
+        raise reader.error(f"a shape has {shape}, expected no negative extent")
+    return TensorType(shape, reader.type(), encoding)
+
+
+_TYPES: dict[int, Callable[[EntryReader], Type]] = {
+    **{code: lambda reader, kind=kind: kind for code, kind in _SIMPLE.items()},
+    0: _read_integer_type,
+    2: lambda reader: FunctionType(reader.types(), reader.types()),
+    9: lambda reader: ComplexType(reader.expect(reader.type(), FloatType)),
+    13: _read_tensor_type,
+    14: lambda reader: _read_tensor_type(reader, encoding=reader.attribute()),
+    15: lambda reader: TupleType(reader.types()),
+}
+
+
+def _write_type(out: EntryWriter, kind: Type) -> None:
+    match kind:
+        case _ if kind in _SIMPLE_CODES:
+            out.varint(_SIMPLE_CODES[kind])
+        case IntegerType(width, signedness):
+            out.varint(0)
+            out.varint(width << 2 | _SIGNEDNESS.index(signedness))
+        case TensorType(shape, element_type, None):
+            out.varint(13)
+            out.signeds([_DYNAMIC if extent is None else extent for extent in shape])
+            out.type(element_type)
+        case _:
+            out.as_text(str(kind))
+
+
+BUILTIN = Dialect(_ATTRIBUTES, _TYPES, _write_attribute, _write_type)

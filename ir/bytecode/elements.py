@@ -1,0 +1,71 @@
+"""Numbers as bytes: the elements of a tensor as an artifact holds them (raw, booleans packed, equal ones once), and
+single floats as their bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trivium.ir.attributes import DenseElements
+from trivium.ir.types import I1, FloatType, TensorType
+
+_TF32_BITS = 13
+"""What an f32 has more than a tf32 at its low end."""
+
+
+def elements_of(data: memoryview, kind: TensorType) -> DenseElements:
+    """The elements that `data` holds: a view of it, unless booleans must be unpacked. Raises `ValueError`."""
+    shape, size = kind.static_shape, kind.size
+    if kind.element_type is I1:
+        flat = _booleans(data, size)
+    elif len(data) % kind.dtype.itemsize:
+        raise ValueError(f"{len(data)} bytes hold no whole number of {kind.element_type}")
+    else:
+        flat = np.frombuffer(data, kind.dtype)
+    if flat.size == size:
+        return DenseElements(flat.reshape(shape), kind)
+    if flat.size != 1:
+        raise ValueError(f"{flat.size} elements are there, {kind} has {size}")
+    return DenseElements(np.broadcast_to(flat.reshape(()), shape), kind)
+
+
+def _booleans(data: memoryview, size: int) -> np.ndarray:
+    """Eight in a byte; one byte, all ones, says that all are true. Old files have a byte for each."""
+    if len(data) == 1 and data[0] in (0, 0xFF):
+        return np.array([data[0] == 0xFF])
+    if len(data) == -(-size // 8) != size:
+        return np.unpackbits(np.frombuffer(data, np.uint8), count=size, bitorder="little").view(np.bool_)
+    return np.frombuffer(data, np.uint8) != 0
+
+
+def elements_bytes(elements: DenseElements) -> bytes | memoryview:
+    """The inverse of `elements_of`: the same elements give the same bytes, however they are held."""
+    array = elements.array
+    if array.size > 1 and _is_splat(elements):
+        array = array[(0,) * array.ndim].reshape(1)
+        if elements.type.element_type is I1:
+            return b"\xff" if array[0] else b"\0"
+    if elements.type.element_type is I1:
+        return np.packbits(array, bitorder="little").tobytes()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _is_splat(elements: DenseElements) -> bool:
+    if elements.is_splat:
+        return True
+    array = np.ascontiguousarray(elements.array).reshape(-1)
+    rows = array.view(np.uint8).reshape(array.size, array.itemsize)
+    # A look at a few first: most large tensors differ there.
+    return bool((rows[:64] == rows[0]).all() and (rows == rows[0]).all())
+
+
+def float_bits(value: float, kind: FloatType) -> int:
+    """The bits of a float as a number of that format."""
+    bits = int.from_bytes(np.array(value).astype(kind.dtype).tobytes(), "little")
+    return bits >> _TF32_BITS if kind.name == "tf32" else bits
+
+
+def float_of_bits(bits: int, kind: FloatType) -> float:
+    """The float that has these bits."""
+    bits = bits << _TF32_BITS if kind.name == "tf32" else bits
+    size = kind.dtype.itemsize
+    return float(np.frombuffer((bits & ((1 << 8 * size) - 1)).to_bytes(size, "little"), kind.dtype)[0])

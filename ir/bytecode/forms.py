@@ -1,0 +1,261 @@
+"""How ops stand in an artifact, derived from their declarations. Operands, regions and results are the same; attributes
+differ in three ways: a file has no defaults, it has most structs field by field, and its names are versioned. What
+does not follow from that is in the small tables here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, get_type_hints
+
+from trivium.ir import ops  # noqa: F401  declares the ops
+from trivium.ir.attributes import STRUCTS, Dictionary, Integer, Struct, SymbolRef
+from trivium.ir.bytecode.versions import FIRST, INTRODUCED, REVISIONS, USES, Revision, Version
+from trivium.ir.bytecode.vhlo import VHLO, ApiVersion
+from trivium.ir.codecs import Codec, codec_of, decode
+from trivium.ir.core import Operation
+from trivium.ir.declare import OPS, Field, Op
+from trivium.ir.errors import Error
+from trivium.ir.func import FuncReturn, Module
+from trivium.ir.ops.contraction import Precision
+from trivium.ir.ops.control import CustomCallApiVersion, OutputOperandAlias
+from trivium.ir.ops.control import Return as RegionReturn
+from trivium.ir.ops.conversion import ComparisonType
+from trivium.ir.ops.elementwise import ResultAccuracy
+from trivium.ir.types import I64, NONE
+
+Attributes = Mapping[str, Any]
+
+# Defaults that the declarations leave to the reader: the value, or what makes it of the op's other values.
+
+
+def _spatial(values: Attributes) -> int:
+    numbers = values.get("dimension_numbers")
+    return len(values["window_dimensions"] if numbers is None else numbers.input_spatial_dimensions)
+
+
+def _no_config(values: Attributes) -> Any:
+    return Dictionary() if values.get("api_version") == CustomCallApiVersion.API_VERSION_TYPED_FFI else ""
+
+
+def _ones(values: Attributes) -> tuple[int, ...]:
+    return (1,) * _spatial(values)
+
+
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("window_strides", "base_dilations", "window_dilations", "lhs_dilation", "rhs_dilation"), _ones),
+    **dict.fromkeys(("operand_layouts", "result_layouts", "result_tilings", "arg_attrs", "res_attrs", "layout"), ()),
+    **dict.fromkeys(("known_expanding_dimensions", "known_nonexpanding_dimensions", "source_target_pairs"), ()),
+    **dict.fromkeys(("sym_visibility", "infeed_config", "outfeed_config"), ""),
+    "backend_config": _no_config,
+    "compare_type": ComparisonType.NOTYPE,
+    "padding": lambda values: ((0, 0),) * _spatial(values),
+    "precision_config": (Precision.DEFAULT, Precision.DEFAULT),
+    "result_accuracy": ResultAccuracy(),
+    "window_reversal": lambda values: (False,) * _spatial(values),
+}
+_TOGETHER = {"operand_layouts": "result_layouts", "result_layouts": "operand_layouts"}
+"""Attributes that are both there or both not."""
+
+_WHOLE = (OutputOperandAlias, ResultAccuracy)
+"""The structs that VHLO has as such."""
+_STRUCTS = {kind.__name__: kind for kind in STRUCTS.values() if kind not in _WHOLE}
+
+
+_ENCODE: dict[str, Callable[[Any], Any]] = {"api_version": lambda value: ApiVersion(int(value))}
+_DECODE: dict[str, Callable[[Any], Any]] = {
+    "api_version": lambda value: value.value if isinstance(value, ApiVersion) else value
+}
+
+
+def _symbols(codec: Codec) -> Callable[[Any], Any]:
+    """VHLO has strings for symbols: which ones are, the declaration tells."""
+    if codec.what == SymbolRef.__name__:
+        return lambda value: SymbolRef(value) if isinstance(value, str) else value
+    if codec.what == f"array of {SymbolRef.__name__}":
+        return lambda value: tuple(SymbolRef(item) if isinstance(item, str) else item for item in value)
+    return lambda value: value
+
+
+@dataclass(frozen=True)
+class Form:
+    """An op class in artifacts. `spliced` are the fields of structs that stand there on their own."""
+
+    cls: type[Op]
+    spliced: Mapping[str, tuple[type[Struct], Mapping[str, Codec]]]
+    revision: Revision | None
+
+    @property
+    def name(self) -> str:
+        return self.cls.short_name()
+
+    @property
+    def introduced(self) -> Version:
+        return INTRODUCED.get(self.name, FIRST)
+
+    @property
+    def optional(self) -> bool:
+        """Whether attributes may be missing: only those of modules, which are no ops of VHLO."""
+        return self.cls is Module
+
+    def names(self, number: int) -> tuple[str, ...]:
+        """The attributes of a revision, in the order of a file: sorted."""
+        found = {name for field in self.cls.ATTRIBUTES for name in self._names_of(field)}
+        if self.revision is not None and number == 1:
+            found = found - self.revision.added.keys() | self.revision.removed.keys()
+        return tuple(sorted(found))
+
+    def _names_of(self, field: Field) -> tuple[str, ...]:
+        return tuple(self.spliced[field.name][1]) if field.name in self.spliced else (field.name,)
+
+    # Writing
+
+    def encode(self, op: Operation) -> dict[str, Any]:
+        """The op's own attributes as its newest revision has them."""
+        attributes: dict[str, Any] = {}
+        for field in self.cls.ATTRIBUTES:
+            value = op.attributes.get(field.name)
+            if field.name in self.spliced:
+                codecs = self.spliced[field.name][1]
+                parts = dict.fromkeys(codecs, NONE) if value is None else _encoded_parts(value, codecs)
+                attributes.update(parts)
+                continue
+            value = self._default(field, op.attributes) if value is None else value
+            if value is not None:
+                attributes[field.name] = _encoded(field, value)
+        return attributes
+
+    def _default(self, field: Field, values: Attributes) -> Any:
+        if self.optional:
+            return None
+        if field.name not in _DEFAULTS:
+            raise Error(f"{self.cls.NAME} has no attribute {field.name}, which files must have")
+        default = _DEFAULTS[field.name]
+        return default(values) if callable(default) else default
+
+    def lowered(self, op: Operation, target: Version, require: Callable[[Version, str], None]) -> tuple[str, dict]:
+        """The op's name and its attributes as files of version `target` have them. What they cannot have is told to
+        `require`, with the version that can."""
+        attributes = self.encode(op)
+        if self.optional:
+            return self.cls.NAME, attributes
+        require(self.introduced, self.cls.NAME)
+        for since, what, is_used in USES.get(self.name, ()):
+            if target < since and is_used(op, attributes):
+                require(since, f"{self.cls.NAME} with {what}")
+        if self.revision is None:
+            return f"vhlo.{self.name}_v1", attributes
+        if target >= self.revision.since:
+            return f"vhlo.{self.name}_v2", attributes
+        self._check_older(op, attributes, require)
+        for name in self.revision.added:
+            del attributes[name]
+        for name, make in self.revision.removed.items():
+            attributes[name] = make(attributes)
+        return f"vhlo.{self.name}_v1", attributes
+
+    def _check_older(self, op: Operation, attributes: Attributes, require: Callable[[Version, str], None]) -> None:
+        assert self.revision is not None
+        for name, value in self.revision.added.items():
+            if VHLO.canonical(attributes[name]) != value:
+                require(self.revision.since, f"{self.cls.NAME} with {name}")
+        if self.revision.demands is not None and not self.revision.demands[1](op):
+            require(self.revision.since, f"{self.cls.NAME} with other than {self.revision.demands[0]}")
+
+    # Reading
+
+    def decode(self, attributes: dict[str, Any], number: int) -> dict[str, Any]:
+        """The declared attributes of what revision `number` has in a file. Raises `VerificationError`."""
+        if self.revision is not None and number == 1:
+            attributes = {**self.revision.added, **attributes}
+        values: dict[str, Any] = {}
+        for field in self.cls.ATTRIBUTES:
+            missing = [name for name in self._names_of(field) if name not in attributes]
+            if missing and self.optional:
+                continue
+            if missing:
+                raise Error(f"{self.cls.NAME} lacks the attribute {missing[0]}")
+            value = self._decoded(field, attributes)
+            if value is not None:
+                values[field.name] = value
+        return self._without_defaults(values)
+
+    def _decoded(self, field: Field, attributes: Attributes) -> Any:
+        if field.name not in self.spliced:
+            value = _symbols(field.codec)(_DECODE.get(field.name, _same)(attributes[field.name]))
+            return decode(field.codec, self.cls.NAME, field.name, value)
+        kind, codecs = self.spliced[field.name]
+        if field.default is None and all(attributes[name] is NONE for name in codecs):
+            return None
+        parts = {name: decode(codec, self.cls.NAME, name, attributes[name]) for name, codec in codecs.items()}
+        return kind(**parts)
+
+    def _without_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Artifacts cannot tell an attribute at its default from one that is not there; MLIR reads the latter."""
+        if self.optional:
+            return values
+        given = {
+            field.name
+            for field in self.cls.ATTRIBUTES
+            if field.default is not None
+            or field.name not in values
+            or field.name not in _DEFAULTS
+            or values[field.name] != self._default(field, values)
+        }
+        given |= {_TOGETHER[name] for name in given & _TOGETHER.keys()}
+        return {name: value for name, value in values.items() if name in given}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _encoded(field: Field, value: Any) -> Any:
+    if field.name in _ENCODE:
+        return _ENCODE[field.name](value)
+    if field.name == "version" and value == 0:
+        return Integer(0, I64)  # as MLIR's own writer has it where the attribute is left out
+    return field.codec.encode(value)
+
+
+def _encoded_parts(value: Struct, codecs: Mapping[str, Codec]) -> dict[str, Any]:
+    return {name: codec.encode(getattr(value, name)) for name, codec in codecs.items()}
+
+
+@cache
+def form_of(cls: type[Op]) -> Form:
+    """The form of an op class."""
+    spliced = {}
+    for field in cls.ATTRIBUTES:
+        kind = _STRUCTS.get(field.codec.what)
+        if kind is not None:
+            hints = get_type_hints(kind)
+            spliced[field.name] = kind, {part.name: codec_of(hints[part.name]) for part in fields(kind)}
+    revision = REVISIONS.get(cls.short_name()) if cls.NAME.startswith("stablehlo.") else None
+    return Form(cls, spliced, revision)
+
+
+def is_portable(op: Operation) -> bool:
+    """Whether artifacts have such an op."""
+    return op.NAME.startswith(("stablehlo.", "func.")) or isinstance(op, Module)
+
+
+def form_named(name: str) -> tuple[Form, int] | None:
+    """The form and the revision of an op that a file names; `None` if there is none. Returns of functions and of
+    regions have one name there; this gives the regions'."""
+    if name == Module.NAME:
+        return form_of(Module), 1
+    dialect, _, versioned = name.partition(".")
+    base, _, number = versioned.rpartition("_v")
+    if dialect != "vhlo" or number not in ("1", "2"):
+        return None
+    cls = OPS.get(f"stablehlo.{base}") or OPS.get(f"func.{base}")
+    if cls is None or int(number) > 1 + (base in REVISIONS):
+        return None
+    return form_of(cls), int(number)
+
+
+def return_class(parent: Operation | None) -> type[Op]:
+    """The class of a return in a region of `parent`."""
+    return FuncReturn if parent is not None and parent.NAME == "func.func" else RegionReturn

@@ -1,0 +1,306 @@
+"""The tables of a bytecode file: strings, and the attributes and types of each dialect, which refer to one another by
+number. Reading is lazy: an entry is decoded when it is first asked for. Writing numbers entries as they are met and, as
+MLIR does, gives the small numbers to those that are asked for most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
+from trivium.ir.bytecode.versions import Version
+from trivium.ir.errors import Error, ParseError
+from trivium.ir.types import Type
+
+MAX_DEPTH = 100
+"""Attributes inside attributes; real programs stay below ten."""
+
+Read = Callable[["EntryReader"], Any]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a dialect spells its attributes and types: readers by their codes, and one writer for each sort."""
+
+    attributes: Mapping[int, Read]
+    types: Mapping[int, Read]
+    write_attribute: Callable[[EntryWriter, Any], None]
+    write_type: Callable[[EntryWriter, Type], None]
+    canonical: Callable[[Any], Any] = lambda value: value
+    """The one form of attributes that the dialect does not tell apart."""
+
+
+# Reading
+
+
+@dataclass
+class _Entries:
+    """The attributes, or the types, of a file. An entry is its dialect, its place, and its size with a bit that tells
+    whether it is no text."""
+
+    what: str
+    found: list[tuple[str, int, int]] = field(default_factory=list)
+    values: dict[int, Any] = field(default_factory=dict)
+
+
+class Tables:
+    """What the sections in front of the program hold. `parse_text` reads an entry that is spelled as MLIR text."""
+
+    def __init__(self, dialects: Mapping[str, Dialect], parse_text: Callable[[str, str], Any]):
+        self.strings: Sequence[str] = ()
+        self.data = Cursor(b"")
+        self._dialects = dialects
+        self._parse_text = parse_text
+        self._entries = {what: _Entries(what) for what in ("attribute", "type")}
+        self._depth = 0
+
+    def add(self, what: str, dialect: str, sizes: Sequence[int]) -> None:
+        """More entries of a dialect, which stand in `data` one behind the other."""
+        found, data, pos = self._entries[what].found, self.data, self.data.pos
+        for size in sizes:
+            found.append((dialect, pos, size))
+            pos += size >> 1
+        if pos > len(data.data):
+            raise data.error(f"the {what}s of dialect {dialect} end at {pos}, there are {len(data.data)} bytes")
+        data.pos = pos
+
+    def attribute(self, number: int, asker: Cursor) -> Any:
+        """The attribute of that number; `asker` is the place that asks, for errors."""
+        values = self._entries["attribute"].values
+        return values[number] if number in values else self._decoded(self._entries["attribute"], number, asker)
+
+    def type(self, number: int, asker: Cursor) -> Any:
+        """The type of that number."""
+        values = self._entries["type"].values
+        return values[number] if number in values else self._decoded(self._entries["type"], number, asker)
+
+    def string(self, number: int, asker: Cursor) -> str:
+        """The string of that number."""
+        if number >= len(self.strings):
+            raise asker.error(f"string {number} is asked for, the file has {len(self.strings)}")
+        return self.strings[number]
+
+    def _decoded(self, entries: _Entries, number: int, asker: Cursor) -> Any:
+        if number >= len(entries.found):
+            raise asker.error(f"{entries.what} {number} is asked for, the file has {len(entries.found)}")
+        if self._depth >= MAX_DEPTH:
+            raise asker.error(f"attributes and types stand inside one another more than {MAX_DEPTH} deep, or in a ring")
+        self._depth += 1
+        try:
+            value = self._decode(entries.what, *entries.found[number])
+        finally:
+            self._depth -= 1
+        entries.values[number] = value
+        return value
+
+    def _decode(self, what: str, dialect: str, start: int, size: int) -> Any:
+        data = self.data
+        reader = EntryReader(Cursor(data.data[start : start + (size >> 1)], data.base + start), self)
+        try:
+            if not size & 1:
+                return self._parse_text(what, reader.text())
+            if dialect not in self._dialects:
+                raise reader.error(f"dialect {dialect} has {what}s in an encoding of its own, which is not known")
+            codes = getattr(self._dialects[dialect], f"{what}s")
+            code = reader.varint()
+            if code not in codes:
+                raise reader.error(f"{dialect} has {what} code {code}, expected one of those known")
+            value = codes[code](reader)
+        except ParseError:
+            raise
+        except (Error, ValueError, TypeError, OverflowError) as error:
+            raise reader.error(f"a {dialect} {what} is wrong: {getattr(error, 'message', error)}") from None
+        if reader.left:
+            raise reader.error(f"a {dialect} {what} has {reader.left} bytes too many")
+        return value
+
+
+class EntryReader(Cursor):
+    """Reads the bytes of one entry."""
+
+    __slots__ = ("tables",)
+
+    def __init__(self, data: Cursor, tables: Tables):
+        super().__init__(data.data, data.base)
+        self.tables = tables
+
+    def attribute(self) -> Any:
+        return self.tables.attribute(self.varint(), self)
+
+    def optional_attribute(self) -> Any:
+        """An attribute, or `None`."""
+        number = self.varint()
+        return self.tables.attribute(number >> 1, self) if number & 1 else None
+
+    def attributes(self) -> tuple[Any, ...]:
+        return tuple([self.attribute() for _ in range(self.count())])
+
+    def type(self) -> Any:
+        kind = self.tables.type(self.varint(), self)
+        if not isinstance(kind, Type):
+            raise self.error(f"has {kind!r}, expected a type")
+        return kind
+
+    def types(self) -> tuple[Any, ...]:
+        return tuple([self.type() for _ in range(self.count())])
+
+    def string(self) -> str:
+        return self.tables.string(self.varint(), self)
+
+    def signeds(self) -> tuple[int, ...]:
+        return tuple([self.signed() for _ in range(self.count())])
+
+    def expect(self, value: Any, *kinds: type) -> Any:
+        """The value, if it has one of the kinds."""
+        if not isinstance(value, kinds):
+            raise self.error(f"has {value!r}, expected {' or '.join(kind.__name__ for kind in kinds)}")
+        return value
+
+
+# Writing
+
+
+class Entry:
+    """An attribute or a type to be written: its bytes, with other entries and strings still to be numbered."""
+
+    __slots__ = ("count", "dialect", "encoded", "number", "parts")
+
+    def __init__(self, dialect: str):
+        self.dialect = dialect
+        self.count = 0
+        self.number = -1
+        self.encoded = True
+        self.parts: list[Output | Entry | str] = []
+
+
+class EntryWriter(Output):
+    """Writes the bytes of one entry; what it refers to gets into the tables at once."""
+
+    __slots__ = ("_entry", "_tables")
+
+    def __init__(self, entry: Entry, tables: WriteTables):
+        super().__init__()
+        self._entry = entry
+        self._tables = tables
+        entry.parts.append(self)
+
+    def attribute(self, value: Any, dialect: str = "") -> None:
+        """Another attribute, of the same dialect unless another is named."""
+        self._refer(self._tables.attribute(dialect or self._entry.dialect, value))
+
+    def type(self, kind: Type) -> None:
+        self._refer(self._tables.type(self._entry.dialect, kind))
+
+    def attributes(self, values: Sequence[Any]) -> None:
+        self.varint(len(values))
+        for value in values:
+            self.attribute(value)
+
+    def types(self, kinds: Sequence[Type]) -> None:
+        self.varint(len(kinds))
+        for kind in kinds:
+            self.type(kind)
+
+    def signeds(self, values: Sequence[int]) -> None:
+        self.varint(len(values))
+        for value in values:
+            self.signed(value)
+
+    def string(self, text: str) -> None:
+        self._refer(text)
+
+    def as_text(self, text: str) -> None:
+        """The entry is spelled as MLIR text."""
+        self._entry.encoded = False
+        self.raw(bytes_of(text) + b"\0")
+
+    def require(self, version: Version, what: str) -> None:
+        """Files older than `version` cannot have what is being written."""
+        self._tables.require(version, what)
+
+    def _refer(self, part: Entry | str) -> None:
+        # This writer stays the last part: what follows is written behind the reference.
+        self._entry.parts[-1:] = [self.split(), part, self]
+
+
+class WriteTables:
+    """The attributes and types of a program to be written, for files of version `target`. `needs` tells what cannot be
+    written there, and from which version on it can."""
+
+    def __init__(self, dialects: Mapping[str, Dialect], target: Version):
+        self.target = target
+        self.needs: dict[str, Version] = {}
+        self.dialects: dict[str, int] = {}
+        self.strings: dict[str, int] = {}
+        self._codecs = dialects
+        self._attributes: dict[tuple[str, Hashable], Entry] = {}
+        self._types: dict[tuple[str, Hashable], Entry] = {}
+
+    def attribute(self, dialect: str, value: Any) -> Entry:
+        """The entry of an attribute, asked for once more."""
+        value = self._codecs[dialect].canonical(value)
+        # Values of two kinds may be equal in Python, True and 1 for one.
+        return self._entry(self._attributes, dialect, (type(value), value), value, "write_attribute")
+
+    def type(self, dialect: str, kind: Type) -> Entry:
+        """The entry of a type, asked for once more."""
+        return self._entry(self._types, dialect, kind, kind, "write_type")
+
+    def require(self, version: Version, what: str) -> None:
+        if version > self.target:
+            self.needs[what] = max(version, self.needs.get(what, version))
+
+    def string(self, text: str) -> int:
+        """The number of a string."""
+        return self.strings.setdefault(text, len(self.strings))
+
+    def number(self) -> tuple[list[Entry], list[Entry]]:
+        """Gives all entries their numbers."""
+        return tuple(self._sorted(list(table.values())) for table in (self._attributes, self._types))
+
+    def dialect(self, name: str) -> int:
+        """The number of a dialect."""
+        return self.dialects.setdefault(name, len(self.dialects))
+
+    def _entry(self, table: dict, dialect: str, key: Hashable, value: Any, write: str) -> Entry:
+        entry = table.get((dialect, key))
+        if entry is None:
+            entry = table[dialect, key] = Entry(dialect)
+            self.dialect(dialect)
+            getattr(self._codecs[dialect], write)(EntryWriter(entry, self), value)
+        else:
+            entry.count += 1
+        return entry
+
+    def _sorted(self, entries: list[Entry]) -> list[Entry]:
+        entries.sort(key=lambda entry: -entry.count)
+        by_dialect(entries, lambda entry: self.dialects[entry.dialect])
+        for number, entry in enumerate(entries):
+            entry.number = number
+        return entries
+
+    def emit(self, entry: Entry, out: Output) -> None:
+        """Writes the bytes of an entry, all numbers being known."""
+        for part in entry.parts:
+            if isinstance(part, Entry):
+                out.varint(part.number)
+            elif isinstance(part, str):
+                out.varint(self.string(part))
+            else:
+                out.append(part)
+
+
+def by_dialect(items: list[Any], dialect_of: Callable[[Any], int]) -> None:
+    """Puts together what is of one dialect, among those whose numbers take equally many bytes."""
+    start = length = first = 0
+    for size in range(1, 9):
+        # MLIR's own arithmetic: what so many bytes can tell, less the length of the stretch before.
+        length = (1 << 7 * size) - length
+        stretch = items[start : start + length]
+        stretch.sort(key=lambda item, first=first: -1 if dialect_of(item) == first else dialect_of(item))
+        items[start : start + length] = stretch
+        start += length
+        if start >= len(items):
+            return
+        first = dialect_of(stretch[-1])

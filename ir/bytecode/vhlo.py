@@ -1,0 +1,304 @@
+"""The attributes and types of VHLO, StableHLO's versioned dialect, in an artifact's bytes. Attributes of VHLO are ours,
+value for value: only symbols are told apart by the field that has them, for VHLO has strings there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.attributes import (
+    ENUMERATIONS,
+    DenseArray,
+    DenseElements,
+    Dictionary,
+    Enumeration,
+    Float,
+    Integer,
+    SymbolRef,
+)
+from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
+from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
+from trivium.ir.bytecode.versions import RESULT_ACCURACY, TYPES
+from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.ops.control import CustomCallApiVersion, OutputOperandAlias
+from trivium.ir.ops.elementwise import ResultAccuracy, ResultAccuracyMode
+from trivium.ir.types import (
+    FLOATS,
+    I1,
+    I64,
+    INDEX,
+    NONE,
+    TOKEN,
+    Bounds,
+    ComplexType,
+    FloatType,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    TensorType,
+    TupleType,
+    Type,
+)
+
+_DYNAMIC = -(1 << 63)
+
+
+@dataclass(frozen=True)
+class ApiVersion:
+    """A custom call's `api_version`: an enumeration here, an integer in StableHLO."""
+
+    value: int
+
+
+# Attributes: the code of each kind, and its bytes behind the code
+
+_ENUMERATIONS = {
+    3: "stablehlo.comparison_direction",
+    4: "stablehlo.comparison_type",
+    7: "stablehlo.fft_type",
+    11: "stablehlo.precision",
+    12: "stablehlo.rng_algorithm",
+    13: "stablehlo.rng_distribution",
+    16: "stablehlo.transpose",
+    19: "stablehlo.result_accuracy_mode",
+}
+_FIRST_MEMBER = {"stablehlo.rng_distribution": 1}
+"""The numbers of an enumeration's members go up in the order of their declaration, from zero or from this."""
+
+
+def _read_enumeration(mnemonic: str) -> Callable[[EntryReader], Enumeration]:
+    members = dict(enumerate(ENUMERATIONS[mnemonic], _FIRST_MEMBER.get(mnemonic, 0)))
+
+    def read(reader: EntryReader) -> Enumeration:
+        number = reader.varint()
+        if number not in members:
+            raise reader.error(f"{mnemonic} has {number}, expected one of {', '.join(map(str, members))}")
+        return members[number]
+
+    return read
+
+
+def _read_dictionary(reader: EntryReader) -> Dictionary:
+    entries = {}
+    for _ in range(reader.count()):
+        name = reader.expect(reader.attribute(), str)
+        entries[name] = reader.attribute()
+    return Dictionary(entries)
+
+
+def _read_float(reader: EntryReader) -> Float:
+    kind = reader.expect(reader.type(), FloatType)
+    return Float(float_of_bits(reader.integer(kind.width), kind), kind)
+
+
+def _read_integer(reader: EntryReader) -> Integer:
+    kind = reader.expect(reader.type(), IntegerType, IndexType)
+    return Integer(signed_value(reader.integer(width_of(kind)), kind), kind)
+
+
+def width_of(kind: Type) -> int:
+    """The bits of an integer."""
+    return kind.width if isinstance(kind, IntegerType) else 64
+
+
+def signed_value(bits: int, kind: Type) -> int:
+    """What the bits of an integer mean."""
+    width = width_of(kind)
+    unsigned = isinstance(kind, IntegerType) and kind.signedness == "u"
+    return bits if unsigned or not bits >> (width - 1) & 1 else bits - (1 << width)
+
+
+def _read_alias(reader: EntryReader) -> OutputOperandAlias:
+    return OutputOperandAlias(reader.signeds(), reader.signed(), reader.signeds())
+
+
+def _read_tensor(reader: EntryReader) -> DenseElements:
+    kind = reader.expect(reader.type(), TensorType)
+    return elements_of(reader.blob(), kind)
+
+
+def _read_accuracy(reader: EntryReader) -> ResultAccuracy:
+    atol, rtol, ulps = reader.double(), reader.double(), reader.signed()
+    return ResultAccuracy(atol, rtol, ulps, reader.expect(reader.attribute(), ResultAccuracyMode))
+
+
+def _read_extents(reader: EntryReader) -> tuple[int | None, ...]:
+    extents = tuple([None if extent == _DYNAMIC else extent for extent in reader.signeds()])
+    if any(extent is not None and extent < 0 for extent in extents):
+        raise reader.error(f"a shape has {extents}, expected no negative extent")
+    return extents
+
+
+def _read_api_version(reader: EntryReader) -> ApiVersion:
+    return ApiVersion(int(CustomCallApiVersion(reader.varint())))
+
+
+_ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
+    1: EntryReader.attributes,
+    2: lambda reader: reader.varint() != 0,
+    5: _read_api_version,
+    6: _read_dictionary,
+    8: _read_float,
+    9: _read_integer,
+    10: _read_alias,
+    14: EntryReader.string,
+    15: _read_tensor,
+    17: EntryReader.type,
+    18: lambda reader: Bounds(_read_extents(reader)),
+    20: _read_accuracy,
+    **{code: _read_enumeration(mnemonic) for code, mnemonic in _ENUMERATIONS.items() if mnemonic in ENUMERATIONS},
+}
+_CODES = {mnemonic: code for code, mnemonic in _ENUMERATIONS.items()}
+
+
+def _write_attribute(out: EntryWriter, value: Any) -> None:
+    match value:
+        case bool():
+            out.varint(2)
+            out.varint(value)
+        case str():
+            out.varint(14)
+            out.string(value)
+        case tuple():
+            out.varint(1)
+            out.attributes(value)
+        case Dictionary():
+            out.varint(6)
+            out.varint(len(value))
+            for name, entry in sorted(value.items()):
+                out.attribute(name)
+                out.attribute(entry)
+        case Integer(number, kind):
+            out.varint(9)
+            out.type(kind)
+            out.integer(number, width_of(kind))
+        case Float(number, kind):
+            out.varint(8)
+            out.type(kind)
+            out.integer(float_bits(number, kind), kind.width)
+        case DenseElements():
+            out.varint(15)
+            out.type(value.type)
+            out.blob(elements_bytes(value))
+        case Type():
+            out.varint(17)
+            out.type(value)
+        case _:
+            _write_rare_attribute(out, value)
+
+
+def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
+    match value:
+        case Enumeration() if value.MNEMONIC in _CODES:  # type: ignore[attr-defined]
+            mnemonic = value.MNEMONIC  # type: ignore[attr-defined]
+            out.varint(_CODES[mnemonic])
+            out.varint(list(type(value)).index(value) + _FIRST_MEMBER.get(mnemonic, 0))
+        case ApiVersion(number):
+            out.varint(5)
+            out.varint(number)
+        case OutputOperandAlias(outputs, operand, operands):
+            out.varint(10)
+            out.signeds(outputs)
+            out.signed(operand)
+            out.signeds(operands)
+        case Bounds(bounds):
+            out.varint(18)
+            _write_extents(out, bounds)
+        case ResultAccuracy(atol, rtol, ulps, mode):
+            out.require(RESULT_ACCURACY, "an attribute result_accuracy")
+            out.varint(20)
+            out.double(atol)
+            out.double(rtol)
+            out.signed(ulps)
+            out.attribute(mode)
+        case _:
+            raise Error(f"the attribute {value!r} cannot be written: StableHLO's artifacts have none of its kind")
+
+
+def _canonical(value: Any) -> Any:
+    """Lists of numbers are tensors here, and symbols are strings."""
+    match value:
+        case DenseArray(element_type=kind, values=values) if kind in (I64, I1):
+            return DenseElements(np.array(values, kind.dtype), TensorType((len(values),), kind))
+        case SymbolRef(name, ()):
+            return name
+    return value
+
+
+# Types: the code of each kind, and its bytes behind the code
+
+_SIMPLE: dict[int, Type] = {
+    0: I1,
+    9: INDEX,
+    22: TOKEN,
+    33: NONE,
+    **dict(zip((31, 10, 11, 12, 13, 14), map(IntegerType, (2, 4, 8, 16, 32, 64)), strict=True)),
+    **{code: IntegerType(width, "u") for code, width in zip((32, *range(15, 20)), (2, 4, 8, 16, 32, 64), strict=True)},
+    **{
+        code: FLOATS[name]
+        for code, name in {
+            **{2: "bf16", 3: "f16", 4: "f32", 5: "f64", 6: "f8E4M3FN", 7: "f8E5M2", 27: "f8E4M3FNUZ"},
+            **{28: "f8E5M2FNUZ", 29: "f8E4M3B11FNUZ", 34: "tf32", 35: "f8E4M3", 36: "f8E3M4", 37: "f4E2M1FN"},
+            **{38: "f6E2M3FN", 39: "f6E3M2FN", 40: "f8E8M0FNU"},
+        }.items()
+    },
+}
+_SIMPLE_CODES = {kind: code for code, kind in _SIMPLE.items()}
+_QUANTIZED = {24: "per-tensor", 30: "per-axis"}
+
+
+def _read_quantized(reader: EntryReader) -> Type:
+    raise UnsupportedOpError("the file has quantized types, which are not read yet")
+
+
+def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
+    shape = _read_extents(reader)
+    return TensorType(shape, reader.type(), encoding)
+
+
+_TYPES: dict[int, Callable[[EntryReader], Type]] = {
+    **{code: lambda reader, kind=kind: kind for code, kind in _SIMPLE.items()},
+    1: lambda reader: ComplexType(reader.expect(reader.type(), FloatType)),
+    8: lambda reader: FunctionType(reader.types(), reader.types()),
+    20: _read_tensor_type,
+    21: lambda reader: _read_tensor_type(reader, encoding=reader.attribute()),
+    23: lambda reader: TupleType(reader.types()),
+    **dict.fromkeys(_QUANTIZED, _read_quantized),
+}
+
+
+def _write_type(out: EntryWriter, kind: Type) -> None:
+    if kind in _SIMPLE_CODES:
+        if str(kind) in TYPES:
+            out.require(TYPES[str(kind)], f"type {kind}")
+        out.varint(_SIMPLE_CODES[kind])
+        return
+    match kind:
+        case TensorType(shape, element_type, encoding):
+            out.varint(20 if encoding is None else 21)
+            if encoding is not None:
+                out.attribute(encoding)
+            _write_extents(out, shape)
+            out.type(element_type)
+        case ComplexType(element_type):
+            out.varint(1)
+            out.type(element_type)
+        case FunctionType(inputs, results):
+            out.varint(8)
+            out.types(inputs)
+            out.types(results)
+        case TupleType(types):
+            out.varint(23)
+            out.types(types)
+        case _:
+            raise Error(f"type {kind} cannot be written: StableHLO's artifacts have none of its kind")
+
+
+def _write_extents(out: EntryWriter, extents: tuple[int | None, ...]) -> None:
+    out.signeds([_DYNAMIC if extent is None else extent for extent in extents])
+
+
+VHLO = Dialect(_ATTRIBUTES, _TYPES, _write_attribute, _write_type, _canonical)

@@ -1,0 +1,95 @@
+"""Programs as artifacts and back: equal, in every version that can hold them, and always the same bytes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trivium
+from trivium.ir import ops
+from trivium.ir.attributes import DenseElements
+from trivium.ir.bytecode import deserialize, serialize
+from trivium.ir.equality import difference
+from trivium.ir.func import Function, Module
+from trivium.ir.text import parse, print_module
+from trivium.ir.types import F32, I1, tensor
+
+FIXTURES = Path(__file__).parent / "fixtures"
+VERSIONS = ("0.9.0", "0.11.0", "0.13.0", "0.14.0", "0.15.0", "1.0.0", "1.6.0", "1.13.7", "1.20.0")
+
+
+def program() -> Module:
+    return parse((FIXTURES / "program.mlir").read_text())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_round_trip(version):
+    data = serialize(program(), version)
+    module = deserialize(data)
+    assert difference(module, program()) == ""
+    module.verify()
+    assert serialize(module, version) == data
+
+
+def test_locations_survive():
+    text = """
+    module {
+      func.func @main(%arg0: tensor<f32> loc("x")) -> tensor<f32> {
+        %0 = stablehlo.abs %arg0 : tensor<f32> loc(fused<"why">["a.py":1:2, callsite("f"("b.py":3:4) at unknown)])
+        %1 = stablehlo.abs %0 : tensor<f32> loc("a.py":1:2 to :9)
+        %2 = stablehlo.abs %1 : tensor<f32> loc("a.py":1:2 to 3:4)
+        return %2 : tensor<f32> loc(unknown)
+      } loc("c.py":5:6)
+    } loc("m")"""
+    module = parse(text)
+    assert print_module(deserialize(serialize(module)), locations=True) == print_module(module, locations=True)
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.mlirbc")), ids=lambda path: path.stem)
+def test_files_of_earlier_times_are_read(path):
+    """Written once, by the Trivium of their day; never written again."""
+    assert difference(trivium.load(path), program()) == ""
+
+
+def test_equal_elements_give_equal_bytes():
+    """A tensor is written by what it holds, not by how it is held."""
+
+    def bytes_of(array: np.ndarray) -> bytes:
+        constant = ops.Constant(DenseElements(array))
+        return serialize(Module.build(functions=[Function.build("main", [], lambda builder: builder.add(constant))]))
+
+    assert bytes_of(np.ones((3, 4), np.float32)) == bytes_of(np.broadcast_to(np.float32(1), (3, 4)))
+    assert bytes_of(np.ones((3, 4), np.bool_)) == bytes_of(np.broadcast_to(np.bool_(True), (3, 4)))
+    assert bytes_of(np.arange(12.0).reshape(3, 4).T) == bytes_of(np.arange(12.0).reshape(3, 4).T.copy())
+    assert bytes_of(np.zeros(3)) != bytes_of(-np.zeros(3))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 9, 16, 100])
+@pytest.mark.parametrize("fill", [None, False, True])
+def test_booleans(size, fill):
+    """Eight in a byte, where the byte of a splat must not be mistaken for eight of them."""
+    array = np.arange(size) % 3 == 1 if fill is None else np.full(size, fill)
+    function = Function.build("main", [], lambda builder: builder.add(ops.Constant(DenseElements(array))))
+    module = deserialize(serialize(Module.build(functions=[function])))
+    constant = module.main.body.block.first
+    assert constant.value == DenseElements(array, tensor(size, of=I1))
+
+
+def test_large_tensors_stay_in_the_file(tmp_path):
+    array = np.random.default_rng(0).standard_normal(100_000).astype(np.float32)
+    function = Function.build("main", [], lambda builder: builder.add(ops.Constant(DenseElements(array))))
+    Module.build(functions=[function]).save(tmp_path / "large.mlirbc")
+    data = (tmp_path / "large.mlirbc").read_bytes()
+    held = deserialize(data).main.body.block.first.value.array
+    assert np.shares_memory(held, np.frombuffer(data, np.uint8))
+    loaded = trivium.load(tmp_path / "large.mlirbc").main.body.block.first.value
+    assert loaded == DenseElements(array, tensor(100_000, of=F32))
+    assert not loaded.array.flags.writeable
+
+
+def test_deep_programs():
+    """No recursion over the length of a program, or over the nesting of its regions."""
+    lines = ["func.func @main(%x0: tensor<f32>) -> tensor<f32> {"]
+    lines += [f"%x{index + 1} = stablehlo.negate %x{index} : tensor<f32>" for index in range(3000)]
+    module = parse("\n".join([*lines, "return %x3000 : tensor<f32> }"]))
+    assert difference(deserialize(serialize(module)), module) == ""

@@ -1,0 +1,93 @@
+"""Which version a program needs, and what is said where it cannot be had."""
+
+import pytest
+
+import trivium
+from trivium.ir.bytecode import deserialize, serialize
+from trivium.ir.bytecode.reading import ModuleReader
+from trivium.ir.bytecode.versions import INTRODUCED, REVISIONS, TYPES, Version
+from trivium.ir.declare import OPS
+from trivium.ir.equality import difference
+from trivium.ir.text import parse
+
+HEAD = "func.func @main(%x: tensor<4x4xf32>, %f: tensor<f32>) -> tensor<4x4xf32> {{ {} return %x : tensor<4x4xf32> }}"
+NEEDS = {
+    "1.0.0": "%0 = stablehlo.sine %x : tensor<4x4xf32>",
+    "1.2.0": "%0 = stablehlo.constant dense<1> : tensor<2xi2>",
+    "1.3.0": "%0 = stablehlo.custom_call @t(%x) {api_version = 4 : i32, backend_config = {a = 1 : i32}} "
+    ": (tensor<4x4xf32>) -> tensor<f32>",
+    "1.4.0": "%0 = stablehlo.tan %x : tensor<4x4xf32>",
+    "1.6.0": "%0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0], algorithm = <lhs_precision_type = tf32, "
+    "rhs_precision_type = tf32, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, "
+    "num_primitive_operations = 1, allow_imprecise_accumulation = false> "
+    ": (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>",
+    "1.7.0": "%0 = stablehlo.constant dense<1.0> : tensor<2xf8E3M4>",
+    "1.8.0": "%0 = stablehlo.constant dense<1.0> : tensor<2xf4E2M1FN>",
+    "1.9.0": "%0 = stablehlo.exponential %x {result_accuracy = #stablehlo.result_accuracy<ulps = 2, "
+    "mode = #stablehlo.result_accuracy_mode<TOLERANCE>>} : tensor<4x4xf32>",
+    "1.10.0": "%0 = stablehlo.sine %x {result_accuracy = #stablehlo.result_accuracy<mode = "
+    "#stablehlo.result_accuracy_mode<HIGHEST>>} : tensor<4x4xf32>",
+}
+
+
+@pytest.mark.parametrize("version", NEEDS)
+def test_the_lowest_version(version):
+    """A program is written for the lowest version that can express it, and refused by name below."""
+    module = parse(HEAD.format(NEEDS[version]))
+    data = serialize(module)
+    assert data.startswith(b"ML\xefR\rStableHLO_v" + version.encode() + b"\0")
+    assert difference(deserialize(data), module) == ""
+    assert difference(deserialize(serialize(module, "1.20.0")), module) == ""
+    if version != "1.0.0":
+        before = f"1.{int(version.split('.')[1]) - 1}.0"
+        with pytest.raises(trivium.Error, match=f"cannot be written for version {before} .*needs {version}"):
+            serialize(module, before)
+
+
+def test_what_an_older_version_cannot_have_is_listed():
+    module = parse(HEAD.format(f"{NEEDS['1.4.0']} {NEEDS['1.8.0'].replace('%0', '%1')}"))
+    with pytest.raises(trivium.Error, match=r"stablehlo.tan needs 1.4.0; type f4E2M1FN needs 1.8.0"):
+        serialize(module, "1.0.0")
+
+
+@pytest.mark.parametrize("version", ["", "1", "1.x.0", "0.8.0", "1.21.0", "2.0.0"])
+def test_versions_that_are_none(version):
+    with pytest.raises(trivium.Error, match="the version is"):
+        serialize(parse("module {}"), version)
+
+
+def test_patches_change_nothing():
+    module = parse(HEAD.format(NEEDS["1.4.0"]))
+    assert serialize(module, "1.4.7").replace(b"1.4.7", b"1.4.0") == serialize(module, "1.4.0")
+
+
+def test_a_file_tells_its_version():
+    reader = ModuleReader(memoryview(serialize(parse("module {}"), "1.5.0")))
+    reader.module()
+    assert reader.version == Version(1, 5, 0)
+
+
+def test_saving(tmp_path):
+    module = parse(HEAD.format(NEEDS["1.4.0"]))
+    module.save(tmp_path / "a.mlirbc")
+    assert (tmp_path / "a.mlirbc").read_bytes() == serialize(module, "1.4.0")
+    module.save(tmp_path / "b.mlirbc", version="1.9.0")
+    assert (tmp_path / "b.mlirbc").read_bytes() == serialize(module, "1.9.0")
+    assert difference(trivium.load(tmp_path / "b.mlirbc"), module) == ""
+    with pytest.raises(trivium.Error, match="text has no version"):
+        module.save(tmp_path / "c.mlir", version="1.9.0")
+
+
+def test_ops_without_a_portable_form_are_listed():
+    module = parse(HEAD.format("%0 = chlo.erf %x : tensor<4x4xf32> -> tensor<4x4xf32>"))
+    with pytest.raises(trivium.UnsupportedOpError, match=r"chlo\.erf"):
+        serialize(module)
+
+
+def test_the_table_names_what_is_there():
+    """Each name in the table of facts is that of an op or a type that is declared, or will be."""
+    missing = {"async_done", "async_start", "all_gather", "all_reduce", "all_to_all", "send", "recv"}
+    missing |= {"collective_broadcast", "collective_reduce"}
+    for name in {*INTRODUCED, *REVISIONS}:
+        assert f"stablehlo.{name}" in OPS or name in missing, name
+    assert TYPES["tf32"] == Version(1, 6)
