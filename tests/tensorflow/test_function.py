@@ -138,6 +138,67 @@ def test_in_a_graph() -> None:
     assert count.numpy() == 1
 
 
+def test_gradients_that_are_slices() -> None:
+    table = tf.Variable(normal(5, 3))
+
+    def function(places: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.gather(table, places) ** 2)
+        return tape.gradient(loss, table)
+
+    places = tf.constant([3, 0, 3])
+    got, wanted = trivium.tensorflow.function(function)(places), function(places)
+    assert_same(tf.convert_to_tensor(got), tf.convert_to_tensor(wanted))
+    assert isinstance(got, tf.IndexedSlices)
+
+
+# Randomness
+
+
+def test_random_numbers_are_fresh_and_seeded() -> None:
+    @trivium.tensorflow.function
+    def draw(x: Any) -> Any:
+        for _ in tf.range(3):
+            x = x + tf.random.uniform((4,))
+        return (
+            x,
+            tf.random.normal((1000,)),
+            tf.random.truncated_normal((1000,)),
+            tf.random.uniform((9,), 0, 5, tf.int32),
+        )
+
+    tf.random.set_seed(3)
+    first, second = draw(tf.zeros(4)), draw(tf.zeros(4))
+    tf.random.set_seed(3)
+    assert_same(draw(tf.zeros(4)), first, tolerance=0)
+    assert all(np.any(a != b) for a, b in zip(first, second, strict=True))
+    for numbers, deviation in ((first[1], 1.0), (first[2], 0.88)):
+        assert abs(np.mean(numbers)) < 0.1
+        assert abs(np.std(numbers) - deviation) < 0.1
+    assert set(first[3].numpy()) <= set(range(5))
+
+
+def test_dropout_drops_the_same_in_its_gradient() -> None:
+    dropout = trivium.tensorflow.function(lambda x: tf.nn.dropout(x, 0.5))
+    x = tf.ones(100)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = dropout(x)
+    np.testing.assert_array_equal(tape.gradient(y, x), y)
+    assert 20 < np.count_nonzero(y) < 80
+
+
+def test_generators_give_what_tensorflow_gives() -> None:
+    ours, theirs = (tf.random.Generator.from_seed(5) for _ in range(2))
+
+    def draw(generator: Any) -> Any:
+        return generator.uniform((3,)), generator.normal((2,)), generator.uniform((5,), 0, 9, tf.int64)
+
+    compiled = trivium.tensorflow.function(lambda: draw(ours))
+    for _ in range(2):
+        assert_same(compiled(), draw(theirs), tolerance=1e-6)
+
+
 # Training
 
 
