@@ -18,6 +18,7 @@ from trivium.importers.pytorch import (
     random,
     reduction,
     rnn,
+    rnn_gradient,
     shape,
     strided,
 )
@@ -26,7 +27,8 @@ from trivium.importers.pytorch.program import ImportedGraph, ResultIndex, import
 
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, elementwise, indexing, joining),
-    *(matmul, normalization, pooling, prims, random, reduction, rnn, shape, strided),
+    *(matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
+    *(shape, strided),
 )
 """The modules of rules; importing them fills the table."""
 

@@ -81,7 +81,9 @@ def mkldnn_rnn_layer(
         ctx.unsupported("mode", mode, "2, an LSTM")
     if batch_sizes:
         ctx.unsupported("batch_sizes", batch_sizes, "none: sequences of one length")
-    # One layer in one direction, over [steps, batch, features] whatever `batch_first` says.
+    if batch_first:
+        ctx.unsupported("batch_first", True, "False: steps before the batch")
+    # One layer in one direction, over [steps, batch, features].
     weights = [weight0, weight1, weight2, weight3][: 4 if has_biases else 2]
     states = [ctx.reshape(x, x.type.shape[-2:]) for x in (hx_, cx_)]
     outputs, (h, c) = _layer(ctx, _lstm_cell, input, states, weights, reverse)

@@ -95,6 +95,23 @@ def test_training_step(name: str, counts: Counts) -> None:
         assert difference(p, q) < 1e-4
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"bias": False}, {"bidirectional": True, "num_layers": 2}], ids=["plain", "no-bias", "deep"]
+)
+def test_gradients_of_an_lstm_whose_input_has_none(options: dict, counts: Counts) -> None:
+    """PyTorch has a fused layer for this case; ours loops over the steps, forward and backward."""
+    model = nn.LSTM(5, 6, **options)
+    reference = copy.deepcopy(model)
+    shape = (model.num_layers * (2 if model.bidirectional else 1), 3, 6)
+    states = [torch.linspace(-1, 1, torch.Size(shape).numel()).reshape(shape).requires_grad_() for _ in range(4)]
+    for run, hx in ((compiled(model), states[:2]), (reference, states[2:])):
+        y, (h, c) = run(torch.linspace(-1, 1, 60).reshape(4, 3, 5), tuple(hx))
+        (y.square().sum() + h.sum() + c.square().sum()).backward()
+    ours, theirs = [*model.parameters(), *states[:2]], [*reference.parameters(), *states[2:]]
+    assert max(difference(p.grad, q.grad) for p, q in zip(ours, theirs, strict=True)) < 1e-5
+    assert (counts.graphs, counts.functions, counts.runs) == (1, 2, 2)
+
+
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
 def test_training_of_a_small_cnn(optimizer: type, counts: Counts) -> None:
     """Three epochs on real digits; the last batch is smaller, and compiled for its own size."""

@@ -38,7 +38,7 @@ ELSEWHERE = {name for name in rule if "empty" in name or "sym_" in name or "asse
 ELSEWHERE |= {name for name in rule if rule.find(name).__module__.endswith(".random")}
 ELSEWHERE |= {name for name in rule if name.startswith("higher_order.")}
 ELSEWHERE |= {name for name in rule if name.startswith("prims.") and rule.find(name) in RULES_OF_ATEN}
-ELSEWHERE |= {"aten._conj.default", "aten.mkldnn_rnn_layer.default"}
+ELSEWHERE |= {"aten._conj.default", "aten.mkldnn_rnn_layer.default", "aten.mkldnn_rnn_layer_backward.default"}
 
 
 def operator(name: str):
