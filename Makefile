@@ -10,7 +10,7 @@ INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE)
 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: demo test lint types suite links format clean
+.PHONY: demo test lint types suite links format docs clean
 
 demo: $(VENV)/all.stamp
 	$(BIN)/trivium demo
@@ -31,6 +31,10 @@ suite: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The pages that are written from the code: after a new op, rule or record.
+docs: $(VENV)/dev.stamp
+	$(BIN)/python -m docs.generate
 
 # The rooms joined as the installed package joins them, for tools that read files and know no import hooks.
 links:

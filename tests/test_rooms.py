@@ -21,7 +21,8 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "importers/pytorch": ({"ir", "importers"}, {"numpy", "ml_dtypes", "torch"}),
     "importers/tensorflow": ({"ir", "importers"}, {"numpy", "ml_dtypes", "tensorflow", "keras"}),
     "importers/jax": ({"ir", "importers"}, {"numpy", "ml_dtypes", "jax", "jaxlib"}),
-    "importers/onnx": ({"ir", "importers"}, {"numpy", "ml_dtypes", "onnx"}),
+    # Protocol buffers are ONNX's own file format; reading a broken file raises google.protobuf's error.
+    "importers/onnx": ({"ir", "importers"}, {"numpy", "ml_dtypes", "onnx", "google"}),
     "compiler": ({"ir"}, {"numpy", "ml_dtypes"}),
     "backends": ({"ir", "compiler"}, {"numpy", "ml_dtypes", "llvmlite", "scipy"}),
 }

@@ -160,7 +160,8 @@ def _float(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
 
 
 def _reduce_precision(code: Code, value: ll.Value, exponent_bits: int, mantissa_bits: int) -> ll.Value:
-    """Rounds the mantissa to nearest even; exponents out of range become infinity, or zero of the same sign."""
+    """Rounds the mantissa to nearest even; exponents out of range become infinity, or zero of the same sign. A format
+    without a mantissa has no NaN: it becomes infinity."""
     mantissa, width = (52, 64) if element(value.type) == ll.DoubleType() else (23, 32)
     integer, bias = ll.IntType(width), (1 << (width - mantissa - 2)) - 1
     bits = code.bits(value, integer)
@@ -177,7 +178,7 @@ def _reduce_precision(code: Code, value: ll.Value, exponent_bits: int, mantissa_
         too_small = code.icompare("<", magnitude, (bias - reach + 1) << mantissa)
         magnitude = code.select(too_large, infinity, code.select(too_small, 0, magnitude))
     result = code.bits(code.either(magnitude, sign), element(value.type))
-    return code.select(code.is_nan(value), value, result)
+    return code.select(code.is_nan(value), value if mantissa_bits else float("inf"), result)
 
 
 def _boolean(code: Code, op: str, values: list[ll.Value]) -> ll.Value:

@@ -114,11 +114,10 @@ def digamma(code: Code, x: ll.Value) -> ll.Value:
     series = code.mul(code.polynomial(inverse, DIGAMMA[::-1]), inverse)
     result = code.add(lower, code.add(code.sub(log(code, y), code.div(0.5, y)), series))
     fraction = code.sub(x, code.intrinsic("llvm.roundeven", x))
-    pole = code.both(negative, code.compare("==", fraction, 0.0))
+    pole = code.compare("==", fraction, 0.0)
     reflected = code.sub(result, code.div(constants.pi, code.each_lane("tan", code.mul(fraction, constants.pi))))
     result = code.select(negative, code.select(pole, float("nan"), reflected), result)
-    at_zero = code.copysign(code.like(x, float("inf")), code.builder.fneg(x))
-    result = code.select(code.compare("==", x, 0.0), at_zero, result)
+    result = code.select(code.compare("==", x, 0.0), float("nan"), result)
     return code.select(code.compare("==", x, float("inf")), x, result)
 
 

@@ -33,6 +33,8 @@ from trivium.ir.ops import (
     GatherDimensionNumbers,
     Multiply,
     Reduce,
+    Reshard,
+    ShardingConstraint,
     Sqrt,
     Subtract,
     TorchIndexSelect,
@@ -128,6 +130,15 @@ def _sum(operand: Value, feature: int) -> Value:
 def _along(feature: Value, whole: TensorType, dimension: int) -> Value:
     """One number a feature, for each element."""
     return _result(BroadcastInDim(feature, (dimension,), result=whole))
+
+
+# Wishes that one device has no use for
+
+
+@pattern(ShardingConstraint, Reshard)
+def sharding(op):
+    """sharding_constraint(x) == x, on one device"""
+    return op.input if op.input.type is op.result.type else None
 
 
 # Older ops

@@ -22,12 +22,14 @@ _STAYING = Constant | Iota | Call | CustomCall
 
 @dataclass(frozen=True)
 class FoldConstants(Pass):
-    """No pure op without regions has only constant operands, unless its result would have more than `limit` elements.
+    """No pure op without regions has only constant operands, unless its result would have more than `limit` elements, or
+    more than its operands and than `small`: what a broadcast repeats, a kernel repeats for nothing.
 
     An op on splats is computed once, for one element. `iota` stays: a kernel computes it faster than it reads it.
     """
 
     limit: int = 1 << 14
+    small: int = 64
     NAME: ClassVar[str] = "fold"
 
     def run(self, module: Module) -> bool:
@@ -47,7 +49,9 @@ class FoldConstants(Pass):
         results = [kind for kind in op.result_types if isinstance(kind, TensorType) and kind.is_static]
         if len(results) != len(op.results) or not results:
             return False
-        return all(kind.size <= self.limit for kind in results) or _keeps_splats(op)
+        given = sum(kind.size for kind in op.operand_types if isinstance(kind, TensorType))
+        made = sum(kind.size for kind in results)
+        return made <= min(self.limit, max(given, self.small)) or _keeps_splats(op)
 
 
 def _keeps_splats(op: Op) -> bool:

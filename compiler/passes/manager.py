@@ -32,7 +32,7 @@ class Repeat(Pass):
 
     passes: tuple[Pass, ...]
     limit: int = 8
-    NAME: ClassVar[str] = "repeat"
+    NAME: ClassVar[str] = "clean-up"
 
     def run(self, module: Module) -> bool:
         changed = False

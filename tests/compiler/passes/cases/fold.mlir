@@ -26,7 +26,7 @@ func.func @main() -> tensor<1000x1000xf32> {
 //=module {
 //=  func.func @main() -> tensor<1000x1000xf32> {
 //=    %cst = stablehlo.constant dense<2.000000e+00> : tensor<1000x1000xf32>
-//=    %cst_0 = stablehlo.constant dense<1.4142135> : tensor<1000x1000xf32>
+//=    %cst_0 = stablehlo.constant dense<1.41421354> : tensor<1000x1000xf32>
 //=    return %cst_0 : tensor<1000x1000xf32>
 //=  }
 //=}
