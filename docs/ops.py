@@ -74,7 +74,7 @@ def fields(cls: type[Op]) -> str:
     """The attributes with what they hold, and the operands and regions that come in lists."""
     words = {"*": "any number of", "?": "at most one of", "": ""}
     lists = [f"{words[field.arity]} `{field.name}`" for field in (*cls.OPERANDS, *cls.REGIONS) if field.arity]
-    attributes = [f"`{field.name}` ({field.codec.what})" for field in cls.ATTRIBUTES if field.codec is not None]
+    attributes = [f"`{field.name}` ({field.codec.what})" for field in cls.ATTRIBUTES]
     parts = []
     if lists:
         parts.append(f"Takes {', '.join(lists)}.")

@@ -77,12 +77,13 @@ class Field:
     role: Role
     arity: str = ""
     default: Any = REQUIRED
-    codec: Codec | None = None
 
-    def coerce(self, op: str, value: Any) -> Any:
-        """The declared Python value of what a caller gave for this attribute of an op."""
-        assert self.codec is not None, "attributes have a codec"
-        return coerce(self.codec, op, self.name, value)
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeField(Field):
+    """A declared attribute, and how its value is read and written."""
+
+    codec: Codec
 
 
 class Op(Operation):
@@ -92,7 +93,7 @@ class Op(Operation):
 
     FIELDS: ClassVar[tuple[Field, ...]] = ()
     OPERANDS: ClassVar[tuple[Field, ...]] = ()
-    ATTRIBUTES: ClassVar[tuple[Field, ...]] = ()
+    ATTRIBUTES: ClassVar[tuple[AttributeField, ...]] = ()
     REGIONS: ClassVar[tuple[Field, ...]] = ()
     RESULTS: ClassVar[tuple[Field, ...]] = ()
     TRAITS: ClassVar[frozenset[Trait]] = frozenset()
@@ -123,7 +124,7 @@ class Op(Operation):
         operands, operand_sizes = _flatten(cls.OPERANDS, given, Value, cls.NAME)
         regions, _ = _flatten(cls.REGIONS, given, Region, cls.NAME)
         attributes = {
-            field.name: field.coerce(cls.NAME, value)
+            field.name: coerce(field.codec, cls.NAME, field.name, value)
             for field in cls.ATTRIBUTES
             if (value := given[field.name]) is not None
         }
@@ -236,10 +237,10 @@ def _declare(cls: type[Op]) -> None:
                 {name: _evaluated(text, names) for name, text in vars(base).get("__annotations__", {}).items()}
             )
     cls.FIELDS = tuple(_field(cls, name, hint) for name, hint in hints.items())
-    cls.OPERANDS, cls.ATTRIBUTES, cls.REGIONS, cls.RESULTS = (
-        tuple(field for field in cls.FIELDS if field.role is role)
-        for role in (Role.OPERAND, Role.ATTRIBUTE, Role.REGION, Role.RESULT)
+    cls.OPERANDS, cls.REGIONS, cls.RESULTS = (
+        tuple(field for field in cls.FIELDS if field.role is role) for role in (Role.OPERAND, Role.REGION, Role.RESULT)
     )
+    cls.ATTRIBUTES = tuple(field for field in cls.FIELDS if isinstance(field, AttributeField))
     for fields, source in ((cls.OPERANDS, "_operands"), (cls.REGIONS, "regions"), (cls.RESULTS, "results")):
         for index, field in enumerate(fields):
             if field.name != source:  # the list of all results has that name already
@@ -273,7 +274,7 @@ def _field(cls: type[Op], name: str, hint: Any) -> Field:
     codec = codec_of(hint)
     if default not in (REQUIRED, None):
         default = codec.coerce(default)
-    return Field(name, Role.ATTRIBUTE, "", default, codec)
+    return AttributeField(name, Role.ATTRIBUTE, "", default, codec=codec)
 
 
 def _attribute_getter(name: str) -> Callable[[Operation], Any]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from trivium.ir.attributes import Enumeration, SymbolRef
 from trivium.ir.codecs import coerce
 from trivium.ir.core import Region, Value
-from trivium.ir.declare import REQUIRED, Field, Op, Role, Trait
+from trivium.ir.declare import REQUIRED, AttributeField, Field, Op, Role, Trait
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import Location
 from trivium.ir.text.lexer import INTEGER, WORD, quote
@@ -139,7 +139,7 @@ class AllOperands:
 class AttributePiece:
     """One attribute, without its type."""
 
-    field: Field
+    field: AttributeField
 
     @property
     def shows(self) -> tuple[str, ...]:
@@ -225,9 +225,8 @@ def read_plain(parser: Parser) -> Any:
     return {"true": True, "false": False}.get(word, word)
 
 
-def set_plain(parser: Parser, draft: Draft, kind: Field, value: Any, pos: int) -> None:
+def set_plain(parser: Parser, draft: Draft, kind: AttributeField, value: Any, pos: int) -> None:
     """Sets a declared attribute that was read at `pos`."""
-    assert kind.codec is not None
     try:
         draft.attributes[kind.name] = coerce(kind.codec, draft.cls.NAME, kind.name, value)
     except VerificationError as error:
@@ -361,6 +360,6 @@ def _field_piece(cls: type[Op], name: str) -> Piece:
     for kind in cls.FIELDS:
         if kind.name == name and kind.role is Role.OPERAND:
             return OperandPiece(kind)
-        if kind.name == name and kind.role is Role.ATTRIBUTE:
+        if kind.name == name and isinstance(kind, AttributeField):
             return AttributePiece(kind)
     raise Error(f"the form of {cls.NAME} names {name}, which is no operand or attribute of the op")

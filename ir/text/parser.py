@@ -12,7 +12,7 @@ from trivium.ir.attributes import Attribute, DenseArray, DenseElements
 from trivium.ir.codecs import decode
 from trivium.ir.collection import collection_paused
 from trivium.ir.core import Block, Operation, Region, Value
-from trivium.ir.declare import OPS, Field, Op, Trait, group_sizes
+from trivium.ir.declare import OPS, AttributeField, Op, Trait, group_sizes
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError
 from trivium.ir.func import Function, Module
 from trivium.ir.location import FileLocation, Location
@@ -180,8 +180,7 @@ class Parser(DefinitionReader):
             else:
                 draft.extra[name] = value
 
-    def _decode(self, draft: Draft, field: Field, value: Attribute, pos: int) -> Any:
-        assert field.codec is not None
+    def _decode(self, draft: Draft, field: AttributeField, value: Attribute, pos: int) -> Any:
         try:
             return decode(field.codec, draft.cls.NAME, field.name, value)
         except VerificationError as error:
