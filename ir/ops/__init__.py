@@ -15,4 +15,5 @@ from trivium.ir.ops.legacy import *  # noqa: F403
 from trivium.ir.ops.linalg import *  # noqa: F403
 from trivium.ir.ops.random import *  # noqa: F403
 from trivium.ir.ops.reduction import *  # noqa: F403
+from trivium.ir.ops.sdy import *  # noqa: F403
 from trivium.ir.ops.shape import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""The pretty forms of StableHLO and CHLO, in StableHLO's own spelling. Ops that are missing here are elementwise
+"""The pretty forms of StableHLO, CHLO and Shardy, in their own spelling. Ops that are missing here are elementwise
 (`%0 = stablehlo.add %a, %b : tensor<4xf32>`), or have the functional form, or, with regions, the generic one."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from trivium.ir.text.assembly import FORMS, GENERIC
 from trivium.ir.text.control_forms import BarrierForm, ConstantForm, ReturnForm, WhileForm
 from trivium.ir.text.func_forms import CallForm, FunctionForm, ModuleForm
 from trivium.ir.text.reduce_form import ReduceForm
+from trivium.ir.text.sdy_forms import ManualForm, MeshForm
 
 FORMS |= {
     # Shapes
@@ -62,6 +63,12 @@ FORMS |= {
     "chlo.constant": ConstantForm(),
     "chlo.mulhi": "$operands : arrow",
     "chlo.top_k": "($operand, k = $k(, is_stable = $is_stable)?) : arrow",
+    # Shardy
+    "sdy.mesh": MeshForm(),
+    "sdy.sharding_constraint": "$input <sharding> : same",
+    "sdy.reshard": "$input <sharding> : same",
+    "sdy.manual_computation": ManualForm(),
+    "sdy.return": ReturnForm(),
     # Modules and functions
     "builtin.module": ModuleForm(),
     "func.func": FunctionForm(),

@@ -10,7 +10,7 @@ def mlir() -> Callable[[str], str]:
     """Reads a text with MLIR and returns it as MLIR prints it."""
     ir = pytest.importorskip("jaxlib.mlir.ir")
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, stablehlo
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
     context, registry = ir.Context(), ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
@@ -18,6 +18,7 @@ def mlir() -> Callable[[str], str]:
     context.load_all_available_dialects()
     stablehlo.register_dialect(context)
     chlo.register_dialect(context)
+    sdy.register_dialect(context)
 
     def read_and_print(text: str) -> str:
         with context:
