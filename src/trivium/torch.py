@@ -24,6 +24,7 @@ import trivium
 from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph, ResultIndex, import_graph
 from trivium.importers.pytorch.decompositions import decompositions
+from trivium.importers.pytorch.lstm_layers import keep_lstm_layers
 from trivium.importers.pytorch.types import DTYPES
 from trivium.ir.errors import Error
 
@@ -38,6 +39,7 @@ def backend(
 ) -> Any:
     """The backend that `torch.compile` calls for each graph that Dynamo captures."""
     options = options or {}
+    keep_lstm_layers(module)
 
     def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], CompiledGraph]:
         return lambda graph, inputs: CompiledGraph(graph, inputs, kind, options)
