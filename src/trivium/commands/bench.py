@@ -15,19 +15,34 @@ from trivium.ir.func import Module
 Contender = Callable[[], Any]
 
 
+SETTLE = 0.06
+"""Seconds until the threads of the contender before, which spin for a while after their work, have gone to sleep."""
+
+TURN = 0.1
+"""Seconds of one contender's turn."""
+
+
 def measure(contenders: Mapping[str, Contender], seconds: float = 3.0) -> dict[str, tuple[float, float]]:
     """The median and the fastest time of a call, in seconds, of each contender; about `seconds` of time for each."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for call in contenders.values():
-        call()  # compiles, allocates, warms caches
-    end = time.perf_counter() + seconds * len(contenders)
-    while time.perf_counter() < end or min(map(len, times.values())) < 3:
+        call()  # compiles and allocates
+    for _ in range(max(3, round(seconds / (TURN + SETTLE)))):
         for name, call in contenders.items():
+            time.sleep(SETTLE)
             call()  # the contender before left its data in the caches
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
+            times[name] += _turn(call)
     return {name: (statistics.median(values), min(values)) for name, values in times.items()}
+
+
+def _turn(call: Contender) -> list[float]:
+    """The times of the calls that fit into a turn; one at least."""
+    found: list[float] = []
+    while sum(found) < TURN:
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+    return found
 
 
 def contenders(
