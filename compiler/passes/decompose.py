@@ -15,6 +15,7 @@ from trivium.compiler.passes.rewriting import PatternSet, rewrite_to_fixpoint
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import region
 from trivium.ir.core import Value
+from trivium.ir.declare import OPS
 from trivium.ir.func import Module
 from trivium.ir.ops import (
     Add,
@@ -22,7 +23,13 @@ from trivium.ir.ops import (
     BatchNormInference,
     BatchNormTraining,
     Broadcast,
+    BroadcastBinary,
+    BroadcastCompare,
+    BroadcastComplex,
     BroadcastInDim,
+    BroadcastSelect,
+    Compare,
+    Complex,
     Constant,
     Convert,
     Divide,
@@ -34,11 +41,13 @@ from trivium.ir.ops import (
     Multiply,
     Reduce,
     Reshard,
+    Select,
     ShardingConstraint,
     Sqrt,
     Subtract,
     TorchIndexSelect,
 )
+from trivium.ir.ops.chlo_broadcast import aligned
 from trivium.ir.types import F32, TensorType
 
 DECOMPOSITIONS = PatternSet(DYNAMIC)
@@ -176,6 +185,34 @@ def torch_index_select(op):
     )
     sizes = [1 if axis in (*batch, dim) else extent for axis, extent in enumerate(operand.shape)]
     return Gather(op.operand, op.index, numbers, sizes, result=op.result.type)
+
+
+# Implicit broadcasting
+
+
+@pattern(*(op for op in OPS.values() if issubclass(op, BroadcastBinary)), BroadcastCompare, BroadcastComplex)
+def broadcast_operands(op):
+    """The op of one shape, of operands that are broadcast."""
+    if not op.result.type.is_static:
+        return None
+    operands = [_broadcast(value, op.result.type, op.broadcast_dimensions) for value in op.operands]
+    if isinstance(op, BroadcastCompare):
+        return Compare(*operands, **op.static_attributes, result=op.result.type)
+    return (Complex if isinstance(op, BroadcastComplex) else op.STATIC)(*operands, result=op.result.type)
+
+
+@pattern(BroadcastSelect)
+def broadcast_select(op):
+    """select, of operands that are broadcast."""
+    if not op.result.type.is_static:
+        return None
+    return Select(*(_broadcast(value, op.result.type, None) for value in op.operands), result=op.result.type)
+
+
+def _broadcast(value: Value, result: TensorType, broadcast_dimensions: tuple[int, ...] | None) -> Value:
+    kind = TensorType(result.shape, value.type.element_type)
+    dimensions = aligned(value.type.rank, result.rank, broadcast_dimensions)
+    return value if value.type is kind else _result(BroadcastInDim(value, dimensions, result=kind))
 
 
 # Values in stretches that are not inserted yet
