@@ -158,7 +158,7 @@ def _write_attribute(out: EntryWriter, value: Any) -> None:
             out.varint(8)
             out.type(kind)
             out.integer(number, width_of(kind))
-        case Float(number, kind):
+        case Float(number, FloatType() as kind):
             out.varint(9)
             out.type(kind)
             out.integer(float_bits(number, kind), kind.width)
@@ -183,7 +183,7 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
             out.type(value)
         case Unit():
             out.varint(7)
-        case DenseArray(element_type=kind, values=values):
+        case DenseArray(element_type=IntegerType() | FloatType() as kind, values=values):
             out.varint(17)
             out.type(kind)
             out.varint(len(values))

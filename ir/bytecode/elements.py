@@ -12,7 +12,7 @@ _TF32_BITS = 13
 """What an f32 has more than a tf32 at its low end."""
 
 
-def elements_of(data: memoryview, kind: TensorType) -> DenseElements:
+def elements_of(data: memoryview | bytes, kind: TensorType) -> DenseElements:
     """The elements that `data` holds: a view of it, unless booleans must be unpacked. Raises `ValueError`."""
     shape, size = kind.static_shape, kind.size
     if kind.element_type is I1:
@@ -28,7 +28,7 @@ def elements_of(data: memoryview, kind: TensorType) -> DenseElements:
     return DenseElements(np.broadcast_to(flat.reshape(()), shape), kind)
 
 
-def _booleans(data: memoryview, size: int) -> np.ndarray:
+def _booleans(data: memoryview | bytes, size: int) -> np.ndarray:
     """Eight in a byte; one byte, all ones, says that all are true. Old files have a byte for each."""
     if len(data) == 1 and data[0] in (0, 0xFF):
         return np.array([data[0] == 0xFF])

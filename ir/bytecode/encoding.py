@@ -123,7 +123,7 @@ class Output:
     def byte(self, value: int) -> None:
         self._current.append(value)
 
-    def raw(self, data: bytes | memoryview) -> None:
+    def raw(self, data: bytes | bytearray | memoryview) -> None:
         if len(data) < 4096:
             self._current += data
         else:

@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from trivium.ir import ops  # noqa: F401  declares the ops
-from trivium.ir.attributes import STRUCTS, Dictionary, Integer, Struct, SymbolRef
-from trivium.ir.bytecode.versions import FIRST, INTRODUCED, REVISIONS, USES, Revision, Version
+from trivium.ir.attributes import STRUCTS, UNIT, Dictionary, Integer, Struct, SymbolRef, Unit
+from trivium.ir.bytecode.versions import FIRST, INTRODUCED, NO_PAIRS, REVISIONS, USES, Revision, Version
 from trivium.ir.bytecode.vhlo import VHLO, ApiVersion
-from trivium.ir.codecs import Codec, codec_of, decode
+from trivium.ir.codecs import Codec, Pairs, codec_of, decode
 from trivium.ir.core import Operation
-from trivium.ir.declare import OPS, Field, Op
+from trivium.ir.declare import OPS, AttributeField, Op
 from trivium.ir.errors import Error
 from trivium.ir.func import FuncReturn, Module
 from trivium.ir.ops.contraction import Precision
@@ -58,6 +58,11 @@ _DEFAULTS: dict[str, Any] = {
 _TOGETHER = {"operand_layouts": "result_layouts", "result_layouts": "operand_layouts"}
 """Attributes that are both there or both not."""
 
+_RENAMED = {"handle": "channel_id", "type": "channel_type"}
+"""The fields of a channel as files name them."""
+_ABSENT = {"channel_handle": Integer(0, I64)}
+"""What stands for each field of a struct that is not there; else the type `none`."""
+
 _WHOLE = (OutputOperandAlias, ResultAccuracy)
 """The structs that VHLO has as such."""
 _STRUCTS = {kind.__name__: kind for kind in STRUCTS.values() if kind not in _WHOLE}
@@ -69,21 +74,49 @@ _DECODE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _symbols(codec: Codec) -> Callable[[Any], Any]:
+def _is_flag(field: AttributeField) -> bool:
+    """Attributes whose presence is their meaning are booleans in files."""
+    return field.codec.what == Unit.__name__
+
+
+def _symbols(field: AttributeField) -> Callable[[Any], Any]:
     """VHLO has strings for symbols: which ones are, the declaration tells."""
-    if codec.what == SymbolRef.__name__:
+    what = field.codec.what
+    if what == SymbolRef.__name__:
         return lambda value: SymbolRef(value) if isinstance(value, str) else value
-    if codec.what == f"array of {SymbolRef.__name__}":
+    if what == f"array of {SymbolRef.__name__}":
         return lambda value: tuple(SymbolRef(item) if isinstance(item, str) else item for item in value)
-    return lambda value: value
+    return _same
+
+
+@dataclass(frozen=True)
+class Splice:
+    """A struct whose fields stand in files on their own: by their names there, with those here and their codecs.
+    `absent` stands for each of them when the struct is not there."""
+
+    kind: type[Struct]
+    parts: Mapping[str, tuple[str, Codec]]
+    absent: Any
+
+    def encode(self, value: Struct | None) -> dict[str, Any]:
+        if value is None:
+            return dict.fromkeys(self.parts, self.absent)
+        return {name: codec.encode(getattr(value, part)) for name, (part, codec) in self.parts.items()}
+
+    def decode(self, op: str, attributes: Attributes, optional: bool) -> Struct | None:
+        if optional and all(attributes[name] == self.absent for name in self.parts):
+            return None
+        return self.kind(
+            **{part: decode(codec, op, name, attributes[name]) for name, (part, codec) in self.parts.items()}
+        )
 
 
 @dataclass(frozen=True)
 class Form:
-    """An op class in artifacts. `spliced` are the fields of structs that stand there on their own."""
+    """An op class in artifacts; `spliced` are the attributes that are not one there."""
 
     cls: type[Op]
-    spliced: Mapping[str, tuple[type[Struct], Mapping[str, Codec]]]
+    spliced: Mapping[str, Splice]
     revision: Revision | None
 
     @property
@@ -106,8 +139,8 @@ class Form:
             found = found - self.revision.added.keys() | self.revision.removed.keys()
         return tuple(sorted(found))
 
-    def _names_of(self, field: Field) -> tuple[str, ...]:
-        return tuple(self.spliced[field.name][1]) if field.name in self.spliced else (field.name,)
+    def _names_of(self, field: AttributeField) -> tuple[str, ...]:
+        return tuple(self.spliced[field.name].parts) if field.name in self.spliced else (field.name,)
 
     # Writing
 
@@ -117,16 +150,16 @@ class Form:
         for field in self.cls.ATTRIBUTES:
             value = op.attributes.get(field.name)
             if field.name in self.spliced:
-                codecs = self.spliced[field.name][1]
-                parts = dict.fromkeys(codecs, NONE) if value is None else _encoded_parts(value, codecs)
-                attributes.update(parts)
-                continue
-            value = self._default(field, op.attributes) if value is None else value
-            if value is not None:
-                attributes[field.name] = _encoded(field, value)
+                attributes.update(self.spliced[field.name].encode(value))
+            elif _is_flag(field):
+                attributes[field.name] = value is not None
+            else:
+                value = self._default(field, op.attributes) if value is None else value
+                if value is not None:
+                    attributes[field.name] = _encoded(field, value)
         return attributes
 
-    def _default(self, field: Field, values: Attributes) -> Any:
+    def _default(self, field: AttributeField, values: Attributes) -> Any:
         if self.optional:
             return None
         if field.name not in _DEFAULTS:
@@ -181,15 +214,14 @@ class Form:
                 values[field.name] = value
         return self._without_defaults(values)
 
-    def _decoded(self, field: Field, attributes: Attributes) -> Any:
-        if field.name not in self.spliced:
-            value = _symbols(field.codec)(_DECODE.get(field.name, _same)(attributes[field.name]))
-            return decode(field.codec, self.cls.NAME, field.name, value)
-        kind, codecs = self.spliced[field.name]
-        if field.default is None and all(attributes[name] is NONE for name in codecs):
-            return None
-        parts = {name: decode(codec, self.cls.NAME, name, attributes[name]) for name, codec in codecs.items()}
-        return kind(**parts)
+    def _decoded(self, field: AttributeField, attributes: Attributes) -> Any:
+        if field.name in self.spliced:
+            return self.spliced[field.name].decode(self.cls.NAME, attributes, field.default is None)
+        value = attributes[field.name]
+        if _is_flag(field):
+            return UNIT if value is True else None
+        value = _symbols(field)(_DECODE.get(field.name, _same)(value))
+        return decode(field.codec, self.cls.NAME, field.name, value)
 
     def _without_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
         """Artifacts cannot tell an attribute at its default from one that is not there; MLIR reads the latter."""
@@ -211,16 +243,14 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _encoded(field: Field, value: Any) -> Any:
+def _encoded(field: AttributeField, value: Any) -> Any:
     if field.name in _ENCODE:
         return _ENCODE[field.name](value)
     if field.name == "version" and value == 0:
         return Integer(0, I64)  # as MLIR's own writer has it where the attribute is left out
+    if field.name == "source_target_pairs" and not value:
+        return NO_PAIRS if field.default is None else codec_of(Pairs).encode(())
     return field.codec.encode(value)
-
-
-def _encoded_parts(value: Struct, codecs: Mapping[str, Codec]) -> dict[str, Any]:
-    return {name: codec.encode(getattr(value, name)) for name, codec in codecs.items()}
 
 
 @cache
@@ -231,7 +261,12 @@ def form_of(cls: type[Op]) -> Form:
         kind = _STRUCTS.get(field.codec.what)
         if kind is not None:
             hints = get_type_hints(kind)
-            spliced[field.name] = kind, {part.name: codec_of(hints[part.name]) for part in fields(kind)}
+            parts = {
+                _RENAMED.get(part.name, part.name): (part.name, codec_of(hints[part.name])) for part in fields(kind)
+            }
+            if field.default is None:
+                parts.pop("channel_type", None)  # only channels that must be there have it
+            spliced[field.name] = Splice(kind, parts, _ABSENT.get(field.name, NONE))
     revision = REVISIONS.get(cls.short_name()) if cls.NAME.startswith("stablehlo.") else None
     return Form(cls, spliced, revision)
 

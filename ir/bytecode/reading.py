@@ -56,8 +56,7 @@ class _Frame:
         self.cursor = cursor
         self.values = values
         self.regions: Iterator[Region] = iter(op.regions if op is not None else ())
-        self.region: Region | None = None
-        self.block: Block | None = None
+        self.region, self.block = Region(), Block()
         self.blocks = self.ops = 0
         self.start = self.next = len(values)
 
@@ -178,11 +177,10 @@ class ModuleReader:
     # The program
 
     def _read_program(self, cursor: Cursor) -> Module:
-        if cursor.varint() != 2:
-            raise cursor.error("the file holds other than one op at its top, expected a module")
         # The ops alone are copied, for speed: tensors stay where they are.
         cursor = Cursor(bytes(cursor.data), cursor.base)
-        cursor.varint()
+        if cursor.varint() != 2:
+            raise cursor.error("the file holds other than one op at its top, expected a module")
         top = _Frame(None, cursor, [])
         module, inner = self._read_op(top)
         if not isinstance(module, Module) or inner is None:
@@ -197,6 +195,8 @@ class ModuleReader:
                 stack.append(inner)
             elif not self._next_block(frame):
                 stack.pop()
+        if cursor.left:
+            raise cursor.error(f"{cursor.left} bytes stand behind the module")
         return module
 
     def _read_ops(self, frame: _Frame) -> _Frame | None:
@@ -295,7 +295,7 @@ class ModuleReader:
             region = next(frame.regions, None)
             if region is None:
                 if frame.is_section and cursor.left:
-                    raise cursor.error(f"the regions of {frame.op.NAME} have {cursor.left} bytes too many")
+                    raise cursor.error(f"the regions of an op have {cursor.left} bytes too many")
                 return False
             frame.region = region
             frame.blocks = cursor.count()

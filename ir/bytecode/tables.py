@@ -10,7 +10,7 @@ from typing import Any
 
 from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
 from trivium.ir.bytecode.versions import Version
-from trivium.ir.errors import Error, ParseError
+from trivium.ir.errors import Error, ParseError, UnsupportedOpError
 from trivium.ir.types import Type
 
 MAX_DEPTH = 100
@@ -107,7 +107,7 @@ class Tables:
             if code not in codes:
                 raise reader.error(f"{dialect} has {what} code {code}, expected one of those known")
             value = codes[code](reader)
-        except ParseError:
+        except (ParseError, UnsupportedOpError):
             raise
         except (Error, ValueError, TypeError, OverflowError) as error:
             raise reader.error(f"a {dialect} {what} is wrong: {getattr(error, 'message', error)}") from None
@@ -257,7 +257,7 @@ class WriteTables:
 
     def number(self) -> tuple[list[Entry], list[Entry]]:
         """Gives all entries their numbers."""
-        return tuple(self._sorted(list(table.values())) for table in (self._attributes, self._types))
+        return self._sorted(list(self._attributes.values())), self._sorted(list(self._types.values()))
 
     def dialect(self, name: str) -> int:
         """The number of a dialect."""

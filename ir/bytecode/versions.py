@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from trivium.ir.attributes import Attribute, DenseElements, integer_array
+from trivium.ir.attributes import Attribute, integer_array
 from trivium.ir.codecs import Pairs, codec_of
 from trivium.ir.core import Operation
 from trivium.ir.errors import Error
 from trivium.ir.ops.elementwise import ResultAccuracy
-from trivium.ir.types import I64, NONE, TensorType
+from trivium.ir.types import I64, NONE
 
 
 class Version(NamedTuple):
@@ -76,8 +74,7 @@ def _no_padding(attributes: Mapping[str, Attribute]) -> Attribute:
     return codec_of(Pairs).encode(((0, 0),) * spatial)
 
 
-_NO_INDICES = integer_array((), I64)
-_NO_PAIRS = DenseElements(np.zeros((0,), np.int64), TensorType((0,), I64))
+_NO_INDICES = NO_PAIRS = integer_array((), I64)
 _ONE_OPERAND = ("one operand only", lambda op: len(op.operands) == 1)
 _ALGORITHM = (
     *("lhs_precision_type", "rhs_precision_type", "accumulation_type", "lhs_component_count", "rhs_component_count"),
@@ -105,11 +102,11 @@ REVISIONS: dict[str, Revision] = {
     "gather": Revision(
         Version(1, 1), added=dict.fromkeys(("operand_batching_dims", "start_indices_batching_dims"), _NO_INDICES)
     ),
-    "recv": Revision(Version(1, 12), added={"source_target_pairs": _NO_PAIRS}),
+    "recv": Revision(Version(1, 12), added={"source_target_pairs": NO_PAIRS}),
     "scatter": Revision(
         Version(1, 1), added=dict.fromkeys(("input_batching_dims", "scatter_indices_batching_dims"), _NO_INDICES)
     ),
-    "send": Revision(Version(1, 12), added={"source_target_pairs": _NO_PAIRS}),
+    "send": Revision(Version(1, 12), added={"source_target_pairs": NO_PAIRS}),
     **{name: Revision(Version(1, 10), added=_ACCURACY) for name in _ACCURATE_SINCE_1_10},
 }
 """The second revision of the ops that have one; none has a third yet."""

@@ -136,6 +136,15 @@ def _read_api_version(reader: EntryReader) -> ApiVersion:
     return ApiVersion(int(CustomCallApiVersion(reader.varint())))
 
 
+def unsupported(what: str) -> Callable[[EntryReader], Any]:
+    """What VHLO has and Trivium has not."""
+
+    def refuse(reader: EntryReader) -> Any:
+        raise UnsupportedOpError(f"the file has {what}, which are not supported")
+
+    return refuse
+
+
 _ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
     1: EntryReader.attributes,
     2: lambda reader: reader.varint() != 0,
@@ -149,6 +158,7 @@ _ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
     17: EntryReader.type,
     18: lambda reader: Bounds(_read_extents(reader)),
     20: _read_accuracy,
+    **dict.fromkeys(range(21, 26), unsupported("groups of replicas by axes of a mesh")),
     **{code: _read_enumeration(mnemonic) for code, mnemonic in _ENUMERATIONS.items() if mnemonic in ENUMERATIONS},
 }
 _CODES = {mnemonic: code for code, mnemonic in _ENUMERATIONS.items()}
@@ -175,7 +185,7 @@ def _write_attribute(out: EntryWriter, value: Any) -> None:
             out.varint(9)
             out.type(kind)
             out.integer(number, width_of(kind))
-        case Float(number, kind):
+        case Float(number, FloatType() as kind):
             out.varint(8)
             out.type(kind)
             out.integer(float_bits(number, kind), kind.width)
@@ -222,7 +232,8 @@ def _canonical(value: Any) -> Any:
     """Lists of numbers are tensors here, and symbols are strings."""
     match value:
         case DenseArray(element_type=kind, values=values) if kind in (I64, I1):
-            return DenseElements(np.array(values, kind.dtype), TensorType((len(values),), kind))
+            array = np.array(values, np.int64 if kind is I64 else np.bool_)
+            return DenseElements(array, TensorType((len(values),), kind))
         case SymbolRef(name, ()):
             return name
     return value
@@ -247,11 +258,6 @@ _SIMPLE: dict[int, Type] = {
     },
 }
 _SIMPLE_CODES = {kind: code for code, kind in _SIMPLE.items()}
-_QUANTIZED = {24: "per-tensor", 30: "per-axis"}
-
-
-def _read_quantized(reader: EntryReader) -> Type:
-    raise UnsupportedOpError("the file has quantized types, which are not read yet")
 
 
 def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
@@ -266,7 +272,13 @@ _TYPES: dict[int, Callable[[EntryReader], Type]] = {
     20: _read_tensor_type,
     21: lambda reader: _read_tensor_type(reader, encoding=reader.attribute()),
     23: lambda reader: TupleType(reader.types()),
-    **dict.fromkeys(_QUANTIZED, _read_quantized),
+    **{
+        code: unsupported(f"types of {what}")
+        for code, what in {
+            **{24: "quantized tensors", 25: "tensors without a rank", 26: "witnesses"},
+            **{30: "tensors quantized per axis", 41: "buffers", 42: "futures"},
+        }.items()
+    },
 }
 
 

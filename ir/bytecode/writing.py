@@ -308,12 +308,12 @@ def _groups(items: list[Any]) -> list[tuple[str, list[Any]]]:
 def _property_bytes(entries: tuple[Entry | None, ...], optional: bool) -> bytes:
     out = Output()
     for entry in entries:
-        if not optional:
-            out.varint(entry.number)
-        elif entry is None:
+        if entry is None:
             out.varint(0)
-        else:
+        elif optional:
             out.flagged(entry.number, True)
+        else:
+            out.varint(entry.number)
     return out.getvalue()
 
 

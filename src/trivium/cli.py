@@ -47,12 +47,13 @@ def main() -> None:
 
 @main.command()
 @click.argument("source", type=PATH)
-@click.option("-o", "--output", type=PATH, required=True, help="The file to write (.mlir).")
-def convert(source: Path, output: Path) -> None:
-    """Converts a model (.onnx, .pt2, SavedModel folder, .mlir) to a Trivium program."""
+@click.option("-o", "--output", type=PATH, required=True, help="The file to write (.mlir, .mlirbc).")
+@click.option("--target-version", help="The version of StableHLO to write for (.mlirbc), as in 1.9.0.")
+def convert(source: Path, output: Path, target_version: str | None) -> None:
+    """Converts a model (.onnx, .pt2, SavedModel folder, .mlir, .mlirbc) to a Trivium program."""
     module = trivium.load(source)
     module.verify()
-    module.save(output)
+    module.save(output, version=target_version)
     click.echo(f"{output}: {_count_ops(module)} ops, {Signature.of(module.main)}")
 
 
