@@ -220,7 +220,7 @@ def _contraction(ctx: Context, group: Group) -> Kernel:
     """The marked kernel; the epilogue computes and stores the outputs."""
     op = group.contraction
     assert op is not None
-    loops = loops_of(op)  # type: ignore[arg-type]
+    loops = loops_of(op)
     accesses = []
     for side, operand in zip(("lhs", "rhs"), op.operands, strict=True):
         source, order = operand_order(operand)

@@ -179,7 +179,7 @@ def pad(
         ctx.unsupported("mode", mode, "constant, reflect, edge or wrap")
     for axis, edges in enumerate(zip(low, high, strict=True)):
         if any(edges):
-            taken = np.pad(np.arange(x.type.shape[axis]), edges, mode=mode)  # type: ignore[call-overload]
+            taken = np.pad(np.arange(x.type.shape[axis]), edges, mode=mode)
             x = ctx.take(x, ctx.elements(taken, I64), axis)
     return x
 

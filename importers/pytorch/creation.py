@@ -63,7 +63,7 @@ def _ramp(ctx: Context, start: Number, step: Number) -> Value:
     """`start`, `start + step`, ...; floats are computed in double precision, as PyTorch does."""
     shape, kind = ctx.result.static_shape, ctx.result.element_type
     if is_float(kind):
-        return ctx.elements(start + step * np.arange(*shape, dtype=np.float64), kind)  # type: ignore[operator]
+        return ctx.elements(start + step * np.arange(*shape, dtype=np.float64), kind)
     ramp = ctx.iota(shape, 0, I64)
     scaled = ramp if step == 1 else ctx.times(ramp, ctx.tensor(step, I64))
     return ctx.convert(scaled if start == 0 else ctx.plus(scaled, ctx.tensor(start, I64)), kind)
@@ -72,7 +72,7 @@ def _ramp(ctx: Context, start: Number, step: Number) -> Value:
 @rule("aten.linspace.default")
 def linspace(ctx: Context, start: Number, end: Number, steps: int) -> Value:
     """linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.elements(np.linspace(start, end, steps), ctx.result.element_type)  # type: ignore[call-overload]
+    return ctx.elements(np.linspace(start, end, steps), ctx.result.element_type)
 
 
 @rule("aten.eye.default", "aten.eye.m")

@@ -137,7 +137,7 @@ def randint_low(ctx: Context, *given: Any) -> Value:
 
 def _integers(ctx: Context, low: Number, high: Number) -> Value:
     drawn = bits(ctx, ctx.result.static_shape, UI64)
-    place = ctx.convert(ctx.add(ops.Remainder(drawn, ctx.full_like(drawn, high - low))), I64)  # type: ignore[operator]
+    place = ctx.convert(ctx.add(ops.Remainder(drawn, ctx.full_like(drawn, high - low))), I64)
     return ctx.convert(ctx.plus(place, ctx.scalar(low, I64)), ctx.result.element_type)
 
 

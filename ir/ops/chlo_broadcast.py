@@ -5,6 +5,7 @@ names."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -291,7 +292,7 @@ class BroadcastCompare(Op, name="chlo.broadcast_compare", traits={PURE}):
         expect_shape("C4", "result", result, broadcast_shape((lhs.shape, rhs.shape), broadcast_dimensions))
 
     @property
-    def static_attributes(self) -> dict[str, Enumeration]:
+    def static_attributes(self) -> dict[str, Any]:
         """What `stablehlo.compare` has for this op's attributes."""
         order = ComparisonType(self.compare_type.value) if self.compare_type else None
         return {"comparison_direction": ComparisonDirection(self.comparison_direction.value), "compare_type": order}

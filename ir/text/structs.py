@@ -31,7 +31,7 @@ _CONV_PARTS = (
 
 def enumeration_text(value: Enumeration) -> str:
     """`#stablehlo<precision HIGH>`"""
-    dialect, _, mnemonic = value.MNEMONIC.partition(".")  # type: ignore[attr-defined]
+    dialect, _, mnemonic = value.MNEMONIC.partition(".")
     if mnemonic == "result_accuracy_mode":
         return f"#{dialect}.{mnemonic}<{value}>"
     return f"#{dialect}<{mnemonic} {value}>"
