@@ -151,3 +151,21 @@ def test_dropout_keeps_the_mean() -> None:
     dropped, _ = call(module, x, np.array([3, 0], np.uint64))
     assert abs((dropped == 0).mean() - 0.25) < 0.02
     np.testing.assert_allclose(dropped[dropped != 0], 1 / 0.75, rtol=1e-6)
+
+
+class Affine(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.offset = nn.Parameter(torch.ones(40, 40)), nn.Parameter(torch.ones(40, 40))
+
+    def forward(self, x):
+        return x @ self.weight + self.offset
+
+
+def test_a_compiled_program_keeps_the_weights_of_its_compilation() -> None:
+    model, x = Affine(), torch.ones(40, 40)
+    run = trivium.compile(trivium.from_torch(model, (x,)))
+    with torch.no_grad():
+        model.weight.mul_(5)
+        model.offset.mul_(7)
+    np.testing.assert_array_equal(run(x.numpy())[0], np.full((40, 40), 41, np.float32))
