@@ -8,8 +8,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trivium.ir.attributes import OpaqueAttribute
 from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
-from trivium.ir.bytecode.versions import Version
+from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
 from trivium.ir.errors import Error, ParseError, UnsupportedOpError
 from trivium.ir.types import Type
 
@@ -101,7 +102,7 @@ class Tables:
             if not size & 1:
                 return self._parse_text(what, reader.text())
             if dialect not in self._dialects:
-                raise reader.error(f"dialect {dialect} has {what}s in an encoding of its own, which is not known")
+                raise UnsupportedOpError(f"the file has {what}s of dialect {dialect} in an encoding that is not known")
             codes = getattr(self._dialects[dialect], f"{what}s")
             code = reader.varint()
             if code not in codes:
@@ -239,6 +240,8 @@ class WriteTables:
 
     def attribute(self, dialect: str, value: Any) -> Entry:
         """The entry of an attribute, asked for once more."""
+        if isinstance(value, OpaqueAttribute):
+            return self._opaque(value)
         value = self._codecs[dialect].canonical(value)
         # Values of two kinds may be equal in Python, True and 1 for one.
         return self._entry(self._attributes, dialect, (type(value), value), value, "write_attribute")
@@ -269,6 +272,19 @@ class WriteTables:
             entry = table[dialect, key] = Entry(dialect)
             self.dialect(dialect)
             getattr(self._codecs[dialect], write)(EntryWriter(entry, self), value)
+        else:
+            entry.count += 1
+        return entry
+
+    def _opaque(self, value: OpaqueAttribute) -> Entry:
+        """An attribute of a dialect that is not known here: its text, under the name of the dialect."""
+        dialect = value.text.removeprefix("#").partition(".")[0].partition("<")[0]
+        entry = self._attributes.get((dialect, value))
+        if entry is None:
+            entry = self._attributes[dialect, value] = Entry(dialect)
+            self.dialect(dialect)
+            self.require(OTHER_DIALECTS, f"an attribute of dialect {dialect}")
+            EntryWriter(entry, self).as_text(value.text)
         else:
             entry.count += 1
         return entry

@@ -140,6 +140,8 @@ TYPES: dict[str, Version] = {
 
 RESULT_ACCURACY = Version(1, 9)
 """The attribute of that name."""
+OTHER_DIALECTS = Version(1, 11)
+"""Attributes of dialects beside StableHLO's own."""
 
 _PROMOTING = ("all_reduce", "reduce", "reduce_scatter", "reduce_window", "scatter", "select_and_scatter")
 

@@ -11,7 +11,8 @@ from trivium.ir.text import parse
 ir = pytest.importorskip("jaxlib.mlir.ir")
 pytestmark = pytest.mark.jax
 
-PROGRAM = (Path(__file__).parent / "fixtures" / "program.mlir").read_text()
+FIXTURES = Path(__file__).parent / "fixtures"
+TEXTS = {name: (FIXTURES / f"{name}.mlir").read_text() for name in ("program", "processes")}
 VERSIONS = ("0.9.0", "0.11.0", "0.14.0", "0.20.0", "1.0.0", "1.5.0", "1.9.0", "1.13.7", "1.17.0")
 
 
@@ -45,17 +46,19 @@ def text_of(context, data: bytes) -> str:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_mlir_reads_ours(context, version):
-    assert difference(parse(text_of(context, serialize(parse(PROGRAM), version))), parse(PROGRAM)) == ""
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_mlir_reads_ours(context, text, version):
+    assert difference(parse(text_of(context, serialize(parse(text), version))), parse(text)) == ""
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_we_read_theirs(context, version):
-    assert difference(deserialize(theirs(context, PROGRAM, version)), parse(PROGRAM)) == ""
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_we_read_theirs(context, text, version):
+    assert difference(deserialize(theirs(context, text, version)), parse(text)) == ""
 
 
 @pytest.mark.parametrize("version", ["0.9.0", "1.17.0"])
 def test_the_same_bytes(context, version):
     """A file of MLIR's is written again byte for byte, where it tells nothing of the order of uses."""
-    data = theirs(context, PROGRAM, version)
+    data = theirs(context, TEXTS["program"], version)
     assert serialize(deserialize(data), version) == data

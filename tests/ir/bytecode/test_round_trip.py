@@ -18,15 +18,16 @@ FIXTURES = Path(__file__).parent / "fixtures"
 VERSIONS = ("0.9.0", "0.11.0", "0.13.0", "0.14.0", "0.15.0", "1.0.0", "1.6.0", "1.13.7", "1.20.0")
 
 
-def program() -> Module:
-    return parse((FIXTURES / "program.mlir").read_text())
+def program(name: str = "program") -> Module:
+    return parse((FIXTURES / f"{name}.mlir").read_text())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_round_trip(version):
-    data = serialize(program(), version)
+@pytest.mark.parametrize("name", ["program", "processes"])
+def test_round_trip(name, version):
+    data = serialize(program(name), version)
     module = deserialize(data)
-    assert difference(module, program()) == ""
+    assert difference(module, program(name)) == ""
     module.verify()
     assert serialize(module, version) == data
 
@@ -43,6 +44,18 @@ def test_locations_survive():
     } loc("m")"""
     module = parse(text)
     assert print_module(deserialize(serialize(module)), locations=True) == print_module(module, locations=True)
+
+
+def test_attributes_of_other_dialects_are_kept():
+    text = """
+    module attributes {foo.mesh = #sdy.mesh<["x"=2]>} {
+      func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
+        return %x : tensor<4xf32>
+      }
+    }"""
+    data = serialize(parse(text))
+    assert b"StableHLO_v1.11.0" in data
+    assert difference(deserialize(data), parse(text)) == ""
 
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.mlirbc")), ids=lambda path: path.stem)
