@@ -21,6 +21,7 @@ _HOMES = {
         "load",
         "parse",
     ),
+    "trivium.ir.custom_calls": ("register_custom_call",),
     "trivium.ir.func": ("Module",),
     "trivium.ir.errors": (
         "CompileError",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from trivium.api import jit as jit
     from trivium.api import load as load
     from trivium.api import parse as parse
+    from trivium.ir.custom_calls import register_custom_call as register_custom_call
     from trivium.ir.errors import CompileError as CompileError
     from trivium.ir.errors import Error as Error
     from trivium.ir.errors import ExecutionError as ExecutionError
