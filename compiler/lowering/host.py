@@ -36,8 +36,8 @@ def on_host(op: Operation) -> bool:
     return any(isinstance(kind, ComplexType) for kind in kinds) and not knows(op)
 
 
-@step(ops.BesselI1e, ops.Polygamma, ops.Rng, ops.Zeta)
-@step(ops.Cholesky, ops.Einsum, ops.Fft, ops.TriangularSolve, ops.UnaryEinsum)
+@step(ops.BesselI1e, ops.Mulhi, ops.Polygamma, ops.Rng, ops.Zeta)
+@step(ops.Cholesky, ops.Einsum, ops.Fft, ops.RaggedDot, ops.TriangularSolve, ops.UnaryEinsum)
 def on_the_host(lowering: Lowering, op: Op) -> None:
     results = [lowering.temporary(result) for result in op.results]
     for result, place in zip(op.results, results, strict=True):

@@ -28,9 +28,11 @@ from trivium.ir.ops import (
     BroadcastComplex,
     BroadcastInDim,
     BroadcastSelect,
+    ChloConstant,
     Compare,
     Complex,
     Constant,
+    ConstantLike,
     Convert,
     Divide,
     Dot,
@@ -213,6 +215,21 @@ def _broadcast(value: Value, result: TensorType, broadcast_dimensions: tuple[int
     kind = TensorType(result.shape, value.type.element_type)
     dimensions = aligned(value.type.rank, result.rank, broadcast_dimensions)
     return value if value.type is kind else _result(BroadcastInDim(value, dimensions, result=kind))
+
+
+# Constants
+
+
+@pattern(ChloConstant)
+def chlo_constant(op):
+    """The same constant, as newer files spell it."""
+    return Constant(op.value) if op.value.type is op.result.type else None
+
+
+@pattern(ConstantLike)
+def constant_like(op):
+    """A splat of the operand's shape."""
+    return _splat(op.value.value, op.result.type) if op.result.type.is_static else None
 
 
 # Values in stretches that are not inserted yet

@@ -3,6 +3,7 @@
 from trivium.ir.ops.batch_norm import *  # noqa: F403
 from trivium.ir.ops.chlo import *  # noqa: F403
 from trivium.ir.ops.chlo_broadcast import *  # noqa: F403
+from trivium.ir.ops.chlo_programs import *  # noqa: F403
 from trivium.ir.ops.collective import *  # noqa: F403
 from trivium.ir.ops.contraction import *  # noqa: F403
 from trivium.ir.ops.control import *  # noqa: F403

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from trivium.ir.text import pieces  # noqa: F401  (registers the directives that the lines below name)
 from trivium.ir.text.assembly import FORMS, GENERIC
+from trivium.ir.text.chlo_forms import ScanForm
 from trivium.ir.text.control_forms import BarrierForm, ConstantForm, ReturnForm, WhileForm
 from trivium.ir.text.func_forms import CallForm, FunctionForm, ModuleForm
 from trivium.ir.text.reduce_form import ReduceForm
@@ -61,6 +62,7 @@ FORMS |= {
     "stablehlo.rng_bit_generator": "$initial_state, algorithm = $rng_algorithm",
     # CHLO
     "chlo.constant": ConstantForm(),
+    "chlo.scan": ScanForm(),
     "chlo.mulhi": "$operands : arrow",
     "chlo.top_k": "($operand, k = $k(, is_stable = $is_stable)?) : arrow",
     # Shardy

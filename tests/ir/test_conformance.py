@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.ir import checks
+from trivium.ir.equality import difference
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.interpreter import evaluate
-from trivium.ir.text import parse
+from trivium.ir.text import parse, print_module
 
 ROUNDED_ONCE = "sums in 64 bits and rounds once; expected is a sum that was rounded at every step, a few ulps off"
 STEPWISE = "expected was computed step by step in the narrow type, and is farther off the true value"
@@ -53,6 +54,25 @@ def test_programs(conformance):
         except ExecutionError as error:
             failed[path.stem] = str(error)
     assert failed.keys() == DIFFERING.keys(), {name: failed[name] for name in failed.keys() - DIFFERING.keys()}
+
+
+OTHER_DIALECTS = {"probe", "printing", "quantized_ops"}
+"""Files of ops that are for tests alone (`interpreter.probe`, `interpreter.print`), or of quantized types."""
+
+
+def test_interpreted_programs(conformance):
+    """Programs of one op each, collectives among them, which several processes run."""
+    checks.register()
+    folder = conformance / "stablehlo" / "interpret"
+    for path in sorted(folder.rglob("*.mlir")):
+        if path.stem in OTHER_DIALECTS:
+            continue
+        for text in path.read_text().split("// -----"):
+            module = parse(text, path.name)
+            assert difference(parse(print_module(module)), module) == "", path.name
+            for name in ["main"] if "main" in module.functions else module.functions:
+                if not module.function(name).arguments:
+                    evaluate(module, function=name)
 
 
 def test_a_check_that_fails_is_an_error():

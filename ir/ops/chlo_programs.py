@@ -1,0 +1,259 @@
+"""CHLO's ops that are programs of their own: `scan` (a recurrence along a dimension) and `ragged_dot` (products with a
+matrix for each group of rows); and its constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivium.ir.attributes import Attribute, DenseElements, Enumeration, Float, Integer, Struct, enumeration
+from trivium.ir.codecs import Ints
+from trivium.ir.core import Region
+from trivium.ir.declare import PURE, RECURSIVE_EFFECTS, Op, Operand, Operands, Result, Results
+from trivium.ir.errors import fail
+from trivium.ir.ops.common import (
+    expect_compatible,
+    expect_element,
+    expect_same_element,
+    expect_shape,
+    expect_tensor,
+    expect_within,
+)
+from trivium.ir.ops.contraction import DotDimensionNumbers, DotGeneral, check_precision
+from trivium.ir.ops.elementwise import Binary
+from trivium.ir.ops.regions import check_region
+from trivium.ir.types import TensorType, dimensions_compatible, is_integer
+
+__all__ = ["ChloConstant", "ChloPrecision", "ConstantLike", "Mulhi", "RaggedDot", "RaggedDotDimensionNumbers", "Scan"]
+
+
+class ChloConstant(Op, name="chlo.constant", traits={PURE}):
+    """The elements of `value`, as older files spell it."""
+
+    value: DenseElements
+    result: Result
+
+    def infer(value):
+        return value.type
+
+    def check(value, result):
+        expect_compatible("C1", value=value.type, result=result)
+
+    def evaluate(value):
+        return value.array
+
+
+class ConstantLike(Op, name="chlo.constant_like", traits={PURE}):
+    """A tensor of the operand's shape, all of whose elements are `value`."""
+
+    operand: Operand
+    value: Attribute
+    result: Result
+
+    def infer(operand):
+        return operand
+
+    def check(operand, value, result):
+        expect_tensor("I1", "operand", operand)
+        if not isinstance(value, Float | Integer) or value.type is not operand.element_type:
+            fail("I2", f"value has {value}, expected a number of type {operand.element_type}")
+        expect_compatible("C1", operand=operand, result=result)
+
+    def evaluate(operand, value):
+        return np.broadcast_to(np.asarray(value.value).astype(operand.dtype), operand.shape)
+
+
+class Mulhi(Binary, name="chlo.mulhi"):
+    """The upper half of the bits of the product of integers."""
+
+    def check(lhs, rhs, result):
+        expect_element("I1", "lhs", lhs, is_integer)
+        Binary.check(lhs, rhs, result)
+
+    def evaluate(op, lhs, rhs):
+        width = op.result.type.element_type.width
+        product = lhs.astype(object) * rhs.astype(object)
+        return np.asarray(product >> width, dtype=object).astype(lhs.dtype)
+
+
+# Recurrences
+
+
+class Scan(Op, name="chlo.scan", traits={RECURSIVE_EFFECTS}):
+    """Runs `body` on one slice of `inputs` along `dimension` after the other, and on carries that begin as `inits`. It
+    returns the slices of `outputs`, and the next carries."""
+
+    inputs: Operands
+    inits: Operands
+    dimension: int
+    is_reverse: bool = False
+    is_associative: bool | None = None
+    scan_dim_size: int | None = None
+    body: Region
+    outputs: Results
+    carries: Results
+
+    def check(inputs, inits, dimension, scan_dim_size, body, outputs, carries):
+        wholes = {f"inputs[{index}]": kind for index, kind in enumerate(inputs)}
+        wholes |= {f"outputs[{index}]": kind for index, kind in enumerate(outputs)}
+        length = scan_dim_size
+        if not inputs and scan_dim_size is None:
+            fail("C1", "has neither inputs nor scan_dim_size, expected something that tells the number of steps")
+        for name, kind in wholes.items():
+            expect_tensor("I1", name, kind)
+            expect_within("C2", "dimension", (dimension,), kind.rank)
+            if not dimensions_compatible(length, kind.shape[dimension]):
+                fail("C3", f"{name} has type {kind}, expected extent {length} along the scanned dimension")
+            length = kind.shape[dimension] if length is None else length
+        taken, given = [_slice_type(kind, dimension) for kind in inputs], [_slice_type(k, dimension) for k in outputs]
+        check_region("C4", "body", body, [*taken, *inits], [*given, *inits])
+        for index, (init, carry) in enumerate(zip(inits, carries, strict=False)):
+            expect_compatible("C5", **{f"inits[{index}]": init, f"carries[{index}]": carry})
+        if len(inits) != len(carries):
+            fail("C5", f"has {len(carries)} carries, expected {len(inits)}, one for each of inits")
+
+    def evaluate(inputs, inits, dimension, is_reverse, scan_dim_size, body, outputs):
+        length = inputs[0].shape[dimension] if inputs else scan_dim_size
+        carries, slices = tuple(inits), []
+        for step in reversed(range(length)) if is_reverse else range(length):
+            returned = body(*(np.take(array, step, dimension) for array in inputs), *carries)
+            slices.append(returned[: len(outputs)])
+            carries = tuple(returned[len(outputs) :])
+        if not slices:
+            return (*(np.empty(kind.static_shape, kind.dtype) for kind in outputs), *carries)
+        lists = zip(*(slices[::-1] if is_reverse else slices), strict=True)
+        return (*(np.stack(arrays, dimension) for arrays in lists), *carries)
+
+
+def _slice_type(kind: TensorType, dimension: int) -> TensorType:
+    return kind.with_shape((*kind.shape[:dimension], *kind.shape[dimension + 1 :]))
+
+
+# Products by groups
+
+
+@enumeration("chlo.precision")
+class ChloPrecision(Enumeration):
+    """How exact the products of an operand shall be."""
+
+    DEFAULT = "DEFAULT"
+    HIGH = "HIGH"
+    HIGHEST = "HIGHEST"
+
+
+@dataclass(frozen=True)
+class RaggedDotDimensionNumbers(Struct, mnemonic="chlo.ragged_dot"):
+    """Which dimensions are batched and contracted, which one of `lhs` is divided into groups, and which one of `rhs`
+    counts them."""
+
+    lhs_batching_dimensions: Ints = ()
+    rhs_batching_dimensions: Ints = ()
+    lhs_contracting_dimensions: Ints = ()
+    rhs_contracting_dimensions: Ints = ()
+    lhs_ragged_dimensions: Ints = ()
+    rhs_group_dimensions: Ints = ()
+
+    @property
+    def ragged(self) -> int:
+        """The dimension of `lhs` that is divided."""
+        return self.lhs_ragged_dimensions[0]
+
+    def lhs_free(self, rank: int) -> list[int]:
+        """The dimensions of `lhs` that are neither batched nor contracted."""
+        taken = (*self.lhs_batching_dimensions, *self.lhs_contracting_dimensions)
+        return [axis for axis in range(rank) if axis not in taken]
+
+    def outer(self, rank: int) -> list[int]:
+        """The dimensions of `lhs` for each index of which the groups have sizes of their own."""
+        batching, contracting = self.lhs_batching_dimensions, self.lhs_contracting_dimensions
+        if self.ragged in batching:
+            return list(batching[: batching.index(self.ragged)])
+        inner = list(contracting) if self.ragged in contracting else self.lhs_free(rank)
+        return [*batching, *inner[: inner.index(self.ragged)]]
+
+    def for_one_group(self) -> DotDimensionNumbers:
+        """The dimensions of the product of one group, whose `rhs` has lost the dimension that counts them."""
+        lost = self.rhs_group_dimensions[0] if self.rhs_group_dimensions else None
+        batching, contracting = (
+            tuple(axis - (lost is not None and axis > lost) for axis in axes)
+            for axes in (self.rhs_batching_dimensions, self.rhs_contracting_dimensions)
+        )
+        return DotDimensionNumbers(self.lhs_batching_dimensions, batching, self.lhs_contracting_dimensions, contracting)
+
+
+class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE}):
+    """`dot_general` by groups of `group_sizes`, which divide one dimension of `lhs`. Groups of rows have a matrix of
+    `rhs` each; groups of contracted elements have a product each, along a new first dimension; groups of batches only
+    leave out what is in none."""
+
+    lhs: Operand
+    rhs: Operand
+    group_sizes: Operand
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers
+    precision_config: tuple[ChloPrecision, ...] | None = None
+    result: Result
+
+    def infer(lhs, rhs, group_sizes, ragged_dot_dimension_numbers):
+        numbers = ragged_dot_dimension_numbers
+        _check_ragged(lhs, rhs, group_sizes, numbers)
+        groups = numbers.rhs_group_dimensions
+        one = rhs.with_shape([extent for axis, extent in enumerate(rhs.shape) if axis not in groups])
+        product = DotGeneral.infer(lhs, one, numbers.for_one_group())
+        contracted = numbers.ragged in numbers.lhs_contracting_dimensions
+        return product.with_shape((group_sizes.shape[-1], *product.shape)) if contracted else product
+
+    def check(lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision_config, result):
+        expected = RaggedDot.infer(lhs, rhs, group_sizes, ragged_dot_dimension_numbers)
+        expect_same_element("C5", lhs=lhs, rhs=rhs)
+        check_precision("C6", precision_config)
+        expect_shape("C7", "result", result, expected.shape)
+
+    def evaluate(lhs, rhs, group_sizes, ragged_dot_dimension_numbers, result):
+        numbers = ragged_dot_dimension_numbers
+        one = numbers.for_one_group()
+        masks = _group_masks(lhs, group_sizes, numbers)
+        if numbers.ragged in numbers.lhs_contracting_dimensions:
+            parts = (np.where(mask, lhs, np.zeros((), lhs.dtype)) for mask in masks)
+            return np.stack([DotGeneral.evaluate(part, rhs, one, None, result) for part in parts])
+        free = numbers.lhs_free(lhs.ndim)
+        order = (*numbers.lhs_batching_dimensions, *free, *numbers.lhs_contracting_dimensions)
+        total = np.zeros((), result.dtype)
+        for group, mask in enumerate(masks):
+            matrix = np.take(rhs, group, numbers.rhs_group_dimensions[0]) if numbers.rhs_group_dimensions else rhs
+            product = DotGeneral.evaluate(lhs, matrix, one, None, result)
+            rows = mask.transpose(order)
+            rows = rows.reshape(rows.shape[: len(order) - len(one.lhs_contracting_dimensions)])
+            total = np.where(rows.reshape(*rows.shape, *(1,) * (product.ndim - rows.ndim)), product, total)
+        return np.broadcast_to(total, result.static_shape)
+
+
+def _group_masks(lhs: np.ndarray, sizes: np.ndarray, numbers: RaggedDotDimensionNumbers) -> list[np.ndarray]:
+    """For each group, which elements of `lhs` it has; dimensions that make no difference have extent 1."""
+    axes = [*(numbers.outer(lhs.ndim) if sizes.ndim > 1 else ()), numbers.ragged]
+    ends = np.cumsum(sizes, -1, dtype=np.int64)
+    places = np.arange(lhs.shape[numbers.ragged])
+    shape = [lhs.shape[axis] if axis in axes else 1 for axis in range(lhs.ndim)]
+    masks = []
+    for group in range(sizes.shape[-1]):
+        end = ends[..., group, None]
+        inside = (places < end) & (places >= end - sizes[..., group, None])
+        masks.append(inside.transpose(np.argsort(axes)).reshape(shape))
+    return masks
+
+
+def _check_ragged(lhs: TensorType, rhs: TensorType, sizes: TensorType, numbers: RaggedDotDimensionNumbers) -> None:
+    expect_tensor("I1", "lhs", lhs)
+    expect_tensor("I2", "rhs", rhs)
+    expect_element("I3", "group_sizes", sizes, is_integer)
+    if len(numbers.lhs_ragged_dimensions) != 1:
+        fail("C1", f"lhs_ragged_dimensions has {list(numbers.lhs_ragged_dimensions)}, expected one")
+    expect_within("C2", "lhs_ragged_dimensions", numbers.lhs_ragged_dimensions, lhs.rank)
+    expect_within("C2", "rhs_group_dimensions", numbers.rhs_group_dimensions, rhs.rank)
+    rows = numbers.ragged in numbers.lhs_free(lhs.rank)
+    if len(numbers.rhs_group_dimensions) != rows:
+        fail("C3", f"rhs_group_dimensions has {list(numbers.rhs_group_dimensions)}, expected {int(rows)} of them")
+    if sizes.rank not in (1, 1 + len(numbers.outer(lhs.rank))):
+        fail("C4", f"group_sizes has type {sizes}, expected rank 1 or {1 + len(numbers.outer(lhs.rank))}")
+    if rows and not dimensions_compatible(rhs.shape[numbers.rhs_group_dimensions[0]], sizes.shape[-1]):
+        fail("C4", f"group_sizes has type {sizes}, rhs has {rhs}; expected as many groups")
