@@ -106,9 +106,10 @@ def nest(
 
 def _is_short(loop: Loop) -> bool:
     """Whether the loop is better written out: windows of pooling and convolutions, whose bounds checks then vanish."""
-    if not all(isinstance(extent, int) for extent in loop.extents) or holds(loop.body, Loop):
+    known = [extent for extent in loop.extents if isinstance(extent, int)]
+    if len(known) < len(loop.extents) or holds(loop.body, Loop):
         return False
-    return math.prod(loop.extents) * len(list(walk(loop.body))) <= UNROLLED  # type: ignore[arg-type]
+    return math.prod(known) * len(list(walk(loop.body))) <= UNROLLED
 
 
 def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Value, int | Value]]:

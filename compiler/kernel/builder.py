@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from trivium.compiler.kernel.clone import clone_into
 from trivium.compiler.kernel.dtypes import BOOL, INDEX, INTEGERS, DType
@@ -62,17 +62,17 @@ class KernelBuilder:
 
     # Buffers
 
-    def input(self, name: str, dtype: str, shape: Sequence[int], **view: object) -> Buffer:
+    def input(self, name: str, dtype: str, shape: Sequence[int], **view: Any) -> Buffer:
         """A parameter that is only read."""
-        return self._param(Buffer(name, DType(dtype), tuple(shape), "in", **view))  # type: ignore[arg-type]
+        return self._param(Buffer(name, DType(dtype), tuple(shape), "in", **view))
 
-    def output(self, name: str, dtype: str, shape: Sequence[int], **view: object) -> Buffer:
+    def output(self, name: str, dtype: str, shape: Sequence[int], **view: Any) -> Buffer:
         """A parameter that is written, every element of it, and not read before it is written."""
-        return self._param(Buffer(name, DType(dtype), tuple(shape), "out", **view))  # type: ignore[arg-type]
+        return self._param(Buffer(name, DType(dtype), tuple(shape), "out", **view))
 
-    def inout(self, name: str, dtype: str, shape: Sequence[int], **view: object) -> Buffer:
+    def inout(self, name: str, dtype: str, shape: Sequence[int], **view: Any) -> Buffer:
         """A parameter that is updated in place."""
-        return self._param(Buffer(name, DType(dtype), tuple(shape), "inout", **view))  # type: ignore[arg-type]
+        return self._param(Buffer(name, DType(dtype), tuple(shape), "inout", **view))
 
     def scratch(self, dtype: str, shape: Sequence[int], name: str = "scratch") -> Buffer:
         """A temporary of the enclosing block, with undefined contents."""

@@ -4,6 +4,7 @@ here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from trivium.compiler.kernel.dtypes import BOOL, DTYPES, FLOATS, INTEGERS, SIGNED, DType, bit_width
 from trivium.ir.errors import CompileError
@@ -30,9 +31,9 @@ class Operation:
 def _table() -> dict[str, Operation]:
     table: dict[str, Operation] = {}
 
-    def declare(names: str, arity: int, types: frozenset[str], **facts: object) -> None:
+    def declare(names: str, arity: int, types: frozenset[str], **facts: Any) -> None:
         for name in names.split():
-            table[name] = Operation(name, arity, types, **facts)  # type: ignore[arg-type]
+            table[name] = Operation(name, arity, types, **facts)
 
     declare(
         "exponential exponential_minus_one log log_plus_one logistic tanh sine cosine tan sqrt rsqrt cbrt", 1, FLOATS

@@ -106,7 +106,7 @@ def convolution_of_constant_padding(op):
 
 def _known(op, *values: Value) -> list | None:
     """What all these operands of an op of static types are, or `None`."""
-    arrays = [constant(value) for value in values]
-    if any(array is None for array in arrays) or not op.result.type.is_static or not op.operands[0].type.is_static:
+    arrays = [array for value in values if (array := constant(value)) is not None]
+    if len(arrays) < len(values) or not op.result.type.is_static or not op.operands[0].type.is_static:
         return None
-    return [array.tolist() for array in arrays]  # type: ignore[union-attr]
+    return [array.tolist() for array in arrays]
