@@ -94,6 +94,11 @@ class Scan(Op, name="chlo.scan", traits={RECURSIVE_EFFECTS}):
     outputs: Results
     carries: Results
 
+    @classmethod
+    def _unequal(cls, fields, sizes):
+        # MLIR has this op say the sizes of its lists, equal or not.
+        return len(fields) > 1
+
     def check(inputs, inits, dimension, scan_dim_size, body, outputs, carries):
         wholes = {f"inputs[{index}]": kind for index, kind in enumerate(inputs)}
         wholes |= {f"outputs[{index}]": kind for index, kind in enumerate(outputs)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trivium.ir.attributes import Unit
-from trivium.ir.codecs import IntMatrix
+from trivium.ir.codecs import IntMatrix, Pairs
 from trivium.ir.core import Region
 from trivium.ir.declare import Op, Operand, Operands, Result, Results
 from trivium.ir.errors import fail
@@ -217,7 +217,7 @@ class CollectivePermute(Op, name="stablehlo.collective_permute"):
     none."""
 
     operand: Operand
-    source_target_pairs: IntMatrix
+    source_target_pairs: Pairs
     channel_handle: ChannelHandle | None = None
     result: Result
 
@@ -282,7 +282,7 @@ def _group(op: GlobalCollective, context: Any) -> list[tuple[int, int]]:
     return process.group(groups, op.short_name())
 
 
-def _one_kind_groups(op: Any, rows: IntMatrix, context: Any) -> list[list[tuple[int, int]]]:
+def _one_kind_groups(op: Any, rows: IntMatrix | Pairs, context: Any) -> list[list[tuple[int, int]]]:
     """Groups of partitions, where there is a channel, else of replicas."""
     return context.process.cross_partition(rows) if _channel(op) > 0 else context.process.cross_replica(rows)
 
@@ -364,5 +364,5 @@ def _check_global(label: str, channel_handle: ChannelHandle | None, use_global_d
         fail(label, "use_global_device_ids is set without a channel, expected a positive channel handle")
 
 
-def _rows(matrix: IntMatrix) -> list[list[int]]:
+def _rows(matrix: IntMatrix | Pairs) -> list[list[int]]:
     return [list(row) for row in matrix]

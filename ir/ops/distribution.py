@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trivium.ir.attributes import Attribute, Struct
-from trivium.ir.codecs import IntMatrix
+from trivium.ir.codecs import Pairs
 from trivium.ir.declare import PURE, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import expect_compatible
@@ -157,7 +157,7 @@ class Send(Op, name="stablehlo.send"):
     token: Operand
     channel_handle: ChannelHandle
     is_host_transfer: bool = False
-    source_target_pairs: IntMatrix | None = None
+    source_target_pairs: Pairs | None = None
     result: Result
 
     def infer():
@@ -179,7 +179,7 @@ class Recv(Op, name="stablehlo.recv"):
     token: Operand
     channel_handle: ChannelHandle
     is_host_transfer: bool = False
-    source_target_pairs: IntMatrix | None = None
+    source_target_pairs: Pairs | None = None
     results: Results
 
     def check(token, channel_handle, is_host_transfer, results):
