@@ -86,7 +86,7 @@ class ConstForm:
     """`%value, dense<...> : type`"""
 
     def fits(self, op: Any) -> bool:
-        return True
+        return len(op.operands) == 1 and isinstance(op.attributes.get("value"), DenseElements)
 
     def print(self, op: Any, printer: Any) -> str:
         return f"{printer.value(op.lhs)}, {printer.attribute(op.value)}"
