@@ -21,6 +21,7 @@ from trivium.ir.attributes import (
 )
 from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
 from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
+from trivium.ir.bytecode.versions import FILE_RANGES
 from trivium.ir.bytecode.vhlo import signed_value, width_of
 from trivium.ir.location import (
     UNKNOWN,
@@ -202,6 +203,7 @@ def _write_location(out: EntryWriter, value: Location) -> None:
     match value:
         case FileLocation(file, line, column, end_line, end_column):
             ends = () if end_column is None else (end_column,) if end_line == line else (end_line, end_column)
+            ends = ends if out.target >= FILE_RANGES else ()
             out.varint(22 if ends else 11)
             out.attribute(file)
             if ends:

@@ -19,7 +19,7 @@ from trivium.ir.declare import OPS, AttributeField, Op
 from trivium.ir.errors import Error
 from trivium.ir.func import FuncReturn, Module
 from trivium.ir.ops.contraction import Precision
-from trivium.ir.ops.control import CustomCallApiVersion, OutputOperandAlias
+from trivium.ir.ops.control import CustomCallApiVersion
 from trivium.ir.ops.control import Return as RegionReturn
 from trivium.ir.ops.conversion import ComparisonType
 from trivium.ir.ops.elementwise import ResultAccuracy
@@ -63,10 +63,9 @@ _RENAMED = {"handle": "channel_id", "type": "channel_type"}
 _ABSENT = {"channel_handle": Integer(0, I64)}
 """What stands for each field of a struct that is not there; else the type `none`."""
 
-_WHOLE = (OutputOperandAlias, ResultAccuracy)
-"""The structs that VHLO has as such."""
-_STRUCTS = {kind.__name__: kind for kind in STRUCTS.values() if kind not in _WHOLE}
-
+_TAKEN_APART = ("channel_handle", "conv", "dot", "dot_algorithm", "gather", "scatter")
+"""The structs that VHLO has field by field."""
+_STRUCTS = {kind.__name__: kind for kind in (STRUCTS[f"stablehlo.{name}"] for name in _TAKEN_APART)}
 
 _ENCODE: dict[str, Callable[[Any], Any]] = {"api_version": lambda value: ApiVersion(int(value))}
 _DECODE: dict[str, Callable[[Any], Any]] = {

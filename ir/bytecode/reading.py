@@ -218,7 +218,7 @@ class ModuleReader:
         name = self.ops[number]
         location = tables.attribute(cursor.varint(), cursor)
         if not isinstance(location, Location):
-            raise cursor.error(f"a location has {location!r}", start)
+            raise cursor.error(f"a location has a {type(location).__name__}", start)
         extra = cursor.varint() if mask & HAS_ATTRIBUTES else -1
         own = cursor.varint() if mask & HAS_PROPERTIES else -1
         attributes, discardable = name.decoded.get((extra, own)) or self._decode(name, extra, own, cursor)
@@ -263,7 +263,7 @@ class ModuleReader:
         """An op's declared attributes and its others, from the dictionary `extra` and the properties `own`."""
         given = self.tables.attribute(extra, cursor) if extra >= 0 else {}
         if not isinstance(given, Dictionary | dict):
-            raise cursor.error(f"an op has the attributes {given!r}, expected a dictionary")
+            raise cursor.error(f"an op has a {type(given).__name__} for its attributes, expected a dictionary")
         inherent = {key: given[key] for key in name.names if key in given}
         discardable = {key: value for key, value in given.items() if key not in inherent}
         if own >= 0:
@@ -337,7 +337,7 @@ class ModuleReader:
 
 def _expected(value: Any, kind: type, cursor: Cursor) -> Any:
     if not isinstance(value, kind):
-        raise cursor.error(f"has {value!r}, expected a {kind.__name__.lower()}")
+        raise cursor.error(f"has a {type(value).__name__}, expected a {kind.__name__.lower()}")
     return value
 
 

@@ -140,7 +140,7 @@ class EntryReader(Cursor):
     def type(self) -> Any:
         kind = self.tables.type(self.varint(), self)
         if not isinstance(kind, Type):
-            raise self.error(f"has {kind!r}, expected a type")
+            raise self.error(f"has a {type(kind).__name__}, expected a type")
         return kind
 
     def types(self) -> tuple[Any, ...]:
@@ -155,7 +155,7 @@ class EntryReader(Cursor):
     def expect(self, value: Any, *kinds: type) -> Any:
         """The value, if it has one of the kinds."""
         if not isinstance(value, kinds):
-            raise self.error(f"has {value!r}, expected {' or '.join(kind.__name__ for kind in kinds)}")
+            raise self.error(f"has a {type(value).__name__}, expected {' or '.join(kind.__name__ for kind in kinds)}")
         return value
 
 
@@ -215,6 +215,11 @@ class EntryWriter(Output):
         """The entry is spelled as MLIR text."""
         self._entry.encoded = False
         self.raw(bytes_of(text) + b"\0")
+
+    @property
+    def target(self) -> Version:
+        """The version that is written for."""
+        return self._tables.target
 
     def require(self, version: Version, what: str) -> None:
         """Files older than `version` cannot have what is being written."""

@@ -140,6 +140,8 @@ TYPES: dict[str, Version] = {
 
 RESULT_ACCURACY = Version(1, 9)
 """The attribute of that name."""
+FILE_RANGES = Version(1, 9)
+"""Locations that are ranges in a file; older readers know where those begin."""
 OTHER_DIALECTS = Version(1, 11)
 """Attributes of dialects beside StableHLO's own."""
 

@@ -99,7 +99,10 @@ class ModuleWriter:
                 self._location(argument.location)
                 self.tables.type("vhlo", argument.type)
             for op in block:
-                following = self._number_op(op, following)
+                try:
+                    following = self._number_op(op, following)
+                except Error as error:
+                    raise error.add(inside=op.NAME, source=op.location.describe() or None) from None
         self.sizes[region] = following - first
         return following
 

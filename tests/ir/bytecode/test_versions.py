@@ -84,6 +84,12 @@ def test_ops_without_a_portable_form_are_listed():
         serialize(module)
 
 
+def test_attributes_without_a_portable_form_are_refused_with_their_place():
+    module = parse(HEAD.format("%0 = stablehlo.abs %x {flag} : tensor<4x4xf32>"), file="model.mlir")
+    with pytest.raises(trivium.Error, match=r"cannot be written(.|\n)*in: +stablehlo.abs(.|\n)*from: model.mlir:1"):
+        serialize(module)
+
+
 def test_the_table_names_what_is_there():
     """Each name in the table of facts is that of an op or a type that is declared, or will be."""
     later = {"async_done", "async_start"}
