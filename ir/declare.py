@@ -97,6 +97,8 @@ class Op(Operation):
     REGIONS: ClassVar[tuple[Field, ...]] = ()
     RESULTS: ClassVar[tuple[Field, ...]] = ()
     TRAITS: ClassVar[frozenset[Trait]] = frozenset()
+    STATES_GROUPS: ClassVar[bool] = False
+    """Whether MLIR has the op state the sizes of its groups of operands and results even where they follow."""
     INFER: ClassVar[Callable[[Op], Any] | None] = None
     CHECK: ClassVar[Callable[[Op], None] | None] = None
 

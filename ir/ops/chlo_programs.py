@@ -84,6 +84,8 @@ class Scan(Op, name="chlo.scan", traits={RECURSIVE_EFFECTS}):
     """Runs `body` on one slice of `inputs` along `dimension` after the other, and on carries that begin as `inits`. It
     returns the slices of `outputs`, and the next carries."""
 
+    STATES_GROUPS = True
+
     inputs: Operands
     inits: Operands
     dimension: int
@@ -93,11 +95,6 @@ class Scan(Op, name="chlo.scan", traits={RECURSIVE_EFFECTS}):
     body: Region
     outputs: Results
     carries: Results
-
-    @classmethod
-    def _unequal(cls, fields, sizes):
-        # MLIR has this op say the sizes of its lists, equal or not.
-        return len(fields) > 1
 
     def check(inputs, inits, dimension, scan_dim_size, body, outputs, carries):
         wholes = {f"inputs[{index}]": kind for index, kind in enumerate(inputs)}

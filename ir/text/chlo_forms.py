@@ -43,4 +43,5 @@ class ScanForm:
         kind = parser.function_type()
         draft.operand_types, draft.result_types = kind.inputs, kind.results
         outputs = max(0, len(kind.results) - inits)
-        draft.segments = {"operands": (inputs, inits), "results": (outputs, len(kind.results) - outputs)}
+        sizes = {"operands": (inputs, inits), "results": (outputs, len(kind.results) - outputs)}
+        draft.segments = {what: counts for what, counts in sizes.items() if counts[0] != counts[1]} or None

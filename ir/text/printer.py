@@ -7,7 +7,7 @@ from typing import Any
 
 from trivium.ir.attributes import DenseArray
 from trivium.ir.core import BlockArgument, Operation, Region, Value
-from trivium.ir.declare import REQUIRED, Op
+from trivium.ir.declare import REQUIRED, Op, group_sizes
 from trivium.ir.location import Location
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import form_of, functional_text
@@ -117,7 +117,7 @@ class Printer(AttributeWriter):
     def _generic(self, op: Operation) -> str:
         text = f'"{op.NAME}"({self.values(op.operands)})'
         properties = self._declared(op)
-        if op.segments:
+        if op.segments or getattr(op, "STATES_GROUPS", False):
             properties |= self._segments(op)
         if properties:
             text += f" <{self.dictionary(properties)}>"
@@ -138,8 +138,13 @@ class Printer(AttributeWriter):
         return entries
 
     def _segments(self, op: Operation) -> dict[str, Any]:
+        """The sizes of groups of operands and results: those that do not follow, or, where MLIR wants them, all."""
+        sizes = {}
+        if getattr(op, "STATES_GROUPS", False):
+            sizes["operands"] = group_sizes(op.OPERANDS, len(op.operands))  # type: ignore[attr-defined]
+            sizes["results"] = group_sizes(op.RESULTS, len(op.results))  # type: ignore[attr-defined]
         keys = {"operands": "operandSegmentSizes", "results": "resultSegmentSizes"}
-        return {keys[what]: DenseArray(I32, sizes) for what, sizes in (op.segments or {}).items()}
+        return {keys[what]: DenseArray(I32, counts) for what, counts in (sizes | (op.segments or {})).items()}
 
     def _location(self, location: Location) -> str:
         return f" loc({location_text(location, self.attribute)})" if self.locations else ""
