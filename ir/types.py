@@ -194,6 +194,16 @@ class TupleType(Type):
 
 
 @dataclass(frozen=True, eq=False)
+class FutureType(Type):
+    """Values that are still being computed; `async_done` waits for them."""
+
+    types: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"!stablehlo.future<{', '.join(map(str, self.types))}>"
+
+
+@dataclass(frozen=True, eq=False)
 class FunctionType(Type):
     """The types of a function's arguments and results."""
 
@@ -313,7 +323,7 @@ def compatible(one: Type, other: Type) -> bool:
         return True
     if isinstance(one, TensorType) and isinstance(other, TensorType):
         return one.element_type is other.element_type and _bounded_compatible(one, other)
-    if isinstance(one, TupleType) and isinstance(other, TupleType):
+    if isinstance(one, TupleType | FutureType) and type(one) is type(other):
         return len(one.types) == len(other.types) and all(map(compatible, one.types, other.types))
     return False
 

@@ -1,5 +1,6 @@
 """All ops, each declared once in the file of its family: `from trivium.ir import ops`, then `ops.Add(lhs, rhs)`."""
 
+from trivium.ir.ops.asynchronous import *  # noqa: F403
 from trivium.ir.ops.batch_norm import *  # noqa: F403
 from trivium.ir.ops.chlo import *  # noqa: F403
 from trivium.ir.ops.chlo_broadcast import *  # noqa: F403

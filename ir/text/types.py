@@ -16,6 +16,7 @@ from trivium.ir.types import (
     ComplexType,
     FloatType,
     FunctionType,
+    FutureType,
     IndexType,
     IntegerType,
     OpaqueType,
@@ -149,6 +150,9 @@ class TypeReader(Lexer):
         name = self.take(ALIAS, "a type")
         if name == "!stablehlo.token":
             return TOKEN
+        if name == "!stablehlo.future":
+            with self.nested():
+                return FutureType(tuple(self.listed(self.type, "<", ">")))
         if self.at("<"):
             return OpaqueType(self.verbatim(start))
         if "." in name:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trivium.ir.equality import difference
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.interpreter import evaluate
 from trivium.ir.parallel import run_parallel
-from trivium.ir.text import parse
+from trivium.ir.text import parse, print_module
 
 GATHER = """
 func.func @main(%0: tensor<1xi32>) -> tensor<2xi32> {
@@ -32,6 +33,18 @@ func.func @main() -> tensor<i32> {
   %3 = "stablehlo.outfeed"(%1#0, %2#1) : (tensor<i32>, !stablehlo.token) -> !stablehlo.token
   %4 = stablehlo.subtract %1#0, %2#0 : tensor<i32>
   return %4 : tensor<i32>
+}
+"""
+ASYNCHRONOUS = """
+func.func @main(%0: tensor<1xi32>) -> tensor<1xi32> {
+  %1 = "stablehlo.async_start"(%0) ({
+  ^bb0(%2: tensor<1xi32>):
+    %3 = "stablehlo.collective_broadcast"(%2) {replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>}
+      : (tensor<1xi32>) -> tensor<1xi32>
+    stablehlo.return %3 : tensor<1xi32>
+  }) : (tensor<1xi32>) -> !stablehlo.future<tensor<1xi32>>
+  %4 = "stablehlo.async_done"(%1) : (!stablehlo.future<tensor<1xi32>>) -> tensor<1xi32>
+  return %4 : tensor<1xi32>
 }
 """
 ONE, TWO = np.int32([1]), np.int32([2])
@@ -63,3 +76,11 @@ def test_infeed() -> None:
     assert result == 4
     with pytest.raises(ExecutionError, match="the infeed has no values left"):
         evaluate(parse(INFEED))
+
+
+def test_asynchronous_collectives() -> None:
+    module = parse(ASYNCHRONOUS)
+    module.verify()
+    assert difference(parse(print_module(module)), module) == ""
+    for (result,) in run_parallel(module, [["main"], ["main"]], [[ONE], [TWO]]):
+        np.testing.assert_array_equal(result, TWO)

@@ -33,6 +33,8 @@ GAPS = {
     "stablehlo.all_gather": SEVERAL_DEVICES,
     "stablehlo.all_reduce": SEVERAL_DEVICES,
     "stablehlo.all_to_all": SEVERAL_DEVICES,
+    "stablehlo.async_done": SEVERAL_DEVICES,
+    "stablehlo.async_start": SEVERAL_DEVICES,
     "stablehlo.collective_broadcast": SEVERAL_DEVICES,
     "stablehlo.collective_permute": SEVERAL_DEVICES,
     "stablehlo.collective_reduce": SEVERAL_DEVICES,

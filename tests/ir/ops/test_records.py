@@ -20,7 +20,7 @@ RECORDS = collect()
 WITHOUT_RECORD = {
     *("stablehlo.return", "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.composite"),
     *("stablehlo.after_all", "stablehlo.create_token", "stablehlo.infeed", "stablehlo.outfeed"),
-    *("stablehlo.send", "stablehlo.recv"),
+    *("stablehlo.send", "stablehlo.recv", "stablehlo.async_start", "stablehlo.async_done"),
 }
 
 
