@@ -18,6 +18,7 @@ from trivium.ir.attributes import (
     Enumeration,
     Float,
     Integer,
+    OpaqueAttribute,
     Struct,
     SymbolRef,
     Unit,
@@ -34,6 +35,8 @@ Pairs = tuple[tuple[int, int], ...]
 """`dense<...> : tensor<Nx2xi64>`: low and high of each dimension."""
 IntMatrix = Annotated[tuple[tuple[int, ...], ...], "matrix"]
 """`dense<...> : tensor<NxMxi64>`, as of replica groups."""
+ReplicaGroups = Annotated[IntMatrix | OpaqueAttribute, "replica groups"]
+"""A matrix, or the axes of a mesh (`#stablehlo.replica_group_mesh_axes<...>`), kept as text."""
 I32Int = Annotated[int, I32]
 """An `i32` attribute."""
 F32Float = Annotated[float, F32]
@@ -64,7 +67,9 @@ def codec_of(annotation: Any) -> Codec:
         return _array_codec(codec_of(arguments[0]))
     if isinstance(annotation, type) and issubclass(annotation, Enumeration):
         return Codec(annotation.__name__, annotation, _same, _instance(annotation))
-    if isinstance(annotation, type) and issubclass(annotation, Struct | Type | SymbolRef | Dictionary | Location | Unit):
+    if isinstance(annotation, type) and issubclass(
+        annotation, Struct | Type | SymbolRef | Dictionary | Location | Unit
+    ):
         return Codec(annotation.__name__, _instance(annotation), _same, _instance(annotation))
     if annotation is Attribute:
         return Codec("attribute", _same, _same, _same)
@@ -155,6 +160,14 @@ def _matrix_attribute(rows: tuple[tuple[int, ...], ...], columns: int) -> DenseE
     )
 
 
+def _groups(value: Any) -> Any:
+    return value if isinstance(value, OpaqueAttribute) else _matrix(value)
+
+
+def _groups_attribute(value: Any) -> Attribute:
+    return value if isinstance(value, OpaqueAttribute) else _matrix_attribute(value, 0)
+
+
 def _elements(value: Any) -> DenseElements:
     return value if isinstance(value, DenseElements) else DenseElements(np.asarray(value))
 
@@ -168,6 +181,7 @@ _FIXED: dict[Any, Codec] = {
     Bools: Codec("list of booleans", _numbers(bool), lambda values: DenseArray(I1, values), _numbers(bool)),
     Pairs: Codec("list of pairs", _matrix, lambda rows: _matrix_attribute(rows, 2), _matrix),
     IntMatrix: Codec("matrix of integers", _matrix, lambda rows: _matrix_attribute(rows, 0), _matrix),
+    ReplicaGroups: Codec("matrix of integers, or axes of a mesh", _groups, _groups_attribute, _groups),
     DenseElements: Codec("elements", _elements, _same, _instance(DenseElements)),
     FunctionType: Codec("function type", _instance(FunctionType), _same, _instance(FunctionType)),
 }

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from trivium.ir.attributes import Unit
-from trivium.ir.codecs import IntMatrix, Pairs
+from trivium.ir.attributes import OpaqueAttribute, Unit
+from trivium.ir.codecs import IntMatrix, Pairs, ReplicaGroups
 from trivium.ir.core import Region
 from trivium.ir.declare import Op, Operand, Operands, Result, Results
-from trivium.ir.errors import fail
+from trivium.ir.errors import Unsupported, UnsupportedOpError, fail
 from trivium.ir.ops.common import (
     expect_compatible,
     expect_same_element,
@@ -42,7 +42,7 @@ __all__ = [
 class Collective(Op):
     """Of groups of processes."""
 
-    replica_groups: IntMatrix
+    replica_groups: ReplicaGroups
     channel_handle: ChannelHandle | None = None
 
 
@@ -142,8 +142,9 @@ class AllToAll(Collective, name="stablehlo.all_to_all"):
 
     def check(operands, split_dimension, concat_dimension, split_count, replica_groups, results):
         _check_groups("C5", "C8", replica_groups)
-        if any(len(row) != split_count for row in replica_groups):
-            fail("C8", f"replica_groups has {_rows(replica_groups)}, expected groups of split_count, {split_count}")
+        rows = () if isinstance(replica_groups, OpaqueAttribute) else replica_groups
+        if any(len(row) != split_count for row in rows):
+            fail("C8", f"replica_groups has {_rows(rows)}, expected groups of split_count, {split_count}")
         _check_count("C9", operands, results)
         for operand, result in zip(operands, results, strict=True):
             expected = _exchanged(operand, split_dimension, concat_dimension, split_count)
@@ -181,7 +182,7 @@ class CollectiveBroadcast(Collective, name="stablehlo.collective_broadcast"):
     def evaluate(op, operands, has_dynamic_root, context):
         data = operands[:-1] if has_dynamic_root else operands
         roots = operands[-1].tolist() if has_dynamic_root else [0] * len(data)
-        groups = [group for group in _one_kind_groups(op, op.replica_groups, context) if context.process.id in group]
+        groups = [group for group in _one_kind_groups(op, _rows_of(op), context) if context.process.id in group]
         if not groups:
             return tuple(map(np.zeros_like, data))
         members = _meet(op, groups[0], data, context)
@@ -247,7 +248,7 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum"):
     """The sum of the operands of the group."""
 
     operand: Operand
-    replica_groups: IntMatrix
+    replica_groups: ReplicaGroups
     result: Result
 
     def infer(operand):
@@ -257,13 +258,21 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum"):
         _check_groups("C1", "C2", replica_groups)
         expect_compatible("C3", operand=operand, result=result)
 
-    def evaluate(op, operand, replica_groups, context):
+    def evaluate(op, operand, context):
         process = context.process
-        group = process.group(process.cross_replica(replica_groups), op.short_name())
+        group = process.group(process.cross_replica(_rows_of(op)), op.short_name())
         return reduce(np.add, process.meet(op.short_name(), 0, group, operand)).astype(operand.dtype)
 
 
 # Groups of processes
+
+
+def _rows_of(op: Any) -> IntMatrix:
+    """The groups as a matrix; axes of a mesh are no such thing yet."""
+    if isinstance(op.replica_groups, OpaqueAttribute):
+        missing = Unsupported(op.NAME, first=op.location.describe(), reason="its groups are axes of a mesh")
+        raise UnsupportedOpError("ops that cannot be evaluated", [missing])
+    return op.replica_groups
 
 
 def _channel(op: Any) -> int:
@@ -272,13 +281,13 @@ def _channel(op: Any) -> int:
 
 def _group(op: GlobalCollective, context: Any) -> list[tuple[int, int]]:
     """The group of this process, by the channel and `use_global_device_ids`."""
-    process = context.process
+    process, rows = context.process, _rows_of(op)
     if _channel(op) <= 0:
-        groups = process.cross_replica(op.replica_groups)
+        groups = process.cross_replica(rows)
     elif op.use_global_device_ids is None:
-        groups = process.cross_replica_and_partition(op.replica_groups)
+        groups = process.cross_replica_and_partition(rows)
     else:
-        groups = process.flattened(op.replica_groups)
+        groups = process.flattened(rows)
     return process.group(groups, op.short_name())
 
 
@@ -288,7 +297,7 @@ def _one_kind_groups(op: Any, rows: IntMatrix | Pairs, context: Any) -> list[lis
 
 
 def _one_kind_group(op: Collective, context: Any) -> list[tuple[int, int]]:
-    return context.process.group(_one_kind_groups(op, op.replica_groups, context), op.short_name())
+    return context.process.group(_one_kind_groups(op, _rows_of(op), context), op.short_name())
 
 
 def _meet(op: Any, group: list[tuple[int, int]], value: Any, context: Any) -> list[Any]:
@@ -351,8 +360,10 @@ def _check_count(label: str, operands: Sequence[Any], results: Sequence[Any]) ->
         fail(label, f"has {len(results)} results, expected {len(operands)}, one for each operand")
 
 
-def _check_groups(unique_label: str, range_label: str, replica_groups: IntMatrix) -> None:
-    """Every number at most once; -1 fills up short groups."""
+def _check_groups(unique_label: str, range_label: str, replica_groups: IntMatrix | OpaqueAttribute) -> None:
+    """Every number at most once; -1 fills up short groups. Axes of a mesh are not looked into."""
+    if isinstance(replica_groups, OpaqueAttribute):
+        return
     numbers = [number for row in replica_groups for number in row if number != -1]
     expect_unique(unique_label, "replica_groups", numbers)
     if any(number < 0 for number in numbers):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trivium.ir.equality import difference
-from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.errors import Error, ExecutionError, UnsupportedOpError
 from trivium.ir.interpreter import evaluate
 from trivium.ir.parallel import run_parallel
 from trivium.ir.text import parse, print_module
@@ -84,3 +84,12 @@ def test_asynchronous_collectives() -> None:
     assert difference(parse(print_module(module)), module) == ""
     for (result,) in run_parallel(module, [["main"], ["main"]], [[ONE], [TWO]]):
         np.testing.assert_array_equal(result, TWO)
+
+
+def test_groups_that_are_axes_of_a_mesh_are_kept() -> None:
+    axes = '#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>'
+    module = parse(GATHER.replace("dense<[[0, 1]]> : tensor<1x2xi64>", axes))
+    module.verify()
+    assert difference(parse(print_module(module)), module) == ""
+    with pytest.raises(UnsupportedOpError, match="its groups are axes of a mesh"):
+        evaluate(module, ONE)
