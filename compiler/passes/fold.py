@@ -22,8 +22,8 @@ _STAYING = Constant | Iota | Call | CustomCall
 
 @dataclass(frozen=True)
 class FoldConstants(Pass):
-    """No pure op without regions has only constant operands, unless its result would have more than `limit` elements, or
-    more than its operands and than `small`: what a broadcast repeats, a kernel repeats for nothing.
+    """No pure op without regions has only constant operands, unless its result would have more than `limit` elements,
+    or more than its operands and than `small`: what a broadcast repeats, a kernel repeats for nothing.
 
     An op on splats is computed once, for one element. `iota` stays: a kernel computes it faster than it reads it.
     """

@@ -80,7 +80,9 @@ def matmul(
         "k": Subscript((0, 0, 0, 1)),
     }
     contraction = Contraction(
-        loops=(ContractionLoop("batch", batch), ContractionLoop("m", m), ContractionLoop("n", n), ContractionLoop("k", k)),
+        loops=tuple(
+            ContractionLoop(role, extent) for role, extent in (("batch", batch), ("m", m), ("n", n), ("k", k))
+        ),
         lhs=Access(x, tuple(one["bmk"[d]] for d in orders[0])), rhs=Access(y, tuple(one["bkn"[d]] for d in orders[1])),
         accumulate=x.dtype, epilogue=epilogue_block(z, orders[2], x.dtype, 3, epilogue),
     )  # fmt: skip
