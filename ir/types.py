@@ -323,7 +323,8 @@ def compatible(one: Type, other: Type) -> bool:
         return True
     if isinstance(one, TensorType) and isinstance(other, TensorType):
         return one.element_type is other.element_type and _bounded_compatible(one, other)
-    if isinstance(one, TupleType | FutureType) and type(one) is type(other):
+    lists = TupleType if isinstance(one, TupleType) else FutureType
+    if isinstance(one, lists) and isinstance(other, lists):
         return len(one.types) == len(other.types) and all(map(compatible, one.types, other.types))
     return False
 

@@ -139,12 +139,13 @@ class Printer(AttributeWriter):
 
     def _segments(self, op: Operation) -> dict[str, Any]:
         """The sizes of groups of operands and results: those that do not follow, or, where MLIR wants them, all."""
-        sizes = {}
-        if getattr(op, "STATES_GROUPS", False):
-            sizes["operands"] = group_sizes(op.OPERANDS, len(op.operands))  # type: ignore[attr-defined]
-            sizes["results"] = group_sizes(op.RESULTS, len(op.results))  # type: ignore[attr-defined]
+        sizes: dict[str, tuple[int, ...]] = {}
+        if isinstance(op, Op) and op.STATES_GROUPS:
+            sizes["operands"] = group_sizes(op.OPERANDS, len(op.operands))
+            sizes["results"] = group_sizes(op.RESULTS, len(op.results))
+        sizes.update(op.segments or {})
         keys = {"operands": "operandSegmentSizes", "results": "resultSegmentSizes"}
-        return {keys[what]: DenseArray(I32, counts) for what, counts in (sizes | (op.segments or {})).items()}
+        return {keys[what]: DenseArray(I32, counts) for what, counts in sizes.items()}
 
     def _location(self, location: Location) -> str:
         return f" loc({location_text(location, self.attribute)})" if self.locations else ""
