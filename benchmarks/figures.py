@@ -104,7 +104,7 @@ def main(rounds: int, path: Path | None) -> None:
         times = found[figure.name] = [figure.measure() for _ in range(rounds)]
         most = figure.text(figure.most) if figure.most else "-"
         table.add_row(figure.name, figure.text(statistics.median(times)), figure.text(min(times)), most)
-    Console().print(table)
+    Console(width=120).print(table)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found, indent=2))

@@ -122,7 +122,7 @@ def main(seconds: float, inductor: bool, path: Path | None, inside: bool, names:
         for peer in peers:
             latencies += [f"{figures[peer] * 1e3:.1f} ms", f"{figures['trivium'] / figures[peer]:.2f}"]
         table.add_row(name, *times, *latencies)
-    Console().print(table)
+    Console(width=120).print(table)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found, indent=2))
