@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from trivium.ir.errors import Error
-from trivium.ir.types import IndexType, TensorType, Type, type_of
+from trivium.ir.types import F64, IndexType, TensorType, Type, type_of
 
 Attribute = Any
 
@@ -105,10 +105,14 @@ class DenseArray:
         self.values = tuple(values)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DenseArray) and (self.element_type, self.values) == (other.element_type, other.values)
+        return isinstance(other, DenseArray) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.element_type, self.values))
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        # Bit for bit, as for `Float`.
+        return self.element_type, tuple(Float(x, F64) if isinstance(x, float) else x for x in self.values)
 
     def __repr__(self) -> str:
         return f"DenseArray({self.element_type}, {self.values})"
@@ -128,6 +132,8 @@ class DenseElements:
         self.type = type if type is not None else type_of(array)
         if array.shape != self.type.shape:
             raise Error(f"elements have shape {array.shape}, their type is {self.type}")
+        if array.dtype != self.type.dtype:
+            raise Error(f"elements have dtype {array.dtype}, their type is {self.type}")
         self.array = array.view()
         self.array.flags.writeable = False
         self.resource = resource

@@ -148,13 +148,15 @@ class Function(Op, name="func.func", traits={Trait.ISOLATED}):
         inputs = tuple(argument.type for argument in self.arguments)
         self.attributes["function_type"] = FunctionType(inputs, tuple(value.type for value in self.returned))
 
-    def check(function_type, body, arg_attrs, res_attrs):
+    def check(function_type, sym_visibility, body, arg_attrs, res_attrs):
         for attributes, types, what in (
             (arg_attrs, function_type.inputs, "arguments"),
             (res_attrs, function_type.results, "results"),
         ):
             if attributes is not None and len(attributes) != len(types):
                 fail("", f"has attributes for {len(attributes)} {what}, expected {len(types)}")
+        if sym_visibility not in (None, "public", "private", "nested"):
+            fail("", f"has visibility {sym_visibility!r}, expected public, private or nested")
         if not body.blocks:
             return
         have = tuple(argument.type for argument in body.arguments)
@@ -180,8 +182,8 @@ class Call(Op, name="func.call"):
 
     @property
     def is_pure(self) -> bool:
-        """A call has the effects of the function that it calls; a recursive one counts as having effects."""
-        return _is_pure_call(self, frozenset())
+        """A call has the effects of the functions that it reaches; a recursive one counts as having effects."""
+        return _is_pure_call(self)
 
     def evaluate(operands_, callee, context):
         return context.call(callee.name, operands_)
@@ -226,16 +228,33 @@ def _find(module: Module, symbol: SymbolRef) -> Operation | None:
     return found
 
 
-def _is_pure_call(call: Operation, active: frozenset[Operation]) -> bool:
-    function = lookup(call, call.callee)  # type: ignore[attr-defined]
-    if not isinstance(function, Function) or function in active:
-        return False
-    active = active | {function}
-    return all(
-        _is_pure_call(op, active) if isinstance(op, Call) else op.is_pure or isinstance(op, FuncReturn)
-        for block in function.body.blocks
-        for op in block
-    )
+def _is_pure_call(call: Call) -> bool:
+    """Looks into each function that is reached once, with a stack of its own: calls may be deep, and many."""
+    active: dict[
+        Function, Iterator[Operation]
+    ] = {}  # the functions around the op at hand, each with what is left of it
+    done: set[Function] = set()
+    op: Operation | None = call
+    while True:
+        if isinstance(op, Call):
+            function = lookup(op, op.callee)
+            if not isinstance(function, Function) or function.is_declaration or function in active:
+                return False
+            if function not in done:
+                active[function] = function.body.walk()
+        elif op is None:
+            done.add(active.popitem()[0])
+        elif not (_is_transparent(op) or op.is_pure):
+            return False
+        if not active:
+            return True
+        op = next(next(reversed(active.values())), None)
+
+
+def _is_transparent(op: Operation) -> bool:
+    """Whether an op has no effects but those of what is inside it."""
+    traits = getattr(op, "TRAITS", ())
+    return Trait.TERMINATOR in traits or Trait.RECURSIVE_EFFECTS in traits
 
 
 def _all_compatible(one: Sequence[Type], other: Sequence[Type]) -> bool:

@@ -13,7 +13,7 @@ from trivium.ir.arrays import read_argument
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import Op, Trait
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
-from trivium.ir.func import Module
+from trivium.ir.func import Function, Module
 from trivium.ir.parallel import Process
 from trivium.ir.types import TensorType
 
@@ -64,11 +64,15 @@ class Interpreter:
         """The hidden state of `stablehlo.rng`."""
         return np.random.default_rng(self.seed)
 
+    @cached_property
+    def _functions(self) -> dict[str, Function]:
+        return self.module.functions if self.module is not None else {}
+
     def call(self, name: str, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Runs the function of that name."""
         if self.module is None:
             raise ExecutionError(f"{name} is called outside of a module")
-        function = self.module.function(name)
+        function = self._functions.get(name) or self.module.function(name)
         if function.is_declaration:
             raise ExecutionError(f"{name} has no body, only a declaration")
         try:

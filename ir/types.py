@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,12 @@ DYNAMIC = None
 class Interned(type):
     """A class whose calls with equal arguments give the same object. Arguments are hashable."""
 
+    def __init__(cls, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        cls._cache: dict[Any, Any] = {}
+
     def __call__(cls, *args, **kwargs):
-        cache = cls.__dict__.get("_cache")
-        if cache is None:
-            cache = {}
-            cls._cache = cache
+        cache = cls._cache
         key = (args, tuple(kwargs.items())) if kwargs else args
         found = cache.get(key)
         if found is None:
@@ -126,6 +128,11 @@ class TensorType(Type):
     element_type: Any
     encoding: Any = None
 
+    def __post_init__(self) -> None:
+        # Numbers that equal an integer (True, NumPy's) would become the extent of all tensors of that shape.
+        if not all(extent is None or type(extent) is int for extent in self.shape):
+            object.__setattr__(self, "shape", tuple(map(_extent, self.shape)))
+
     def __str__(self) -> str:
         extents = "".join("?x" if extent is None else f"{extent}x" for extent in self.shape)
         encoding = "" if self.encoding is None else f", {self.encoding}"
@@ -225,6 +232,13 @@ class OpaqueType(Type):
 
     def __str__(self) -> str:
         return self.text
+
+
+def _extent(extent: Any) -> int | None:
+    try:
+        return None if extent is None else int(operator.index(extent))
+    except TypeError:
+        raise Error(f"a tensor type has the extent {extent!r}, expected an integer, or None where dynamic") from None
 
 
 def _float_dtype(name: str) -> Any:

@@ -19,7 +19,10 @@ MAX_NESTING = 200
 
 def verify(operation: Operation) -> None:
     """Verifies an op and all inside it. Raises `VerificationError` with the op's text and the place it came from."""
-    _verify(operation, set(operation.operands), 0)
+    scope = set(operation.operands)
+    if not (isinstance(operation, Op) and operation.has_trait(Trait.ISOLATED)):
+        scope.update(value for region in operation.regions for value in region.free_values())
+    _verify(operation, scope, 0)
 
 
 def _verify(op: Operation, scope: set[Value], depth: int) -> None:

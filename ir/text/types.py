@@ -127,6 +127,10 @@ class TypeReader(Lexer):
         shape = tuple(None if piece == "?" else int(piece) for piece in pieces)
         if isinstance(encoding, Bounds) and len(encoding.bounds) != len(shape):
             raise self.error(f"has {len(encoding.bounds)} bounds for {len(shape)} dimensions", pos)
+        if isinstance(encoding, Bounds) and any(
+            bound is not None and extent is not None for bound, extent in zip(encoding.bounds, shape, strict=True)
+        ):
+            raise self.error(f"has bounds {encoding} for static dimensions, expected ? there", pos)
         if encoding is not None and not isinstance(encoding, Bounds | OpaqueAttribute | str | Struct):
             raise self.error("has an encoding of an unknown kind", pos)
         return TensorType(shape, element, encoding)
