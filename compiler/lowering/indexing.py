@@ -106,6 +106,8 @@ def _scatter_window(ctx: Context, op: ops.Scatter, targets: list, at: Indices, w
     starts: dict[int, Register] = {}
     for component, dimension in enumerate(numbers.scatter_dims_to_operand_dims):
         start = _coordinate(ctx, op.scatter_indices, listed, numbers.index_vector_dim, component)
+        if start.dtype == "ui64":  # beyond the extent is outside, and must not become negative
+            start = ctx.b.apply("minimum", start, ctx.b.constant(shape[dimension], "ui64"))
         starts[dimension] = ctx.b.convert(start, "i64")
     with ctx.parallel(window):
         inside: Register | None = None
