@@ -16,7 +16,7 @@ from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Indices, Variable, places
-from trivium.compiler.lowering.reduction import reduce_together
+from trivium.compiler.lowering.reduction import commutes, reduce_together
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.requests import Opaque, Request
 from trivium.ir import ops
@@ -130,11 +130,13 @@ def _levels(group: Group) -> dict[Operation, int]:
 
 def _reduce(ctx: Context, group: Group, folds: Sequence[ops.Reduce]) -> None:
     """Reductions that do not depend on each other."""
-    together = [(op, request) for op in folds if (request := group.sole_request(op)) is not None]
+    asked = [(op, request) for op in folds if (request := group.sole_request(op)) is not None]
+    together = [(op, request) for op, request in asked if commutes(op.body)]
     if len(together) > 1:
         reduce_together(ctx, together)  # type: ignore[arg-type]
-    elif together:
-        ctx.element(together[0][0].results[0], together[0][1])  # type: ignore[arg-type]
+    for op, request in asked:
+        if len(together) < 2 or (op, request) not in together:
+            ctx.element(op.results[0], request)  # type: ignore[arg-type]
 
 
 def _reduced_variables(op: ops.Reduce, row: Sequence[Variable]) -> tuple[Variable, ...]:

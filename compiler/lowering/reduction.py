@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from trivium.compiler.kernel import Block
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.kernel.ops import OPERATIONS
@@ -18,6 +20,7 @@ from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
 from trivium.ir.core import Region
 from trivium.ir.declare import Op
+from trivium.ir.interpreter import Interpreter
 from trivium.ir.ops.windows import Window, windows_of
 
 
@@ -84,12 +87,49 @@ def fold(ctx: Context, body: Region, inits: list[Scalar], variables: Sequence[Va
     variables = [v for v in variables if v.extent != 1]
     if not variables:
         return ctx.region(body, [*inits, *_widened(ctx, terms(), kinds)])
+    if not commutes(body):
+        return _fold_in_order(ctx, body, inits, variables, lambda: _widened(ctx, terms(), kinds))
     name = combiner_name(body)
     combiner = name if name is not None and not is_pair(kinds[0]) else combiner_block(ctx, body, kinds)
     loop = ctx.b.reduction(*[v.extent for v in variables], inits=flat(inits), combiner=combiner)
     with ctx.inside(loop, variables):
         loop.yield_(*flat(_widened(ctx, terms(), kinds)))
     return grouped(loop.results, kinds)
+
+
+def _fold_in_order(
+    ctx: Context, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any
+) -> list[Scalar]:
+    """The same where the order of the terms matters."""
+    kinds = [argument.type.element_type for argument in body.arguments[: len(inits)]]
+    loop = ctx.b.sequential(*[v.extent for v in variables], inits=flat(inits))
+    with ctx.inside(loop, variables):
+        loop.yield_(*flat(ctx.region(body, [*grouped(loop.carried, kinds), *terms()])))
+    return grouped(loop.results, kinds)
+
+
+def commutes(body: Region) -> bool:
+    """Whether a combiner may take its terms in any order, as reduction loops do. StableHLO promises only that it is
+    associative: a product of matrices is, or the first of the greatest elements. Few regions show by
+    their form that they commute (that of argmax does not), so they are tried on small numbers, with ties."""
+    if combiner_name(body) is not None:
+        return True
+    function = Interpreter().callable(body)
+    if not function.elementwise or body.free_values():
+        return False
+    half = len(body.arguments) // 2
+    samples = [_sample(argument.type.dtype, seed) for seed, argument in enumerate(body.arguments)]
+    with np.errstate(all="ignore"):
+        pairs = zip(function.map(*samples), function.map(*samples[half:], *samples[:half]), strict=True)
+        return all(np.allclose(*(x.astype(np.complex128) for x in pair), rtol=1e-2, equal_nan=True) for pair in pairs)
+
+
+def _sample(dtype: np.dtype, seed: int) -> np.ndarray:
+    """Small numbers of a type, the same for the same seed; complex ones with imaginary parts."""
+    real, imaginary = np.random.default_rng(seed).integers(-2, 3, (2, 64))
+    if dtype.kind in "bu":
+        return (real > 0).astype(dtype)
+    return (real + 1j * imaginary).astype(dtype) if dtype.kind == "c" else real.astype(dtype)
 
 
 def combiner_name(body: Region) -> str | None:
