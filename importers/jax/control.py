@@ -11,7 +11,7 @@ from trivium.ir.core import Value
 from trivium.ir.types import I32
 
 
-@rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "core_closed_call")
+@rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "core_closed_call", "trivium_call")
 def call(ctx: Context, *values: Value, jaxpr=None, call_jaxpr=None, **options) -> Sequence[Value]:
     """jit(jaxpr)(*values), and the calls that mean something to autodiff only"""
     return ctx.inline(jaxpr if jaxpr is not None else call_jaxpr, *values)

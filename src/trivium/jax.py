@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
@@ -18,6 +19,9 @@ from trivium.importers.jax import import_jaxpr
 
 CACHED = 1024
 """Jaxprs whose derivatives and machine code are kept; the least recently used ones go first."""
+
+MODES = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_default_prng_impl")
+"""The settings of JAX that change what a function is traced to."""
 
 
 def jit(
@@ -34,10 +38,16 @@ def jit(
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-        key = (tree, *map(_abstract, leaves))
+        key = (tree, *map(_abstract, leaves), *_modes())
         if key not in traced:
             closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args, **kwargs)
-            traced[key] = closed, jax.tree_util.tree_structure(shapes)
+            out_tree = jax.tree_util.tree_structure(shapes)
+            if any(isinstance(constant, Tracer) for constant in closed.consts):
+                # What an outer trace computes is an operand; and it is another one in the next trace.
+                operands = [*closed.consts, *leaves]
+                results = trivium_call.bind(*operands, jaxpr=_lifted(closed, operands), options=options)
+                return jax.tree_util.tree_unflatten(out_tree, results)
+            traced[key] = closed, out_tree
         closed, out_tree = traced[key]
         return jax.tree_util.tree_unflatten(out_tree, trivium_call.bind(*leaves, jaxpr=closed, options=options))
 
@@ -53,16 +63,37 @@ def _abstract(leaf: Any) -> Any:
     return kind.shape, kind.dtype, getattr(kind, "weak_type", False)
 
 
+def _modes() -> tuple:
+    return tuple(getattr(jax.config, name) for name in MODES)
+
+
+def _lifted(closed: core.ClosedJaxpr, operands: Sequence[Any]) -> core.ClosedJaxpr:
+    """`constants, inputs -> results`: the jaxpr with its constants as operands."""
+    count = len(closed.consts)
+
+    def function(*values: Any) -> list[Any]:
+        return core.jaxpr_as_fun(core.ClosedJaxpr(closed.jaxpr, values[:count]))(*values[count:])
+
+    return jax.make_jaxpr(function)(*operands)
+
+
 @trivium_call.def_impl
 def _run(*arrays: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> list[Any]:
     run = _compiled(jaxpr, options)
     inputs = [
-        np.asarray(array, dtype=parameter.type.dtype)
+        np.asarray(jax.random.key_data(array) if _is_key(array) else array, dtype=parameter.type.dtype)
         for array, parameter in zip(arrays, run.signature.arguments, strict=True)
     ]
     results = run(*inputs)
     # NumPy has no float0, in which JAX keeps the derivatives of integers; every other result is taken as it is.
-    return [jax.device_put(result) for result in results]
+    return [
+        jax.random.wrap_key_data(result, impl=aval.dtype._impl) if _is_key(aval) else jax.device_put(result)
+        for result, aval in zip(results, jaxpr.out_avals, strict=True)
+    ]
+
+
+def _is_key(x: Any) -> bool:
+    return hasattr(x, "dtype") and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 @functools.lru_cache(CACHED)

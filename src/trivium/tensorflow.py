@@ -19,6 +19,7 @@ from trivium.api import compile
 from trivium.importers.tensorflow.module import Program
 from trivium.importers.tensorflow.source import import_concrete
 from trivium.importers.tensorflow.types import empty, to_array, to_tensor
+from trivium.ir.errors import Error
 
 log = logging.getLogger("trivium.tensorflow")
 
@@ -136,20 +137,21 @@ class Specialization:
         seen = {id(variable): value for variable, value in zip(self.variables, operands, strict=False)}
         values = [seen[id(x)] if id(x) in seen else x.read_value() for x in backward.variables]
         results = iter(backward.differentiable([*values, *tensors]))
-        trained = [x.trainable for x in self.variables]
-        differentiable = [*trained, *(_is_differentiable(x) for x in operands[count:])]
+        differentiable = [x is not GENERATOR and _is_differentiable(x) for x in self.variables]
+        differentiable += map(_is_differentiable, operands[count:])
         return [next(results) if flag else None for flag in differentiable]
 
     @functools.cached_property
     def backward(self) -> Function:
-        """The gradients of trainable variables and of inputs, as a function of the inputs and what comes from above."""
+        """The gradients of variables and of inputs, as a function of the inputs and what comes from above."""
         args, kwargs = self.call
-        variables = [x for x in self.variables if x.trainable]
+        # Those that are not trainable as well: a tape may have been told to watch them.
+        variables = [x for x in self.variables if x is not GENERATOR and _is_differentiable(x)]
 
         def gradient(inputs: list[tf.Tensor], upstream: list[tf.Tensor]) -> list[tf.Tensor]:
             sources = [x for x in inputs if _is_differentiable(x)]
             with tf.GradientTape() as tape:
-                tape.watch(sources)
+                tape.watch([*variables, *sources])
                 positional, named = _filled((args, kwargs), iter(inputs))
                 outputs = tf.nest.flatten(self.owner.traced(*positional, **named), expand_composites=True)
             targets = [y for y in outputs if y is not None and _is_differentiable(y)]
@@ -166,8 +168,6 @@ class Specialization:
 
 class _Generator:
     """Stands among the variables for the random generator's state: TensorFlow's own gives a fresh one each time."""
-
-    trainable = False
 
     def read_value(self) -> tf.Tensor:
         return tf.random.uniform((3,), tf.int64.min, tf.int64.max, tf.int64)
@@ -202,6 +202,8 @@ def _key(x: Any, leaves: list[Any]) -> Hashable:
     if _is_variable(x):
         leaves.append(x)
         return _Same(x)
+    if isinstance(x, tf.RaggedTensor | tf.SparseTensor | tf.IndexedSlices):
+        raise Error(f"an argument is a {type(x).__name__}, expected dense tensors: pass its components")
     return (type(x), x) if isinstance(x, bool | int | float | complex | str | bytes | None) else _Same(x)
 
 

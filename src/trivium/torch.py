@@ -35,9 +35,12 @@ torch._dynamo.config.allow_rnn = True
 
 
 def backend(
-    module: fx.GraphModule, example_inputs: Sequence[Any], *, options: dict[str, Any] | None = None, **_: Any
+    module: fx.GraphModule, example_inputs: Sequence[Any], *, options: dict[str, Any] | None = None, **others: Any
 ) -> Any:
     """The backend that `torch.compile` calls for each graph that Dynamo captures."""
+    if others:
+        given = ", ".join(f"{name}={value!r}" for name, value in others.items())
+        raise Error(f"torch.compile has {given} for the backend trivium, expected nothing but options")
     options = options or {}
     keep_lstm_layers(module)
 

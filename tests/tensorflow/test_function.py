@@ -266,3 +266,18 @@ def test_training_step(model: str, optimizer: str) -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-4)
     for ours, theirs in zip(mine, weights, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_watched_variables_that_are_not_trainable_have_gradients() -> None:
+    scale = tf.Variable(2.0, trainable=False)
+    compiled = trivium.tensorflow.function(lambda x: tf.reduce_sum(x * scale))
+    with tf.GradientTape() as tape:
+        tape.watch(scale)
+        y = compiled(tf.constant([1.0, 2.0]))
+    assert float(tape.gradient(y, scale)) == 3
+
+
+def test_tensors_of_several_parts_are_refused() -> None:
+    compiled = trivium.tensorflow.function(lambda x: x * 2)
+    with pytest.raises(trivium.Error, match="RaggedTensor"):
+        compiled(tf.ragged.constant([[1.0], [2.0, 3.0]]))

@@ -321,3 +321,9 @@ def test_options_reach_the_compiler() -> None:
     torch._dynamo.reset()
     with pytest.raises(BackendCompilerFailed, match="speed"):
         compiled(lambda x: x + 1, options={"speed": "all of it"})(torch.ones(2))
+
+
+def test_a_mode_of_another_compiler_is_refused() -> None:
+    torch._dynamo.reset()
+    with pytest.raises(BackendCompilerFailed, match="mode='max-autotune'"):
+        torch.compile(lambda x: x + 1, backend="trivium", mode="max-autotune")(torch.ones(2))

@@ -1,0 +1,46 @@
+"""`trivium.jit` among other traces: what a function closes over, calls inside calls, JAX's modes, typed keys."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import trivium
+
+X = jnp.arange(6.0).reshape(2, 3)
+
+
+def scaled(w):
+    return trivium.jit(lambda x: (x * w).sum())(X)
+
+
+@pytest.mark.parametrize("transform", [jax.grad, jax.jit, trivium.jit, jax.value_and_grad])
+def test_values_of_an_outer_trace_are_operands(transform):
+    np.testing.assert_allclose(transform(scaled)(2.0), transform(lambda w: (X * w).sum())(2.0))
+
+
+def test_an_outer_batch_is_an_operand():
+    np.testing.assert_allclose(jax.vmap(scaled)(jnp.arange(3.0)), jnp.arange(3.0) * X.sum())
+
+
+def test_a_scan_of_compiled_steps():
+    step = trivium.jit(lambda carry, x: (carry * x, carry))
+    product = trivium.jit(lambda xs: jax.lax.scan(step, 1.0, xs)[0])
+    np.testing.assert_allclose(product(jnp.arange(1.0, 5.0)), 24)
+    np.testing.assert_allclose(jax.grad(product)(jnp.arange(1.0, 5.0)), [24, 12, 8, 6])
+
+
+def test_the_mode_of_64_bits_is_traced_anew():
+    function = trivium.jit(lambda x: x + jnp.ones(3, float))
+    x = jnp.zeros(3, jnp.float32)
+    assert function(x).dtype == jnp.float32
+    with jax.enable_x64(True):
+        assert function(x).dtype == jnp.float64
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_typed_keys_go_in_and_out(impl):
+    key = jax.random.key(3, impl=impl)
+    keys = trivium.jit(lambda key: jax.random.split(key))(key)
+    assert keys.dtype == key.dtype
+    np.testing.assert_array_equal(jax.random.key_data(keys), jax.random.key_data(jax.random.split(key)))
