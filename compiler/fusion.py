@@ -201,9 +201,12 @@ class _Fuser:
             return False
         if request is None or isinstance(request, Opaque) or not self._accepts(group, op):
             return False
-        if is_fold(op):
-            return group.points is None or covers(request, group.points, op.results[0].type.shape)
-        return covers(request, group.space, op.results[0].type.shape)
+        shape = op.results[0].type.shape
+        if not is_fold(op):
+            return covers(request, group.space, shape)
+        if group.points is None:  # the reduction itself will say what the points are
+            return same_extents(plain_variables(request) or (), shape)
+        return covers(request, group.points, shape)
 
     def _joins_sibling(self, op: ops.Reduce, groups: list[Group], needed: int | None) -> bool:
         """A reduction over the same elements shares the loop over the points, not the loop over the row."""

@@ -9,9 +9,11 @@ from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.random_programs import scalar_region
 from trivium.compiler.program import Launch, Program, walk
 from trivium.ir import ops
-from trivium.ir.builder import Builder
+from trivium.ir.builder import Builder, region
 from trivium.ir.core import Value
 from trivium.ir.types import tensor
+
+LESS = ops.ComparisonDirection.LT
 
 
 def launches(program: Program) -> list[str]:
@@ -158,3 +160,19 @@ def test_padding_has_no_branches():
     program = expect_same(program_of([tensor(4, 5)], body), [some(4, 5)])
     assert launches(program) == ["fused_tanh_pad"]
     assert "if" not in str(program.kernels()[0]).split()
+
+
+def test_a_reduction_read_in_one_place_is_written_whole():
+    """One group reads element 0 of a reduction, another the whole of it."""
+
+    def body(b, x, y):
+        largest = fold(b, x, ops.Maximum, -np.inf, [1, 2])
+        first, second = (
+            b.add(ops.Reshape(b.add(ops.Slice(value, [at], [at + 1], [1])), result=tensor()))
+            for value, at in ((largest, 0), (y, 1))
+        )
+        less = b.add(ops.Compare(first, second, comparison_direction=LESS))
+        before = region([tensor()] * 2, lambda b, p, q: b.add(ops.Compare(p, q, comparison_direction=LESS)))
+        return less, b.add(ops.Sort([largest], dimension=0, comparator=before))[0]
+
+    expect_same(program_of([tensor(2, 4, 4), tensor(2)], body), [some(2, 4, 4), some(2)])
