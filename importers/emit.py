@@ -233,6 +233,18 @@ class Emitter(Builder):
             )
         )[0]
 
+    def cumulative(self, op: type, x: Value, dimension: int, reverse: bool = False, exclusive: bool = False) -> Value:
+        """Combines each element with all before it along a dimension (behind it, if `reverse`): a window that ends, or
+        begins, at each element, or, if `exclusive`, next to it."""
+        extent, rank = x.type.shape[dimension], x.type.rank
+        if not extent:
+            return x
+        window, padding = [1] * rank, [(0, 0)] * rank
+        window[dimension] = extent
+        shift = int(exclusive)
+        padding[dimension] = (-shift, extent - 1 + shift) if reverse else (extent - 1 + shift, -shift)
+        return self.reduce_window(op, x, window, padding=padding)
+
     def sort(self, keys: Sequence[Value], dimension: int, descending: bool = False) -> tuple[Value, ...]:
         """Sorts all of `keys` along a dimension by the first one, stably; a NaN is the largest."""
         kind = keys[0].type.element_type

@@ -50,12 +50,8 @@ def reduce(ctx: Context, *values: Value, computation=None, jaxpr=None, dimension
 
 @rule("cumsum", "cumprod", "cummax", "cummin")
 def cumulative(ctx: Context, x: Value, axis: int, reverse: bool) -> Value:
-    """cum<combiner>(operand, axis, reverse): a window that ends (or begins) at each element"""
-    extent = x.type.shape[axis]
-    window, padding = [1] * x.type.rank, [(0, 0)] * x.type.rank
-    window[axis] = extent
-    padding[axis] = (0, extent - 1) if reverse else (extent - 1, 0)
-    return ctx.reduce_window(COMBINERS[ctx.op.removeprefix("cum")], x, window, padding=padding) if extent else x
+    """cum<combiner>(operand, axis, reverse)"""
+    return ctx.cumulative(COMBINERS[ctx.op.removeprefix("cum")], x, axis, reverse)
 
 
 @rule("cumlogsumexp")

@@ -69,13 +69,4 @@ def top_k(ctx: Context, x: Value, k: Value, axis: int = -1, largest: int = 1, so
 def cumsum(ctx: Context, x: Value, axis: Value, exclusive: int = 0, reverse: int = 0) -> Value:
     """CumSum(x, axis, exclusive, reverse)"""
     place = ctx.known_ints(axis, "axis")[0] % x.type.rank
-    extent, rank = x.type.shape[place], x.type.rank
-    window, padding = [1] * rank, [(0, 0)] * rank
-    window[place] = extent
-    padding[place] = (0, extent - 1) if reverse else (extent - 1, 0)
-    sums = ctx.reduce_window(ops.Add, x, window, padding=padding)
-    if not exclusive:
-        return sums
-    low, high = [0] * rank, [0] * rank
-    low[place], high[place] = (-1, 1) if reverse else (1, -1)
-    return ctx.pad(sums, low, high)
+    return ctx.cumulative(ops.Add, x, place, bool(reverse), bool(exclusive))

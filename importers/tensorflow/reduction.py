@@ -134,30 +134,16 @@ def _count_before(ctx: Context, direction: str, edges: Value, x: Value, kind: An
 # Scans
 
 
-def _scan(ctx: Context, op: type, x: Value, dimension: int, exclusive: bool, reverse: bool) -> Value:
-    """Every element combined with those before it (behind it, in reverse); `exclusive` leaves it out."""
-    extent = x.type.shape[dimension]
-    if not extent:
-        return x
-    window = [extent if d == dimension else 1 for d in range(x.type.rank)]
-    reach = extent - 1
-    low, high = (0, reach) if reverse else (reach, 0)
-    if exclusive:
-        low, high = (low - 1, high + 1) if reverse else (low + 1, high - 1)
-    padding = [(low, high) if d == dimension else (0, 0) for d in range(x.type.rank)]
-    return ctx.reduce_window(op, x, window, padding=padding)
-
-
 @rule("Cumsum")
 def cumsum(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
     """Cumsum(x, axis; exclusive=false, reverse=false) -> out"""
-    return _scan(ctx, ops.Add, x, int(axis) % x.type.rank, exclusive, reverse)
+    return ctx.cumulative(ops.Add, x, int(axis) % x.type.rank, reverse, exclusive)
 
 
 @rule("Cumprod")
 def cumprod(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
     """Cumprod(x, axis; exclusive=false, reverse=false) -> out"""
-    return _scan(ctx, ops.Multiply, x, int(axis) % x.type.rank, exclusive, reverse)
+    return ctx.cumulative(ops.Multiply, x, int(axis) % x.type.rank, reverse, exclusive)
 
 
 @rule("CumulativeLogsumexp")
@@ -165,7 +151,8 @@ def cumulative_logsumexp(ctx: Context, x: Value, axis: Known, *, exclusive: bool
     """CumulativeLogsumexp(x, axis; exclusive=false, reverse=false) -> out"""
     dimension = int(axis) % x.type.rank
     largest = ctx.reduce(ops.Maximum, x, [dimension], keep=True)
-    total = _scan(ctx, ops.Add, ctx.add(ops.Exponential(ctx.minus(x, largest))), dimension, exclusive, reverse)
+    powers = ctx.add(ops.Exponential(ctx.minus(x, largest)))
+    total = ctx.cumulative(ops.Add, powers, dimension, reverse, exclusive)
     return ctx.plus(ctx.add(ops.Log(total)), largest)
 
 

@@ -20,6 +20,7 @@ from trivium.ir.attributes import (
     Unit,
 )
 from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
+from trivium.ir.bytecode.encoding import DYNAMIC_EXTENT
 from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
 from trivium.ir.bytecode.versions import FILE_RANGES
 from trivium.ir.bytecode.vhlo import signed_value, width_of
@@ -45,8 +46,6 @@ from trivium.ir.types import (
     TupleType,
     Type,
 )
-
-_DYNAMIC = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -246,7 +245,7 @@ def _read_integer_type(reader: EntryReader) -> IntegerType:
 
 
 def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
-    shape = tuple(None if extent == _DYNAMIC else extent for extent in reader.signeds())
+    shape = tuple(None if extent == DYNAMIC_EXTENT else extent for extent in reader.signeds())
     if any(extent is not None and extent < 0 for extent in shape):
         raise reader.error(f"a shape has {shape}, expected no negative extent")
     return TensorType(shape, reader.type(), encoding)
@@ -272,7 +271,7 @@ def _write_type(out: EntryWriter, kind: Type) -> None:
             out.varint(width << 2 | _SIGNEDNESS.index(signedness))
         case TensorType(shape, element_type, None):
             out.varint(13)
-            out.signeds([_DYNAMIC if extent is None else extent for extent in shape])
+            out.signeds([DYNAMIC_EXTENT if extent is None else extent for extent in shape])
             out.type(element_type)
         case _:
             out.as_text(str(kind))

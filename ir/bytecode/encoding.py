@@ -10,6 +10,9 @@ from trivium.ir.errors import ParseError
 PADDING = 0xCB
 """What fills the bytes in front of an aligned section."""
 
+DYNAMIC_EXTENT = -(1 << 63)
+"""MLIR's number for the extent of a dynamic dimension."""
+
 
 class Cursor:
     """A place in a piece of a file. `base` is the offset of the piece, for messages."""

@@ -20,6 +20,7 @@ from trivium.ir.attributes import (
     SymbolRef,
 )
 from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
+from trivium.ir.bytecode.encoding import DYNAMIC_EXTENT
 from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
 from trivium.ir.bytecode.versions import RESULT_ACCURACY, TYPES
 from trivium.ir.errors import Error, UnsupportedOpError
@@ -42,8 +43,6 @@ from trivium.ir.types import (
     TupleType,
     Type,
 )
-
-_DYNAMIC = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _read_accuracy(reader: EntryReader) -> ResultAccuracy:
 
 
 def _read_extents(reader: EntryReader) -> tuple[int | None, ...]:
-    extents = tuple([None if extent == _DYNAMIC else extent for extent in reader.signeds()])
+    extents = tuple([None if extent == DYNAMIC_EXTENT else extent for extent in reader.signeds()])
     if any(extent is not None and extent < 0 for extent in extents):
         raise reader.error(f"a shape has {extents}, expected no negative extent")
     return extents
@@ -310,7 +309,7 @@ def _write_type(out: EntryWriter, kind: Type) -> None:
 
 
 def _write_extents(out: EntryWriter, extents: tuple[int | None, ...]) -> None:
-    out.signeds([_DYNAMIC if extent is None else extent for extent in extents])
+    out.signeds([DYNAMIC_EXTENT if extent is None else extent for extent in extents])
 
 
 VHLO = Dialect(_ATTRIBUTES, _TYPES, _write_attribute, _write_type, _canonical)
