@@ -107,7 +107,71 @@ class ComplexType(Type):
         return dtype_of(self)
 
 
-ElementType = FloatType | IntegerType | IndexType | ComplexType
+@dataclass(frozen=True, eq=False)
+class QuantizedType(Type):
+    """A real number kept as an integer from `storage_min` to `storage_max`: it is `(stored - zero_point) * scale`, of
+    `expressed_type`. The kinds differ in which elements of a tensor share a scale and a zero point."""
+
+    storage_type: IntegerType
+    expressed_type: FloatType
+    storage_min: int
+    storage_max: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        """What holds the stored integers."""
+        return self.storage_type.dtype
+
+    def parameters(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """The scale (f64) and the zero point (i64) of each element of a tensor of that shape, as arrays that broadcast
+        to it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class PerTensorType(QuantizedType):
+    """All elements of a tensor share one scale and one zero point."""
+
+    scale: float
+    zero_point: int
+
+    def parameters(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        return np.float64(self.scale), np.int64(self.zero_point)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class PerAxisType(QuantizedType):
+    """Each slice along `quantization_dimension` has its own scale and zero point."""
+
+    quantization_dimension: int
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+
+    def parameters(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        along = tuple(-1 if axis == self.quantization_dimension else 1 for axis in range(len(shape)))
+        return np.array(self.scales, np.float64).reshape(along), np.array(self.zero_points, np.int64).reshape(along)
+
+
+@dataclass(frozen=True, eq=False)
+class SubChannelType(QuantizedType):
+    """Each block has its own scale and zero point. `block_sizes` has (dimension, extent of a block) pairs; a dimension
+    that is not there is not cut. `scales` and `zero_points` lie row by row in an array of shape `blocks`, one extent for
+    each dimension of the tensor."""
+
+    block_sizes: tuple[tuple[int, int], ...]
+    blocks: tuple[int, ...]
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+
+    def parameters(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        scales = np.array(self.scales, np.float64).reshape(self.blocks)
+        zero_points = np.array(self.zero_points, np.int64).reshape(self.blocks)
+        for dimension, size in self.block_sizes:
+            scales, zero_points = scales.repeat(size, dimension), zero_points.repeat(size, dimension)
+        return scales, zero_points
+
+
+ElementType = FloatType | IntegerType | IndexType | ComplexType | QuantizedType
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,6 +383,10 @@ def is_boolean(kind: Type) -> bool:
 
 def is_complex(kind: Type) -> bool:
     return isinstance(kind, ComplexType)
+
+
+def is_quantized(kind: Type) -> bool:
+    return isinstance(kind, QuantizedType)
 
 
 def dimensions_compatible(one: int | None, other: int | None) -> bool:
