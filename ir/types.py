@@ -155,8 +155,8 @@ class PerAxisType(QuantizedType):
 @dataclass(frozen=True, eq=False)
 class SubChannelType(QuantizedType):
     """Each block has its own scale and zero point. `block_sizes` has (dimension, extent of a block) pairs; a dimension
-    that is not there is not cut. `scales` and `zero_points` lie row by row in an array of shape `blocks`, one extent for
-    each dimension of the tensor."""
+    that is not there is not cut. `scales` and `zero_points` lie row by row in an array of shape `blocks`, one extent
+    for each dimension of the tensor."""
 
     block_sizes: tuple[tuple[int, int], ...]
     blocks: tuple[int, ...]
@@ -389,6 +389,37 @@ def is_quantized(kind: Type) -> bool:
     return isinstance(kind, QuantizedType)
 
 
+def is_per_tensor(kind: Type) -> bool:
+    """Quantized, with one scale and one zero point for all elements."""
+    return isinstance(kind, PerTensorType)
+
+
+def is_per_axis(kind: Type) -> bool:
+    """Quantized, with a scale and a zero point for each slice along one dimension."""
+    return isinstance(kind, PerAxisType)
+
+
+def expressed(kind: Any) -> Any:
+    """The type of what a tensor's elements stand for: of quantized ones, real numbers. Any other type is its own."""
+    quantized = isinstance(kind, TensorType) and isinstance(kind.element_type, QuantizedType)
+    return kind.with_element(kind.element_type.expressed_type) if quantized else kind
+
+
+def stored(kind: Any) -> Any:
+    """The type of what a tensor's elements are kept as: of quantized ones, integers. Any other type is its own."""
+    quantized = isinstance(kind, TensorType) and isinstance(kind.element_type, QuantizedType)
+    return kind.with_element(kind.element_type.storage_type) if quantized else kind
+
+
+def same_baseline(one: Type, other: Type) -> bool:
+    """Whether element types are equal but for the parameters of quantized ones: scales, zero points, and what they lie
+    along."""
+    if not isinstance(one, QuantizedType) or not isinstance(other, QuantizedType):
+        return one is other
+    names = ("storage_type", "storage_min", "storage_max", "expressed_type")
+    return type(one) is type(other) and all(getattr(one, name) == getattr(other, name) for name in names)
+
+
 def dimensions_compatible(one: int | None, other: int | None) -> bool:
     """Whether two extents can be the same at run time."""
     return one is None or other is None or one == other
@@ -400,11 +431,13 @@ def shapes_compatible(one: tuple[int | None, ...], other: tuple[int | None, ...]
 
 
 def compatible(one: Type, other: Type) -> bool:
-    """Whether two types can hold the same value: equal but for dynamic dimensions and their bounds."""
+    """Whether two types can hold the same value: equal but for dynamic dimensions and their bounds, and for the
+    parameters of quantized elements, as MLIR has it."""
     if one is other:
         return True
     if isinstance(one, TensorType) and isinstance(other, TensorType):
-        return one.element_type is other.element_type and _bounded_compatible(one, other)
+        equal = one.element_type is other.element_type or same_baseline(one.element_type, other.element_type)
+        return equal and _bounded_compatible(one, other)
     lists = TupleType if isinstance(one, TupleType) else FutureType
     if isinstance(one, lists) and isinstance(other, lists):
         return len(one.types) == len(other.types) and all(map(compatible, one.types, other.types))
