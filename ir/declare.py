@@ -31,7 +31,7 @@ from trivium.ir.codecs import Codec, codec_of, coerce
 from trivium.ir.core import Operation, Region, Value
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import UNKNOWN, Location
-from trivium.ir.types import Type
+from trivium.ir.types import QuantizedType, Type
 
 
 class Role(Enum):
@@ -47,6 +47,7 @@ class Trait(Enum):
     PURE = "pure"  # may be removed when unused, repeated, and moved
     RECURSIVE_EFFECTS = "recursive effects"  # has the effects of its regions, and no others
     ELEMENTWISE = "elementwise"  # each element of the result follows from those at the same index
+    EXPRESSED = "expressed"  # computes with what quantized elements express; any other op moves the stored integers
     COMMUTATIVE = "commutative"
     TERMINATOR = "terminator"
     ISOLATED = "isolated"  # its regions see nothing of what stands around it
@@ -54,7 +55,7 @@ class Trait(Enum):
 
 
 PURE, RECURSIVE_EFFECTS, ELEMENTWISE = Trait.PURE, Trait.RECURSIVE_EFFECTS, Trait.ELEMENTWISE
-COMMUTATIVE, TERMINATOR = Trait.COMMUTATIVE, Trait.TERMINATOR
+EXPRESSED, COMMUTATIVE, TERMINATOR = Trait.EXPRESSED, Trait.COMMUTATIVE, Trait.TERMINATOR
 
 Operand = Annotated[Value, Role.OPERAND, ""]
 OptionalOperand = Annotated[Value | None, Role.OPERAND, "?"]
@@ -185,8 +186,19 @@ class Op(Operation):
             for op in block
         )
 
+    @property
+    def is_quantized(self) -> bool:
+        """Whether an operand or a result has quantized elements."""
+        values = (*self._operands, *self.results)
+        return any(isinstance(getattr(value.type, "element_type", None), QuantizedType) for value in values)
+
     def evaluate_with(self, operands: Sequence[Any], regions: Sequence[Any], context: Any) -> Any:
-        """Calls the declared `evaluate`; see the module's text for what it gets."""
+        """Calls the declared `evaluate`; see the module's text for what it gets. To an op that computes with what
+        quantized elements express, they come dequantized, and its results are quantized."""
+        if Trait.EXPRESSED in self.TRAITS and self.is_quantized:
+            from trivium.ir.ops.quantization import evaluate_expressed
+
+            return evaluate_expressed(self, operands, context)
         return self.EVALUATE(self, operands, regions, context)
 
     EVALUATE: ClassVar[Callable[..., Any]]
