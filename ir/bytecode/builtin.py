@@ -235,6 +235,9 @@ _SIMPLE: dict[int, Type] = {
     **{code: FLOATS[name] for code, name in {3: "bf16", 4: "f16", 5: "f32", 6: "f64"}.items()},
 }
 _SIMPLE_CODES = {kind: code for code, kind in _SIMPLE.items()}
+_NARROW = ("f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4")
+_NARROW = ("tf32", *_NARROW, "f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E8M0FNU")
+"""Floats that have codes of their own, from 21 on, since of late; older readers know their text alone."""
 
 
 def _read_integer_type(reader: EntryReader) -> IntegerType:
@@ -253,6 +256,7 @@ def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
 
 _TYPES: dict[int, Callable[[EntryReader], Type]] = {
     **{code: lambda reader, kind=kind: kind for code, kind in _SIMPLE.items()},
+    **{code: lambda reader, kind=FLOATS[name]: kind for code, name in enumerate(_NARROW, 21)},
     0: _read_integer_type,
     2: lambda reader: FunctionType(reader.types(), reader.types()),
     9: lambda reader: ComplexType(reader.expect(reader.type(), FloatType)),

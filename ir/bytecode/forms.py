@@ -11,6 +11,8 @@ from typing import Any, get_type_hints
 
 from trivium.ir import ops  # noqa: F401  declares the ops
 from trivium.ir.attributes import STRUCTS, UNIT, Dictionary, Integer, Struct, SymbolRef, Unit
+from trivium.ir.bytecode.plain import PlainForm, plain_form
+from trivium.ir.bytecode.tables import EntryReader
 from trivium.ir.bytecode.versions import FIRST, INTRODUCED, NO_PAIRS, REVISIONS, USES, Revision, Version
 from trivium.ir.bytecode.vhlo import VHLO, ApiVersion
 from trivium.ir.codecs import Codec, Pairs, codec_of, decode
@@ -197,6 +199,15 @@ class Form:
 
     # Reading
 
+    def properties(self, reader: EntryReader, number: int, bytecode: int) -> dict[str, Any]:
+        """The attributes that stand apart from the others."""
+        read = reader.optional_attribute if self.optional else reader.attribute
+        found = {name: read() for name in self.names(number)}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def segments(self, attributes: Attributes) -> None:
+        """The sizes of groups always follow."""
+
     def decode(self, attributes: dict[str, Any], number: int) -> dict[str, Any]:
         """The declared attributes of what revision `number` has in a file. Raises `VerificationError`."""
         if self.revision is not None and number == 1:
@@ -275,14 +286,17 @@ def is_portable(op: Operation) -> bool:
     return op.NAME.startswith(("stablehlo.", "func.")) or isinstance(op, Module)
 
 
-def form_named(name: str) -> tuple[Form, int] | None:
+def form_named(name: str) -> tuple[Form | PlainForm, int] | None:
     """The form and the revision of an op that a file names; `None` if there is none. Returns of functions and of
     regions have one name there; this gives the regions'."""
     if name == Module.NAME:
         return form_of(Module), 1
     dialect, _, versioned = name.partition(".")
+    if dialect != "vhlo":
+        plain = plain_form(name)
+        return None if plain is None else (plain, 1)
     base, _, number = versioned.rpartition("_v")
-    if dialect != "vhlo" or number not in ("1", "2"):
+    if number not in ("1", "2"):
         return None
     cls = OPS.get(f"stablehlo.{base}") or OPS.get(f"func.{base}")
     if cls is None or int(number) > 1 + (base in REVISIONS):

@@ -3,7 +3,7 @@ place of recursion. Whatever is wrong with the bytes is a `ParseError` that name
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ from trivium.ir.attributes import Dictionary
 from trivium.ir.bytecode.builtin import BUILTIN
 from trivium.ir.bytecode.encoding import Cursor, text_of
 from trivium.ir.bytecode.forms import Form, form_named, return_class
+from trivium.ir.bytecode.plain import PlainForm
+from trivium.ir.bytecode.quant import QUANT
+from trivium.ir.bytecode.stablehlo import CHLO, STABLEHLO
 from trivium.ir.bytecode.tables import EntryReader, Tables
 from trivium.ir.bytecode.versions import CURRENT, Version
 from trivium.ir.bytecode.vhlo import VHLO
@@ -32,16 +35,19 @@ HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, HAS_SUCCESSORS, HAS_REGIONS, HAS_USE_
 """What an op has, as bits of its mask."""
 _REQUIRED = {STRING: "strings", DIALECT: "dialects", ATTR_TYPE: "attributes", ATTR_TYPE_OFFSET: "offsets", IR: "ops"}
 _MAX_NESTING = 1000
+_DIALECTS = {"builtin": BUILTIN, "vhlo": VHLO, "stablehlo": STABLEHLO, "chlo": CHLO, "quant": QUANT}
+_Attributes = tuple[dict[str, Any], dict[str, Any], Mapping[str, tuple[int, ...]] | None]
+"""The declared attributes of an op, its others, and the sizes of its groups where they do not follow."""
 
 
 @dataclass
 class _OpName:
     """An op that the file names, its attributes already decoded for each place in the file that holds them."""
 
-    form: Form
+    form: Form | PlainForm
     number: int
     names: tuple[str, ...]
-    decoded: dict[tuple[int, int], tuple[dict[str, Any], dict[str, Any]]]
+    decoded: dict[tuple[int, int], _Attributes]
 
 
 class _Frame:
@@ -66,7 +72,7 @@ class ModuleReader:
 
     def __init__(self, data: memoryview):
         self.cursor = Cursor(data)
-        self.tables = Tables({"builtin": BUILTIN, "vhlo": VHLO}, _parse_text)
+        self.tables = Tables(_DIALECTS, _parse_text)
         self.bytecode = 0
         self.version: Version | None = None
         self.dialects: list[str] = []
@@ -221,7 +227,7 @@ class ModuleReader:
             raise cursor.error(f"a location has a {type(location).__name__}", start)
         extra = cursor.varint() if mask & HAS_ATTRIBUTES else -1
         own = cursor.varint() if mask & HAS_PROPERTIES else -1
-        attributes, discardable = name.decoded.get((extra, own)) or self._decode(name, extra, own, cursor)
+        attributes, discardable, segments = name.decoded.get((extra, own)) or self._decode(name, extra, own, cursor)
         types = [tables.type(kind, cursor) for kind in cursor.varints()] if mask & HAS_RESULTS else ()
         operands = self._operands(frame) if mask & HAS_OPERANDS else ()
         if mask & HAS_SUCCESSORS:
@@ -233,7 +239,7 @@ class ModuleReader:
             raise cursor.error(f"an op has {flagged >> 1} regions, {cursor.left} bytes are left")
         cls = name.form.cls if name.form.cls is not Return else return_class(frame.op)
         regions = [Region() for _ in range(flagged >> 1)]
-        op = cls.create(operands, types, dict(attributes), regions, discardable, location)
+        op = cls.create(operands, types, dict(attributes), regions, discardable, location, segments)
         for result in op.results:
             self._define(frame, result)
         return op, self._inner(frame, op, bool(flagged & 1)) if regions else None
@@ -259,17 +265,17 @@ class ModuleReader:
             raise frame.cursor.error(f"section {kind} stands inside an op, expected {IR}")
         return _Frame(op, content, [], is_section=True)
 
-    def _decode(self, name: _OpName, extra: int, own: int, cursor: Cursor) -> tuple[dict[str, Any], dict[str, Any]]:
-        """An op's declared attributes and its others, from the dictionary `extra` and the properties `own`."""
+    def _decode(self, name: _OpName, extra: int, own: int, cursor: Cursor) -> _Attributes:
+        """An op's attributes, from the dictionary `extra` and the properties `own`."""
         given = self.tables.attribute(extra, cursor) if extra >= 0 else {}
         if not isinstance(given, Dictionary | dict):
             raise cursor.error(f"an op has a {type(given).__name__} for its attributes, expected a dictionary")
+        if own >= 0:
+            given = {**given, **self._properties(name, own, cursor)}
         inherent = {key: given[key] for key in name.names if key in given}
         discardable = {key: value for key, value in given.items() if key not in inherent}
-        if own >= 0:
-            inherent.update(self._properties(name, own, cursor))
         try:
-            found = name.form.decode(inherent, name.number), discardable
+            found = name.form.decode(inherent, name.number), discardable, name.form.segments(inherent)
         except ParseError:
             raise
         except Error as error:
@@ -281,11 +287,10 @@ class ModuleReader:
         if number >= len(self.properties):
             raise cursor.error(f"properties {number} are asked for, the file has {len(self.properties)}")
         reader = EntryReader(self.properties[number], self.tables)
-        read = reader.optional_attribute if name.form.optional else reader.attribute
-        found = {key: read() for key in name.names}
+        found = name.form.properties(reader, name.number, self.bytecode)
         if reader.left:
             raise reader.error(f"the properties of {name.form.cls.NAME} have {reader.left} bytes too many")
-        return {key: value for key, value in found.items() if value is not None}
+        return found
 
     def _next_block(self, frame: _Frame) -> bool:
         """Goes on to the next block of the frame's op; False behind the last one."""

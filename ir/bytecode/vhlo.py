@@ -61,7 +61,8 @@ _FIRST_MEMBER = {"stablehlo.rng_distribution": 1}
 """The numbers of an enumeration's members go up in the order of their declaration, from zero or from this."""
 
 
-def _read_enumeration(mnemonic: str) -> Callable[[EntryReader], Enumeration]:
+def enumeration_reader(mnemonic: str) -> Callable[[EntryReader], Enumeration]:
+    """Reads a member's number."""
     members = dict(enumerate(ENUMERATIONS[mnemonic], _FIRST_MEMBER.get(mnemonic, 0)))
 
     def read(reader: EntryReader) -> Enumeration:
@@ -135,7 +136,7 @@ _ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
     18: lambda reader: Bounds(read_extents(reader)),
     20: _read_accuracy,
     **dict.fromkeys(range(21, 26), unsupported("groups of replicas by axes of a mesh")),
-    **{code: _read_enumeration(mnemonic) for code, mnemonic in _ENUMERATIONS.items() if mnemonic in ENUMERATIONS},
+    **{code: enumeration_reader(mnemonic) for code, mnemonic in _ENUMERATIONS.items() if mnemonic in ENUMERATIONS},
 }
 _CODES = {mnemonic: code for code, mnemonic in _ENUMERATIONS.items()}
 

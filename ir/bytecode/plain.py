@@ -1,0 +1,126 @@
+"""How ops stand in plain MLIR bytecode, derived from their declarations: attributes are those of the text, by name in
+old files, later in the order of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from trivium.ir import ops  # noqa: F401  declares the ops
+from trivium.ir.attributes import DenseArray, DenseElements
+from trivium.ir.bytecode.encoding import Cursor
+from trivium.ir.bytecode.tables import EntryReader
+from trivium.ir.bytecode.versions import REVISIONS
+from trivium.ir.codecs import decode
+from trivium.ir.declare import OPS, REQUIRED, Field, Op, group_sizes
+from trivium.ir.errors import Error
+from trivium.ir.types import I32, is_integer
+
+_UNDECLARED = {"func.func": ("no_inline",), "func.call": ("arg_attrs", "no_inline", "res_attrs")}
+"""Attributes that only MLIR declares; all may be missing. They are kept like those that nobody declares."""
+_LATER = {
+    "chlo.top_k": ("is_stable",),
+    "func.call": ("arg_attrs", "res_attrs"),
+    **{f"stablehlo.{name}": tuple(revision.added) for name, revision in REVISIONS.items() if revision.added},
+}
+"""Attributes that older files do not have. Plain bytecode has no versions: the number of attributes tells."""
+_SEGMENTS = {"operandSegmentSizes": "operands", "resultSegmentSizes": "results"}
+_SPARSE_SEGMENTS = 6
+"""The version of bytecode that packs the sizes of groups."""
+
+
+@dataclass(frozen=True)
+class PlainForm:
+    """An op class in plain bytecode. `order` has its attributes, with whether each may be missing."""
+
+    cls: type[Op]
+    order: tuple[tuple[str, bool], ...]
+
+    def names(self, number: int) -> tuple[str, ...]:
+        """The declared attributes, and the sizes of groups."""
+        return (*(field.name for field in self.cls.ATTRIBUTES), *self._groups())
+
+    def properties(self, reader: EntryReader, number: int, bytecode: int) -> dict[str, Any]:
+        """The attributes that stand apart from the others."""
+        packs = bytecode >= _SPARSE_SEGMENTS
+        found: dict[str, Any] = {}
+        for name, optional in self._order(reader, () if packs else self._groups()):
+            value = reader.optional_attribute() if optional else reader.attribute()
+            if value is not None:
+                found[name] = value
+        if packs:
+            found |= {name: _sparse(reader, len(fields)) for name, fields in self._groups().items()}
+        return found
+
+    def _order(self, reader: EntryReader, groups: Iterable[str]) -> list[tuple[str, bool]]:
+        """The attributes in the order of a file. Those that came later are there if there is a number for each."""
+        order = sorted([*self.order, *((name, False) for name in groups)])
+        later = _LATER.get(self.cls.NAME, ())
+        return [entry for entry in order if entry[0] not in later] if later and _left(reader) < len(order) else order
+
+    def decode(self, attributes: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """The declared attributes. Raises `VerificationError`."""
+        return {
+            field.name: decode(field.codec, self.cls.NAME, field.name, attributes[field.name])
+            for field in self.cls.ATTRIBUTES
+            if field.name in attributes
+        }
+
+    def segments(self, attributes: Mapping[str, Any]) -> dict[str, tuple[int, ...]] | None:
+        """The sizes of groups that do not follow from the counts."""
+        found = {}
+        for name, fields in self._groups().items():
+            sizes = tuple(_numbers(attributes.get(name)))
+            if sizes and (len(sizes) != len(fields) or any(size < 0 for size in sizes)):
+                raise Error(f"{self.cls.NAME} has groups of {list(sizes)}, expected {len(fields)} sizes")
+            if sizes and sizes != group_sizes(fields, sum(sizes)):
+                found[_SEGMENTS[name]] = sizes
+        return found or None
+
+    def _groups(self) -> dict[str, tuple[Field, ...]]:
+        if not self.cls.STATES_GROUPS:
+            return {}
+        return {"operandSegmentSizes": self.cls.OPERANDS, "resultSegmentSizes": self.cls.RESULTS}
+
+
+def _sparse(reader: EntryReader, count: int) -> DenseArray:
+    """A short list of numbers, many of which are zero: all up to the last that is none, or those that are none, each
+    packed with its index."""
+    flagged = reader.varint()
+    sizes = [0] * count
+    width = reader.varint() if flagged & 1 and flagged > 1 else 0
+    for position in range(min(flagged >> 1, count)):
+        value = reader.varint()
+        index = value & ((1 << width) - 1) if flagged & 1 else position
+        if index >= count:
+            raise reader.error(f"a list of {count} sizes has one at {index}")
+        sizes[index] = value >> width
+    return DenseArray(I32, tuple(sizes))
+
+
+def _left(reader: EntryReader) -> int:
+    """How many integers are left."""
+    ahead, count = Cursor(reader.data[reader.pos :]), 0
+    while ahead.left:
+        ahead.varint()
+        count += 1
+    return count
+
+
+def _numbers(value: Any) -> list[int]:
+    if isinstance(value, DenseElements) and value.array.dtype.kind == "i":
+        return value.array.reshape(-1).tolist()
+    return list(value.values) if isinstance(value, DenseArray) and is_integer(value.element_type) else []
+
+
+@cache
+def plain_form(name: str) -> PlainForm | None:
+    """The form of an op that is named as in programs; `None` if there is none."""
+    cls = OPS.get(name)
+    if cls is None:
+        return None
+    order = {field.name: field.default is not REQUIRED for field in cls.ATTRIBUTES}
+    order |= dict.fromkeys(_UNDECLARED.get(name, ()), True)
+    return PlainForm(cls, tuple(order.items()))

@@ -1,0 +1,67 @@
+"""The attributes and types of StableHLO and CHLO themselves, in plain MLIR bytecode: that of programs which were never
+made portable. They are read only; what Trivium writes is portable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+from trivium.ir import ops  # noqa: F401  declares the attributes
+from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Enumeration, Struct
+from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
+from trivium.ir.bytecode.vhlo import enumeration_reader
+from trivium.ir.bytecode.vhlo_types import read_extents
+from trivium.ir.errors import Error
+from trivium.ir.types import TOKEN, Bounds, FutureType, Type
+
+_CODES = {
+    **{1: "channel_handle", 2: "comparison_direction", 3: "comparison_type", 4: "conv", 5: "dot", 6: "fft_type"},
+    **{7: "gather", 8: "precision", 9: "rng_algorithm", 10: "rng_distribution", 11: "scatter", 12: "transpose"},
+    **{14: "output_operand_alias", 15: "dot_algorithm", 16: "result_accuracy_mode", 17: "result_accuracy"},
+}
+"""Structs and enumerations, by the codes of StableHLO."""
+_CHLO_CODES = {0: "comparison_direction", 1: "comparison_type"}
+
+_FIELDS: dict[Any, Callable[[EntryReader], Any]] = {
+    int: EntryReader.signed,
+    float: EntryReader.double,
+    bool: lambda reader: bool(reader.byte()),
+    Type: EntryReader.type,
+    tuple[int, ...]: EntryReader.signeds,
+}
+"""How a field of a struct is read, by what it is declared to be."""
+
+
+def _field_reader(kind: Any) -> Callable[[EntryReader], Any]:
+    if isinstance(kind, type) and issubclass(kind, Enumeration):
+        return lambda reader: reader.expect(reader.attribute(), kind)
+    return _FIELDS[kind]
+
+
+def _struct_reader(kind: type[Struct]) -> Callable[[EntryReader], Struct]:
+    """The fields stand in the order of their declaration."""
+    hints = get_type_hints(kind)
+    readers = [_field_reader(hints[field.name]) for field in fields(kind)]
+    return lambda reader: kind(*[read(reader) for read in readers])
+
+
+def _reader(mnemonic: str) -> Callable[[EntryReader], Any]:
+    return enumeration_reader(mnemonic) if mnemonic in ENUMERATIONS else _struct_reader(STRUCTS[mnemonic])
+
+
+def refuse(out: EntryWriter, value: Any) -> None:
+    """The writer of what is never written."""
+    raise Error("plain bytecode is read, and never written")
+
+
+STABLEHLO = Dialect(
+    {
+        **{code: _reader(f"stablehlo.{mnemonic}") for code, mnemonic in _CODES.items()},
+        13: lambda reader: Bounds(read_extents(reader)),
+    },
+    {0: lambda reader: TOKEN, 1: lambda reader: FutureType(reader.types())},
+    refuse,
+    refuse,
+)
+CHLO = Dialect({code: _reader(f"chlo.{mnemonic}") for code, mnemonic in _CHLO_CODES.items()}, {}, refuse, refuse)
