@@ -3,7 +3,12 @@ no part in it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from trivium.ir.core import Block, Operation, Region, Value
+
+_DICTIONARIES = ("arg_attrs", "res_attrs")
+"""Lists of one dictionary for each argument or result; where all are empty, the list says nothing."""
 
 
 def equal(one: Operation, other: Operation) -> bool:
@@ -38,7 +43,7 @@ class _Comparison:
             return f"{one.NAME} has results {_types(one)}, the other {_types(other)}"
         for mine, theirs in ((one.attributes, other.attributes), (one.extra, other.extra)):
             for name in sorted({*mine, *theirs}):
-                if mine.get(name) != theirs.get(name):
+                if not _agree(name, mine.get(name), theirs.get(name)):
                     return f"{one.NAME}: {name} has {mine.get(name)!r}, the other {theirs.get(name)!r}"
         if one.segments != other.segments:
             return f"{one.NAME} has groups of {one.segments}, the other {other.segments}"
@@ -95,6 +100,10 @@ class _Comparison:
     def _pair(self, one: Value, other: Value) -> None:
         self.partner[one] = other
         self.partnered.add(other)
+
+
+def _agree(name: str, one: Any, other: Any) -> bool:
+    return one == other or (name in _DICTIONARIES and not any(one or ()) and not any(other or ()))
 
 
 def _types(op: Operation) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from trivium.ir.attributes import Dictionary
 from trivium.ir.equality import difference, equal
 from trivium.ir.text import parse
 
@@ -39,3 +40,12 @@ def test_names_and_locations_take_no_part():
 )
 def test_difference(old, new, told):
     assert told in difference(parse(PROGRAM), parse(PROGRAM.replace(old, new)))
+
+
+def test_dictionaries_without_entries_say_nothing():
+    """Files state them, and text cannot."""
+    one, other = parse(PROGRAM), parse(PROGRAM)
+    one.functions["f"].attributes["arg_attrs"] = (Dictionary(), Dictionary())
+    assert equal(one, other)
+    one.functions["f"].attributes["arg_attrs"] = (Dictionary(), Dictionary(a=True))
+    assert "arg_attrs has" in difference(one, other)

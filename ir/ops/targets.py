@@ -1,0 +1,89 @@
+"""What custom calls of JAX mean that stand in for ops StableHLO does not have: a demand on shapes, and ops whose
+attributes are operands, because they follow from symbolic extents."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.errors import ExecutionError
+from trivium.ir.func import Module, resolve
+from trivium.ir.ops.chlo import TopK
+from trivium.ir.ops.random import RngAlgorithm, RngBitGenerator
+from trivium.ir.ops.reduction import ReduceWindow
+from trivium.ir.types import tensor
+
+_PLACE = re.compile(r"\{\{|\{(\d{1,9})[^{}]*\}")
+
+
+def _shape_assertion(op: Any, holds: np.ndarray, *values: np.ndarray) -> tuple[()]:
+    """Demands what `holds` tells; the message has places, `{0}`, for the values."""
+    if not holds:
+        message = str(op.extra.get("error_message", "a shape assertion does not hold"))
+        raise ExecutionError(_PLACE.sub(lambda match: _filled(match, values), message))
+    return ()
+
+
+def _filled(place: re.Match[str], values: tuple[np.ndarray, ...]) -> str:
+    if place[1] is None:
+        return "{"
+    return str(values[int(place[1])]) if int(place[1]) < len(values) else place[0]
+
+
+def _dynamic_top_k(op: Any, operand: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, ...]:
+    return TopK.evaluate(operand, int(k))
+
+
+def _approximate_top_k(op: Any, operand: np.ndarray, iota: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The exact ones, which are a good approximation. The last of the inits is `k` where no attribute has it."""
+    config = op.backend_config if op.backend_config is not None else op.extra.get("mhlo.backend_config", {})
+    axis = config["reduction_dim"].value
+    count = config["top_k"].value if "top_k" in config else int(others[2])
+    order = _called(op)
+    init, place = np.asarray(others[0]), np.asarray(others[1])
+    ascending = bool(order(np.asarray(0, init.dtype), np.asarray(1, init.dtype), place, place)[0])
+    keys = np.moveaxis(operand, axis, -1)
+    keys = keys if ascending else keys[..., ::-1]
+    chosen = np.argsort(keys, axis=-1, kind="stable")
+    chosen = chosen if ascending else operand.shape[axis] - 1 - chosen[..., ::-1]
+    chosen = np.moveaxis(chosen[..., :count], -1, axis)
+    return np.take_along_axis(operand, chosen, axis), np.take_along_axis(iota, chosen, axis)
+
+
+def _dynamic_rng_bit_generator(op: Any, state: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, ...]:
+    algorithm = op.extra.get("rng_algorithm", RngAlgorithm.DEFAULT)
+    output = tensor(*map(int, shape), of=op.results[1].type.element_type)
+    return RngBitGenerator.evaluate(algorithm, state, output)
+
+
+def _dynamic_reduce_window(op: Any, *operands: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Inputs, their inits, and five lists: dimensions, strides, dilations of the base and of the window, padding."""
+    *arrays, dimensions, strides, base, window, padding = operands
+    half = len(arrays) // 2
+    lists = [tuple(map(int, values)) for values in (dimensions, strides, base, window)]
+    pairs = tuple((int(low), int(high)) for low, high in np.reshape(padding, (-1, 2)))
+    return ReduceWindow.evaluate(arrays[:half], arrays[half:], *lists, pairs, _called(op), op.result_types)
+
+
+def _called(op: Any) -> Any:
+    """The first function that the custom call names, as ops with regions get theirs."""
+    from trivium.ir.interpreter import Interpreter
+
+    function = resolve(op, op.called_computations[0])
+    module = function.parent_op
+    assert isinstance(module, Module)
+    return Interpreter(module).callable(function.body)
+
+
+register_custom_call("shape_assertion", evaluate=_shape_assertion, infer=lambda op: (), effects=True)
+for _name, _evaluate in (
+    ("stablehlo.dynamic_top_k", _dynamic_top_k),
+    ("stablehlo.dynamic_rng_bit_generator", _dynamic_rng_bit_generator),
+    ("stablehlo.dynamic_reduce_window", _dynamic_reduce_window),
+    ("stablehlo.dynamic_approx_top_k", _approximate_top_k),
+    ("ApproxTopK", _approximate_top_k),
+):
+    register_custom_call(_name, evaluate=_evaluate)
