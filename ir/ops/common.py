@@ -12,10 +12,20 @@ from typing import Any
 
 from trivium.ir.errors import fail
 from trivium.ir.types import (
+    C64,
+    C128,
+    FLOATS,
+    I1,
     Bounds,
     ComplexType,
+    FutureType,
+    IndexType,
     IntegerType,
+    OpaqueType,
+    QuantizedType,
     TensorType,
+    TokenType,
+    TupleType,
     Type,
     compatible,
     is_boolean,
@@ -26,6 +36,20 @@ from trivium.ir.types import (
 )
 
 Shape = tuple[int | None, ...]
+
+ELEMENTS = frozenset(
+    {
+        *(kind for name, kind in FLOATS.items() if name != "tf32"),
+        *(IntegerType(width, sign) for width in (2, 4, 8, 16, 32, 64) for sign in ("", "u")),
+        *(I1, C64, C128),
+    }
+)
+"""What the tensors of the language hold, besides quantized elements."""
+
+
+def is_element(kind: Type) -> bool:
+    """Whether tensors of the language hold such elements."""
+    return kind in ELEMENTS or isinstance(kind, QuantizedType)
 
 
 def is_signed(kind: Type) -> bool:
@@ -86,9 +110,38 @@ def _least(bounds: Sequence[int | None]) -> int | None:
 
 
 def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None) -> None:
-    """Demands a tensor, and its rank where one is given."""
+    """Demands a tensor of the language, and its rank where one is given."""
     if not isinstance(kind, TensorType) or (rank is not None and kind.rank != rank):
         fail(label, f"{name} has type {kind}, expected a tensor{'' if rank is None else f' of rank {rank}'}")
+    if not is_element(kind.element_type):
+        fail(label, f"{name} has element type {kind.element_type}, which no tensor of the language has")
+
+
+def expect_values(label: str, name: str, kinds: Sequence[Any]) -> None:
+    """Demands values that may pass through any op: tensors, tokens, tuples of them, futures, and buffers, which are
+    types of other dialects."""
+    for index, kind in enumerate(kinds):
+        if isinstance(kind, TupleType):
+            expect_values(label, f"{name}[{index}]", kind.types)
+        elif not isinstance(kind, TokenType | FutureType | OpaqueType):
+            expect_tensor(label, f"{name}[{index}]", kind)
+
+
+def expect_sizes(label: str, name: str, kind: Any) -> None:
+    """Demands a list of integers, as a tensor whose length is known."""
+    if not isinstance(kind, TensorType) or kind.rank != 1 or not kind.is_static:
+        fail(label, f"{name} has type {kind}, expected a static tensor of rank 1")
+    element = kind.element_type
+    if not (isinstance(element, IndexType) or (is_integer(element) and is_element(element))):
+        fail(label, f"{name} has element type {element}, expected integer or index")
+
+
+def expect_static(label: str, name: str, kind: Any, bounded: bool = False) -> None:
+    """Demands a tensor without dynamic dimensions; `bounded` allows one that has a bound."""
+    expect_tensor(label, name, kind)
+    if kind.is_static or (bounded and kind.shape.count(None) == 1 and None not in limits_of(kind)):
+        return
+    fail(label, f"{name} has type {kind}, expected static extents{', or one with a bound' if bounded else ''}")
 
 
 def expect_element(label: str, name: str, kind: Any, *allowed: Callable[[Type], bool]) -> None:

@@ -14,6 +14,7 @@ from trivium.ir.ops.common import (
     expect_same_element,
     expect_shape,
     expect_size,
+    expect_sizes,
     expect_tensor,
     expect_unique,
     expect_within,
@@ -31,9 +32,7 @@ from trivium.ir.ops.gather import Gather, GatherDimensionNumbers, check_gather_d
 from trivium.ir.ops.shape import BroadcastInDim, Iota, Pad
 from trivium.ir.types import (
     I32,
-    IndexType,
     TensorType,
-    Type,
     dimensions_compatible,
     is_complex,
     is_float,
@@ -52,13 +51,6 @@ __all__ = [
     "RealDynamicSlice",
     "SetDimensionSize",
 ]
-
-
-def expect_sizes(label: str, name: str, kind: Type) -> None:
-    """Demands a list of integers, as a tensor."""
-    expect_tensor(label, name, kind, rank=1)
-    if not (is_integer(kind.element_type) or isinstance(kind.element_type, IndexType)):
-        fail(label, f"{name} has element type {kind.element_type}, expected integer or index")
 
 
 def expect_count(label: str, name: str, kind: TensorType, count: int, what: str) -> None:

@@ -13,6 +13,8 @@ from trivium.ir.ops.common import (
     expect_element,
     expect_element_is,
     expect_same_element,
+    expect_sizes,
+    expect_static,
     expect_tensor,
 )
 from trivium.ir.types import UI64, is_boolean, is_float, is_integer
@@ -53,6 +55,7 @@ class RngBitGenerator(Op, name="stablehlo.rng_bit_generator", traits={PURE}):
         if initial_state.shape[0] not in (None, *sizes):
             fail("C2", f"initial_state has {initial_state.shape[0]} words, {rng_algorithm} expects {sizes}")
         expect_element("O2", "output", output, is_integer, is_float)
+        expect_static("O2", "output", output)
 
     def evaluate(rng_algorithm, initial_state, output):
         generate = _three_fry if rng_algorithm is RngAlgorithm.THREE_FRY else _philox
@@ -73,7 +76,7 @@ class Rng(Op, name="stablehlo.rng"):
         expect_element("I1", "a", a, is_boolean, is_integer, is_float)
         expect_tensor("I1", "a", a, rank=0)
         expect_tensor("I2", "b", b, rank=0)
-        expect_tensor("I3", "shape", shape, rank=1)
+        expect_sizes("I3", "shape", shape)
         expect_same_element("C1", a=a, b=b, result=result)
         if rng_distribution is RngDistribution.NORMAL:
             expect_element("C2", "a", a, is_float)

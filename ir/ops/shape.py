@@ -19,6 +19,7 @@ from trivium.ir.ops.common import (
     expect_same_element,
     expect_shape,
     expect_size,
+    expect_static,
     expect_tensor,
     expect_unique,
     expect_within,
@@ -52,6 +53,7 @@ class Constant(Op, name="stablehlo.constant", traits={PURE}):
         return value.type
 
     def check(value, result):
+        expect_static("O1", "result", result)
         expect_compatible("C1", value=value.type, result=result)
 
     def evaluate(value):
@@ -65,6 +67,7 @@ class Iota(Op, name="stablehlo.iota", traits={PURE}):
     result: Result
 
     def check(iota_dimension, result):
+        expect_static("O1", "result", result)
         expect_element("O1", "result", result, is_integer, is_float, is_complex)
         expect_within("C1", "iota_dimension", (iota_dimension,), result.rank)
 
@@ -86,6 +89,7 @@ class Reshape(Op, name="stablehlo.reshape", traits={PURE}):
 
     def check(operand, result):
         expect_tensor("I1", "operand", operand)
+        expect_static("O1", "result", result, bounded=True)
         expect_same_element("C1", operand=operand, result=result)
         if operand.is_static and result.is_static and operand.size != result.size:
             fail("C2", f"result has type {result} of {result.size} elements, operand {operand} has {operand.size}")
@@ -104,6 +108,7 @@ class BroadcastInDim(Op, name="stablehlo.broadcast_in_dim", traits={PURE}):
 
     def check(operand, broadcast_dimensions, result):
         expect_tensor("I1", "operand", operand)
+        expect_static("O1", "result", result, bounded=True)
         expect_same_element("C1", operand=operand, result=result)
         expect_size("C2", "broadcast_dimensions", broadcast_dimensions, operand.rank, "the rank of operand")
         expect_within("C3", "broadcast_dimensions", broadcast_dimensions, result.rank)

@@ -26,6 +26,8 @@ def test_rng_bit_generator_i2() -> None:
 def test_rng_bit_generator_o2() -> None:
     with breaks("O2"):
         bits(output=tensor(3, of=I1))
+    with breaks("O2"):
+        bits(output=tensor(None, of=UI32))
 
 
 def test_rng_bit_generator_c1() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, I1, TOKEN, Bounds, TensorType, tensor
+from trivium.ir.types import F32, F64, I1, INDEX, TOKEN, Bounds, TensorType, tensor
 
 
 def test_constant_c1():
@@ -15,9 +15,18 @@ def test_constant_c1():
         ops.Constant(np.zeros(2, np.float32), result=tensor(2, of=F64))
 
 
+def test_constant_o1():
+    with breaks("O1"):
+        ops.Constant(np.zeros(2, np.float32), result=tensor(None))
+    with breaks("O1"):
+        ops.Constant(np.zeros(2, np.int64), result=tensor(2, of=INDEX))
+
+
 def test_iota_o1():
     with breaks("O1"):
         ops.Iota(0, result=tensor(2, of=I1))
+    with breaks("O1"):
+        ops.Iota(0, result=tensor(None))
 
 
 def test_iota_c1():
@@ -30,6 +39,14 @@ def test_iota_c1():
 def test_reshape_i1():
     with breaks("I1"):
         ops.Reshape(Value(TOKEN), result=tensor(2))
+
+
+def test_reshape_o1():
+    with breaks("O1"):
+        ops.Reshape(value(2), result=tensor(None))
+    with breaks("O1"):
+        ops.Reshape(value(4), result=TensorType((None, None), F32, Bounds((2, 2))))
+    ops.Reshape(value(4), result=TensorType((None, 2), F32, Bounds((2, None))))
 
 
 def test_reshape_c1():
@@ -45,6 +62,11 @@ def test_reshape_c2():
 def test_broadcast_in_dim_i1():
     with breaks("I1"):
         ops.BroadcastInDim(Value(TOKEN), (), result=tensor(2))
+
+
+def test_broadcast_in_dim_o1():
+    with breaks("O1"):
+        ops.BroadcastInDim(value(2), (0,), result=tensor(2, None))
 
 
 def test_broadcast_in_dim_c1():
