@@ -4,12 +4,17 @@ read once, and found by its text afterwards."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from trivium.ir.attributes import Attribute, OpaqueAttribute, Struct
-from trivium.ir.text.lexer import ALIAS, WORD, Lexer, token
+from trivium.ir.errors import Error, ParseError
+from trivium.ir.text.lexer import ALIAS, NUMBER, WORD, Lexer, token
+from trivium.ir.text.numbers import float_of
 from trivium.ir.types import (
+    F64,
     FLOATS,
     INDEX,
+    MAX_STORAGE_WIDTH,
     NONE,
     TOKEN,
     Bounds,
@@ -20,9 +25,15 @@ from trivium.ir.types import (
     IndexType,
     IntegerType,
     OpaqueType,
+    PerAxisType,
+    PerTensorType,
+    QuantizedType,
+    SubChannelType,
     TensorType,
     TupleType,
     Type,
+    UnsignedStorageType,
+    storage_range,
 )
 
 _TENSOR = r"tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>"
@@ -30,6 +41,9 @@ _TENSOR = r"tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>"
 SPELLING = token(rf"{_TENSOR}|\([^()]*\) -> (?:{_TENSOR}|\([^()]*\))")
 _EXTENTS = re.compile(r"(?:(?:\d+|\?)x)*", re.ASCII)
 _INTEGER_TYPE = re.compile(r"([su]?)i([1-9]\d{0,3})", re.ASCII)
+_STORAGE_TYPE = re.compile(r"(u|[su]?i)([1-9]\d?)", re.ASCII)
+# MLIR knows floats as storage, StableHLO does not: such types are kept as their text.
+_FLOAT_STORAGE = re.compile(r"<\s*f\dE\dM", re.ASCII)
 _MAX_EXTENT = 2**63 - 1
 
 
@@ -120,7 +134,7 @@ class TypeReader(Lexer):
         pos = self.pos
         with self.nested():
             element = self._type()
-            if not isinstance(element, FloatType | IntegerType | IndexType | ComplexType | OpaqueType):
+            if not isinstance(element, FloatType | IntegerType | IndexType | ComplexType | QuantizedType | OpaqueType):
                 raise self.error(f"has element type {element}, expected a number's type", pos)
             encoding = self.attribute() if self.accept(",") else None
         self.expect(">")
@@ -157,8 +171,92 @@ class TypeReader(Lexer):
         if name == "!stablehlo.future":
             with self.nested():
                 return FutureType(tuple(self.listed(self.type, "<", ">")))
+        if name == "!quant.uniform" and not _FLOAT_STORAGE.match(self.text, self.pos):
+            return self._quantized(start)
         if self.at("<"):
             return OpaqueType(self.verbatim(start))
         if "." in name:
             return OpaqueType(name)
         return self.alias_type(name, start)
+
+    def _quantized(self, start: int) -> QuantizedType:
+        """`<i8<-8:7>:f32:0, {0.1:-30,0.5}>`: how integers are stored, what they express, and the parameters."""
+        self.expect("<")
+        storage = self._storage_type()
+        limits = storage_range(storage)
+        if self.accept("<"):
+            limits = self.integer(), self._behind_colon()
+            self.expect(">")
+        self.expect(":")
+        pos = self.pos
+        expressed = self._type()
+        if not isinstance(expressed, FloatType):
+            raise self.error(f"has expressed type {expressed}, expected a float type", pos)
+        try:
+            return self._quantized_by(storage, expressed, *limits)
+        except ParseError:
+            raise
+        except Error as error:
+            raise self.error(error.message, start) from None
+
+    def _quantized_by(self, *common: Any) -> QuantizedType:
+        """The kind of a quantized type is told by what follows the expressed type."""
+        along: Any = None
+        if self.accept(":"):
+            along = self._block_sizes() if self.at("{") else self.integer()
+        self.expect(",")
+        if along is None:
+            parameters = self._parameter()
+            self.expect(">")
+            return PerTensorType(*common, *parameters)
+        items: list[tuple[float, int]] = []
+        blocks = self._parameter_list(items)
+        self.expect(">")
+        scales, zero_points = zip(*items, strict=True)
+        if isinstance(along, tuple):
+            return SubChannelType(*common, along, blocks, scales, zero_points)
+        return PerAxisType(*common, along, scales, zero_points)
+
+    def _storage_type(self) -> IntegerType:
+        pos = self.pos
+        word = self.take(WORD, "a storage type")
+        match = _STORAGE_TYPE.fullmatch(word)
+        if match is None or int(match[2]) > MAX_STORAGE_WIDTH:
+            raise self.error(f"has storage type {word}, expected an integer of at most {MAX_STORAGE_WIDTH} bits", pos)
+        width = int(match[2])
+        return UnsignedStorageType(width) if match[1] == "u" else IntegerType(width, match[1][:-1])
+
+    def _block_sizes(self) -> tuple[tuple[int, int], ...]:
+        return tuple(self.listed(lambda: (self.integer(), self._behind_colon()), "{", "}"))
+
+    def _behind_colon(self) -> int:
+        self.expect(":")
+        return self.integer()
+
+    def _parameter_list(self, items: list[tuple[float, int]]) -> tuple[int, ...]:
+        """Parameters in braces, which stand inside one another as deep as the blocks have dimensions; their extents."""
+        with self.nested():
+            pos = self.pos
+            inner = self.listed(
+                lambda: self._parameter_list(items) if self.at("{") else items.append(self._parameter()), "{", "}"
+            )
+            if not inner:
+                raise self.error("has no scales, expected one at least", pos)
+            if any(extents != inner[0] for extents in inner):
+                raise self.error("has lists of unequal lengths or depths at one depth", pos)
+        return (len(inner), *(inner[0] or ()))
+
+    def _parameter_item(self, items: list[tuple[float, int]]) -> tuple[int, ...] | None:
+        return self._parameter_list(items) if self.at("{") else items.append(self._parameter())
+
+    def _parameter(self) -> tuple[float, int]:
+        """`0.5:-20`: a scale, and a zero point unless it is 0."""
+        pos = self.pos
+        digits = self.take(NUMBER, "a scale")
+        if not digits.startswith("0x") and "." not in digits:
+            raise self.error(f"has scale {digits}, expected a float, as in {digits}.0", pos)
+        try:
+            scale = float(float_of(digits, F64))
+        except ValueError as error:
+            raise self.error(str(error), pos) from None
+        return scale, self._behind_colon() if self.at(":") else 0

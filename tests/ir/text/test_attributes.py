@@ -51,7 +51,7 @@ def attribute_of(text: str):
         ("tensor<2x?xf32>", tensor(2, None)),
         ("f8E4M3FN", None),
         ("(tensor<f32>) -> (tensor<f32>, i1)", None),
-        ("!quant.uniform<i8:f32, 1.0:3>", OpaqueType("!quant.uniform<i8:f32, 1.0:3>")),
+        ("!quant.any<i8:f32>", OpaqueType("!quant.any<i8:f32>")),
         ('#sdy.sharding<@mesh, [{"x"}, {}]>', OpaqueAttribute('#sdy.sharding<@mesh, [{"x"}, {}]>')),
         ("affine_map<(d0, d1) -> (d1)>", OpaqueAttribute("affine_map<(d0, d1) -> (d1)>")),
         ("#stablehlo.channel<1>", OpaqueAttribute("#stablehlo.channel<1>")),
