@@ -1,0 +1,112 @@
+"""StableHLO's programs of dynamic shape, with shapes and arguments chosen for them, and XLA as a judge of what they
+compute."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.func import Module
+from trivium.ir.text import parse
+from trivium.ir.types import I64, TensorType, tensor
+
+IN_BOUNDS = {"dynamic_slice", "dynamlic_slice_t2"}
+"""Programs that slice all of an array's extent from a place that is an argument: it can only be 0."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program whose first arguments are its dimension variables. Their values, by which the `?` of the other
+    arguments follow, are drawn in turn: no two are equal, and each `?` is the next variable."""
+
+    name: str
+    text: str
+    module: Module
+    sizes: tuple[int, ...]
+
+    @staticmethod
+    def read(path: Path, sizes: Sequence[int]) -> Program:
+        text = path.read_text()
+        module = parse(text, path.name)
+        scalars = itertools.takewhile(lambda argument: argument.type is tensor(of=I64), module.main.arguments)
+        return Program(path.stem.removesuffix("_dynamic"), text, module, tuple(sizes[: len(list(scalars))]))
+
+    def with_text(self, text: str) -> Program:
+        return replace(self, text=text, module=parse(text))
+
+    @property
+    def types(self) -> list[TensorType]:
+        """Those of the arguments that are no dimension variables."""
+        return [argument.type for argument in self.module.main.arguments[len(self.sizes) :]]
+
+    @property
+    def result_types(self) -> Sequence[Any]:
+        return self.module.main.function_type.results
+
+    def arrays(self) -> list[np.ndarray]:
+        """The other arguments, the same ones every time."""
+        random = np.random.default_rng(len(self.name))
+        extents = itertools.cycle(self.sizes)
+        shapes = [[next(extents) if extent is None else extent for extent in kind.shape] for kind in self.types]
+        arrays = [_drawn(random, kind.dtype, shape) for kind, shape in zip(self.types, shapes, strict=True)]
+        return arrays if self.name not in IN_BOUNDS else [arrays[0], np.zeros_like(arrays[1])]
+
+    @property
+    def arguments(self) -> list[np.ndarray]:
+        return [*map(np.int64, self.sizes), *self.arrays()]
+
+
+def _drawn(random: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
+    """Small numbers: integers are indices, shift distances and the like too."""
+    if dtype.kind in "iub":
+        return random.integers(0, 2 if dtype == np.bool_ else 4, shape).astype(dtype)
+    numbers = random.standard_normal(shape)
+    return (numbers + 1j * random.standard_normal(shape) if dtype.kind == "c" else numbers).astype(dtype)
+
+
+# XLA
+
+
+def run_by_xla(program: Program) -> list[np.ndarray]:
+    """What XLA makes of the program once these shapes are known: it replaces all dynamic ones, then compiles."""
+    import jax
+    from jax._src import compiler
+    from jax._src.interpreters import mlir
+    from jax._src.lib import _jax
+    from jax._src.lib.mlir import ir
+
+    arrays, device = program.arrays(), jax.devices("cpu")[0]
+    context = mlir.make_ir_context()
+    with context:
+        module = ir.Module.parse(_called_with_static_shapes(program, arrays))
+        refined = _jax.mlir.refine_polymorphic_shapes(
+            mlir_module=mlir.module_to_bytecode(module), enable_shape_assertions=True, validate_static_shapes=True
+        )
+        options = compiler.get_compile_options(num_replicas=1, num_partitions=1)
+        executable = compiler.backend_compile_and_load(
+            device.client, ir.Module.parse(refined), _jax.DeviceList((device,)), options, []
+        )
+    with jax.enable_x64(True):
+        results = executable.execute([jax.device_put(array, device) for array in arrays])
+        return [np.asarray(result) for result in results]
+
+
+def _called_with_static_shapes(program: Program, arrays: Sequence[np.ndarray]) -> str:
+    """The program's text with another `@main`, which takes arguments of these shapes and calls it."""
+    wanted, given = program.types, [k.with_shape(a.shape) for k, a in zip(program.types, arrays, strict=True)]
+    arguments = ", ".join(f"%a{index}: {kind}" for index, kind in enumerate(given))
+    lines = [f"%s{index} = stablehlo.constant dense<{size}> : tensor<i64>" for index, size in enumerate(program.sizes)]
+    for index, (kind, inner) in enumerate(zip(given, wanted, strict=True)):
+        lines.append(f"%d{index} = stablehlo.convert %a{index} : ({kind}) -> {inner}")
+    called = [*(f"%s{index}" for index in range(len(program.sizes))), *(f"%d{index}" for index in range(len(given)))]
+    signature = program.module.main.function_type
+    count, results = len(signature.results), ", ".join(map(str, signature.results))
+    lines.append(f"%r:{count} = call @dynamic({', '.join(called)}) : {signature}")
+    lines.append(f"return {', '.join(f'%r#{index}' for index in range(count))} : {results}")
+    main = f"func.func public @main({arguments}) -> ({results}) {{\n" + "\n".join(lines) + "\n}\n"
+    return program.text.replace("func.func public @main", f"{main} func.func private @dynamic", 1)

@@ -1,0 +1,108 @@
+"""StableHLO's programs of dynamic shape, each run with shapes and arguments of our choice, and compared: with what XLA
+makes of the same program once its shapes are known, and with the function of JAX that its name tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.ir.dynamic_programs import Program, run_by_xla
+from trivium.ir.errors import VerificationError
+from trivium.ir.interpreter import evaluate
+
+SIZES = ((5, 3, 6), (2, 7, 4))
+"""What the dimension variables of a program are, in turn."""
+
+WRONG = {"conv_general_dilated_1d_stride_2_even", "conv_general_dilated_1d_stride_2_odd"}
+"""Programs that break C2 of `dynamic_conv`: they have strides for two dimensions, where there is one."""
+
+
+@pytest.fixture(scope="module")
+def folder(conformance) -> Path:
+    return conformance / "stablehlo" / "testdata" / "dynamic"
+
+
+def read(folder: Path, sizes: Sequence[int]) -> list[Program]:
+    programs = [Program.read(path, sizes) for path in sorted(folder.glob("*.mlir"))]
+    return [program for program in programs if program.name not in WRONG]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_all_run(folder, sizes):
+    programs = read(folder, sizes)
+    assert len(programs) == 290
+    for program in programs:
+        program.module.verify()
+        results = evaluate(program.module, *program.arguments)
+        for result, kind in zip(results, program.result_types, strict=True):
+            assert result.dtype == kind.dtype
+            assert all(extent in (None, n) for extent, n in zip(kind.shape, result.shape, strict=True))
+
+
+@pytest.mark.jax
+def test_equal_to_xla(folder):
+    pytest.importorskip("jax")
+    assert compare(read(folder, SIZES[0]), run_by_xla) == {}
+
+
+@pytest.mark.jax
+def test_equal_to_jax(folder):
+    """Of the others, the names do not tell all that JAX was given: places to scatter to, or the shape of windows."""
+    jax = pytest.importorskip("jax")
+    from tests.ir.jax_functions import function_of
+
+    def run(program: Program) -> Sequence[Any]:
+        with jax.enable_x64(True):
+            return jax.tree.leaves(function_of(program.name)(*program.arrays()))
+
+    known = [program for program in read(folder, SIZES[1]) if function_of(program.name)]
+    assert len(known) == 170
+    assert compare(known, run) == {}
+
+
+def compare(programs: Sequence[Program], run: Callable[[Program], Sequence[Any]]) -> dict[str, str]:
+    """The programs whose results differ from those of `run`, and how."""
+    failed = {}
+    for program in programs:
+        results = evaluate(program.module, *program.arguments)
+        try:
+            for result, expected in zip(results, run(program), strict=True):
+                expect_near(result, np.asarray(expected))
+        except AssertionError as error:
+            failed[program.name] = str(error)
+    return failed
+
+
+def expect_near(result: np.ndarray, expected: np.ndarray) -> None:
+    """Floats may differ by what a sum of a hundred terms, or a function of the math library, loses; all else is
+    equal."""
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    if result.dtype.kind in "biu":
+        np.testing.assert_array_equal(result, expected)
+        return
+    epsilon = float(ml_dtypes.finfo(result.dtype).eps)
+    bound = epsilon if result.dtype.itemsize == 2 else 50 * epsilon
+    wide = np.complex128 if result.dtype.kind == "c" else np.float64
+    np.testing.assert_allclose(result.astype(wide), expected.astype(wide), rtol=bound, atol=bound)
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("name", sorted(WRONG))
+def test_wrong_programs(folder, name):
+    """What the programs say is refused, by XLA too; with one stride, as their names say, they are JAX's functions."""
+    jax = pytest.importorskip("jax")
+    from tests.ir.jax_functions import function_of
+
+    program = Program.read(folder / f"{name}_dynamic.mlir", SIZES[0])
+    with pytest.raises(VerificationError, match=r"\[C2\] window_strides has 2 entries, expected 1"):
+        program.module.verify()
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"same dimension-size as size of window dimensions \(1\)"):
+        run_by_xla(program)
+    meant = program.with_text(program.text.replace("array<i64: 2, 2>", "array<i64: 2>"))
+    (result,) = evaluate(meant.module, *meant.arguments)
+    expect_near(result, np.asarray(function_of(name)(*meant.arrays())))
