@@ -18,13 +18,13 @@ from trivium.ir.attributes import (
     Enumeration,
     Float,
     Integer,
-    OpaqueAttribute,
     Struct,
     SymbolRef,
     Unit,
 )
 from trivium.ir.errors import VerificationError
 from trivium.ir.location import Location
+from trivium.ir.mesh import ReplicaGroupMeshAxes
 from trivium.ir.types import F32, F64, I1, I32, I64, FunctionType, TensorType, Type
 
 Ints = tuple[int, ...]
@@ -35,8 +35,8 @@ Pairs = tuple[tuple[int, int], ...]
 """`dense<...> : tensor<Nx2xi64>`: low and high of each dimension."""
 IntMatrix = Annotated[tuple[tuple[int, ...], ...], "matrix"]
 """`dense<...> : tensor<NxMxi64>`, as of replica groups."""
-ReplicaGroups = Annotated[IntMatrix | OpaqueAttribute, "replica groups"]
-"""A matrix, or the axes of a mesh (`#stablehlo.replica_group_mesh_axes<...>`), kept as text."""
+ReplicaGroups = Annotated[IntMatrix | ReplicaGroupMeshAxes, "replica groups"]
+"""A matrix, or the axes of a mesh (`#stablehlo.replica_group_mesh_axes<...>`)."""
 I32Int = Annotated[int, I32]
 """An `i32` attribute."""
 F32Float = Annotated[float, F32]
@@ -148,6 +148,20 @@ def _numbers(convert: Callable[[Any], Any]) -> Callable[[Any], tuple]:
     return read
 
 
+def _stored(element: Type, read: Callable[[Any], tuple]) -> Callable[[Any], tuple]:
+    """Reads numbers of one element type: an array of others is another attribute."""
+
+    def decode(values: Any) -> tuple:
+        kind = (
+            values.type.element_type if isinstance(values, DenseElements) else getattr(values, "element_type", element)
+        )
+        if kind is not element:
+            raise TypeError(f"has {values!r}")
+        return read(values)
+
+    return decode
+
+
 def _matrix(values: Any) -> tuple[tuple[int, ...], ...]:
     rows = values.array.tolist() if isinstance(values, DenseElements) else values
     return tuple(tuple(_int(value) for value in row) for row in rows)
@@ -161,11 +175,11 @@ def _matrix_attribute(rows: tuple[tuple[int, ...], ...], columns: int) -> DenseE
 
 
 def _groups(value: Any) -> Any:
-    return value if isinstance(value, OpaqueAttribute) else _matrix(value)
+    return value if isinstance(value, ReplicaGroupMeshAxes) else _stored(I64, _matrix)(value)
 
 
 def _groups_attribute(value: Any) -> Attribute:
-    return value if isinstance(value, OpaqueAttribute) else _matrix_attribute(value, 0)
+    return value if isinstance(value, ReplicaGroupMeshAxes) else _matrix_attribute(value, 0)
 
 
 def _elements(value: Any) -> DenseElements:
@@ -177,10 +191,14 @@ _FIXED: dict[Any, Codec] = {
     float: _float_codec(F64),
     bool: Codec("bool", _bool, _same, _bool),
     str: Codec("string", _instance(str), _same, _instance(str)),
-    Ints: Codec("list of integers", _numbers(_int), lambda values: DenseArray(I64, values), _numbers(_int)),
-    Bools: Codec("list of booleans", _numbers(bool), lambda values: DenseArray(I1, values), _numbers(bool)),
-    Pairs: Codec("list of pairs", _matrix, lambda rows: _matrix_attribute(rows, 2), _matrix),
-    IntMatrix: Codec("matrix of integers", _matrix, lambda rows: _matrix_attribute(rows, 0), _matrix),
+    Ints: Codec(
+        "list of integers", _numbers(_int), lambda values: DenseArray(I64, values), _stored(I64, _numbers(_int))
+    ),
+    Bools: Codec(
+        "list of booleans", _numbers(bool), lambda values: DenseArray(I1, values), _stored(I1, _numbers(bool))
+    ),
+    Pairs: Codec("list of pairs", _matrix, lambda rows: _matrix_attribute(rows, 2), _stored(I64, _matrix)),
+    IntMatrix: Codec("matrix of integers", _matrix, lambda rows: _matrix_attribute(rows, 0), _stored(I64, _matrix)),
     ReplicaGroups: Codec("matrix of integers, or axes of a mesh", _groups, _groups_attribute, _groups),
     DenseElements: Codec("elements", _elements, _same, _instance(DenseElements)),
     FunctionType: Codec("function type", _instance(FunctionType), _same, _instance(FunctionType)),

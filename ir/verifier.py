@@ -10,6 +10,7 @@ from trivium.ir.core import Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Op, Trait
 from trivium.ir.errors import VerificationError, fail
 from trivium.ir.func import Call, FuncReturn, Function, Module, lookup, symbols
+from trivium.ir.ops.collective import Collective
 from trivium.ir.ops.control import Composite
 from trivium.ir.types import compatible
 
@@ -39,6 +40,8 @@ def _verify(op: Operation, scope: set[Value], depth: int) -> None:
             _check_callee(op, op.callee, ("", "", ""))
         elif isinstance(op, Composite):
             _check_callee(op, op.decomposition, ("C2", "C3", "C4"))
+        elif isinstance(op, Collective):
+            _check_mesh(op)
     except VerificationError as error:
         _broken(op, error.message, error.label)
     if isinstance(op, Module):
@@ -114,6 +117,13 @@ def _check_callee(op: Operation, callee: SymbolRef, labels: tuple[str, str, str]
     ):
         if len(have) != len(want) or not all(map(compatible, have, want)):
             fail(label, f"has {what} ({', '.join(map(str, have))}), {callee} is {expected}")
+
+
+def _check_mesh(op: Collective) -> None:
+    """Groups along axes of a mesh that is named: it must be there."""
+    mesh = getattr(op.replica_groups, "mesh", None)
+    if isinstance(mesh, SymbolRef) and lookup(op, mesh) is None:
+        fail("", f"replica_groups has mesh {mesh}, which the module does not have")
 
 
 def _verify_symbols(module: Module) -> None:

@@ -172,7 +172,14 @@ class Entry:
         self.count = 0
         self.number = -1
         self.encoded = True
-        self.parts: list[Output | Entry | str] = []
+        self.parts: list[Output | Entry | Flagged | str] = []
+
+
+@dataclass(frozen=True)
+class Flagged:
+    """A reference where there might be none."""
+
+    entry: Entry
 
 
 class EntryWriter(Output):
@@ -189,6 +196,13 @@ class EntryWriter(Output):
     def attribute(self, value: Any, dialect: str = "") -> None:
         """Another attribute, of the same dialect unless another is named."""
         self._refer(self._tables.attribute(dialect or self._entry.dialect, value))
+
+    def optional_attribute(self, value: Any) -> None:
+        """An attribute, or `None`."""
+        if value is None:
+            self.varint(0)
+        else:
+            self._refer(Flagged(self._tables.attribute(self._entry.dialect, value)))
 
     def type(self, kind: Type) -> None:
         self._refer(self._tables.type(self._entry.dialect, kind))
@@ -225,7 +239,7 @@ class EntryWriter(Output):
         """Files older than `version` cannot have what is being written."""
         self._tables.require(version, what)
 
-    def _refer(self, part: Entry | str) -> None:
+    def _refer(self, part: Entry | Flagged | str) -> None:
         # This writer stays the last part: what follows is written behind the reference.
         self._entry.parts[-1:] = [self.split(), part, self]
 
@@ -306,6 +320,8 @@ class WriteTables:
         for part in entry.parts:
             if isinstance(part, Entry):
                 out.varint(part.number)
+            elif isinstance(part, Flagged):
+                out.flagged(part.entry.number, True)
             elif isinstance(part, str):
                 out.varint(self.string(part))
             else:

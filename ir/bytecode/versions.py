@@ -135,13 +135,18 @@ TYPES: dict[str, Version] = {
     "f6E2M3FN": Version(1, 8),
     "f6E3M2FN": Version(1, 8),
     "f8E8M0FNU": Version(1, 8),
+    "per axis": Version(0, 18),
+    "buffer": Version(1, 13),
+    "future": Version(1, 15),
 }
-"""The element types that came after the first version, by their names."""
+"""The types that came after the first version, by their names, or by the name of their kind."""
 
 RESULT_ACCURACY = Version(1, 9)
 """The attribute of that name."""
 FILE_RANGES = Version(1, 9)
 """Locations that are ranges in a file; older readers know where those begin."""
+MESH_GROUPS = Version(1, 16)
+"""Groups of replicas along axes of a mesh."""
 OTHER_DIALECTS = Version(1, 11)
 """Attributes of dialects beside StableHLO's own."""
 

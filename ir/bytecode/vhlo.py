@@ -21,9 +21,10 @@ from trivium.ir.attributes import (
 )
 from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
 from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
-from trivium.ir.bytecode.versions import RESULT_ACCURACY
-from trivium.ir.bytecode.vhlo_types import TYPE_READERS, read_extents, unsupported, write_extents, write_type
+from trivium.ir.bytecode.versions import MESH_GROUPS, RESULT_ACCURACY
+from trivium.ir.bytecode.vhlo_types import TYPE_READERS, read_extents, write_extents, write_type
 from trivium.ir.errors import Error
+from trivium.ir.mesh import AxisRef, Mesh, MeshAxis, ReplicaGroupMeshAxes, SubAxis
 from trivium.ir.ops.control import CustomCallApiVersion, OutputOperandAlias
 from trivium.ir.ops.elementwise import ResultAccuracy, ResultAccuracyMode
 from trivium.ir.types import (
@@ -118,6 +119,25 @@ def _read_accuracy(reader: EntryReader) -> ResultAccuracy:
     return ResultAccuracy(atol, rtol, ulps, reader.expect(reader.attribute(), ResultAccuracyMode))
 
 
+def _read_axis_ref(reader: EntryReader) -> AxisRef:
+    name = reader.expect(reader.attribute(), str)
+    return AxisRef(name, reader.expect(reader.attribute(), SubAxis) if reader.varint() else None)
+
+
+def _read_mesh_groups(reader: EntryReader) -> ReplicaGroupMeshAxes:
+    mesh = reader.expect(reader.attribute(), str, Mesh)
+    axes = reader.expect(reader.attribute(), tuple)
+    return ReplicaGroupMeshAxes(SymbolRef(mesh) if isinstance(mesh, str) else mesh, axes)
+
+
+def _read_mesh(reader: EntryReader) -> Mesh:
+    axes = reader.expect(reader.attribute(), tuple)
+    devices = reader.optional_attribute()
+    for axis in axes:
+        reader.expect(axis, MeshAxis)
+    return Mesh(axes, devices if devices is None else reader.expect(devices, DenseElements))
+
+
 def _read_api_version(reader: EntryReader) -> ApiVersion:
     return ApiVersion(int(CustomCallApiVersion(reader.varint())))
 
@@ -135,7 +155,11 @@ _ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
     17: EntryReader.type,
     18: lambda reader: Bounds(read_extents(reader)),
     20: _read_accuracy,
-    **dict.fromkeys(range(21, 26), unsupported("groups of replicas by axes of a mesh")),
+    21: lambda reader: SubAxis(reader.signed(), reader.signed()),
+    22: _read_axis_ref,
+    23: _read_mesh_groups,
+    24: lambda reader: MeshAxis(reader.expect(reader.attribute(), str), reader.signed()),
+    25: _read_mesh,
     **{code: enumeration_reader(mnemonic) for code, mnemonic in _ENUMERATIONS.items() if mnemonic in ENUMERATIONS},
 }
 _CODES = {mnemonic: code for code, mnemonic in _ENUMERATIONS.items()}
@@ -201,8 +225,37 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
             out.double(rtol)
             out.signed(ulps)
             out.attribute(mode)
+        case ReplicaGroupMeshAxes() | AxisRef() | SubAxis() | Mesh() | MeshAxis():
+            out.require(MESH_GROUPS, "groups along axes of a mesh")
+            _write_mesh_attribute(out, value)
         case _:
             raise Error(f"the attribute {value!r} cannot be written: StableHLO's artifacts have none of its kind")
+
+
+def _write_mesh_attribute(out: EntryWriter, value: Any) -> None:
+    match value:
+        case ReplicaGroupMeshAxes(mesh, axes):
+            out.varint(23)
+            out.attribute(mesh)
+            out.attribute(axes)
+        case AxisRef(name, part):
+            out.varint(22)
+            out.attribute(name)
+            out.varint(part is not None)
+            if part is not None:
+                out.attribute(part)
+        case SubAxis(pre_size, size):
+            out.varint(21)
+            out.signed(pre_size)
+            out.signed(size)
+        case Mesh(axes, devices):
+            out.varint(25)
+            out.attribute(axes)
+            out.optional_attribute(devices)
+        case MeshAxis(name, size):
+            out.varint(24)
+            out.attribute(name)
+            out.signed(size)
 
 
 def _canonical(value: Any) -> Any:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from trivium.ir.attributes import OpaqueAttribute, Unit
+from trivium.ir.attributes import Unit
 from trivium.ir.codecs import IntMatrix, Pairs, ReplicaGroups
 from trivium.ir.core import Region
 from trivium.ir.declare import Op, Operand, Operands, Result, Results
-from trivium.ir.errors import Unsupported, UnsupportedOpError, fail
+from trivium.ir.errors import ExecutionError, VerificationError, fail
+from trivium.ir.func import lookup
+from trivium.ir.mesh import Mesh, ReplicaGroupMeshAxes, groups, mesh_of
 from trivium.ir.ops.common import (
     expect_compatible,
     expect_same_element,
@@ -25,7 +27,7 @@ from trivium.ir.ops.common import (
 )
 from trivium.ir.ops.distribution import ChannelHandle
 from trivium.ir.ops.regions import check_reducer, outputs_of
-from trivium.ir.types import I32, TOKEN, TensorType, tensor
+from trivium.ir.types import I32, TensorType, tensor
 
 __all__ = [
     "AllGather",
@@ -142,7 +144,7 @@ class AllToAll(Collective, name="stablehlo.all_to_all"):
 
     def check(operands, split_dimension, concat_dimension, split_count, replica_groups, results):
         _check_groups("C5", "C8", replica_groups)
-        rows = () if isinstance(replica_groups, OpaqueAttribute) else replica_groups
+        rows = _known_rows(replica_groups)
         if any(len(row) != split_count for row in rows):
             fail("C8", f"replica_groups has {_rows(rows)}, expected groups of split_count, {split_count}")
         _check_count("C9", operands, results)
@@ -159,58 +161,80 @@ class AllToAll(Collective, name="stablehlo.all_to_all"):
         return tuple(np.concatenate(arrays, concat_dimension) for arrays in mine)
 
 
-class CollectiveBroadcast(Collective, name="stablehlo.collective_broadcast"):
-    """The operands of the first process of the group; zeros in processes of no group. With a dynamic root, the last
-    operand says for each other one which process of the group it comes from."""
+class RootedCollective(Collective):
+    """With one process of the group, the root, that gives or gets: the first, or with `has_dynamic_root` the one whose
+    place in the group the last operand tells, for each other operand on its own."""
+
+    has_dynamic_root: Unit | None = None
+
+
+class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast"):
+    """The operands of the root of the group; zeros in processes of no group."""
 
     operands: Operands
-    has_dynamic_root: Unit | None = None
     results: Results
 
     def infer(operands, has_dynamic_root):
-        return list(operands[:-1] if has_dynamic_root else operands)
+        return _data(operands, has_dynamic_root)
 
     def check(operands, replica_groups, has_dynamic_root, results):
         _check_groups("C1", "C2", replica_groups)
-        data = operands[:-1] if has_dynamic_root else operands
+        data = _data(operands, has_dynamic_root)
+        if not data:
+            fail("C3", "has no operands to broadcast, expected at least one")
         if has_dynamic_root:
-            expect_compatible("I2", expected=tensor(len(data), of=I32), root=operands[-1] if operands else TOKEN)
-        _check_count("C3", data, results)
+            expect_compatible("C4", expected=tensor(len(data), of=I32), root=operands[-1])
+        _check_count("C5", data, results)
         for operand, result in zip(data, results, strict=True):
             expect_compatible("C3", operand=operand, result=result)
 
     def evaluate(op, operands, has_dynamic_root, context):
-        data = operands[:-1] if has_dynamic_root else operands
-        roots = operands[-1].tolist() if has_dynamic_root else [0] * len(data)
-        groups = [group for group in _one_kind_groups(op, _rows_of(op), context) if context.process.id in group]
-        if not groups:
+        data = _data(operands, has_dynamic_root)
+        group = _group_or_none(_one_kind_groups(op, _rows_of(op), context), context)
+        if group is None:
             return tuple(map(np.zeros_like, data))
-        members = _meet(op, groups[0], data, context)
+        roots = _roots("C6", operands, has_dynamic_root, group)
+        members = _meet(op, group, data, context)
         return tuple(members[root][index] for index, root in enumerate(roots))
 
 
-class CollectiveReduce(Collective, name="stablehlo.collective_reduce"):
-    """The operands of the group, reduced by `computation`, in the first process of the group; zeros in all others."""
+class CollectiveReduce(RootedCollective, name="stablehlo.collective_reduce"):
+    """The operands of the group, reduced by `computation`, in the root of the group; zeros in all others."""
 
     operands: Operands
+    use_global_device_ids: Unit | None = None
     computation: Region
     results: Results
 
-    def infer(operands, computation):
-        return _reduced(operands, computation)
+    def infer(operands, has_dynamic_root, computation):
+        return _reduced(_data(operands, has_dynamic_root), computation)
 
-    def check(operands, replica_groups, computation, results):
-        _check_groups("C1", "C3", replica_groups)
-        check_reducer("C4", "computation", computation, [_tensor(kind).element_type for kind in operands])
-        _check_count("C5", operands, results)
-        for expected, result in zip(_reduced(operands, computation), results, strict=True):
-            expect_compatible("C5", expected=expected, result=result)
+    def check(operands, replica_groups, channel_handle, use_global_device_ids, has_dynamic_root, computation, results):
+        _check_groups("C1", "C2", replica_groups)
+        _check_global("", channel_handle, use_global_device_ids)
+        data = _data(operands, has_dynamic_root)
+        if not data:
+            fail("C3", "has no operands to reduce, expected at least one")
+        check_reducer("C4", "computation", computation, [_tensor(kind).element_type for kind in data])
+        if has_dynamic_root:
+            expect_compatible("C3", expected=tensor(len(data), of=I32), root=operands[-1])
+        _check_count("C3", data, results)
+        for expected, result in zip(_reduced(data, computation), results, strict=True):
+            expect_compatible("C3", expected=expected, result=result)
 
-    def evaluate(op, operands, computation, results, context):
-        group = _one_kind_group(op, context)
-        members = _meet(op, group, operands, context)
+    def evaluate(op, operands, has_dynamic_root, use_global_device_ids, computation, results, context):
+        rows = _rows_of(op)
+        found = context.process.flattened(rows) if use_global_device_ids else _one_kind_groups(op, rows, context)
+        group = _group_or_none(found, context)
+        if group is None:
+            return tuple(np.zeros(array.shape, kind.dtype) for array, kind in zip(operands, results, strict=False))
+        roots = _roots("", operands, has_dynamic_root, group)
+        members = _meet(op, group, _data(operands, has_dynamic_root), context)
         folded = _fold_all(computation, members, results)
-        return folded if context.process.id == group[0] else tuple(map(np.zeros_like, folded))
+        place = group.index(context.process.id)
+        return tuple(
+            array if place == root else np.zeros_like(array) for array, root in zip(folded, roots, strict=True)
+        )
 
 
 class CollectivePermute(Op, name="stablehlo.collective_permute"):
@@ -268,11 +292,26 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum"):
 
 
 def _rows_of(op: Any) -> IntMatrix:
-    """The groups as a matrix; axes of a mesh are no such thing yet."""
-    if isinstance(op.replica_groups, OpaqueAttribute):
-        missing = Unsupported(op.NAME, first=op.location.describe(), reason="its groups are axes of a mesh")
-        raise UnsupportedOpError("ops that cannot be evaluated", [missing])
-    return op.replica_groups
+    """The groups as a matrix: those along axes of a mesh need the mesh, which may be another op."""
+    if not isinstance(op.replica_groups, ReplicaGroupMeshAxes):
+        return op.replica_groups
+    mesh = op.replica_groups.mesh
+    if not isinstance(mesh, Mesh):
+        found = lookup(op, mesh)
+        mesh = mesh_of(found.attributes | found.extra) if found is not None else None
+    if mesh is None:
+        raise ExecutionError(f"{op.NAME}: {op.replica_groups.mesh} tells no mesh, so that its groups are not known")
+    try:
+        return groups(mesh, op.replica_groups.axes)
+    except VerificationError as error:
+        raise ExecutionError(f"{op.NAME}: {error.message}") from None
+
+
+def _known_rows(replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> IntMatrix:
+    """The groups, as far as the attribute itself tells them."""
+    if not isinstance(replica_groups, ReplicaGroupMeshAxes):
+        return replica_groups
+    return groups(replica_groups.mesh, replica_groups.axes) if isinstance(replica_groups.mesh, Mesh) else ()
 
 
 def _channel(op: Any) -> int:
@@ -298,6 +337,25 @@ def _one_kind_groups(op: Any, rows: IntMatrix | Pairs, context: Any) -> list[lis
 
 def _one_kind_group(op: Collective, context: Any) -> list[tuple[int, int]]:
     return context.process.group(_one_kind_groups(op, _rows_of(op), context), op.short_name())
+
+
+def _group_or_none(found: list[list[tuple[int, int]]], context: Any) -> list[tuple[int, int]] | None:
+    return next((group for group in found if context.process.id in group), None)
+
+
+def _data(operands: Sequence[Any], has_dynamic_root: Unit | None) -> list[Any]:
+    """The operands, without that which tells the roots."""
+    return list(operands[:-1] if has_dynamic_root else operands)
+
+
+def _roots(label: str, operands: Sequence[Any], has_dynamic_root: Unit | None, group: list[Any]) -> list[int]:
+    """The place of each operand's root in the group."""
+    if not has_dynamic_root:
+        return [0] * len(operands)
+    roots = operands[-1].tolist()
+    if any(not 0 <= root < len(group) for root in roots):
+        fail(label, f"the roots have places {roots}, expected places in a group of {len(group)}")
+    return roots
 
 
 def _meet(op: Any, group: list[tuple[int, int]], value: Any, context: Any) -> list[Any]:
@@ -360,14 +418,13 @@ def _check_count(label: str, operands: Sequence[Any], results: Sequence[Any]) ->
         fail(label, f"has {len(results)} results, expected {len(operands)}, one for each operand")
 
 
-def _check_groups(unique_label: str, range_label: str, replica_groups: IntMatrix | OpaqueAttribute) -> None:
-    """Every number at most once; -1 fills up short groups. Axes of a mesh are not looked into."""
-    if isinstance(replica_groups, OpaqueAttribute):
-        return
-    numbers = [number for row in replica_groups for number in row if number != -1]
+def _check_groups(unique_label: str, range_label: str, replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> None:
+    """Every number at most once; -1 fills up short groups. What a mesh that is another op gives is not known here."""
+    rows = _known_rows(replica_groups)
+    numbers = [number for row in rows for number in row if number != -1]
     expect_unique(unique_label, "replica_groups", numbers)
     if any(number < 0 for number in numbers):
-        fail(range_label, f"replica_groups has {_rows(replica_groups)}, expected numbers of processes, or -1")
+        fail(range_label, f"replica_groups has {_rows(rows)}, expected numbers of processes, or -1")
 
 
 def _check_global(label: str, channel_handle: ChannelHandle | None, use_global_device_ids: Unit | None) -> None:

@@ -60,7 +60,7 @@ class AttributeWriter:
                 items = ", ".join(scalar_text(item, kind) for item in value.values)
                 return f"array<{kind}: {items}>" if items else f"array<{kind}>"
             case Struct():
-                return struct_text(value)
+                return struct_text(value, self.attribute)
             case Enumeration():
                 return enumeration_text(value)
             case SymbolRef():
@@ -242,5 +242,6 @@ class AttributeReader(LocationReader):
         name = self.take(ALIAS, "an attribute")[1:]
         if not self.at("<"):
             return OpaqueAttribute(f"#{name}") if "." in name else self.alias_attribute(f"#{name}")
-        value = read_struct(self, name) if "." in name else read_enumeration(self, name)
+        with self.nested():
+            value = read_struct(self, name) if "." in name else read_enumeration(self, name)
         return OpaqueAttribute(self.verbatim(start)) if value is None else value

@@ -4,17 +4,19 @@ reader."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, get_type_hints
 
-from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Enumeration, Struct
+from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Attribute, Enumeration, Struct
 from trivium.ir.codecs import Codec, codec_of, coerce
 from trivium.ir.errors import VerificationError
+from trivium.ir.mesh import Mesh, MeshAxis, SubAxis
 from trivium.ir.text.elements import ElementsReader
 from trivium.ir.text.lexer import INTEGER, NUMBER, WORD
 from trivium.ir.text.numbers import float_text
-from trivium.ir.types import F64, Bounds
+from trivium.ir.types import F64, Bounds, Type
 
 _CONV = "stablehlo.conv"
 # The parts of a convolution's dimension numbers: names of the fields, and the letter of each dimension that is not
@@ -37,32 +39,42 @@ def enumeration_text(value: Enumeration) -> str:
     return f"#{dialect}<{mnemonic} {value}>"
 
 
-def struct_text(value: Struct) -> str:
-    """`#stablehlo.dot<...>`"""
-    return f"#{value.MNEMONIC}{struct_body(value)}"
+def struct_text(value: Struct, attribute: Callable[[Attribute], str]) -> str:
+    """`#stablehlo.dot<...>`; `attribute` writes what stands inside."""
+    return f"#{value.MNEMONIC}{struct_body(value, attribute)}"
 
 
-def struct_body(value: Struct) -> str:
+def struct_body(value: Struct, attribute: Callable[[Attribute], str] = str) -> str:
     """What stands behind the name, with its angle brackets."""
     if value.MNEMONIC == _CONV and is_plain_convolution(value):
         return f"<{convolution_text(value)}>"
+    if isinstance(value, SubAxis):
+        return f"({value.pre_size}){value.size}"
+    equals = "=" if isinstance(value, Mesh) else " = "
     entries = []
     for field in fields(value):
         entry = getattr(value, field.name)
         # MLIR's own readers know which fields may be left out: those of zero, and no enumeration.
         if field.default is MISSING or entry != field.default or isinstance(entry, Enumeration):
-            entries.append(f"{field.name} = {_field_text(entry)}")
+            entries.append(f"{field.name}{equals}{_field_text(entry, attribute)}")
     return f"<{'raw ' if value.MNEMONIC == _CONV else ''}{', '.join(entries)}>"
 
 
-def _field_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_field_text, value))}]"
-    if isinstance(value, Enumeration):
-        return enumeration_text(value)
-    return float_text(value, F64) if isinstance(value, float) else str(value)
+def _field_text(value: Any, attribute: Callable[[Attribute], str]) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return f"[{', '.join(_field_text(item, attribute) for item in value)}]"
+        case SubAxis() | MeshAxis():
+            return struct_body(value, attribute)
+        case Enumeration():
+            return enumeration_text(value)
+        case float():
+            return float_text(value, F64)
+        case int() | Type():
+            return str(value)
+    return attribute(value)
 
 
 def convolution_text(value: Any) -> str:
@@ -140,16 +152,16 @@ def read_body(reader: ElementsReader, kind: type[Struct]) -> Struct:
 def _read_fields(reader: ElementsReader, kind: type[Struct]) -> Struct:
     start = reader.pos
     given: dict[str, Any] = {}
-    expected = [field.name for field in fields(kind)]
+    hints = _hints(kind)
 
     def entry() -> None:
         pos = reader.pos
-        name = reader.take(WORD, f"one of {', '.join(expected)}")
-        if name not in expected or name in given:
-            again = "is given twice" if name in given else f"is no field, expected one of {', '.join(expected)}"
+        name = reader.take(WORD, f"one of {', '.join(hints)}")
+        if name not in hints or name in given:
+            again = "is given twice" if name in given else f"is no field, expected one of {', '.join(hints)}"
             raise reader.error(f"#{kind.MNEMONIC}: {name} {again}", pos)
         reader.expect("=")
-        given[name] = _read_field(reader)
+        given[name] = _read_field(reader, hints[name])
 
     while not reader.accept(">"):
         entry()
@@ -171,24 +183,46 @@ def _made(reader: ElementsReader, kind: type[Struct], given: dict[str, Any], sta
 
 
 @cache
-def _field_codecs(kind: type[Struct]) -> dict[str, Codec]:
+def _hints(kind: type[Struct]) -> dict[str, Any]:
     hints = get_type_hints(kind)
-    return {field.name: codec_of(hints[field.name]) for field in fields(kind)}
+    return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _read_field(reader: ElementsReader) -> Any:
+@cache
+def _field_codecs(kind: type[Struct]) -> dict[str, Codec]:
+    return {name: codec_of(hint) for name, hint in _hints(kind).items()}
+
+
+def _read_field(reader: ElementsReader, hint: Any) -> Any:
+    if hint == tuple[MeshAxis, ...]:
+        return tuple(reader.listed(lambda: _read_axis(reader), "[", "]"))
+    if hint == SubAxis | None:
+        return _read_sub_axis(reader)
+    if hint == tuple[Attribute, ...] or reader.at("#") or reader.at("@") or reader.at('"'):
+        return reader.attribute()
     if reader.at("["):
         return reader.integers()
-    if reader.at("#"):
-        return reader.attribute()
     if reader.accept_word("true"):
         return True
     if reader.accept_word("false"):
         return False
     text = reader.try_take(NUMBER)
     if text is None:
-        return reader.type()
+        return reader.attribute()
     return reader.to_integer(text) if INTEGER.fullmatch(text) else float(text)
+
+
+def _read_axis(reader: ElementsReader) -> Any:
+    """`<name = "x", size = 2>`, with its mnemonic or without."""
+    return reader.attribute() if reader.at("#") else read_body(reader, MeshAxis)
+
+
+def _read_sub_axis(reader: ElementsReader) -> SubAxis:
+    """`(1)2`"""
+    reader.expect("(")
+    pre_size = reader.integer()
+    reader.expect(")")
+    return SubAxis(pre_size, reader.integer())
 
 
 def read_convolution(reader: ElementsReader) -> Struct:

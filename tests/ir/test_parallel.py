@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trivium.ir.equality import difference
-from trivium.ir.errors import Error, ExecutionError, UnsupportedOpError
+from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.interpreter import evaluate
 from trivium.ir.parallel import run_parallel
 from trivium.ir.text import parse, print_module
@@ -86,10 +86,28 @@ def test_asynchronous_collectives() -> None:
         np.testing.assert_array_equal(result, TWO)
 
 
-def test_groups_that_are_axes_of_a_mesh_are_kept() -> None:
-    axes = '#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>'
-    module = parse(GATHER.replace("dense<[[0, 1]]> : tensor<1x2xi64>", axes))
+REDUCE = """
+func.func @main(%0: tensor<1xi32>, %root: tensor<1xi32>) -> tensor<1xi32> {
+  %1 = "stablehlo.collective_reduce"(%0, %root) <{ATTRIBUTES, replica_groups = dense<[[0, 1, 2]]> : tensor<1x3xi64>}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %2 = stablehlo.add %a, %b : tensor<i32>
+    stablehlo.return %2 : tensor<i32>
+  }) : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32>
+  return %1 : tensor<1xi32>
+}
+"""
+GLOBAL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, has_dynamic_root, use_global_device_ids"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "grid"),
+    [("has_dynamic_root", [["main"]] * 4), (GLOBAL, [["main"] * 2] * 2)],
+    ids=["local", "global"],
+)
+def test_a_reduction_to_a_dynamic_root(attributes: str, grid: list[list[str]]) -> None:
+    """The sum is where the last operand says; the others of the group, and those of none, have zeros."""
+    module = parse(REDUCE.replace("ATTRIBUTES", attributes))
     module.verify()
     assert difference(parse(print_module(module)), module) == ""
-    with pytest.raises(UnsupportedOpError, match="its groups are axes of a mesh"):
-        evaluate(module, ONE)
+    results = run_parallel(module, grid, [[np.int32([10**place]), np.int32([2])] for place in range(4)])
+    assert [result.tolist() for (result,) in results] == [[0], [0], [111], [0]]

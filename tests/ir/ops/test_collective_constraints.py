@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pytest
+
 from tests.ir.ops.constraints import breaks, value
 from tests.ir.ops.records import body
 from trivium.ir.attributes import UNIT
 from trivium.ir.core import Value
+from trivium.ir.errors import VerificationError
+from trivium.ir.interpreter import evaluate
 from trivium.ir.ops import (
     Add,
     AllGather,
@@ -20,7 +25,8 @@ from trivium.ir.ops import (
     CrossReplicaSum,
     ReduceScatter,
 )
-from trivium.ir.types import F32, F64, I1, TOKEN, tensor
+from trivium.ir.text import parse
+from trivium.ir.types import F32, F64, I1, I32, TOKEN, tensor
 
 PAIR = ((0, 1),)
 TWICE = ((0, 0),)
@@ -214,18 +220,43 @@ def test_collective_broadcast_c2() -> None:
         CollectiveBroadcast([value(3)], replica_groups=BELOW)
 
 
-def test_collective_broadcast_i2() -> None:
-    with breaks("I2"):
-        CollectiveBroadcast([value(3), value(1)], replica_groups=PAIR, has_dynamic_root=UNIT)
-    with breaks("I2"):
-        CollectiveBroadcast([], replica_groups=PAIR, has_dynamic_root=UNIT, results=[])
-
-
 def test_collective_broadcast_c3() -> None:
     with breaks("C3"):
         CollectiveBroadcast([value(3)], replica_groups=PAIR, results=[tensor(4)])
     with breaks("C3"):
+        CollectiveBroadcast([], replica_groups=PAIR, results=[])
+    with breaks("C3"):
+        CollectiveBroadcast([value(1, of=I32)], replica_groups=PAIR, has_dynamic_root=UNIT, results=[])
+
+
+def test_collective_broadcast_c4() -> None:
+    with breaks("C4"):
+        CollectiveBroadcast([value(3), value(1)], replica_groups=PAIR, has_dynamic_root=UNIT)
+    with breaks("C4"):
+        CollectiveBroadcast([value(3), value(2, of=I32)], replica_groups=PAIR, has_dynamic_root=UNIT)
+
+
+def test_collective_broadcast_c5() -> None:
+    with breaks("C5"):
         CollectiveBroadcast([value(3)], replica_groups=PAIR, results=[])
+
+
+def test_collective_broadcast_c6() -> None:
+    """At run time: the root is a place in the group."""
+    with pytest.raises(VerificationError, match=r"\[C6\] the roots have places \[1\]"):
+        rooted(1)
+    np.testing.assert_array_equal(rooted(0)[0], [1, 2])
+
+
+def rooted(root: int) -> Any:
+    """Broadcasts with a dynamic root in the only process of its group."""
+    module = parse("""
+    func.func @main(%x: tensor<2xf32>, %root: tensor<1xi32>) -> tensor<2xf32> {
+      %0 = "stablehlo.collective_broadcast"(%x, %root) <{has_dynamic_root, replica_groups = dense<0> : tensor<1x1xi64>}>
+        : (tensor<2xf32>, tensor<1xi32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }""")
+    return evaluate(module, np.float32([1, 2]), np.int32([root]))
 
 
 def collective_reduce(*operands: Value, groups: Any = PAIR, computation: Any = None, **more: Any) -> None:
@@ -243,9 +274,18 @@ def test_collective_reduce_c1() -> None:
         collective_reduce(groups=TWICE)
 
 
+def test_collective_reduce_c2() -> None:
+    with breaks("C2"):
+        collective_reduce(groups=BELOW)
+
+
 def test_collective_reduce_c3() -> None:
     with breaks("C3"):
-        collective_reduce(groups=BELOW)
+        collective_reduce(results=[tensor(4)])
+    with breaks("C3"):
+        collective_reduce(value(3), value(2, of=I32), has_dynamic_root=UNIT)
+    with breaks("C3"):
+        collective_reduce(value(1, of=I32), has_dynamic_root=UNIT)
 
 
 def test_collective_reduce_c4() -> None:
@@ -253,9 +293,9 @@ def test_collective_reduce_c4() -> None:
         collective_reduce(computation=body(And, I1, I1)())
 
 
-def test_collective_reduce_c5() -> None:
-    with breaks("C5"):
-        collective_reduce(results=[tensor(4)])
+def test_collective_reduce_needs_a_channel_for_global_numbers() -> None:
+    with pytest.raises(VerificationError, match="use_global_device_ids is set without a channel"):
+        collective_reduce(use_global_device_ids=UNIT)
 
 
 def permute(*pairs: tuple[int, ...], **more: Any) -> None:
