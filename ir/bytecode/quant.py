@@ -7,7 +7,15 @@ from collections.abc import Callable
 from trivium.ir.attributes import DenseElements
 from trivium.ir.bytecode.stablehlo import refuse
 from trivium.ir.bytecode.tables import Dialect, EntryReader
-from trivium.ir.types import FloatType, IntegerType, PerAxisType, PerTensorType, QuantizedType, SubChannelType
+from trivium.ir.types import (
+    FloatType,
+    IntegerType,
+    PerAxisType,
+    PerTensorType,
+    QuantizedType,
+    SubChannelType,
+    UnsignedStorageType,
+)
 
 _SIGNED = 1
 """The flag of types whose stored integers have a sign."""
@@ -16,7 +24,8 @@ _SIGNED = 1
 def _read_storage(reader: EntryReader) -> tuple[IntegerType, FloatType]:
     flags = reader.varint()
     storage = reader.expect(reader.type(), IntegerType)
-    storage = IntegerType(storage.width, "" if flags & _SIGNED else "u")
+    if not flags & _SIGNED and not storage.signedness:
+        storage = UnsignedStorageType(storage.width)
     return storage, reader.expect(reader.type(), FloatType)
 
 

@@ -1,0 +1,52 @@
+"""MLIR itself, as JAX ships it: what it reads and writes."""
+
+import io
+from functools import cache
+from typing import Any
+
+import pytest
+
+
+@cache
+def context() -> Any:
+    """A context that knows every dialect of artifacts."""
+    ir = pytest.importorskip("jaxlib.mlir.ir")
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
+    context, registry = ir.Context(), ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    for dialect in (stablehlo, chlo, sdy):
+        dialect.register_dialect(context)
+    with context:
+        # Loads the dialect of quantized types, for which there is no other way.
+        empty = stablehlo.serialize_portable_artifact(ir.Module.parse(""), "1.0.0")
+        stablehlo.deserialize_portable_artifact(context, empty)
+    return context
+
+
+def parsed(program: str | bytes) -> Any:
+    """MLIR's module of a text, or of plain bytecode. Raises if MLIR cannot read it, or finds it wrong."""
+    from jaxlib.mlir import ir
+
+    with context():
+        module = ir.Module.parse(program)
+        module.operation.verify()
+        return module
+
+
+def plain(text: str, version: int = 6) -> bytes:
+    """The text as plain bytecode, of that version of the encoding."""
+    out = io.BytesIO()
+    parsed(text).operation.write_bytecode(out, desired_version=version)
+    return out.getvalue()
+
+
+def text_of(artifact: bytes) -> str:
+    """What MLIR reads in an artifact, as text."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    with context():
+        return str(stablehlo.deserialize_portable_artifact(context(), artifact))

@@ -1,0 +1,67 @@
+"""Plain bytecode of StableHLO itself, as MLIR writes it: read, it is the program that its text is."""
+
+import re
+
+import pytest
+
+import trivium
+from tests.ir.bytecode.mlir import plain
+from tests.ir.ops.records import collect
+from trivium.ir.bytecode import deserialize
+from trivium.ir.equality import difference
+from trivium.ir.text import parse
+
+TOO_NEW = {"stablehlo.collective_reduce"}
+"""Ops that JAX's MLIR does not have."""
+UNKNOWN_ALGORITHMS = "num_primitive_operations = 6"
+"""MLIR refuses algorithms of `dot_general` that no hardware has."""
+OPS_FOR_TESTS = re.compile(r"^ *check\.", re.MULTILINE)
+
+QUANTIZED = """
+func.func @main(
+  %0: tensor<4x!quant.uniform<u8:f32, 0.5:200>>, %1: tensor<2x3x!quant.uniform<i8<-8:7>:f32:1, {0.5:1,0.25,0.1:-2}>>,
+  %2: tensor<4x2x!quant.uniform<i8:f32:{0:2, 1:1}, {{0.5:1, 2.0:-3}, {0.25, 0.125:7}}>>
+) {
+  return
+}
+"""
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("version", range(7))
+def test_records(version):
+    """Every op, in every version of the encoding."""
+    for record in collect():
+        text = str(record.module())
+        if record.op.NAME not in TOO_NEW and UNKNOWN_ALGORITHMS not in text:
+            assert difference(deserialize(plain(text, version)), parse(text)) == "", record
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("version", [0, 6])
+def test_quantized_types(version):
+    assert difference(deserialize(plain(QUANTIZED, version)), parse(QUANTIZED)) == ""
+
+
+@pytest.mark.jax
+def test_conformance(conformance):
+    """Every twentieth of StableHLO's own programs, and all with CHLO."""
+    paths = sorted((conformance / "stablehlo" / "testdata").rglob("*.mlir"))
+    texts = {path.name: path.read_text() for path in paths}
+    chosen = {name: text for index, (name, text) in enumerate(texts.items()) if index % 20 == 0 or " chlo." in text}
+    for name, text in chosen.items():
+        if not OPS_FOR_TESTS.search(text):
+            assert difference(deserialize(plain(text)), parse(text)) == "", name
+    assert len(chosen) > 150
+
+
+@pytest.mark.tensorflow
+def test_tensorflow(tmp_path):
+    """What TensorFlow compiles, in the bytecode that it writes itself."""
+    tf = pytest.importorskip("tensorflow")
+    function = tf.function(lambda x, y: tf.nn.softmax(tf.linalg.matmul(x, y)) + 1.0, jit_compile=True)
+    compiled = function.experimental_get_compiler_ir(tf.ones((2, 3)), tf.ones((3, 4)))
+    (tmp_path / "program.mlirbc").write_bytes(compiled("stablehlo_serialized"))
+    module = trivium.load(tmp_path / "program.mlirbc")
+    module.verify()
+    assert difference(module, parse(compiled("stablehlo"))) == ""
