@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NoReturn
 
 
@@ -47,12 +48,21 @@ class ParseError(Error):
         self.file, self.line, self.column = file, line, column
 
 
+class ConstraintKind(Enum):
+    """What is needed to tell whether a constraint holds."""
+
+    TYPE = "type"  # the op alone: its attributes, regions and types
+    SYMBOL = "symbol"  # the module, where the op names functions
+    CONFIGURATION = "configuration"  # the numbers of replicas and partitions
+    RUN_TIME = "run time"  # the values of operands
+
+
 class VerificationError(Error):
     """A program that breaks a rule of the language. `label` is the specification's name of the constraint, if any."""
 
-    def __init__(self, message: str, *, label: str = "", **context):
+    def __init__(self, message: str, *, label: str = "", kind: ConstraintKind = ConstraintKind.TYPE, **context):
         super().__init__(message, **context)
-        self.label = label
+        self.label, self.kind = label, kind
 
 
 @dataclass(frozen=True)
@@ -83,9 +93,20 @@ class CompileError(Error):
 
 
 class ExecutionError(Error):
-    """A compiled or interpreted program that could not run: wrong arguments, or a run-time constraint that fails."""
+    """A compiled or interpreted program that could not run: wrong arguments, or a run-time constraint that fails, whose
+    name in the specification is `label`."""
+
+    kind = ConstraintKind.RUN_TIME
+
+    def __init__(self, message: str, *, label: str = "", **context):
+        super().__init__(message, **context)
+        self.label = label
 
 
-def fail(label: str, message: str) -> NoReturn:
-    """Raises the `VerificationError` of a constraint. Called by `check` and `infer` of ops, after the test failed."""
-    raise VerificationError(f"[{label}] {message}" if label else message, label=label)
+def fail(label: str, message: str, kind: ConstraintKind = ConstraintKind.TYPE) -> NoReturn:
+    """Raises the error of a constraint. Called by `check` and `infer` of ops, after the test failed; where the values
+    of operands are what fails, by `evaluate` too."""
+    text = f"[{label}] {message}" if label else message
+    if kind is ConstraintKind.RUN_TIME:
+        raise ExecutionError(text, label=label)
+    raise VerificationError(text, label=label, kind=kind)
