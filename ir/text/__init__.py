@@ -1,6 +1,7 @@
 """MLIR text, in and out: the pretty spelling of StableHLO, CHLO and `func`, and the generic one of every op."""
 
+from trivium.ir.text.assembly import register_form
 from trivium.ir.text.parser import parse
 from trivium.ir.text.printer import print_module, print_op
 
-__all__ = ["parse", "print_module", "print_op"]
+__all__ = ["parse", "print_module", "print_op", "register_form"]

@@ -312,6 +312,11 @@ def form_of(cls: type[Any]) -> Form | None:
     return _forms[cls]
 
 
+def register_form(cls: type[Op], form: str | Form) -> None:
+    """Gives the ops of a class, of a dialect from outside, a spelling of their own: a line, as above, or an object."""
+    _forms[cls] = compile_line(cls, form) if isinstance(form, str) else form
+
+
 def _find_form(cls: type[Any]) -> Form | None:
     if not issubclass(cls, Op):
         return None

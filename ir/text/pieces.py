@@ -233,6 +233,16 @@ def _parse_same(parser: Parser, draft: Draft) -> None:
 TYPE_RULES["same"] = TypeRule(_print_same, _parse_same)
 
 
+# Types of the operands alone, where nothing results
+
+
+def _parse_operands(parser: Parser, draft: Draft) -> None:
+    draft.operand_types, draft.result_types = parser.types(), ()
+
+
+TYPE_RULES["operands"] = TypeRule(lambda op, printer: printer.types(op.operand_types), _parse_operands)
+
+
 # Types of the results alone
 
 

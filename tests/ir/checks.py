@@ -1,6 +1,6 @@
 """The test dialects of StableHLO's own programs. A `check`, an op or a custom call (`@check.expect_close`), demands
-that two values agree; one that does not hold is an `ExecutionError` with its text and its place. The op
-`interpreter.run_parallel` runs functions as processes of their own."""
+that two values agree; one that does not hold is an `ExecutionError` with its text and its place. Of the ops
+`interpreter.*`, one runs functions as processes of their own, and two look at values on the way."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from trivium.ir.attributes import DenseElements, SymbolRef
 from trivium.ir.custom_calls import register_custom_call
-from trivium.ir.declare import Op, Operand, Operands, Results
+from trivium.ir.declare import Op, Operand, Operands, Result, Results
 from trivium.ir.errors import ExecutionError
 from trivium.ir.ops.numerics import widen
 from trivium.ir.parallel import run_parallel
-from trivium.ir.text.assembly import FORMS
+from trivium.ir.text import print_op, register_form
 
 ALMOST = 1e-4
 """The absolute difference that `almost_eq` allows."""
@@ -82,22 +82,6 @@ def register() -> None:
         register_custom_call(f"check.{check.__name__}", evaluate=evaluate, effects=True, replace=True)
 
 
-class ConstForm:
-    """`%value, dense<...> : type`"""
-
-    def fits(self, op: Any) -> bool:
-        return len(op.operands) == 1 and isinstance(op.attributes.get("value"), DenseElements)
-
-    def print(self, op: Any, printer: Any) -> str:
-        return f"{printer.value(op.lhs)}, {printer.attribute(op.value)}"
-
-    def parse(self, parser: Any, draft: Any) -> None:
-        parser.operand(draft)
-        parser.expect(",")
-        draft.attributes["value"] = parser.attribute()
-        draft.operand_types = [draft.attributes["value"].type]
-
-
 class ExpectEqConst(Op, name="check.expect_eq_const"):
     lhs: Operand
     value: DenseElements
@@ -114,6 +98,99 @@ class ExpectAlmostEqConst(Op, name="check.expect_almost_eq_const"):
     def evaluate(lhs, value):
         expect_almost_eq(lhs, value.array)
         return ()
+
+
+class ConstForm:
+    """`%value, dense<...> : type`"""
+
+    def fits(self, op: Any) -> bool:
+        return len(op.operands) == 1 and isinstance(op.attributes.get("value"), DenseElements)
+
+    def print(self, op: Any, printer: Any) -> str:
+        return f"{printer.value(op.lhs)}, {printer.attribute(op.value)}"
+
+    def parse(self, parser: Any, draft: Any) -> None:
+        parser.operand(draft)
+        parser.expect(",")
+        draft.attributes["value"] = parser.attribute()
+        draft.operand_types = [draft.attributes["value"].type]
+
+
+register_form(ExpectEqConst, ConstForm())
+register_form(ExpectAlmostEqConst, ConstForm())
+
+
+PROBED: dict[str, list[np.ndarray]] = {}
+"""What each probe has seen, in turn."""
+
+
+class Probe(Op, name="interpreter.probe"):
+    """Its operand, which it also keeps."""
+
+    operand: Operand
+    probe_id: str
+    result: Result
+
+    def infer(operand):
+        return operand
+
+    def evaluate(operand, probe_id):
+        PROBED.setdefault(probe_id, []).append(operand)
+        return operand
+
+
+class ExpectSerializedEq(Op, name="check.expect_serialized_eq"):
+    """Compares a value with what a probe saw when it was run for the `iter`-th time."""
+
+    operand: Operand
+    probe_id: str
+    iter: int = 0
+
+    def evaluate(operand, probe_id, iter):
+        expect_eq(operand, PROBED[probe_id][iter])
+        return ()
+
+
+class Print(Op, name="interpreter.print"):
+    """Prints its operand, and the name that it has in the text."""
+
+    operand: Operand
+
+    def evaluate(op, operand):
+        name = print_op(op).split()[1]
+        print(f"{name} = {tensor_text(operand, op.operand.type)}\n", end="")
+        return ()
+
+
+register_form(Probe, "$operand, probe_id = $probe_id : same")
+register_form(ExpectSerializedEq, "$operand, probe_id = $probe_id(, iter = $iter)? : operands")
+register_form(Print, "$operand : operands")
+
+
+def tensor_text(array: np.ndarray, kind: Any) -> str:
+    """A tensor as StableHLO's interpreter prints it: the elements of a row side by side, rows below each other."""
+    array = np.asarray(array)
+    if not array.ndim:
+        return f"{kind} {{{_element_text(array[()])}}}"
+    return f"{kind} {{\n{_rows_text(array, '  ')}\n}}"
+
+
+def _rows_text(array: np.ndarray, indent: str) -> str:
+    if array.ndim == 1:
+        return f"{indent}[{', '.join(map(_element_text, array))}]"
+    if not len(array):
+        return f"{indent}[]"
+    rows = ",\n".join(_rows_text(row, indent + "  ") for row in array)
+    return f"{indent}[\n{rows}\n{indent}]"
+
+
+def _element_text(element: Any) -> str:
+    if isinstance(element, np.bool_):
+        return str(bool(element)).lower()
+    if isinstance(element, np.complexfloating):
+        return f"[{element.real:e}, {element.imag:e}]"
+    integral = isinstance(element, np.integer) or "int" in type(element).__name__
+    return str(int(element)) if integral else f"{float(element):e}"
 
 
 class RunParallel(Op, name="interpreter.run_parallel"):
@@ -133,6 +210,3 @@ class RunParallel(Op, name="interpreter.run_parallel"):
             rest = rest[count:]
         queue = [context.call(function.name, ()) for function in infeed]
         return [value for results in run_parallel(context.module, rows, arguments, queue) for value in results]
-
-
-FORMS |= {"check.expect_eq_const": ConstForm(), "check.expect_almost_eq_const": ConstForm()}

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.ir import checks
+from trivium.ir.attributes import DenseElements
 from trivium.ir.equality import difference
 from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
-from trivium.ir.text import parse, print_module
+from trivium.ir.ops import Constant
+from trivium.ir.text import parse, print_module, print_op, register_form
+from trivium.ir.types import Type
 
 ROUNDED_ONCE = "sums in 64 bits and rounds once; expected is a sum that was rounded at every step, a few ulps off"
 STEPWISE = "expected was computed step by step in the narrow type, and is farther off the true value"
@@ -56,8 +65,8 @@ def test_programs(conformance):
     assert failed.keys() == DIFFERING.keys(), {name: failed[name] for name in failed.keys() - DIFFERING.keys()}
 
 
-OTHER_DIALECTS = {"probe", "printing", "quantized_ops"}
-"""Files of ops that are for tests alone (`interpreter.probe`, `interpreter.print`), or of quantized types."""
+QUANTIZED = {"quantized_ops"}
+"""Files of quantized types."""
 
 
 def test_interpreted_programs(conformance):
@@ -65,14 +74,54 @@ def test_interpreted_programs(conformance):
     checks.register()
     folder = conformance / "stablehlo" / "interpret"
     for path in sorted(folder.rglob("*.mlir")):
-        if path.stem in OTHER_DIALECTS:
+        if path.stem in QUANTIZED:
             continue
-        for text in path.read_text().split("// -----"):
-            module = parse(text, path.name)
+        checks.PROBED.clear()
+        for module in modules(path):
             assert difference(parse(print_module(module)), module) == "", path.name
             for name in ["main"] if "main" in module.functions else module.functions:
                 if not module.function(name).arguments:
                     evaluate(module, function=name)
+
+
+def modules(path: Path) -> list[Module]:
+    """The programs of a file that holds several; one, of no function, only tells that it may be empty."""
+    return [parse(text, path.name) for text in path.read_text().split("// -----") if "func.func" in text]
+
+
+def test_printed_values(conformance, capsys):
+    """What programs print, and what their functions return, reads as the comments between their lines say."""
+    path = conformance / "stablehlo" / "interpret" / "printing.mlir"
+    for value, kind in results_of(path):
+        print(checks.tensor_text(value, kind))
+    expect_printed(re.findall(r"// CHECK(|-NEXT)(?:{LITERAL})?: +(.*)", path.read_text()), capsys.readouterr().out)
+
+
+def test_printed_constants(conformance):
+    """The same values as attributes."""
+    path = conformance / "stablehlo" / "interpret" / "printing.mlir"
+    printed = [print_op(Constant(value=DenseElements(value, kind))) for value, kind in results_of(path)]
+    expect_printed(re.findall(r"// CHECK-DENSE()(?:{LITERAL})?: +(.*)", path.read_text()), "\n".join(printed))
+
+
+def results_of(path: Path) -> Iterator[tuple[Any, Type]]:
+    """What the entry functions of a file return, one run after the other."""
+    for module in modules(path):
+        yield from zip(evaluate(module), module.main.function_type.results, strict=True)
+
+
+def expect_printed(expected: list[tuple[str, str]], printed: str) -> None:
+    """Demands lines that hold the texts, in order: each somewhere behind the one before, or right behind it (-NEXT)."""
+    assert expected
+    lines = iter(printed.splitlines())
+    for kind, text in expected:
+        found = next(lines, "") if kind else next((line for line in lines if text in line), "")
+        assert text in found
+
+
+def test_a_form_that_names_no_field_is_an_error():
+    with pytest.raises(Error, match=r"interpreter.probe names rate, which is no operand or attribute"):
+        register_form(checks.Probe, "$operand at $rate : same")
 
 
 def test_a_check_that_fails_is_an_error():
