@@ -26,7 +26,10 @@ class Interned(type):
     def __call__(cls, *args, **kwargs):
         cache = cls._cache
         key = (args, tuple(kwargs.items())) if kwargs else args
-        found = cache.get(key)
+        try:
+            found = cache.get(key)
+        except TypeError:
+            raise Error(f"{cls.__name__} is given {key}, expected values that cannot change, as tuples are") from None
         if found is None:
             made = super().__call__(*args, **kwargs)
             # The same type may be spelled in several ways (defaults, keywords): all lead to the first one made.
@@ -69,6 +72,12 @@ class IntegerType(Type):
     width: int
     signedness: str = ""
 
+    def __post_init__(self) -> None:
+        if type(self.width) is not int or self.width < 1 or self.signedness not in ("", "s", "u"):
+            raise Error(
+                f"an integer type has width {self.width!r} and sign {self.signedness!r}, expected u or s or none"
+            )
+
     def __str__(self) -> str:
         return f"{self.signedness}i{self.width}"
 
@@ -98,6 +107,10 @@ class ComplexType(Type):
     """A pair of floats: real and imaginary part."""
 
     element_type: FloatType
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.element_type, FloatType):
+            raise Error(f"a complex type has numbers of {self.element_type}, expected a float type")
 
     def __str__(self) -> str:
         return f"complex<{self.element_type}>"
@@ -320,14 +333,21 @@ class TensorType(Type):
     encoding: Any = None
 
     def __post_init__(self) -> None:
-        # Numbers that equal an integer (True, NumPy's) would become the extent of all tensors of that shape.
-        if not all(extent is None or type(extent) is int for extent in self.shape):
-            object.__setattr__(self, "shape", tuple(map(_extent, self.shape)))
+        object.__setattr__(self, "shape", _checked_shape(self.shape))
+        _check_element(self.element_type)
+        if isinstance(self.encoding, Bounds):
+            self._check_bounds(self.encoding)
+
+    def _check_bounds(self, bounds: Bounds) -> None:
+        if len(bounds.bounds) != len(self.shape):
+            raise Error(f"a tensor type has {len(bounds.bounds)} bounds for {len(self.shape)} dimensions")
+        for dimension, (bound, extent) in enumerate(zip(bounds.bounds, self.shape, strict=True)):
+            if bound is not None and extent is not None:
+                raise Error(f"a tensor type has the bound {bound} for dimension {dimension}, a static one of {extent}")
 
     def __str__(self) -> str:
-        extents = "".join("?x" if extent is None else f"{extent}x" for extent in self.shape)
-        encoding = "" if self.encoding is None else f", {self.encoding}"
-        return f"tensor<{extents}{self.element_type}{encoding}>"
+        encoding = "" if self.encoding is None else f", {_attribute_text(self.encoding)}"
+        return f"tensor<{_extents_text(self.shape)}{self.element_type}{encoding}>"
 
     @property
     def rank(self) -> int:
@@ -366,6 +386,45 @@ class TensorType(Type):
 
 
 @dataclass(frozen=True, eq=False)
+class UnrankedTensorType(Type):
+    """An array of which not even the number of dimensions is known. Ops of StableHLO take none: functions pass it
+    on."""
+
+    element_type: Any
+
+    def __post_init__(self) -> None:
+        _check_element(self.element_type)
+
+    def __str__(self) -> str:
+        return f"tensor<*x{self.element_type}>"
+
+
+@dataclass(frozen=True, eq=False)
+class BufferType(Type):
+    """An array in memory, which custom calls make of tensors, write to, and make tensors of again."""
+
+    shape: tuple[int | None, ...]
+    element_type: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", _checked_shape(self.shape))
+        _check_element(self.element_type)
+        if isinstance(self.element_type, QuantizedType):
+            raise Error(f"a buffer has element type {self.element_type}, expected a number's type")
+
+    def __str__(self) -> str:
+        return f"memref<{_extents_text(self.shape)}{self.element_type}>"
+
+
+@dataclass(frozen=True, eq=False)
+class WitnessType(Type):
+    """A proof that a condition on shapes holds, of MLIR's dialect for shapes."""
+
+    def __str__(self) -> str:
+        return "!shape.witness"
+
+
+@dataclass(frozen=True, eq=False)
 class TokenType(Type):
     """Orders ops that have effects."""
 
@@ -387,6 +446,9 @@ class TupleType(Type):
 
     types: tuple[Type, ...]
 
+    def __post_init__(self) -> None:
+        _check_types("tuple", self.types)
+
     def __str__(self) -> str:
         return f"tuple<{', '.join(map(str, self.types))}>"
 
@@ -396,6 +458,10 @@ class FutureType(Type):
     """Values that are still being computed; `async_done` waits for them."""
 
     types: tuple[Type, ...]
+
+    def __post_init__(self) -> None:
+        if not self.types or not all(isinstance(kind, TensorType) for kind in self.types):
+            raise Error(f"a future has types ({', '.join(map(str, self.types))}), expected one tensor type or more")
 
     def __str__(self) -> str:
         return f"!stablehlo.future<{', '.join(map(str, self.types))}>"
@@ -407,6 +473,9 @@ class FunctionType(Type):
 
     inputs: tuple[Type, ...]
     results: tuple[Type, ...]
+
+    def __post_init__(self) -> None:
+        _check_types("function", (*self.inputs, *self.results))
 
     def __str__(self) -> str:
         results = ", ".join(map(str, self.results))
@@ -425,11 +494,38 @@ class OpaqueType(Type):
         return self.text
 
 
-def _extent(extent: Any) -> int | None:
+def _extents_text(shape: tuple[int | None, ...]) -> str:
+    return "".join("?x" if extent is None else f"{extent}x" for extent in shape)
+
+
+def _attribute_text(encoding: Any) -> str:
+    # The text of attributes needs the types.
+    from trivium.ir.text.attributes import AttributeWriter
+
+    return AttributeWriter().attribute(encoding)
+
+
+def _checked_shape(shape: Any) -> tuple[int | None, ...]:
+    """The extents as plain integers: those that equal one (True, NumPy's) would become that of all tensors with it."""
+    return tuple([None if extent is None else _extent(extent) for extent in shape])
+
+
+def _extent(extent: Any) -> int:
     try:
-        return None if extent is None else int(operator.index(extent))
+        return int(operator.index(extent))
     except TypeError:
         raise Error(f"a tensor type has the extent {extent!r}, expected an integer, or None where dynamic") from None
+
+
+def _check_element(kind: Any) -> None:
+    if not isinstance(kind, FloatType | IntegerType | IndexType | ComplexType | QuantizedType | OpaqueType):
+        raise Error(f"has element type {kind}, expected a number's type")
+
+
+def _check_types(what: str, kinds: Any) -> None:
+    for kind in kinds:
+        if not isinstance(kind, Type):
+            raise Error(f"a {what} type has {kind!r} among its types")
 
 
 def _float_dtype(name: str) -> Any:
@@ -465,7 +561,7 @@ F16, BF16, F32, F64 = FLOATS["f16"], FLOATS["bf16"], FLOATS["f32"], FLOATS["f64"
 I1, I8, I16, I32, I64 = (IntegerType(width) for width in (1, 8, 16, 32, 64))
 UI8, UI16, UI32, UI64 = (IntegerType(width, "u") for width in (8, 16, 32, 64))
 C64, C128 = ComplexType(F32), ComplexType(F64)
-INDEX, TOKEN, NONE = IndexType(), TokenType(), NoneType()
+INDEX, TOKEN, NONE, WITNESS = IndexType(), TokenType(), NoneType(), WitnessType()
 
 
 def dtype_of(element_type: Type) -> np.dtype:

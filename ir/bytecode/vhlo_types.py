@@ -8,26 +8,36 @@ from typing import Any
 from trivium.ir.bytecode.encoding import DYNAMIC_EXTENT
 from trivium.ir.bytecode.tables import EntryReader, EntryWriter
 from trivium.ir.bytecode.versions import TYPES
-from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.errors import Error
 from trivium.ir.types import (
     FLOATS,
     I1,
     INDEX,
     NONE,
     TOKEN,
+    WITNESS,
+    Bounds,
+    BufferType,
     ComplexType,
     FloatType,
     FunctionType,
+    FutureType,
     IntegerType,
+    PerAxisType,
+    PerTensorType,
+    QuantizedType,
     TensorType,
     TupleType,
     Type,
+    UnrankedTensorType,
+    UnsignedStorageType,
 )
 
 _SIMPLE: dict[int, Type] = {
     0: I1,
     9: INDEX,
     22: TOKEN,
+    26: WITNESS,
     33: NONE,
     **dict(zip((31, 10, 11, 12, 13, 14), map(IntegerType, (2, 4, 8, 16, 32, 64)), strict=True)),
     **{code: IntegerType(width, "u") for code, width in zip((32, *range(15, 20)), (2, 4, 8, 16, 32, 64), strict=True)},
@@ -50,18 +60,35 @@ def read_extents(reader: EntryReader) -> tuple[int | None, ...]:
     return extents
 
 
-def unsupported(what: str) -> Callable[[EntryReader], Any]:
-    """What VHLO has and Trivium has not."""
-
-    def refuse(reader: EntryReader) -> Any:
-        raise UnsupportedOpError(f"the file has {what}, which are not supported")
-
-    return refuse
-
-
 def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
     shape = read_extents(reader)
     return TensorType(shape, reader.type(), encoding)
+
+
+_SIGNED = 1
+"""The flag of a quantized type whose stored integers have a sign."""
+
+
+def _read_storage(reader: EntryReader) -> tuple[IntegerType, FloatType]:
+    flags, storage = reader.varint(), reader.expect(reader.type(), IntegerType)
+    if flags == 0 and storage.signedness == "":
+        storage = UnsignedStorageType(storage.width)
+    if flags != (storage.signedness != "u"):
+        raise reader.error(f"has the flags {flags} for storage type {storage}")
+    return storage, reader.expect(reader.type(), FloatType)
+
+
+def _read_per_tensor(reader: EntryReader) -> PerTensorType:
+    storage, expressed = _read_storage(reader)
+    scale, zero_point = reader.double(), reader.signed()
+    return PerTensorType(storage, expressed, reader.signed(), reader.signed(), scale, zero_point)
+
+
+def _read_per_axis(reader: EntryReader) -> PerAxisType:
+    storage, expressed = _read_storage(reader)
+    dimension, least, most = reader.varint(), reader.signed(), reader.signed()
+    scales = tuple([reader.double() for _ in range(reader.count())])
+    return PerAxisType(storage, expressed, least, most, dimension, scales, reader.signeds())
 
 
 TYPE_READERS: dict[int, Callable[[EntryReader], Type]] = {
@@ -71,13 +98,11 @@ TYPE_READERS: dict[int, Callable[[EntryReader], Type]] = {
     20: _read_tensor_type,
     21: lambda reader: _read_tensor_type(reader, encoding=reader.attribute()),
     23: lambda reader: TupleType(reader.types()),
-    **{
-        code: unsupported(f"types of {what}")
-        for code, what in {
-            **{24: "quantized tensors", 25: "tensors without a rank", 26: "witnesses"},
-            **{30: "tensors quantized per axis", 41: "buffers", 42: "futures"},
-        }.items()
-    },
+    24: _read_per_tensor,
+    25: lambda reader: UnrankedTensorType(reader.type()),
+    30: _read_per_axis,
+    41: lambda reader: BufferType(read_extents(reader), reader.type()),
+    42: lambda reader: FutureType(reader.types()),
 }
 
 
@@ -90,8 +115,10 @@ def write_type(out: EntryWriter, kind: Type) -> None:
     match kind:
         case TensorType(shape, element_type, encoding):
             out.varint(20 if encoding is None else 21)
-            if encoding is not None:
+            if isinstance(encoding, Bounds):
                 out.attribute(encoding)
+            elif encoding is not None:
+                raise Error(f"type {kind} cannot be written: StableHLO's artifacts have bounds as encodings only")
             write_extents(out, shape)
             out.type(element_type)
         case ComplexType(element_type):
@@ -104,8 +131,53 @@ def write_type(out: EntryWriter, kind: Type) -> None:
         case TupleType(types):
             out.varint(23)
             out.types(types)
+        case UnrankedTensorType(element_type):
+            out.varint(25)
+            out.type(element_type)
+        case BufferType(shape, element_type):
+            out.require(TYPES["buffer"], "a buffer")
+            out.varint(41)
+            write_extents(out, shape)
+            out.type(element_type)
+        case FutureType(types):
+            out.require(TYPES["future"], "a future")
+            out.varint(42)
+            out.types(types)
+        case QuantizedType():
+            _write_quantized(out, kind)
         case _:
             raise Error(f"type {kind} cannot be written: StableHLO's artifacts have none of its kind")
+
+
+def _write_quantized(out: EntryWriter, kind: QuantizedType) -> None:
+    match kind:
+        case PerTensorType():
+            out.varint(24)
+            _write_storage(out, kind)
+            out.double(kind.scale)
+            out.signed(kind.zero_point)
+            out.signed(kind.storage_min)
+            out.signed(kind.storage_max)
+        case PerAxisType():
+            out.require(TYPES["per axis"], "a type quantized per axis")
+            out.varint(30)
+            _write_storage(out, kind)
+            out.varint(kind.quantization_dimension)
+            out.signed(kind.storage_min)
+            out.signed(kind.storage_max)
+            out.varint(len(kind.scales))
+            for scale in kind.scales:
+                out.double(scale)
+            out.signeds(kind.zero_points)
+        case _:
+            raise Error(f"type {kind} cannot be written: StableHLO's artifacts have no types quantized per block")
+
+
+def _write_storage(out: EntryWriter, kind: QuantizedType) -> None:
+    storage = kind.storage_type
+    out.varint(_SIGNED if storage.signedness != "u" else 0)
+    out.type(IntegerType(storage.width) if isinstance(storage, UnsignedStorageType) else storage)
+    out.type(kind.expressed_type)
 
 
 def write_extents(out: EntryWriter, extents: tuple[int | None, ...]) -> None:

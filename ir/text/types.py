@@ -4,10 +4,11 @@ read once, and found by its text afterwards."""
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from trivium.ir.attributes import Attribute, OpaqueAttribute, Struct
-from trivium.ir.errors import Error, ParseError
+from trivium.ir.attributes import Attribute
+from trivium.ir.errors import Error
 from trivium.ir.text.lexer import ALIAS, NUMBER, WORD, Lexer, token
 from trivium.ir.text.numbers import float_of
 from trivium.ir.types import (
@@ -17,7 +18,8 @@ from trivium.ir.types import (
     MAX_STORAGE_WIDTH,
     NONE,
     TOKEN,
-    Bounds,
+    WITNESS,
+    BufferType,
     ComplexType,
     FloatType,
     FunctionType,
@@ -32,6 +34,7 @@ from trivium.ir.types import (
     TensorType,
     TupleType,
     Type,
+    UnrankedTensorType,
     UnsignedStorageType,
     storage_range,
 )
@@ -39,12 +42,17 @@ from trivium.ir.types import (
 _TENSOR = r"tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>"
 # Spans at most what one type spells; only a text that was read as a type before is taken by it.
 SPELLING = token(rf"{_TENSOR}|\([^()]*\) -> (?:{_TENSOR}|\([^()]*\))")
-_EXTENTS = re.compile(r"(?:(?:\d+|\?)x)*", re.ASCII)
+_UNRANKED = token(r"\*\s*x")
+_NAMED = {"!stablehlo.token": TOKEN, "!shape.witness": WITNESS}
+_EXTENTS = re.compile(r"(?:(?:\d+|\?)\s*x\s*)*", re.ASCII)
+_EXTENT = re.compile(r"\d+|\?", re.ASCII)
 _INTEGER_TYPE = re.compile(r"([su]?)i([1-9]\d{0,3})", re.ASCII)
 _STORAGE_TYPE = re.compile(r"(u|[su]?i)([1-9]\d?)", re.ASCII)
 # MLIR knows floats as storage, StableHLO does not: such types are kept as their text.
 _FLOAT_STORAGE = re.compile(r"<\s*f\dE\dM", re.ASCII)
 _MAX_EXTENT = 2**63 - 1
+
+AType = TypeVar("AType", bound=Type)
 
 
 class TypeReader(Lexer):
@@ -109,6 +117,8 @@ class TypeReader(Lexer):
         word = self.take(WORD, "a type")
         if word == "tensor":
             return self._tensor()
+        if word == "memref":
+            return self._buffer(pos)
         if word in FLOATS:
             return FLOATS[word]
         if match := _INTEGER_TYPE.fullmatch(word):
@@ -121,33 +131,58 @@ class TypeReader(Lexer):
             return self._complex() if word == "complex" else self._tuple()
         raise self.error(f"'{word}' is no type of StableHLO", pos)
 
-    def _tensor(self) -> TensorType:
+    def _tensor(self) -> TensorType | UnrankedTensorType:
         self.expect("<")
-        if self.at("*"):
-            raise self.error("unranked tensors are not supported, expected extents, as in tensor<2x?xf32>")
+        if unranked := _UNRANKED.match(self.text, self.pos):
+            self.pos = unranked.end()
+            with self.nested():
+                element = self._element_type()
+            self.expect(">")
+            return UnrankedTensorType(element)
+        shape = self._extents()
+        with self.nested():
+            element = self._element_type()
+            pos = self.pos
+            encoding = self.attribute() if self.accept(",") else None
+        self.expect(">")
+        return self._built(pos, TensorType, shape, element, encoding)
+
+    def _built(self, pos: int, kind: Callable[..., AType], *fields: Any) -> AType:
+        """A type of these fields; what it says against them becomes an error of this place."""
+        try:
+            return kind(*fields)
+        except Error as error:
+            raise self.error(error.message, pos) from None
+
+    def _extents(self) -> tuple[int | None, ...]:
+        """`2x?x`: the extents in front of an element type."""
         match = _EXTENTS.match(self.text, self.pos)
         assert match is not None
-        pieces = match[0].split("x")[:-1]
+        pieces = _EXTENT.findall(match[0])
         if any(len(piece) > 19 or (piece != "?" and int(piece) > _MAX_EXTENT) for piece in pieces):
             raise self.error(f"has an extent above {_MAX_EXTENT}")
         self.pos = match.end()
+        return tuple([None if piece == "?" else int(piece) for piece in pieces])
+
+    def _element_type(self) -> Type:
         pos = self.pos
-        with self.nested():
-            element = self._type()
-            if not isinstance(element, FloatType | IntegerType | IndexType | ComplexType | QuantizedType | OpaqueType):
-                raise self.error(f"has element type {element}, expected a number's type", pos)
-            encoding = self.attribute() if self.accept(",") else None
-        self.expect(">")
-        shape = tuple(None if piece == "?" else int(piece) for piece in pieces)
-        if isinstance(encoding, Bounds) and len(encoding.bounds) != len(shape):
-            raise self.error(f"has {len(encoding.bounds)} bounds for {len(shape)} dimensions", pos)
-        if isinstance(encoding, Bounds) and any(
-            bound is not None and extent is not None for bound, extent in zip(encoding.bounds, shape, strict=True)
-        ):
-            raise self.error(f"has bounds {encoding} for static dimensions, expected ? there", pos)
-        if encoding is not None and not isinstance(encoding, Bounds | OpaqueAttribute | str | Struct):
-            raise self.error("has an encoding of an unknown kind", pos)
-        return TensorType(shape, element, encoding)
+        element = self._type()
+        if not isinstance(element, FloatType | IntegerType | IndexType | ComplexType | QuantizedType | OpaqueType):
+            raise self.error(f"has element type {element}, expected a number's type", pos)
+        return element
+
+    def _buffer(self, start: int) -> Type:
+        behind = self.pos
+        self.expect("<")
+        if not self.at("*"):
+            shape = self._extents()
+            with self.nested():
+                element = self._element_type()
+            if self.accept(">"):
+                return self._built(start, BufferType, shape, element)
+        # Layouts, memory spaces and unknown ranks are no matter of StableHLO's.
+        self.pos = behind
+        return OpaqueType(self.verbatim(start))
 
     def _complex(self) -> Type:
         self.expect("<")
@@ -166,11 +201,11 @@ class TypeReader(Lexer):
     def _dialect_type(self) -> Type:
         start = self.pos
         name = self.take(ALIAS, "a type")
-        if name == "!stablehlo.token":
-            return TOKEN
+        if name in _NAMED:
+            return _NAMED[name]
         if name == "!stablehlo.future":
             with self.nested():
-                return FutureType(tuple(self.listed(self.type, "<", ">")))
+                return self._built(start, FutureType, tuple(self.listed(self.type, "<", ">")))
         if name == "!quant.uniform" and not _FLOAT_STORAGE.match(self.text, self.pos):
             return self._quantized(start)
         if self.at("<"):
@@ -192,14 +227,9 @@ class TypeReader(Lexer):
         expressed = self._type()
         if not isinstance(expressed, FloatType):
             raise self.error(f"has expressed type {expressed}, expected a float type", pos)
-        try:
-            return self._quantized_by(storage, expressed, *limits)
-        except ParseError:
-            raise
-        except Error as error:
-            raise self.error(error.message, start) from None
+        return self._quantized_by(start, storage, expressed, *limits)
 
-    def _quantized_by(self, *common: Any) -> QuantizedType:
+    def _quantized_by(self, start: int, *common: Any) -> QuantizedType:
         """The kind of a quantized type is told by what follows the expressed type."""
         along: Any = None
         if self.accept(":"):
@@ -208,14 +238,14 @@ class TypeReader(Lexer):
         if along is None:
             parameters = self._parameter()
             self.expect(">")
-            return PerTensorType(*common, *parameters)
+            return self._built(start, PerTensorType, *common, *parameters)
         items: list[tuple[float, int]] = []
         blocks = self._parameter_list(items)
         self.expect(">")
-        scales, zero_points = zip(*items, strict=True)
+        lists = zip(*items, strict=True)
         if isinstance(along, tuple):
-            return SubChannelType(*common, along, blocks, scales, zero_points)
-        return PerAxisType(*common, along, scales, zero_points)
+            return self._built(start, SubChannelType, *common, along, blocks, *lists)
+        return self._built(start, PerAxisType, *common, along, *lists)
 
     def _storage_type(self) -> IntegerType:
         pos = self.pos

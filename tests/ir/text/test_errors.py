@@ -79,7 +79,7 @@ ERRORS = {
     "struct": (attribute("#stablehlo.gather<offset_dim = [0]>"), "offset_dim is no field, expected one of offset_dims"),
     "struct without a field": (attribute("#stablehlo.dot_algorithm<>"), "lacks lhs_precision_type"),
     "unknown type": (attribute("tensor<4xfloat>"), "'float' is no type of StableHLO"),
-    "unranked": (attribute("tensor<*xf32>"), "unranked tensors are not supported"),
+    "unranked": (attribute("tensor<*f32>"), "has '*', expected a type"),
     "extent": (attribute("tensor<99999999999999999999xf32>"), "has an extent above 9223372036854775807"),
     "element type": (attribute("tensor<4xtuple<>>"), "has element type tuple<>, expected a number's type"),
     "bounds": (attribute("tensor<?xf32, #stablehlo.bounds<1, 2>>"), "has 2 bounds for 1 dimensions"),
