@@ -36,8 +36,8 @@ DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
 class ChannelHandle(Struct, mnemonic="stablehlo.channel_handle"):
     """Names a channel, and what it joins: 1 for devices, 2 for a device and the host, 3 for the host and a device."""
 
-    handle: int = 0
-    type: int = 0
+    handle: int
+    type: int
 
 
 def expect_token(label: str, name: str, kind: Type) -> None:
