@@ -1,8 +1,8 @@
 """Ops that fold many elements into one, or order them: `reduce`, windows, `select_and_scatter`, `sort`.
 
-Their regions are scalar programs. Here they are mapped over whole arrays (`body.map`), so that a fold is a tree of
-pairwise combinations of neighbours, which keeps the order that the specification asks for, and a sort is a merge sort
-whose binary searches run for all elements at once.
+Their regions are scalar programs. Here they are mapped over whole arrays (`body.map`): all folds of an op take their
+next element at once, in the order that the specification asks for, and a sort is a merge sort whose binary searches run
+for all elements at once.
 """
 
 from __future__ import annotations
@@ -229,18 +229,25 @@ class Sort(Op, name="stablehlo.sort", traits={RECURSIVE_EFFECTS}):
         ]
 
 
+IN_TURN = 64
+"""How many elements `fold` takes one after the other."""
+
+
 def fold(body, lists: Sequence[np.ndarray], init_values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Folds the last axis of `lists` together: neighbours in pairs, until one is left; `init_values` come first."""
+    """Folds the last axis of `lists` together: `init_values` first, then element by element. Of long lists, neighbours
+    are first combined in pairs until few are left."""
     *shape, count = lists[0].shape
-    while count > 1:
+    while count > IN_TURN:
         even = count - count % 2
         left = [array[..., 0:even:2] for array in lists]
         right = [array[..., 1:even:2] for array in lists]
         combined = body.map(*left, *right)
         lists = [np.concatenate([new, old[..., even:]], -1) for new, old in zip(combined, lists, strict=True)]
         count = lists[0].shape[-1]
-    starts = [np.broadcast_to(init, shape) for init in init_values]
-    return list(body.map(*starts, *[array[..., 0] for array in lists])) if count else [start.copy() for start in starts]
+    folded = [np.broadcast_to(init, shape) for init in init_values]
+    for place in range(count):
+        folded = body.map(*folded, *(array[..., place] for array in lists))
+    return [np.array(values) for values in folded]
 
 
 # select_and_scatter
