@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from trivium.ir.attributes import DenseElements
-from trivium.ir.types import I1, FloatType, TensorType
+from trivium.ir.types import I1, FloatType, QuantizedType, TensorType
 
 _TF32_BITS = 13
 """What an f32 has more than a tf32 at its low end."""
@@ -15,6 +15,8 @@ _TF32_BITS = 13
 def elements_of(data: memoryview | bytes, kind: TensorType) -> DenseElements:
     """The elements that `data` holds: a view of it, unless booleans must be unpacked. Raises `ValueError`."""
     shape, size = kind.static_shape, kind.size
+    if isinstance(kind.element_type, QuantizedType):
+        raise ValueError(f"has elements of type {kind.element_type}, expected numbers")
     if kind.element_type is I1:
         flat = _booleans(data, size)
     elif len(data) % kind.dtype.itemsize:

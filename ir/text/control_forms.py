@@ -103,11 +103,11 @@ class BarrierForm:
 
 
 class ConstantForm:
-    """`{attributes} dense<...> : type`"""
+    """`{attributes} dense<...> : type`, where the tensor has the type of the result. That of a quantized result has not:
+    but for the quotes of the name, such constants are written generically."""
 
     def fits(self, op: Any) -> bool:
-        value = op.attributes.get("value")
-        return isinstance(value, DenseElements) and op.result_types == (value.type,)
+        return isinstance(op.attributes.get("value"), DenseElements) and len(op.results) == 1 and not op.operands
 
     def result_name(self, op: Any) -> str:
         """What MLIR calls the value: `%c`, or `%cst` where it is no integer."""
@@ -115,6 +115,8 @@ class ConstantForm:
         return "c" if isinstance(kind, IntegerType) else "cst"
 
     def print(self, op: Any, printer: Printer) -> str:
+        if op.result_types != (op.attributes["value"].type,):
+            return printer.generic_body(op)
         attributes = printer.optional_dictionary(op, frozenset({"value"})).lstrip()
         return f"{attributes} {printer.attribute(op.attributes['value'])}".lstrip()
 

@@ -11,7 +11,7 @@ from trivium.ir.errors import Error
 from trivium.ir.text.lexer import STRING, unescape
 from trivium.ir.text.numbers import DECIMAL, float_of, integer_of, integer_range, scalar_text
 from trivium.ir.text.types import TypeReader
-from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, OpaqueType, TensorType, Type
+from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, OpaqueType, QuantizedType, TensorType, Type
 
 HEX_ABOVE = 100
 """Tensors with more elements are written as hexadecimal bytes, as MLIR does."""
@@ -76,8 +76,8 @@ class ElementsReader(TypeReader):
         """The type of a tensor whose elements are given."""
         pos = self.pos
         kind = self.tensor_type()
-        if isinstance(kind.element_type, OpaqueType):
-            raise self.error(f"elements of type {kind.element_type} are not supported", pos)
+        if isinstance(kind.element_type, OpaqueType | QuantizedType):
+            raise self.error(f"has elements of type {kind.element_type}, expected numbers", pos)
         return kind
 
     def elements(self, literal: str, kind: TensorType, pos: int) -> DenseElements:

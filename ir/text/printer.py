@@ -105,7 +105,7 @@ class Printer(AttributeWriter):
             body = form.print(op, self)
             text = f"{_short_name(op)}{'' if body[:1] in ('', '(') else ' '}{body}"
         else:
-            text = self._generic(op)
+            text = f'"{op.NAME}"{self.generic_body(op)}'
         return f"{self._results(op)}{text}{self._location(op.location)}"
 
     def _results(self, op: Operation) -> str:
@@ -114,8 +114,9 @@ class Printer(AttributeWriter):
         name, _, number = self.value(op.results[0]).partition("#")
         return f"{name}:{len(op.results)} = " if number else f"{self.values(op.results)} = "
 
-    def _generic(self, op: Operation) -> str:
-        text = f'"{op.NAME}"({self.values(op.operands)})'
+    def generic_body(self, op: Operation) -> str:
+        """What follows the name of an op that is written generically."""
+        text = f"({self.values(op.operands)})"
         properties = self._declared(op)
         if op.segments or getattr(op, "STATES_GROUPS", False):
             properties |= self._segments(op)
