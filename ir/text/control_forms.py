@@ -103,8 +103,8 @@ class BarrierForm:
 
 
 class ConstantForm:
-    """`{attributes} dense<...> : type`, where the tensor has the type of the result. That of a quantized result has not:
-    but for the quotes of the name, such constants are written generically."""
+    """`{attributes} dense<...> : type`, where the tensor has the type of the result. Where it has not, the result being
+    quantized, all behind the name is written generically."""
 
     def fits(self, op: Any) -> bool:
         return isinstance(op.attributes.get("value"), DenseElements) and len(op.results) == 1 and not op.operands
