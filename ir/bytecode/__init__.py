@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
+from trivium.ir.bytecode.portable import legalized
 from trivium.ir.bytecode.reading import ModuleReader
 from trivium.ir.bytecode.versions import STABLE, Version, supported
 from trivium.ir.bytecode.writing import ModuleWriter
@@ -40,6 +41,7 @@ def load(path: str | Path) -> Module:
 def serialize(module: Module, version: str | None = None) -> bytes:
     """The program as a portable artifact: of that version, or of the lowest from 1.0.0 on that can express it. Raises
     an `Error` that tells what an older version cannot have."""
+    module = legalized(module)
     target = STABLE if version is None else supported(Version.of(version))
     while True:
         writer = ModuleWriter(module, target)

@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 
 from trivium.ir import ops  # noqa: F401  declares the ops
 from trivium.ir.attributes import STRUCTS, UNIT, Dictionary, Integer, Struct, SymbolRef, Unit
+from trivium.ir.bytecode.casts import Cast, is_foreign
 from trivium.ir.bytecode.plain import PlainForm, plain_form
 from trivium.ir.bytecode.tables import EntryReader
 from trivium.ir.bytecode.versions import FIRST, INTRODUCED, NO_PAIRS, REVISIONS, USES, Revision, Version
@@ -93,11 +94,12 @@ def _symbols(field: AttributeField) -> Callable[[Any], Any]:
 @dataclass(frozen=True)
 class Splice:
     """A struct whose fields stand in files on their own: by their names there, with those here and their codecs.
-    `absent` stands for each of them when the struct is not there."""
+    `absent` stands for each of them when the struct is not there; `unstated` are the fields that files do not have."""
 
     kind: type[Struct]
     parts: Mapping[str, tuple[str, Codec]]
     absent: Any
+    unstated: Mapping[str, Any]
 
     def encode(self, value: Struct | None) -> dict[str, Any]:
         if value is None:
@@ -107,9 +109,8 @@ class Splice:
     def decode(self, op: str, attributes: Attributes, optional: bool) -> Struct | None:
         if optional and all(attributes[name] == self.absent for name in self.parts):
             return None
-        return self.kind(
-            **{part: decode(codec, op, name, attributes[name]) for name, (part, codec) in self.parts.items()}
-        )
+        given = {part: decode(codec, op, name, attributes[name]) for name, (part, codec) in self.parts.items()}
+        return self.kind(**{**self.unstated, **given})
 
 
 @dataclass(frozen=True)
@@ -274,16 +275,19 @@ def form_of(cls: type[Op]) -> Form:
             parts = {
                 _RENAMED.get(part.name, part.name): (part.name, codec_of(hints[part.name])) for part in fields(kind)
             }
-            if field.default is None:
-                parts.pop("channel_type", None)  # only channels that must be there have it
-            spliced[field.name] = Splice(kind, parts, _ABSENT.get(field.name, NONE))
+            # Only channels that must be there have a type.
+            dropped = parts.pop("channel_type", None) if field.default is None else None
+            unstated = {} if dropped is None else {"type": 0}
+            spliced[field.name] = Splice(kind, parts, _ABSENT.get(field.name, NONE), unstated)
     revision = REVISIONS.get(cls.short_name()) if cls.NAME.startswith("stablehlo.") else None
     return Form(cls, spliced, revision)
 
 
-def is_portable(op: Operation) -> bool:
-    """Whether artifacts have such an op."""
-    return op.NAME.startswith(("stablehlo.", "func.")) or isinstance(op, Module)
+def form_in_artifacts(op: Operation) -> Form | PlainForm | None:
+    """How artifacts have the op, if they do."""
+    if op.NAME.startswith(("stablehlo.", "func.")) or isinstance(op, Module):
+        return form_of(type(op))
+    return plain_form(op.NAME) if is_foreign(op) or isinstance(op, Cast) else None
 
 
 def form_named(name: str) -> tuple[Form | PlainForm, int] | None:

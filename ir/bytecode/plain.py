@@ -3,17 +3,19 @@ old files, later in the order of their names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from trivium.ir import ops  # noqa: F401  declares the ops
 from trivium.ir.attributes import DenseArray, DenseElements
+from trivium.ir.bytecode.casts import Cast
 from trivium.ir.bytecode.encoding import Cursor
 from trivium.ir.bytecode.tables import EntryReader
-from trivium.ir.bytecode.versions import REVISIONS
+from trivium.ir.bytecode.versions import OTHER_DIALECTS, REVISIONS, Version
 from trivium.ir.codecs import decode
+from trivium.ir.core import Operation
 from trivium.ir.declare import OPS, REQUIRED, Field, Op, group_sizes
 from trivium.ir.errors import Error
 from trivium.ir.types import I32, is_integer
@@ -37,6 +39,15 @@ class PlainForm:
 
     cls: type[Op]
     order: tuple[tuple[str, bool], ...]
+    optional = False
+
+    def lowered(self, op: Operation, target: Version, require: Callable[[Version, str], None]) -> tuple[str, dict]:
+        """The op's name and its attributes in an artifact of version `target`, which has ops of other dialects as they
+        are."""
+        if self.cls is not Cast:
+            require(OTHER_DIALECTS, self.cls.NAME)
+        fields = [field for field in self.cls.ATTRIBUTES if op.attributes.get(field.name) is not None]
+        return self.cls.NAME, {field.name: field.codec.encode(op.attributes[field.name]) for field in fields}
 
     def names(self, number: int) -> tuple[str, ...]:
         """The declared attributes, and the sizes of groups."""
@@ -118,7 +129,7 @@ def _numbers(value: Any) -> list[int]:
 @cache
 def plain_form(name: str) -> PlainForm | None:
     """The form of an op that is named as in programs; `None` if there is none."""
-    cls = OPS.get(name)
+    cls = Cast if name == Cast.NAME else OPS.get(name)
     if cls is None:
         return None
     order = {field.name: field.default is not REQUIRED for field in cls.ATTRIBUTES}

@@ -9,10 +9,12 @@ from typing import Any
 
 from trivium.ir.attributes import Dictionary
 from trivium.ir.bytecode.builtin import BUILTIN
+from trivium.ir.bytecode.casts import Cast, remove_casts
 from trivium.ir.bytecode.encoding import Cursor, text_of
 from trivium.ir.bytecode.forms import Form, form_named, return_class
 from trivium.ir.bytecode.plain import PlainForm
 from trivium.ir.bytecode.quant import QUANT
+from trivium.ir.bytecode.sdy import SDY
 from trivium.ir.bytecode.stablehlo import CHLO, STABLEHLO
 from trivium.ir.bytecode.tables import EntryReader, Tables
 from trivium.ir.bytecode.versions import CURRENT, Version
@@ -35,7 +37,7 @@ HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, HAS_SUCCESSORS, HAS_REGIONS, HAS_USE_
 """What an op has, as bits of its mask."""
 _REQUIRED = {STRING: "strings", DIALECT: "dialects", ATTR_TYPE: "attributes", ATTR_TYPE_OFFSET: "offsets", IR: "ops"}
 _MAX_NESTING = 1000
-_DIALECTS = {"builtin": BUILTIN, "vhlo": VHLO, "stablehlo": STABLEHLO, "chlo": CHLO, "quant": QUANT}
+_DIALECTS = {"builtin": BUILTIN, "vhlo": VHLO, "stablehlo": STABLEHLO, "chlo": CHLO, "quant": QUANT, "sdy": SDY}
 _Attributes = tuple[dict[str, Any], dict[str, Any], Mapping[str, tuple[int, ...]] | None]
 """The declared attributes of an op, its others, and the sizes of its groups where they do not follow."""
 
@@ -87,7 +89,10 @@ class ModuleReader:
         self._read_entries(sections[ATTR_TYPE_OFFSET], sections[ATTR_TYPE])
         if PROPERTIES in sections:
             self._read_properties(sections[PROPERTIES])
-        return self._read_program(sections[IR])
+        module = self._read_program(sections[IR])
+        if any(name.form.cls is Cast for name in self.ops):
+            remove_casts(module)
+        return module
 
     # Tables
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trivium.ir.bytecode.builtin import BUILTIN, OpAttributes
+from trivium.ir.bytecode.casts import dialect_of
 from trivium.ir.bytecode.encoding import Output, bytes_of
-from trivium.ir.bytecode.forms import form_of, is_portable
+from trivium.ir.bytecode.forms import form_in_artifacts
 from trivium.ir.bytecode.reading import (
     ATTR_TYPE,
     ATTR_TYPE_OFFSET,
@@ -97,7 +98,7 @@ class ModuleWriter:
                 self.values[argument] = following
                 following += 1
                 self._location(argument.location)
-                self.tables.type("vhlo", argument.type)
+                self.tables.type(dialect_of(argument), argument.type)
             for op in block:
                 try:
                     following = self._number_op(op, following)
@@ -107,15 +108,16 @@ class ModuleWriter:
         return following
 
     def _number_op(self, op: Operation, following: int) -> int:
-        form = form_of(type(op))
+        form = form_in_artifacts(op)
+        assert form is not None
         name, own = form.lowered(op, self.target, self.tables.require)
         entry = self._name(name)
-        dialect = entry.dialect
+        dialect = "vhlo" if entry.dialect == "vhlo" else "builtin"
         types = []
         for result in op.results:
             self.values[result] = following
             following += 1
-            types.append(self.tables.type(dialect, result.type))
+            types.append(self.tables.type(dialect_of(result), result.type))
         given = op.extra if self.bytecode >= 5 else {**op.extra, **own}
         attributes = None
         if given:
@@ -247,7 +249,8 @@ class ModuleWriter:
             return
         out.varint(len(block.arguments))
         for argument in block.arguments:
-            kind, location = self.tables.type("vhlo", argument.type).number, self._location(argument.location).number
+            kind = self.tables.type(dialect_of(argument), argument.type).number
+            location = self._location(argument.location).number
             if self.bytecode < 4:
                 out.varint(kind)
                 out.varint(location)
@@ -352,7 +355,7 @@ def _region_of(value: Value) -> Region | None:
 def _check_portable(module: Module) -> None:
     counts: dict[str, int] = {}
     for op in module.walk():
-        if not is_portable(op):
+        if form_in_artifacts(op) is None:
             counts[op.NAME] = counts.get(op.NAME, 0) + 1
     if counts:
         ops = [Unsupported(name, count) for name, count in counts.items()]

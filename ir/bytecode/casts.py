@@ -1,0 +1,78 @@
+"""Where two dialects meet in an artifact. StableHLO's values have types of VHLO there, those of other dialects (Shardy)
+MLIR's own; a cast stands between them, which programs do not have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trivium.ir.core import BlockArgument, Operation, Value
+from trivium.ir.declare import Op
+from trivium.ir.errors import Error
+from trivium.ir.func import Module
+from trivium.ir.types import Type
+
+
+class Cast(Op):
+    """The operand, as a value of the other side. It is an op of files alone: without a `name=`, it is none of the
+    language."""
+
+    NAME = "builtin.unrealized_conversion_cast"
+
+
+def is_foreign(op: Operation | None) -> bool:
+    """Whether an op keeps its own dialect, and MLIR's types, in artifacts."""
+    return op is not None and op.NAME.startswith("sdy.")
+
+
+def dialect_of(value: Value) -> str:
+    """The dialect of a value's type in an artifact."""
+    if isinstance(value, BlockArgument):
+        return "builtin" if value.block.region and is_foreign(value.block.region.parent) else "vhlo"
+    owner = value.defining_op
+    if isinstance(owner, Cast):
+        return "builtin" if dialect_of(owner.operands[0]) == "vhlo" else "vhlo"
+    return "builtin" if is_foreign(owner) else "vhlo"
+
+
+def insert_casts(module: Module) -> None:
+    """Puts a cast wherever a value crosses from one side to the other."""
+    for op in [op for op in module.walk() if is_foreign(op)]:
+        for index, value in enumerate(op.operands):
+            if dialect_of(value) == "vhlo":
+                op.set_operand(index, _cast(value, op))
+        for region in op.regions:
+            for block in region.blocks:
+                _cast_for_others(block.arguments, block.first)
+        _cast_for_others(op.results, op.next)
+
+
+def _cast_for_others(values: Sequence[Value], before: Operation | None) -> None:
+    """Gives each value a cast, in front of `before`, for those of its users that are StableHLO's."""
+    for value in values:
+        users = [(user, index) for user, index in value.uses if not is_foreign(user)]
+        if users and before is not None:
+            cast = _cast(value, before)
+            for user, index in users:
+                user.set_operand(index, cast)
+
+
+def _cast(value: Value, before: Operation) -> Value:
+    assert before.block is not None
+    cast = Cast.create([value], [value.type], location=before.location)
+    before.block.insert(cast, before)
+    return cast.results[0]
+
+
+def remove_casts(module: Module) -> None:
+    """Takes all casts away. Raises an `Error` at one that changes more than the dialect of a type."""
+    for cast in [op for op in module.walk() if isinstance(op, Cast)]:
+        if cast.operand_types != cast.result_types:
+            has = f"{_listed(cast.operand_types)} to {_listed(cast.result_types)}"
+            raise Error(f"the file casts {has}, expected the same types on both sides")
+        for result, operand in zip(cast.results, cast.operands, strict=True):
+            result.replace_all_uses_with(operand)
+        cast.erase()
+
+
+def _listed(kinds: Sequence[Type]) -> str:
+    return f"({', '.join(map(str, kinds))})"
