@@ -16,6 +16,7 @@ from trivium.ir.ops.gather import *  # noqa: F403
 from trivium.ir.ops.indexing import *  # noqa: F403
 from trivium.ir.ops.legacy import *  # noqa: F403
 from trivium.ir.ops.linalg import *  # noqa: F403
+from trivium.ir.ops.quantization import *  # noqa: F403
 from trivium.ir.ops.random import *  # noqa: F403
 from trivium.ir.ops.reduction import *  # noqa: F403
 from trivium.ir.ops.sdy import *  # noqa: F403

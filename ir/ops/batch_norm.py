@@ -8,22 +8,22 @@ import math
 import numpy as np
 
 from trivium.ir.codecs import F32Float
-from trivium.ir.declare import PURE, Op, Operand, Result
+from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.ops.common import (
     expect_compatible,
     expect_element,
-    expect_same_element,
+    expect_same_baseline,
     expect_same_shape,
     expect_shape,
     expect_tensor,
     expect_within,
 )
-from trivium.ir.types import TensorType, is_float
+from trivium.ir.types import TensorType, is_float, is_per_tensor
 
 __all__ = ["BatchNormGrad", "BatchNormInference", "BatchNormTraining"]
 
 
-class BatchNormTraining(Op, name="stablehlo.batch_norm_training", traits={PURE}):
+class BatchNormTraining(Op, name="stablehlo.batch_norm_training", traits={PURE, EXPRESSED}):
     """Normalizes each feature by the mean and the variance that it has in this batch, then scales it by `scale` and
     moves it by `offset`. Both statistics are results too."""
 
@@ -43,7 +43,7 @@ class BatchNormTraining(Op, name="stablehlo.batch_norm_training", traits={PURE})
         _check_operands({"operand": operand}, {"scale": scale, "offset": offset})
         expect_within("C1", "feature_index", (feature_index,), operand.rank)
         given = {"scale": scale, "offset": offset, "batch_mean": batch_mean, "batch_var": batch_var}
-        expect_same_element("C2", operand=operand, output=output, **given)
+        expect_same_baseline("C2", operand=operand, output=output, **given)
         for label, (name, kind) in zip(("C3", "C4", "C5", "C6"), given.items(), strict=True):
             expect_shape(label, name, kind, operand.shape[feature_index : feature_index + 1])
         expect_compatible("C7", operand=operand, output=output)
@@ -57,7 +57,7 @@ class BatchNormTraining(Op, name="stablehlo.batch_norm_training", traits={PURE})
         return tuple(array.astype(operand.dtype) for array in (output, mean, variance))
 
 
-class BatchNormInference(Op, name="stablehlo.batch_norm_inference", traits={PURE}):
+class BatchNormInference(Op, name="stablehlo.batch_norm_inference", traits={PURE, EXPRESSED}):
     """Normalizes each feature by a mean and a variance that are given, then scales it by `scale` and moves it by
     `offset`."""
 
@@ -77,7 +77,7 @@ class BatchNormInference(Op, name="stablehlo.batch_norm_inference", traits={PURE
         given = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
         _check_operands({"operand": operand}, given)
         expect_within("C1", "feature_index", (feature_index,), operand.rank)
-        expect_same_element("C2", operand=operand, result=result, **given)
+        expect_same_baseline("C2", operand=operand, result=result, **given)
         for label, (name, kind) in zip(("C3", "C4", "C5", "C6"), given.items(), strict=True):
             expect_shape(label, name, kind, operand.shape[feature_index : feature_index + 1])
         expect_compatible("C7", operand=operand, result=result)
@@ -88,7 +88,7 @@ class BatchNormInference(Op, name="stablehlo.batch_norm_inference", traits={PURE
         return result.astype(operand.dtype)
 
 
-class BatchNormGrad(Op, name="stablehlo.batch_norm_grad", traits={PURE}):
+class BatchNormGrad(Op, name="stablehlo.batch_norm_grad", traits={PURE, EXPRESSED}):
     """The gradients of `batch_norm_training`: of its operand, its scale and its offset, from the gradient of its
     output and the statistics of the batch."""
 
@@ -112,7 +112,7 @@ class BatchNormGrad(Op, name="stablehlo.batch_norm_grad", traits={PURE}):
         expect_within("C1", "feature_index", (feature_index,), operand.rank)
         whole = {"operand": operand, "grad_output": grad_output, "grad_operand": grad_operand}
         features |= {"grad_scale": grad_scale, "grad_offset": grad_offset}
-        expect_same_element("C2", **whole, **features)
+        expect_same_baseline("C2", **whole, **features)
         expect_same_shape("C3", **whole)
         expect_same_shape("C4", **features)
         expect_shape("C5", "scale", scale, operand.shape[feature_index : feature_index + 1])
@@ -132,7 +132,7 @@ class BatchNormGrad(Op, name="stablehlo.batch_norm_grad", traits={PURE}):
 
 def _check_operands(wholes: dict[str, TensorType], features: dict[str, TensorType]) -> None:
     for name, kind in wholes.items():
-        expect_element("I1", name, kind, is_float)
+        expect_element("I1", name, kind, is_float, is_per_tensor)
     for name, kind in features.items():
         expect_tensor("I2", name, kind, rank=1)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from trivium.ir.attributes import Enumeration, enumeration
 from trivium.ir.codecs import Ints
-from trivium.ir.declare import PURE, Op, Operand, Result
+from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops.chlo import NextAfter, Polygamma, Zeta
 from trivium.ir.ops.common import (
@@ -91,7 +91,7 @@ def broadcast_shape(shapes: Sequence[Shape], broadcast_dimensions: Ints | None =
     return tuple(result)
 
 
-class BroadcastBinary(Op, traits={PURE}):
+class BroadcastBinary(Op, traits={PURE, EXPRESSED}):
     """Of two operands of one element type. `STATIC` is the op for operands of one shape."""
 
     STATIC = Op

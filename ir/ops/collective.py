@@ -12,7 +12,7 @@ import numpy as np
 from trivium.ir.attributes import Unit
 from trivium.ir.codecs import IntMatrix, Pairs, ReplicaGroups
 from trivium.ir.core import Region
-from trivium.ir.declare import Op, Operand, Operands, Result, Results
+from trivium.ir.declare import EXPRESSED, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import ExecutionError, VerificationError, fail
 from trivium.ir.func import lookup
 from trivium.ir.mesh import Mesh, ReplicaGroupMeshAxes, groups, mesh_of
@@ -26,6 +26,7 @@ from trivium.ir.ops.common import (
     shaped,
 )
 from trivium.ir.ops.distribution import ChannelHandle
+from trivium.ir.ops.quantization import promoted, zeros
 from trivium.ir.ops.regions import check_reducer, outputs_of
 from trivium.ir.types import I32, TensorType, tensor
 
@@ -96,8 +97,8 @@ class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
             expect_compatible("C6", expected=expected, result=result)
 
     def evaluate(op, operands, computation, results, context):
-        members = _meet(op, _group(op, context), operands, context)
-        return _fold_all(computation, members, results)
+        members = _meet(op, _group(op, context), promoted(operands, op.operand_types, results), context)
+        return _fold_all(computation, members)
 
 
 class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
@@ -124,8 +125,8 @@ class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
 
     def evaluate(op, operand, scatter_dimension, computation, result, context):
         group = _group(op, context)
-        arrays = [arrays[0] for arrays in _meet(op, group, (operand,), context)]
-        parts = _split(_fold(computation, arrays, result), len(group), scatter_dimension)
+        members = _meet(op, group, promoted((operand,), op.operand_types, (result,)), context)
+        parts = _split(_fold_all(computation, members)[0], len(group), scatter_dimension)
         return parts[group.index(context.process.id)]
 
 
@@ -188,11 +189,11 @@ class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast
         for operand, result in zip(data, results, strict=True):
             expect_compatible("C3", operand=operand, result=result)
 
-    def evaluate(op, operands, has_dynamic_root, context):
+    def evaluate(op, operands, has_dynamic_root, results, context):
         data = _data(operands, has_dynamic_root)
         group = _group_or_none(_one_kind_groups(op, _rows_of(op), context), context)
         if group is None:
-            return tuple(map(np.zeros_like, data))
+            return tuple(map(zeros, results, map(np.shape, data)))
         roots = _roots("C6", operands, has_dynamic_root, group)
         members = _meet(op, group, data, context)
         return tuple(members[root][index] for index, root in enumerate(roots))
@@ -227,13 +228,14 @@ class CollectiveReduce(RootedCollective, name="stablehlo.collective_reduce"):
         found = context.process.flattened(rows) if use_global_device_ids else _one_kind_groups(op, rows, context)
         group = _group_or_none(found, context)
         if group is None:
-            return tuple(np.zeros(array.shape, kind.dtype) for array, kind in zip(operands, results, strict=False))
+            return tuple(zeros(kind, array.shape) for array, kind in zip(operands, results, strict=False))
         roots = _roots("", operands, has_dynamic_root, group)
-        members = _meet(op, group, _data(operands, has_dynamic_root), context)
-        folded = _fold_all(computation, members, results)
+        data = promoted(_data(operands, has_dynamic_root), _data(op.operand_types, has_dynamic_root), results)
+        folded = _fold_all(computation, _meet(op, group, data, context))
         place = group.index(context.process.id)
         return tuple(
-            array if place == root else np.zeros_like(array) for array, root in zip(folded, roots, strict=True)
+            array if place == root else zeros(kind, array.shape)
+            for array, root, kind in zip(folded, roots, results, strict=True)
         )
 
 
@@ -258,17 +260,17 @@ class CollectivePermute(Op, name="stablehlo.collective_permute"):
             fail("C4", f"source_target_pairs has {_rows(source_target_pairs)}, expected numbers of processes")
         expect_compatible("C5", operand=operand, result=result)
 
-    def evaluate(op, operand, source_target_pairs, context):
+    def evaluate(op, operand, source_target_pairs, result, context):
         pairs = _one_kind_groups(op, source_target_pairs, context) if source_target_pairs else []
         group = sorted({member for pair in pairs for member in pair})
         if context.process.id not in group:
-            return np.zeros_like(operand)
+            return zeros(result, operand.shape)
         values = dict(zip(group, _meet(op, group, operand, context), strict=True))
         source = next((source for source, target in pairs if target == context.process.id), None)
-        return np.zeros_like(operand) if source is None else values[source]
+        return zeros(result, operand.shape) if source is None else values[source]
 
 
-class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum"):
+class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum", traits={EXPRESSED}):
     """The sum of the operands of the group."""
 
     operand: Operand
@@ -371,15 +373,9 @@ def _split(array: np.ndarray, count: int, dimension: int) -> list[np.ndarray]:
     return np.split(array, count, dimension)
 
 
-def _fold(computation: Any, arrays: Sequence[np.ndarray], kind: TensorType) -> np.ndarray:
-    """The arrays, reduced element by element, in the element type of the result."""
-    return reduce(lambda x, y: computation.map(x, y)[0], [array.astype(kind.dtype) for array in arrays])
-
-
-def _fold_all(computation: Any, members: Sequence[Any], kinds: Sequence[TensorType]) -> tuple[np.ndarray, ...]:
-    """Reduces the operands of all members, each with those in the same place."""
-    lists = zip(*members, strict=True)
-    return tuple(_fold(computation, arrays, kind) for arrays, kind in zip(lists, kinds, strict=True))
+def _fold_all(computation: Any, members: Sequence[Any]) -> tuple[np.ndarray, ...]:
+    """Reduces the operands of all members element by element, each with those in the same place."""
+    return tuple(reduce(lambda x, y: computation.map(x, y)[0], arrays) for arrays in zip(*members, strict=True))
 
 
 # Checks

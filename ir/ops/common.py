@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from trivium.ir.errors import fail
+from trivium.ir.ops.parameters import expect_fitting
 from trivium.ir.types import (
     C64,
     C128,
@@ -32,6 +33,9 @@ from trivium.ir.types import (
     is_complex,
     is_float,
     is_integer,
+    is_per_axis,
+    is_per_tensor,
+    same_baseline,
     shapes_compatible,
 )
 
@@ -63,6 +67,8 @@ _WORDS: dict[Callable[[Type], bool], str] = {
     is_signed: "signed integer",
     is_float: "floating-point",
     is_complex: "complex",
+    is_per_tensor: "per-tensor quantized",
+    is_per_axis: "per-axis quantized",
 }
 
 
@@ -109,10 +115,11 @@ def _least(bounds: Sequence[int | None]) -> int | None:
 # Constraints on types
 
 
-def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None) -> None:
+def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None, per_axis: bool = False) -> None:
     """Demands a tensor of the language, and its rank where one is given."""
     if not isinstance(kind, TensorType) or (rank is not None and kind.rank != rank):
         fail(label, f"{name} has type {kind}, expected a tensor{'' if rank is None else f' of rank {rank}'}")
+    expect_fitting(label, name, kind, per_axis)
     if not is_element(kind.element_type):
         fail(label, f"{name} has element type {kind.element_type}, which no tensor of the language has")
 
@@ -124,7 +131,7 @@ def expect_values(label: str, name: str, kinds: Sequence[Any]) -> None:
         if isinstance(kind, TupleType):
             expect_values(label, f"{name}[{index}]", kind.types)
         elif not isinstance(kind, TokenType | FutureType | OpaqueType):
-            expect_tensor(label, f"{name}[{index}]", kind)
+            expect_tensor(label, f"{name}[{index}]", kind, per_axis=True)
 
 
 def expect_sizes(label: str, name: str, kind: Any) -> None:
@@ -138,7 +145,7 @@ def expect_sizes(label: str, name: str, kind: Any) -> None:
 
 def expect_static(label: str, name: str, kind: Any, bounded: bool = False) -> None:
     """Demands a tensor without dynamic dimensions; `bounded` allows one that has a bound."""
-    expect_tensor(label, name, kind)
+    expect_tensor(label, name, kind, per_axis=True)
     if kind.is_static or (bounded and kind.shape.count(None) == 1 and None not in limits_of(kind)):
         return
     fail(label, f"{name} has type {kind}, expected static extents{', or one with a bound' if bounded else ''}")
@@ -146,7 +153,7 @@ def expect_static(label: str, name: str, kind: Any, bounded: bool = False) -> No
 
 def expect_element(label: str, name: str, kind: Any, *allowed: Callable[[Type], bool]) -> None:
     """Demands a tensor whose element type satisfies one of the predicates of `trivium.ir.types`."""
-    expect_tensor(label, name, kind)
+    expect_tensor(label, name, kind, per_axis=True)
     if not any(allows(kind.element_type) for allows in allowed):
         words = " or ".join(_WORDS[allows] for allows in allowed)
         fail(label, f"{name} has element type {kind.element_type}, expected {words}")
@@ -154,7 +161,7 @@ def expect_element(label: str, name: str, kind: Any, *allowed: Callable[[Type], 
 
 def expect_element_is(label: str, name: str, kind: Any, element: Type) -> None:
     """Demands a tensor of one element type."""
-    expect_tensor(label, name, kind)
+    expect_tensor(label, name, kind, per_axis=True)
     if kind.element_type is not element:
         fail(label, f"{name} has element type {kind.element_type}, expected {element}")
 
@@ -170,9 +177,9 @@ def expect_compatible(label: str, **types: Any) -> None:
 def expect_same_shape(label: str, **types: Any) -> None:
     """Demands that all shapes can be that of the first."""
     (first_name, first), *others = types.items()
-    expect_tensor(label, first_name, first)
+    expect_tensor(label, first_name, first, per_axis=True)
     for name, kind in others:
-        expect_tensor(label, name, kind)
+        expect_tensor(label, name, kind, per_axis=True)
         if not shapes_compatible(first.shape, kind.shape):
             fail(label, f"{name} has type {kind}, {first_name} has {first}; expected the same shape")
 
@@ -180,16 +187,26 @@ def expect_same_shape(label: str, **types: Any) -> None:
 def expect_same_element(label: str, **types: Any) -> None:
     """Demands one element type."""
     (first_name, first), *others = types.items()
-    expect_tensor(label, first_name, first)
+    expect_tensor(label, first_name, first, per_axis=True)
     for name, kind in others:
-        expect_tensor(label, name, kind)
+        expect_tensor(label, name, kind, per_axis=True)
         if kind.element_type is not first.element_type:
+            fail(label, f"{name} has element type {kind.element_type}, {first_name} has {first.element_type}")
+
+
+def expect_same_baseline(label: str, **types: Any) -> None:
+    """Demands one element type, but for the parameters of quantized ones."""
+    (first_name, first), *others = types.items()
+    expect_tensor(label, first_name, first, per_axis=True)
+    for name, kind in others:
+        expect_tensor(label, name, kind, per_axis=True)
+        if not same_baseline(kind.element_type, first.element_type):
             fail(label, f"{name} has element type {kind.element_type}, {first_name} has {first.element_type}")
 
 
 def expect_shape(label: str, name: str, kind: Any, shape: Sequence[int | None]) -> None:
     """Demands a tensor that can have this shape."""
-    expect_tensor(label, name, kind)
+    expect_tensor(label, name, kind, per_axis=True)
     if not shapes_compatible(kind.shape, tuple(shape)):
         extents = "x".join("?" if extent is None else str(extent) for extent in shape)
         fail(label, f"{name} has type {kind}, expected shape {extents or '()'}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from trivium.ir.attributes import Enumeration, Struct, enumeration
 from trivium.ir.codecs import Bools, Ints, Pairs
-from trivium.ir.declare import PURE, Op, Operand, Result
+from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import (
     expect_at_least,
@@ -25,12 +25,15 @@ from trivium.ir.ops.common import (
     expect_tensor,
     expect_within,
 )
+from trivium.ir.ops.parameters import check_products, expect_dimension
 from trivium.ir.ops.windows import Window, padded, window_counts, windows_of
 from trivium.ir.types import (
     FloatType,
+    PerAxisType,
     TensorType,
     Type,
     dimensions_compatible,
+    is_quantized,
 )
 
 __all__ = [
@@ -107,7 +110,7 @@ class ConvDimensionNumbers(Struct, mnemonic="stablehlo.conv"):
         return (self.output_batch_dimension, self.output_feature_dimension, *self.output_spatial_dimensions)
 
 
-class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE}):
+class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE, EXPRESSED}):
     """Dot products along the contracting dimensions, for each index of the batching dimensions. The result has the
     batching dimensions, then those left of `lhs`, then those left of `rhs`."""
 
@@ -136,7 +139,11 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE}):
         )
         check_precision("C11", precision_config)
         expect_shape("C12", "result", result, expected.shape)
-        expect_same_element("C13", lhs=lhs, rhs=rhs)
+        if any(is_quantized(kind.element_type) for kind in (lhs, rhs, result)):
+            check_products(("C14", "C17", "C18", "C19", "C20"), lhs, rhs, result)
+            _check_quantized_rhs(rhs, numbers.rhs_contracting_dimensions)
+        else:
+            expect_same_element("C13", lhs=lhs, rhs=rhs)
         if algorithm is not None:
             _check_algorithm(algorithm, precision_config)
 
@@ -154,7 +161,7 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE}):
         return narrow(np.matmul(wide(rows), wide(columns)), result.dtype).reshape(shape)
 
 
-class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
+class Convolution(Op, name="stablehlo.convolution", traits={PURE, EXPRESSED}):
     """Dot products of windows of `lhs` with the kernels in `rhs`."""
 
     lhs: Operand
@@ -208,10 +215,9 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE}):
             expect_size("C9", "window_reversal", window_reversal, lhs.rank - 2, "the rank less two")
         check_conv_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
         check_precision("C24", precision_config)
-        expect_tensor("C26", "result", result, lhs.rank)
+        expect_tensor("C26", "result", result, lhs.rank, per_axis=True)
         expect_shape("C25", "result", result, expected.shape)
-        # The result may be wider, as of integers: MLIR and XLA accept it.
-        expect_same_element("C27", lhs=lhs, rhs=rhs)
+        check_conv_elements(lhs, rhs, dimension_numbers, result)
 
     def evaluate(
         lhs,
@@ -309,7 +315,7 @@ def _round_tf32(array: np.ndarray) -> np.ndarray:
 
 def _check_dot_dimensions(lhs, rhs, numbers):
     expect_tensor("I1", "lhs", lhs)
-    expect_tensor("I2", "rhs", rhs)
+    expect_tensor("I2", "rhs", rhs, per_axis=True)
     for label, kind in (("C1", "batching"), ("C2", "contracting")):
         left, right = (getattr(numbers, f"{side}_{kind}_dimensions") for side in ("lhs", "rhs"))
         if len(left) != len(right):
@@ -360,7 +366,7 @@ def _check_algorithm(algorithm, precision_config):
 
 def check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilation, rhs_dilation):
     expect_tensor("I1", "lhs", lhs)
-    expect_tensor("I2", "rhs", rhs)
+    expect_tensor("I2", "rhs", rhs, per_axis=True)
     if lhs.rank != rhs.rank or lhs.rank < 2:
         fail("C1", f"rhs has rank {rhs.rank}, lhs has {lhs.rank}, expected the same, at least 2")
     spatial = lhs.rank - 2
@@ -382,6 +388,24 @@ def check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilati
             fail(
                 range_label, f"the {part} dimensions are {sorted(dimensions)}, expected 0 to {lhs.rank - 1}, each once"
             )
+
+
+def _check_quantized_rhs(rhs, contracting):
+    element = rhs.element_type
+    if np.any(element.parameters(rhs.shape)[1]):
+        fail("C15", f"rhs has type {rhs}, expected zero points of 0")
+    if isinstance(element, PerAxisType) and element.quantization_dimension in contracting:
+        fail("C16", f"rhs has type {rhs}, which is contracted along its quantization dimension")
+
+
+def check_conv_elements(lhs, rhs, numbers, result):
+    if not any(is_quantized(kind.element_type) for kind in (lhs, rhs, result)):
+        # The result may be wider, as of integers: MLIR and XLA accept it.
+        return expect_same_element("C27", lhs=lhs, rhs=rhs)
+    features = "that of output features"
+    expect_dimension("C29", "rhs", rhs, numbers.kernel_output_feature_dimension, features)
+    expect_dimension("C30", "result", result, numbers.output_feature_dimension, features)
+    return check_products(("C28", "C31", "C32", "C33", "C34"), lhs, rhs, result)
 
 
 def check_conv_groups(lhs, rhs, numbers, feature_group_count, batch_group_count):

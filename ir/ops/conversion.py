@@ -9,7 +9,7 @@ import numpy as np
 
 from trivium.ir.attributes import Enumeration, enumeration
 from trivium.ir.codecs import I32Int
-from trivium.ir.declare import ELEMENTWISE, PURE, Op, Operand, Result
+from trivium.ir.declare import ELEMENTWISE, EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops import numerics
 from trivium.ir.ops.common import (
@@ -18,7 +18,7 @@ from trivium.ir.ops.common import (
     expect_compatible,
     expect_element,
     expect_element_is,
-    expect_same_element,
+    expect_same_baseline,
     expect_same_shape,
     expect_tensor,
     most_specific,
@@ -36,7 +36,9 @@ from trivium.ir.types import (
     is_complex,
     is_float,
     is_integer,
+    is_per_tensor,
     shapes_compatible,
+    stored,
 )
 
 __all__ = [
@@ -83,7 +85,7 @@ class ComparisonType(Enumeration):
 _COMPARE = dict(zip(ComparisonDirection, (eq, ne, ge, gt, le, lt), strict=True))
 
 
-class Compare(Op, name="stablehlo.compare", traits={PURE, ELEMENTWISE}):
+class Compare(Op, name="stablehlo.compare", traits={PURE, ELEMENTWISE, EXPRESSED}):
     """Whether lhs stands to rhs as `comparison_direction` says. Comparisons with NaN are false, but for `NE`; in the
     order `TOTALORDER`, -NaN is below and NaN above everything, and -0 below 0. Complex numbers go by real, then by
     imaginary part."""
@@ -100,7 +102,7 @@ class Compare(Op, name="stablehlo.compare", traits={PURE, ELEMENTWISE}):
     def check(lhs, rhs, compare_type, result):
         expect_tensor("I1", "lhs", lhs)
         expect_tensor("I2", "rhs", rhs)
-        expect_same_element("C1", lhs=lhs, rhs=rhs)
+        expect_same_baseline("C1", lhs=lhs, rhs=rhs)
         expect_same_shape("C2", lhs=lhs, rhs=rhs, result=result)
         expect_element("O1", "result", result, is_boolean)
         allowed = _orders_of(lhs.element_type)
@@ -122,7 +124,7 @@ def _orders_of(element: Type) -> tuple[ComparisonType, ...]:
     return (ComparisonType.UNSIGNED if is_boolean(element) else ComparisonType.FLOAT,)
 
 
-class Select(Op, name="stablehlo.select", traits={PURE, ELEMENTWISE}):
+class Select(Op, name="stablehlo.select", traits={PURE, ELEMENTWISE, EXPRESSED}):
     """on_true where `pred` holds, on_false elsewhere. A `pred` of rank 0 holds for all elements."""
 
     pred: Operand
@@ -144,7 +146,7 @@ class Select(Op, name="stablehlo.select", traits={PURE, ELEMENTWISE}):
         return np.where(pred, on_true, on_false)
 
 
-class Clamp(Op, name="stablehlo.clamp", traits={PURE, ELEMENTWISE}):
+class Clamp(Op, name="stablehlo.clamp", traits={PURE, ELEMENTWISE, EXPRESSED}):
     """minimum(maximum(operand, min), max). A `min` or `max` of rank 0 holds for all elements."""
 
     min: Operand
@@ -161,14 +163,14 @@ class Clamp(Op, name="stablehlo.clamp", traits={PURE, ELEMENTWISE}):
         for label, name, bound in (("C1", "min", min), ("C2", "max", max)):
             if bound.rank and not shapes_compatible(bound.shape, operand.shape):
                 fail(label, f"{name} has type {bound}, expected rank 0 or the shape of operand, {operand}")
-        expect_same_element("C3", min=min, operand=operand, max=max)
+        expect_same_baseline("C3", min=min, operand=operand, max=max)
         expect_compatible("C4", operand=operand, result=result)
 
     def evaluate(min, operand, max):
         return compute(lambda low, value, high: np.minimum(np.maximum(value, low), high), min, operand, max)
 
 
-class IsFinite(Op, name="stablehlo.is_finite", traits={PURE, ELEMENTWISE}):
+class IsFinite(Op, name="stablehlo.is_finite", traits={PURE, ELEMENTWISE, EXPRESSED}):
     """Whether a float is neither infinite nor NaN."""
 
     x: Operand
@@ -178,7 +180,7 @@ class IsFinite(Op, name="stablehlo.is_finite", traits={PURE, ELEMENTWISE}):
         return x.with_element(I1)
 
     def check(x, result):
-        expect_element("I1", "x", x, is_float)
+        expect_element("I1", "x", x, is_float, is_per_tensor)
         expect_element("O1", "result", result, is_boolean)
         expect_same_shape("C1", x=x, result=result)
 
@@ -197,7 +199,8 @@ class Convert(Op, name="stablehlo.convert", traits={PURE, ELEMENTWISE}):
     result: Result
 
     def check(operand, result):
-        expect_tensor("I1", "operand", operand)
+        expect_element("I1", "operand", operand, is_boolean, is_integer, is_float, is_complex)
+        expect_element("O1", "result", result, is_boolean, is_integer, is_float, is_complex)
         expect_same_shape("C1", operand=operand, result=result)
 
     def evaluate(operand, result):
@@ -212,11 +215,11 @@ class BitcastConvert(Op, name="stablehlo.bitcast_convert", traits={PURE}):
     result: Result
 
     def check(operand, result):
-        expect_element("I1", "operand", operand, is_boolean, is_integer, is_float, is_complex)
-        expect_element("O1", "result", result, is_boolean, is_integer, is_float, is_complex)
+        expect_tensor("I1", "operand", operand, per_axis=True)
+        expect_tensor("O1", "result", result, per_axis=True)
         if is_complex(operand.element_type) != is_complex(result.element_type):
             fail("C2", f"result has type {result}, operand {operand}; expected both or neither to be complex")
-        bits, new_bits = bits_of(operand.element_type), bits_of(result.element_type)
+        bits, new_bits = bits_of(stored(operand).element_type), bits_of(stored(result).element_type)
         wide, narrow = (operand, result) if new_bits < bits else (result, operand)
         parts = () if bits == new_bits else (max(bits, new_bits) // min(bits, new_bits),)
         if max(bits, new_bits) % min(bits, new_bits) or not shapes_compatible((*wide.shape, *parts), narrow.shape):
@@ -228,7 +231,7 @@ class BitcastConvert(Op, name="stablehlo.bitcast_convert", traits={PURE}):
         return numerics.bitcast(operand, result.dtype)
 
 
-class ReducePrecision(Op, name="stablehlo.reduce_precision", traits={PURE, ELEMENTWISE}):
+class ReducePrecision(Op, name="stablehlo.reduce_precision", traits={PURE, ELEMENTWISE, EXPRESSED}):
     """Rounds floats as if through a format with `exponent_bits` and `mantissa_bits`, and keeps their type."""
 
     operand: Operand
@@ -240,7 +243,7 @@ class ReducePrecision(Op, name="stablehlo.reduce_precision", traits={PURE, ELEME
         return operand
 
     def check(operand, exponent_bits, mantissa_bits, result):
-        expect_element("I1", "operand", operand, is_float)
+        expect_element("I1", "operand", operand, is_float, is_per_tensor)
         expect_compatible("C1", operand=operand, result=result)
         expect_at_least("C2", "exponent_bits", (exponent_bits,), 1)
         expect_at_least("C3", "mantissa_bits", (mantissa_bits,), 0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from trivium.ir.codecs import Bools, Ints
-from trivium.ir.declare import PURE, Op, Operand, Result
+from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import (
     expect_compatible,
@@ -25,10 +25,12 @@ from trivium.ir.ops.contraction import (
     Convolution,
     Precision,
     check_conv_dimensions,
+    check_conv_elements,
     check_conv_groups,
     check_precision,
 )
 from trivium.ir.ops.gather import Gather, GatherDimensionNumbers, check_gather_dimensions
+from trivium.ir.ops.parameters import expect_broadcast, expect_moved, expect_reshaped
 from trivium.ir.ops.shape import BroadcastInDim, Iota, Pad
 from trivium.ir.types import (
     I32,
@@ -37,6 +39,7 @@ from trivium.ir.types import (
     is_complex,
     is_float,
     is_integer,
+    is_per_tensor,
     tensor,
 )
 
@@ -66,7 +69,7 @@ def _ints(array: np.ndarray) -> tuple[int, ...]:
 # Shapes
 
 
-class DynamicIota(Op, name="stablehlo.dynamic_iota", traits={PURE}):
+class DynamicIota(Op, name="stablehlo.dynamic_iota", traits={PURE, EXPRESSED}):
     """Counts from 0 along `iota_dimension` of a tensor of `output_shape`."""
 
     output_shape: Operand
@@ -75,7 +78,7 @@ class DynamicIota(Op, name="stablehlo.dynamic_iota", traits={PURE}):
 
     def check(output_shape, iota_dimension, result):
         expect_sizes("I1", "output_shape", output_shape)
-        expect_element("O1", "result", result, is_integer, is_float, is_complex)
+        expect_element("O1", "result", result, is_integer, is_float, is_complex, is_per_tensor)
         expect_within("C1", "iota_dimension", (iota_dimension,), result.rank)
         expect_count("C2", "output_shape", output_shape, result.rank, "the rank of result")
 
@@ -91,9 +94,11 @@ class DynamicReshape(Op, name="stablehlo.dynamic_reshape", traits={PURE}):
     result: Result
 
     def check(operand, output_shape, result):
-        expect_tensor("I1", "operand", operand)
+        expect_tensor("I1", "operand", operand, per_axis=True)
         expect_sizes("I2", "output_shape", output_shape)
-        expect_same_element("C1", operand=operand, result=result)
+        expect_tensor("O1", "result", result, per_axis=True)
+        expect_moved("C1", operand, result)
+        expect_reshaped("C3", operand, result)
         if operand.is_static and result.is_static and operand.size != result.size:
             fail("C2", f"result has type {result} of {result.size} elements, operand {operand} has {operand.size}")
         expect_count("C4", "output_shape", output_shape, result.rank, "the rank of result")
@@ -121,12 +126,13 @@ class DynamicBroadcastInDim(Op, name="stablehlo.dynamic_broadcast_in_dim", trait
         known_nonexpanding_dimensions,
         result,
     ):
-        expect_tensor("I1", "operand", operand)
+        expect_tensor("I1", "operand", operand, per_axis=True)
         expect_sizes("I2", "output_dimensions", output_dimensions)
-        expect_same_element("C1", operand=operand, result=result)
+        expect_tensor("O1", "result", result, per_axis=True)
         expect_size("C2", "broadcast_dimensions", broadcast_dimensions, operand.rank, "the rank of operand")
         expect_within("C3", "broadcast_dimensions", broadcast_dimensions, result.rank)
         expect_unique("C4", "broadcast_dimensions", broadcast_dimensions)
+        expect_broadcast(("C1", "C6"), operand, result, broadcast_dimensions)
         for index, dimension in enumerate(broadcast_dimensions):
             extent, wanted = operand.shape[index], result.shape[dimension]
             if extent != 1 and not dimensions_compatible(extent, wanted):
@@ -152,7 +158,7 @@ class GetDimensionSize(Op, name="stablehlo.get_dimension_size", traits={PURE}):
         return tensor(of=I32)
 
     def check(operand, dimension, result):
-        expect_tensor("I1", "operand", operand)
+        expect_tensor("I1", "operand", operand, per_axis=True)
         expect_compatible("O1", expected=tensor(of=I32), result=result)
         expect_within("C1", "dimension", (dimension,), operand.rank)
 
@@ -269,7 +275,7 @@ class DynamicGather(Op, name="stablehlo.dynamic_gather", traits={PURE}):
         return Gather.evaluate(operand, start_indices, dimension_numbers, _ints(slice_sizes))
 
 
-class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE}):
+class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE, EXPRESSED}):
     """`convolution` with a padding that is computed."""
 
     lhs: Operand
@@ -308,8 +314,8 @@ class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE}):
             fail("C22", f"batch_group_count has {batch_group_count}, expected a positive number")
         check_conv_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
         check_precision("C24", precision_config)
-        expect_tensor("C26", "result", result, lhs.rank)
-        expect_same_element("C27", lhs=lhs, rhs=rhs)
+        expect_tensor("C26", "result", result, lhs.rank, per_axis=True)
+        check_conv_elements(lhs, rhs, dimension_numbers, result)
 
     def evaluate(
         lhs,

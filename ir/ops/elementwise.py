@@ -10,13 +10,23 @@ import numpy as np
 from trivium.ir.attributes import Enumeration, Struct, enumeration
 from trivium.ir.codecs import Ints
 from trivium.ir.core import Region
-from trivium.ir.declare import COMMUTATIVE, ELEMENTWISE, PURE, RECURSIVE_EFFECTS, Op, Operand, Operands, Result
+from trivium.ir.declare import (
+    COMMUTATIVE,
+    ELEMENTWISE,
+    EXPRESSED,
+    PURE,
+    RECURSIVE_EFFECTS,
+    Op,
+    Operand,
+    Operands,
+    Result,
+)
 from trivium.ir.errors import Error, fail
 from trivium.ir.ops import numerics
 from trivium.ir.ops.common import (
     expect_compatible,
     expect_element,
-    expect_element_is,
+    expect_same_baseline,
     expect_same_shape,
     expect_tensor,
     is_signed,
@@ -24,8 +34,17 @@ from trivium.ir.ops.common import (
     real_type,
 )
 from trivium.ir.ops.numerics import compute
+from trivium.ir.ops.parameters import check_sum
 from trivium.ir.ops.regions import check_region, outputs_of
-from trivium.ir.types import TensorType, is_boolean, is_complex, is_float, is_integer
+from trivium.ir.types import (
+    TensorType,
+    is_boolean,
+    is_complex,
+    is_float,
+    is_integer,
+    is_per_tensor,
+    is_quantized,
+)
 
 __all__ = [
     "Abs",
@@ -73,7 +92,7 @@ __all__ = [
 # Families of unary ops
 
 
-class Unary(Op, traits={PURE, ELEMENTWISE}):
+class Unary(Op, traits={PURE, ELEMENTWISE, EXPRESSED}):
     """One tensor in, one of the same type out."""
 
     operand: Operand
@@ -87,26 +106,26 @@ class Unary(Op, traits={PURE, ELEMENTWISE}):
 
 
 class NumericUnary(Unary):
-    """For integers, floats and complex numbers."""
+    """For integers, floats, complex numbers and quantized ones."""
 
     def check(operand, result):
-        expect_element("I1", "operand", operand, is_integer, is_float, is_complex)
+        expect_element("I1", "operand", operand, is_integer, is_float, is_complex, is_per_tensor)
         Unary.check(operand, result)
 
 
 class SignedUnary(Unary):
-    """For signed integers, floats and complex numbers."""
+    """For signed integers, floats, complex numbers and quantized ones."""
 
     def check(operand, result):
-        expect_element("I1", "operand", operand, is_signed, is_float, is_complex)
+        expect_element("I1", "operand", operand, is_signed, is_float, is_complex, is_per_tensor)
         Unary.check(operand, result)
 
 
 class RoundingUnary(Unary):
-    """For floats."""
+    """For floats and quantized numbers."""
 
     def check(operand, result):
-        expect_element("I1", "operand", operand, is_float)
+        expect_element("I1", "operand", operand, is_float, is_per_tensor)
         Unary.check(operand, result)
 
 
@@ -138,12 +157,12 @@ class ResultAccuracy(Struct, mnemonic="stablehlo.result_accuracy"):
 
 
 class Transcendental(Unary):
-    """For floats and complex numbers, with an accuracy that may be asked for."""
+    """For floats, complex numbers and quantized ones, with an accuracy that may be asked for."""
 
     result_accuracy: ResultAccuracy | None = None
 
     def check(operand, result):
-        expect_element("I1", "operand", operand, is_float, is_complex)
+        expect_element("I1", "operand", operand, is_float, is_complex, is_per_tensor)
         Unary.check(operand, result)
 
 
@@ -164,7 +183,7 @@ class Sign(SignedUnary, name="stablehlo.sign"):
         return compute(numerics.sign, operand)
 
 
-class Abs(Op, name="stablehlo.abs", traits={PURE, ELEMENTWISE}):
+class Abs(Op, name="stablehlo.abs", traits={PURE, ELEMENTWISE, EXPRESSED}):
     """|x|. The modulus of a complex number is real."""
 
     operand: Operand
@@ -174,9 +193,9 @@ class Abs(Op, name="stablehlo.abs", traits={PURE, ELEMENTWISE}):
         return real_type(operand)
 
     def check(operand, result):
-        expect_element("I1", "operand", operand, is_signed, is_float, is_complex)
+        expect_element("I1", "operand", operand, is_signed, is_float, is_complex, is_per_tensor)
         expect_same_shape("C1", operand=operand, result=result)
-        expect_element_is("C2", "result", result, real_type(operand).element_type)
+        expect_same_baseline("C2", parts=real_type(operand), result=result)
 
     def evaluate(operand, result):
         return compute(np.abs, operand, dtype=result.dtype)
@@ -322,7 +341,7 @@ class Tanh(Transcendental, name="stablehlo.tanh"):
 # Families of binary ops
 
 
-class Binary(Op, traits={PURE, ELEMENTWISE}):
+class Binary(Op, traits={PURE, ELEMENTWISE, EXPRESSED}):
     """Two tensors of one type in, one of the same type out."""
 
     lhs: Operand
@@ -339,11 +358,11 @@ class Binary(Op, traits={PURE, ELEMENTWISE}):
 
 
 class NumericBinary(Binary):
-    """For integers, floats and complex numbers."""
+    """For integers, floats, complex numbers and quantized ones."""
 
     def check(lhs, rhs, result):
-        expect_element("I1", "lhs", lhs, is_integer, is_float, is_complex)
-        expect_element("I2", "rhs", rhs, is_integer, is_float, is_complex)
+        expect_element("I1", "lhs", lhs, is_integer, is_float, is_complex, is_per_tensor)
+        expect_element("I2", "rhs", rhs, is_integer, is_float, is_complex, is_per_tensor)
         Binary.check(lhs, rhs, result)
 
 
@@ -370,6 +389,15 @@ class Shift(Binary):
 
 class Add(Binary, name="stablehlo.add", traits={COMMUTATIVE}):
     """lhs + rhs. Integers wrap; for booleans it is `or`."""
+
+    def check(lhs, rhs, result):
+        expect_tensor("I1", "lhs", lhs, per_axis=True)
+        expect_tensor("I2", "rhs", rhs, per_axis=True)
+        expect_same_shape("C1", lhs=lhs, rhs=rhs, result=result)
+        if any(is_quantized(kind.element_type) for kind in (lhs, rhs, result)):
+            check_sum(("C2", "C3", "C4", "C5", "C6", "C7"), lhs, rhs, result)
+        else:
+            expect_compatible("C1", lhs=lhs, rhs=rhs, result=result)
 
     def evaluate(lhs, rhs):
         return compute(np.add, lhs, rhs)
@@ -433,8 +461,8 @@ class Atan2(Binary, name="stablehlo.atan2"):
     """The angle of the point whose ordinate is lhs and whose abscissa is rhs."""
 
     def check(lhs, rhs, result):
-        expect_element("I1", "lhs", lhs, is_float, is_complex)
-        expect_element("I2", "rhs", rhs, is_float, is_complex)
+        expect_element("I1", "lhs", lhs, is_float, is_complex, is_per_tensor)
+        expect_element("I2", "rhs", rhs, is_float, is_complex, is_per_tensor)
         Binary.check(lhs, rhs, result)
 
     def evaluate(lhs, rhs):

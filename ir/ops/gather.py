@@ -31,7 +31,7 @@ from trivium.ir.ops.common import (
     limits_of,
     shaped,
 )
-from trivium.ir.ops.numerics import convert
+from trivium.ir.ops.quantization import promoted
 from trivium.ir.ops.regions import check_reducer, outputs_of
 from trivium.ir.types import TensorType, dimensions_compatible, is_integer
 
@@ -181,7 +181,7 @@ class Scatter(Op, name="stablehlo.scatter", traits={RECURSIVE_EFFECTS}):
             scalar = outputs_of(update_computation)[index]
             expect_same_element("C25", **{"update_computation": scalar, f"results[{index}]": result})
 
-    def evaluate(inputs, scatter_indices, updates, scatter_dimension_numbers, update_computation, results):
+    def evaluate(op, inputs, scatter_indices, updates, scatter_dimension_numbers, update_computation, results):
         n, shape, whole = scatter_dimension_numbers, inputs[0].shape, updates[0].shape
         window = [whole[dimension] for dimension in n.update_window_dims]
         places = _places(shape, window, scatter_indices, n)
@@ -190,8 +190,9 @@ class Scatter(Op, name="stablehlo.scatter", traits={RECURSIVE_EFFECTS}):
             inside &= (place >= 0) & (place < extent)
             flat = flat * extent + place
         targets = flat[inside]
-        arrays = [np.array(convert(array, kind.dtype)).reshape(-1) for array, kind in zip(inputs, results, strict=True)]
-        values = [convert(update, kind.dtype)[inside] for update, kind in zip(updates, results, strict=True)]
+        inputs = promoted(inputs, [value.type for value in op.inputs], results)
+        updates = promoted(updates, [value.type for value in op.updates], results)
+        arrays, values = [np.array(array).reshape(-1) for array in inputs], [update[inside] for update in updates]
         for chosen in _rounds(targets):
             at = targets[chosen]
             combined = update_computation.map(*(array[at] for array in arrays), *(value[chosen] for value in values))

@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from trivium.ir.codecs import Ints
-from trivium.ir.declare import PURE, Op, Operand, Result
+from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import (
     expect_at_least,
@@ -20,7 +20,7 @@ from trivium.ir.ops.common import (
     shaped,
 )
 from trivium.ir.ops.contraction import Precision, check_precision, narrow, wide
-from trivium.ir.types import TensorType, dimensions_compatible, is_integer, shapes_compatible
+from trivium.ir.types import TensorType, dimensions_compatible, is_integer, is_quantized, shapes_compatible
 
 __all__ = ["Broadcast", "Dot", "Einsum", "TorchIndexSelect", "UnaryEinsum"]
 
@@ -47,7 +47,7 @@ class Broadcast(Op, name="stablehlo.broadcast", traits={PURE}):
         return np.broadcast_to(operand, (*broadcast_sizes, *operand.shape))
 
 
-class Dot(Op, name="stablehlo.dot", traits={PURE}):
+class Dot(Op, name="stablehlo.dot", traits={PURE, EXPRESSED}):
     """The product of vectors and matrices: sums over the last dimension of `lhs` and the first of `rhs`."""
 
     lhs: Operand
@@ -61,7 +61,8 @@ class Dot(Op, name="stablehlo.dot", traits={PURE}):
 
     def check(lhs, rhs, precision_config, result):
         _check_factors(lhs, rhs)
-        expect_same_element("C3", lhs=lhs, rhs=rhs)
+        if not is_quantized(rhs.element_type):
+            expect_same_element("C3", lhs=lhs, rhs=rhs)
         check_precision("C4", precision_config)
         expect_shape("C5", "result", result, (*lhs.shape[:-1], *rhs.shape[1:]))
 
@@ -71,7 +72,7 @@ class Dot(Op, name="stablehlo.dot", traits={PURE}):
 
 def _check_factors(lhs: TensorType, rhs: TensorType) -> None:
     for name, kind in (("lhs", lhs), ("rhs", rhs)):
-        expect_tensor("I1", name, kind)
+        expect_tensor("I1", name, kind, per_axis=name == "rhs")
         if kind.rank not in (1, 2):
             fail("C1", f"{name} has type {kind}, expected rank 1 or 2")
     if not dimensions_compatible(lhs.shape[-1], rhs.shape[0]):
@@ -81,7 +82,7 @@ def _check_factors(lhs: TensorType, rhs: TensorType) -> None:
 # Einstein's sums
 
 
-class Einsum(Op, name="stablehlo.einsum", traits={PURE}):
+class Einsum(Op, name="stablehlo.einsum", traits={PURE, EXPRESSED}):
     """Sums of products, with a letter for each dimension: `ab,bc->ac` is a matrix product."""
 
     lhs: Operand
@@ -97,7 +98,7 @@ class Einsum(Op, name="stablehlo.einsum", traits={PURE}):
         return narrow(np.einsum(einsum_config, wide(lhs), wide(rhs)), result.dtype)
 
 
-class UnaryEinsum(Op, name="stablehlo.unary_einsum", traits={PURE}):
+class UnaryEinsum(Op, name="stablehlo.unary_einsum", traits={PURE, EXPRESSED}):
     """Sums of elements, with a letter for each dimension: `ab->a` sums the rows of a matrix."""
 
     operand: Operand

@@ -7,12 +7,13 @@ import numpy as np
 
 from trivium.ir.attributes import Enumeration, enumeration
 from trivium.ir.codecs import Ints
-from trivium.ir.declare import PURE, Op, Operand, Result
+from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import (
     Shape,
     expect_compatible,
     expect_element,
+    expect_same_baseline,
     expect_same_element,
     expect_shape,
     expect_tensor,
@@ -25,6 +26,7 @@ from trivium.ir.types import (
     dimensions_compatible,
     is_complex,
     is_float,
+    is_per_tensor,
     shapes_compatible,
 )
 
@@ -121,7 +123,7 @@ def _half(extent: int | None) -> int | None:
 # Triangular matrices
 
 
-class Cholesky(Op, name="stablehlo.cholesky", traits={PURE}):
+class Cholesky(Op, name="stablehlo.cholesky", traits={PURE, EXPRESSED}):
     """The triangular factor L of L L^H for Hermitian positive-definite matrices (upper ones: of U^H U), of which only
     that triangle is read. The factor of a matrix that is not positive-definite is NaN."""
 
@@ -133,7 +135,7 @@ class Cholesky(Op, name="stablehlo.cholesky", traits={PURE}):
         return a
 
     def check(a, result):
-        expect_element("I1", "a", a, is_float, is_complex)
+        expect_element("I1", "a", a, is_float, is_complex, is_per_tensor)
         expect_compatible("C1", a=a, result=result)
         if a.rank < 2:
             fail("C2", f"a has type {a}, expected rank 2 or more")
@@ -163,7 +165,7 @@ class TransposeMode(Enumeration):
     ADJOINT = "ADJOINT"
 
 
-class TriangularSolve(Op, name="stablehlo.triangular_solve", traits={PURE}):
+class TriangularSolve(Op, name="stablehlo.triangular_solve", traits={PURE, EXPRESSED}):
     """The x of op(a) x = b, or of x op(a) = b, where `a` has triangular matrices (of which only that triangle is read)
     and op is `transpose_a`. With `unit_diagonal`, the diagonal is taken for ones."""
 
@@ -179,9 +181,9 @@ class TriangularSolve(Op, name="stablehlo.triangular_solve", traits={PURE}):
         return b
 
     def check(a, b, left_side, transpose_a, result):
-        expect_element("I1", "a", a, is_float, is_complex)
+        expect_element("I1", "a", a, is_float, is_complex, is_per_tensor)
         expect_tensor("I2", "b", b)
-        expect_same_element("C1", a=a, b=b)
+        expect_same_baseline("C1", a=a, b=b)
         if a.rank < 2 or a.rank != b.rank:
             fail("C2", f"a has type {a}, b has {b}; expected one rank, 2 or more")
         side = b.shape[-2 if left_side else -1]

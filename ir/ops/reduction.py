@@ -23,9 +23,10 @@ from trivium.ir.ops.common import (
     expect_unique,
     expect_within,
 )
+from trivium.ir.ops.quantization import promoted
 from trivium.ir.ops.regions import check_reducer, check_region, outputs_of
 from trivium.ir.ops.windows import padded, window_counts, window_view, windows_of
-from trivium.ir.types import I1, TensorType, compatible, shapes_compatible
+from trivium.ir.types import I1, TensorType, compatible, same_baseline, shapes_compatible
 
 __all__ = ["Reduce", "ReduceWindow", "SelectAndScatter", "Sort"]
 
@@ -54,16 +55,16 @@ class Reduce(Op, name="stablehlo.reduce", traits={RECURSIVE_EFFECTS}):
         check_reducer("C6", "body", body, [kind.element_type for kind in inputs])
         _check_results(("C3", "C7", "C8"), results, _kept(inputs[0].shape, dimensions), body)
 
-    def evaluate(inputs, init_values, dimensions, body, results):
+    def evaluate(op, inputs, init_values, dimensions, body, results):
         order = [axis for axis in range(inputs[0].ndim) if axis not in dimensions]
         shape = _kept(inputs[0].shape, dimensions)
         count = math.prod(inputs[0].shape[axis] for axis in dimensions)
         order += sorted(dimensions)
         lists = [
-            array.astype(kind.dtype).transpose(order).reshape(*shape, count)
-            for array, kind in zip(inputs, results, strict=True)
+            array.transpose(order).reshape(*shape, count)
+            for array in promoted(inputs, [value.type for value in op.inputs], results)
         ]
-        return fold(body, lists, _promoted(init_values, results))
+        return fold(body, lists, promoted(init_values, [value.type for value in op.init_values], results))
 
 
 class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS}):
@@ -112,6 +113,7 @@ class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS
         _check_results(("C1", "C15", "C16"), results, expected[0].shape, body)
 
     def evaluate(
+        op,
         inputs,
         init_values,
         window_dimensions,
@@ -123,10 +125,11 @@ class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS
         results,
     ):
         windows = windows_of(window_dimensions, window_strides, padding, base_dilations, window_dilations)
-        init_values = _promoted(init_values, results)
+        inputs = promoted(inputs, [value.type for value in op.inputs], results)
+        init_values = promoted(init_values, [value.type for value in op.init_values], results)
         lists = []
-        for array, init, kind in zip(inputs, init_values, results, strict=True):
-            view = window_view(padded(array.astype(kind.dtype), init, windows), windows)
+        for array, init in zip(inputs, init_values, strict=True):
+            view = window_view(padded(array, init, windows), windows)
             lists.append(view.reshape(*view.shape[: array.ndim], math.prod(window_dimensions)))
         return fold(body, lists, init_values)
 
@@ -178,13 +181,14 @@ class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIV
         if result.element_type is not outputs_of(scatter)[0].element_type:
             fail("C12", f"the result has type {result}, scatter returns {outputs_of(scatter)[0]}")
 
-    def evaluate(operand, source, init_value, window_dimensions, window_strides, padding, select, scatter, result):
+    def evaluate(op, operand, source, init_value, window_dimensions, window_strides, padding, select, scatter, result):
         windows = windows_of(window_dimensions or (), window_strides, padding)
         places = np.arange(operand.size).reshape(operand.shape)
         view = window_view(padded(places, np.array(-1), windows), windows)
         places = view.reshape(-1, math.prod(window.size for window in windows))
         chosen = _selected(operand.reshape(-1), places, select) if operand.size else np.full(len(places), -1)
-        values, (initial,) = source.reshape(-1).astype(result.dtype), _promoted([init_value], [result])
+        kinds = op.source.type, op.init_value.type
+        values, initial = promoted([source.reshape(-1), init_value], kinds, [result, result])
         # A window that is all padding selects nothing.
         scattered = np.full(operand.size, initial, result.dtype)
         _accumulate(scattered, chosen[chosen >= 0], values[chosen >= 0], scatter)
@@ -210,7 +214,7 @@ class Sort(Op, name="stablehlo.sort", traits={RECURSIVE_EFFECTS}):
             fail("C2", f"has {len(results)} results, expected {len(inputs)}")
         for index, (kind, result) in enumerate(zip(inputs, results, strict=True)):
             expect_tensor("C2", f"results[{index}]", result)
-            if kind.element_type is not result.element_type:
+            if not same_baseline(kind.element_type, result.element_type):
                 fail("C2", f"results[{index}] has type {result}, inputs[{index}] has {kind}")
         _check_same_shape("C3", (*inputs, *results))
         rank = inputs[0].rank
@@ -334,10 +338,6 @@ def _reduced(label, body):
     return [kind.element_type for kind in outputs_of(body)]
 
 
-def _promoted(init_values, results):
-    return [init.astype(kind.dtype) for init, kind in zip(init_values, results, strict=True)]
-
-
 def _check_inputs(label, inputs):
     if not inputs:
         fail(label, "has no inputs, expected at least one")
@@ -369,7 +369,7 @@ def _check_results(labels, results, shape, body):
         expect_tensor(shape_label, f"results[{index}]", kind)
         if not shapes_compatible(kind.shape, shape):
             fail(shape_label, f"results[{index}] has shape {kind.shape}, expected {shape}")
-        if kind.element_type is not output.element_type:
+        if not same_baseline(kind.element_type, output.element_type):
             fail(element_label, f"results[{index}] has type {kind}, body returns {output}")
 
 

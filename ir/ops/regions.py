@@ -11,6 +11,7 @@ from trivium.ir.types import (
     ComplexType,
     FloatType,
     IntegerType,
+    QuantizedType,
     TensorType,
     Type,
     compatible,
@@ -58,6 +59,8 @@ def is_promotable(element: Type, other: Type) -> bool:
         return element.width <= other.width
     if isinstance(element, ComplexType) and isinstance(other, ComplexType):
         return element.element_type.width <= other.element_type.width
+    if isinstance(element, QuantizedType) and isinstance(other, QuantizedType):
+        return element.expressed_type is other.expressed_type and element.storage_type.width <= other.storage_type.width
     return element is other
 
 

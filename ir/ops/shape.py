@@ -8,7 +8,7 @@ import numpy as np
 
 from trivium.ir.attributes import DenseElements
 from trivium.ir.codecs import Ints
-from trivium.ir.declare import PURE, Op, Operand, Operands, Result
+from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Operands, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops import numerics
 from trivium.ir.ops.common import (
@@ -26,8 +26,19 @@ from trivium.ir.ops.common import (
     limits_of,
     shaped,
 )
+from trivium.ir.ops.parameters import expect_broadcast, expect_dimension, expect_moved, expect_reshaped
 from trivium.ir.ops.windows import padded, windows_of
-from trivium.ir.types import TensorType, dimensions_compatible, is_complex, is_float, is_integer, shapes_compatible
+from trivium.ir.types import (
+    TensorType,
+    dimensions_compatible,
+    is_complex,
+    is_float,
+    is_integer,
+    is_per_axis,
+    is_per_tensor,
+    shapes_compatible,
+    stored,
+)
 
 __all__ = [
     "BroadcastInDim",
@@ -54,13 +65,13 @@ class Constant(Op, name="stablehlo.constant", traits={PURE}):
 
     def check(value, result):
         expect_static("O1", "result", result)
-        expect_compatible("C1", value=value.type, result=result)
+        expect_compatible("C1", value=value.type, result=stored(result))
 
     def evaluate(value):
         return value.array
 
 
-class Iota(Op, name="stablehlo.iota", traits={PURE}):
+class Iota(Op, name="stablehlo.iota", traits={PURE, EXPRESSED}):
     """Counts from 0 along `iota_dimension`."""
 
     iota_dimension: int
@@ -68,7 +79,7 @@ class Iota(Op, name="stablehlo.iota", traits={PURE}):
 
     def check(iota_dimension, result):
         expect_static("O1", "result", result)
-        expect_element("O1", "result", result, is_integer, is_float, is_complex)
+        expect_element("O1", "result", result, is_integer, is_float, is_complex, is_per_tensor)
         expect_within("C1", "iota_dimension", (iota_dimension,), result.rank)
 
     def evaluate(iota_dimension, result):
@@ -88,9 +99,10 @@ class Reshape(Op, name="stablehlo.reshape", traits={PURE}):
     result: Result
 
     def check(operand, result):
-        expect_tensor("I1", "operand", operand)
+        expect_tensor("I1", "operand", operand, per_axis=True)
         expect_static("O1", "result", result, bounded=True)
-        expect_same_element("C1", operand=operand, result=result)
+        expect_moved("C1", operand, result)
+        expect_reshaped("C3", operand, result)
         if operand.is_static and result.is_static and operand.size != result.size:
             fail("C2", f"result has type {result} of {result.size} elements, operand {operand} has {operand.size}")
 
@@ -107,12 +119,12 @@ class BroadcastInDim(Op, name="stablehlo.broadcast_in_dim", traits={PURE}):
     result: Result
 
     def check(operand, broadcast_dimensions, result):
-        expect_tensor("I1", "operand", operand)
+        expect_tensor("I1", "operand", operand, per_axis=True)
         expect_static("O1", "result", result, bounded=True)
-        expect_same_element("C1", operand=operand, result=result)
         expect_size("C2", "broadcast_dimensions", broadcast_dimensions, operand.rank, "the rank of operand")
         expect_within("C3", "broadcast_dimensions", broadcast_dimensions, result.rank)
         expect_unique("C4", "broadcast_dimensions", broadcast_dimensions)
+        expect_broadcast(("C1", "C6"), operand, result, broadcast_dimensions)
         for index, dimension in enumerate(broadcast_dimensions):
             extent, wanted = operand.shape[index], result.shape[dimension]
             if extent != 1 and not dimensions_compatible(extent, wanted):
@@ -139,10 +151,13 @@ class Transpose(Op, name="stablehlo.transpose", traits={PURE}):
         return shaped(shape, operand.element_type, [operand.bounds[source] for source in permutation])
 
     def check(operand, permutation, result):
-        expect_tensor("I1", "operand", operand)
-        expect_same_element("C1", operand=operand, result=result)
+        expect_tensor("I1", "operand", operand, per_axis=True)
         _expect_permutation("C2", permutation, operand.rank)
         expect_shape("C3", "result", result, [operand.shape[source] for source in permutation])
+        expect_moved("C1", operand, result)
+        if is_per_axis(result.element_type):
+            source = permutation[result.element_type.quantization_dimension]
+            expect_dimension("C4", "operand", operand, source, "as of result")
 
     def evaluate(operand, permutation):
         return operand.transpose(permutation)
@@ -166,6 +181,7 @@ class Reverse(Op, name="stablehlo.reverse", traits={PURE}):
     def check(operand, dimensions, result):
         expect_tensor("I1", "operand", operand)
         expect_compatible("C1", operand=operand, result=result)
+        expect_same_element("C1", operand=operand, result=result)
         expect_unique("C2", "dimensions", dimensions)
         expect_within("C3", "dimensions", dimensions, result.rank)
 

@@ -26,7 +26,7 @@ class Record:
     `operands` are arrays, or tuples of arrays where the op takes lists. An attribute that is a function gives a fresh
     region when called. `result` is the type of a result that does not follow from the operands. `oracle` gets the
     arrays and gives the expected one (or a tuple of them); `ulps` is how many units of the last place the outcome may
-    be off.
+    be off. `types` are those of the operands, where their dtypes do not tell them.
     """
 
     op: type[Op]
@@ -35,9 +35,10 @@ class Record:
     result: TensorType | None = None
     oracle: Callable[..., Any] | None = None
     ulps: int = 0
+    types: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
-        kinds = "-".join(str(type_of(array))[7:-1] for array in self.arrays)
+        kinds = "-".join(str(kind)[7:-1] for kind in self.types or map(type_of, self.arrays))
         return f"{self.op.short_name()}-{kinds or self.result}"
 
     @property
@@ -58,7 +59,7 @@ class Record:
 
     def module(self) -> Module:
         """A program of one function that does nothing but this op."""
-        types = [type_of(array) for array in self.arrays]
+        types = self.types or [type_of(array) for array in self.arrays]
         return Module.build(functions=[Function.build("main", types, lambda builder, *given: self.add(builder, given))])
 
 

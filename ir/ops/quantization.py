@@ -1,0 +1,141 @@
+"""Quantized elements: the ops that make and undo them, and what every other op means for them.
+
+An op either moves elements, and then acts on the stored integers as they are, or computes with what they express: the
+trait `EXPRESSED`. Such an op is evaluated on dequantized operands, and its results are quantized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.core import Value
+from trivium.ir.declare import ELEMENTWISE, EXPRESSED, PURE, Op, Operand, Result
+from trivium.ir.errors import fail
+from trivium.ir.ops.common import expect_element, expect_element_is, expect_same_shape
+from trivium.ir.ops.numerics import compute, convert
+from trivium.ir.types import (
+    QuantizedType,
+    TensorType,
+    Type,
+    expressed,
+    is_float,
+    is_per_axis,
+    is_per_tensor,
+)
+
+__all__ = ["UniformDequantize", "UniformQuantize"]
+
+
+class UniformQuantize(Op, name="stablehlo.uniform_quantize", traits={PURE, ELEMENTWISE, EXPRESSED}):
+    """The numbers that floats, or other quantized elements, stand for, each kept as the nearest that the result can
+    express."""
+
+    operand: Operand
+    result: Result
+
+    def check(operand, result):
+        expect_element("I1", "operand", operand, is_float, is_per_tensor, is_per_axis)
+        expect_element("O1", "result", result, is_per_tensor, is_per_axis)
+        expect_same_shape("C1", operand=operand, result=result)
+        kind, wanted = result.element_type.expressed_type, expressed(operand).element_type
+        if kind is not wanted:
+            fail("C2", f"result has type {result}, which expresses {kind}, expected {wanted}, as of operand")
+
+    def evaluate(operand):
+        return operand
+
+
+class UniformDequantize(Op, name="stablehlo.uniform_dequantize", traits={PURE, ELEMENTWISE, EXPRESSED}):
+    """The numbers that quantized elements stand for."""
+
+    operand: Operand
+    result: Result
+
+    def infer(operand):
+        return expressed(operand)
+
+    def check(operand, result):
+        expect_element("I1", "operand", operand, is_per_tensor, is_per_axis)
+        expect_same_shape("C1", operand=operand, result=result)
+        expect_element_is("C2", "result", result, operand.element_type.expressed_type)
+
+    def evaluate(operand):
+        return operand
+
+
+# Arrays
+
+
+def dequantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
+    """What stored integers express. The difference from the zero point is exact, the rest is rounded at each step."""
+    scales, zero_points = kind.parameters(np.shape(array))
+    dtype = kind.expressed_type.dtype
+    difference = np.asarray(array).astype(np.int64) - zero_points
+    return compute(np.multiply, difference.astype(dtype), scales.astype(dtype))
+
+
+def quantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
+    """The stored integers that express floats best: rounded at each step, held between the least and the greatest
+    integer, and rounded to an even one last."""
+    scales, zero_points = kind.parameters(np.shape(array))
+    dtype = kind.expressed_type.dtype
+    least, zero_points, greatest = (
+        convert(np.asarray(number), dtype) for number in (kind.storage_min, zero_points, kind.storage_max)
+    )
+    moved = compute(np.add, compute(np.divide, array, scales.astype(dtype)), zero_points)
+    held = compute(lambda value, low, high: np.minimum(np.maximum(value, low), high), moved, least, greatest)
+    return convert(compute(np.rint, held), kind.dtype)
+
+
+def to_destination_type(array: np.ndarray, kind: Type, destination: Type) -> np.ndarray:
+    """The values of a tensor of element type `kind` in another element type: quantized, dequantized or converted."""
+    if kind is destination:
+        return array
+    if isinstance(kind, QuantizedType):
+        array = dequantize(array, kind)
+    return quantize(array, destination) if isinstance(destination, QuantizedType) else convert(array, destination.dtype)
+
+
+def promoted(
+    arrays: Sequence[np.ndarray], kinds: Sequence[TensorType], results: Sequence[TensorType]
+) -> list[np.ndarray]:
+    """Arrays of some types in the element types of results: those that they are reduced in."""
+    return [
+        to_destination_type(array, kind.element_type, result.element_type)
+        for array, kind, result in zip(arrays, kinds, results, strict=True)
+    ]
+
+
+def zeros(kind: TensorType, shape: Sequence[int]) -> np.ndarray:
+    """Zeros of an element type; quantized ones are stored as the zero point."""
+    number = expressed(kind)
+    return to_destination_type(np.zeros(shape, number.dtype), number.element_type, kind.element_type)
+
+
+# Any op
+
+
+def evaluate_expressed(op: Op, operands: Sequence[Any], context: Any) -> Any:
+    """Evaluates an op that computes with what quantized elements express, of which its types have some."""
+    arrays = [
+        _cast(array, value.type, expressed(value.type)) for array, value in zip(operands, op.operands, strict=True)
+    ]
+    twin = with_types(op, [Value(expressed(kind)) for kind in op.operand_types], map(expressed, op.result_types))
+    returned = twin.EVALUATE(twin, arrays, (), context)
+    if len(op.results) == 1:
+        return _cast(returned, twin.results[0].type, op.results[0].type)
+    return [_cast(array, *kinds) for array, *kinds in zip(returned, twin.result_types, op.result_types, strict=True)]
+
+
+def with_types(op: Op, operands: Sequence[Value], result_types: Any) -> Op:
+    """The same op without regions, of other operands and result types."""
+    return type(op).create(operands, tuple(result_types), dict(op.attributes), (), op.extra, op.location, op.segments)
+
+
+def _cast(array: Any, kind: Any, other: Any) -> Any:
+    if not isinstance(kind, TensorType) or kind.element_type is other.element_type:
+        return array
+    return to_destination_type(array, kind.element_type, other.element_type)
