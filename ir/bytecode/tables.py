@@ -12,10 +12,16 @@ from trivium.ir.attributes import OpaqueAttribute
 from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
 from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
 from trivium.ir.errors import Error, ParseError, UnsupportedOpError
+from trivium.ir.location import Location
 from trivium.ir.types import Type
 
-MAX_DEPTH = 100
-"""Attributes inside attributes; real programs stay below ten."""
+MAX_DEPTH = 64
+"""Attributes and types inside one another; real programs stay below ten."""
+MAX_LOCATION_DEPTH = 100
+"""Locations inside one another: stacks of callers are deeper."""
+MAX_EXPANSION = 1 << 18
+"""The bytes that an entry may stand for with all that it refers to, in files that are not longer themselves. A few
+entries that each refer to the one before twice would be more than a machine can hold."""
 
 Read = Callable[["EntryReader"], Any]
 
@@ -43,6 +49,8 @@ class _Entries:
     what: str
     found: list[tuple[str, int, int]] = field(default_factory=list)
     values: dict[int, Any] = field(default_factory=dict)
+    extents: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """How deep each decoded entry is, and how many bytes it stands for, with all that it refers to."""
 
 
 class Tables:
@@ -82,25 +90,39 @@ class Tables:
             raise asker.error(f"string {number} is asked for, the file has {len(self.strings)}")
         return self.strings[number]
 
+    def part(self, what: str, number: int, asker: EntryReader) -> Any:
+        """An entry that stands inside another, and counts as a part of it."""
+        value = self.attribute(number, asker) if what == "attribute" else self.type(number, asker)
+        depth, size = self._entries[what].extents[number]
+        asker.depth = max(asker.depth, depth + 1)
+        asker.size += size
+        if asker.depth > (MAX_LOCATION_DEPTH if isinstance(value, Location) else MAX_DEPTH):
+            raise asker.error(f"attributes and types stand inside one another {asker.depth} deep")
+        if asker.size > max(MAX_EXPANSION, len(self.data.data)):
+            raise asker.error(f"has {asker.size} bytes with all that it refers to, expected at most {MAX_EXPANSION}")
+        return value
+
     def _decoded(self, entries: _Entries, number: int, asker: Cursor) -> Any:
         if number >= len(entries.found):
             raise asker.error(f"{entries.what} {number} is asked for, the file has {len(entries.found)}")
-        if self._depth >= MAX_DEPTH:
-            raise asker.error(f"attributes and types stand inside one another more than {MAX_DEPTH} deep, or in a ring")
+        if self._depth >= MAX_LOCATION_DEPTH:
+            raise asker.error(f"entries stand inside one another more than {MAX_LOCATION_DEPTH} deep, or in a ring")
+        dialect, start, size = entries.found[number]
+        data = self.data
+        reader = EntryReader(Cursor(data.data[start : start + (size >> 1)], data.base + start), self)
         self._depth += 1
         try:
-            value = self._decode(entries.what, *entries.found[number])
+            value = self._decode(entries.what, dialect, reader, bool(size & 1))
         finally:
             self._depth -= 1
         entries.values[number] = value
+        entries.extents[number] = reader.depth, reader.size + (size >> 1)
         return value
 
-    def _decode(self, what: str, dialect: str, start: int, size: int) -> Any:
-        data = self.data
-        reader = EntryReader(Cursor(data.data[start : start + (size >> 1)], data.base + start), self)
+    def _decode(self, what: str, dialect: str, reader: EntryReader, is_encoded: bool) -> Any:
         try:
-            if not size & 1:
-                return self._parse_text(what, reader.text())
+            if not is_encoded:
+                return self._read_text(what, reader)
             if dialect not in self._dialects:
                 raise UnsupportedOpError(f"the file has {what}s of dialect {dialect} in an encoding that is not known")
             codes = getattr(self._dialects[dialect], f"{what}s")
@@ -116,29 +138,36 @@ class Tables:
             raise reader.error(f"a {dialect} {what} has {reader.left} bytes too many")
         return value
 
+    def _read_text(self, what: str, reader: EntryReader) -> Any:
+        try:
+            return self._parse_text(what, reader.text())
+        except ParseError as error:
+            raise reader.error(f"{what} {error.message}", 0) from None
+
 
 class EntryReader(Cursor):
-    """Reads the bytes of one entry."""
+    """Reads the bytes of one entry. `depth` and `size` are those of the entries that it refers to."""
 
-    __slots__ = ("tables",)
+    __slots__ = ("depth", "size", "tables")
 
     def __init__(self, data: Cursor, tables: Tables):
         super().__init__(data.data, data.base)
         self.tables = tables
+        self.depth = self.size = 0
 
     def attribute(self) -> Any:
-        return self.tables.attribute(self.varint(), self)
+        return self.tables.part("attribute", self.varint(), self)
 
     def optional_attribute(self) -> Any:
         """An attribute, or `None`."""
         number = self.varint()
-        return self.tables.attribute(number >> 1, self) if number & 1 else None
+        return self.tables.part("attribute", number >> 1, self) if number & 1 else None
 
     def attributes(self) -> tuple[Any, ...]:
         return tuple([self.attribute() for _ in range(self.count())])
 
     def type(self) -> Any:
-        kind = self.tables.type(self.varint(), self)
+        kind = self.tables.part("type", self.varint(), self)
         if not isinstance(kind, Type):
             raise self.error(f"has a {type(kind).__name__}, expected a type")
         return kind
@@ -147,7 +176,9 @@ class EntryReader(Cursor):
         return tuple([self.type() for _ in range(self.count())])
 
     def string(self) -> str:
-        return self.tables.string(self.varint(), self)
+        text = self.tables.string(self.varint(), self)
+        self.size += len(text)
+        return text
 
     def signeds(self) -> tuple[int, ...]:
         return tuple([self.signed() for _ in range(self.count())])
