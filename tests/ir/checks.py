@@ -81,6 +81,12 @@ def register() -> None:
 
         register_custom_call(f"check.{check.__name__}", evaluate=evaluate, effects=True, replace=True)
 
+    def equal(op: Any, value: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        expect_eq(value, expected)
+        return np.array(True)
+
+    register_custom_call("check.eq", evaluate=equal, effects=True, replace=True)
+
 
 class ExpectEqConst(Op, name="check.expect_eq_const"):
     lhs: Operand

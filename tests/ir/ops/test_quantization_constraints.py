@@ -86,14 +86,9 @@ def test_parameters_of_a_result_may_be_others():
             ops.Negate(operand, result=tensor(2, of=wrong))
 
 
-def test_convert_i1():
+def test_convert_o1():
     with breaks("I1"):
         ops.Convert(value(2, of=QUANTIZED), result=tensor(2))
-    with breaks("I1"):
-        ops.Convert(Value(TOKEN), result=tensor(2))
-
-
-def test_convert_o1():
     with breaks("O1"):
         ops.Convert(value(2), result=tensor(2, of=QUANTIZED))
 
