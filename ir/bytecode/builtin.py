@@ -14,16 +14,20 @@ from trivium.ir.attributes import (
     DenseArray,
     DenseElements,
     Dictionary,
+    Enumeration,
     Float,
     Integer,
+    OpaqueAttribute,
+    Struct,
     SymbolRef,
     Unit,
 )
 from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
-from trivium.ir.bytecode.encoding import DYNAMIC_EXTENT
-from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
+from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter, home_of
 from trivium.ir.bytecode.versions import FILE_RANGES
 from trivium.ir.bytecode.vhlo import signed_value, width_of
+from trivium.ir.bytecode.vhlo_types import read_extents, write_extents
+from trivium.ir.errors import Error
 from trivium.ir.location import (
     UNKNOWN,
     CallSiteLocation,
@@ -37,6 +41,8 @@ from trivium.ir.types import (
     I1,
     INDEX,
     NONE,
+    Bounds,
+    BufferType,
     ComplexType,
     FloatType,
     FunctionType,
@@ -45,6 +51,7 @@ from trivium.ir.types import (
     TensorType,
     TupleType,
     Type,
+    UnrankedTensorType,
 )
 
 
@@ -192,10 +199,10 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
             out.varint(18)
             out.type(value.type)
             out.blob(elements_bytes(value))
+        case OpaqueAttribute(text):
+            out.as_text(text)
         case _:
-            from trivium.ir.text.attributes import AttributeWriter
-
-            out.as_text(AttributeWriter().attribute(value))
+            raise Error(f"the attribute {value!r} cannot be written")
 
 
 def _write_location(out: EntryWriter, value: Location) -> None:
@@ -248,10 +255,16 @@ def _read_integer_type(reader: EntryReader) -> IntegerType:
 
 
 def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
-    shape = tuple(None if extent == DYNAMIC_EXTENT else extent for extent in reader.signeds())
-    if any(extent is not None and extent < 0 for extent in shape):
-        raise reader.error(f"a shape has {shape}, expected no negative extent")
+    shape = read_extents(reader)
     return TensorType(shape, reader.type(), encoding)
+
+
+def _read_buffer_type(reader: EntryReader) -> BufferType:
+    shape, element_type, layout = read_extents(reader), reader.type(), reader.attribute()
+    places = ", ".join(f"d{index}" for index in range(len(shape)))
+    if layout != OpaqueAttribute(f"affine_map<({places}) -> ({places})>"):
+        raise reader.error(f"a buffer has the layout {layout}, expected none")
+    return BufferType(shape, element_type)
 
 
 _TYPES: dict[int, Callable[[EntryReader], Type]] = {
@@ -260,9 +273,11 @@ _TYPES: dict[int, Callable[[EntryReader], Type]] = {
     0: _read_integer_type,
     2: lambda reader: FunctionType(reader.types(), reader.types()),
     9: lambda reader: ComplexType(reader.expect(reader.type(), FloatType)),
+    10: _read_buffer_type,
     13: _read_tensor_type,
     14: lambda reader: _read_tensor_type(reader, encoding=reader.attribute()),
     15: lambda reader: TupleType(reader.types()),
+    18: lambda reader: UnrankedTensorType(reader.type()),
 }
 
 
@@ -275,10 +290,18 @@ def _write_type(out: EntryWriter, kind: Type) -> None:
             out.varint(width << 2 | _SIGNEDNESS.index(signedness))
         case TensorType(shape, element_type, None):
             out.varint(13)
-            out.signeds([DYNAMIC_EXTENT if extent is None else extent for extent in shape])
+            write_extents(out, shape)
             out.type(element_type)
         case _:
             out.as_text(str(kind))
 
 
-BUILTIN = Dialect(_ATTRIBUTES, _TYPES, _write_attribute, _write_type)
+def _home(value: Any) -> str:
+    match value:
+        case Struct() | Enumeration() | OpaqueAttribute() | Bounds():
+            dialect = home_of(value)
+            return "" if dialect == "builtin" else dialect
+    return ""
+
+
+BUILTIN = Dialect(_ATTRIBUTES, _TYPES, _write_attribute, _write_type, home=_home)

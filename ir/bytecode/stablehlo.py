@@ -8,27 +8,44 @@ from dataclasses import fields
 from typing import Any, get_type_hints
 
 from trivium.ir import ops  # noqa: F401  declares the attributes
-from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Enumeration, Struct
+from trivium.ir.attributes import ENUMERATIONS, STRUCTS, DenseElements, Enumeration, Struct
 from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
 from trivium.ir.bytecode.vhlo import enumeration_reader
 from trivium.ir.bytecode.vhlo_types import read_extents
 from trivium.ir.errors import Error
+from trivium.ir.mesh import MeshAxis, SubAxis
 from trivium.ir.types import TOKEN, Bounds, FutureType, Type
 
 _CODES = {
     **{1: "channel_handle", 2: "comparison_direction", 3: "comparison_type", 4: "conv", 5: "dot", 6: "fft_type"},
     **{7: "gather", 8: "precision", 9: "rng_algorithm", 10: "rng_distribution", 11: "scatter", 12: "transpose"},
     **{14: "output_operand_alias", 15: "dot_algorithm", 16: "result_accuracy_mode", 17: "result_accuracy"},
+    **{18: "replica_group_mesh_axes", 19: "sub_axis_info", 20: "axis_ref", 21: "mesh_axis", 22: "mesh"},
 }
 """Structs and enumerations, by the codes of StableHLO."""
 _CHLO_CODES = {0: "comparison_direction", 1: "comparison_type"}
+
+
+def _optional(kind: type) -> Callable[[EntryReader], Any]:
+    return lambda reader: reader.expect(reader.attribute(), kind) if reader.byte() else None
+
+
+def _mesh_axes(reader: EntryReader) -> tuple[MeshAxis, ...]:
+    return tuple(reader.expect(axis, MeshAxis) for axis in reader.expect(reader.attribute(), tuple))
+
 
 _FIELDS: dict[Any, Callable[[EntryReader], Any]] = {
     int: EntryReader.signed,
     float: EntryReader.double,
     bool: lambda reader: bool(reader.byte()),
+    str: EntryReader.string,
     Type: EntryReader.type,
+    Any: EntryReader.attribute,
     tuple[int, ...]: EntryReader.signeds,
+    tuple[Any, ...]: EntryReader.attributes,
+    tuple[MeshAxis, ...]: _mesh_axes,
+    SubAxis | None: _optional(SubAxis),
+    DenseElements | None: _optional(DenseElements),
 }
 """How a field of a struct is read, by what it is declared to be."""
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trivium.ir.attributes import OpaqueAttribute
+from trivium.ir.attributes import Enumeration, OpaqueAttribute, Struct
 from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
 from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
 from trivium.ir.errors import Error, ParseError, UnsupportedOpError
 from trivium.ir.location import Location
-from trivium.ir.types import Type
+from trivium.ir.types import Bounds, Type
 
 MAX_DEPTH = 64
 """Attributes and types inside one another; real programs stay below ten."""
@@ -36,6 +36,8 @@ class Dialect:
     write_type: Callable[[EntryWriter, Type], None]
     canonical: Callable[[Any], Any] = lambda value: value
     """The one form of attributes that the dialect does not tell apart."""
+    home: Callable[[Any], str] = lambda value: ""
+    """The dialect of an attribute for which this one has no form of its own; empty where it has one."""
 
 
 # Reading
@@ -289,12 +291,21 @@ class WriteTables:
         self._types: dict[tuple[str, Hashable], Entry] = {}
 
     def attribute(self, dialect: str, value: Any) -> Entry:
-        """The entry of an attribute, asked for once more."""
-        if isinstance(value, OpaqueAttribute):
-            return self._opaque(value)
+        """The entry of an attribute, asked for once more by an op or an attribute of `dialect`."""
         value = self._codecs[dialect].canonical(value)
         # Values of two kinds may be equal in Python, True and 1 for one.
-        return self._entry(self._attributes, dialect, (type(value), value), value, "write_attribute")
+        key = (dialect, (type(value), value))
+        entry = self._attributes.get(key)
+        if entry is not None:
+            entry.count += 1
+            return entry
+        home = self._codecs[dialect].home(value)
+        if not home:
+            return self._entry(self._attributes, dialect, key[1], value, "write_attribute")
+        if dialect == "vhlo":
+            self.require(OTHER_DIALECTS, f"an attribute of dialect {home}")
+        entry = self._attributes[key] = self._foreign(home, value)
+        return entry
 
     def type(self, dialect: str, kind: Type) -> Entry:
         """The entry of a type, asked for once more."""
@@ -310,7 +321,8 @@ class WriteTables:
 
     def number(self) -> tuple[list[Entry], list[Entry]]:
         """Gives all entries their numbers."""
-        return self._sorted(list(self._attributes.values())), self._sorted(list(self._types.values()))
+        # An attribute that several dialects ask for is one.
+        return self._sorted(list(dict.fromkeys(self._attributes.values()))), self._sorted(list(self._types.values()))
 
     def dialect(self, name: str) -> int:
         """The number of a dialect."""
@@ -326,15 +338,17 @@ class WriteTables:
             entry.count += 1
         return entry
 
-    def _opaque(self, value: OpaqueAttribute) -> Entry:
-        """An attribute of a dialect that is not known here: its text, under the name of the dialect."""
-        dialect = value.text.removeprefix("#").partition(".")[0].partition("<")[0]
+    def _foreign(self, dialect: str, value: Any) -> Entry:
+        """The entry of another dialect's attribute; its text, where the dialect's encoding is not known here."""
+        from trivium.ir.text.attributes import AttributeWriter
+
+        if dialect in self._codecs:
+            return self.attribute(dialect, value)
         entry = self._attributes.get((dialect, value))
         if entry is None:
             entry = self._attributes[dialect, value] = Entry(dialect)
             self.dialect(dialect)
-            self.require(OTHER_DIALECTS, f"an attribute of dialect {dialect}")
-            EntryWriter(entry, self).as_text(value.text)
+            EntryWriter(entry, self).as_text(AttributeWriter().attribute(value))
         else:
             entry.count += 1
         return entry
@@ -357,6 +371,18 @@ class WriteTables:
                 out.varint(self.string(part))
             else:
                 out.append(part)
+
+
+def home_of(value: Any) -> str:
+    """The dialect of an attribute that is of none of Python's own kinds."""
+    match value:
+        case OpaqueAttribute(text):
+            return text[1:].partition(".")[0].partition("<")[0] if text.startswith("#") else "builtin"
+        case Struct() | Enumeration():
+            return value.MNEMONIC.partition(".")[0]
+        case Bounds():
+            return "stablehlo"
+    return "builtin"
 
 
 def by_dialect(items: list[Any], dialect_of: Callable[[Any], int]) -> None:

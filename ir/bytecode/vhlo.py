@@ -17,13 +17,17 @@ from trivium.ir.attributes import (
     Enumeration,
     Float,
     Integer,
+    OpaqueAttribute,
+    Struct,
     SymbolRef,
+    Unit,
 )
 from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
-from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
+from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter, home_of
 from trivium.ir.bytecode.versions import MESH_GROUPS, RESULT_ACCURACY
-from trivium.ir.bytecode.vhlo_types import TYPE_READERS, read_extents, write_extents, write_type
+from trivium.ir.bytecode.vhlo_types import TYPE_READERS, Encoding, read_extents, write_extents, write_type
 from trivium.ir.errors import Error
+from trivium.ir.location import Location
 from trivium.ir.mesh import AxisRef, Mesh, MeshAxis, ReplicaGroupMeshAxes, SubAxis
 from trivium.ir.ops.control import CustomCallApiVersion, OutputOperandAlias
 from trivium.ir.ops.elementwise import ResultAccuracy, ResultAccuracyMode
@@ -215,7 +219,7 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
             out.signeds(outputs)
             out.signed(operand)
             out.signeds(operands)
-        case Bounds(bounds):
+        case Encoding(Bounds(bounds)):
             out.varint(18)
             write_extents(out, bounds)
         case ResultAccuracy(atol, rtol, ulps, mode):
@@ -269,4 +273,15 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-VHLO = Dialect(_ATTRIBUTES, TYPE_READERS, _write_attribute, write_type, _canonical)
+def _home(value: Any) -> str:
+    """The dialect of what VHLO has no form for. All of StableHLO's own must have one."""
+    match value:
+        case Unit() | Location() | SymbolRef() | DenseArray():
+            return "builtin"
+        case Struct() | Enumeration() | OpaqueAttribute():
+            dialect = home_of(value)
+            return "" if dialect == "stablehlo" else dialect
+    return ""
+
+
+VHLO = Dialect(_ATTRIBUTES, TYPE_READERS, _write_attribute, write_type, _canonical, _home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from trivium.ir.bytecode.encoding import DYNAMIC_EXTENT
@@ -106,6 +107,13 @@ TYPE_READERS: dict[int, Callable[[EntryReader], Type]] = {
 }
 
 
+@dataclass(frozen=True)
+class Encoding:
+    """Bounds of a tensor type; as an attribute of an op, VHLO does not have them."""
+
+    bounds: Bounds
+
+
 def write_type(out: EntryWriter, kind: Type) -> None:
     if kind in _SIMPLE_CODES:
         if str(kind) in TYPES:
@@ -116,7 +124,7 @@ def write_type(out: EntryWriter, kind: Type) -> None:
         case TensorType(shape, element_type, encoding):
             out.varint(20 if encoding is None else 21)
             if isinstance(encoding, Bounds):
-                out.attribute(encoding)
+                out.attribute(Encoding(encoding))
             elif encoding is not None:
                 raise Error(f"type {kind} cannot be written: StableHLO's artifacts have bounds as encodings only")
             write_extents(out, shape)

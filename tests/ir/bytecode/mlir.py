@@ -50,3 +50,11 @@ def text_of(artifact: bytes) -> str:
 
     with context():
         return str(stablehlo.deserialize_portable_artifact(context(), artifact))
+
+
+def artifact(text: str, version: str) -> bytes:
+    """What MLIR writes of a text for a version of StableHLO, with attributes of any dialect where they may stand."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    with context():
+        return stablehlo.serialize_portable_artifact(parsed(text), version, True)

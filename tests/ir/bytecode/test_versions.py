@@ -85,7 +85,7 @@ def test_ops_without_a_portable_form_are_listed():
 
 
 def test_attributes_without_a_portable_form_are_refused_with_their_place():
-    module = parse(HEAD.format("%0 = stablehlo.abs %x {flag} : tensor<4x4xf32>"), file="model.mlir")
+    module = parse(HEAD.format("%0 = stablehlo.abs %x {a = 3 : si32} : tensor<4x4xf32>"), file="model.mlir")
     with pytest.raises(trivium.Error, match=r"(?s)cannot be written.*in: +stablehlo.abs.*from: +model.mlir:1"):
         serialize(module)
 
