@@ -293,7 +293,7 @@ class IsNegInf(FloatTest, name="chlo.is_neg_inf"):
 # Selection
 
 
-class TopK(Op, name="chlo.top_k", traits={PURE}):
+class TopK(Op, name="chlo.top_k", traits={PURE, EXPRESSED}):
     """The `k` largest elements along the last dimension, in descending order, and where they stand. Of equal ones the
     first comes first, whether or not `is_stable` asks for it; floats are in total order, so that NaN is the largest."""
 
@@ -304,7 +304,7 @@ class TopK(Op, name="chlo.top_k", traits={PURE}):
     indices: Result
 
     def infer(operand, k):
-        expect_tensor("I1", "operand", operand)
+        expect_tensor("I1", "operand", operand, per_axis=True)
         if operand.rank < 1:
             fail("C1", f"operand has type {operand}, expected rank 1 or more")
         shape = (*operand.shape[:-1], k)

@@ -115,8 +115,8 @@ class BroadcastBinary(Op, traits={PURE, EXPRESSED}):
 
 
 def _check_operands(lhs: TensorType, rhs: TensorType, broadcast_dimensions: Ints | None) -> None:
-    expect_tensor("I1", "lhs", lhs)
-    expect_tensor("I2", "rhs", rhs)
+    expect_tensor("I1", "lhs", lhs, per_axis=True)
+    expect_tensor("I2", "rhs", rhs, per_axis=True)
     if broadcast_dimensions is None:
         return
     low, high = sorted((lhs.rank, rhs.rank))
@@ -271,7 +271,7 @@ class ChloComparisonType(Enumeration):
     UNSIGNED = "UNSIGNED"
 
 
-class BroadcastCompare(Op, name="chlo.broadcast_compare", traits={PURE}):
+class BroadcastCompare(Op, name="chlo.broadcast_compare", traits={PURE, EXPRESSED}):
     """`compare`, of operands that are broadcast."""
 
     lhs: Operand

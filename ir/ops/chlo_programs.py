@@ -184,7 +184,7 @@ class RaggedDotDimensionNumbers(Struct, mnemonic="chlo.ragged_dot"):
         return DotDimensionNumbers(self.lhs_batching_dimensions, batching, self.lhs_contracting_dimensions, contracting)
 
 
-class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE}):
+class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
     """`dot_general` by groups of `group_sizes`, which divide one dimension of `lhs`. Groups of rows have a matrix of
     `rhs` each; groups of contracted elements have a product each, along a new first dimension; groups of batches only
     leave out what is in none."""
@@ -245,8 +245,8 @@ def _group_masks(lhs: np.ndarray, sizes: np.ndarray, numbers: RaggedDotDimension
 
 
 def _check_ragged(lhs: TensorType, rhs: TensorType, sizes: TensorType, numbers: RaggedDotDimensionNumbers) -> None:
-    expect_tensor("I1", "lhs", lhs)
-    expect_tensor("I2", "rhs", rhs)
+    expect_tensor("I1", "lhs", lhs, per_axis=True)
+    expect_tensor("I2", "rhs", rhs, per_axis=True)
     expect_element("I3", "group_sizes", sizes, is_integer)
     if len(numbers.lhs_ragged_dimensions) != 1:
         fail("C1", f"lhs_ragged_dimensions has {list(numbers.lhs_ragged_dimensions)}, expected one")

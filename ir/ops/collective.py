@@ -186,7 +186,8 @@ class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast
         if has_dynamic_root:
             expect_compatible("C4", expected=tensor(len(data), of=I32), root=operands[-1])
         _check_count("C5", data, results)
-        for operand, result in zip(data, results, strict=True):
+        for index, (operand, result) in enumerate(zip(data, results, strict=True)):
+            expect_tensor("I1", f"operands[{index}]", operand)
             expect_compatible("C3", operand=operand, result=result)
 
     def evaluate(op, operands, has_dynamic_root, results, context):
@@ -252,6 +253,7 @@ class CollectivePermute(Op, name="stablehlo.collective_permute"):
         return operand
 
     def check(operand, source_target_pairs, result):
+        expect_tensor("I1", "operand", operand)
         if any(len(pair) != 2 for pair in source_target_pairs):
             fail("C1", f"source_target_pairs has {_rows(source_target_pairs)}, expected pairs")
         expect_unique("C2", "the sources of source_target_pairs", [pair[0] for pair in source_target_pairs])
@@ -281,6 +283,7 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum", traits={EXPRESSED}
         return operand
 
     def check(operand, replica_groups, result):
+        expect_tensor("I1", "operand", operand)
         _check_groups("C1", "C2", replica_groups)
         expect_compatible("C3", operand=operand, result=result)
 

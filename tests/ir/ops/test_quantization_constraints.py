@@ -113,6 +113,21 @@ def test_ops_that_move_elements_keep_their_parameters():
         ops.Concatenate([operand, value(2, of=OTHER)], 0)
 
 
+def test_collective_permute_i1():
+    with breaks("I1"):
+        ops.CollectivePermute(value(2, of=per_axis()), ())
+
+
+def test_cross_replica_sum_i1():
+    with breaks("I1"):
+        ops.CrossReplicaSum(value(2, of=per_axis()), ())
+
+
+def test_collective_broadcast_i1():
+    with breaks("I1"):
+        ops.CollectiveBroadcast([value(2, of=per_axis())], ())
+
+
 # Sums
 
 
