@@ -5,6 +5,7 @@ defined: they are looked for when the first one is asked for."""
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -13,13 +14,26 @@ from trivium.ir.attributes import Attribute
 from trivium.ir.location import Location
 from trivium.ir.text.attributes import AttributeReader
 from trivium.ir.text.elements import hex_bytes
-from trivium.ir.text.lexer import ALIAS, BLANKS, STRING, unescape
+from trivium.ir.text.lexer import ALIAS, BLANKS, MAX_NESTING, STRING, unescape
 from trivium.ir.types import Type
 
 _DEFINITION = rf"[ \t]*([#!][A-Za-z_][\w$.-]*)[ \t]*=(?!=){BLANKS}"
 _FIRST_LINE = re.compile(_DEFINITION, re.ASCII)
 _LATER_LINE = re.compile(rf"\n{_DEFINITION}", re.ASCII)
 _ALIGNMENT_BYTES = 4
+MAX_EXPANSION = 1 << 18
+"""The characters that an alias may stand for with all that it refers to, in texts that are not longer themselves. A few
+aliases that each refer to the one before twice would be more than a machine can hold."""
+
+
+@dataclass(frozen=True)
+class _Alias:
+    """What an alias stands for, where its definition ends, how deep it is, and how long with all that it refers to."""
+
+    value: Any
+    end: int
+    depth: int
+    size: int
 
 
 class DefinitionReader(AttributeReader):
@@ -27,9 +41,10 @@ class DefinitionReader(AttributeReader):
 
     def __init__(self, text: str, file: str = ""):
         super().__init__(text, file)
-        self._resolved: dict[str, tuple[Any, int]] = {}
-        """What each alias stands for, and where its definition ends."""
+        self._resolved: dict[str, _Alias] = {}
         self._resolving: set[str] = set()
+        self._size = 0
+        """The length of what the aliases in the definition at hand stand for."""
 
     def definition(self) -> bool:
         """Takes an alias or the resources if they stand here. Their values are found when someone asks for them."""
@@ -38,7 +53,7 @@ class DefinitionReader(AttributeReader):
             name = self.take(ALIAS, "an alias")
             self.expect("=")
             self._alias(name, pos)
-            self.pos = self._resolved[name][1]
+            self.pos = self._resolved[name].end
             return True
         if self.at("{-#"):
             self._read_resources()
@@ -68,18 +83,31 @@ class DefinitionReader(AttributeReader):
 
     def _resolve(self, name: str, pos: int) -> Any:
         if name in self._resolved:
-            return self._resolved[name][0]
+            return self._referred(name, pos)
         if name not in self._alias_places or name in self._resolving:
             why = "is defined through itself" if name in self._resolving else "is not defined"
             raise self.error(f"the alias {name} {why}", pos)
-        saved, self.pos = self.pos, self._alias_places[name]
+        saved = self.pos, self.deepest, self._size
+        self.pos, self.deepest, self._size = self._alias_places[name], self.depth, 0
+        start = self.pos
         self._resolving.add(name)
         with self.nested():
             value = self.type() if name.startswith("!") else self.attribute()
         self._resolving.discard(name)
-        self._resolved[name] = (value, self.pos)
-        self.pos = saved
-        return value
+        self._resolved[name] = _Alias(value, self.pos, self.deepest - self.depth, self.pos - start + self._size)
+        self.pos, self.deepest, self._size = saved
+        return self._referred(name, pos)
+
+    def _referred(self, name: str, pos: int) -> Any:
+        """What an alias stands for, as a part of what refers to it: as deep and as long as if it were written there."""
+        alias = self._resolved[name]
+        self.deepest = max(self.deepest, self.depth + alias.depth)
+        self._size += alias.size
+        if self.depth + alias.depth > MAX_NESTING:
+            raise self.error(f"nested more than {MAX_NESTING} levels deep", pos)
+        if self._resolving and self._size > max(MAX_EXPANSION, len(self.text)):
+            raise self.error(f"aliases stand for {self._size} characters here, expected at most {MAX_EXPANSION}", pos)
+        return alias.value
 
     @cached_property
     def _alias_places(self) -> dict[str, int]:

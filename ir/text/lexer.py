@@ -44,7 +44,7 @@ class Lexer:
     def __init__(self, text: str, file: str = ""):
         self.text = text
         self.file = file
-        self.depth = 0
+        self.depth = self.deepest = 0
         self._line_starts: list[int] | None = None
         self.pos = SPACE.match(text).end()  # type: ignore[union-attr]
 
@@ -88,6 +88,7 @@ class Lexer:
     def nested(self) -> Iterator[None]:
         """One more level of nesting, up to the limit."""
         self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
         if self.depth > MAX_NESTING:
             raise self.error(f"nested more than {MAX_NESTING} levels deep")
         yield

@@ -4,7 +4,8 @@ is wrong with them, later and better. What is no program at all raises `ParseErr
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import trivium.ir.ops  # noqa: F401  (declares the ops)
@@ -19,7 +20,7 @@ from trivium.ir.location import FileLocation, Location
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import Draft, Line, form_of
 from trivium.ir.text.definitions import DefinitionReader
-from trivium.ir.text.lexer import BLANKS, VALUE, WORD
+from trivium.ir.text.lexer import BLANKS, MAX_NESTING, VALUE, WORD
 from trivium.ir.types import Type
 
 _NAME = r"%(?:\d+|[A-Za-z_$.-][\w$.-]*)"
@@ -58,6 +59,7 @@ class Parser(DefinitionReader):
         super().__init__(text, file)
         self._values: dict[str, Value] = {}
         self._opened: list[str] = []
+        self._regions = 0
 
     # The file
 
@@ -291,7 +293,7 @@ class Parser(DefinitionReader):
         outer, mark = self._values, len(self._opened)
         if isolated:
             self._values = {}
-        with self.nested():
+        with self._inside_region():
             self.expect("{")
             region = Region()
             if arguments or not self.at("}"):
@@ -311,6 +313,15 @@ class Parser(DefinitionReader):
             for name in closed:
                 del outer[name]
         return region
+
+    @contextmanager
+    def _inside_region(self) -> Iterator[None]:
+        """One more region around what follows; attributes and types there count their own levels."""
+        if self._regions == MAX_NESTING:
+            raise self.error(f"nested more than {MAX_NESTING} levels deep")
+        self._regions += 1
+        yield
+        self._regions -= 1
 
     def _block_header(self) -> list[Argument]:
         if not self.accept("^"):
