@@ -9,6 +9,9 @@ from typing import Any, ClassVar, Self
 from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.types import Type
 
+MAX_NESTING = 64
+"""Regions inside regions, in text, in artifacts and in memory; real programs stay below ten."""
+
 
 class Value:
     """What ops take and give. `uses` maps (operation, operand index) pairs, in the order in which they were made."""

@@ -9,11 +9,13 @@
 
         def infer(inputs, dimension): ...             # the result's type, where it follows from the operands
         def check(inputs, dimension, result): ...     # if ...: fail("C2", "inputs[1] has ..., expected ...")
+        def check_symbols(op, symbols): ...           # the constraints on what names in its attributes stand for
         def evaluate(inputs, dimension): ...          # NumPy; the one statement of meaning
 
 The fields give the constructor, the accessors, the structural verifier, text, serialization and the reference page.
 `infer`, `check` and `evaluate` name the fields that they need, in any order. The first two get *types* for operands
-and results, Python values for attributes, `Region`s for regions. `evaluate` gets arrays for operands, callables for
+and results, Python values for attributes, `Region`s for regions; `check` the op itself if it asks for `op`. What
+`symbols` is, `trivium.ir.func.Symbols` tells. `evaluate` gets arrays for operands, callables for
 regions, types for results, and the op itself or the interpreter if it asks for `op` or `context`.
 """
 
@@ -102,6 +104,7 @@ class Op(Operation):
     """Whether MLIR has the op state the sizes of its groups of operands and results even where they follow."""
     INFER: ClassVar[Callable[[Op], Any] | None] = None
     CHECK: ClassVar[Callable[[Op], None] | None] = None
+    CHECK_SYMBOLS: ClassVar[Callable[[Op, Any], None] | None] = None
 
     def __init_subclass__(
         cls, name: str = "", traits: set[Trait] | frozenset[Trait] = frozenset(), **kwargs: Any
@@ -265,6 +268,8 @@ def _declare(cls: type[Op]) -> None:
     for method, slot in (("infer", "INFER"), ("check", "CHECK")):
         if (function := getattr(cls, method, None)) is not None:
             setattr(cls, slot, staticmethod(_static_caller(cls, method, function)))
+    if (function := getattr(cls, "check_symbols", None)) is not None:
+        cls.CHECK_SYMBOLS = staticmethod(function)
     if (function := getattr(cls, "evaluate", None)) is not None:
         cls.EVALUATE = staticmethod(_evaluate_caller(cls, function))
 
@@ -407,10 +412,17 @@ def _static_caller(cls: type[Op], method: str, function: Callable[..., Any]) -> 
     """Calls `infer` or `check` with the fields that its parameters name."""
     getters = []
     for name in inspect.signature(function).parameters:
+        if name == "op":
+            getters.append(_itself)
+            continue
         field = _named_field(cls, method, name)
         typed = field.role in (Role.OPERAND, Role.RESULT)
         getters.append(_typed_getter(attrgetter(name)) if typed else attrgetter(name))
     return lambda op: function(*[get(op) for get in getters])
+
+
+def _itself(op: Op) -> Op:
+    return op
 
 
 def _typed_getter(get: Callable[[Op], Any]) -> Callable[[Op], Any]:

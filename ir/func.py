@@ -11,9 +11,9 @@ from trivium.ir.attributes import Attribute, Dictionary, SymbolRef
 from trivium.ir.builder import Builder
 from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
 from trivium.ir.declare import TERMINATOR, Op, Operands, Results, Trait
-from trivium.ir.errors import Error, VerificationError, fail
+from trivium.ir.errors import ConstraintKind, Error, VerificationError, fail
 from trivium.ir.location import UNKNOWN, Location
-from trivium.ir.types import FunctionType, Type, compatible
+from trivium.ir.types import FunctionType, Type
 
 
 class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TABLE}):
@@ -22,6 +22,10 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
     sym_name: str | None = None
     sym_visibility: str | None = None
     body: Region
+
+    def check(body):
+        if len(body.blocks) != 1 or body.arguments:
+            fail("", "its body has no block, or one with arguments; expected one block without")
 
     @classmethod
     def build(cls, name: str | None = None, functions: Sequence[Function] = (), location: Location = UNKNOWN) -> Module:
@@ -148,7 +152,9 @@ class Function(Op, name="func.func", traits={Trait.ISOLATED}):
         inputs = tuple(argument.type for argument in self.arguments)
         self.attributes["function_type"] = FunctionType(inputs, tuple(value.type for value in self.returned))
 
-    def check(function_type, sym_visibility, body, arg_attrs, res_attrs):
+    def check(op, function_type, sym_visibility, body, arg_attrs, res_attrs):
+        if op.block is not None and not isinstance(op.parent_op, Module):
+            fail("", f"stands in a region of {op.parent_op.NAME}, expected a module")
         for attributes, types, what in (
             (arg_attrs, function_type.inputs, "arguments"),
             (res_attrs, function_type.results, "results"),
@@ -158,19 +164,25 @@ class Function(Op, name="func.func", traits={Trait.ISOLATED}):
         if sym_visibility not in (None, "public", "private", "nested"):
             fail("", f"has visibility {sym_visibility!r}, expected public, private or nested")
         if not body.blocks:
+            if sym_visibility in (None, "public"):
+                fail("", "is public and has no body; a declaration is private, or nested")
             return
         have = tuple(argument.type for argument in body.arguments)
         if have != function_type.inputs:
             fail("", f"its block has arguments ({', '.join(map(str, have))}), its type is {function_type}")
-        last = body.block.last
-        if isinstance(last, FuncReturn) and not _all_compatible(last.operand_types, function_type.results):
-            fail("", f"returns ({', '.join(map(str, last.operand_types))}), its type is {function_type}")
+        returned = body.terminator.operand_types
+        if returned != function_type.results:
+            fail("", f"returns ({', '.join(map(str, returned))}), its type is {function_type}")
 
 
 class FuncReturn(Op, name="func.return", traits={TERMINATOR}):
     """Ends a function."""
 
     operands_: Operands
+
+    def check(op):
+        if op.block is not None and not isinstance(op.parent_op, Function):
+            fail("", "stands outside of a function")
 
 
 class Call(Op, name="func.call"):
@@ -185,20 +197,57 @@ class Call(Op, name="func.call"):
         """A call has the effects of the functions that it reaches; a recursive one counts as having effects."""
         return _is_pure_call(self)
 
+    def check_symbols(op, symbols):
+        check_callee(op, op.callee, symbols)
+
     def evaluate(operands_, callee, context):
         return context.call(callee.name, operands_)
 
 
+class Symbols:
+    """The named ops of the modules of a program. Each module is read once, at the first question."""
+
+    def __init__(self):
+        self._tables: dict[Module, dict[str, Operation]] = {}
+
+    def lookup(self, op: Operation, symbol: SymbolRef) -> Operation | None:
+        """The op that a symbol names, seen from `op`: in the nearest module around it, and further down in the modules
+        that its path names."""
+        found = op.parent_op
+        while found is not None and not isinstance(found, Module):
+            found = found.parent_op
+        for part in (symbol.name, *symbol.nested):
+            if not isinstance(found, Module):
+                return None
+            found = self._table(found).get(part)
+        return found
+
+    def _table(self, module: Module) -> dict[str, Operation]:
+        if module not in self._tables:
+            self._tables[module] = dict(symbols(module))
+        return self._tables[module]
+
+
 def lookup(op: Operation, symbol: SymbolRef) -> Operation | None:
-    """The op that a symbol names, seen from `op`: the nearest module outwards that has it."""
-    table = op
-    while table is not None:
-        if isinstance(table, Module):
-            found = _find(table, symbol)
-            if found is not None:
-                return found
-        table = table.parent_op
-    return None
+    """The op that a symbol names, seen from `op`; where many are looked up, `Symbols` is faster."""
+    return Symbols().lookup(op, symbol)
+
+
+def check_callee(
+    op: Operation, callee: SymbolRef, symbols: Symbols, labels: tuple[str, str, str] = ("", "", "")
+) -> None:
+    """Demands that a symbol names a function of the op's very types; `labels` are those of its absence, its operands
+    and its results."""
+    function = symbols.lookup(op, callee)
+    if callee.nested or not isinstance(function, Function) or function.function_type is None:
+        fail(labels[0], f"{callee} is no function of the module", ConstraintKind.SYMBOL)
+    expected = function.function_type
+    for what, have, want, label in (
+        ("operands", op.operand_types, expected.inputs, labels[1]),
+        ("results", op.result_types, expected.results, labels[2]),
+    ):
+        if have != want:
+            fail(label, f"has {what} ({', '.join(map(str, have))}), {callee} is {expected}", ConstraintKind.SYMBOL)
 
 
 def resolve(op: Operation, symbol: SymbolRef) -> Function:
@@ -219,25 +268,17 @@ def symbols(module: Module) -> Iterator[tuple[str, Operation]]:
             yield name, op
 
 
-def _find(module: Module, symbol: SymbolRef) -> Operation | None:
-    found: Operation | None = module
-    for part in (symbol.name, *symbol.nested):
-        if not isinstance(found, Module):
-            return None
-        found = next((op for name, op in symbols(found) if name == part), None)
-    return found
-
-
 def _is_pure_call(call: Call) -> bool:
     """Looks into each function that is reached once, with a stack of its own: calls may be deep, and many."""
     active: dict[
         Function, Iterator[Operation]
     ] = {}  # the functions around the op at hand, each with what is left of it
     done: set[Function] = set()
+    symbols = Symbols()
     op: Operation | None = call
     while True:
         if isinstance(op, Call):
-            function = lookup(op, op.callee)
+            function = symbols.lookup(op, op.callee)
             if not isinstance(function, Function) or function.is_declaration or function in active:
                 return False
             if function not in done:
@@ -255,7 +296,3 @@ def _is_transparent(op: Operation) -> bool:
     """Whether an op has no effects but those of what is inside it."""
     traits = getattr(op, "TRAITS", ())
     return Trait.TERMINATOR in traits or Trait.RECURSIVE_EFFECTS in traits
-
-
-def _all_compatible(one: Sequence[Type], other: Sequence[Type]) -> bool:
-    return len(one) == len(other) and all(map(compatible, one, other))

@@ -27,7 +27,8 @@ class FileLocation(Location):
     end_column: int | None = None
 
     def describe(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
+        numbers = (self.line, self.column) if self.column else (self.line,) if self.line else ()
+        return ":".join(map(str, (self.file, *numbers)))
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from trivium.ir.attributes import Unit
+from trivium.ir.attributes import SymbolRef, Unit
 from trivium.ir.codecs import IntMatrix, Pairs, ReplicaGroups
 from trivium.ir.core import Region
 from trivium.ir.declare import EXPRESSED, Op, Operand, Operands, Result, Results
-from trivium.ir.errors import ExecutionError, VerificationError, fail
+from trivium.ir.errors import ConstraintKind, ExecutionError, VerificationError, fail
 from trivium.ir.func import lookup
 from trivium.ir.mesh import Mesh, ReplicaGroupMeshAxes, groups, mesh_of
 from trivium.ir.ops.common import (
@@ -47,6 +47,11 @@ class Collective(Op):
 
     replica_groups: ReplicaGroups
     channel_handle: ChannelHandle | None = None
+
+    def check_symbols(op, symbols):
+        mesh = getattr(op.replica_groups, "mesh", None)
+        if isinstance(mesh, SymbolRef) and symbols.lookup(op, mesh) is None:
+            fail("", f"replica_groups has mesh {mesh}, which the module does not have", ConstraintKind.SYMBOL)
 
 
 class GlobalCollective(Collective):

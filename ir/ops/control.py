@@ -23,6 +23,8 @@ from trivium.ir.declare import (
     Results,
 )
 from trivium.ir.errors import fail
+from trivium.ir.func import check_callee
+from trivium.ir.ops.common import expect_values
 from trivium.ir.ops.regions import check_region, outputs_of
 from trivium.ir.types import I1, I32, TensorType, TupleType, compatible
 
@@ -59,6 +61,7 @@ class While(Op, name="stablehlo.while", traits={RECURSIVE_EFFECTS}):
         return list(operand)
 
     def check(operand, cond, body, results):
+        expect_values("I1", "operand", operand)
         check_region("C1", "cond", cond, operand, [TensorType((), I1)])
         check_region("C2", "body", body, operand, operand)
         _check_types("C3", "operand", operand, results)
@@ -128,6 +131,7 @@ class OptimizationBarrier(Op, name="stablehlo.optimization_barrier", traits={PUR
         return list(operand)
 
     def check(operand, results):
+        expect_values("I1", "operand", operand)
         _check_types("C1", "operand", operand, results)
 
     def evaluate(operand):
@@ -144,6 +148,7 @@ class Tuple(Op, name="stablehlo.tuple", traits={PURE}):
         return TupleType(tuple(val))
 
     def check(val, result):
+        expect_values("I1", "val", val)
         if not compatible(result, TupleType(tuple(val))):
             fail("C1", f"the result has type {result}, expected {TupleType(tuple(val))}")
 
@@ -215,6 +220,8 @@ class CustomCall(Op, name="stablehlo.custom_call"):
         return not self.has_side_effect and not (known is not None and known.effects)
 
     def check(inputs, backend_config, api_version, operand_layouts, result_layouts, output_operand_aliases, results):
+        expect_values("I1", "inputs", inputs)
+        expect_values("O1", "results", results)
         if api_version not in iter(CustomCallApiVersion):
             fail("I5", f"api_version has {api_version}, expected 0 to {max(CustomCallApiVersion)}")
         kind = Dictionary if api_version == CustomCallApiVersion.API_VERSION_TYPED_FFI else str
@@ -248,9 +255,14 @@ class Composite(Op, name="stablehlo.composite"):
     composite_regions: Regions
     results: Results
 
-    def check(name):
+    def check(inputs, name, results):
+        expect_values("I1", "inputs", inputs)
+        expect_values("O1", "results", results)
         if not _NAMESPACED.fullmatch(name):
             fail("C1", f"name has {name!r}, expected a name with its namespace, as in 'namespace.op'")
+
+    def check_symbols(op, symbols):
+        check_callee(op, op.decomposition, symbols, ("C2", "C3", "C4"))
 
     def evaluate(inputs, decomposition, context):
         return context.call(decomposition.name, inputs)
