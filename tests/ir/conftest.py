@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.ir.bytecode.mlir import context, parsed
+
 
 @pytest.fixture(scope="session")
 def mlir() -> Callable[[str], str]:
     """Reads a text with MLIR and returns it as MLIR prints it."""
-    pytest.importorskip("jaxlib.mlir.ir")
-    from tests.ir.bytecode.mlir import parsed
-
+    context()
     return lambda text: str(parsed(text))
