@@ -91,6 +91,8 @@ class Einsum(Op, name="stablehlo.einsum", traits={PURE, EXPRESSED}):
     result: Result
 
     def check(lhs, rhs, einsum_config, result):
+        expect_tensor("I1", "lhs", lhs)
+        expect_tensor("I2", "rhs", rhs)
         expect_same_element("C1", lhs=lhs, rhs=rhs, result=result)
         _check_letters(einsum_config, {"lhs": lhs, "rhs": rhs}, result)
 
@@ -106,6 +108,7 @@ class UnaryEinsum(Op, name="stablehlo.unary_einsum", traits={PURE, EXPRESSED}):
     result: Result
 
     def check(operand, einsum_config, result):
+        expect_tensor("I1", "operand", operand)
         expect_same_element("C1", operand=operand, result=result)
         _check_letters(einsum_config, {"operand": operand}, result)
 

@@ -123,6 +123,21 @@ def test_cross_replica_sum_i1():
         ops.CrossReplicaSum(value(2, of=per_axis()), ())
 
 
+def test_einsum_i1():
+    with breaks("I1"):
+        ops.Einsum(value(2, of=per_axis()), value(2, of=per_axis()), "a,a->a", result=tensor(2, of=per_axis()))
+
+
+def test_einsum_i2():
+    with breaks("I2"):
+        ops.Einsum(value(2), value(2, of=per_axis()), "a,a->a", result=tensor(2))
+
+
+def test_unary_einsum_i1():
+    with breaks("I1"):
+        ops.UnaryEinsum(value(2, of=per_axis()), "a->a", result=tensor(2, of=per_axis()))
+
+
 def test_collective_broadcast_i1():
     with breaks("I1"):
         ops.CollectiveBroadcast([value(2, of=per_axis())], ())
