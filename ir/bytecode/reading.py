@@ -19,7 +19,7 @@ from trivium.ir.bytecode.stablehlo import CHLO, STABLEHLO
 from trivium.ir.bytecode.tables import EntryReader, Tables
 from trivium.ir.bytecode.versions import CURRENT, Version
 from trivium.ir.bytecode.vhlo import VHLO
-from trivium.ir.core import Block, Operation, Region, Value
+from trivium.ir.core import MAX_NESTING, Block, Operation, Region, Value
 from trivium.ir.errors import Error, ParseError, Unsupported, UnsupportedOpError
 from trivium.ir.func import Module
 from trivium.ir.location import UNKNOWN, Location
@@ -36,7 +36,6 @@ HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, HAS_SUCCESSORS, HAS_REGIONS, HAS_USE_
 )
 """What an op has, as bits of its mask."""
 _REQUIRED = {STRING: "strings", DIALECT: "dialects", ATTR_TYPE: "attributes", ATTR_TYPE_OFFSET: "offsets", IR: "ops"}
-_MAX_NESTING = 1000
 _DIALECTS = {"builtin": BUILTIN, "vhlo": VHLO, "stablehlo": STABLEHLO, "chlo": CHLO, "quant": QUANT, "sdy": SDY}
 _Attributes = tuple[dict[str, Any], dict[str, Any], Mapping[str, tuple[int, ...]] | None]
 """The declared attributes of an op, its others, and the sizes of its groups where they do not follow."""
@@ -201,8 +200,8 @@ class ModuleReader:
             frame = stack[-1]
             inner = self._read_ops(frame)
             if inner is not None:
-                if len(stack) >= _MAX_NESTING:
-                    raise cursor.error(f"regions stand inside one another more than {_MAX_NESTING} deep")
+                if len(stack) >= MAX_NESTING:
+                    raise cursor.error(f"regions stand inside one another more than {MAX_NESTING} deep")
                 stack.append(inner)
             elif not self._next_block(frame):
                 stack.pop()
