@@ -33,7 +33,7 @@ from trivium.ir.ops.common import (
     most_specific,
     real_type,
 )
-from trivium.ir.ops.numerics import compute
+from trivium.ir.ops.numerics import accurate, compute
 from trivium.ir.ops.parameters import check_sum
 from trivium.ir.ops.regions import check_region, outputs_of
 from trivium.ir.types import (
@@ -258,84 +258,84 @@ class Exponential(Transcendental, name="stablehlo.exponential"):
     """e to the power of x."""
 
     def evaluate(operand):
-        return compute(np.exp, operand)
+        return accurate(np.exp, operand)
 
 
 class ExponentialMinusOne(Transcendental, name="stablehlo.exponential_minus_one"):
     """exp(x) - 1, exact near 0."""
 
     def evaluate(operand):
-        return compute(np.expm1, operand)
+        return accurate(np.expm1, operand)
 
 
 class Log(Transcendental, name="stablehlo.log"):
     """The natural logarithm."""
 
     def evaluate(operand):
-        return compute(np.log, operand)
+        return accurate(np.log, operand)
 
 
 class LogPlusOne(Transcendental, name="stablehlo.log_plus_one"):
     """log(1 + x), exact near 0."""
 
     def evaluate(operand):
-        return compute(np.log1p, operand)
+        return accurate(numerics.log_plus_one, operand)
 
 
 class Logistic(Transcendental, name="stablehlo.logistic"):
     """1 / (1 + exp(-x)), the sigmoid."""
 
     def evaluate(operand):
-        return compute(numerics.logistic, operand)
+        return accurate(numerics.logistic, operand)
 
 
 class Sqrt(Transcendental, name="stablehlo.sqrt"):
     """The square root."""
 
     def evaluate(operand):
-        return compute(np.sqrt, operand)
+        return accurate(np.sqrt, operand)
 
 
 class Rsqrt(Transcendental, name="stablehlo.rsqrt"):
     """1 / sqrt(x)."""
 
     def evaluate(operand):
-        return compute(lambda x: 1 / np.sqrt(x), operand)
+        return accurate(lambda x: 1 / np.sqrt(x), operand)
 
 
 class Cbrt(Transcendental, name="stablehlo.cbrt"):
     """The cube root."""
 
     def evaluate(operand):
-        return compute(numerics.cube_root, operand)
+        return accurate(numerics.cube_root, operand)
 
 
 class Sine(Transcendental, name="stablehlo.sine"):
     """The sine of an angle in radians."""
 
     def evaluate(operand):
-        return compute(np.sin, operand)
+        return accurate(np.sin, operand)
 
 
 class Cosine(Transcendental, name="stablehlo.cosine"):
     """The cosine of an angle in radians."""
 
     def evaluate(operand):
-        return compute(np.cos, operand)
+        return accurate(np.cos, operand)
 
 
 class Tan(Transcendental, name="stablehlo.tan"):
     """The tangent of an angle in radians."""
 
     def evaluate(operand):
-        return compute(np.tan, operand)
+        return accurate(np.tan, operand)
 
 
 class Tanh(Transcendental, name="stablehlo.tanh"):
     """The hyperbolic tangent."""
 
     def evaluate(operand):
-        return compute(np.tanh, operand)
+        return accurate(np.tanh, operand)
 
 
 # Families of binary ops
@@ -440,7 +440,7 @@ class Power(NumericBinary, name="stablehlo.power"):
 
     def evaluate(lhs, rhs):
         whole = np.issubdtype(numerics.widen(lhs).dtype, np.integer)
-        return compute(numerics.integer_power if whole else np.power, lhs, rhs)
+        return compute(numerics.integer_power, lhs, rhs) if whole else accurate(np.power, lhs, rhs)
 
 
 class Maximum(Binary, name="stablehlo.maximum", traits={COMMUTATIVE}):
@@ -466,7 +466,7 @@ class Atan2(Binary, name="stablehlo.atan2"):
         Binary.check(lhs, rhs, result)
 
     def evaluate(lhs, rhs):
-        return compute(numerics.arctangent2, lhs, rhs)
+        return accurate(numerics.arctangent2, lhs, rhs)
 
 
 class And(BitwiseBinary, name="stablehlo.and", traits={COMMUTATIVE}):

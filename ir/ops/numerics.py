@@ -5,6 +5,7 @@ once."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -13,12 +14,14 @@ import numpy as np
 from trivium.ir.types import FLOATS, IntegerType, element_type_of
 
 _WIDE: dict[np.dtype, type] = {kind.dtype: np.float32 for kind in FLOATS.values() if kind.width < 32}
+_WIDE[np.dtype(np.complex64)] = np.complex128
 _WIDE |= {IntegerType(width).dtype: np.int8 for width in (2, 4)}
 _WIDE |= {IntegerType(width, "u").dtype: np.uint8 for width in (2, 4)}
 
 
 def widen(array: Any) -> np.ndarray:
-    """The array in a type that NumPy computes in: `float32` for narrower floats, a byte for narrower integers."""
+    """The array in a type that NumPy computes in: `float32` for narrower floats, a byte for narrower integers; and in
+    `complex128`, since NumPy's products and quotients of `complex64` are rounded on the way."""
     array = np.asarray(array)
     return array.astype(_WIDE[array.dtype]) if array.dtype in _WIDE else array
 
@@ -30,6 +33,13 @@ def compute(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> np
     dtype = np.asarray(arrays[0]).dtype if dtype is None else dtype
     with np.errstate(all="ignore"):
         return np.asarray(function(*map(widen, arrays))).astype(dtype, copy=False)
+
+
+def accurate(function: Callable[..., Any], *arrays: Any) -> np.ndarray:
+    """Applies a function of floats or complex numbers in 64 bits, and rounds once to their dtype: what NumPy does in
+    32 bits is a few units off, by the host."""
+    widest = np.complex128 if np.iscomplexobj(arrays[0]) else np.float64
+    return compute(function, *(np.asarray(array).astype(widest) for array in arrays), dtype=np.asarray(arrays[0]).dtype)
 
 
 def is_real_float(dtype: np.dtype) -> bool:
@@ -122,6 +132,27 @@ def sign(values: np.ndarray) -> np.ndarray:
         unit = np.where(values == 0, values * 0, values / np.abs(values))
         return np.where(np.isnan(values), complex(np.nan, np.nan), unit)
     return np.where(values == 0, values, np.sign(values))
+
+
+def log_plus_one(values: np.ndarray) -> np.ndarray:
+    """log(1 + x). The real part of a complex one is half the logarithm of |1 + x|^2, which is told exactly from 1 where
+    it is near."""
+    if is_real_float(values.dtype):
+        return np.log1p(values)
+    x, y = values.real, values.imag
+    result = np.empty_like(values)
+    result.real, result.imag = np.log(np.hypot(1 + x, y)), np.arctan2(y, 1 + x)
+    near = np.abs(values) < 4
+    if np.any(near):
+        result.real[near] = 0.5 * np.log1p(_excess(x[near], y[near]))
+    return result
+
+
+@np.vectorize
+def _excess(x: float, y: float) -> float:
+    """(1 + x)^2 + y^2 - 1, rounded once."""
+    real, imaginary = Fraction(float(x)), Fraction(float(y))
+    return float(real * (2 + real) + imaginary * imaginary)
 
 
 def cube_root(values: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ that two values agree; one that does not hold is an `ExecutionError` with its te
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,32 +17,41 @@ from trivium.ir.ops.numerics import widen
 from trivium.ir.parallel import run_parallel
 from trivium.ir.text import print_op, register_form
 
-ALMOST = 1e-4
-"""The absolute difference that `almost_eq` allows."""
+ALMOST, ALMOST_CUSTOM_CALL = 1e-4, 1e-3
+"""The absolute difference that the op `almost_eq` allows, and that which its custom call does (as `stablehlo-translate`
+defines them)."""
 MAX_ULPS = 3
 """The units of the last place that `close` allows."""
 
 
 def expect_eq(value: np.ndarray, expected: np.ndarray) -> None:
     """Demands equal elements; NaN equals NaN."""
-    one, other = _parts(value), _parts(expected)
+    one, other = parts(value), parts(expected)
     _expect(_equal(one, other), one, other, "equal elements")
 
 
-def expect_almost_eq(value: np.ndarray, expected: np.ndarray) -> None:
+def expect_almost_eq(value: np.ndarray, expected: np.ndarray, tolerance: float = ALMOST) -> None:
     """Demands elements that are equal, or finite and nearly so."""
-    one, other = _parts(value), _parts(expected)
-    with np.errstate(all="ignore"):
-        near = np.abs(widen(one) - widen(other)) <= ALMOST
-    _expect(_equal(one, other) | near, one, other, f"{ALMOST} apart at most")
+    holds = almost_equal(value, expected, tolerance)
+    _expect(holds, parts(value), parts(expected), f"{tolerance} apart at most")
 
 
 def expect_close(value: np.ndarray, expected: np.ndarray) -> None:
     """Demands elements a few units of the last place apart at most."""
-    one, other = _parts(value), _parts(expected)
+    _expect(close(value, expected), parts(value), parts(expected), f"{MAX_ULPS} ulps apart at most")
+
+
+def almost_equal(value: np.ndarray, expected: np.ndarray, tolerance: float) -> np.ndarray:
+    one, other = parts(value), parts(expected)
+    with np.errstate(all="ignore"):
+        near = np.abs(widen(one) - widen(other)) <= tolerance
+    return _equal(one, other) | near
+
+
+def close(value: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    one, other = parts(value), parts(expected)
     near = np.abs(_place(one) - _place(other)) <= MAX_ULPS
-    finite = np.isfinite(widen(one)) & np.isfinite(widen(other))
-    _expect(_equal(one, other) | (near & finite), one, other, f"{MAX_ULPS} ulps apart at most")
+    return _equal(one, other) | (near & np.isfinite(widen(one)) & np.isfinite(widen(other)))
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -49,7 +59,7 @@ def _equal(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return (one == other) | ((one != one) & (other != other))
 
 
-def _parts(array: np.ndarray) -> np.ndarray:
+def parts(array: np.ndarray) -> np.ndarray:
     """Real numbers; a complex one is two of them, side by side in a dimension of their own."""
     array = np.asarray(array)
     return np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array
@@ -73,13 +83,14 @@ def _expect(holds: np.ndarray, value: np.ndarray, expected: np.ndarray, wanted: 
 
 def register() -> None:
     """Makes the checks known as custom calls."""
-    for check in (expect_eq, expect_almost_eq, expect_close):
+    almost = partial(expect_almost_eq, tolerance=ALMOST_CUSTOM_CALL)
+    for name, check in {"eq": expect_eq, "almost_eq": almost, "close": expect_close}.items():
 
         def evaluate(op: Any, value: np.ndarray, expected: np.ndarray, check: Any = check) -> tuple[()]:
             check(value, expected)
             return ()
 
-        register_custom_call(f"check.{check.__name__}", evaluate=evaluate, effects=True, replace=True)
+        register_custom_call(f"check.expect_{name}", evaluate=evaluate, effects=True, replace=True)
 
     def equal(op: Any, value: np.ndarray, expected: np.ndarray) -> np.ndarray:
         expect_eq(value, expected)

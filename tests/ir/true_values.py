@@ -1,0 +1,94 @@
+"""What StableHLO's recorded programs should have expected: the values that follow from their inputs, in fifty digits.
+Only those programs are here whose own expectation is off by more than their check allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from tests.ir import checks
+
+mpmath.mp.dps = 50
+
+
+def elementwise(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """A function of mpmath, of arrays."""
+    return lambda *arrays: np.frompyfunc(function, len(arrays), 1)(*map(exact, arrays))
+
+
+def product(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    return np.dot(exact(lhs), exact(rhs))
+
+
+def cumulative_product(array: np.ndarray) -> np.ndarray:
+    return np.multiply.accumulate(exact(array), 0)
+
+
+def real_transform(array: np.ndarray) -> np.ndarray:
+    """The first half of the Fourier transform of the last dimension."""
+    length = array.shape[-1]
+    return array.astype(np.clongdouble) @ _roots(length, -1)[:, : length // 2 + 1]
+
+
+def inverse_real_transform(array: np.ndarray) -> np.ndarray:
+    """The inverse of `real_transform` of three dimensions: the other half are the conjugates of the first."""
+    _, rows, columns, half = array.shape
+    length = 2 * (half - 1)
+    spectrum = np.einsum("brcn,rs->bscn", array.astype(np.clongdouble), _roots(rows, 1))
+    spectrum = np.einsum("bscn,ct->bstn", spectrum, _roots(columns, 1))
+    waves = spectrum[..., 1:-1] @ _roots(length, 1)[1 : half - 1]
+    ends = spectrum[..., :1] + spectrum[..., -1:] * (-1) ** np.arange(length)
+    return (ends + 2 * waves).real / (rows * columns * length)
+
+
+def _roots(count: int, sign: int) -> np.ndarray:
+    """The matrix of a Fourier transform, in the widest type of NumPy."""
+    turns = np.outer(np.arange(count), np.arange(count)) % count
+    return np.exp(sign * 2j * np.arccos(np.longdouble(-1)) * turns / count)
+
+
+def exact(array: np.ndarray) -> np.ndarray:
+    """The same numbers, as mpmath's."""
+    number = mpmath.mpmathify
+    return np.frompyfunc(lambda value: number(complex(value) if np.iscomplexobj(array) else float(value)), 1, 1)(array)
+
+
+def error(array: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """How far each number is off the true one; a complex one is two numbers, as in `checks.parts`."""
+    numbers = exact(array) if true.dtype == object else array.astype(np.result_type(true, np.longdouble))
+    return np.abs(_parts(numbers - true)).astype(np.float64)
+
+
+def _parts(array: np.ndarray) -> np.ndarray:
+    if array.dtype == object and isinstance(array.flat[0], mpmath.mpc):
+        return np.stack(
+            [
+                np.frompyfunc(lambda value: value.real, 1, 1)(array),
+                np.frompyfunc(lambda value: value.imag, 1, 1)(array),
+            ],
+            -1,
+        )
+    return checks.parts(array)
+
+
+TRUE_VALUES: dict[str, Callable[..., np.ndarray]] = {
+    "cosh_float32_20_20_chlo": elementwise(mpmath.cosh),
+    "cumprod_complex64_8_9": cumulative_product,
+    "dot_general_bfloat16_4_3_complex64_3_6": product,
+    "dot_general_float16_4_3_complex128_3_6": product,
+    "dot_general_float16_4_3_complex64_3_6": product,
+    "dot_general_int16_4_3_complex64_3_6": product,
+    "dot_general_int32_4_3_float32_3_6": product,
+    "dot_general_uint16_4_3_complex64_3_6": product,
+    "dot_general_uint16_4_3_float32_3_6": product,
+    "dot_general_uint8_4_3_complex64_3_6": product,
+    "fft_complex64_14_15_16_17": inverse_real_transform,
+    "fft_float32_14_15_16_17": real_transform,
+    "pow_complex64_20_30_complex64_20_30": elementwise(mpmath.power),
+    "sin_complex64_20_20": elementwise(mpmath.sin),
+    "sinh_float32_20_20_chlo": elementwise(mpmath.sinh),
+}
+"""By the program's name."""
