@@ -9,6 +9,7 @@ this module.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -118,6 +119,10 @@ class DenseArray:
         return f"DenseArray({self.element_type}, {self.values})"
 
 
+MAX_EXPANDED = 1 << 16
+"""The most elements of a splat that is used element by element."""
+
+
 class DenseElements:
     """The elements of a tensor: a read-only view of what they came from (a file, a framework's tensor, an array).
 
@@ -150,13 +155,32 @@ class DenseElements:
         return self.array.size == 1 or (self.array.size > 1 and not any(self.array.strides))
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether all elements are the same, bit for bit: as `is_splat`, but with a look at the bytes."""
+        if self.is_splat or not self.array.size:
+            return self.is_splat
+        array = np.ascontiguousarray(self.array).reshape(-1)
+        rows = array.view(np.uint8).reshape(array.size, array.itemsize)
+        # A look at a few first: most large tensors differ there.
+        return bool((rows[:64] == rows[0]).all() and (rows == rows[0]).all())
+
+    @property
     def digest(self) -> bytes:
         """A hash of type and content, computed once."""
         if self._digest is None:
             content = hashlib.blake2b(str(self.type).encode(), digest_size=16)
-            content.update(np.ascontiguousarray(self.array).view(np.uint8).data if self.array.size else b"")
+            # The elements of a splat are not more than one, however many its type has.
+            array = self.array[(0,) * self.array.ndim].reshape(1) if self.is_uniform else self.array
+            content.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
             self._digest = content.digest()
         return self._digest
+
+    def expanded(self) -> np.ndarray:
+        """The array, for those who look at each element: a `ValueError` if one stands for a great many."""
+        count = math.prod(max(extent, 1) for extent in self.array.shape)
+        if count > MAX_EXPANDED and (self.is_splat or not self.array.size):
+            raise ValueError(f"{self.type} has {count} elements, expected at most {MAX_EXPANDED} of a splat")
+        return self.array
 
     def __eq__(self, other: object) -> bool:
         if self is other:

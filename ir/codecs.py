@@ -22,7 +22,7 @@ from trivium.ir.attributes import (
     SymbolRef,
     Unit,
 )
-from trivium.ir.errors import VerificationError
+from trivium.ir.errors import VerificationError, shortened
 from trivium.ir.location import Location
 from trivium.ir.mesh import ReplicaGroupMeshAxes
 from trivium.ir.types import F32, F64, I1, I32, I64, FunctionType, TensorType, Type
@@ -142,7 +142,7 @@ def _numbers(convert: Callable[[Any], Any]) -> Callable[[Any], tuple]:
         if isinstance(values, DenseArray):
             values = values.values
         elif isinstance(values, DenseElements):
-            values = values.array.reshape(-1).tolist()
+            values = values.expanded().reshape(-1).tolist()
         return tuple(convert(value.value if isinstance(value, Integer) else value) for value in values)
 
     return read
@@ -163,7 +163,7 @@ def _stored(element: Type, read: Callable[[Any], tuple]) -> Callable[[Any], tupl
 
 
 def _matrix(values: Any) -> tuple[tuple[int, ...], ...]:
-    rows = values.array.tolist() if isinstance(values, DenseElements) else values
+    rows = values.expanded().tolist() if isinstance(values, DenseElements) else values
     return tuple(tuple(_int(value) for value in row) for row in rows)
 
 
@@ -219,4 +219,4 @@ def _told(convert: Callable[[Any], Any], codec: Codec, op: str, name: str, value
     try:
         return convert(value)
     except (TypeError, ValueError, AttributeError, OverflowError):
-        raise VerificationError(f"{op}: attribute {name} has {value!r}, expected {codec.what}") from None
+        raise VerificationError(f"{op}: attribute {name} has {shortened(repr(value))}, expected {codec.what}") from None

@@ -9,6 +9,10 @@ from enum import Enum
 from typing import NoReturn
 
 
+_SHOWN = 200
+"""The length of a value in a message."""
+
+
 class Error(Exception):
     """The root of every error that Trivium raises on purpose.
 
@@ -101,6 +105,11 @@ class ExecutionError(Error):
     def __init__(self, message: str, *, label: str = "", **context):
         super().__init__(message, **context)
         self.label = label
+
+
+def shortened(text: str) -> str:
+    """A value as it stands in a message: of a long one, its beginning."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def fail(label: str, message: str, kind: ConstraintKind = ConstraintKind.TYPE) -> NoReturn:

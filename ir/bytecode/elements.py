@@ -42,22 +42,13 @@ def _booleans(data: memoryview | bytes, size: int) -> np.ndarray:
 def elements_bytes(elements: DenseElements) -> bytes | memoryview:
     """The inverse of `elements_of`: the same elements give the same bytes, however they are held."""
     array = elements.array
-    if array.size > 1 and _is_splat(elements):
+    if array.size > 1 and elements.is_uniform:
         array = array[(0,) * array.ndim].reshape(1)
         if elements.type.element_type is I1:
             return b"\xff" if array[0] else b"\0"
     if elements.type.element_type is I1:
         return np.packbits(array, bitorder="little").tobytes()
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _is_splat(elements: DenseElements) -> bool:
-    if elements.is_splat:
-        return True
-    array = np.ascontiguousarray(elements.array).reshape(-1)
-    rows = array.view(np.uint8).reshape(array.size, array.itemsize)
-    # A look at a few first: most large tensors differ there.
-    return bool((rows[:64] == rows[0]).all() and (rows == rows[0]).all())
 
 
 def float_bits(value: float, kind: FloatType) -> int:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from trivium.ir import ops  # noqa: F401  declares the ops
-from trivium.ir.attributes import DenseArray, DenseElements
+from trivium.ir.attributes import MAX_EXPANDED, DenseArray, DenseElements
 from trivium.ir.bytecode.casts import Cast
 from trivium.ir.bytecode.encoding import Cursor
 from trivium.ir.bytecode.tables import EntryReader
@@ -122,7 +122,7 @@ def _left(reader: EntryReader) -> int:
 
 def _numbers(value: Any) -> list[int]:
     if isinstance(value, DenseElements) and value.array.dtype.kind == "i":
-        return value.array.reshape(-1).tolist()
+        return value.array.reshape(-1)[:MAX_EXPANDED].tolist()
     return list(value.values) if isinstance(value, DenseArray) and is_integer(value.element_type) else []
 
 

@@ -50,7 +50,7 @@ def _read_sub_channel(reader: EntryReader) -> SubChannelType:
     storage, expressed = _read_storage(reader)
     least, most = reader.signed(), reader.signed()
     sizes = tuple(zip(reader.signeds(), reader.signeds(), strict=True))
-    scales, zero_points = (reader.expect(reader.attribute(), DenseElements).array for _ in range(2))
+    scales, zero_points = (reader.expect(reader.attribute(), DenseElements).expanded() for _ in range(2))
     # Both lie in tensors of one shape; stored numbers have no sign of their own there.
     numbers = zero_points.astype(storage.dtype).reshape(-1).tolist()
     return SubChannelType(

@@ -193,7 +193,7 @@ class Parser(DefinitionReader):
         fields = draft.cls.OPERANDS if what == "operands" else draft.cls.RESULTS
         values = value.values if isinstance(value, DenseArray) else ()
         if isinstance(value, DenseElements):
-            values = value.array.reshape(-1).tolist()
+            values = value.array.reshape(-1)[: len(fields) + 1].tolist()
         sizes = tuple(map(int, values))
         if len(sizes) != len(fields) or any(size < 0 for size in sizes):
             raise self.error(f"{draft.cls.NAME} has groups of {list(sizes)} {what}, expected {len(fields)} sizes", pos)
