@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
-
 _SHOWN = 200
 """The length of a value in a message."""
 
