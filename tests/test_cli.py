@@ -60,6 +60,39 @@ def test_convert_writes_a_program(trivium: Command) -> None:
     assert succeed(trivium("show", "copy.mlir")) == succeed(trivium("show", "program.mlir"))
 
 
+@pytest.mark.parametrize("version", ["0.9.0", "1.9.0", "1.13.7", "1.20.0"])
+def test_convert_writes_for_a_version(trivium: Command, version: str) -> None:
+    succeed(trivium("convert", "program.mlir", "-o", "copy.mlirbc", "--target-version", version))
+    assert f"StableHLO_v{version}\0".encode() in Path("copy.mlirbc").read_bytes()
+    assert "stablehlo.exponential" in succeed(trivium("show", "copy.mlirbc"))
+
+
+def test_convert_writes_for_the_lowest_version(trivium: Command) -> None:
+    succeed(trivium("convert", "program.mlir", "-o", "copy.mlirbc"))
+    assert b"StableHLO_v1.0.0\0" in Path("copy.mlirbc").read_bytes()
+
+
+def test_convert_lists_what_a_version_cannot_have(trivium: Command) -> None:
+    Path("later.mlir").write_text(PROGRAM.replace("stablehlo.exponential", "stablehlo.tan"))
+    message = (
+        "cannot be written for version 1.3.0 of StableHLO\n  - stablehlo.tan, first at later.mlir:3:3: needs 1.4.0"
+    )
+    refuse(trivium("convert", "later.mlir", "-o", "copy.mlirbc", "--target-version", "1.3.0"), message)
+    assert not Path("copy.mlirbc").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "message"),
+    [
+        ("copy.mlirbc", "1.21.0", "the version is 1.21.0, expected one from 0.9.0 to 1.20.0"),
+        ("copy.mlirbc", "newest", "the version is 'newest', expected three numbers"),
+        ("copy.mlir", "1.9.0", "text has no version"),
+    ],
+)
+def test_convert_refuses_versions(trivium: Command, name: str, version: str, message: str) -> None:
+    refuse(trivium("convert", "program.mlir", "-o", name, "--target-version", version), message)
+
+
 @pytest.mark.onnx
 def test_convert_reads_onnx(trivium: Command) -> None:
     onnx = pytest.importorskip("onnx")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trivium.ir.bytecode.portable import legalized
 from trivium.ir.bytecode.reading import ModuleReader
-from trivium.ir.bytecode.versions import STABLE, Version, supported
+from trivium.ir.bytecode.versions import CURRENT, STABLE, Version, supported
 from trivium.ir.bytecode.writing import ModuleWriter
 from trivium.ir.collection import collection_paused
 from trivium.ir.errors import Error, ParseError
@@ -40,15 +40,13 @@ def load(path: str | Path) -> Module:
 @collection_paused()
 def serialize(module: Module, version: str | None = None) -> bytes:
     """The program as a portable artifact: of that version, or of the lowest from 1.0.0 on that can express it. Raises
-    an `Error` that tells what an older version cannot have."""
+    `UnsupportedOpError` with all that the version cannot have, or no version can."""
     module = legalized(module)
     target = STABLE if version is None else supported(Version.of(version))
     while True:
         writer = ModuleWriter(module, target)
-        needs = writer.tables.needs
-        if not needs:
+        if not writer.refusals:
             return writer.getvalue()
-        if version is not None:
-            listed = "; ".join(f"{what} needs {since}" for what, since in sorted(needs.items()))
-            raise Error(f"the program cannot be written for version {target} of StableHLO: {listed}")
-        target = max(needs.values())
+        if version is not None or target == CURRENT:
+            raise writer.refusals.error()
+        target = writer.refusals.version or CURRENT

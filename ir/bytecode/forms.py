@@ -87,8 +87,14 @@ def _symbols(field: AttributeField) -> Callable[[Any], Any]:
     if what == SymbolRef.__name__:
         return lambda value: SymbolRef(value) if isinstance(value, str) else value
     if what == f"array of {SymbolRef.__name__}":
-        return lambda value: tuple(SymbolRef(item) if isinstance(item, str) else item for item in value)
+        return _symbol_array
     return _same
+
+
+def _symbol_array(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    return tuple(SymbolRef(item) if isinstance(item, str) else item for item in value)
 
 
 @dataclass(frozen=True)
@@ -175,10 +181,10 @@ class Form:
         attributes = self.encode(op)
         if self.optional:
             return self.cls.NAME, attributes
-        require(self.introduced, self.cls.NAME)
+        require(self.introduced, "")
         for since, what, is_used in USES.get(self.name, ()):
             if target < since and is_used(op, attributes):
-                require(since, f"{self.cls.NAME} with {what}")
+                require(since, what)
         if self.revision is None:
             return f"vhlo.{self.name}_v1", attributes
         if target >= self.revision.since:
@@ -194,9 +200,9 @@ class Form:
         assert self.revision is not None
         for name, value in self.revision.added.items():
             if VHLO.canonical(attributes[name]) != value:
-                require(self.revision.since, f"{self.cls.NAME} with {name}")
+                require(self.revision.since, name)
         if self.revision.demands is not None and not self.revision.demands[1](op):
-            require(self.revision.since, f"{self.cls.NAME} with other than {self.revision.demands[0]}")
+            require(self.revision.since, f"other than {self.revision.demands[0]}")
 
     # Reading
 

@@ -45,7 +45,7 @@ class PlainForm:
         """The op's name and its attributes in an artifact of version `target`, which has ops of other dialects as they
         are."""
         if self.cls is not Cast:
-            require(OTHER_DIALECTS, self.cls.NAME)
+            require(OTHER_DIALECTS, "")
         fields = [field for field in self.cls.ATTRIBUTES if op.attributes.get(field.name) is not None]
         return self.cls.NAME, {field.name: field.codec.encode(op.attributes[field.name]) for field in fields}
 

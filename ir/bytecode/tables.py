@@ -10,6 +10,7 @@ from typing import Any
 
 from trivium.ir.attributes import Enumeration, OpaqueAttribute, Struct
 from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
+from trivium.ir.bytecode.refusals import Refusals
 from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
 from trivium.ir.errors import Error, ParseError, UnsupportedOpError
 from trivium.ir.location import Location
@@ -270,7 +271,7 @@ class EntryWriter(Output):
 
     def require(self, version: Version, what: str) -> None:
         """Files older than `version` cannot have what is being written."""
-        self._tables.require(version, what)
+        self._tables.refusals.require(version, what)
 
     def _refer(self, part: Entry | Flagged | str) -> None:
         # This writer stays the last part: what follows is written behind the reference.
@@ -278,12 +279,11 @@ class EntryWriter(Output):
 
 
 class WriteTables:
-    """The attributes and types of a program to be written, for files of version `target`. `needs` tells what cannot be
-    written there, and from which version on it can."""
+    """The attributes and types of a program to be written, for files of version `target`."""
 
     def __init__(self, dialects: Mapping[str, Dialect], target: Version):
         self.target = target
-        self.needs: dict[str, Version] = {}
+        self.refusals = Refusals(target)
         self.dialects: dict[str, int] = {}
         self.strings: dict[str, int] = {}
         self._codecs = dialects
@@ -303,17 +303,13 @@ class WriteTables:
         if not home:
             return self._entry(self._attributes, dialect, key[1], value, "write_attribute")
         if dialect == "vhlo":
-            self.require(OTHER_DIALECTS, f"an attribute of dialect {home}")
+            self.refusals.require(OTHER_DIALECTS, f"an attribute of dialect {home}")
         entry = self._attributes[key] = self._foreign(home, value)
         return entry
 
     def type(self, dialect: str, kind: Type) -> Entry:
         """The entry of a type, asked for once more."""
         return self._entry(self._types, dialect, kind, kind, "write_type")
-
-    def require(self, version: Version, what: str) -> None:
-        if version > self.target:
-            self.needs[what] = max(version, self.needs.get(what, version))
 
     def string(self, text: str) -> int:
         """The number of a string."""

@@ -32,7 +32,7 @@ from trivium.ir.bytecode.tables import Entry, WriteTables, by_dialect
 from trivium.ir.bytecode.versions import Version, bytecode_version
 from trivium.ir.bytecode.vhlo import VHLO
 from trivium.ir.core import Block, Operation, Region, Value
-from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
+from trivium.ir.errors import Error
 from trivium.ir.func import Module
 from trivium.ir.location import UNKNOWN, Location
 
@@ -60,7 +60,7 @@ class _Record:
 
 @dataclass
 class ModuleWriter:
-    """Writes one module for files of version `target`; `tables.needs` tells what such files cannot have."""
+    """Writes one module for files of version `target`; `refusals` are what such files cannot have."""
 
     module: Module
     target: Version
@@ -68,19 +68,19 @@ class ModuleWriter:
 
     def __post_init__(self) -> None:
         self.tables = WriteTables({"builtin": BUILTIN, "vhlo": VHLO}, self.target)
+        self.refusals = self.tables.refusals
         self.bytecode = bytecode_version(self.target)
         self.names: dict[str, _Name] = {}
         self.records: dict[Operation, _Record] = {}
         self.values: dict[Value, int] = {}
         self.sizes: dict[Region, int] = {}
         self.open = _open_ops(self.module)
-        _check_portable(self.module)
         self._number()
 
     # Numbering: in the order of MLIR's writer, which is not that of the text.
 
     def _number(self) -> None:
-        self._number_op(self.module, 0)
+        self._number_or_refuse(self.module, 0)
         todo = [(region, 0) for region in self.module.regions]
         while todo:
             region, first = todo.pop()
@@ -100,17 +100,23 @@ class ModuleWriter:
                 self._location(argument.location)
                 self.tables.type(dialect_of(argument), argument.type)
             for op in block:
-                try:
-                    following = self._number_op(op, following)
-                except Error as error:
-                    raise error.add(inside=op.NAME, source=op.location.describe() or None) from None
+                following = self._number_or_refuse(op, following)
         self.sizes[region] = following - first
         return following
 
+    def _number_or_refuse(self, op: Operation, following: int) -> int:
+        self.refusals.op = op
+        try:
+            return self._number_op(op, following)
+        except Error as error:
+            self.refusals.refuse(error.message)
+            return following
+
     def _number_op(self, op: Operation, following: int) -> int:
         form = form_in_artifacts(op)
-        assert form is not None
-        name, own = form.lowered(op, self.target, self.tables.require)
+        if form is None:
+            raise Error("artifacts have no such op")
+        name, own = form.lowered(op, self.target, self.refusals.require)
         entry = self._name(name)
         dialect = "vhlo" if entry.dialect == "vhlo" else "builtin"
         types = []
@@ -350,13 +356,3 @@ def _region_of(value: Value) -> Region | None:
     owner = value.defining_op
     block = owner.block if owner is not None else value.block  # type: ignore[attr-defined]
     return block.region if block is not None else None
-
-
-def _check_portable(module: Module) -> None:
-    counts: dict[str, int] = {}
-    for op in module.walk():
-        if form_in_artifacts(op) is None:
-            counts[op.NAME] = counts.get(op.NAME, 0) + 1
-    if counts:
-        ops = [Unsupported(name, count) for name, count in counts.items()]
-        raise UnsupportedOpError("the program has ops that StableHLO's artifacts do not have", ops)

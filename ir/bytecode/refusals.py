@@ -1,0 +1,49 @@
+"""What files of a version cannot have: gathered while a program is written, and told at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trivium.ir.bytecode.versions import Version
+from trivium.ir.core import Operation
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
+
+
+class Refusals:
+    """Refusals of version `target`. `op` is what is being written. `version` is the lowest that can have all of it;
+    `None` if there is none."""
+
+    def __init__(self, target: Version):
+        self.target = target
+        self.version: Version | None = target
+        self.op: Operation | None = None
+        self._found: dict[tuple[str, str], Unsupported] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def require(self, version: Version, what: str = "") -> None:
+        """Files older than `version` do not have the op, or `what` it has."""
+        if version > self.target:
+            self._add(f"{what} needs {version}".strip())
+            if self.version is not None:
+                self.version = max(self.version, version)
+
+    def refuse(self, reason: str) -> None:
+        """No file has the op, or what it has."""
+        self._add(reason)
+        self.version = None
+
+    def error(self) -> Error:
+        """The error that tells all of them."""
+        where = f"for version {self.target} of StableHLO" if self.version is not None else "as a portable artifact"
+        return UnsupportedOpError(f"the program cannot be written {where}", list(self._found.values()))
+
+    def _add(self, reason: str) -> None:
+        assert self.op is not None
+        key = self.op.NAME, reason
+        found = self._found.get(key)
+        if found is None:
+            self._found[key] = Unsupported(self.op.NAME, 1, self.op.location.describe(), reason)
+        else:
+            self._found[key] = replace(found, count=found.count + 1)
