@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from trivium.ir.core import MAX_NESTING, Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Op, Trait
-from trivium.ir.errors import ConstraintKind, VerificationError
+from trivium.ir.errors import ConstraintKind, Error, VerificationError
 from trivium.ir.func import FuncReturn, Function, Module, Symbols, symbols
 from trivium.ir.ops.control import Return
 
@@ -34,6 +34,8 @@ def _verify(op: Operation, scope: set[Value], table: Symbols, depth: int) -> Non
             check_symbols(op, table)
     except VerificationError as error:
         _broken(op, error.message, error.label, error.kind)
+    except Error as error:  # of a type that a constraint asks for
+        _broken(op, error.message)
     if isinstance(op, Module):
         _verify_symbols(op)
     if op.regions:

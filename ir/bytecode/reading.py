@@ -82,6 +82,12 @@ class ModuleReader:
 
     def module(self) -> Module:
         """The program."""
+        try:
+            return self._module()
+        except RecursionError:
+            raise self.cursor.error("the file nests deeper than Python's stack allows") from None
+
+    def _module(self) -> Module:
         sections = self._sections()
         self._read_strings(sections[STRING])
         self._read_dialects(sections[DIALECT])

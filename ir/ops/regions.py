@@ -42,7 +42,10 @@ def check_reducer(label: str, name: str, region: Region, elements: Sequence[Type
     outputs = outputs_of(region)
     if len(outputs) != len(elements):
         fail(label, f"{name} returns {len(outputs)} values, expected {len(elements)}")
-    scalars = [TensorType((), getattr(kind, "element_type", kind)) for kind in outputs]
+    for kind in outputs:
+        if not isinstance(kind, TensorType):
+            fail(label, f"{name} returns {kind}, expected a tensor")
+    scalars = [TensorType((), kind.element_type) for kind in outputs]
     check_region(label, name, region, [*scalars, *scalars], scalars)
     for index, (element, scalar) in enumerate(zip(elements, scalars, strict=True)):
         if not is_promotable(element, scalar.element_type):

@@ -73,19 +73,26 @@ class LocationReader(ElementsReader):
     def _file_or_name(self) -> Location:
         text = self.string()
         if self.accept(":"):
-            line = self.integer()
+            line = self._line_or_column()
             self.expect(":")
-            column = self.integer()
+            column = self._line_or_column()
             if not self.accept_word("to"):
                 return FileLocation(text, line, column)
-            end_line = line if self.at(":") else self.integer()
+            end_line = line if self.at(":") else self._line_or_column()
             self.expect(":")
-            return FileLocation(text, line, column, end_line, self.integer())
+            return FileLocation(text, line, column, end_line, self._line_or_column())
         if not self.accept("("):
             return NameLocation(text)
         child = self._place()
         self.expect(")")
         return NameLocation(text, child)
+
+    def _line_or_column(self) -> int:
+        pos = self.pos
+        number = self.integer()
+        if not 0 <= number < 1 << 32:
+            raise self.error(f"has {number} for a line or a column, expected at least 0 and less than {1 << 32}", pos)
+        return number
 
     def _call_site(self) -> Location:
         self.expect("(")

@@ -74,6 +74,7 @@ DIRECTIVES["exponent-mantissa"] = Directive(
     ("exponent_bits", "mantissa_bits"),
     lambda op, printer: f"e{op.exponent_bits}m{op.mantissa_bits}",
     _parse_exponent_mantissa,
+    lambda op: all(0 <= bits < 10**9 for bits in (op.exponent_bits, op.mantissa_bits)),
 )
 
 

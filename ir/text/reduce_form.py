@@ -82,8 +82,8 @@ def applied_op(op: Any) -> Op | None:
     inner = block.first
     if inner is None or inner is block.last or inner.next is not block.last or inner.extra:
         return None
-    element = getattr(op.operands[0].type, "element_type", None)
-    scalar = TensorType((), element)
+    kind = op.operands[0].type
+    scalar = TensorType((), kind.element_type) if isinstance(kind, TensorType) else None
     forwards = inner.operands == tuple(block.arguments) and block.last.operands == inner.results
     types = {*inner.operand_types, *inner.result_types} == {scalar}
     return inner if _can_apply(type(inner)) and forwards and types and len(inner.results) == 1 else None

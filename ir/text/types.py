@@ -224,7 +224,8 @@ class TypeReader(Lexer):
             self.expect(">")
         self.expect(":")
         pos = self.pos
-        expressed = self._type()
+        with self.nested():
+            expressed = self._type()
         if not isinstance(expressed, FloatType):
             raise self.error(f"has expressed type {expressed}, expected a float type", pos)
         return self._quantized_by(start, storage, expressed, *limits)
