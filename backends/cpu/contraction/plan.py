@@ -59,5 +59,6 @@ def plan(
     loaded."""
     oriented = orient(problem)
     canonical = canonicalize(oriented)
-    known = ("lhs" if oriented.swapped else "rhs") in constant
+    # Packed windows would repeat their elements, and hold the zeros of padding.
+    known = ("lhs" if oriented.swapped else "rhs") in constant and not canonical.rhs.windows
     return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, threads))

@@ -127,12 +127,13 @@ def test_convolution(name: str, layout: str) -> None:
     assert_close(convolution(lhs, rhs, window, LAYOUTS[layout]).run(), reference(lhs, rhs, window))
 
 
+@pytest.mark.parametrize("constants", [{"rhs"}, {"lhs"}, {"lhs", "rhs"}], ids=("weights", "images", "both"))
 @pytest.mark.parametrize("layout", ["channels last", "channels first"])
 @pytest.mark.parametrize("name", WINDOWS)
-def test_convolution_with_constant_weights(name: str, layout: str) -> None:
+def test_convolution_of_constants(name: str, layout: str, constants: set[str]) -> None:
     lhs_shape, rhs_shape, window = WINDOWS[name]
     lhs, rhs = normal(*lhs_shape), normal(*rhs_shape)
-    assert_close(convolution(lhs, rhs, window, LAYOUTS[layout]).run({"rhs"}), reference(lhs, rhs, window))
+    assert_close(convolution(lhs, rhs, window, LAYOUTS[layout]).run(constants), reference(lhs, rhs, window))
 
 
 @pytest.mark.parametrize("layout", ["channels last", "channels first"])
