@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from trivium.ir.core import Block, Operation, Region, Value
+from trivium.ir.errors import shortened
 
 _DICTIONARIES = ("arg_attrs", "res_attrs")
 """Lists of one dictionary for each argument or result; where all are empty, the list says nothing."""
@@ -44,7 +45,7 @@ class _Comparison:
         for mine, theirs in ((one.attributes, other.attributes), (one.extra, other.extra)):
             for name in sorted({*mine, *theirs}):
                 if not _agree(name, mine.get(name), theirs.get(name)):
-                    return f"{one.NAME}: {name} has {mine.get(name)!r}, the other {theirs.get(name)!r}"
+                    return f"{one.NAME}: {name} has {_told(mine.get(name))}, the other {_told(theirs.get(name))}"
         if one.segments != other.segments:
             return f"{one.NAME} has groups of {one.segments}, the other {other.segments}"
         if len(one.operands) != len(other.operands):
@@ -104,6 +105,10 @@ class _Comparison:
 
 def _agree(name: str, one: Any, other: Any) -> bool:
     return one == other or (name in _DICTIONARIES and not any(one or ()) and not any(other or ()))
+
+
+def _told(value: Any) -> str:
+    return shortened(repr(value))
 
 
 def _types(op: Operation) -> str:

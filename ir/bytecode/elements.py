@@ -1,15 +1,11 @@
-"""Numbers as bytes: the elements of a tensor as an artifact holds them (raw, booleans packed, equal ones once), and
-single floats as their bits."""
+"""Numbers as bytes: the elements of a tensor as an artifact holds them (raw, booleans packed, equal ones once)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from trivium.ir.attributes import DenseElements
-from trivium.ir.types import I1, FloatType, QuantizedType, TensorType
-
-_TF32_BITS = 13
-"""What an f32 has more than a tf32 at its low end."""
+from trivium.ir.types import I1, QuantizedType, TensorType
 
 
 def elements_of(data: memoryview | bytes, kind: TensorType) -> DenseElements:
@@ -49,16 +45,3 @@ def elements_bytes(elements: DenseElements) -> bytes | memoryview:
     if elements.type.element_type is I1:
         return np.packbits(array, bitorder="little").tobytes()
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def float_bits(value: float, kind: FloatType) -> int:
-    """The bits of a float as a number of that format."""
-    bits = int.from_bytes(np.array(value).astype(kind.dtype).tobytes(), "little")
-    return bits >> _TF32_BITS if kind.name == "tf32" else bits
-
-
-def float_of_bits(bits: int, kind: FloatType) -> float:
-    """The float that has these bits."""
-    bits = bits << _TF32_BITS if kind.name == "tf32" else bits
-    size = kind.dtype.itemsize
-    return float(np.frombuffer((bits & ((1 << 8 * size) - 1)).to_bytes(size, "little"), kind.dtype)[0])

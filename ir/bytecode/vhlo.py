@@ -22,7 +22,8 @@ from trivium.ir.attributes import (
     SymbolRef,
     Unit,
 )
-from trivium.ir.bytecode.elements import elements_bytes, elements_of, float_bits, float_of_bits
+from trivium.ir.bits import float_bits, float_of_bits
+from trivium.ir.bytecode.elements import elements_bytes, elements_of
 from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter, home_of
 from trivium.ir.bytecode.versions import MESH_GROUPS, RESULT_ACCURACY
 from trivium.ir.bytecode.vhlo_types import TYPE_READERS, Encoding, read_extents, write_extents, write_type

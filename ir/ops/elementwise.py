@@ -159,7 +159,7 @@ class ResultAccuracy(Struct, mnemonic="stablehlo.result_accuracy"):
 class Transcendental(Unary):
     """For floats, complex numbers and quantized ones, with an accuracy that may be asked for."""
 
-    result_accuracy: ResultAccuracy | None = None
+    result_accuracy: ResultAccuracy = ResultAccuracy()
 
     def check(operand, result):
         expect_element("I1", "operand", operand, is_float, is_complex, is_per_tensor)
@@ -447,14 +447,14 @@ class Maximum(Binary, name="stablehlo.maximum", traits={COMMUTATIVE}):
     """The greater one; NaN if either is. Complex numbers are ordered by real, then by imaginary part."""
 
     def evaluate(lhs, rhs):
-        return compute(np.maximum, lhs, rhs)
+        return compute(numerics.maximum, lhs, rhs)
 
 
 class Minimum(Binary, name="stablehlo.minimum", traits={COMMUTATIVE}):
     """The smaller one; NaN if either is. Complex numbers are ordered by real, then by imaginary part."""
 
     def evaluate(lhs, rhs):
-        return compute(np.minimum, lhs, rhs)
+        return compute(numerics.minimum, lhs, rhs)
 
 
 class Atan2(Binary, name="stablehlo.atan2"):

@@ -19,16 +19,17 @@ from trivium.ir.attributes import (
     SymbolRef,
     Unit,
 )
+from trivium.ir.bits import widen
 from trivium.ir.errors import Error
 from trivium.ir.location import Location
 from trivium.ir.text.elements import bytes_array, elements_text
-from trivium.ir.text.lexer import ALIAS, NUMBER, STRING, WORD, quote, symbol_text, unescape
+from trivium.ir.text.lexer import ALIAS, NUMBER, STRING, WORD, quote, symbol_text, token, unescape
 from trivium.ir.text.locations import LocationReader, location_text
 from trivium.ir.text.numbers import float_of, float_text, integer_of, scalar_text
 from trivium.ir.text.structs import enumeration_text, read_enumeration, read_struct, struct_text
 from trivium.ir.types import F64, I1, I64, FloatType, IndexType, IntegerType, Type
 
-_KEPT_VERBATIM = frozenset({"affine_map", "affine_set", "strided"})
+_AFFINE = token(r"affine_(?:map|set)<(?:->|>=|<=|[^<>])*>")
 _ELIDED_ABOVE = 16
 
 
@@ -66,7 +67,7 @@ class AttributeWriter:
             case SymbolRef():
                 return "::".join(symbol_text(part) for part in (value.name, *value.nested))
             case tuple() | list():
-                return f"[{', '.join(map(self.attribute, value))}]"
+                return f"[{', '.join(map(self._listed, value))}]"
             case Mapping():
                 return self.dictionary(value)
             case Unit():
@@ -74,6 +75,13 @@ class AttributeWriter:
             case Location():
                 return f"loc({location_text(value, self.attribute)})"
         return str(value)
+
+    def _listed(self, value: Attribute) -> str:
+        """In a list the types that numbers have by themselves go without saying."""
+        text = self.attribute(value)
+        if isinstance(value, Integer) and value.type is I64:
+            return text.removesuffix(" : i64")
+        return text.removesuffix(" : f64") if isinstance(value, Float) and "." in text else text
 
     def string(self, value: str) -> str:
         return quote(value if not self.elide or len(value) <= 80 else f"{value[:80]}...")
@@ -149,13 +157,22 @@ class AttributeReader(LocationReader):
         start = self.pos
         if word == "loc":
             return self.location()
-        read = {"dense": self.dense, "dense_resource": self._dense_resource, "array": self._array}.get(word)
-        if read is None and word not in _KEPT_VERBATIM and word not in ("true", "false", "unit"):
+        read = {
+            "dense": self.dense,
+            "dense_resource": self._dense_resource,
+            "sparse": self.sparse,
+            "array": self._array,
+        }.get(word)
+        if word in ("affine_map", "affine_set"):
+            return OpaqueAttribute(self.take(_AFFINE, f"an affine expression, as in {word}<(d0) -> (d0)>"))
+        if read is None and word not in ("true", "false", "unit", "strided", "distinct"):
             return self.type()
         self.pos = behind
         if read is not None:
             return read()
-        if word in _KEPT_VERBATIM:
+        if word == "distinct":
+            self.listed(self.integer, "[", "]")
+        if word in ("strided", "distinct"):
             return OpaqueAttribute(self.verbatim(start))
         return UNIT if word == "unit" else word == "true"
 
@@ -190,7 +207,7 @@ class AttributeReader(LocationReader):
         kind: Any = self.type() if self.accept(":") else F64 if "." in text else I64
         try:
             if isinstance(kind, FloatType):
-                return Float(float(float_of(text, kind)), kind)
+                return Float(widen(float_of(text, kind)), kind)
             if isinstance(kind, IntegerType | IndexType):
                 value = integer_of(text, kind)
                 return bool(value) if kind is I1 else Integer(value, kind)
@@ -218,7 +235,7 @@ class AttributeReader(LocationReader):
         text = self.try_take(NUMBER) or self.take(WORD, "a number")
         try:
             if isinstance(kind, FloatType):
-                return float(float_of(text, kind))
+                return widen(float_of(text, kind))
             value = integer_of(text, kind)
         except ValueError as error:
             raise self.error(str(error), pos) from None

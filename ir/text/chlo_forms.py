@@ -18,10 +18,10 @@ class ScanForm:
         return len(op.regions) == 1 and op.attributes.get("dimension") is not None and len(op.carries) == len(op.inits)
 
     def print(self, op: Any, printer: Printer) -> str:
-        text = f"({printer.values(op.inputs)}) inits({printer.values(op.inits)}) dimension={op.dimension}"
+        text = f"({printer.values(op.inputs)}) inits ({printer.values(op.inits)}) dimension={op.dimension}"
         if attributes := printer.optional_dictionary(op, frozenset({"dimension"})):
             text += f" attributes{attributes}"
-        return f"{text} {printer.region(op.regions[0])} : {printer.functional_type(op)}"
+        return f"{text}  {printer.region(op.regions[0])} : {printer.functional_type(op)}"
 
     def parse(self, parser: Parser, draft: Draft) -> None:
         parser.expect("(")

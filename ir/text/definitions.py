@@ -14,13 +14,15 @@ from trivium.ir.attributes import Attribute
 from trivium.ir.location import Location
 from trivium.ir.text.attributes import AttributeReader
 from trivium.ir.text.elements import hex_bytes
-from trivium.ir.text.lexer import ALIAS, BLANKS, MAX_NESTING, STRING, unescape
+from trivium.ir.text.lexer import ALIAS, BLANKS, MAX_LOCATION_NESTING, MAX_NESTING, STRING, unescape
 from trivium.ir.types import Type
 
-_DEFINITION = rf"[ \t]*([#!][A-Za-z_][\w$.-]*)[ \t]*=(?!=){BLANKS}"
+_DEFINITION = rf"[ \t]*([#!](?:\d+|[A-Za-z_][\w$.-]*))[ \t]*=(?!=){BLANKS}"
 _FIRST_LINE = re.compile(_DEFINITION, re.ASCII)
 _LATER_LINE = re.compile(rf"\n{_DEFINITION}", re.ASCII)
 _ALIGNMENT_BYTES = 4
+_ELIDED = "__elided__"
+"""What MLIR writes in place of tensors that are too long for a reader."""
 MAX_EXPANSION = 1 << 18
 """The characters that an alias may stand for with all that it refers to, in texts that are not longer themselves. A few
 aliases that each refer to the one before twice would be more than a machine can hold."""
@@ -52,6 +54,8 @@ class DefinitionReader(AttributeReader):
             pos = self.pos
             name = self.take(ALIAS, "an alias")
             self.expect("=")
+            if self._alias_places.setdefault(name, self.pos) != self.pos:
+                raise self.error(f"the alias {name} is defined twice", pos)
             self._alias(name, pos)
             self.pos = self._resolved[name].end
             return True
@@ -103,8 +107,9 @@ class DefinitionReader(AttributeReader):
         alias = self._resolved[name]
         self.deepest = max(self.deepest, self.depth + alias.depth)
         self._size += alias.size
-        if self.depth + alias.depth > MAX_NESTING:
-            raise self.error(f"nested more than {MAX_NESTING} levels deep", pos)
+        limit = MAX_LOCATION_NESTING if isinstance(alias.value, Location) else MAX_NESTING
+        if self.depth + alias.depth > limit:
+            raise self.error(f"nested more than {limit} levels deep", pos)
         if self._resolving and self._size > max(MAX_EXPANSION, len(self.text)):
             raise self.error(f"aliases stand for {self._size} characters here, expected at most {MAX_EXPANSION}", pos)
         return alias.value
@@ -115,16 +120,16 @@ class DefinitionReader(AttributeReader):
         places: dict[str, int] = {}
         first = _FIRST_LINE.match(self.text)
         for match in chain([first] if first else [], _LATER_LINE.finditer(self.text)):
-            if match[1] in places:
-                raise self.error(f"the alias {match[1]} is defined twice", match.start(1))
-            places[match[1]] = match.end()
+            places.setdefault(match[1], match.end())
         return places
 
     # Resources
 
     def resource(self, name: str, pos: int) -> bytes:
+        if name == _ELIDED:
+            raise self.error("the elements were left out when the text was printed, expected all of them", pos)
         if name not in self._resources:
-            raise self.error(f"the resource {name} is not defined", pos)
+            raise self.error(f"the resource {name} is not defined, expected it in the dialect_resources", pos)
         try:
             data = hex_bytes(unescape(self._resources[name]))
         except ValueError as error:

@@ -7,11 +7,22 @@ import re
 import numpy as np
 
 from trivium.ir.attributes import DenseElements
+from trivium.ir.bits import view
 from trivium.ir.errors import Error
-from trivium.ir.text.lexer import STRING, unescape
+from trivium.ir.text.lexer import STRING, token, unescape
 from trivium.ir.text.numbers import DECIMAL, float_of, integer_of, integer_range, scalar_text
 from trivium.ir.text.types import TypeReader
-from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, OpaqueType, QuantizedType, TensorType, Type
+from trivium.ir.types import (
+    I64,
+    ComplexType,
+    FloatType,
+    IndexType,
+    IntegerType,
+    OpaqueType,
+    QuantizedType,
+    TensorType,
+    Type,
+)
 
 HEX_ABOVE = 100
 """Tensors with more elements are written as hexadecimal bytes, as MLIR does."""
@@ -22,6 +33,8 @@ _COMPLEX = re.compile(r"\(([^(),]*),([^(),]*)\)")
 _SMALL = re.compile(r"-?\d{1,18}", re.ASCII)
 _MISPLACED = re.compile(r"\]\s*\[|\[\s*,|,\s*\]|,\s*,")
 _COMMENT = re.compile(r"//[^\n]*")
+_SPARSE_SCALAR = token(r"\([^()]*\)|[^\s<>,\[\]]+")
+_MOST_FILLED = 1 << 24
 
 
 # Writing tensors
@@ -31,12 +44,18 @@ def elements_text(elements: DenseElements, hexadecimal: bool = True) -> str:
     """What stands inside `dense<...>`. Bytes are little-endian, as all machines are that Trivium runs on."""
     array, kind = elements.array, elements.type.element_type
     if not array.size:
-        return ""
+        return _filler_text(array, kind)
     if is_splat(elements):
         return scalar_text(array[(0,) * array.ndim], kind)
     if hexadecimal and array.size > HEX_ABOVE:
         return f'"0x{array.tobytes().hex().upper()}"'
     return _nested_text(array, kind)
+
+
+def _filler_text(array: np.ndarray, kind: Type) -> str:
+    """The value of a splat that has no elements, which MLIR keeps."""
+    value = array.base
+    return scalar_text(value.reshape(-1)[0], kind) if isinstance(value, np.ndarray) and value.size == 1 else ""
 
 
 def is_splat(elements: DenseElements) -> bool:
@@ -71,6 +90,26 @@ class ElementsReader(TypeReader):
         self.expect(">")
         self.expect(":")
         return self.elements(literal, self.elements_type(), pos)
+
+    def sparse(self) -> DenseElements:
+        """`sparse<[[0, 1], ...], [value, ...]> : type`, from the `<` on: the elements that are not zero."""
+        pos = self.pos
+        self.expect("<")
+        indices, values = "[]", "[]"
+        if not self.accept(">"):
+            indices = self._sparse_part()
+            self.expect(",")
+            values = self._sparse_part()
+            self.expect(">")
+        self.expect(":")
+        kind = self.elements_type()
+        try:
+            return DenseElements(_filled(indices, values, kind), kind)
+        except (ValueError, Error) as error:
+            raise self.error(str(error), pos) from None
+
+    def _sparse_part(self) -> str:
+        return self.verbatim(self.pos) if self.at("[") else self.take(_SPARSE_SCALAR, "an element")
 
     def elements_type(self) -> TensorType:
         """The type of a tensor whose elements are given."""
@@ -112,18 +151,18 @@ def bytes_array(data: bytes, kind: TensorType) -> np.ndarray:
     expected = size * dtype.itemsize
     if len(data) == expected:
         return _viewed(data, kind).reshape(shape)
+    if len(data) == dtype.itemsize:
+        return np.broadcast_to(_viewed(data, kind)[0], shape)
     if kind.element_type == IntegerType(1) and len(data) == (size + 7) // 8:
         # Older files hold eight booleans in a byte.
         return np.unpackbits(np.frombuffer(data, np.uint8), count=size, bitorder="little").astype(bool).reshape(shape)
-    if len(data) == dtype.itemsize:
-        return np.broadcast_to(_viewed(data, kind)[0], shape)
     raise ValueError(f"has {len(data)} bytes, {kind} has {expected}")
 
 
 def _viewed(data: bytes, kind: TensorType) -> np.ndarray:
     if kind.element_type == IntegerType(1):
         return np.frombuffer(data, np.uint8) != 0
-    return np.frombuffer(data, kind.dtype)
+    return view(data, kind)
 
 
 def _parse_list(literal: str, kind: TensorType) -> np.ndarray:
@@ -168,6 +207,26 @@ def _parse_list(literal: str, kind: TensorType) -> np.ndarray:
     if shape != kind.shape:
         raise ValueError(f"has elements of shape {list(shape)}, expected {kind}")
     return _parse_scalars(scalars, kind.element_type).reshape(shape)
+
+
+def _filled(indices: str, values: str, kind: TensorType) -> np.ndarray:
+    """Zeros, with these values at these indices."""
+    if kind.size > _MOST_FILLED:
+        raise ValueError(f"has a sparse {kind}, expected at most {_MOST_FILLED} elements")
+    places = np.array([integer_of(digits, I64) for digits in re.findall(r"[^\s,\[\]]+", indices)], np.int64)
+    if not indices.startswith("["):
+        places = np.repeat(places, kind.rank)
+    if not kind.rank or places.size % kind.rank:
+        raise ValueError(f"has {places.size} numbers for the indices of {kind}")
+    rows = places.reshape(-1, kind.rank)
+    if ((rows < 0) | (rows >= kind.static_shape)).any():
+        raise ValueError(f"has indices outside of {kind}")
+    array = np.zeros(kind.static_shape, kind.dtype)
+    if values.startswith("["):
+        array[tuple(rows.T)] = _parse_list(values, TensorType((len(rows),), kind.element_type))
+    else:
+        array[tuple(rows.T)] = _parse_scalars([values], kind.element_type)[0]
+    return array
 
 
 def _split(row: str) -> list[str]:

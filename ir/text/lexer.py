@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from trivium.ir.core import MAX_NESTING
 from trivium.ir.errors import ParseError
 
-MAX_NESTING = 64
-"""Regions, attributes and types inside each other; real programs stay below ten."""
+MAX_LOCATION_NESTING = 200
+"""Calls around an op, each of which is a location inside another: stacks of callers are deeper than programs."""
 
 BLANKS = r"[ \t\r\n]*(?://[^\n]*[ \t\r\n]*)*"
 
@@ -29,8 +30,8 @@ WORD = token(r"[A-Za-z_][\w$.]*")
 INTEGER = token(r"-?(?:0x[0-9a-fA-F]+|\d+)")
 NUMBER = token(r"-?(?:0x[0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\d+)")
 STRING = token(r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"')
-SYMBOL = token(r'@(?:[A-Za-z_$.-][\w$.-]*|"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*")')
-ALIAS = token(r"[#!][A-Za-z_][\w$.-]*")
+SYMBOL = token(r'@(?:[A-Za-z_][\w$.]*|"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*")')
+ALIAS = token(r"[#!](?:\d+|[A-Za-z_][\w$.-]*)")
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _NAMED_ESCAPES = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
 _ANYTHING = re.compile(r"[%@#!^]?[\w$.]+|->|.", re.ASCII)
@@ -85,12 +86,12 @@ class Lexer:
         return self.error(f"has {self.found()}, expected {expected}")
 
     @contextmanager
-    def nested(self) -> Iterator[None]:
+    def nested(self, limit: int = MAX_NESTING) -> Iterator[None]:
         """One more level of nesting, up to the limit."""
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
-        if self.depth > MAX_NESTING:
-            raise self.error(f"nested more than {MAX_NESTING} levels deep")
+        if self.depth > limit:
+            raise self.error(f"nested more than {limit} levels deep")
         yield
         self.depth -= 1
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trivium.ir.bits import narrow
 from trivium.ir.types import ComplexType, FloatType, IntegerType, Type
 
 _INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,32}|\d{1,40})", re.ASCII)
@@ -18,9 +19,9 @@ _HEX = re.compile(r"0x[0-9a-fA-F]{1,32}", re.ASCII)
 
 def float_text(value: Any, kind: FloatType) -> str:
     """A float digit for digit as MLIR writes it: `1.000000e+00` where six digits are exact, else as many as tell it
-    apart from its neighbours, and its bits whereno digits follow a point (NaN, infinities, long integers)."""
-    number = np.asarray(value).astype(kind.dtype)
-    wide = float(number)
+    apart from its neighbours, and its bits where no digits follow a point (NaN, infinities, long integers)."""
+    number = narrow(value, kind) if isinstance(value, float) else np.asarray(value, kind.dtype)
+    wide = float(number)  # type: ignore[arg-type]
     text = ""
     if np.isfinite(wide):
         sign = "-" if np.signbit(wide) else ""
@@ -82,18 +83,17 @@ def scalar_text(value: Any, kind: Type) -> str:
     return str(int(value))
 
 
-def float_of(text: str, kind: FloatType) -> np.ndarray:
+def float_of(text: str, kind: FloatType) -> np.generic:
     """The float that a literal stands for; hexadecimal digits are its bits. `ValueError` if it is none."""
     if _HEX.fullmatch(text):
         size = kind.dtype.itemsize
         bits = int(text, 16)
         if bits >= 1 << 8 * size:
             raise ValueError(f"{text} has more than {8 * size} bits")
-        return np.array(bits, dtype=f"u{size}").view(kind.dtype)
+        return np.uint64(bits).astype(f"u{size}").view(kind.dtype)
     if not DECIMAL.fullmatch(text):
         raise ValueError(f"'{text}' is no float, expected one as in 1.0, 1.0e-3 or 0x3F800000")
-    with np.errstate(over="ignore"):
-        return np.array(float(text)).astype(kind.dtype)
+    return narrow(float(text), kind)
 
 
 def integer_of(text: str, kind: Type) -> int:

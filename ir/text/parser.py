@@ -15,7 +15,7 @@ from trivium.ir.collection import collection_paused
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import OPS, AttributeField, Op, Trait, group_sizes
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError
-from trivium.ir.func import Function, Module
+from trivium.ir.func import Module
 from trivium.ir.location import FileLocation, Location
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import Draft, Line, form_of
@@ -48,8 +48,12 @@ Argument = tuple[str, int, Type, Location | None]
 
 @collection_paused()
 def parse(text: str, file: str = "") -> Module:
-    """Reads a module, or the functions of one, from MLIR text. `file` names it in errors and locations."""
-    return Parser(text, file).module()
+    """Reads a module, or what is in one, from MLIR text. `file` names it in errors and locations."""
+    parser = Parser(text, file)
+    try:
+        return parser.module()
+    except RecursionError:
+        raise parser.error("nested too deep for what is left of Python's stack") from None
 
 
 class Parser(DefinitionReader):
@@ -64,21 +68,19 @@ class Parser(DefinitionReader):
     # The file
 
     def module(self) -> Module:
-        """The whole text: one module, or functions that get a module around them."""
+        """The whole text: one module, or what gets a module around it."""
         block = Block()
         while self.pos < len(self.text):
             if not self.definition():
+                start = self.pos
                 self.operation(block)
+                if not hasattr(block.last, "sym_name"):
+                    raise self.error("stands in no function, expected modules, functions and other symbols", start)
         first = block.first
         if first is None:
             raise self.error("the text holds no module and no function")
         if isinstance(first, Module) and first is block.last:
             return first.detach()
-        for op in block:
-            if not isinstance(op, Function):
-                raise self.error(
-                    f"{op.NAME} stands beside others, expected one module, or functions alone", len(self.text)
-                )
         return Module.create(regions=[Region([block])], location=first.location)
 
     # Operations
@@ -298,7 +300,9 @@ class Parser(DefinitionReader):
             region = Region()
             if arguments or not self.at("}"):
                 block = region.append(Block())
-                self._define_arguments(block, self._block_header() if arguments is None else arguments)
+                if arguments and self.at("^"):
+                    raise self.error("the block has a label, expected none where its arguments are named already")
+                self._define_arguments(block, arguments or self._block_header())
                 while not self.accept("}"):
                     if self.at("^"):
                         raise self.error("the region has a second block; programs of several blocks are not supported")

@@ -33,6 +33,7 @@ def text_of(elements: DenseElements) -> str:
         "dense<true> : tensor<3xi1>",
         "dense<5> : tensor<i32>",
         "dense<> : tensor<0xf32>",
+        "dense<1.500000e+00> : tensor<2x0xf32>",
         "dense<> : tensor<2x0xi1>",
         "dense<[[1.000000e+00], [2.000000e+00]]> : tensor<2x1xf32>",
         "dense<[1.000000e-01, 0x7FC00000, 0xFF800000, -0.000000e+00]> : tensor<4xf32>",
@@ -56,6 +57,8 @@ def test_elements(text):
         ('dense<"0x0001"> : tensor<2xi1>', [False, True]),
         ('dense<"0x0502"> : tensor<10xi1>', [True, False, True, *[False] * 6, True]),
         ('dense<"0x803F0000"> : tensor<2xbf16>', [1.0, 0.0]),
+        ('dense<"0x01"> : tensor<3xi1>', [True, True, True]),
+        ('dense<"0xFF01"> : tensor<2xi4>', [-1, 1]),
         ("dense<[0xFF, 0x0]> : tensor<2xi8>", [-1, 0]),
         ("dense<[ 1 , // one\n 2 ]> : tensor<2xi8>", [1, 2]),
         ("dense<0x3F800000> : tensor<1xf32>", [1.0]),
@@ -115,6 +118,15 @@ def test_large_tensors_are_bytes_and_splats_stay_small():
 def test_a_splat_of_equal_elements_is_found():
     assert text_of(DenseElements(np.ones((2, 2), np.float32))) == "dense<1.000000e+00> : tensor<2x2xf32>"
     assert text_of(DenseElements(np.array([0.0, -0.0]))) == "dense<[0.000000e+00, -0.000000e+00]> : tensor<2xf64>"
+
+
+def test_elements_of_less_than_a_byte_have_no_other_bits():
+    for kind, many, few in (
+        ("i4", "0xFFF1", "0x0F01"),
+        ("f4E2M1FN", "0x1F21", "0x0F01"),
+        ("f6E2M3FN", "0xC141", "0x0101"),
+    ):
+        assert elements_of(f'dense<"{many}"> : tensor<2x{kind}>') == elements_of(f'dense<"{few}"> : tensor<2x{kind}>')
 
 
 def test_what_could_not_be_held_is_not_allocated():

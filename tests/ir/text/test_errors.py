@@ -59,7 +59,7 @@ ERRORS = {
     "missing colon": (body("%0 = stablehlo.negate %x tensor<4xf32>"), "has 'tensor', expected ':'"),
     "missing bracket": ("module {", "has the end of the text, expected '}'"),
     "trailing garbage": ("module {\n}\nrubbish", "'rubbish' is no operation"),
-    "two modules": ("module {} module {}", "stands beside others"),
+    "op outside": ("module {}\nreturn", "stands in no function, expected modules, functions and other symbols"),
     "not an operation": ("42", "has '42', expected an operation"),
     "op without a form": (body("%0 = stablehlo.gather %x, %i : tensor<4xf32>"), 'in quotes: "stablehlo.gather"(...)'),
     "second block": ("func.func @f() {\n^bb0:\n  return\n^bb1:\n  return\n}", "has a second block"),
@@ -100,7 +100,7 @@ ERRORS = {
         attribute("dense<1.0> : tensor<4611686018427387904x4611686018427387904xf32>"),
         "1:",
     ),
-    "elements of a quantized type": (attribute("dense<1> : tensor<2x!quant.uniform<i8:f32, 1.0>>"), "not supported"),
+    "elements of a quantized type": (attribute("dense<1> : tensor<2x!quant.uniform<i8:f32, 1.0>>"), "expected numbers"),
     "resource of a dynamic type": (
         attribute("dense_resource<r> : tensor<?xi8>") + '\n{-# dialect_resources: {builtin: {r: "0x0400000001"}} #-}',
         "expected a static shape",
@@ -131,7 +131,16 @@ ERRORS = {
     "nested attributes": (attribute("[" * 5000 + "]" * 5000), f"nested more than {MAX_NESTING} levels deep"),
     "nested types": (attribute("tuple<" * 5000 + ">" * 5000), f"nested more than {MAX_NESTING} levels deep"),
     "nested regions": ("module {" * 5000 + "}" * 5000, f"nested more than {MAX_NESTING} levels deep"),
-    "nested locations": ("module {} loc(" + 'callsite("a" at ' * 5000, f"nested more than {MAX_NESTING} levels deep"),
+    "nested locations": ("module {} loc(" + 'callsite("a" at ' * 5000, "nested more than 200 levels deep"),
+    "elided elements": (
+        attribute("dense_resource<__elided__> : tensor<9xf32>"),
+        "were left out when the text was printed",
+    ),
+    "label of a named block": ("func.func @f(%a: tensor<f32>) {\n^bb0:\n  return\n}", "the block has a label"),
+    "sparse index": (attribute("sparse<[[3]], [1]> : tensor<3xi32>"), "has indices outside of tensor<3xi32>"),
+    "sparse indices": (attribute("sparse<[0, 1, 2], 1> : tensor<2x2xi32>"), "has 3 numbers for the indices"),
+    "sparse size": (attribute("sparse<0, 1> : tensor<99999999xi32>"), "expected at most 16777216 elements"),
+    "symbol": (attribute("@0"), "expected a symbol, as in @name"),
 }
 
 

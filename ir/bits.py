@@ -1,0 +1,87 @@
+"""Numbers and their bits. Single floats are Python's, and keep what no conversion between formats promises to: the
+payload of a NaN, at the high end of the double's. Elements of less than a byte have no other bits."""
+
+from __future__ import annotations
+
+import struct
+
+import ml_dtypes
+import numpy as np
+
+from trivium.ir.types import FloatType, IntegerType, TensorType
+
+_TF32_EXCESS = 13
+"""What an f32 has more than a tf32 at its low end."""
+_DOUBLE_MANTISSA = 52
+
+
+def narrow(value: float, kind: FloatType) -> np.generic:
+    """The nearest number of that format."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        number = np.float64(value).astype(kind.dtype)
+        if value != value:
+            return _nan(value, number)
+    return _rounded_to_tf32(number) if kind.name == "tf32" else number
+
+
+def widen(number: np.generic) -> float:
+    """The float of which `narrow` makes this number again, bit for bit."""
+    value = float(number)  # type: ignore[arg-type]
+    bits, width = _bits(number), _mantissa_width(number)
+    payload = bits & ((1 << width) - 1)
+    if value == value or not payload:
+        return value
+    sign = bits >> 8 * number.itemsize - 1
+    return struct.unpack("<d", struct.pack("<Q", sign << 63 | 0x7FF << 52 | payload << _DOUBLE_MANTISSA - width))[0]
+
+
+def float_bits(value: float, kind: FloatType) -> int:
+    """The bits of a float as a number of that format."""
+    bits = _bits(narrow(value, kind))
+    return bits >> _TF32_EXCESS if kind.name == "tf32" else bits
+
+
+def float_of_bits(bits: int, kind: FloatType) -> float:
+    """The float that has these bits."""
+    bits = bits << _TF32_EXCESS if kind.name == "tf32" else bits
+    return widen(_number(bits & (1 << 8 * kind.dtype.itemsize) - 1, kind.dtype))
+
+
+def view(data: bytes, kind: TensorType) -> np.ndarray:
+    """The elements in raw bytes, one after the other."""
+    element = kind.element_type
+    width = element.width if isinstance(element, IntegerType | FloatType) else 8
+    if width >= 8:
+        return np.frombuffer(data, kind.dtype)
+    raw = np.frombuffer(data, np.uint8)
+    mask = (1 << width) - 1
+    return (raw & mask if (raw > mask).any() else raw).view(kind.dtype)
+
+
+def _nan(value: float, canonical: np.generic) -> np.generic:
+    """The NaN with the payload of `value`, where the format has one such."""
+    wide = struct.unpack("<Q", struct.pack("<d", value))[0]
+    width, size = _mantissa_width(canonical), 8 * canonical.itemsize
+    payload = (wide & ((1 << _DOUBLE_MANTISSA) - 1)) >> _DOUBLE_MANTISSA - width
+    exponent = (1 << size - 1 - width) - 1
+    number = _number((wide >> 63) << size - 1 | exponent << width | payload, canonical.dtype)
+    return number if payload and np.isnan(number) else canonical
+
+
+def _rounded_to_tf32(number: np.generic) -> np.generic:
+    """The nearest of the f32s that are tf32s; of two, the even one. Beyond the largest stands infinity."""
+    bits = _bits(number)
+    half = (1 << _TF32_EXCESS - 1) - 1 + (bits >> _TF32_EXCESS & 1)
+    return _number((bits + half) >> _TF32_EXCESS << _TF32_EXCESS, number.dtype)
+
+
+def _mantissa_width(number: np.generic) -> int:
+    return ml_dtypes.finfo(number.dtype).nmant
+
+
+def _bits(number: np.generic) -> int:
+    return int.from_bytes(number.tobytes(), "little")
+
+
+def _number(bits: int, dtype: np.dtype) -> np.generic:
+    return np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0]
