@@ -96,7 +96,7 @@ class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
     def check(operands, replica_groups, channel_handle, use_global_device_ids, computation, results):
         _check_groups("C1", "C3", replica_groups)
         _check_global("C4", channel_handle, use_global_device_ids)
-        check_reducer("C5", "computation", computation, [_tensor(kind).element_type for kind in operands])
+        _check_computation("C5", computation, operands)
         _check_count("C6", operands, results)
         for expected, result in zip(_reduced(operands, computation), results, strict=True):
             expect_compatible("C6", expected=expected, result=result)
@@ -222,7 +222,7 @@ class CollectiveReduce(RootedCollective, name="stablehlo.collective_reduce"):
         data = _data(operands, has_dynamic_root)
         if not data:
             fail("C3", "has no operands to reduce, expected at least one")
-        check_reducer("C4", "computation", computation, [_tensor(kind).element_type for kind in data])
+        _check_computation("C4", computation, data)
         if has_dynamic_root:
             expect_compatible("C3", expected=tensor(len(data), of=I32), root=operands[-1])
         _check_count("C3", data, results)
@@ -429,6 +429,12 @@ def _check_groups(unique_label: str, range_label: str, replica_groups: IntMatrix
     expect_unique(unique_label, "replica_groups", numbers)
     if any(number < 0 for number in numbers):
         fail(range_label, f"replica_groups has {_rows(rows)}, expected numbers of processes, or -1")
+
+
+def _check_computation(label: str, computation: Region, operands: Sequence[Any]) -> None:
+    """One computation reduces each of the operands."""
+    for kind in operands:
+        check_reducer(label, "computation", computation, [_tensor(kind).element_type])
 
 
 def _check_global(label: str, channel_handle: ChannelHandle | None, use_global_device_ids: Unit | None) -> None:

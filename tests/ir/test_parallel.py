@@ -111,3 +111,22 @@ def test_a_reduction_to_a_dynamic_root(attributes: str, grid: list[list[str]]) -
     assert difference(parse(print_module(module)), module) == ""
     results = run_parallel(module, grid, [[np.int32([10**place]), np.int32([2])] for place in range(4)])
     assert [result.tolist() for (result,) in results] == [[0], [0], [111], [0]]
+
+
+ALL_REDUCE = """
+func.func @main(%0: tensor<1xi32>, %1: tensor<2xi32>) -> (tensor<1xi32>, tensor<2xi32>) {
+  %2:2 = "stablehlo.all_reduce"(%0, %1) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %3 = stablehlo.add %a, %b : tensor<i32>
+    stablehlo.return %3 : tensor<i32>
+  }) : (tensor<1xi32>, tensor<2xi32>) -> (tensor<1xi32>, tensor<2xi32>)
+  return %2#0, %2#1 : tensor<1xi32>, tensor<2xi32>
+}
+"""
+
+
+def test_one_computation_reduces_several_operands() -> None:
+    module = parse(ALL_REDUCE)
+    module.verify()
+    results = run_parallel(module, [["main"]] * 2, [[np.int32([place]), np.int32([10, place])] for place in (1, 2)])
+    assert [[array.tolist() for array in arrays] for arrays in results] == [[[3], [20, 3]]] * 2
