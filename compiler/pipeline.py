@@ -10,6 +10,7 @@ from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
+from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.program import Program
 from trivium.ir.func import Module
 
@@ -18,6 +19,7 @@ CLEAN_UP = Repeat((Canonicalize(), FoldConstants(), CommonSubexpressions(), Dead
 PIPELINE = (
     Inline(),
     DeadCode(),
+    ExpandQuantized(),
     Decompose(),
     CLEAN_UP,
 )

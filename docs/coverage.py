@@ -37,6 +37,12 @@ COMPILED = {
 """How an op is compiled, and the table that says so: fused into kernels element by element; as other indices of its
 operand; as a kernel of its own; as steps of the program around kernels; made of other ops."""
 
+GONE = {
+    *("stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"),
+    *("stablehlo.uniform_dequantize", "stablehlo.uniform_quantize"),
+}
+"""Ops that a pass replaces by others before kernels are built."""
+
 IMPORTERS = {"PyTorch": "pytorch", "TensorFlow": "tensorflow", "JAX": "jax", "ONNX": "onnx"}
 
 SPECIFICATION = """
@@ -83,9 +89,7 @@ def ops_table() -> Iterator[str]:
 def how_compiled(cls: type[Op]) -> str:
     """The word for the table that has the op; empty if none has."""
     found = [word for word, table in COMPILED.items() if cls in table]
-    if not found and cls.NAME in ("stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"):
-        return "gone before kernels"
-    return found[0] if found else ""
+    return found[0] if found else "gone before kernels" if cls.NAME in GONE else ""
 
 
 def missing_ops() -> Iterator[str]:

@@ -1,0 +1,146 @@
+"""Quantized elements become the integers that they are stored as: what computes with the numbers that they express gets
+these numbers, as ordinary ops make them, and what moves elements moves integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trivium.compiler.passes.manager import Pass
+from trivium.ir.builder import Rewriter
+from trivium.ir.core import Operation, Value
+from trivium.ir.declare import EXPRESSED, Op
+from trivium.ir.func import Module
+from trivium.ir.ops import (
+    Add,
+    BroadcastInDim,
+    Clamp,
+    Constant,
+    Convert,
+    Divide,
+    Multiply,
+    Reduce,
+    ReduceWindow,
+    RoundNearestEven,
+    Scatter,
+    SelectAndScatter,
+    Subtract,
+    UniformDequantize,
+    UniformQuantize,
+)
+from trivium.ir.ops.numerics import convert
+from trivium.ir.ops.quantization import with_types
+from trivium.ir.types import I32, I64, QuantizedType, TensorType, TupleType, expressed, is_quantized, stored
+
+Kinds = dict[Value, Any]
+"""The types that values had, where they were quantized."""
+
+
+@dataclass(frozen=True)
+class ExpandQuantized(Pass):
+    """No value has quantized elements. The arithmetic is that of `trivium.ir.ops.quantization`, step by step."""
+
+    NAME: ClassVar[str] = "expand-quantized"
+
+    def run(self, module: Module) -> bool:
+        ops = list(module.walk())
+        kinds = {value: value.type for value in _values(ops) if integers(value.type) is not value.type}
+        for value in kinds:
+            value.type = integers(value.type)
+        for op in ops:
+            if isinstance(op, Op):
+                _expand(op, kinds)
+        for function in module.functions.values() if kinds else ():
+            if not function.is_declaration:
+                function.refresh_type()
+        return bool(kinds)
+
+
+def _values(ops: Sequence[Operation]) -> Iterator[Value]:
+    for op in ops:
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.arguments
+
+
+def integers(kind: Any) -> Any:
+    """A type with stored integers in the place of quantized elements."""
+    return TupleType(tuple(map(integers, kind.types))) if isinstance(kind, TupleType) else stored(kind)
+
+
+def _expand(op: Op, kinds: Kinds) -> None:
+    if op.has_trait(EXPRESSED) and any(value in kinds for value in (*op.operands, *op.results)):
+        rewriter = Rewriter(op)
+        operands = [_dequantized(rewriter, value, kinds) for value in op.operands]
+        types = [kinds.get(value, value.type) for value in op.results]
+        if not isinstance(op, UniformQuantize | UniformDequantize):
+            twin = with_types(op, operands, map(expressed, types))
+            rewriter.add(twin)
+            operands = list(twin.results)
+        results = [_quantized(rewriter, value, kind) for value, kind in zip(operands, types, strict=True)]
+        kinds.update((new, kind) for new, kind in zip(results, types, strict=True) if is_quantized(kind.element_type))
+        rewriter.replace(*results)
+    elif isinstance(op, Reduce | ReduceWindow | Scatter | SelectAndScatter):
+        _promote(op, kinds)
+
+
+def _promote(op: Any, kinds: Kinds) -> None:
+    """Requantizes what is reduced in another type than it has. What `select` compares stays as it is."""
+    start = 1 if isinstance(op, SelectAndScatter) else 0
+    rewriter = Rewriter(op)
+    for index, value in list(enumerate(op.operands))[start:]:
+        place = (index - (isinstance(op, Scatter) and index > len(op.results))) % len(op.results)
+        mine, wanted = kinds.get(value), kinds.get(op.results[place])
+        if mine is not None and wanted is not None and mine.element_type is not wanted.element_type:
+            number = _dequantized(rewriter, value, kinds)
+            op.set_operand(index, _quantized(rewriter, number, value.type.with_element(wanted.element_type)))
+
+
+# Arithmetic
+
+
+def _dequantized(rewriter: Rewriter, value: Value, kinds: Kinds) -> Value:
+    """The numbers that a value expresses; its own, where it is not quantized."""
+    kind = kinds.get(value)
+    if kind is None:
+        return value
+    element, numbers = kind.element_type, expressed(kind)
+    scales, zero_points = _parameters(kind)
+    if np.any(zero_points):
+        wide = kind.with_element(I64 if element.storage_type.width > 16 else I32)
+        value = rewriter.add(Convert(value, result=wide))
+        value = rewriter.add(Subtract(value, _spread(rewriter, zero_points, wide, element)))
+    value = rewriter.add(Convert(value, result=numbers))
+    return rewriter.add(Multiply(value, _spread(rewriter, scales, numbers, element)))
+
+
+def _quantized(rewriter: Rewriter, value: Value, kind: TensorType) -> Value:
+    """The integers of a type that numbers are stored as; the numbers, where the type is not quantized."""
+    element, numbers = kind.element_type, value.type
+    if not isinstance(element, QuantizedType):
+        return value
+    scales, zero_points = _parameters(kind)
+    value = rewriter.add(Divide(value, _spread(rewriter, scales, numbers, element)))
+    if np.any(zero_points):
+        value = rewriter.add(Add(value, _spread(rewriter, zero_points, numbers, element)))
+    least, greatest = (
+        rewriter.add(Constant(convert(limit, numbers.dtype))) for limit in (element.storage_min, element.storage_max)
+    )
+    value = rewriter.add(RoundNearestEven(rewriter.add(Clamp(least, value, greatest))))
+    return rewriter.add(Convert(value, result=stored(kind)))
+
+
+def _parameters(kind: TensorType) -> tuple[np.ndarray, np.ndarray]:
+    scales, zero_points = kind.element_type.parameters(kind.static_shape)
+    return np.asarray(scales), np.asarray(zero_points)
+
+
+def _spread(rewriter: Rewriter, array: np.ndarray, kind: TensorType, element: QuantizedType) -> Value:
+    """Parameters as numbers of a type, one for each element of a tensor."""
+    constant = rewriter.add(Constant(convert(array, kind.dtype)))
+    dimensions = tuple(range(array.ndim))
+    return rewriter.add(BroadcastInDim(constant, dimensions, result=kind))
