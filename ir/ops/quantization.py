@@ -19,7 +19,6 @@ from trivium.ir.ops.numerics import compute, convert
 from trivium.ir.types import (
     QuantizedType,
     TensorType,
-    Type,
     expressed,
     is_float,
     is_per_axis,
@@ -90,7 +89,7 @@ def quantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
     return convert(compute(np.rint, held), kind.dtype)
 
 
-def to_destination_type(array: np.ndarray, kind: Type, destination: Type) -> np.ndarray:
+def to_destination_type(array: np.ndarray, kind: Any, destination: Any) -> np.ndarray:
     """The values of a tensor of element type `kind` in another element type: quantized, dequantized or converted."""
     if kind is destination:
         return array
@@ -118,7 +117,7 @@ def zeros(kind: TensorType, shape: Sequence[int]) -> np.ndarray:
 # Any op
 
 
-def evaluate_expressed(op: Op, operands: Sequence[Any], context: Any) -> Any:
+def evaluate_expressed(op: Any, operands: Sequence[Any], context: Any) -> Any:
     """Evaluates an op that computes with what quantized elements express, of which its types have some."""
     arrays = [
         _cast(array, value.type, expressed(value.type)) for array, value in zip(operands, op.operands, strict=True)
