@@ -13,9 +13,10 @@ from trivium.compiler.passes.manager import Pass
 from trivium.compiler.passes.patterns.dynamic import DYNAMIC
 from trivium.compiler.passes.rewriting import PatternSet, rewrite_to_fixpoint
 from trivium.ir.attributes import DenseElements
-from trivium.ir.builder import region
+from trivium.ir.builder import Rewriter, region
 from trivium.ir.core import Value
 from trivium.ir.declare import OPS
+from trivium.ir.decompositions import decompose
 from trivium.ir.func import Module
 from trivium.ir.ops import (
     Add,
@@ -29,8 +30,6 @@ from trivium.ir.ops import (
     BroadcastInDim,
     BroadcastSelect,
     ChloConstant,
-    Compare,
-    Complex,
     Constant,
     ConstantLike,
     Convert,
@@ -43,13 +42,11 @@ from trivium.ir.ops import (
     Multiply,
     Reduce,
     Reshard,
-    Select,
     ShardingConstraint,
     Sqrt,
     Subtract,
     TorchIndexSelect,
 )
-from trivium.ir.ops.chlo_broadcast import aligned
 from trivium.ir.types import F32, TensorType
 
 DECOMPOSITIONS = PatternSet(DYNAMIC)
@@ -189,47 +186,15 @@ def torch_index_select(op):
     return Gather(op.operand, op.index, numbers, sizes, result=op.result.type)
 
 
-# Implicit broadcasting
+# CHLO: implicit broadcasting, and constants. Its functions have kernels of their own.
 
 
-@pattern(*(op for op in OPS.values() if issubclass(op, BroadcastBinary)), BroadcastCompare, BroadcastComplex)
-def broadcast_operands(op):
-    """The op of one shape, of operands that are broadcast."""
-    if not op.result.type.is_static:
-        return None
-    operands = [_broadcast(value, op.result.type, op.broadcast_dimensions) for value in op.operands]
-    if isinstance(op, BroadcastCompare):
-        return Compare(*operands, **op.static_attributes, result=op.result.type)
-    return (Complex if isinstance(op, BroadcastComplex) else op.STATIC)(*operands, result=op.result.type)
-
-
-@pattern(BroadcastSelect)
-def broadcast_select(op):
-    """select, of operands that are broadcast."""
-    if not op.result.type.is_static:
-        return None
-    return Select(*(_broadcast(value, op.result.type, None) for value in op.operands), result=op.result.type)
-
-
-def _broadcast(value: Value, result: TensorType, broadcast_dimensions: tuple[int, ...] | None) -> Value:
-    kind = TensorType(result.shape, value.type.element_type)
-    dimensions = aligned(value.type.rank, result.rank, broadcast_dimensions)
-    return value if value.type is kind else _result(BroadcastInDim(value, dimensions, result=kind))
-
-
-# Constants
-
-
-@pattern(ChloConstant)
-def chlo_constant(op):
-    """The same constant, as newer files spell it."""
-    return Constant(op.value) if op.value.type is op.result.type else None
-
-
-@pattern(ConstantLike)
-def constant_like(op):
-    """A splat of the operand's shape."""
-    return _splat(op.value.value, op.result.type) if op.result.type.is_static else None
+@pattern(*(op for op in OPS.values() if issubclass(op, BroadcastBinary)))
+@pattern(BroadcastCompare, BroadcastComplex, BroadcastSelect, ChloConstant, ConstantLike)
+def chlo(op):
+    """What the op means in StableHLO's own ops."""
+    is_static = all(kind.is_static for kind in (*op.operand_types, *op.result_types))
+    return decompose(op, Rewriter(op)) if is_static else None
 
 
 # Values in stretches that are not inserted yet

@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 
-_EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
-_EVEN_BERNOULLI += (854513 / 138, -236364091 / 2730)
+EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+EVEN_BERNOULLI += (854513 / 138, -236364091 / 2730)
 
 
 def _vectorized(function: Callable[..., float]) -> Callable[..., np.ndarray]:
@@ -56,25 +56,25 @@ def _digamma(x: float) -> float:
         return _digamma(1 - x) - math.pi / math.tan(math.pi * math.remainder(x, 1))
     if x < 10:
         # Near its zero the function is a difference of large numbers: a Taylor series around it is not.
-        if abs(x - _DIGAMMA_ZERO) < 0.25:
+        if abs(x - DIGAMMA_ZERO) < 0.25:
             return _digamma_near_zero(x)
         shifts = math.fsum(1 / (x + k) for k in range(10 - math.floor(x)))
         return _digamma(x + 10 - math.floor(x)) - shifts
     inverse = 1 / (x * x)
-    series = sum(b / (2 * k) * inverse**k for k, b in enumerate(_EVEN_BERNOULLI, 1))
+    series = sum(b / (2 * k) * inverse**k for k, b in enumerate(EVEN_BERNOULLI, 1))
     return math.log(x) - 0.5 / x - series
 
 
-_EULER = 0.5772156649015329
-_DIGAMMA_ZERO = 1.4616321449683623
-_DIGAMMA_ZERO_REST = 9.549995429965697e-17
+EULER = 0.5772156649015329
+DIGAMMA_ZERO = 1.4616321449683623
+DIGAMMA_ZERO_REST = 9.549995429965697e-17
 """What float64 leaves of the zero."""
 
 
 def _digamma_near_zero(x: float) -> float:
     """The Taylor series around the only positive zero; its coefficients are Hurwitz zeta values there."""
-    offset = (x - _DIGAMMA_ZERO) - _DIGAMMA_ZERO_REST
-    return sum(-((-offset) ** order) * value for order, value in enumerate(_zetas(_DIGAMMA_ZERO), 1))
+    offset = (x - DIGAMMA_ZERO) - DIGAMMA_ZERO_REST
+    return sum(-((-offset) ** order) * value for order, value in enumerate(zetas(DIGAMMA_ZERO), 1))
 
 
 digamma = _vectorized(_digamma)
@@ -110,7 +110,7 @@ def _zeta_series(x: float, q: float) -> float:
     rest = q + count
     terms += [rest ** (1 - x) / (x - 1), 0.5 * rest**-x]
     factor = x * rest ** (-x - 1)
-    for k, bernoulli in enumerate(_EVEN_BERNOULLI, 1):
+    for k, bernoulli in enumerate(EVEN_BERNOULLI, 1):
         terms.append(bernoulli / math.factorial(2 * k) * factor)
         factor *= (x + 2 * k - 1) * (x + 2 * k) / (rest * rest)
     return math.fsum(terms)
@@ -124,7 +124,7 @@ def _reflected_zeta(x: float, q: float) -> float:
 
 
 @cache
-def _zetas(q: float) -> tuple[float, ...]:
+def zetas(q: float) -> tuple[float, ...]:
     """zeta(2, q), zeta(3, q), ...: what Taylor series of the gamma function's logarithm around `q` are made of."""
     return tuple(_zeta_series(float(order), q) for order in range(2, 42))
 
@@ -133,10 +133,10 @@ def _zetas(q: float) -> tuple[float, ...]:
 def lgamma(x: float) -> float:
     """The logarithm of the absolute value of the gamma function; infinite at its poles. Around its zeros, 1 and 2,
     where `math.lgamma` loses digits, the Taylor series (A&S 6.1.33)."""
-    for zero, slope in ((1.0, -_EULER), (2.0, 1 - _EULER)):
+    for zero, slope in ((1.0, -EULER), (2.0, 1 - EULER)):
         offset = x - zero
         if abs(offset) < 0.25:
-            terms = enumerate(_zetas(zero), 2)
+            terms = enumerate(zetas(zero), 2)
             return slope * offset + sum((-offset) ** order * value / order for order, value in terms)
     if x <= 0 and x % 1 == 0:
         return math.inf

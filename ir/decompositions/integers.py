@@ -1,0 +1,58 @@
+"""What is done to bits: the upper half of a product, and the next float."""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+
+from trivium.ir.decompositions.table import decomposition, unsupported
+from trivium.ir.decompositions.tensors import Tensor, where
+from trivium.ir.ops import Mulhi, NextAfter, ShiftRightArithmetic
+from trivium.ir.types import IntegerType
+
+
+@decomposition(Mulhi)
+def mulhi(lhs, rhs):
+    """In numbers twice as wide, where there are such."""
+    kind = lhs.element_type
+    if kind.width == 64:
+        return _mulhi_of_halves(lhs, rhs)
+    wide = IntegerType(max(2 * kind.width, 8), kind.signedness)
+    return _shifted(lhs.to(wide) * rhs.to(wide), kind.width).to(kind)
+
+
+def _mulhi_of_halves(lhs: Tensor, rhs: Tensor) -> Tensor:
+    """By the products of halves, of which only the lower ones have no sign."""
+    mask = (1 << 32) - 1
+    high, low = _shifted(lhs, 32), lhs & mask
+    other_high, other_low = _shifted(rhs, 32), rhs & mask
+    carried = high * other_low + ((low * other_low) >> 32)
+    middle = low * other_high + (carried & mask)
+    return high * other_high + _shifted(carried, 32) + _shifted(middle, 32)
+
+
+def _shifted(x: Tensor, count: int) -> Tensor:
+    """x / 2^count, rounded down."""
+    if x.element_type.signedness == "u":
+        return x >> count
+    return x.of(ShiftRightArithmetic(x.value, x.like(count).value))
+
+
+@decomposition(NextAfter)
+def next_after(op, x, y):
+    """One more or less in the number that a float's bits are: its magnitude, behind its sign."""
+    kind = x.element_type
+    limits = ml_dtypes.finfo(kind.dtype)
+    if kind.name == "f8E8M0FNU" or kind.width < 8:
+        raise unsupported(op, f"{kind} has no bits of a whole byte, or no sign")
+    bits = IntegerType(8 * kind.dtype.itemsize, "u")
+    sign, least = 1 << (bits.width - 1), x.like(float(limits.smallest_subnormal))
+    number = x.bits_as(bits)
+    outwards = (x < y).equals((number & sign).equals(0))
+    stepped = where(outwards, number + 1, number - 1)
+    if math.isnan(float(kind.dtype.type(-0.0))) or kind.name.endswith("FNUZ"):
+        stepped = where(stepped.equals(sign), number.like(0), stepped)  # where -0 would be, NaN is
+    found = where(x.equals(0), where(y > 0, least, -least), stepped.bits_as(kind))
+    found = where(x.equals(y), y, found)
+    return where(x.differs(x) | y.differs(y), x + y, found)

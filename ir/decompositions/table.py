@@ -1,0 +1,85 @@
+"""The table of decompositions. Each is a function that names the fields of its op which it needs, as `evaluate` does,
+and gets `Tensor`s for operands, Python's values for attributes, types for results, and `op` and `scope` if it asks.
+
+    @decomposition(Sinh, precision=F32)
+    def sinh(operand): ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from trivium.ir.builder import Builder
+from trivium.ir.core import Value
+from trivium.ir.declare import Op, Role
+from trivium.ir.decompositions.tensors import Scope, Tensor
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
+from trivium.ir.ops import Convert
+from trivium.ir.types import ComplexType, FloatType, Type
+
+Decomposition = Callable[[Op, Builder], tuple[Value, ...]]
+
+DECOMPOSITIONS: dict[type[Op], Decomposition] = {}
+"""How each op is written with others. A function inserts these, and gives the values of the results."""
+
+
+def decompose(op: Op, builder: Builder) -> tuple[Value, ...]:
+    """Inserts what the op means, and gives the values that it would. Raises `UnsupportedOpError` where StableHLO has no
+    ops for that."""
+    return DECOMPOSITIONS[type(op)](op, builder)
+
+
+def decomposition(*kinds: type[Op], precision: FloatType | None = None) -> Callable[[Callable], Callable]:
+    """Registers a decomposition. With a `precision`, narrower floats are computed in it, and rounded once."""
+
+    def register(function: Callable) -> Callable:
+        def run(op: Op, builder: Builder) -> tuple[Value, ...]:
+            scope = Scope(builder)
+            found = function(**{name: _given(op, name, scope, precision) for name in names})
+            results = found if isinstance(found, tuple) else (found,)
+            return tuple(_as_result(*pair) for pair in zip(results, op.result_types, strict=True))
+
+        names = list(inspect.signature(function).parameters)
+        for kind in kinds:
+            if kind in DECOMPOSITIONS:
+                raise Error(f"{kind.NAME} has two decompositions")
+            DECOMPOSITIONS[kind] = run
+        return function
+
+    return register
+
+
+def unsupported(op: Op, reason: str) -> UnsupportedOpError:
+    """The error about an op that cannot be decomposed."""
+    missing = Unsupported(op.NAME, first=op.location.describe(), reason=reason)
+    return UnsupportedOpError("the program has ops that cannot be written with StableHLO's own", [missing])
+
+
+def _given(op: Op, name: str, scope: Scope, precision: FloatType | None) -> Any:
+    if name in ("op", "scope"):
+        return op if name == "op" else scope
+    field = next(field for field in op.FIELDS if field.name == name)
+    value = getattr(op, name)
+    if field.role is Role.OPERAND:
+        wrap = lambda value: _widened(Tensor(value, scope), precision)  # noqa: E731
+        return tuple(map(wrap, value)) if field.arity == "*" else wrap(value)
+    if field.role is Role.RESULT:
+        return tuple(item.type for item in value) if field.arity == "*" else value.type
+    return value
+
+
+def _as_result(tensor: Tensor, kind: Type) -> Value:
+    """Rounded to what the op gives, and with the extents that its type knows."""
+    if tensor.type is not kind:
+        tensor = tensor.of(Convert(tensor.value, result=kind))
+    return tensor.value
+
+
+def _widened(tensor: Tensor, precision: FloatType | None) -> Tensor:
+    kind: Type = tensor.element_type
+    part = kind.element_type if isinstance(kind, ComplexType) else kind
+    if precision is None or not isinstance(part, FloatType) or part.width >= precision.width:
+        return tensor
+    return tensor.to(ComplexType(precision) if isinstance(kind, ComplexType) else precision)

@@ -1,0 +1,215 @@
+"""Words for decompositions: a `Tensor` is a value with arithmetic, whose ops go to the place of its `Scope`. A Python
+number stands for a tensor of that number everywhere, of the other operand's type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from trivium.ir import ops
+from trivium.ir.attributes import DenseElements
+from trivium.ir.builder import Builder
+from trivium.ir.core import Operation, Value
+from trivium.ir.ops import ComparisonDirection
+from trivium.ir.types import I32, ComplexType, TensorType, Type, tensor
+
+Number = float | int | bool
+
+
+class Scope:
+    """The place where ops go. Constants and shapes are there once."""
+
+    def __init__(self, builder: Builder):
+        self.builder = builder
+        self._constants: dict[Any, Value] = {}
+        self._shapes: dict[Any, Value] = {}
+
+    def add(self, op: Operation) -> Any:
+        return self.builder.add(op)
+
+    def constant(self, number: Number | complex, like: Value) -> Value:
+        """The number in every place of a tensor of that type."""
+        kind: TensorType = like.type
+        key = np.asarray(number, kind.dtype).tobytes(), kind
+        if key not in self._constants:
+            self._constants[key] = self._splat(number, like)
+        return self._constants[key]
+
+    def _splat(self, number: Number | complex, like: Value) -> Value:
+        kind: TensorType = like.type
+        scalar = tensor(of=kind.element_type)
+        with np.errstate(all="ignore"):
+            elements = DenseElements.splat(np.asarray(number).astype(kind.dtype), kind if kind.is_static else scalar)
+        constant = self.add(ops.Constant(elements))
+        if kind.is_static:
+            return constant
+        return self.add(ops.DynamicBroadcastInDim(constant, self.shape(like), (), result=kind))
+
+    def shape(self, value: Value) -> Value:
+        """The extents of a value, as a tensor."""
+        key = value.type.shape, value.type.encoding
+        if key not in self._shapes:
+            extents = [self.add(ops.GetDimensionSize(value, axis)) for axis in range(value.type.rank)]
+            rows = [self.add(ops.Reshape(extent, result=tensor(1, of=I32))) for extent in extents]
+            self._shapes[key] = self.add(ops.Concatenate(rows, 0))
+        return self._shapes[key]
+
+
+class Tensor:
+    """A value in a scope. Comparisons give tensors of booleans."""
+
+    __slots__ = ("scope", "value")
+
+    def __init__(self, value: Value, scope: Scope):
+        self.value = value
+        self.scope = scope
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.type
+
+    @property
+    def element_type(self) -> Any:
+        return self.value.type.element_type
+
+    def of(self, op: Operation) -> Any:
+        """The tensor, or the tensors, that an op gives."""
+        found = self.scope.add(op)
+        return tuple(self.of_value(value) for value in found) if isinstance(found, tuple) else self.of_value(found)
+
+    def of_value(self, value: Value) -> Tensor:
+        return Tensor(value, self.scope)
+
+    def like(self, number: Number | complex) -> Tensor:
+        """The number, in this tensor's shape and type."""
+        return self.of_value(self.scope.constant(number, self.value))
+
+    def to(self, element_type: Type) -> Tensor:
+        """Converted; itself if nothing changes."""
+        if self.element_type is element_type:
+            return self
+        return self.of(ops.Convert(self.value, result=self.type.with_element(element_type)))
+
+    def bits_as(self, element_type: Type) -> Tensor:
+        """The same bits, as another type of that width."""
+        return self.of(ops.BitcastConvert(self.value, result=self.type.with_element(element_type)))
+
+    def _with(self, op: type[ops.Add], other: Any) -> Tensor:
+        return self.of(op(self.value, self._value(other)))
+
+    def _value(self, other: Any) -> Value:
+        return (other if isinstance(other, Tensor) else self.like(other)).value
+
+    def __add__(self, other: Any) -> Tensor:
+        return self._with(ops.Add, other)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self._with(ops.Subtract, other)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self._with(ops.Multiply, other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self._with(ops.Divide, other)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return self._with(ops.Remainder, other)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return self._with(ops.Power, other)
+
+    def __and__(self, other: Any) -> Tensor:
+        return self._with(ops.And, other)
+
+    def __or__(self, other: Any) -> Tensor:
+        return self._with(ops.Or, other)
+
+    def __radd__(self, other: Number) -> Tensor:
+        return self.like(other) + self
+
+    def __rsub__(self, other: Number) -> Tensor:
+        return self.like(other) - self
+
+    def __rmul__(self, other: Number) -> Tensor:
+        return self.like(other) * self
+
+    def __rtruediv__(self, other: Number) -> Tensor:
+        return self.like(other) / self
+
+    def __neg__(self) -> Tensor:
+        return self.of(ops.Negate(self.value))
+
+    def __invert__(self) -> Tensor:
+        return self.of(ops.Not(self.value))
+
+    def __abs__(self) -> Tensor:
+        return self.of(ops.Abs(self.value))
+
+    def __rshift__(self, other: Any) -> Tensor:
+        """Of unsigned numbers."""
+        return self._with(ops.ShiftRightLogical, other)
+
+    def _compared(self, direction: ComparisonDirection, other: Any) -> Tensor:
+        return self.of(ops.Compare(self.value, self._value(other), direction))
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self._compared(ComparisonDirection.LT, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self._compared(ComparisonDirection.LE, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self._compared(ComparisonDirection.GT, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self._compared(ComparisonDirection.GE, other)
+
+    def equals(self, other: Any) -> Tensor:
+        return self._compared(ComparisonDirection.EQ, other)
+
+    def differs(self, other: Any) -> Tensor:
+        return self._compared(ComparisonDirection.NE, other)
+
+
+def where(chosen: Tensor, one: Tensor, other: Any) -> Tensor:
+    """`one` where `chosen` holds, else `other`."""
+    return one.of(ops.Select(chosen.value, one.value, one._value(other)))
+
+
+def _function(op: type[Any]) -> Callable[[Tensor], Tensor]:
+    return lambda x: x.of(op(x.value))
+
+
+exp, expm1, log, log1p = map(_function, (ops.Exponential, ops.ExponentialMinusOne, ops.Log, ops.LogPlusOne))
+sin, cos, tanh, sqrt = map(_function, (ops.Sine, ops.Cosine, ops.Tanh, ops.Sqrt))
+floor, sign, real, imag = map(_function, (ops.Floor, ops.Sign, ops.Real, ops.Imag))
+
+
+def atan2(y: Tensor, x: Any) -> Tensor:
+    return y.of(ops.Atan2(y.value, y._value(x)))
+
+
+def maximum(x: Tensor, y: Any) -> Tensor:
+    return x.of(ops.Maximum(x.value, x._value(y)))
+
+
+def minimum(x: Tensor, y: Any) -> Tensor:
+    return x.of(ops.Minimum(x.value, x._value(y)))
+
+
+def complex_of(re: Tensor, im: Tensor) -> Tensor:
+    return re.of(ops.Complex(re.value, im.value, result=re.type.with_element(ComplexType(re.element_type))))
+
+
+def polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """The polynomial with these coefficients, that of the highest power first."""
+    total = x.like(coefficients[0])
+    for coefficient in coefficients[1:]:
+        total = total * x + coefficient
+    return total
+
+
+def is_complex(x: Tensor) -> bool:
+    return isinstance(x.element_type, ComplexType)

@@ -1,0 +1,110 @@
+"""What CHLO's ops mean in StableHLO's own: the same as what they evaluate to, and programs that MLIR finds right."""
+
+import numpy as np
+import pytest
+
+from tests.ir.bytecode.mlir import parsed
+from tests.ir.ops.records import Record, collect
+from tests.ir.ops.test_records import assert_agree, error_allowed
+from trivium.ir import ops
+from trivium.ir.builder import Builder
+from trivium.ir.declare import ELEMENTWISE, OPS
+from trivium.ir.decompositions import DECOMPOSITIONS, decompose
+from trivium.ir.errors import UnsupportedOpError
+from trivium.ir.func import Function, Module
+from trivium.ir.interpreter import evaluate
+from trivium.ir.text import parse
+from trivium.ir.types import TensorType, type_of
+
+RECORDS = [record for record in collect() if record.op.NAME.startswith("chlo.")]
+IDS = [f"{record.op.short_name()}-{index}" for index, record in enumerate(RECORDS)]
+ULPS = {
+    **dict.fromkeys((ops.Acos, ops.Acosh, ops.Asin, ops.Asinh, ops.Atan, ops.Atanh, ops.Cosh, ops.Sinh), 4),
+    **dict.fromkeys((ops.ChloTan, ops.Erf, ops.Erfc, ops.ErfInv, ops.BesselI1e, ops.Zeta), 8),
+    ops.Digamma: 32,
+    # A difference of large numbers near the zeros on the negative side, and the exponential of a large number.
+    **{ops.Lgamma: 256, ops.Polygamma: 128},
+}
+"""How far apart they may be; other ops agree bit for bit."""
+
+
+def expand(module: Module) -> Module:
+    """Decomposes until nothing of CHLO is left."""
+    while found := [op for op in module.walk() if type(op) in DECOMPOSITIONS]:
+        for op in found:
+            values = decompose(op, Builder.in_front_of(op))
+            for result, value in zip(op.results, values, strict=True):
+                result.replace_all_uses_with(value)
+            op.erase()
+    return module
+
+
+def agree(record: Record, module: Module) -> None:
+    for found, wanted in zip(evaluate(module, *record.arrays), evaluate(record.module(), *record.arrays), strict=True):
+        assert_agree(found, wanted, error_allowed(type_of(wanted), ULPS.get(record.op, 0)))
+
+
+def test_every_op_has_one():
+    assert set(DECOMPOSITIONS) == {op for name, op in OPS.items() if name.startswith("chlo.")}
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=IDS)
+def test_meaning(record):
+    module = expand(record.module())
+    module.verify()
+    assert not [op.NAME for op in module.walk() if op.NAME.startswith("chlo.")]
+    agree(record, module)
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("record", RECORDS, ids=IDS)
+def test_mlir_agrees(record):
+    parsed(str(expand(record.module())))
+
+
+DYNAMIC = [
+    record
+    for record in RECORDS
+    if record.op.TRAITS & {ELEMENTWISE} or record.op.short_name().startswith(("broadcast", "constant_like"))
+]
+
+
+@pytest.mark.parametrize("record", DYNAMIC, ids=str)
+def test_dynamic_extents(record):
+    """The same functions of tensors whose extents are known when they run."""
+    kinds = [TensorType((None,) * array.ndim, type_of(array).element_type) for array in record.arrays]
+    module = Module.build(functions=[Function.build("main", kinds, lambda builder, *given: record.add(builder, given))])
+    module = expand(module)
+    module.verify()
+    agree(record, module)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "%0, %1 = chlo.top_k(%x, k = 1) : tensor<?x4xf32> -> (tensor<?x1xf32>, tensor<?x1xi32>)",
+        "%0 = chlo.next_after %y, %y : tensor<f8E8M0FNU>, tensor<f8E8M0FNU> -> tensor<f8E8M0FNU>",
+    ],
+)
+def test_what_stablehlo_cannot_say(text):
+    program = parse(f"func.func @main(%x: tensor<?x4xf32>, %y: tensor<f8E8M0FNU>) {{ {text}\n return }}")
+    with pytest.raises(
+        UnsupportedOpError, match=r"cannot be written with StableHLO's own(?s:.*)chlo\.(top_k|next_after)"
+    ):
+        expand(program)
+
+
+def test_next_after_in_narrow_types():
+    """All pairs of neighbours and signs, in types with and without infinities and negative zeros."""
+    for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e3m4"):
+        import ml_dtypes
+
+        every = np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, name))
+        x, y = np.repeat(every, 256), np.tile(every, 256)
+        agree_exactly(Record(ops.NextAfter, (x, y)))
+
+
+def agree_exactly(record: Record) -> None:
+    found, wanted = (evaluate(module, *record.arrays)[0] for module in (expand(record.module()), record.module()))
+    different = (found.view(np.uint8) != wanted.view(np.uint8)) & ~np.isnan(wanted.astype(np.float32))
+    assert not different.any(), [(a[different][0] for a in record.arrays)]
