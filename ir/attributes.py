@@ -155,6 +155,12 @@ class DenseElements:
         return self.array.size == 1 or (self.array.size > 1 and not any(self.array.strides))
 
     @property
+    def filler(self) -> np.ndarray | None:
+        """The value of a splat without elements, as an array of one, if that is what this is. MLIR keeps it."""
+        base = self.array.base
+        return base.reshape(1) if not self.array.size and isinstance(base, np.ndarray) and base.size == 1 else None
+
+    @property
     def is_uniform(self) -> bool:
         """Whether all elements are the same, bit for bit: as `is_splat`, but with a look at the bytes."""
         if self.is_splat or not self.array.size:
@@ -171,6 +177,7 @@ class DenseElements:
             content = hashlib.blake2b(str(self.type).encode(), digest_size=16)
             # The elements of a splat are not more than one, however many its type has.
             array = self.array[(0,) * self.array.ndim].reshape(1) if self.is_uniform else self.array
+            array = array if self.filler is None else self.filler
             content.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
             self._digest = content.digest()
         return self._digest

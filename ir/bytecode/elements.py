@@ -38,8 +38,8 @@ def _booleans(data: memoryview | bytes, size: int) -> np.ndarray:
 def elements_bytes(elements: DenseElements) -> bytes | memoryview:
     """The inverse of `elements_of`: the same elements give the same bytes, however they are held."""
     array = elements.array
-    if array.size > 1 and elements.is_uniform:
-        array = array[(0,) * array.ndim].reshape(1)
+    if elements.filler is not None or (array.size > 1 and elements.is_uniform):
+        array = array[(0,) * array.ndim].reshape(1) if elements.filler is None else elements.filler
         if elements.type.element_type is I1:
             return b"\xff" if array[0] else b"\0"
     if elements.type.element_type is I1:

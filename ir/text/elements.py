@@ -44,18 +44,12 @@ def elements_text(elements: DenseElements, hexadecimal: bool = True) -> str:
     """What stands inside `dense<...>`. Bytes are little-endian, as all machines are that Trivium runs on."""
     array, kind = elements.array, elements.type.element_type
     if not array.size:
-        return _filler_text(array, kind)
+        return "" if elements.filler is None else scalar_text(elements.filler[0], kind)
     if is_splat(elements):
         return scalar_text(array[(0,) * array.ndim], kind)
     if hexadecimal and array.size > HEX_ABOVE:
         return f'"0x{array.tobytes().hex().upper()}"'
     return _nested_text(array, kind)
-
-
-def _filler_text(array: np.ndarray, kind: Type) -> str:
-    """The value of a splat that has no elements, which MLIR keeps."""
-    value = array.base
-    return scalar_text(value.reshape(-1)[0], kind) if isinstance(value, np.ndarray) and value.size == 1 else ""
 
 
 def is_splat(elements: DenseElements) -> bool:

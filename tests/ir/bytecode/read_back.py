@@ -1,0 +1,82 @@
+"""Reads artifacts back with MLIR: programs of StableHLO's own tests, each written for every version that JAX's MLIR
+reads, must be there what MLIR makes of their text. Where a version cannot express a program, MLIR must refuse to write
+it as well.
+
+    TRIVIUM_CONFORMANCE=... python -m tests.ir.bytecode.read_back [EVERY]
+
+reads every `EVERY`th program (all, if it is not given) and prints what came of them; all take a minute."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.ir.bytecode import mlir
+from tests.ir.vectors import FOLDERS, texts
+from trivium.ir.bytecode import serialize
+from trivium.ir.bytecode.portable import legalized
+from trivium.ir.errors import Error
+from trivium.ir.func import Module
+from trivium.ir.text import parse, print_module
+
+VERSIONS = ("0.9.0", "0.14.0", "0.20.0", "1.0.0", "1.5.0", "1.9.0", "1.13.7", "1.17.0")
+TEST_DIALECTS = ("check.", "interpreter.")
+
+
+def programs(conformance: Path, every: int = 1) -> Iterator[tuple[str, Module]]:
+    """Every `every`th program, with its name. What stands in it of the test dialects, which MLIR does not know, is left
+    out."""
+    for folder in (*FOLDERS, "interpret", "interpret/chlo"):
+        for name, text in list(texts(conformance, folder))[::every]:
+            module = parse(text, name)
+            for op in [op for op in module.walk() if op.NAME.startswith("check.")]:
+                op.erase()
+            if not any(op.NAME.startswith(TEST_DIALECTS) for op in module.walk()):
+                yield f"{folder}/{name}", module
+
+
+def read_back(module: Module, version: str) -> str:
+    """What comes of a program that is written for a version: "equal", "refused", or an account of what is wrong."""
+    text = print_module(legalized(module))
+    try:
+        data = serialize(module, version)
+    except Error as error:
+        return f"refused, MLIR writes it: {error}" if _through_mlir(text, version) else "refused"
+    try:
+        found = mlir.text_of(data)
+    except Exception as error:
+        return f"MLIR cannot read it: {error}"
+    # Artifacts do not tell an attribute that states its default from one that is not there.
+    return "equal" if found in (str(mlir.parsed(text)), _through_mlir(text, version)) else "differs"
+
+
+def _through_mlir(text: str, version: str) -> str | None:
+    """What MLIR reads in the artifact that it writes itself, if it can."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    try:
+        return mlir.text_of(stablehlo.serialize_portable_artifact(mlir.parsed(text), version))
+    except ValueError:
+        return None
+
+
+def main(every: int) -> None:
+    outcomes: Counter[tuple[str, str]] = Counter()
+    count = 0
+    for name, module in programs(Path(os.environ["TRIVIUM_CONFORMANCE"]), every):
+        count += 1
+        for version in VERSIONS:
+            outcome = read_back(module, version)
+            outcomes[version, outcome.partition(":")[0]] += 1
+            if outcome not in ("equal", "refused"):
+                print(f"{name} {version}: {outcome}")
+    print(f"{count} programs")
+    for (version, outcome), number in sorted(outcomes.items()):
+        print(f"{version:8} {outcome}: {number}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
