@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from trivium.ir.core import Block
 from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.declare import Op
 from trivium.ir.errors import ExecutionError
 from trivium.ir.func import Module, resolve
 from trivium.ir.ops.chlo import TopK
@@ -33,8 +35,8 @@ def _filled(place: re.Match[str], values: tuple[np.ndarray, ...]) -> str:
     return str(values[int(place[1])]) if int(place[1]) < len(values) else place[0]
 
 
-def _dynamic_top_k(op: Any, operand: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, ...]:
-    return TopK.evaluate(operand, int(k))
+def _dynamic_top_k(op: Any, operand: np.ndarray, k: np.ndarray) -> Any:
+    return _run(TopK, op, [operand], op.result_types, k=int(k))
 
 
 def _approximate_top_k(op: Any, operand: np.ndarray, iota: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -53,19 +55,33 @@ def _approximate_top_k(op: Any, operand: np.ndarray, iota: np.ndarray, *others: 
     return np.take_along_axis(operand, chosen, axis), np.take_along_axis(iota, chosen, axis)
 
 
-def _dynamic_rng_bit_generator(op: Any, state: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, ...]:
+def _dynamic_rng_bit_generator(op: Any, state: np.ndarray, shape: np.ndarray) -> Any:
     algorithm = op.extra.get("rng_algorithm", RngAlgorithm.DEFAULT)
     output = tensor(*map(int, shape), of=op.results[1].type.element_type)
-    return RngBitGenerator.evaluate(algorithm, state, output)
+    return _run(RngBitGenerator, op, [state], [op.results[0].type, output], rng_algorithm=algorithm)
 
 
-def _dynamic_reduce_window(op: Any, *operands: np.ndarray) -> tuple[np.ndarray, ...]:
+def _dynamic_reduce_window(op: Any, *operands: np.ndarray) -> Any:
     """Inputs, their inits, and five lists: dimensions, strides, dilations of the base and of the window, padding."""
     *arrays, dimensions, strides, base, window, padding = operands
-    half = len(arrays) // 2
-    lists = [tuple(map(int, values)) for values in (dimensions, strides, base, window)]
-    pairs = tuple((int(low), int(high)) for low, high in np.reshape(padding, (-1, 2)))
-    return ReduceWindow.evaluate(arrays[:half], arrays[half:], *lists, pairs, _called(op), op.result_types)
+    return _run(
+        ReduceWindow,
+        op,
+        arrays,
+        op.result_types,
+        [_called(op)],
+        window_dimensions=tuple(map(int, dimensions)),
+        window_strides=tuple(map(int, strides)),
+        base_dilations=tuple(map(int, base)),
+        window_dilations=tuple(map(int, window)),
+        padding=tuple((int(low), int(high)) for low, high in np.reshape(padding, (-1, 2))),
+    )
+
+
+def _run(kind: type[Op], op: Any, arrays: list[Any], types: Any, regions: Any = (), **attributes: Any) -> Any:
+    """What an op gives for the first operands of the custom call."""
+    stated = kind.create(Block(op.operand_types[: len(arrays)]).arguments, types, attributes)
+    return kind.EVALUATE(stated, arrays, regions, None)
 
 
 def _called(op: Any) -> Any:
