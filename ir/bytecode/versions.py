@@ -14,7 +14,7 @@ from trivium.ir.codecs import Pairs, codec_of
 from trivium.ir.core import Operation
 from trivium.ir.errors import Error
 from trivium.ir.ops.elementwise import ResultAccuracy
-from trivium.ir.types import I64, NONE
+from trivium.ir.types import I64, NONE, FutureType
 
 
 class Version(NamedTuple):
@@ -165,8 +165,15 @@ def _is_typed_call(op: Operation, attributes: Mapping[str, Attribute]) -> bool:
     return isinstance(attributes["backend_config"], Mapping) or attributes["api_version"].value == 4
 
 
+def _takes_future(op: Operation, attributes: Mapping[str, Attribute]) -> bool:
+    return any(isinstance(kind, FutureType) for kind in op.operand_types)
+
+
 USES: dict[str, tuple[tuple[Version, str, Callable[[Operation, Mapping[str, Any]], bool]], ...]] = {
     **{name: ((Version(0, 17), "another element type than its operands", _promotes),) for name in _PROMOTING},
-    "custom_call": ((Version(1, 3), "a dictionary as backend_config, or the typed FFI", _is_typed_call),),
+    "custom_call": (
+        (Version(1, 3), "a dictionary as backend_config, or the typed FFI", _is_typed_call),
+        (Version(1, 17), "a future as an operand", _takes_future),
+    ),
 }
 """Uses of an op that came later than the op, without a new revision."""
