@@ -668,6 +668,12 @@ def compatible(one: Type, other: Type) -> bool:
     return False
 
 
+def alike(one: Type, other: Type) -> bool:
+    """Whether two types are compatible, and elements have the same quantization parameters."""
+    same = getattr(one, "element_type", None) is getattr(other, "element_type", None)
+    return same and compatible(one, other)
+
+
 def _bounded_compatible(one: TensorType, other: TensorType) -> bool:
     if not shapes_compatible(one.shape, other.shape):
         return False

@@ -28,6 +28,7 @@ from trivium.ir.types import (
     TokenType,
     TupleType,
     Type,
+    alike,
     compatible,
     is_boolean,
     is_complex,
@@ -168,6 +169,14 @@ def expect_element_is(label: str, name: str, kind: Any, element: Type) -> None:
 
 def expect_compatible(label: str, **types: Any) -> None:
     """Demands that all types can hold the value of the first."""
+    (first_name, first), *others = types.items()
+    for name, kind in others:
+        if not alike(first, kind):
+            fail(label, f"{name} has type {kind}, {first_name} has {first}; expected compatible types")
+
+
+def expect_compatible_baseline(label: str, **types: Any) -> None:
+    """Demands that all types can hold the value of the first, but for the parameters of quantized elements."""
     (first_name, first), *others = types.items()
     for name, kind in others:
         if not compatible(first, kind):

@@ -25,6 +25,7 @@ from trivium.ir.errors import Error, fail
 from trivium.ir.ops import numerics
 from trivium.ir.ops.common import (
     expect_compatible,
+    expect_compatible_baseline,
     expect_element,
     expect_same_baseline,
     expect_same_shape,
@@ -102,7 +103,7 @@ class Unary(Op, traits={PURE, ELEMENTWISE, EXPRESSED}):
         return operand
 
     def check(operand, result):
-        expect_compatible("C1", operand=operand, result=result)
+        expect_compatible_baseline("C1", operand=operand, result=result)
 
 
 class NumericUnary(Unary):
@@ -354,7 +355,7 @@ class Binary(Op, traits={PURE, ELEMENTWISE, EXPRESSED}):
     def check(lhs, rhs, result):
         expect_tensor("I1", "lhs", lhs)
         expect_tensor("I2", "rhs", rhs)
-        expect_compatible("C1", lhs=lhs, rhs=rhs, result=result)
+        expect_compatible_baseline("C1", lhs=lhs, rhs=rhs, result=result)
 
 
 class NumericBinary(Binary):

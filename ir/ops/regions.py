@@ -14,7 +14,7 @@ from trivium.ir.types import (
     QuantizedType,
     TensorType,
     Type,
-    compatible,
+    alike,
     is_boolean,
 )
 
@@ -74,7 +74,7 @@ def _block(region: Region):
 
 
 def _all_compatible(one: Sequence[Type], other: Sequence[Type]) -> bool:
-    return len(one) == len(other) and all(map(compatible, one, other))
+    return len(one) == len(other) and all(map(alike, one, other))
 
 
 def _signature(inputs: Sequence[Type], outputs: Sequence[Type]) -> str:
