@@ -19,9 +19,13 @@ class Cast(Op):
     NAME = "builtin.unrealized_conversion_cast"
 
 
+_PORTABLE = frozenset({"builtin", "func", "stablehlo", "chlo"})
+"""The dialects of what becomes an op of VHLO."""
+
+
 def is_foreign(op: Operation | None) -> bool:
     """Whether an op keeps its own dialect, and MLIR's types, in artifacts."""
-    return op is not None and op.NAME.startswith("sdy.")
+    return op is not None and op.NAME.partition(".")[0] not in _PORTABLE and not isinstance(op, Cast)
 
 
 def dialect_of(value: Value) -> str:
