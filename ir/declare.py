@@ -146,7 +146,7 @@ class Op(Operation):
                 value.uses.pop((self, index), None)
             if isinstance(error, VerificationError):
                 text = f"{cls.short_name()}({', '.join(str(value.type) for value in operands)})"
-                _named(error, cls).add(inside=text, source=location.describe() or None)
+                prefixed(error, cls).add(inside=text, source=location.describe() or None)
             raise
 
     @classmethod
@@ -234,7 +234,7 @@ class Op(Operation):
             self.segments = {**(self.segments or {}), "results": sizes}
 
 
-def _named(error: VerificationError, cls: type[Op]) -> VerificationError:
+def prefixed(error: Error, cls: type[Op]) -> Error:
     """Puts the op's name in front of a message, once."""
     prefix = f"{cls.short_name()}: "
     if not error.message.startswith((prefix, f"{cls.NAME}: ")):

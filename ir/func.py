@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trivium.ir.attributes import Attribute, Dictionary, SymbolRef
+from trivium.ir.attributes import Attribute, Dictionary, Integer, SymbolRef
 from trivium.ir.builder import Builder
 from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
 from trivium.ir.declare import TERMINATOR, Op, Operands, Results, Trait
@@ -221,6 +221,14 @@ class Symbols:
                 return None
             found = self._table(found).get(part)
         return found
+
+    def processes(self, op: Operation) -> tuple[int | None, int | None]:
+        """The numbers of replicas and of partitions, as far as the outermost module tells them."""
+        while op.parent_op is not None:
+            op = op.parent_op
+        told = [op.extra.get(f"mhlo.num_{kind}") for kind in ("replicas", "partitions")]
+        replicas, partitions = (count.value if isinstance(count, Integer) else None for count in told)
+        return replicas, partitions
 
     def _table(self, module: Module) -> dict[str, Operation]:
         if module not in self._tables:

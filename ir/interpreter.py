@@ -11,11 +11,11 @@ import numpy as np
 
 from trivium.ir.arrays import read_argument
 from trivium.ir.core import Block, Operation, Region, Value
-from trivium.ir.declare import Op, Trait
+from trivium.ir.declare import Op, Trait, prefixed
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
 from trivium.ir.func import Function, Module
 from trivium.ir.parallel import Process
-from trivium.ir.types import TensorType
+from trivium.ir.types import TensorType, shapes_compatible
 
 
 def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[Any, ...]:
@@ -103,6 +103,8 @@ class Interpreter:
             return _results(op, returned)
         except Error as error:
             if error.inside is None:
+                if getattr(error, "label", ""):  # of a constraint of the op
+                    prefixed(error, type(op))
                 error.add(inside=_text(op), source=op.location.describe() or None)
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -191,4 +193,7 @@ def _checked(op: Op, value: Value, array: Any) -> Any:
     array = np.asarray(array)
     if array.dtype != value.type.dtype:
         raise ExecutionError(f"{op.NAME} gave dtype {array.dtype}, its result has type {value.type}")
+    # A region of scalars may be run on whole arrays; elsewhere an array has the shape that the type says.
+    if value.type.shape and not shapes_compatible(array.shape, value.type.shape):
+        raise ExecutionError(f"{op.NAME} gave shape {array.shape}, its result has type {value.type}")
     return array

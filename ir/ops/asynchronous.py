@@ -39,13 +39,15 @@ class AsyncStart(Op, name="stablehlo.async_start", traits={RECURSIVE_EFFECTS}):
 
     def check(inputs, body, result):
         started = [op for op in body.block if op is not body.block.last]
-        if len(started) != 1 or not isinstance(started[0], STARTED):
+        if len(started) != 1:
+            fail("C1", f"body has {len(started)} ops besides its return, expected one")
+        if not isinstance(started[0], STARTED):
             expected = ", ".join(cls.short_name() for cls in STARTED)
-            fail("C1", f"body has {', '.join(op.NAME for op in started) or 'no op'}, expected one of {expected}")
+            fail("C2", f"body has {started[0].NAME}, expected one of {expected}")
         if not _same(inputs, inputs_of(body)):
-            fail("C2", f"inputs have types {_words(inputs)}, body takes {_words(inputs_of(body))}")
+            fail("C3", f"inputs have types {_words(inputs)}, body takes {_words(inputs_of(body))}")
         if not compatible(result, FutureType(outputs_of(body))):
-            fail("C3", f"result has type {result}, expected {FutureType(outputs_of(body))}")
+            fail("C4", f"result has type {result}, expected {FutureType(outputs_of(body))}")
 
     def evaluate(inputs, body):
         return body(*inputs)

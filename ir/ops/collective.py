@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.ir.attributes import SymbolRef, Unit
+from trivium.ir.attributes import Struct, SymbolRef, Unit
 from trivium.ir.codecs import IntMatrix, Pairs, ReplicaGroups
 from trivium.ir.core import Region
 from trivium.ir.declare import EXPRESSED, Op, Operand, Operands, Result, Results
@@ -20,13 +20,14 @@ from trivium.ir.ops.common import (
     expect_compatible,
     expect_compatible_baseline,
     expect_same_element,
+    expect_same_shape,
     expect_shape,
     expect_tensor,
     expect_unique,
     expect_within,
     shaped,
 )
-from trivium.ir.ops.distribution import ChannelHandle
+from trivium.ir.ops.distribution import ChannelHandle, check_pairs
 from trivium.ir.ops.quantization import promoted, zeros
 from trivium.ir.ops.regions import check_reducer, outputs_of
 from trivium.ir.types import I32, TensorType, tensor
@@ -49,7 +50,12 @@ class Collective(Op):
     replica_groups: ReplicaGroups
     channel_handle: ChannelHandle | None = None
 
+    # The constraints that all processes are in groups, and that nothing else is.
+    SIZE_LABEL = ""
+    RANGE_LABEL = ""
+
     def check_symbols(op, symbols):
+        _check_processes(op, *symbols.processes(op))
         mesh = getattr(op.replica_groups, "mesh", None)
         if isinstance(mesh, SymbolRef) and symbols.lookup(op, mesh) is None:
             fail("", f"replica_groups has mesh {mesh}, which the module does not have", ConstraintKind.SYMBOL)
@@ -68,8 +74,10 @@ class AllGather(GlobalCollective, name="stablehlo.all_gather"):
     all_gather_dim: int
     results: Results
 
+    SIZE_LABEL = "C3"
+
     def check(operands, all_gather_dim, replica_groups, channel_handle, use_global_device_ids, results):
-        _check_groups("C2", "C4", replica_groups)
+        _check_groups("C2", "C4", replica_groups, even=True)
         _check_global("C5", channel_handle, use_global_device_ids)
         _check_count("C6", operands, results)
         for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
@@ -78,6 +86,8 @@ class AllGather(GlobalCollective, name="stablehlo.all_gather"):
             expect_within("C1", "all_gather_dim", (all_gather_dim,), operand.rank)
             shape = [None if axis == all_gather_dim else extent for axis, extent in enumerate(operand.shape)]
             expect_shape("C6", f"results[{index}]", result, shape)
+            if not _is_multiple(result.shape[all_gather_dim], operand.shape[all_gather_dim]):
+                fail("C6", f"results[{index}] has type {result}, expected a multiple of the extent of {operand}")
 
     def evaluate(op, operands, all_gather_dim, context):
         members = _meet(op, _group(op, context), operands, context)
@@ -91,6 +101,8 @@ class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
     computation: Region
     results: Results
 
+    SIZE_LABEL = "C2"
+
     def infer(operands, computation):
         return _reduced(operands, computation)
 
@@ -100,7 +112,8 @@ class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
         _check_computation("C5", computation, operands)
         _check_count("C6", operands, results)
         for expected, result in zip(_reduced(operands, computation), results, strict=True):
-            expect_compatible("C6", expected=expected, result=result)
+            expect_same_shape("C6", expected=expected, result=result)
+            expect_same_element("C7", expected=expected, result=result)
 
     def evaluate(op, operands, computation, results, context):
         members = _meet(op, _group(op, context), promoted(operands, op.operand_types, results), context)
@@ -116,16 +129,18 @@ class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
     computation: Region
     result: Result
 
+    SIZE_LABEL = "C4"
+
     def check(operand, scatter_dimension, replica_groups, channel_handle, use_global_device_ids, computation, result):
         expect_tensor("I1", "operand", operand)
         expect_within("C2", "scatter_dimension", (scatter_dimension,), operand.rank)
-        _check_groups("C3", "C5", replica_groups)
+        _check_groups("C3", "C5", replica_groups, even=True)
         _check_global("C6", channel_handle, use_global_device_ids)
         check_reducer("C7", "computation", computation, [operand.element_type])
         shape = [None if axis == scatter_dimension else extent for axis, extent in enumerate(operand.shape)]
         expect_shape("C8", "result", result, shape)
         whole, part = operand.shape[scatter_dimension], result.shape[scatter_dimension]
-        if whole is not None and part is not None and (whole % part if part else whole):
+        if not _is_multiple(whole, part):
             fail("C1", f"operand has extent {whole} to be scattered, expected a multiple of {part}, the result's")
         expect_same_element("C9", computed=outputs_of(computation)[0], result=result)
 
@@ -146,13 +161,15 @@ class AllToAll(Collective, name="stablehlo.all_to_all"):
     split_count: int
     results: Results
 
+    SIZE_LABEL = "C6"
+
     def infer(operands, split_dimension, concat_dimension, split_count):
         return [_exchanged(kind, split_dimension, concat_dimension, split_count) for kind in operands]
 
     def check(operands, split_dimension, concat_dimension, split_count, replica_groups, results):
-        _check_groups("C5", "C8", replica_groups)
+        _check_groups("C5", "C7", replica_groups, even=True)
         rows = _known_rows(replica_groups)
-        if any(len(row) != split_count for row in rows):
+        if any(len(row) != split_count for row in rows) or (not rows and not isinstance(replica_groups, Struct)):
             fail("C8", f"replica_groups has {_rows(rows)}, expected groups of split_count, {split_count}")
         _check_count("C9", operands, results)
         for operand, result in zip(operands, results, strict=True):
@@ -174,6 +191,8 @@ class RootedCollective(Collective):
 
     has_dynamic_root: Unit | None = None
 
+    RANGE_LABEL = "C2"
+
 
 class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast"):
     """The operands of the root of the group; zeros in processes of no group."""
@@ -185,7 +204,7 @@ class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast
         return _data(operands, has_dynamic_root)
 
     def check(operands, replica_groups, has_dynamic_root, results):
-        _check_groups("C1", "C2", replica_groups)
+        _check_members(replica_groups)
         data = _data(operands, has_dynamic_root)
         if not data:
             fail("C3", "has no operands to broadcast, expected at least one")
@@ -218,7 +237,7 @@ class CollectiveReduce(RootedCollective, name="stablehlo.collective_reduce"):
         return _reduced(_data(operands, has_dynamic_root), computation)
 
     def check(operands, replica_groups, channel_handle, use_global_device_ids, has_dynamic_root, computation, results):
-        _check_groups("C1", "C2", replica_groups)
+        _check_members(replica_groups)
         _check_global("", channel_handle, use_global_device_ids)
         data = _data(operands, has_dynamic_root)
         if not data:
@@ -260,13 +279,13 @@ class CollectivePermute(Op, name="stablehlo.collective_permute"):
 
     def check(operand, source_target_pairs, result):
         expect_tensor("I1", "operand", operand)
-        if any(len(pair) != 2 for pair in source_target_pairs):
-            fail("C1", f"source_target_pairs has {_rows(source_target_pairs)}, expected pairs")
-        expect_unique("C2", "the sources of source_target_pairs", [pair[0] for pair in source_target_pairs])
-        expect_unique("C3", "the targets of source_target_pairs", [pair[1] for pair in source_target_pairs])
-        if any(number < 0 for pair in source_target_pairs for number in pair):
-            fail("C4", f"source_target_pairs has {_rows(source_target_pairs)}, expected numbers of processes")
+        check_pairs(source_target_pairs)
         expect_compatible("C5", operand=operand, result=result)
+
+    def check_symbols(op, symbols):
+        replicas, partitions = symbols.processes(op)
+        numbers = [number for pair in op.source_target_pairs for number in pair]
+        _check_range("C4", "source_target_pairs", numbers, partitions if _channel(op) > 0 else replicas)
 
     def evaluate(op, operand, source_target_pairs, result, context):
         pairs = _one_kind_groups(op, source_target_pairs, context) if source_target_pairs else []
@@ -365,7 +384,8 @@ def _roots(label: str, operands: Sequence[Any], has_dynamic_root: Unit | None, g
         return [0] * len(operands)
     roots = operands[-1].tolist()
     if any(not 0 <= root < len(group) for root in roots):
-        fail(label, f"the roots have places {roots}, expected places in a group of {len(group)}")
+        expected = f"expected places in a group of {len(group)}"
+        fail(label, f"the roots have places {roots}, {expected}", ConstraintKind.RUN_TIME)
     return roots
 
 
@@ -423,13 +443,51 @@ def _check_count(label: str, operands: Sequence[Any], results: Sequence[Any]) ->
         fail(label, f"has {len(results)} results, expected {len(operands)}, one for each operand")
 
 
-def _check_groups(unique_label: str, range_label: str, replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> None:
-    """Every number at most once; -1 fills up short groups. What a mesh that is another op gives is not known here."""
+def _check_groups(
+    unique_label: str, range_label: str, replica_groups: IntMatrix | ReplicaGroupMeshAxes, even: bool = False
+) -> None:
+    """Demands each number from 0 on once; -1 fills up short groups, unless they shall be `even`. What a mesh that is
+    another op gives is not known here."""
     rows = _known_rows(replica_groups)
-    numbers = [number for row in rows for number in row if number != -1]
+    numbers = [number for row in rows for number in row if even or number != -1]
     expect_unique(unique_label, "replica_groups", numbers)
-    if any(number < 0 for number in numbers):
-        fail(range_label, f"replica_groups has {_rows(rows)}, expected numbers of processes, or -1")
+    if numbers and not 0 <= min(numbers) <= max(numbers) < len(numbers):
+        fail(range_label, f"replica_groups has {_rows(rows)}, expected numbers from 0 to {len(numbers) - 1}")
+
+
+def _check_members(replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> None:
+    """Demands that no process is in two groups; some may be in none."""
+    rows = _known_rows(replica_groups)
+    numbers = [number for row in rows for number in row]
+    expect_unique("C1", "replica_groups", numbers)
+    if min(numbers, default=0) < 0:
+        fail("C2", f"replica_groups has {_rows(rows)}, expected numbers of processes")
+
+
+def _check_processes(op: Any, replicas: int | None, partitions: int | None) -> None:
+    """Demands of the groups what the numbers of replicas and partitions tell."""
+    numbers = [number for row in _known_rows(op.replica_groups) for number in row if number >= 0]
+    if _channel(op) <= 0:
+        count = replicas
+    elif getattr(op, "use_global_device_ids", None) is not None:
+        count = None if replicas is None or partitions is None else replicas * partitions
+    else:
+        count = replicas if isinstance(op, GlobalCollective) else partitions
+    if op.SIZE_LABEL and numbers and count not in (None, len(numbers)):
+        has = f"replica_groups has {len(numbers)} processes"
+        fail(op.SIZE_LABEL, f"{has}, the module runs as {count}", ConstraintKind.CONFIGURATION)
+    if op.RANGE_LABEL:
+        _check_range(op.RANGE_LABEL, "replica_groups", numbers, count)
+
+
+def _check_range(label: str, name: str, numbers: Sequence[int], count: int | None) -> None:
+    if count is not None and max(numbers, default=0) >= count:
+        fail(label, f"{name} has {max(numbers)}, the module runs as {count} processes", ConstraintKind.CONFIGURATION)
+
+
+def _is_multiple(whole: int | None, part: int | None) -> bool:
+    """Whether an extent can be several times the other, which is not zero."""
+    return whole is None or part is None or (part > 0 and whole % part == 0)
 
 
 def _check_computation(label: str, computation: Region, operands: Sequence[Any]) -> None:

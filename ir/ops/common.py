@@ -18,6 +18,7 @@ from trivium.ir.types import (
     FLOATS,
     I1,
     Bounds,
+    BufferType,
     ComplexType,
     FutureType,
     IndexType,
@@ -28,6 +29,7 @@ from trivium.ir.types import (
     TokenType,
     TupleType,
     Type,
+    UnrankedTensorType,
     alike,
     compatible,
     is_boolean,
@@ -126,19 +128,19 @@ def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None, per
 
 
 def expect_values(label: str, name: str, kinds: Sequence[Any]) -> None:
-    """Demands values that may pass through any op: tensors, tokens, tuples of them, futures, and buffers, which are
-    types of other dialects."""
+    """Demands values that may pass through any op: tensors, tokens, buffers, tuples of them, futures, and what other
+    dialects have."""
     for index, kind in enumerate(kinds):
         if isinstance(kind, TupleType):
             expect_values(label, f"{name}[{index}]", kind.types)
-        elif not isinstance(kind, TokenType | FutureType | OpaqueType):
+        elif not isinstance(kind, TokenType | BufferType | UnrankedTensorType | FutureType | OpaqueType):
             expect_tensor(label, f"{name}[{index}]", kind, per_axis=True)
 
 
-def expect_sizes(label: str, name: str, kind: Any) -> None:
-    """Demands a list of integers, as a tensor whose length is known."""
-    if not isinstance(kind, TensorType) or kind.rank != 1 or not kind.is_static:
-        fail(label, f"{name} has type {kind}, expected a static tensor of rank 1")
+def expect_sizes(label: str, name: str, kind: Any, static: bool = True) -> None:
+    """Demands a list of integers, as a tensor whose length is known if `static` says so."""
+    if not isinstance(kind, TensorType) or kind.rank != 1 or (static and not kind.is_static):
+        fail(label, f"{name} has type {kind}, expected a {'static ' if static else ''}tensor of rank 1")
     element = kind.element_type
     if not (isinstance(element, IndexType) or (is_integer(element) and is_element(element))):
         fail(label, f"{name} has element type {element}, expected integer or index")

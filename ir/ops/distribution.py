@@ -11,7 +11,7 @@ from trivium.ir.attributes import Attribute, Struct
 from trivium.ir.codecs import Pairs
 from trivium.ir.declare import PURE, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import fail
-from trivium.ir.ops.common import expect_compatible
+from trivium.ir.ops.common import expect_compatible, expect_tensor, expect_unique
 from trivium.ir.types import TOKEN, UI32, Type, tensor
 
 __all__ = [
@@ -121,7 +121,7 @@ class Infeed(Op, name="stablehlo.infeed"):
 
     def check(token, results):
         expect_token("I1", "token", token)
-        _check_received(results)
+        _check_received(("C1", "C2", "C3"), results)
 
     def evaluate(context, results):
         values = context.process.feed()
@@ -141,7 +141,9 @@ class Outfeed(Op, name="stablehlo.outfeed"):
     def infer():
         return TOKEN
 
-    def check(token, result):
+    def check(inputs, token, result):
+        for index, kind in enumerate(inputs):
+            expect_tensor("I1", f"inputs[{index}]", kind, per_axis=True)
         expect_token("I2", "token", token)
         expect_token("O1", "result", result)
 
@@ -163,8 +165,11 @@ class Send(Op, name="stablehlo.send"):
     def infer():
         return TOKEN
 
-    def check(token, channel_handle, is_host_transfer, result):
+    def check(inputs, token, channel_handle, is_host_transfer, source_target_pairs, result):
+        for index, kind in enumerate(inputs):
+            expect_tensor("I1", f"inputs[{index}]", kind, per_axis=True)
         expect_token("I2", "token", token)
+        check_pairs(source_target_pairs or ())
         _check_channel("C5", channel_handle, is_host_transfer, DEVICE_TO_HOST)
         expect_token("O1", "result", result)
 
@@ -182,10 +187,11 @@ class Recv(Op, name="stablehlo.recv"):
     source_target_pairs: Pairs | None = None
     results: Results
 
-    def check(token, channel_handle, is_host_transfer, results):
+    def check(token, channel_handle, is_host_transfer, source_target_pairs, results):
         expect_token("I1", "token", token)
+        check_pairs(source_target_pairs or ())
         _check_channel("C5", channel_handle, is_host_transfer, HOST_TO_DEVICE)
-        _check_received(results)
+        _check_received(("O1", "O1", "O1"), results)
 
     def evaluate(channel_handle, context, results):
         values = context.process.receive(channel_handle.handle)
@@ -200,10 +206,21 @@ def _check_channel(label: str, handle: ChannelHandle, is_host_transfer: bool, ho
         fail(label, f"channel_handle has type {handle.type}, expected {expected}, as is_host_transfer says")
 
 
-def _check_received(results: tuple[Type, ...]) -> None:
+def check_pairs(pairs: Pairs) -> None:
+    """Demands pairs of processes, in which no process gives twice, or gets twice."""
+    rows = [list(pair) for pair in pairs]
+    if any(len(pair) != 2 for pair in pairs):
+        fail("C1", f"source_target_pairs has {rows}, expected pairs")
+    expect_unique("C2", "the sources of source_target_pairs", [source for source, _ in pairs])
+    expect_unique("C3", "the targets of source_target_pairs", [target for _, target in pairs])
+    if any(number < 0 for pair in pairs for number in pair):
+        fail("C4", f"source_target_pairs has {rows}, expected numbers of processes")
+
+
+def _check_received(labels: tuple[str, str, str], results: tuple[Type, ...]) -> None:
+    """Demands tensors and a token behind them."""
     if not results:
-        fail("C1", "has no results, expected at least a token")
-    expect_token("C3", "the last result", results[-1])
+        fail(labels[0], "has no results, expected at least a token")
+    expect_token(labels[2], "the last result", results[-1])
     for index, kind in enumerate(results[:-1]):
-        if kind is TOKEN:
-            fail("C2", f"results[{index}] has type {kind}, expected a tensor")
+        expect_tensor(labels[1], f"results[{index}]", kind, per_axis=True)

@@ -3,18 +3,25 @@ static sister means, once the operand is known, and is evaluated by it."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 import numpy as np
 
 from trivium.ir.codecs import Bools, Ints
+from trivium.ir.core import Value
 from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
-from trivium.ir.errors import fail
+from trivium.ir.errors import ConstraintKind, VerificationError, fail
 from trivium.ir.ops.common import (
+    Shape,
     expect_compatible,
     expect_element,
     expect_same_element,
     expect_shape,
     expect_size,
     expect_sizes,
+    expect_static,
     expect_tensor,
     expect_unique,
     expect_within,
@@ -25,13 +32,16 @@ from trivium.ir.ops.contraction import (
     Convolution,
     Precision,
     check_conv_dimensions,
-    check_conv_elements,
-    check_conv_groups,
-    check_precision,
 )
-from trivium.ir.ops.gather import Gather, GatherDimensionNumbers, check_gather_dimensions
+from trivium.ir.ops.gather import (
+    Gather,
+    GatherDimensionNumbers,
+    check_gather_dimensions,
+    check_slice_sizes,
+    gathered,
+)
 from trivium.ir.ops.parameters import expect_broadcast, expect_moved, expect_reshaped
-from trivium.ir.ops.shape import BroadcastInDim, Iota, Pad
+from trivium.ir.ops.shape import BroadcastInDim, Constant, Iota, Pad, padded_shape
 from trivium.ir.types import (
     I32,
     TensorType,
@@ -40,7 +50,9 @@ from trivium.ir.types import (
     is_float,
     is_integer,
     is_per_tensor,
+    shapes_compatible,
     tensor,
+    type_of,
 )
 
 __all__ = [
@@ -66,6 +78,18 @@ def _ints(array: np.ndarray) -> tuple[int, ...]:
     return tuple(array.tolist())
 
 
+def _known(value: Value) -> tuple[int, ...] | None:
+    """The numbers of an operand that is a constant: what is demanded of them then needs no run."""
+    op = value.defining_op
+    return _ints(op.value.array.reshape(-1)) if isinstance(op, Constant) else None
+
+
+def _check_extents(label: str, name: str, extents: Sequence[int], result: TensorType, kind=ConstraintKind.TYPE) -> None:
+    """Demands extents that the result can have."""
+    if any(extent < 0 for extent in extents) or not shapes_compatible(tuple(extents), result.shape):
+        fail(label, f"{name} has {list(extents)}, the result has type {result}", kind)
+
+
 # Shapes
 
 
@@ -76,13 +100,16 @@ class DynamicIota(Op, name="stablehlo.dynamic_iota", traits={PURE, EXPRESSED}):
     iota_dimension: int
     result: Result
 
-    def check(output_shape, iota_dimension, result):
+    def check(op, output_shape, iota_dimension, result):
         expect_sizes("I1", "output_shape", output_shape)
         expect_element("O1", "result", result, is_integer, is_float, is_complex, is_per_tensor)
         expect_within("C1", "iota_dimension", (iota_dimension,), result.rank)
         expect_count("C2", "output_shape", output_shape, result.rank, "the rank of result")
+        if (extents := _known(op.output_shape)) is not None:
+            _check_extents("C2", "output_shape", extents, result)
 
     def evaluate(output_shape, iota_dimension, result):
+        _check_extents("C2", "output_shape", _ints(output_shape), result, ConstraintKind.RUN_TIME)
         return Iota.evaluate(iota_dimension, result.with_shape(_ints(output_shape)))
 
 
@@ -93,7 +120,7 @@ class DynamicReshape(Op, name="stablehlo.dynamic_reshape", traits={PURE}):
     output_shape: Operand
     result: Result
 
-    def check(operand, output_shape, result):
+    def check(op, operand, output_shape, result):
         expect_tensor("I1", "operand", operand, per_axis=True)
         expect_sizes("I2", "output_shape", output_shape)
         expect_tensor("O1", "result", result, per_axis=True)
@@ -102,9 +129,20 @@ class DynamicReshape(Op, name="stablehlo.dynamic_reshape", traits={PURE}):
         if operand.is_static and result.is_static and operand.size != result.size:
             fail("C2", f"result has type {result} of {result.size} elements, operand {operand} has {operand.size}")
         expect_count("C4", "output_shape", output_shape, result.rank, "the rank of result")
+        if (extents := _known(op.output_shape)) is not None:
+            _check_extents("C4", "output_shape", extents, result)
+            if operand.is_static:
+                _check_size(operand.size, extents)
 
-    def evaluate(operand, output_shape):
+    def evaluate(operand, output_shape, result):
+        _check_extents("C4", "output_shape", _ints(output_shape), result, ConstraintKind.RUN_TIME)
+        _check_size(operand.size, output_shape.tolist(), ConstraintKind.RUN_TIME)
         return operand.reshape(_ints(output_shape))
+
+
+def _check_size(size: int, extents: Sequence[int], kind: ConstraintKind = ConstraintKind.TYPE) -> None:
+    if math.prod(extents) != size:
+        fail("C2", f"output_shape has {list(extents)}, of {math.prod(extents)} elements, operand has {size}", kind)
 
 
 class DynamicBroadcastInDim(Op, name="stablehlo.dynamic_broadcast_in_dim", traits={PURE}):
@@ -119,6 +157,7 @@ class DynamicBroadcastInDim(Op, name="stablehlo.dynamic_broadcast_in_dim", trait
     result: Result
 
     def check(
+        op,
         operand,
         output_dimensions,
         broadcast_dimensions,
@@ -142,9 +181,24 @@ class DynamicBroadcastInDim(Op, name="stablehlo.dynamic_broadcast_in_dim", trait
         expect_unique("C8", "the list of known dimensions", (*expanding, *keeping))
         expect_within("C9", "known_expanding_dimensions", expanding, operand.rank)
         expect_within("C10", "known_nonexpanding_dimensions", keeping, operand.rank)
+        if (extents := _known(op.output_dimensions)) is not None:
+            _check_extents("C7", "output_dimensions", extents, result)
+            _check_broadcast(operand.shape, broadcast_dimensions, extents)
 
     def evaluate(operand, output_dimensions, broadcast_dimensions, result):
+        extents = _ints(output_dimensions)
+        _check_extents("C7", "output_dimensions", extents, result, ConstraintKind.RUN_TIME)
+        _check_broadcast(operand.shape, broadcast_dimensions, extents, ConstraintKind.RUN_TIME)
         return BroadcastInDim.evaluate(operand, broadcast_dimensions, result.with_shape(_ints(output_dimensions)))
+
+
+def _check_broadcast(
+    shape: Shape, dimensions: Ints, extents: Sequence[int], kind: ConstraintKind = ConstraintKind.TYPE
+) -> None:
+    for index, (extent, dimension) in enumerate(zip(shape, dimensions, strict=True)):
+        if extent != 1 and not dimensions_compatible(extent, extents[dimension]):
+            has = f"dimension {index} of operand has extent {extent}"
+            fail("C5", f"{has}, expected 1 or {extents[dimension]}, as in output_dimensions", kind)
 
 
 class GetDimensionSize(Op, name="stablehlo.get_dimension_size", traits={PURE}):
@@ -209,7 +263,7 @@ class DynamicPad(Op, name="stablehlo.dynamic_pad", traits={PURE}):
     interior_padding: Operand
     result: Result
 
-    def check(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding, result):
+    def check(op, operand, padding_value, edge_padding_low, edge_padding_high, interior_padding, result):
         expect_tensor("I1", "operand", operand)
         expect_tensor("I2", "padding_value", padding_value, rank=0)
         names = ("edge_padding_low", "edge_padding_high", "interior_padding")
@@ -218,12 +272,21 @@ class DynamicPad(Op, name="stablehlo.dynamic_pad", traits={PURE}):
             expect_count("C2", name, kind, operand.rank, "the rank of operand")
         expect_same_element("C1", operand=operand, padding_value=padding_value, result=result)
         expect_tensor("C4", "result", result, rank=operand.rank)
+        low, high, interior = map(_known, (op.edge_padding_low, op.edge_padding_high, op.interior_padding))
+        if interior is not None:
+            _check_interior(interior)
+        if None not in (low, high, interior):
+            expect_shape("C4", "result", result, padded_shape(operand.shape, low, high, interior))
 
     def evaluate(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding):
         low, high, interior = map(_ints, (edge_padding_low, edge_padding_high, interior_padding))
-        if min(interior, default=0) < 0:
-            raise ValueError(f"[C3] interior_padding has {list(interior)}, expected at least 0")
+        _check_interior(interior, ConstraintKind.RUN_TIME)
         return Pad.evaluate(operand, padding_value, low, high, interior)
+
+
+def _check_interior(interior: Sequence[int], kind: ConstraintKind = ConstraintKind.TYPE) -> None:
+    if min(interior, default=0) < 0:
+        fail("C3", f"interior_padding has {list(interior)}, expected at least 0", kind)
 
 
 class RealDynamicSlice(Op, name="stablehlo.real_dynamic_slice", traits={PURE}):
@@ -239,9 +302,10 @@ class RealDynamicSlice(Op, name="stablehlo.real_dynamic_slice", traits={PURE}):
         expect_tensor("I1", "operand", operand)
         named = {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides}
         for name, kind in named.items():
-            expect_sizes("I2", name, kind)
+            expect_sizes("I2", name, kind, static=False)
             expect_count("C1", name, kind, operand.rank, "the rank of operand")
-        expect_same_element("C2", **named)
+        if len({kind.element_type for kind in named.values()}) > 1:
+            fail("C2", f"the lists have types {', '.join(map(str, named.values()))}, expected one element type")
         expect_same_element("C3", operand=operand, result=result)
         expect_tensor("C4", "result", result, rank=operand.rank)
 
@@ -263,16 +327,40 @@ class DynamicGather(Op, name="stablehlo.dynamic_gather", traits={PURE}):
     indices_are_sorted: bool = False
     result: Result
 
-    def check(operand, start_indices, slice_sizes, dimension_numbers, result):
+    def check(op, operand, start_indices, slice_sizes, dimension_numbers, result):
         expect_tensor("I1", "operand", operand)
         expect_element("I2", "start_indices", start_indices, is_integer)
+        expect_element("I3", "slice_sizes", slice_sizes, is_integer)
         expect_sizes("I3", "slice_sizes", slice_sizes)
-        check_gather_dimensions(operand, start_indices, dimension_numbers)
-        expect_count("C12", "slice_sizes", slice_sizes, operand.rank, "the rank of operand")
-        expect_same_element("C23", operand=operand, result=result)
+        sizes = _known(op.slice_sizes)
+        with _as_gather():
+            check_gather_dimensions(operand, start_indices, dimension_numbers)
+        expect_count("C11", "slice_sizes", slice_sizes, operand.rank, "the rank of operand")
+        if sizes is not None:
+            with _as_gather():
+                check_slice_sizes(operand, dimension_numbers, sizes)
+        windows = gathered(operand, start_indices, dimension_numbers, sizes or (None,) * operand.rank)
+        expect_shape("C13", "result", result, windows.shape)
+        expect_same_element("C14", operand=operand, result=result)
 
     def evaluate(operand, start_indices, slice_sizes, dimension_numbers):
+        with _as_gather(ConstraintKind.RUN_TIME):
+            check_slice_sizes(type_of(operand), dimension_numbers, _ints(slice_sizes))
         return Gather.evaluate(operand, start_indices, dimension_numbers, _ints(slice_sizes))
+
+
+_GATHER_LABELS = {"C1": "C1", "C2": "C2", "C3": "C3", "C4": "C4", "C5": "C5", "C6": "C6", "C7": "C6", "C8": "C7"}
+_GATHER_LABELS |= {"C9": "C8", "C18": "C9", "C19": "C10", "C21": "C12"}
+"""What the specification calls the constraints of `gather` at `dynamic_gather`, for which it knows no batching."""
+
+
+@contextmanager
+def _as_gather(kind: ConstraintKind = ConstraintKind.TYPE) -> Iterator[None]:
+    """Constraints of `gather`, by the names that they have here."""
+    try:
+        yield
+    except VerificationError as error:
+        fail(_GATHER_LABELS.get(error.label, ""), error.message.removeprefix(f"[{error.label}] "), kind)
 
 
 class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE, EXPRESSED}):
@@ -292,6 +380,7 @@ class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE, EXPRESSED}):
     result: Result
 
     def check(
+        op,
         lhs,
         rhs,
         padding,
@@ -306,16 +395,24 @@ class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE, EXPRESSED}):
         result,
     ):
         check_conv_dimensions(lhs, rhs, dimension_numbers, window_strides, None, lhs_dilation, rhs_dilation)
-        expect_tensor("I3", "padding", padding, rank=2)
+        expect_element("I3", "padding", padding, is_integer)
+        expect_static("I3", "padding", padding)
         expect_shape("C4", "padding", padding, (lhs.rank - 2, 2))
-        if window_reversal is not None:
-            expect_size("C9", "window_reversal", window_reversal, lhs.rank - 2, "the rank less two")
-        if batch_group_count <= 0:
-            fail("C22", f"batch_group_count has {batch_group_count}, expected a positive number")
-        check_conv_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
-        check_precision("C24", precision_config)
-        expect_tensor("C26", "result", result, lhs.rank, per_axis=True)
-        check_conv_elements(lhs, rhs, dimension_numbers, result)
+        known = _known(op.padding)
+        Convolution.check(
+            lhs if known is not None else _without_space(lhs, dimension_numbers),
+            rhs,
+            window_strides,
+            None if known is None else tuple(zip(known[::2], known[1::2], strict=True)),
+            lhs_dilation,
+            rhs_dilation,
+            window_reversal,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+            precision_config,
+            result,
+        )
 
     def evaluate(
         lhs,
@@ -343,3 +440,9 @@ class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE, EXPRESSED}):
             batch_group_count,
             result,
         )
+
+
+def _without_space(lhs: TensorType, numbers: ConvDimensionNumbers) -> TensorType:
+    """The type with spatial extents unknown: what becomes of them depends on the padding."""
+    shape = (None if axis in numbers.input_spatial_dimensions else extent for axis, extent in enumerate(lhs.shape))
+    return lhs.with_shape(shape)

@@ -80,15 +80,15 @@ class Gather(Op, name="stablehlo.gather", traits={PURE}):
 
     def infer(operand, start_indices, dimension_numbers, slice_sizes):
         check_gather_dimensions(operand, start_indices, dimension_numbers)
-        _check_slice_sizes(operand, dimension_numbers, slice_sizes)
-        return _gathered(operand, start_indices, dimension_numbers, slice_sizes)
+        check_slice_sizes(operand, dimension_numbers, slice_sizes)
+        return gathered(operand, start_indices, dimension_numbers, slice_sizes)
 
     def check(operand, start_indices, dimension_numbers, slice_sizes, result):
         expect_tensor("I1", "operand", operand)
         expect_element("I2", "start_indices", start_indices, is_integer)
         check_gather_dimensions(operand, start_indices, dimension_numbers)
-        _check_slice_sizes(operand, dimension_numbers, slice_sizes)
-        expect_shape("C22", "result", result, _gathered(operand, start_indices, dimension_numbers, slice_sizes).shape)
+        check_slice_sizes(operand, dimension_numbers, slice_sizes)
+        expect_shape("C22", "result", result, gathered(operand, start_indices, dimension_numbers, slice_sizes).shape)
         expect_same_element("C23", operand=operand, result=result)
 
     def evaluate(operand, start_indices, dimension_numbers, slice_sizes):
@@ -127,7 +127,7 @@ def check_gather_dimensions(operand: TensorType, start_indices: TensorType, n: G
     expect_within("C5", "offset_dims", n.offset_dims, batch_rank + len(n.offset_dims))
 
 
-def _check_slice_sizes(operand: TensorType, n: GatherDimensionNumbers, slice_sizes: Ints) -> None:
+def check_slice_sizes(operand: TensorType, n: GatherDimensionNumbers, slice_sizes: Ints) -> None:
     expect_size("C20", "slice_sizes", slice_sizes, operand.rank, "the rank of operand")
     for label, dims in (("C9", n.collapsed_slice_dims), ("C12", n.operand_batching_dims)):
         sizes = [slice_sizes[dimension] for dimension in dims]
@@ -138,7 +138,7 @@ def _check_slice_sizes(operand: TensorType, n: GatherDimensionNumbers, slice_siz
     expect_at_most("C21", "slice_sizes", slice_sizes, limits_of(operand), f"its extent in operand {operand}")
 
 
-def _gathered(operand: TensorType, indices: TensorType, n: GatherDimensionNumbers, slice_sizes: Ints) -> TensorType:
+def gathered(operand: TensorType, indices: TensorType, n: GatherDimensionNumbers, slice_sizes: Ints) -> TensorType:
     """The type of the windows; their offset dimensions stand among those of the list."""
     taken = {*n.collapsed_slice_dims, *n.operand_batching_dims}
     window = [size for dimension, size in enumerate(slice_sizes) if dimension not in taken]

@@ -250,15 +250,15 @@ class Pad(Op, name="stablehlo.pad", traits={PURE}):
 
     def infer(operand, edge_padding_low, edge_padding_high, interior_padding):
         paddings = edge_padding_low, edge_padding_high, interior_padding
-        limits = _padded_shape(limits_of(operand), *paddings)
-        return shaped(_padded_shape(operand.shape, *paddings), operand.element_type, limits)
+        limits = padded_shape(limits_of(operand), *paddings)
+        return shaped(padded_shape(operand.shape, *paddings), operand.element_type, limits)
 
     def check(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding, result):
         expect_tensor("I1", "operand", operand)
         expect_tensor("I2", "padding_value", padding_value, rank=0)
         expect_same_element("C1", operand=operand, padding_value=padding_value, result=result)
         expect_at_least("C3", "interior_padding", interior_padding, 0)
-        expected = _padded_shape(operand.shape, edge_padding_low, edge_padding_high, interior_padding)
+        expected = padded_shape(operand.shape, edge_padding_low, edge_padding_high, interior_padding)
         expect_shape("C4", "result", result, expected)
 
     def evaluate(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding):
@@ -267,7 +267,7 @@ class Pad(Op, name="stablehlo.pad", traits={PURE}):
         return padded(operand, padding_value, windows_of((1,) * operand.ndim, None, edges, spread))
 
 
-def _padded_shape(operand: Shape, low: Ints, high: Ints, interior: Ints) -> list[int | None]:
+def padded_shape(operand: Shape, low: Ints, high: Ints, interior: Ints) -> list[int | None]:
     for name, values in (("edge_padding_low", low), ("edge_padding_high", high), ("interior_padding", interior)):
         expect_size("C2", name, values, len(operand), "the rank of operand")
     columns = zip(operand, low, high, interior, strict=True)

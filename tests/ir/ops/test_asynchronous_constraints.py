@@ -15,18 +15,21 @@ def broadcast() -> Region:
 
 def test_async_start_c1() -> None:
     with breaks("C1"):
-        AsyncStart([value(3)], region([tensor(3)], lambda builder, x: builder.add(Add(x, x))))
-    with breaks("C1"):
         AsyncStart([value(3)], region([tensor(3)], lambda builder, x: x))
 
 
 def test_async_start_c2() -> None:
     with breaks("C2"):
-        AsyncStart([value(4)], broadcast())
+        AsyncStart([value(3)], region([tensor(3)], lambda builder, x: builder.add(Add(x, x))))
 
 
 def test_async_start_c3() -> None:
     with breaks("C3"):
+        AsyncStart([value(4)], broadcast())
+
+
+def test_async_start_c4() -> None:
+    with breaks("C4"):
         AsyncStart([value(3)], broadcast(), result=FutureType((tensor(4),)))
     AsyncStart([value(3)], broadcast())
 

@@ -11,7 +11,7 @@ from tests.ir.ops.constraints import breaks, value
 from tests.ir.ops.records import body
 from trivium.ir.attributes import UNIT
 from trivium.ir.core import Value
-from trivium.ir.errors import VerificationError
+from trivium.ir.errors import ConstraintKind, VerificationError
 from trivium.ir.interpreter import evaluate
 from trivium.ir.ops import (
     Add,
@@ -59,8 +59,9 @@ def test_all_gather_c2() -> None:
 
 
 def test_all_gather_c4() -> None:
-    with breaks("C4"):
-        all_gather(groups=BELOW)
+    for groups in (BELOW, ((0, 2),), ((0, -1),)):
+        with breaks("C4"):
+            all_gather(groups=groups)
 
 
 def test_all_gather_c5() -> None:
@@ -69,7 +70,7 @@ def test_all_gather_c5() -> None:
 
 
 def test_all_gather_c6() -> None:
-    for results in ([tensor(4, 4)], [tensor(4, 3, of=F64)], [tensor(4, 3)] * 2):
+    for results in ([tensor(4, 4)], [tensor(4, 3, of=F64)], [tensor(4, 3)] * 2, [tensor(5, 3)]):
         with breaks("C6"):
             all_gather(results=results)
 
@@ -92,6 +93,9 @@ def test_all_reduce_c1() -> None:
 def test_all_reduce_c3() -> None:
     with breaks("C3"):
         all_reduce(groups=BELOW)
+    with breaks("C3"):
+        all_reduce(groups=((0, 2),))
+    all_reduce(groups=((0, 2), (1, -1)))
 
 
 def test_all_reduce_c4() -> None:
@@ -109,6 +113,11 @@ def test_all_reduce_c6() -> None:
         all_reduce(results=[tensor(4)])
     with breaks("C6"):
         all_reduce(results=[])
+
+
+def test_all_reduce_c7() -> None:
+    with breaks("C7"):
+        all_reduce(results=[tensor(3, of=F64)])
 
 
 def reduce_scatter(operand: Value | None = None, dim: int = 0, groups: Any = PAIR, **more: Any) -> None:
@@ -139,6 +148,8 @@ def test_reduce_scatter_c3() -> None:
 def test_reduce_scatter_c5() -> None:
     with breaks("C5"):
         reduce_scatter(groups=BELOW)
+    with breaks("C5"):
+        reduce_scatter(groups=((0, 2),))
 
 
 def test_reduce_scatter_c6() -> None:
@@ -196,9 +207,16 @@ def test_all_to_all_c5() -> None:
         all_to_all(replica_groups=TWICE)
 
 
+def test_all_to_all_c7() -> None:
+    with breaks("C7"):
+        all_to_all(replica_groups=BELOW)
+    with breaks("C7"):
+        all_to_all(replica_groups=((0, 2),))
+
+
 def test_all_to_all_c8() -> None:
     with breaks("C8"):
-        all_to_all(replica_groups=BELOW)
+        all_to_all(replica_groups=())
     with breaks("C8"):
         all_to_all(replica_groups=((0,), (1,)))
 
@@ -243,7 +261,7 @@ def test_collective_broadcast_c5() -> None:
 
 def test_collective_broadcast_c6() -> None:
     """At run time: the root is a place in the group."""
-    with pytest.raises(VerificationError, match=r"\[C6\] the roots have places \[1\]"):
+    with breaks("C6", ConstraintKind.RUN_TIME):
         rooted(1)
     np.testing.assert_array_equal(rooted(0)[0], [1, 2])
 
@@ -340,3 +358,37 @@ def test_cross_replica_sum_c2() -> None:
 def test_cross_replica_sum_c3() -> None:
     with breaks("C3"):
         CrossReplicaSum(value(3), replica_groups=PAIR, result=tensor(4))
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("C3", "all_gather(%x) {all_gather_dim = 0 : i64, GROUPS} : (tensor<2xf32>) -> tensor<4xf32>"),
+        ("C2", "all_reduce(%x) ADD {GROUPS} : (tensor<2xf32>) -> tensor<2xf32>"),
+        ("C4", "reduce_scatter(%x) ADD {scatter_dimension = 0 : i64, GROUPS} : (tensor<2xf32>) -> tensor<1xf32>"),
+        (
+            "C6",
+            "all_to_all(%x) {split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 2 : i64, GROUPS}"
+            " : (tensor<2xf32>) -> tensor<2xf32>",
+        ),
+        ("C2", "collective_broadcast(%x) {GROUPS} : (tensor<2xf32>) -> tensor<2xf32>"),
+        ("C2", "collective_reduce(%x) ADD {GROUPS} : (tensor<2xf32>) -> tensor<2xf32>"),
+        ("C4", "collective_permute(%x) {PAIRS} : (tensor<2xf32>) -> tensor<2xf32>"),
+    ],
+)
+def test_numbers_of_processes(label: str, text: str) -> None:
+    """What a module tells of replicas and partitions, its collectives hold to."""
+    name, _, rest = text.partition("(")
+    rest = rest.replace("ADD", ADDITION).replace("GROUPS", "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>")
+    rest = rest.replace("PAIRS", "source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>")
+    body = f'func.func @main(%x: tensor<2xf32>) {{ %0 = "stablehlo.{name}"({rest} return }}'
+    parse(f"module attributes {{mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 1 : i32}} {{ {body} }}").verify()
+    with breaks(label, ConstraintKind.CONFIGURATION):
+        parse(f"module attributes {{mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 4 : i32}} {{ {body} }}").verify()
+
+
+ADDITION = """({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+})"""

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.core import Value
+from trivium.ir.declare import Op
 from trivium.ir.ops import (
     ConvDimensionNumbers,
     Convolution,
     DotAlgorithm,
     DotDimensionNumbers,
     DotGeneral,
+    DynamicConv,
     Precision,
 )
-from trivium.ir.types import BF16, F32, F64, TOKEN, tensor
+from trivium.ir.types import BF16, F32, F64, I64, TOKEN, tensor
 
 NUMBERS = DotDimensionNumbers((0,), (0,), (2,), (1,))
 ALGORITHM = DotAlgorithm(BF16, BF16, F32, 1, 1, 1, False)
@@ -130,39 +134,58 @@ def test_dot_general_c24() -> None:
 CONV = ConvDimensionNumbers(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
 
 
-def conv(lhs: Value | None = None, rhs: Value | None = None, result: Any = None, **more: Any) -> None:
-    """Four images of 9x8 in four channels, with eight kernels of 3x3; `more` are dimension numbers and attributes."""
+def conv(op: type[Op] = Convolution, lhs: Value | None = None, rhs: Value | None = None, **more: Any) -> None:
+    """Four images of 9x8 in four channels, with eight kernels of 3x3; `more` are dimension numbers and attributes.
+    Where the padding is an operand, it is not known."""
     names = CONV.__dataclass_fields__
     numbers = replace(CONV, **{name: more.pop(name) for name in list(more) if name in names})
     attributes = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1, **more}
-    Convolution(lhs or value(4, 9, 8, 4), rhs or value(3, 3, 4, 8), result=result, **attributes)
+    if op is DynamicConv:
+        attributes = {"padding": value(2, 2, of=I64), "result": tensor(None, None, None, None), **attributes}
+    op(lhs or value(4, 9, 8, 4), rhs or value(3, 3, 4, 8), **attributes)
 
 
-def test_convolution_i1() -> None:
-    with breaks("I1"):
-        conv(lhs=Value(TOKEN))
-
-
-def test_convolution_i2() -> None:
-    with breaks("I2"):
-        conv(rhs=Value(TOKEN))
-
-
-def test_convolution_c1() -> None:
-    with breaks("C1"):
-        conv(rhs=value(3, 4, 8))
-    with breaks("C1"):
-        conv(lhs=value(3), rhs=value(3))
-
-
-def test_convolution_c2() -> None:
-    with breaks("C2"):
-        conv(window_strides=[1])
-
-
-def test_convolution_c3() -> None:
-    with breaks("C3"):
-        conv(window_strides=[1, 0])
+@pytest.mark.parametrize("op", [Convolution, DynamicConv])
+@pytest.mark.parametrize(
+    ("label", "changed"),
+    [
+        ("I1", {"lhs": Value(TOKEN)}),
+        ("I2", {"rhs": Value(TOKEN)}),
+        ("C1", {"rhs": value(3, 4, 8)}),
+        ("C1", {"lhs": value(3), "rhs": value(3)}),
+        ("C2", {"window_strides": [1]}),
+        ("C3", {"window_strides": [1, 0]}),
+        ("C5", {"lhs_dilation": [1, 1, 1]}),
+        ("C6", {"lhs_dilation": [0, 1]}),
+        ("C7", {"rhs_dilation": []}),
+        ("C8", {"rhs_dilation": [1, -1]}),
+        ("C9", {"window_reversal": [True]}),
+        ("C10", {"batch_group_count": 3}),
+        ("C11", {"feature_group_count": 3}),
+        ("C12", {"input_spatial_dimensions": (1,)}),
+        ("C13", {"input_spatial_dimensions": (1, 1)}),
+        ("C13", {"input_batch_dimension": 4}),
+        ("C14", {"feature_group_count": 2}),
+        ("C15", {"rhs": value(3, 3, 4, 6), "batch_group_count": 4}),
+        ("C16", {"rhs": value(3, 3, 1, 6), "feature_group_count": 4}),
+        ("C17", {"kernel_spatial_dimensions": (0, 1, 2)}),
+        ("C18", {"kernel_input_feature_dimension": 3}),
+        ("C18", {"kernel_spatial_dimensions": (-1, 1)}),
+        ("C19", {"output_spatial_dimensions": ()}),
+        ("C20", {"output_feature_dimension": 0}),
+        ("C20", {"output_feature_dimension": 4}),
+        ("C21", {"feature_group_count": 0}),
+        ("C22", {"batch_group_count": 0}),
+        ("C23", {"feature_group_count": 2, "batch_group_count": 2}),
+        ("C24", {"precision_config": [Precision.HIGH] * 3}),
+        ("C25", {"result": tensor(4, 7, 7, 7)}),
+        ("C26", {"result": tensor(4, 7, 6)}),
+        ("C27", {"rhs": value(3, 3, 4, 8, of=BF16)}),
+    ],
+)
+def test_convolutions(op: type[Op], label: str, changed: dict[str, Any]) -> None:
+    with breaks(label):
+        conv(op, **changed)
 
 
 def test_convolution_c4() -> None:
@@ -172,122 +195,6 @@ def test_convolution_c4() -> None:
         conv(padding=[(0, 0), (0,)])
 
 
-def test_convolution_c5() -> None:
-    with breaks("C5"):
-        conv(lhs_dilation=[1, 1, 1])
-
-
-def test_convolution_c6() -> None:
-    with breaks("C6"):
-        conv(lhs_dilation=[0, 1])
-
-
-def test_convolution_c7() -> None:
-    with breaks("C7"):
-        conv(rhs_dilation=[])
-
-
-def test_convolution_c8() -> None:
-    with breaks("C8"):
-        conv(rhs_dilation=[1, -1])
-
-
-def test_convolution_c9() -> None:
-    with breaks("C9"):
-        conv(window_reversal=[True])
-
-
-def test_convolution_c10() -> None:
-    with breaks("C10"):
-        conv(batch_group_count=3)
-
-
-def test_convolution_c11() -> None:
-    with breaks("C11"):
-        conv(feature_group_count=3)
-
-
-def test_convolution_c12() -> None:
-    with breaks("C12"):
-        conv(input_spatial_dimensions=(1,))
-
-
-def test_convolution_c13() -> None:
-    with breaks("C13"):
-        conv(input_spatial_dimensions=(1, 1))
-    with breaks("C13"):
-        conv(input_batch_dimension=4)
-
-
-def test_convolution_c14() -> None:
-    with breaks("C14"):
-        conv(feature_group_count=2)
-
-
-def test_convolution_c15() -> None:
-    with breaks("C15"):
-        conv(rhs=value(3, 3, 4, 6), batch_group_count=4)
-
-
-def test_convolution_c16() -> None:
-    with breaks("C16"):
-        conv(rhs=value(3, 3, 1, 6), feature_group_count=4)
-
-
-def test_convolution_c17() -> None:
-    with breaks("C17"):
-        conv(kernel_spatial_dimensions=(0, 1, 2))
-
-
-def test_convolution_c18() -> None:
-    with breaks("C18"):
-        conv(kernel_input_feature_dimension=3)
-    with breaks("C18"):
-        conv(kernel_spatial_dimensions=(-1, 1))
-
-
-def test_convolution_c19() -> None:
-    with breaks("C19"):
-        conv(output_spatial_dimensions=())
-
-
-def test_convolution_c20() -> None:
-    with breaks("C20"):
-        conv(output_feature_dimension=0)
-    with breaks("C20"):
-        conv(output_feature_dimension=4)
-
-
-def test_convolution_c21() -> None:
-    with breaks("C21"):
-        conv(feature_group_count=0)
-
-
-def test_convolution_c22() -> None:
-    with breaks("C22"):
-        conv(batch_group_count=0)
-
-
-def test_convolution_c23() -> None:
-    with breaks("C23"):
-        conv(feature_group_count=2, batch_group_count=2)
-
-
-def test_convolution_c24() -> None:
-    with breaks("C24"):
-        conv(precision_config=[Precision.HIGH] * 3)
-
-
-def test_convolution_c25() -> None:
-    with breaks("C25"):
-        conv(result=tensor(4, 7, 7, 8))
-
-
-def test_convolution_c26() -> None:
-    with breaks("C26"):
-        conv(result=tensor(4, 7, 6))
-
-
-def test_convolution_c27() -> None:
-    with breaks("C27"):
-        conv(rhs=value(3, 3, 4, 8, of=BF16))
+def test_right_convolutions_are_accepted() -> None:
+    conv(Convolution)
+    conv(DynamicConv)

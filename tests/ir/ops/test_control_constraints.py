@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.attributes import Dictionary, SymbolRef
 from trivium.ir.builder import region
 from trivium.ir.core import Region, Value
+from trivium.ir.errors import ConstraintKind
 from trivium.ir.func import Function, Module
 from trivium.ir.ops import (
     Add,
@@ -25,7 +28,7 @@ from trivium.ir.ops import (
     Tuple,
     While,
 )
-from trivium.ir.types import F32, F64, I1, I32, I64, TupleType, Type, tensor
+from trivium.ir.types import F32, F64, I1, I32, I64, INDEX, TupleType, Type, tensor
 
 
 def holds(*kinds: Type) -> Region:
@@ -213,15 +216,38 @@ def composite(symbol: str, operand: Type, result: Type) -> Module:
 
 
 def test_composite_c2() -> None:
-    with breaks("C2"):
+    with breaks("C2", ConstraintKind.SYMBOL):
         composite("thrice", tensor(), tensor()).verify()
 
 
 def test_composite_c3() -> None:
-    with breaks("C3"):
+    with breaks("C3", ConstraintKind.SYMBOL):
         composite("twice", tensor(2), tensor()).verify()
 
 
 def test_composite_c4() -> None:
-    with breaks("C4"):
+    with breaks("C4", ConstraintKind.SYMBOL):
         composite("twice", tensor(), tensor(of=F64)).verify()
+
+
+# Values that no op of the language passes on
+
+
+@pytest.mark.parametrize("kind", [tensor(2, of=INDEX), I32, TupleType((tensor(of=INDEX),))])
+def test_values(kind: Type) -> None:
+    given = Value(kind)
+    with breaks("I1"):
+        While([given], region([kind], lambda b, x: gives(I1).terminator.operands), same(kind))
+    with breaks("I1"):
+        OptimizationBarrier([given])
+    with breaks("I1"):
+        Tuple([given])
+    with breaks("I1"):
+        CustomCall([given], call_target_name="f", results=[tensor()])
+    with breaks("O1"):
+        CustomCall([value()], call_target_name="f", results=[kind])
+    named = {"name": "a.b", "decomposition": SymbolRef("f"), "composite_regions": []}
+    with breaks("I1"):
+        Composite([given], **named, results=[tensor()])
+    with breaks("O1"):
+        Composite([value()], **named, results=[kind])

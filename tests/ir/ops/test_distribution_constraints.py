@@ -7,7 +7,7 @@ from typing import Any
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.core import Value
 from trivium.ir.ops import AfterAll, ChannelHandle, CreateToken, Infeed, Outfeed, PartitionId, Recv, ReplicaId, Send
-from trivium.ir.types import I32, TOKEN, tensor
+from trivium.ir.types import I32, INDEX, TOKEN, tensor
 
 TO_HOST, FROM_HOST, BETWEEN = (ChannelHandle(1, kind) for kind in (2, 3, 1))
 
@@ -67,7 +67,7 @@ def test_infeed_c3() -> None:
 
 def test_outfeed_i2() -> None:
     with breaks("I2"):
-        Outfeed([token()], value())
+        Outfeed([value()], value())
 
 
 def test_outfeed_o1() -> None:
@@ -105,21 +105,62 @@ def test_recv_i1() -> None:
         recv(TOKEN, given=value())
 
 
-def test_recv_c1() -> None:
-    with breaks("C1"):
-        recv()
-
-
-def test_recv_c2() -> None:
-    with breaks("C2"):
-        recv(TOKEN, TOKEN)
-
-
-def test_recv_c3() -> None:
-    with breaks("C3"):
-        recv(tensor(3))
+def test_recv_o1() -> None:
+    for results in ((), (TOKEN, TOKEN), (tensor(3),)):
+        with breaks("O1"):
+            recv(*results)
 
 
 def test_recv_c5() -> None:
     with breaks("C5"):
         recv(TOKEN, channel=TO_HOST)
+
+
+def test_send_c1() -> None:
+    with breaks("C1"):
+        send(source_target_pairs=((0,),))
+
+
+def test_recv_c1() -> None:
+    with breaks("C1"):
+        Recv(token(), FROM_HOST, is_host_transfer=True, source_target_pairs=((0,),), results=[TOKEN])
+
+
+def test_send_c2() -> None:
+    with breaks("C2"):
+        send(source_target_pairs=((0, 1), (0, 2)))
+
+
+def test_recv_c2() -> None:
+    with breaks("C2"):
+        Recv(token(), FROM_HOST, is_host_transfer=True, source_target_pairs=((0, 1), (0, 2)), results=[TOKEN])
+
+
+def test_send_c3() -> None:
+    with breaks("C3"):
+        send(source_target_pairs=((0, 1), (2, 1)))
+
+
+def test_recv_c3() -> None:
+    with breaks("C3"):
+        Recv(token(), FROM_HOST, is_host_transfer=True, source_target_pairs=((0, 1), (2, 1)), results=[TOKEN])
+
+
+def test_send_c4() -> None:
+    with breaks("C4"):
+        send(source_target_pairs=((0, -1),))
+
+
+def test_recv_c4() -> None:
+    with breaks("C4"):
+        Recv(token(), FROM_HOST, is_host_transfer=True, source_target_pairs=((0, -1),), results=[TOKEN])
+
+
+def test_send_i1() -> None:
+    with breaks("I1"):
+        Send([Value(TOKEN)], token(), BETWEEN)
+
+
+def test_outfeed_i1() -> None:
+    with breaks("I1"):
+        Outfeed([value(3, of=INDEX)], token())

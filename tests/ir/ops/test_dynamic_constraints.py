@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.core import Value
-from trivium.ir.errors import ExecutionError
+from trivium.ir.declare import Op
+from trivium.ir.errors import ConstraintKind
 from trivium.ir.func import Function, Module
 from trivium.ir.interpreter import evaluate
 from trivium.ir.ops import (
+    Constant,
     ConvDimensionNumbers,
     DynamicBroadcastInDim,
     DynamicConv,
@@ -26,9 +28,26 @@ from trivium.ir.ops import (
     RealDynamicSlice,
     SetDimensionSize,
 )
-from trivium.ir.types import F64, I1, I32, I64, INDEX, TOKEN, TensorType, Type, tensor
+from trivium.ir.types import F64, I1, I32, I64, INDEX, TOKEN, TensorType, Type, tensor, type_of
 
 TWO = value(2, of=I64)
+RUN_TIME = ConstraintKind.RUN_TIME
+
+
+def constant(*numbers: Any) -> Value:
+    """An operand whose numbers are known before the program runs."""
+    return Constant(np.array(numbers, np.int64)).result
+
+
+def run(op: type[Op], *arrays: Any, result: Any, **attributes: Any) -> None:
+    """Evaluates a program of one op, whose sizes are known only then."""
+    arrays = tuple(map(np.asarray, arrays))
+    body = lambda builder, *given: builder.add(op(*given, **attributes, result=result))  # noqa: E731
+    types = [type_of(array) for array in arrays]
+    evaluate(Module.build(functions=[Function.build("main", types, body)]), *arrays)
+
+
+X = np.zeros((2, 3), np.float32)
 
 
 def test_dynamic_iota_i1() -> None:
@@ -50,6 +69,12 @@ def test_dynamic_iota_c1() -> None:
 def test_dynamic_iota_c2() -> None:
     with breaks("C2"):
         DynamicIota(TWO, 0, result=tensor(2, 3, 4))
+    with breaks("C2"):
+        DynamicIota(constant(-1), 0, result=tensor(None))
+    with breaks("C2"):
+        DynamicIota(constant(2, 4), 0, result=tensor(2, 3))
+    with breaks("C2", RUN_TIME):
+        run(DynamicIota, np.int64([2, 4]), iota_dimension=0, result=tensor(2, 3))
 
 
 def test_dynamic_reshape_i1() -> None:
@@ -70,11 +95,19 @@ def test_dynamic_reshape_c1() -> None:
 def test_dynamic_reshape_c2() -> None:
     with breaks("C2"):
         DynamicReshape(value(6), TWO, result=tensor(2, 4))
+    with breaks("C2"):
+        DynamicReshape(value(6), constant(2, 4), result=tensor(None, None))
+    with breaks("C2", RUN_TIME):
+        run(DynamicReshape, X, np.int64([2, 2]), result=tensor(None, None))
 
 
 def test_dynamic_reshape_c4() -> None:
     with breaks("C4"):
         DynamicReshape(value(6), TWO, result=tensor(None))
+    with breaks("C4"):
+        DynamicReshape(value(6), constant(3, 2), result=tensor(2, 3))
+    with breaks("C4", RUN_TIME):
+        run(DynamicReshape, X, np.int64([3, 2]), result=tensor(2, 3))
 
 
 def broadcast(
@@ -122,11 +155,19 @@ def test_dynamic_broadcast_in_dim_c4() -> None:
 def test_dynamic_broadcast_in_dim_c5() -> None:
     with breaks("C5"):
         broadcast(result=tensor(3, 4))
+    with breaks("C5"):
+        DynamicBroadcastInDim(value(3), constant(2, 4), (1,), result=tensor(2, None))
+    with breaks("C5", RUN_TIME):
+        run(DynamicBroadcastInDim, X[0], np.int64([2, 4]), broadcast_dimensions=(1,), result=tensor(2, None))
 
 
 def test_dynamic_broadcast_in_dim_c7() -> None:
     with breaks("C7"):
         broadcast(output_dimensions=value(3, of=I64))
+    with breaks("C7"):
+        DynamicBroadcastInDim(value(3), constant(3, 3), (1,), result=tensor(2, 3))
+    with breaks("C7", RUN_TIME):
+        run(DynamicBroadcastInDim, X[0], np.int64([3, 3]), broadcast_dimensions=(1,), result=tensor(2, 3))
 
 
 def test_dynamic_broadcast_in_dim_c8() -> None:
@@ -189,9 +230,14 @@ def test_set_dimension_size_c3() -> None:
 
 
 def pad(
-    operand: Value | None = None, padding_value: Value | None = None, low: Value = TWO, result: Type | None = None
+    operand: Value | None = None,
+    padding_value: Value | None = None,
+    low: Value = TWO,
+    high: Value = TWO,
+    interior: Value = TWO,
+    result: Type | None = None,
 ) -> None:
-    operands = operand or value(3, 4), padding_value or value(), low, TWO, TWO
+    operands = operand or value(3, 4), padding_value or value(), low, high, interior
     DynamicPad(*operands, result=result or tensor(None, None))
 
 
@@ -221,18 +267,17 @@ def test_dynamic_pad_c2() -> None:
 
 
 def test_dynamic_pad_c3() -> None:
-    """A constraint of run time."""
-    types = [tensor(3), tensor(), *[tensor(1, of=I64)] * 3]
-    body = lambda builder, *given: builder.add(DynamicPad(*given, result=tensor(None)))  # noqa: E731
-    module = Module.build(functions=[Function.build("main", types, body)])
-    edges = [np.int64([edge]) for edge in (0, 0, -1)]
-    with pytest.raises(ExecutionError, match=r"\[C3\] interior_padding has \[-1\]"):
-        evaluate(module, np.zeros(3, np.float32), np.float32(0), *edges)
+    with breaks("C3", RUN_TIME):
+        run(DynamicPad, X[0], np.float32(0), *(np.int64([edge]) for edge in (0, 0, -1)), result=tensor(None))
+    with breaks("C3"):
+        pad(interior=constant(-1, 0))
 
 
 def test_dynamic_pad_c4() -> None:
     with breaks("C4"):
         pad(result=tensor(None))
+    with breaks("C4"):
+        pad(low=constant(1, 1), high=constant(0, 0), interior=constant(0, 0), result=tensor(4, 4))
 
 
 def real_slice(operand: Value | None = None, start: Value = TWO, limit: Value = TWO, result: Any = None) -> None:
@@ -292,18 +337,91 @@ def test_dynamic_gather_i3() -> None:
         gather(sizes=value(2))
 
 
+def numbered(**changed: Any) -> None:
+    DynamicGather(value(4, 5), value(3, 1, of=I32), TWO, dataclasses.replace(ROWS, **changed), result=tensor(3, None))
+
+
 def test_dynamic_gather_c1() -> None:
     with breaks("C1"):
         gather(value(4, 5, 6))
 
 
-def test_dynamic_gather_c12() -> None:
-    with breaks("C12"):
+def test_dynamic_gather_c2() -> None:
+    with breaks("C2"):
+        numbered(index_vector_dim=3)
+
+
+def test_dynamic_gather_c3() -> None:
+    with breaks("C3"):
+        gather(indices=value(3, 2, of=I32))
+
+
+def test_dynamic_gather_c4() -> None:
+    with breaks("C4"):
+        numbered(offset_dims=(1, 1), collapsed_slice_dims=())
+
+
+def test_dynamic_gather_c5() -> None:
+    with breaks("C5"):
+        numbered(offset_dims=(2,))
+
+
+def test_dynamic_gather_c6() -> None:
+    with breaks("C6"):
+        numbered(offset_dims=(), collapsed_slice_dims=(1, 0))
+    with breaks("C6"):
+        numbered(offset_dims=(), collapsed_slice_dims=(0, 0))
+
+
+def test_dynamic_gather_c7() -> None:
+    with breaks("C7"):
+        numbered(collapsed_slice_dims=(2,))
+
+
+def test_dynamic_gather_c8() -> None:
+    with breaks("C8"):
+        gather(sizes=constant(2, 5))
+    with breaks("C8", RUN_TIME):
+        run(DynamicGather, X, np.int32([[1]]), np.int64([2, 3]), dimension_numbers=ROWS, result=tensor(1, None))
+
+
+def test_dynamic_gather_c9() -> None:
+    with breaks("C9"):
+        DynamicGather(
+            value(4, 5),
+            value(3, 2, of=I32),
+            TWO,
+            dataclasses.replace(ROWS, start_index_map=(0, 0)),
+            result=tensor(3, None),
+        )
+
+
+def test_dynamic_gather_c10() -> None:
+    with breaks("C10"):
+        numbered(start_index_map=(2,))
+
+
+def test_dynamic_gather_c11() -> None:
+    with breaks("C11"):
         gather(sizes=value(3, of=I64))
 
 
-def test_dynamic_gather_c23() -> None:
-    with breaks("C23"):
+def test_dynamic_gather_c12() -> None:
+    with breaks("C12"):
+        gather(sizes=constant(1, 6))
+    with breaks("C12", RUN_TIME):
+        run(DynamicGather, X, np.int32([[1]]), np.int64([1, 4]), dimension_numbers=ROWS, result=tensor(1, None))
+
+
+def test_dynamic_gather_c13() -> None:
+    with breaks("C13"):
+        gather(result=tensor(4, None))
+    with breaks("C13"):
+        gather(sizes=constant(1, 5), result=tensor(3, 4))
+
+
+def test_dynamic_gather_c14() -> None:
+    with breaks("C14"):
         gather(result=tensor(3, None, of=F64))
 
 
@@ -325,7 +443,9 @@ def conv(
 
 def test_dynamic_conv_i3() -> None:
     with breaks("I3"):
-        conv(padding=TWO)
+        conv(padding=value(1, 2))
+    with breaks("I3"):
+        conv(padding=value(1, None, of=I64))
 
 
 def test_dynamic_conv_c1() -> None:
@@ -336,6 +456,13 @@ def test_dynamic_conv_c1() -> None:
 def test_dynamic_conv_c4() -> None:
     with breaks("C4"):
         conv(padding=value(2, 2, of=I64))
+
+
+def test_dynamic_conv_c25() -> None:
+    with breaks("C25"):
+        conv(result=tensor(2, 1, None))
+    with breaks("C25"):
+        conv(padding=constant([0, 0]), result=tensor(1, 1, 7))
 
 
 def test_dynamic_conv_c9() -> None:

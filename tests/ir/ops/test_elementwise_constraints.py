@@ -1,12 +1,51 @@
-"""Arithmetic and logic on each element: what its constraints refuse. Families are tested on one of their ops."""
+"""Arithmetic and logic on each element: what its constraints refuse."""
 
 from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
 
 from tests.ir.ops.constraints import breaks, value
 from tests.ir.ops.records import body
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, F64, I1, I32, TOKEN, UI8, tensor
+from trivium.ir.declare import OPS, Op
+from trivium.ir.errors import VerificationError
+from trivium.ir.ops import elementwise
+from trivium.ir.types import F32, F64, I1, I32, INDEX, TOKEN, UI8, Type, tensor
+
+ONE = sorted((op for op in OPS.values() if issubclass(op, elementwise.Unary)), key=lambda op: op.NAME)
+TWO = sorted((op for op in OPS.values() if issubclass(op, elementwise.Binary)), key=lambda op: op.NAME)
+
+
+def element_of(op: type[Op]) -> Type:
+    """One of the element types that an op takes."""
+    for element in (F32, I32):
+        with suppress(VerificationError):
+            op(*[value(2, of=element) for _ in op.OPERANDS])
+            return element
+    raise AssertionError(op)
+
+
+@pytest.mark.parametrize("op", ONE)
+def test_every_unary_op(op: type[Op]) -> None:
+    with breaks("I1"):
+        op(value(2, of=INDEX))
+    element = element_of(op)
+    with breaks("C1"):
+        op(value(2, of=element), result=tensor(3, of=element))
+
+
+@pytest.mark.parametrize("op", TWO)
+def test_every_binary_op(op: type[Op]) -> None:
+    element = element_of(op)
+    with breaks("I1"):
+        op(value(2, of=INDEX), value(2, of=element), result=tensor(2, of=element))
+    with breaks("I2"):
+        op(value(2, of=element), value(2, of=INDEX), result=tensor(2, of=element))
+    with breaks("C1"):
+        op(value(2, of=element), value(3, of=element), result=tensor(2, of=element))
 
 
 def test_unary_c1():

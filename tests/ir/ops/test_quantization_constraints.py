@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,21 @@ from tests.ir.ops.constraints import breaks, value
 from tests.ir.quantized import per_axis, per_tensor
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.ops import ConvDimensionNumbers, Convolution, DotDimensionNumbers, DotGeneral
-from trivium.ir.types import F16, F32, F64, I8, I16, I32, TOKEN, PerTensorType, SubChannelType, storage_range, tensor
+from trivium.ir.ops import ConvDimensionNumbers, Convolution, DotDimensionNumbers, DotGeneral, DynamicConv
+from trivium.ir.types import (
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    TOKEN,
+    PerTensorType,
+    SubChannelType,
+    storage_range,
+    tensor,
+)
 
 QUANTIZED = per_tensor()
 OTHER = per_tensor(0.25, -3)
@@ -214,11 +228,16 @@ def dot(lhs: Any, rhs: Any, result: Any) -> None:
     DotGeneral(value(2, 2, of=lhs), value(2, 2, of=rhs), numbers, result=tensor(2, 2, of=result))
 
 
-def convolve(lhs: Any, rhs: Any, result: Any) -> None:
+def convolve(lhs: Any, rhs: Any, result: Any, op: Any = Convolution) -> None:
     """A convolution of no space: a product of 2x2 matrices."""
     numbers = ConvDimensionNumbers(0, 1, (), 0, 1, (), 0, 1, ())
     more = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1}
-    Convolution(value(2, 2, of=lhs), value(2, 2, of=rhs), result=tensor(2, 2, of=result), **more)
+    if op is DynamicConv:
+        more["padding"] = value(0, 2, of=I64)
+    op(value(2, 2, of=lhs), value(2, 2, of=rhs), result=tensor(2, 2, of=result), **more)
+
+
+both = pytest.mark.parametrize("convolve", [convolve, partial(convolve, op=DynamicConv)])
 
 
 WIDE = per_tensor(0.25, storage=I32)
@@ -280,36 +299,43 @@ def test_dot_general_c20():
     refuse_other_floats("C20", dot)
 
 
-def test_convolution_c28():
+@both
+def test_convolution_c28(convolve):
     refuse_partly_quantized("C28", convolve)
 
 
-def test_convolution_c29():
+@both
+def test_convolution_c29(convolve):
     with breaks("C29"):
         convolve(QUANTIZED, per_axis(0), WIDE)
 
 
-def test_convolution_c30():
+@both
+def test_convolution_c30(convolve):
     with breaks("C30"):
         convolve(QUANTIZED, per_axis(1), per_axis(0, storage=I32))
     convolve(QUANTIZED, per_axis(1), per_axis(1, storage=I32))
 
 
-def test_convolution_c31():
+@both
+def test_convolution_c31(convolve):
     with breaks("C31"):
         convolve(per_tensor(storage=I16), QUANTIZED, WIDE)
 
 
-def test_convolution_c32():
+@both
+def test_convolution_c32(convolve):
     refuse_other_expressed_types("C32", convolve)
 
 
-def test_convolution_c33():
+@both
+def test_convolution_c33(convolve):
     with breaks("C33"):
         convolve(QUANTIZED, QUANTIZED, per_axis(1, storage=I32))
 
 
-def test_convolution_c34():
+@both
+def test_convolution_c34(convolve):
     refuse_other_floats("C34", convolve)
 
 
