@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trivium.ir.attributes import DenseElements
@@ -59,8 +60,11 @@ class WhileForm:
             draft.regions.append(parser.region(arguments))
 
 
+@dataclass(frozen=True)
 class ReturnForm:
-    """`%0, %1 : types`"""
+    """`%0, %1 {attributes} : types`, or with the attributes in front, as in `{attributes} %0, %1 : types`"""
+
+    in_front: bool = False
 
     def fits(self, op: Any) -> bool:
         # In front of another op, a return of nothing would take that one's results for its operands.
@@ -70,11 +74,15 @@ class ReturnForm:
         attributes = printer.optional_dictionary(op)
         if not op.operands:
             return attributes.lstrip()
-        return f"{printer.values(op.operands)}{attributes} : {printer.types(op.operand_types)}"
+        values, types = printer.values(op.operands), printer.types(op.operand_types)
+        return f"{attributes} {values} : {types}".lstrip() if self.in_front else f"{values}{attributes} : {types}"
 
     def parse(self, parser: Parser, draft: Draft) -> None:
+        if self.in_front:
+            parser.optional_dictionary(draft)
         parser.operands(draft)
-        parser.optional_dictionary(draft)
+        if not self.in_front:
+            parser.optional_dictionary(draft)
         if draft.operands:
             parser.expect(":")
             draft.operand_types = parser.types()

@@ -70,11 +70,11 @@ FORMS |= {
     "sdy.sharding_constraint": "$input <sharding> : same",
     "sdy.reshard": "$input <sharding> : same",
     "sdy.manual_computation": ManualForm(),
-    "sdy.return": ReturnForm(),
+    "sdy.return": ReturnForm(in_front=True),
     # Modules and functions
     "builtin.module": ModuleForm(),
     "func.func": FunctionForm(),
-    "func.return": ReturnForm(),
+    "func.return": ReturnForm(in_front=True),
     "func.call": CallForm(),
 }
 

@@ -228,3 +228,29 @@ def test_strings():
         module.extra |= {"a.x": text, "a.y": Dictionary({text: SymbolRef(text, (text,))})}
         module.functions["f"].attributes["sym_name"] = text
         assert str(parsed(str(module))).split() == str(module).split()
+
+
+RETURNS = """
+module {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @nothing() {
+    return {foo.a}
+  }
+  func.func @main(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
+    %0 = "stablehlo.if"(%p) ({
+      stablehlo.return %x {foo.a} : tensor<4xf32>
+    }, {
+      stablehlo.return %x : tensor<4xf32>
+    }) : (tensor<i1>) -> tensor<4xf32>
+    %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"}
+        (%part: tensor<2xf32>) {
+      sdy.return {foo.a} %part : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return {foo.a = 1 : i32} %1 : tensor<4xf32>
+  }
+}
+"""
+
+
+def test_returns_have_their_attributes_in_front_or_behind():
+    demand_same(RETURNS)
