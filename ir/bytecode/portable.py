@@ -1,15 +1,27 @@
 """What a program becomes to be portable, and what it was before. Artifacts have the ops of StableHLO in a versioned
-form, and those of Shardy as they are, with casts between the two."""
+form, composites in the place of CHLO's, and those of Shardy as they are, with casts around them."""
 
 from __future__ import annotations
 
-from trivium.ir.bytecode.casts import insert_casts, is_foreign
+from trivium.ir.bytecode.casts import Cast, insert_casts, is_foreign, remove_casts
+from trivium.ir.bytecode.composites import Composer, is_chlo, recompose
 from trivium.ir.func import Module
+from trivium.ir.ops import Composite
 
 
 def legalized(module: Module) -> Module:
     """The program as artifacts can have it: itself, or a copy."""
-    if any(map(is_foreign, module.walk())):
+    if any(is_chlo(op) or is_foreign(op) for op in module.walk()):
         module = module.clone()
+        Composer(module).compose()
         insert_casts(module)
     return module
+
+
+def restore(module: Module, kinds: set[type], is_portable: bool) -> None:
+    """Makes a program of what was read from a file with ops of these kinds. In an artifact, composites that stand for
+    ops of CHLO become these ops, whoever wrote them."""
+    if Cast in kinds:
+        remove_casts(module)
+    if is_portable and Composite in kinds:
+        recompose(module)

@@ -9,10 +9,10 @@ from typing import Any
 
 from trivium.ir.attributes import Dictionary
 from trivium.ir.bytecode.builtin import BUILTIN
-from trivium.ir.bytecode.casts import Cast, remove_casts
 from trivium.ir.bytecode.encoding import Cursor, text_of
 from trivium.ir.bytecode.forms import Form, form_named, return_class
 from trivium.ir.bytecode.plain import PlainForm
+from trivium.ir.bytecode.portable import restore
 from trivium.ir.bytecode.quant import QUANT
 from trivium.ir.bytecode.sdy import SDY
 from trivium.ir.bytecode.stablehlo import CHLO, STABLEHLO
@@ -76,6 +76,7 @@ class ModuleReader:
         self.tables = Tables(_DIALECTS, _parse_text)
         self.bytecode = 0
         self.version: Version | None = None
+        self.is_portable = False
         self.dialects: list[str] = []
         self.ops: list[_OpName] = []
         self.properties: list[Cursor] = []
@@ -95,8 +96,7 @@ class ModuleReader:
         if PROPERTIES in sections:
             self._read_properties(sections[PROPERTIES])
         module = self._read_program(sections[IR])
-        if any(name.form.cls is Cast for name in self.ops):
-            remove_casts(module)
+        restore(module, {name.form.cls for name in self.ops}, self.is_portable)
         return module
 
     # Tables
@@ -110,7 +110,8 @@ class ModuleReader:
         if self.bytecode > NEWEST_BYTECODE:
             raise cursor.error(f"the bytecode has version {self.bytecode}, expected one up to {NEWEST_BYTECODE}")
         producer = cursor.text()
-        if producer.startswith(PRODUCER):
+        self.is_portable = producer.startswith(PRODUCER)
+        if self.is_portable:
             self.version = _version_of(producer.removeprefix(PRODUCER))
         sections: dict[int, Cursor] = {}
         while cursor.left:

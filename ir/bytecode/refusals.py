@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from trivium.ir.bytecode.versions import Version
 from trivium.ir.core import Operation
+from trivium.ir.declare import OPS
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
+from trivium.ir.ops.control import Composite
 
 
 class Refusals:
@@ -41,9 +43,14 @@ class Refusals:
 
     def _add(self, reason: str) -> None:
         assert self.op is not None
-        key = self.op.NAME, reason
-        found = self._found.get(key)
+        name = _name_of(self.op)
+        found = self._found.get((name, reason))
         if found is None:
-            self._found[key] = Unsupported(self.op.NAME, 1, self.op.location.describe(), reason)
+            self._found[name, reason] = Unsupported(name, 1, self.op.location.describe(), reason)
         else:
-            self._found[key] = replace(found, count=found.count + 1)
+            self._found[name, reason] = replace(found, count=found.count + 1)
+
+
+def _name_of(op: Operation) -> str:
+    """The op's name, for people: of a composite that stands for an op, that of the op."""
+    return op.name if isinstance(op, Composite) and op.name in OPS else op.NAME

@@ -1,0 +1,229 @@
+"""CHLO in artifacts, which have no such ops: each is a `stablehlo.composite` of its name with its decomposition, as XLA
+writes them, and becomes the op again when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from trivium.ir.attributes import Dictionary, Enumeration, Struct, SymbolRef, integer_array
+from trivium.ir.builder import Builder
+from trivium.ir.codecs import Ints, codec_of, coerce, decode
+from trivium.ir.core import Block, Operation, Region
+from trivium.ir.declare import OPS, REQUIRED, AttributeField, Op
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
+from trivium.ir.func import FuncReturn, Function, Module, symbols
+from trivium.ir.ops import Composite, RaggedDotDimensionNumbers
+from trivium.ir.types import I32, I64, FunctionType
+
+_VERSION = 1
+"""The version of the composites that XLA writes and reads."""
+_GROUPS = {"operands": "operandSegmentSizes", "results": "resultSegmentSizes"}
+
+_INTS = codec_of(Ints)
+_STRUCTS = {RaggedDotDimensionNumbers.__name__: RaggedDotDimensionNumbers}
+
+
+def is_chlo(op: Operation) -> bool:
+    return op.NAME.startswith("chlo.")
+
+
+# Writing
+
+
+class Composer:
+    """Makes composites of one module's CHLO ops. Ops that are the same share their decomposition."""
+
+    def __init__(self, module: Module):
+        self.module = module
+        self.names = {name for name, _ in symbols(module)}
+        self.decompositions: dict[Any, str] = {}
+
+    def compose(self) -> None:
+        """Makes them all. Raises `UnsupportedOpError` with all ops that have no decomposition."""
+        missing: list[Unsupported] = []
+        # Inner ops come first, so that a decomposition copies composites.
+        for op in reversed([op for op in self.module.walk() if is_chlo(op)]):
+            assert isinstance(op, Op)
+            try:
+                self._replace(op, self._decomposition(op))
+            except UnsupportedOpError as error:
+                missing += error.ops
+        if missing:
+            raise UnsupportedOpError("the program has ops that cannot be written with StableHLO's own", missing[::-1])
+
+    def _replace(self, op: Op, decomposition: str) -> None:
+        attributes = {
+            "name": op.NAME,
+            "composite_attributes": Dictionary(_encoded(op)),
+            "decomposition": SymbolRef(decomposition),
+            "version": _VERSION,
+        }
+        regions = [region.clone() for region in op.regions]
+        composite = Composite.create(op.operands, op.result_types, attributes, regions, location=op.location)
+        Builder.in_front_of(op).add(composite)
+        for old, new in zip(op.results, composite.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+    def _decomposition(self, op: Op) -> str:
+        """The name of the function that tells what the op means."""
+        if op.regions:
+            return self._added(op)
+        key = op.NAME, op.operand_types, op.result_types, tuple(sorted(op.attributes.items(), key=lambda item: item[0]))
+        if key not in self.decompositions:
+            self.decompositions[key] = self._added(op)
+        return self.decompositions[key]
+
+    def _added(self, op: Op) -> str:
+        name = _unused(f"{op.NAME}.impl", self.names)
+        self.names.add(name)
+        kind = FunctionType(op.operand_types, op.result_types)
+        function = Function(name, kind, _body(op), sym_visibility="private", location=op.location)
+        self.module.body.block.append(function)
+        return name
+
+
+def _body(op: Op) -> Region:
+    """A region that does what the op does, with nothing of CHLO."""
+    from trivium.ir.decompositions import decompose
+
+    block = Block(op.operand_types)
+    copy = op.clone(dict(zip(op.operands, block.arguments, strict=True)))
+    block.append(copy)
+    builder = Builder(block, location=op.location)
+    builder.add(FuncReturn(copy.results))
+    while found := [inner for inner in block if is_chlo(inner)]:
+        for inner in found:
+            assert isinstance(inner, Op)
+            for old, new in zip(inner.results, decompose(inner, Builder.in_front_of(inner)), strict=True):
+                old.replace_all_uses_with(new)
+            inner.erase()
+    return Region([block])
+
+
+def _unused(name: str, names: set[str]) -> str:
+    """The name, with a number if it is taken."""
+    candidates = (f"{name}_{number}" for number in range(len(names)))
+    return name if name not in names else next(candidate for candidate in candidates if candidate not in names)
+
+
+def _encoded(op: Op) -> dict[str, Any]:
+    """The attributes of the op that are not at their default, in terms that artifacts have."""
+    given = {
+        field.name: _plain(field.codec.encode(op.attributes[field.name]))
+        for field in type(op).ATTRIBUTES
+        if op.attributes.get(field.name) not in (None, field.default)
+    }
+    groups = {_GROUPS[what]: integer_array(sizes, I32) for what, sizes in (op.segments or {}).items()}
+    return {**op.extra, **given, **groups}
+
+
+def _plain(value: Any) -> Any:
+    """Words for enumerations, and a list of lists for a struct."""
+    match value:
+        case Enumeration():
+            return value.value
+        case Struct():
+            return tuple(integer_array(entries, I64) for _, entries in value.items())
+        case tuple():
+            return tuple(map(_plain, value))
+    return value
+
+
+# Reading
+
+
+def recompose(module: Module) -> None:
+    """Makes CHLO ops of the composites that stand for them; their decompositions go where nothing else needs them. A
+    composite that does not fit its op stays."""
+    replaced = set()
+    for composite in [op for op in module.walk() if isinstance(op, Composite)]:
+        op = _recomposed(composite)
+        if op is not None:
+            replaced.add(composite.decomposition.name)
+            Builder.in_front_of(composite).add(op)
+            for old, new in zip(composite.results, op.results, strict=True):
+                old.replace_all_uses_with(new)
+            composite.erase()
+    _erase_unused(module, replaced)
+
+
+def _recomposed(composite: Composite) -> Op | None:
+    """The op that a composite stands for, if it does."""
+    cls = OPS.get(composite.name) if composite.name.startswith("chlo.") else None
+    if cls is None or composite.version != _VERSION:
+        return None
+    given = {**composite.composite_attributes, **composite.extra}
+    try:
+        segments = {what: _sizes(given.pop(name)) for what, name in _GROUPS.items() if name in given}
+        attributes = {field.name: _decoded(cls, field, given.pop(field.name)) for field in _given(cls, given)}
+        return _checked(cls, composite, attributes, given, segments or None)
+    except Error:
+        return None
+
+
+def _checked(
+    cls: type[Op], composite: Composite, attributes: dict[str, Any], extra: dict[str, Any], segments: Any
+) -> Op | None:
+    """The op, or nothing if it is not one."""
+    for declared, items in (
+        (cls.OPERANDS, composite.operands),
+        (cls.RESULTS, composite.results),
+        (cls.REGIONS, composite.regions),
+    ):
+        if len(items) != len(declared) and not any(field.arity for field in declared):
+            return None
+    if any(field.default is REQUIRED and field.name not in attributes for field in cls.ATTRIBUTES):
+        return None
+    regions = [region.clone() for region in composite.regions]
+    kinds = composite.result_types
+    op = cls.create(composite.operands, kinds, attributes, regions, extra, composite.location, segments)
+    try:
+        if cls.CHECK is not None:
+            cls.CHECK(op)
+    except Error:
+        op.erase()
+        raise
+    return op
+
+
+def _given(cls: type[Op], given: Mapping[str, Any]) -> Iterator[AttributeField]:
+    return (field for field in cls.ATTRIBUTES if field.name in given)
+
+
+def _decoded(cls: type[Op], field: AttributeField, value: Any) -> Any:
+    """The inverse of `_plain`."""
+    kind = _STRUCTS.get(field.codec.what)
+    if kind is not None and isinstance(value, tuple) and len(value) == len(fields(kind)):
+        value = kind(*[decode(_INTS, cls.NAME, field.name, entries) for entries in value])
+    words = value if isinstance(value, tuple) else (value,)
+    read = coerce if all(isinstance(word, str) for word in words) else decode
+    return read(field.codec, cls.NAME, field.name, value)
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    return decode(_INTS, "chlo", "sizes of groups", value)
+
+
+def _erase_unused(module: Module, names: set[str]) -> None:
+    """Erases the private functions of these names that nothing refers to, until all that are left are needed."""
+    while names:
+        used = {name for op in module.walk() for name in _symbols_of((*op.attributes.values(), *op.extra.values()))}
+        functions = [module.functions[name] for name in names - used if name in module.functions]
+        unused = [function for function in functions if function.sym_visibility == "private"]
+        for function in unused:
+            names.discard(function.sym_name)
+            function.erase()
+        if not unused:
+            return
+
+
+def _symbols_of(value: Any) -> Iterator[str]:
+    """The symbols that an attribute names."""
+    if isinstance(value, SymbolRef):
+        yield value.name
+    elif isinstance(value, tuple | Dictionary):
+        for entry in value.values() if isinstance(value, Dictionary) else value:
+            yield from _symbols_of(entry)

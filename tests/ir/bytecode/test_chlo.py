@@ -1,0 +1,129 @@
+"""CHLO in artifacts: composites with their decompositions, which are the ops again when they are read."""
+
+import numpy as np
+import pytest
+
+from tests.ir.bytecode.mlir import parsed, text_of
+from tests.ir.ops.records import collect
+from trivium.ir import ops
+from trivium.ir.bytecode import deserialize, serialize
+from trivium.ir.equality import difference
+from trivium.ir.errors import Error
+from trivium.ir.interpreter import evaluate
+from trivium.ir.text import parse
+
+RECORDS = [record for record in collect() if record.op.NAME.startswith("chlo.")]
+IDS = [f"{record.op.short_name()}-{index}" for index, record in enumerate(RECORDS)]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=IDS)
+def test_round_trip(record):
+    module = record.module()
+    before = str(module)
+    data = serialize(module)
+    assert difference(deserialize(data), module) == ""
+    assert serialize(deserialize(data)) == data
+    assert str(module) == before
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("record", RECORDS, ids=IDS)
+def test_mlir_reads_it(record):
+    text = text_of(serialize(record.module()))
+    parsed(text)
+    assert f'"{record.op.NAME}"' in text
+    assert "chlo." not in text.replace(f'"{record.op.NAME}"', "").replace(f"@{record.op.NAME}.impl", "")
+
+
+PROGRAM = """
+func.func @main(%x: tensor<4xf32>, %k: tensor<2x4xf32>) -> (tensor<4xf32>, tensor<2x3xf32>, tensor<4xf32>) {
+  %0 = chlo.erf %x : tensor<4xf32> -> tensor<4xf32>
+  %1 = chlo.erf %0 {mhlo.frontend_attributes = {a = "b"}} : tensor<4xf32> -> tensor<4xf32>
+  %2, %3 = chlo.top_k(%k, k = 3) : tensor<2x4xf32> -> (tensor<2x3xf32>, tensor<2x3xi32>)
+  %4 = call @chlo.erf.impl(%1) : (tensor<4xf32>) -> tensor<4xf32>
+  return %4, %2, %1 : tensor<4xf32>, tensor<2x3xf32>, tensor<4xf32>
+}
+func.func private @chlo.erf.impl(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = chlo.broadcast_add %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def test_programs():
+    """Names that are taken, attributes that are not declared, and ops that share a decomposition."""
+    module = parse(PROGRAM)
+    assert difference(deserialize(serialize(module)), module) == ""
+    assert serialize(module).count(b"chlo.erf.impl") == 2
+
+
+@pytest.mark.jax
+def test_decompositions_run():
+    """The program that MLIR reads, which knows nothing of CHLO here, computes the same."""
+    module = parse(PROGRAM)
+    arrays = np.linspace(-2, 2, 4, dtype=np.float32), np.arange(8, dtype=np.float32).reshape(2, 4)
+    theirs = parse(text_of(serialize(module)))
+    for found, wanted in zip(evaluate(theirs, *arrays), evaluate(module, *arrays), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_older_versions_cannot_have():
+    with pytest.raises(Error, match=r"(?s)chlo\.erf \(2 times\).*needs 0\.19\.0.*chlo\.top_k.*needs 0\.19\.0"):
+        serialize(parse(PROGRAM), "0.18.0")
+    scan = next(record for record in RECORDS if record.op is ops.Scan)
+    with pytest.raises(Error, match=r"chlo\.scan.*other than no regions needs 1\.14\.0"):
+        serialize(scan.module(), "1.13.0")
+
+
+UNKNOWN_EXTENTS = """
+func.func @main(%x: tensor<?x4xf32>) {
+  %0, %1 = chlo.top_k(%x, k = 1) : tensor<?x4xf32> -> (tensor<?x1xf32>, tensor<?x1xi32>)
+  %2 = chlo.erf %x : tensor<?x4xf32> -> tensor<?x4xf32>
+  return
+}
+"""
+
+
+def test_what_has_no_decomposition():
+    with pytest.raises(
+        Error, match=r"(?s)cannot be written with StableHLO's own.*chlo\.top_k.*static extents"
+    ) as caught:
+        serialize(parse(UNKNOWN_EXTENTS))
+    assert "chlo.erf" not in str(caught.value)
+
+
+COMPOSITE = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = stablehlo.composite "{name}" %x {{{attributes}decomposition = @f, version = {version} : i32}}
+    : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}
+func.func {visibility}@f(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  return %x : tensor<4xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "attributes"),
+    [
+        ("chlo.erf", 2, ""),
+        ("chlo.zeta", 1, ""),
+        ("chlo.nothing", 1, ""),
+        ("mine.erf", 1, ""),
+        ("chlo.top_k", 1, ""),
+        ("chlo.constant_like", 1, "composite_attributes = {value = 1 : i64}, "),
+        ("chlo.constant_like", 1, 'composite_attributes = {value = "1"}, '),
+    ],
+)
+def test_other_composites_stay(name, version, attributes):
+    text = COMPOSITE.format(name=name, version=version, attributes=attributes, visibility="private ")
+    module = parse(text)
+    assert difference(deserialize(serialize(module)), module) == ""
+
+
+def test_public_decompositions_stay():
+    text = COMPOSITE.format(name="chlo.erf", version=1, attributes="", visibility="")
+    module = deserialize(serialize(parse(text)))
+    assert [op.NAME for op in module.main.body.block] == ["chlo.erf", "func.return"]
+    assert list(module.functions) == ["main", "f"]
