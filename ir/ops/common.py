@@ -127,14 +127,14 @@ def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None, per
         fail(label, f"{name} has element type {kind.element_type}, which no tensor of the language has")
 
 
-def expect_values(label: str, name: str, kinds: Sequence[Any]) -> None:
+def expect_values(label: str, name: str, kinds: Sequence[Any], per_axis: bool = True) -> None:
     """Demands values that may pass through any op: tensors, tokens, buffers, tuples of them, futures, and what other
     dialects have."""
     for index, kind in enumerate(kinds):
         if isinstance(kind, TupleType):
-            expect_values(label, f"{name}[{index}]", kind.types)
+            expect_values(label, f"{name}[{index}]", kind.types, per_axis)
         elif not isinstance(kind, TokenType | BufferType | UnrankedTensorType | FutureType | OpaqueType):
-            expect_tensor(label, f"{name}[{index}]", kind, per_axis=True)
+            expect_tensor(label, f"{name}[{index}]", kind, per_axis=per_axis)
 
 
 def expect_sizes(label: str, name: str, kind: Any, static: bool = True) -> None:

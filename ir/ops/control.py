@@ -26,7 +26,7 @@ from trivium.ir.errors import fail
 from trivium.ir.func import check_callee
 from trivium.ir.ops.common import expect_values
 from trivium.ir.ops.regions import check_region, outputs_of
-from trivium.ir.types import I1, I32, TensorType, TupleType, compatible
+from trivium.ir.types import I1, I32, TensorType, TupleType, alike, compatible
 
 __all__ = [
     "Case",
@@ -131,8 +131,8 @@ class OptimizationBarrier(Op, name="stablehlo.optimization_barrier", traits={PUR
         return list(operand)
 
     def check(operand, results):
-        expect_values("I1", "operand", operand)
-        _check_types("C1", "operand", operand, results)
+        expect_values("I1", "operand", operand, per_axis=False)
+        _check_types("C1", "operand", operand, results, agree=alike)
 
     def evaluate(operand):
         return operand
@@ -268,11 +268,11 @@ class Composite(Op, name="stablehlo.composite"):
         return context.call(decomposition.name, inputs)
 
 
-def _check_types(label, name, types, others, other_name="results"):
+def _check_types(label, name, types, others, other_name="results", agree=compatible):
     if len(types) != len(others):
         fail(label, f"{other_name} has {len(others)} values, {name} has {len(types)}")
     for index, (kind, other) in enumerate(zip(types, others, strict=True)):
-        if not compatible(kind, other):
+        if not agree(kind, other):
             fail(label, f"{other_name}[{index}] has type {other}, {name}[{index}] has {kind}")
 
 
