@@ -168,7 +168,7 @@ class Clamp(Op, name="stablehlo.clamp", traits={PURE, ELEMENTWISE, EXPRESSED}):
         expect_compatible_baseline("C4", operand=operand, result=result)
 
     def evaluate(min, operand, max):
-        return compute(lambda low, value, high: np.minimum(np.maximum(value, low), high), min, operand, max)
+        return compute(lambda low, x, high: numerics.minimum(numerics.maximum(x, low), high), min, operand, max)
 
 
 class IsFinite(Op, name="stablehlo.is_finite", traits={PURE, ELEMENTWISE, EXPRESSED}):

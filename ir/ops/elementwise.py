@@ -266,7 +266,7 @@ class ExponentialMinusOne(Transcendental, name="stablehlo.exponential_minus_one"
     """exp(x) - 1, exact near 0."""
 
     def evaluate(operand):
-        return accurate(np.expm1, operand)
+        return accurate(numerics.exponential_minus_one, operand)
 
 
 class Log(Transcendental, name="stablehlo.log"):
@@ -301,7 +301,7 @@ class Rsqrt(Transcendental, name="stablehlo.rsqrt"):
     """1 / sqrt(x)."""
 
     def evaluate(operand):
-        return accurate(lambda x: 1 / np.sqrt(x), operand)
+        return accurate(numerics.reciprocal_square_root, operand)
 
 
 class Cbrt(Transcendental, name="stablehlo.cbrt"):
@@ -423,7 +423,7 @@ class Divide(NumericBinary, name="stablehlo.divide"):
 
     def evaluate(lhs, rhs):
         whole = np.issubdtype(numerics.widen(lhs).dtype, np.integer)
-        return compute(numerics.quotient if whole else np.divide, lhs, rhs)
+        return compute(numerics.integer_quotient if whole else numerics.quotient, lhs, rhs)
 
 
 class Remainder(NumericBinary, name="stablehlo.remainder"):

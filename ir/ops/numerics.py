@@ -14,6 +14,7 @@ import numpy as np
 from trivium.ir.types import FLOATS, IntegerType, element_type_of
 
 _WIDE: dict[np.dtype, type] = {kind.dtype: np.float32 for kind in FLOATS.values() if kind.width < 32}
+_ROUNDED_TWICE = _WIDE.keys() - {np.dtype(np.float16), np.dtype(np.float32)}  # tf32 is held in 32 bits
 _WIDE[np.dtype(np.complex64)] = np.complex128
 _WIDE |= {IntegerType(width).dtype: np.int8 for width in (2, 4)}
 _WIDE |= {IntegerType(width, "u").dtype: np.uint8 for width in (2, 4)}
@@ -32,7 +33,18 @@ def compute(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> np
     here."""
     dtype = np.asarray(arrays[0]).dtype if dtype is None else dtype
     with np.errstate(all="ignore"):
-        return np.asarray(function(*map(widen, arrays))).astype(dtype, copy=False)
+        return rounded(np.asarray(function(*map(widen, arrays))), dtype)
+
+
+def rounded(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """The nearest values of another dtype. Where ml_dtypes would round to 32 bits on the way, those are such that they
+    tell which side of a tie the value was on (they are rounded to odd)."""
+    if values.dtype != np.float64 or dtype not in _ROUNDED_TWICE:
+        return values.astype(dtype, copy=False)
+    single = values.astype(np.float32)
+    bits, wide = single.view(np.uint32), single.astype(np.float64)
+    bits = bits - (np.abs(wide) > np.abs(values))
+    return np.where((wide == values) | np.isnan(values), single, (bits | 1).view(np.float32)).astype(dtype)
 
 
 def accurate(function: Callable[..., Any], *arrays: Any) -> np.ndarray:
@@ -59,7 +71,7 @@ def unsigned(array: Any) -> tuple[np.ndarray, int]:
     return (bits if width >= 8 else bits & np.uint8((1 << width) - 1)), width
 
 
-def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+def integer_quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """Integer division, rounded towards zero. x / 0 has all bits set, as in XLA; the least integer / -1 wraps."""
     safe = np.where(rhs == 0, np.ones_like(rhs), rhs)
     floor = np.floor_divide(lhs, safe)
@@ -112,6 +124,18 @@ def shift_arithmetic(lhs: Any, rhs: Any) -> np.ndarray:
 # Floats
 
 
+def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The greater one; NaN if either is, and 0 is greater than -0, of which NumPy takes either."""
+    greater = np.maximum(lhs, rhs)
+    return np.where((lhs == 0) & (rhs == 0), lhs + rhs, greater) if is_real_float(greater.dtype) else greater
+
+
+def minimum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The smaller one, likewise."""
+    smaller = np.minimum(lhs, rhs)
+    return np.where((lhs == 0) & (rhs == 0), -(-lhs - rhs), smaller) if is_real_float(smaller.dtype) else smaller
+
+
 def round_half_away(values: np.ndarray) -> np.ndarray:
     """Rounds to the nearest integer, ties away from zero."""
     whole = np.trunc(values)
@@ -119,11 +143,30 @@ def round_half_away(values: np.ndarray) -> np.ndarray:
 
 
 def logistic(values: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)), in a form where a real exponential cannot overflow."""
+    """1 / (1 + exp(-x)), in a form where the exponential cannot overflow."""
+    positive = values.real >= 0
+    small = np.exp(np.where(positive, -values, values))
+    return np.where(positive, np.ones_like(small), small) / (1 + small)
+
+
+def exponential_minus_one(values: np.ndarray) -> np.ndarray:
+    """exp(x) - 1. A complex number without imaginary part stays one, even if infinite."""
+    result = np.expm1(values)
     if not is_real_float(values.dtype):
-        return 1 / (1 + np.exp(-values))
-    small = np.exp(-np.abs(values))
-    return np.where(values >= 0, np.ones_like(small), small) / (1 + small)
+        result.imag = np.where(values.imag == 0, values.imag, result.imag)
+    return result
+
+
+def reciprocal_square_root(values: np.ndarray) -> np.ndarray:
+    return quotient(np.ones_like(values), np.sqrt(values))
+
+
+def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """lhs / rhs. A finite number divided by an infinite one is zero, also where both parts of it are infinite."""
+    result = np.divide(lhs, rhs)
+    if is_real_float(result.dtype):
+        return result
+    return np.where(np.isfinite(lhs) & np.isinf(rhs), 0, result)
 
 
 def sign(values: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from trivium.ir.attributes import Enumeration, enumeration
 from trivium.ir.declare import PURE, Op, Operand, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import (
+    bits_of,
     expect_compatible,
     expect_element,
     expect_element_is,
@@ -17,7 +18,7 @@ from trivium.ir.ops.common import (
     expect_static,
     expect_tensor,
 )
-from trivium.ir.types import UI64, is_boolean, is_float, is_integer
+from trivium.ir.types import UI64, TensorType, is_boolean, is_float, is_integer
 
 __all__ = ["Rng", "RngAlgorithm", "RngBitGenerator", "RngDistribution"]
 
@@ -60,7 +61,7 @@ class RngBitGenerator(Op, name="stablehlo.rng_bit_generator", traits={PURE}):
     def evaluate(rng_algorithm, initial_state, output):
         generate = _three_fry if rng_algorithm is RngAlgorithm.THREE_FRY else _philox
         bits, state = generate(initial_state, output.static_shape, output.dtype.itemsize)
-        return state, _as_type(bits, output.dtype).reshape(output.shape)
+        return state, _as_type(bits, output).reshape(output.shape)
 
 
 class Rng(Op, name="stablehlo.rng"):
@@ -88,13 +89,17 @@ class Rng(Op, name="stablehlo.rng"):
         if rng_distribution is RngDistribution.NORMAL:
             return (float(a) + float(b) * context.random.standard_normal(extents)).astype(a.dtype)
         if is_float(result.element_type):
-            return context.random.uniform(float(a), float(b), extents).astype(a.dtype)
-        return context.random.integers(int(a), int(b), extents).astype(a.dtype)
+            drawn = context.random.uniform(float(a), float(b), extents).astype(a.dtype)
+            # Some are rounded up to b, which does not belong to the interval.
+            return np.where(drawn < b, drawn, a)
+        wide = np.uint64 if a.dtype == np.uint64 else np.int64
+        return context.random.integers(int(a), int(b), extents, wide).astype(a.dtype)
 
 
-def _as_type(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The low bits of each word, as a value of `dtype`."""
-    return bits.astype(f"u{dtype.itemsize}").view(dtype)
+def _as_type(bits: np.ndarray, kind: TensorType) -> np.ndarray:
+    """The low bits of each word, as an element."""
+    mask = np.uint64((1 << bits_of(kind.element_type)) - 1)
+    return (bits & mask).astype(f"u{kind.dtype.itemsize}").view(kind.dtype)
 
 
 def _halves(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

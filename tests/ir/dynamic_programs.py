@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.ir import xla
 from trivium.ir.func import Module
 from trivium.ir.text import parse
 from trivium.ir.types import I64, TensorType, tensor
@@ -74,26 +75,8 @@ def _drawn(random: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -
 
 def run_by_xla(program: Program) -> list[np.ndarray]:
     """What XLA makes of the program once these shapes are known: it replaces all dynamic ones, then compiles."""
-    import jax
-    from jax._src import compiler
-    from jax._src.interpreters import mlir
-    from jax._src.lib import _jax
-    from jax._src.lib.mlir import ir
-
-    arrays, device = program.arrays(), jax.devices("cpu")[0]
-    context = mlir.make_ir_context()
-    with context:
-        module = ir.Module.parse(_called_with_static_shapes(program, arrays))
-        refined = _jax.mlir.refine_polymorphic_shapes(
-            mlir_module=mlir.module_to_bytecode(module), enable_shape_assertions=True, validate_static_shapes=True
-        )
-        options = compiler.get_compile_options(num_replicas=1, num_partitions=1)
-        executable = compiler.backend_compile_and_load(
-            device.client, ir.Module.parse(refined), _jax.DeviceList((device,)), options, []
-        )
-    with jax.enable_x64(True):
-        results = executable.execute([jax.device_put(array, device) for array in arrays])
-        return [np.asarray(result) for result in results]
+    arrays = program.arrays()
+    return xla.run(_called_with_static_shapes(program, arrays), arrays, refine=True)
 
 
 def _called_with_static_shapes(program: Program, arrays: Sequence[np.ndarray]) -> str:
