@@ -52,11 +52,15 @@ ELEMENTS = frozenset(
     }
 )
 """What the tensors of the language hold, besides quantized elements."""
+STORED = frozenset(kind(width) for width in (2, 4, 8, 16, 32) for kind in (IntegerType, UnsignedStorageType)) | {
+    IntegerType(width, "u") for width in (2, 4, 8, 16, 32)
+}
+"""What quantized elements are stored as."""
 
 
 def is_element(kind: Type) -> bool:
     """Whether tensors of the language hold such elements."""
-    return kind in ELEMENTS or isinstance(kind, QuantizedType)
+    return kind in ELEMENTS or (isinstance(kind, QuantizedType) and kind.storage_type in STORED)
 
 
 def is_signed(kind: Type) -> bool:
