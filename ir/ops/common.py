@@ -30,6 +30,7 @@ from trivium.ir.types import (
     TupleType,
     Type,
     UnrankedTensorType,
+    UnsignedStorageType,
     alike,
     compatible,
     is_boolean,
