@@ -326,6 +326,14 @@ def stored(kind: Any) -> Any:
     return kind.with_element(kind.element_type.storage_type) if quantized else kind
 
 
+def stated(kind: Any) -> Any:
+    """The type of the attribute that states a tensor's elements: that of what they are kept as, with MLIR's `i8` where
+    those are a quantized type's `u8`."""
+    kind = stored(kind)
+    unsigned = isinstance(kind, TensorType) and isinstance(kind.element_type, UnsignedStorageType)
+    return kind.with_element(IntegerType(kind.element_type.width)) if unsigned else kind
+
+
 def same_baseline(one: Type, other: Type) -> bool:
     """Whether element types are equal but for the parameters of quantized ones: scales, zero points, and what they lie
     along."""

@@ -53,9 +53,11 @@ ELEMENTS = frozenset(
     }
 )
 """What the tensors of the language hold, besides quantized elements."""
-STORED = frozenset(kind(width) for width in (2, 4, 8, 16, 32) for kind in (IntegerType, UnsignedStorageType)) | {
-    IntegerType(width, "u") for width in (2, 4, 8, 16, 32)
-}
+STORED = frozenset(
+    kind
+    for width in (2, 4, 8, 16, 32)
+    for kind in (IntegerType(width), IntegerType(width, "u"), UnsignedStorageType(width))
+)
 """What quantized elements are stored as."""
 
 

@@ -37,7 +37,7 @@ from trivium.ir.types import (
     is_per_axis,
     is_per_tensor,
     shapes_compatible,
-    stored,
+    stated,
 )
 
 __all__ = [
@@ -65,10 +65,10 @@ class Constant(Op, name="stablehlo.constant", traits={PURE}):
 
     def check(value, result):
         expect_static("O1", "result", result)
-        expect_compatible("C1", value=value.type, result=stored(result))
+        expect_compatible("C1", value=value.type, result=stated(result))
 
-    def evaluate(value):
-        return value.array
+    def evaluate(value, result):
+        return value.array if value.array.dtype == result.dtype else value.array.view(result.dtype)
 
 
 class Iota(Op, name="stablehlo.iota", traits={PURE, EXPRESSED}):
