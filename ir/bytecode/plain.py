@@ -123,7 +123,7 @@ def _left(reader: EntryReader) -> int:
 def _numbers(value: Any) -> list[int]:
     if isinstance(value, DenseElements) and value.array.dtype.kind == "i":
         return value.array.reshape(-1)[:MAX_EXPANDED].tolist()
-    return list(value.values) if isinstance(value, DenseArray) and is_integer(value.element_type) else []
+    return list(map(int, value.values)) if isinstance(value, DenseArray) and is_integer(value.element_type) else []
 
 
 @cache

@@ -21,7 +21,7 @@ from trivium.ir.types import I32, I64, TensorType, is_float, tensor
 
 def _expect_static(op: Op) -> None:
     for kind in (*op.operand_types, *op.result_types):
-        if not kind.is_static:
+        if isinstance(kind, TensorType) and not kind.is_static:
             raise unsupported(op, f"it has type {kind}, expected static extents")
 
 
@@ -177,7 +177,7 @@ def _group_masks(sizes: Tensor, shape: Ints, order: Sequence[int], numbers: Ragg
     sizes = sizes.to(I64)
     end = _in_shape(_at(sizes, 0, sizes.type.rank - 1).like(0), axes, kind)
     masks = []
-    for group in range(sizes.type.shape[-1]):
+    for group in range(sizes.type.static_shape[-1]):
         start = end
         end = start + _in_shape(_at(sizes, group, sizes.type.rank - 1), axes, kind)
         masks.append((places >= start) & (places < end))

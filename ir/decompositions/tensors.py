@@ -12,6 +12,7 @@ from trivium.ir import ops
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Builder
 from trivium.ir.core import Operation, Value
+from trivium.ir.declare import Op
 from trivium.ir.ops import ComparisonDirection
 from trivium.ir.types import I32, ComplexType, TensorType, Type, tensor
 
@@ -96,7 +97,7 @@ class Tensor:
         """The same bits, as another type of that width."""
         return self.of(ops.BitcastConvert(self.value, result=self.type.with_element(element_type)))
 
-    def _with(self, op: type[ops.Add], other: Any) -> Tensor:
+    def _with(self, op: type[Op], other: Any) -> Tensor:
         return self.of(op(self.value, self._value(other)))
 
     def _value(self, other: Any) -> Value:
@@ -178,7 +179,7 @@ def where(chosen: Tensor, one: Tensor, other: Any) -> Tensor:
     return one.of(ops.Select(chosen.value, one.value, one._value(other)))
 
 
-def _function(op: type[Any]) -> Callable[[Tensor], Tensor]:
+def _function(op: type[Op]) -> Callable[[Tensor], Tensor]:
     return lambda x: x.of(op(x.value))
 
 
