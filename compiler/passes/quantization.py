@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trivium.compiler.passes.manager import Pass
+from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Operation, Value
 from trivium.ir.declare import EXPRESSED, Op
@@ -33,7 +34,17 @@ from trivium.ir.ops import (
 )
 from trivium.ir.ops.numerics import convert
 from trivium.ir.ops.quantization import with_types
-from trivium.ir.types import I32, I64, QuantizedType, TensorType, TupleType, expressed, is_quantized, stored
+from trivium.ir.types import (
+    I32,
+    I64,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    element_type_of,
+    expressed,
+    is_quantized,
+    stored,
+)
 
 Kinds = dict[Value, Any]
 """The types that values had, where they were quantized."""
@@ -69,7 +80,10 @@ def _values(ops: Sequence[Operation]) -> Iterator[Value]:
 
 def integers(kind: Any) -> Any:
     """A type with stored integers in the place of quantized elements."""
-    return TupleType(tuple(map(integers, kind.types))) if isinstance(kind, TupleType) else stored(kind)
+    if isinstance(kind, TupleType):
+        return TupleType(tuple(map(integers, kind.types)))
+    # By the dtype: `u8`, which only quantized types have, becomes `ui8`.
+    return kind.with_element(element_type_of(kind.dtype)) if stored(kind) is not kind else kind
 
 
 def _expand(op: Op, kinds: Kinds) -> None:
@@ -84,6 +98,8 @@ def _expand(op: Op, kinds: Kinds) -> None:
         results = [_quantized(rewriter, value, kind) for value, kind in zip(operands, types, strict=True)]
         kinds.update((new, kind) for new, kind in zip(results, types, strict=True) if is_quantized(kind.element_type))
         rewriter.replace(*results)
+    elif isinstance(op, Constant) and op.result in kinds:
+        op.attributes["value"] = DenseElements(op.value.array.view(op.result.type.dtype))
     elif isinstance(op, Reduce | ReduceWindow | Scatter | SelectAndScatter):
         _promote(op, kinds)
 
@@ -131,7 +147,7 @@ def _quantized(rewriter: Rewriter, value: Value, kind: TensorType) -> Value:
         rewriter.add(Constant(convert(limit, numbers.dtype))) for limit in (element.storage_min, element.storage_max)
     )
     value = rewriter.add(RoundNearestEven(rewriter.add(Clamp(least, value, greatest))))
-    return rewriter.add(Convert(value, result=stored(kind)))
+    return rewriter.add(Convert(value, result=integers(kind)))
 
 
 def _parameters(kind: TensorType) -> tuple[np.ndarray, np.ndarray]:

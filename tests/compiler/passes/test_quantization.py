@@ -63,7 +63,20 @@ func.func @main(%0: tensor<3x40x{NARROW}>) -> (tensor<3x40x{NARROW}>, tensor<3x4
 """
 
 
-@pytest.mark.parametrize("text", [SUM_IN_ANOTHER_TYPE, LOOP, SORT], ids=("sum", "loop", "sort"))
+UNSIGNED = """
+func.func @main(%0: tensor<3x40xi8>) -> tensor<3x40x!quant.uniform<u8:f32, 0.5:3>> {
+  %1 = stablehlo.constant() <{value = dense<-1> : tensor<3x40xi8>}> : () -> tensor<3x40x!quant.uniform<u8:f32, 0.5:3>>
+  %2 = stablehlo.bitcast_convert %0 : (tensor<3x40xi8>) -> tensor<3x40x!quant.uniform<u8:f32, 0.5:3>>
+  %3 = stablehlo.minimum %1, %2 : tensor<3x40x!quant.uniform<u8:f32, 0.5:3>>
+  %4 = stablehlo.add %3, %2 : tensor<3x40x!quant.uniform<u8:f32, 0.5:3>>
+  return %4 : tensor<3x40x!quant.uniform<u8:f32, 0.5:3>>
+}
+"""
+
+PROGRAMS = {"sum": SUM_IN_ANOTHER_TYPE, "loop": LOOP, "sort": SORT, "unsigned": UNSIGNED}
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
 def test_compiled_equals_evaluated(text: str) -> None:
     module = parse(text)
     module.verify()
