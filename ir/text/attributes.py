@@ -183,8 +183,8 @@ class AttributeReader(LocationReader):
             nested.append(self.symbol_name())
         return SymbolRef(name, tuple(nested))
 
-    def dictionary(self) -> dict[str, Attribute]:
-        """`{name = value, flag}`"""
+    def dictionary(self, places: dict[str, int] | None = None) -> dict[str, Attribute]:
+        """`{name = value, flag}`; `places` learns where each name stands."""
         entries: dict[str, Attribute] = {}
 
         def entry() -> None:
@@ -193,6 +193,8 @@ class AttributeReader(LocationReader):
             if name in entries:
                 raise self.error(f"the attribute {name} is given twice", pos)
             entries[name] = self.attribute() if self.accept("=") else UNIT
+            if places is not None:
+                places[name] = pos
 
         self.listed(entry, "{", "}")
         return entries

@@ -14,11 +14,12 @@ from trivium.ir.codecs import decode
 from trivium.ir.collection import collection_paused
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import OPS, AttributeField, Op, Trait, group_sizes
-from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError, shortened
 from trivium.ir.func import Module
 from trivium.ir.location import FileLocation, Location
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import Draft, Line, form_of
+from trivium.ir.text.attributes import AttributeWriter
 from trivium.ir.text.definitions import DefinitionReader
 from trivium.ir.text.lexer import BLANKS, MAX_NESTING, VALUE, WORD
 from trivium.ir.types import Type
@@ -94,7 +95,7 @@ class Parser(DefinitionReader):
         results, quoted, name = match.groups()
         cls = self._op_class(quoted or name, start)
         self.pos = match.end()
-        draft = Draft(cls, start, self._location_of(start))
+        draft = Draft(cls, start, self.location_of(match.start(3) if name else match.start(2) - 1))
         form = form_of(cls)
         if quoted:
             self.generic_operation(draft)
@@ -107,8 +108,8 @@ class Parser(DefinitionReader):
         block.append(op)
         self._define_results(op, results, start)
 
-    def _location_of(self, pos: int) -> Location:
-        """Where an op stands in this text, for those that say nothing else."""
+    def location_of(self, pos: int) -> Location:
+        """Where an op stands in this text, for those that say nothing else: `pos` is that of its name, as for MLIR."""
         line, column = self.place(pos)
         return FileLocation(self.file or "<text>", line, column)
 
@@ -172,9 +173,10 @@ class Parser(DefinitionReader):
         """`{...}` if it stands here: declared attributes are decoded, others kept as they are."""
         if not self.at("{"):
             return
-        pos = self.pos
+        places: dict[str, int] = {}
         declared = {field.name: field for field in draft.cls.ATTRIBUTES}
-        for name, value in self.dictionary().items():
+        for name, value in self.dictionary(places).items():
+            pos = places[name]
             if name in draft.attributes or name in draft.extra:
                 raise self.error(f"{draft.cls.NAME}: the attribute {name} is given twice", pos)
             if name in declared:
@@ -187,8 +189,10 @@ class Parser(DefinitionReader):
     def _decode(self, draft: Draft, field: AttributeField, value: Attribute, pos: int) -> Any:
         try:
             return decode(field.codec, draft.cls.NAME, field.name, value)
-        except VerificationError as error:
-            raise self.error(error.message, pos) from None
+        except VerificationError:
+            has = shortened(AttributeWriter(elide=True).attribute(value))
+            message = f"{draft.cls.NAME}: attribute {field.name} has {has}, expected {field.codec.what}"
+            raise self.error(message, pos) from None
 
     def _set_segments(self, draft: Draft, what: str, value: Attribute, pos: int) -> None:
         """Sizes of the groups of operands or results. Those that follow from the counts are not kept."""
@@ -297,6 +301,8 @@ class Parser(DefinitionReader):
             self._values = {}
         with self._inside_region():
             self.expect("{")
+            if self.at("..."):
+                raise self.error("the region was left out when the text was printed, expected all of it")
             region = Region()
             if arguments or not self.at("}"):
                 block = region.append(Block())

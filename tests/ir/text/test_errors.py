@@ -59,6 +59,7 @@ ERRORS = {
     "missing colon": (body("%0 = stablehlo.negate %x tensor<4xf32>"), "has 'tensor', expected ':'"),
     "missing bracket": ("module {", "has the end of the text, expected '}'"),
     "trailing garbage": ("module {\n}\nrubbish", "'rubbish' is no operation"),
+    "region left out": ("func.func @f() {...}", "the region was left out when the text was printed"),
     "op outside": ("module {}\nreturn", "stands in no function, expected modules, functions and other symbols"),
     "not an operation": ("42", "has '42', expected an operation"),
     "op without a form": (body("%0 = stablehlo.gather %x, %i : tensor<4xf32>"), 'in quotes: "stablehlo.gather"(...)'),
@@ -66,7 +67,7 @@ ERRORS = {
     "attribute twice": (attribute("1 : i64, a = 2 : i64"), "the attribute a is given twice"),
     "attribute of another kind": (
         body('%0 = "stablehlo.transpose"(%x) {permutation = "x"} : (tensor<4xf32>) -> tensor<4xf32>'),
-        "attribute permutation has 'x', expected list of integers",
+        'attribute permutation has "x", expected list of integers',
     ),
     "enumeration": (
         body("%0 = stablehlo.compare XX, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>"),
