@@ -13,7 +13,7 @@ import numpy as np
 
 from trivium.ir.core import Value
 from trivium.ir.declare import ELEMENTWISE, EXPRESSED, PURE, Op, Operand, Result
-from trivium.ir.errors import fail
+from trivium.ir.errors import ExecutionError, fail
 from trivium.ir.ops.common import expect_element, expect_element_is, expect_same_shape
 from trivium.ir.ops.numerics import compute, convert
 from trivium.ir.types import (
@@ -70,7 +70,7 @@ class UniformDequantize(Op, name="stablehlo.uniform_dequantize", traits={PURE, E
 
 def dequantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
     """What stored integers express. The difference from the zero point is exact, the rest is rounded at each step."""
-    scales, zero_points = kind.parameters(np.shape(array))
+    scales, zero_points = _parameters(kind, np.shape(array))
     dtype = kind.expressed_type.dtype
     difference = np.asarray(array).astype(np.int64) - zero_points
     return compute(np.multiply, difference.astype(dtype), scales.astype(dtype))
@@ -79,7 +79,7 @@ def dequantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
 def quantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
     """The stored integers that express floats best: rounded at each step, held between the least and the greatest
     integer, and rounded to an even one last."""
-    scales, zero_points = kind.parameters(np.shape(array))
+    scales, zero_points = _parameters(kind, np.shape(array))
     dtype = kind.expressed_type.dtype
     least, zero_points, greatest = (
         convert(np.asarray(number), dtype) for number in (kind.storage_min, zero_points, kind.storage_max)
@@ -87,6 +87,13 @@ def quantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
     moved = compute(np.add, compute(np.divide, array, scales.astype(dtype)), zero_points)
     held = compute(lambda value, low, high: np.minimum(np.maximum(value, low), high), moved, least, greatest)
     return convert(compute(np.rint, held), kind.dtype)
+
+
+def _parameters(kind: QuantizedType, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    scales, zero_points = kind.parameters(shape)
+    if any(count not in (1, extent) for count, extent in zip(scales.shape, shape, strict=False)):
+        raise ExecutionError(f"an array has shape {shape}, expected one that the scales of {kind} are for")
+    return scales, zero_points
 
 
 def to_destination_type(array: np.ndarray, kind: Any, destination: Any) -> np.ndarray:

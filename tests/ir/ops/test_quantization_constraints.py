@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -9,9 +10,13 @@ import numpy as np
 import pytest
 
 from tests.ir.ops.constraints import breaks, value
+from tests.ir.ops.records import collect
 from tests.ir.quantized import per_axis, per_tensor
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import ExecutionError, VerificationError
+from trivium.ir.func import Function, Module
+from trivium.ir.interpreter import evaluate
 from trivium.ir.ops import ConvDimensionNumbers, Convolution, DotDimensionNumbers, DotGeneral, DynamicConv
 from trivium.ir.types import (
     F16,
@@ -74,6 +79,27 @@ def test_uniform_dequantize_c2():
 
 
 # Any op
+
+
+def test_checks_refuse_or_accept_any_quantized_type():
+    kinds = [tensor(of=per_axis()), tensor(2, 3, of=per_axis(1)), tensor(None, of=per_axis(5)), tensor(2, 3, of=OTHER)]
+    for record in {record.op: record for record in collect()}.values():
+        (op, *_) = record.module().main.body.block
+        for value_ in (*op.operands, *op.results) if op.CHECK is not None else ():
+            kept = value_.type
+            for value_.type in (*kinds, tensor(2, 2, of=BLOCKS)):
+                with suppress(VerificationError):
+                    op.CHECK(op)
+            value_.type = kept
+
+
+def test_arrays_have_an_element_for_each_scale():
+    kind = tensor(None, of=per_axis())
+    module = Module.build(functions=[Function.build("main", [kind], lambda b, x: b.add(ops.UniformDequantize(x)))])
+    assert evaluate(module, np.array([2, 4], np.int8))[0].tolist() == [1.0, 1.0]
+    for shape in (1, 3):
+        with pytest.raises(ExecutionError, match="scales"):
+            evaluate(module, np.zeros(shape, np.int8))
 
 
 def test_parameters_fit_the_tensor():
