@@ -41,9 +41,8 @@ def constant_like(operand, value):
 
 
 @decomposition(ops.TopK)
-def top_k(op, operand, k):
+def top_k(operand, k, values, indices):
     """A stable sort in descending order, of which the beginning is left."""
-    _expect_static(op)
     kind, last = operand.type, operand.type.rank - 1
     scalars = [tensor(of=kind.element_type)] * 2 + [tensor(of=I32)] * 2
     order = ComparisonType.TOTALORDER if is_float(kind.element_type) else None
@@ -51,10 +50,27 @@ def top_k(op, operand, k):
         scalars,
         lambda builder, x, y, *_: builder.add(ops.Compare(x, y, ComparisonDirection.GT, compare_type=order)),
     )
-    places = operand.of(ops.Iota(last, result=kind.with_element(I32)))
+    places = _iota(operand, last)
     ordered = operand.of(ops.Sort([operand.value, places.value], comparator, dimension=last, is_stable=True))
-    limits = (*kind.shape[:-1], k)
-    return tuple(tensor.of(ops.Slice(tensor.value, (0,) * kind.rank, limits, (1,) * kind.rank)) for tensor in ordered)
+    return tuple(_beginning(whole, k, kind) for whole, kind in zip(ordered, (values, indices), strict=True))
+
+
+def _iota(like: Tensor, axis: int) -> Tensor:
+    kind = like.type.with_element(I32)
+    if kind.is_static:
+        return like.of(ops.Iota(axis, result=kind))
+    return like.of(ops.DynamicIota(like.scope.shape(like.value), axis, result=kind))
+
+
+def _beginning(whole: Tensor, count: int, kind: TensorType) -> Tensor:
+    """The first elements along the last dimension."""
+    rank = kind.rank
+    if whole.type.is_static:
+        return whole.of(ops.Slice(whole.value, (0,) * rank, (*whole.type.shape[:-1], count), (1,) * rank))
+    counts = [*whole.scope.extents(whole.value)[:-1], whole.scope.add(ops.Constant(np.int32([count])))]
+    limits = whole.scope.add(ops.Concatenate(counts, 0))
+    starts, strides = (whole.scope.add(ops.Constant(np.full(rank, each, np.int32))) for each in (0, 1))
+    return whole.of(ops.RealDynamicSlice(whole.value, starts, limits, strides, result=kind))
 
 
 # Recurrences

@@ -52,10 +52,13 @@ class Scope:
         """The extents of a value, as a tensor."""
         key = value.type.shape, value.type.encoding
         if key not in self._shapes:
-            extents = [self.add(ops.GetDimensionSize(value, axis)) for axis in range(value.type.rank)]
-            rows = [self.add(ops.Reshape(extent, result=tensor(1, of=I32))) for extent in extents]
-            self._shapes[key] = self.add(ops.Concatenate(rows, 0))
+            self._shapes[key] = self.add(ops.Concatenate(self.extents(value), 0))
         return self._shapes[key]
+
+    def extents(self, value: Value) -> list[Value]:
+        """The extents of a value, each as a tensor of one number."""
+        extents = [self.add(ops.GetDimensionSize(value, axis)) for axis in range(value.type.rank)]
+        return [self.add(ops.Reshape(extent, result=tensor(1, of=I32))) for extent in extents]
 
 
 class Tensor:
