@@ -67,7 +67,7 @@ def _beginning(whole: Tensor, count: int, kind: TensorType) -> Tensor:
     rank = kind.rank
     if whole.type.is_static:
         return whole.of(ops.Slice(whole.value, (0,) * rank, (*whole.type.shape[:-1], count), (1,) * rank))
-    counts = [*whole.scope.extents(whole.value)[:-1], whole.scope.add(ops.Constant(np.int32([count])))]
+    counts = [*whole.scope.extents(whole.value)[:-1], whole.scope.add(ops.Constant(np.array([count], np.int32)))]
     limits = whole.scope.add(ops.Concatenate(counts, 0))
     starts, strides = (whole.scope.add(ops.Constant(np.full(rank, each, np.int32))) for each in (0, 1))
     return whole.of(ops.RealDynamicSlice(whole.value, starts, limits, strides, result=kind))
