@@ -162,11 +162,16 @@ def reciprocal_square_root(values: np.ndarray) -> np.ndarray:
 
 
 def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """lhs / rhs. A finite number divided by an infinite one is zero, also where both parts of it are infinite."""
+    """lhs / rhs. As in C, a finite complex number divided by an infinite one is zero, and one divided by zero is infinite
+    in its own direction, or against it if that zero's real part is -0."""
     result = np.divide(lhs, rhs)
     if is_real_float(result.dtype):
         return result
-    return np.where(np.isfinite(lhs) & np.isinf(rhs), 0, result)
+    result = np.where(np.isfinite(lhs) & np.isinf(rhs), 0, result)
+    infinite = np.empty_like(result)
+    infinity = np.copysign(np.inf, rhs.real)
+    infinite.real, infinite.imag = infinity * lhs.real, infinity * lhs.imag
+    return np.where(rhs == 0, infinite, result)
 
 
 def sign(values: np.ndarray) -> np.ndarray:
