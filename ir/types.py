@@ -235,6 +235,10 @@ class OpaqueType(Type):
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def dtype(self) -> np.dtype:
+        return dtype_of(self)
+
 
 def _extents_text(shape: tuple[int | None, ...]) -> str:
     return "".join("?x" if extent is None else f"{extent}x" for extent in shape)

@@ -250,7 +250,7 @@ _NARROW = ("tf32", *_NARROW, "f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E8M0FNU")
 
 def _read_integer_type(reader: EntryReader) -> IntegerType:
     width, signedness = divmod(reader.varint(), 4)
-    if signedness > 2 or not 0 < width <= 64:
+    if signedness > 2 or not 0 < width < 10_000:
         raise reader.error(f"an integer type has width {width} and signedness {signedness}")
     return IntegerType(width, _SIGNEDNESS[signedness])
 

@@ -76,8 +76,13 @@ class Cursor:
         return value
 
     def integer(self, width: int) -> int:
-        """An integer whose width is known, as an unsigned one."""
-        return self.byte() if width <= 8 else self.signed() & ((1 << width) - 1)
+        """An integer whose width is known, as an unsigned one. A wide one stands as words of 64 bits."""
+        if width <= 8:
+            return self.byte()
+        if width <= 64:
+            return self.signed() & ((1 << width) - 1)
+        words = [self.signed() & ((1 << 64) - 1) for _ in range(self.count())]
+        return sum(word << 64 * place for place, word in enumerate(words)) & ((1 << width) - 1)
 
     def double(self) -> float:
         return struct.unpack("<d", self.integer(64).to_bytes(8, "little"))[0]
@@ -156,9 +161,17 @@ class Output:
         value &= (1 << width) - 1
         if width <= 8:
             self.byte(value)
+        elif width <= 64:
+            self._word(value)
         else:
-            # Narrower than 64 bits, MLIR writes the unsigned number.
-            self.signed(value - (1 << 64) if value >> 63 else value)
+            words = max(1, -(-value.bit_length() // 64))
+            self.varint(words)
+            for place in range(words):
+                self._word(value >> 64 * place & ((1 << 64) - 1))
+
+    def _word(self, value: int) -> None:
+        # Narrower than 64 bits, MLIR writes the unsigned number.
+        self.signed(value - (1 << 64) if value >> 63 else value)
 
     def double(self, value: float) -> None:
         self.integer(int.from_bytes(struct.pack("<d", value), "little"), 64)

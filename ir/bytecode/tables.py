@@ -8,21 +8,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trivium.ir.attributes import Enumeration, OpaqueAttribute, Struct
+from trivium.ir.attributes import MAX_DEPTH, MAX_EXPANSION, Enumeration, OpaqueAttribute, Struct
 from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
 from trivium.ir.bytecode.refusals import Refusals
 from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
 from trivium.ir.errors import Error, ParseError, UnsupportedOpError
-from trivium.ir.location import Location
 from trivium.ir.types import Bounds, Type
-
-MAX_DEPTH = 64
-"""Attributes and types inside one another; real programs stay below ten."""
-MAX_LOCATION_DEPTH = 100
-"""Locations inside one another: stacks of callers are deeper."""
-MAX_EXPANSION = 1 << 18
-"""The bytes that an entry may stand for with all that it refers to, in files that are not longer themselves. A few
-entries that each refer to the one before twice would be more than a machine can hold."""
 
 Read = Callable[["EntryReader"], Any]
 
@@ -99,8 +90,8 @@ class Tables:
         depth, size = self._entries[what].extents[number]
         asker.depth = max(asker.depth, depth + 1)
         asker.size += size
-        if asker.depth > (MAX_LOCATION_DEPTH if isinstance(value, Location) else MAX_DEPTH):
-            raise asker.error(f"attributes and types stand inside one another {asker.depth} deep")
+        if asker.depth > MAX_DEPTH:
+            raise asker.error(f"entries stand inside one another more than {MAX_DEPTH} deep")
         if asker.size > max(MAX_EXPANSION, len(self.data.data)):
             raise asker.error(f"has {asker.size} bytes with all that it refers to, expected at most {MAX_EXPANSION}")
         return value
@@ -108,8 +99,8 @@ class Tables:
     def _decoded(self, entries: _Entries, number: int, asker: Cursor) -> Any:
         if number >= len(entries.found):
             raise asker.error(f"{entries.what} {number} is asked for, the file has {len(entries.found)}")
-        if self._depth >= MAX_LOCATION_DEPTH:
-            raise asker.error(f"entries stand inside one another more than {MAX_LOCATION_DEPTH} deep, or in a ring")
+        if self._depth >= MAX_DEPTH:
+            raise asker.error(f"entries stand inside one another more than {MAX_DEPTH} deep, or in a ring")
         dialect, start, size = entries.found[number]
         data = self.data
         reader = EntryReader(Cursor(data.data[start : start + (size >> 1)], data.base + start), self)

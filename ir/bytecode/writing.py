@@ -31,7 +31,7 @@ from trivium.ir.bytecode.reading import (
 from trivium.ir.bytecode.tables import Entry, WriteTables, by_dialect
 from trivium.ir.bytecode.versions import Version, bytecode_version
 from trivium.ir.bytecode.vhlo import VHLO
-from trivium.ir.core import Block, Operation, Region, Value
+from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
 from trivium.ir.location import UNKNOWN, Location
@@ -97,12 +97,19 @@ class ModuleWriter:
             for argument in block.arguments:
                 self.values[argument] = following
                 following += 1
-                self._location(argument.location)
-                self.tables.type(dialect_of(argument), argument.type)
+                self._number_argument(region, argument)
             for op in block:
                 following = self._number_or_refuse(op, following)
         self.sizes[region] = following - first
         return following
+
+    def _number_argument(self, region: Region, argument: BlockArgument) -> None:
+        self.refusals.op = region.parent
+        try:
+            self._location(argument.location)
+            self.tables.type(dialect_of(argument), argument.type)
+        except Error as error:
+            self.refusals.refuse(error.message)
 
     def _number_or_refuse(self, op: Operation, following: int) -> int:
         self.refusals.op = op

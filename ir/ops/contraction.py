@@ -298,7 +298,8 @@ def _rounded(array: np.ndarray, precision: Type, components: int) -> np.ndarray:
     splits its operands sees of them."""
     rest = array.astype(np.float64)
     total = np.zeros_like(rest)
-    for _ in range(components):
+    # Each component has a bit at least, and there are 53: what is left behind them is zero, or stays as it is.
+    for _ in range(min(components, 54)):
         component = _round_tf32(rest) if str(precision) == "tf32" else rest.astype(precision.dtype).astype(np.float64)
         total, rest = total + component, rest - component
     return total

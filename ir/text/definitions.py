@@ -10,11 +10,11 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from trivium.ir.attributes import Attribute
+from trivium.ir.attributes import MAX_DEPTH, MAX_EXPANSION, Attribute
 from trivium.ir.location import Location
 from trivium.ir.text.attributes import AttributeReader
 from trivium.ir.text.elements import hex_bytes
-from trivium.ir.text.lexer import ALIAS, BLANKS, MAX_LOCATION_NESTING, MAX_NESTING, STRING, unescape
+from trivium.ir.text.lexer import ALIAS, BLANKS, STRING, unescape
 from trivium.ir.types import Type
 
 _DEFINITION = rf"[ \t]*([#!](?:\d+|[A-Za-z_][\w$.-]*))[ \t]*=(?!=){BLANKS}"
@@ -23,9 +23,6 @@ _LATER_LINE = re.compile(rf"\n{_DEFINITION}", re.ASCII)
 _ALIGNMENT_BYTES = 4
 _ELIDED = "__elided__"
 """What MLIR writes in place of tensors that are too long for a reader."""
-MAX_EXPANSION = 1 << 18
-"""The characters that an alias may stand for with all that it refers to, in texts that are not longer themselves. A few
-aliases that each refer to the one before twice would be more than a machine can hold."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +104,8 @@ class DefinitionReader(AttributeReader):
         alias = self._resolved[name]
         self.deepest = max(self.deepest, self.depth + alias.depth)
         self._size += alias.size
-        limit = MAX_LOCATION_NESTING if isinstance(alias.value, Location) else MAX_NESTING
-        if self.depth + alias.depth > limit:
-            raise self.error(f"nested more than {limit} levels deep", pos)
+        if self.depth + alias.depth > MAX_DEPTH:
+            raise self.error(f"nested more than {MAX_DEPTH} levels deep", pos)
         if self._resolving and self._size > max(MAX_EXPANSION, len(self.text)):
             raise self.error(f"aliases stand for {self._size} characters here, expected at most {MAX_EXPANSION}", pos)
         return alias.value

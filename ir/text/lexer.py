@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from trivium.ir.core import MAX_NESTING
+from trivium.ir.attributes import MAX_DEPTH
 from trivium.ir.errors import ParseError
-
-MAX_LOCATION_NESTING = 200
-"""Calls around an op, each of which is a location inside another: stacks of callers are deeper than programs."""
 
 BLANKS = r"[ \t\r\n]*(?://[^\n]*[ \t\r\n]*)*"
 
@@ -86,12 +83,12 @@ class Lexer:
         return self.error(f"has {self.found()}, expected {expected}")
 
     @contextmanager
-    def nested(self, limit: int = MAX_NESTING) -> Iterator[None]:
+    def nested(self) -> Iterator[None]:
         """One more level of nesting, up to the limit."""
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
-        if self.depth > limit:
-            raise self.error(f"nested more than {limit} levels deep")
+        if self.depth > MAX_DEPTH:
+            raise self.error(f"nested more than {MAX_DEPTH} levels deep")
         yield
         self.depth -= 1
 

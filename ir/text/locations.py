@@ -14,7 +14,7 @@ from trivium.ir.location import (
     NameLocation,
 )
 from trivium.ir.text.elements import ElementsReader
-from trivium.ir.text.lexer import ALIAS, MAX_LOCATION_NESTING, quote
+from trivium.ir.text.lexer import ALIAS, quote
 
 
 def location_text(location: Location, attribute_text: Callable[[Any], str]) -> str:
@@ -56,7 +56,7 @@ class LocationReader(ElementsReader):
         return place
 
     def _place(self) -> Location:
-        with self.nested(MAX_LOCATION_NESTING):
+        with self.nested():
             if self.at("#"):
                 pos = self.pos
                 return self.alias_location(self.take(ALIAS, "a location"), pos)

@@ -12,7 +12,7 @@ import trivium.ir.ops  # noqa: F401  (declares the ops)
 from trivium.ir.attributes import Attribute, DenseArray, DenseElements
 from trivium.ir.codecs import decode
 from trivium.ir.collection import collection_paused
-from trivium.ir.core import Block, Operation, Region, Value
+from trivium.ir.core import MAX_NESTING, Block, Operation, Region, Value
 from trivium.ir.declare import OPS, AttributeField, Op, Trait, group_sizes
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError, shortened
 from trivium.ir.func import Module
@@ -21,7 +21,7 @@ from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import Draft, Line, form_of
 from trivium.ir.text.attributes import AttributeWriter
 from trivium.ir.text.definitions import DefinitionReader
-from trivium.ir.text.lexer import BLANKS, MAX_NESTING, VALUE, WORD
+from trivium.ir.text.lexer import BLANKS, VALUE, WORD
 from trivium.ir.types import Type
 
 _NAME = r"%(?:\d+|[A-Za-z_$.-][\w$.-]*)"

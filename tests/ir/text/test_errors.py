@@ -4,9 +4,10 @@ from contextlib import suppress
 
 import pytest
 
+from trivium.ir.attributes import MAX_DEPTH
+from trivium.ir.core import MAX_NESTING
 from trivium.ir.errors import ParseError, UnsupportedOpError
 from trivium.ir.text import parse
-from trivium.ir.text.lexer import MAX_NESTING
 
 
 def body(*lines: str) -> str:
@@ -129,10 +130,10 @@ ERRORS = {
         body('%0 = "stablehlo.negate"(%x) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf32>) -> tensor<4xf32>'),
         "has groups of [1, 1] operands, expected 1 sizes",
     ),
-    "nested attributes": (attribute("[" * 5000 + "]" * 5000), f"nested more than {MAX_NESTING} levels deep"),
-    "nested types": (attribute("tuple<" * 5000 + ">" * 5000), f"nested more than {MAX_NESTING} levels deep"),
+    "nested attributes": (attribute("[" * 5000 + "]" * 5000), f"nested more than {MAX_DEPTH} levels deep"),
+    "nested types": (attribute("tuple<" * 5000 + ">" * 5000), f"nested more than {MAX_DEPTH} levels deep"),
     "nested regions": ("module {" * 5000 + "}" * 5000, f"nested more than {MAX_NESTING} levels deep"),
-    "nested locations": ("module {} loc(" + 'callsite("a" at ' * 5000, "nested more than 200 levels deep"),
+    "nested locations": ("module {} loc(" + 'callsite("a" at ' * 5000, f"nested more than {MAX_DEPTH} levels deep"),
     "elided elements": (
         attribute("dense_resource<__elided__> : tensor<9xf32>"),
         "were left out when the text was printed",
