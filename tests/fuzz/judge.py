@@ -45,7 +45,7 @@ def judge_text(text: str) -> str:
     with _stage("parse", _has_place_in_text):
         module = parse(text)
         # A program may say itself that its ops come from nowhere.
-        return _judge(module, "", _has_op if "unknown" in text else _has_op_and_source)
+        return _judge(module, "", _has_op if "loc" in text else _has_op_and_source)
     return "refused"
 
 
