@@ -12,6 +12,7 @@ from trivium.ir.ops import Composite
 def legalized(module: Module) -> Module:
     """The program as artifacts can have it: itself, or a copy."""
     if any(is_chlo(op) or is_foreign(op) for op in module.walk()):
+        module.verify()  # only what is sound can be decomposed
         module = module.clone()
         Composer(module).compose()
         insert_casts(module)
