@@ -11,6 +11,11 @@ from typing import Any
 class Location:
     """An unknown place, and the root of the others."""
 
+    @property
+    def children(self) -> tuple[Location, ...]:
+        """The places that it is made of."""
+        return ()
+
     def describe(self) -> str:
         """For people: `model.py:41 in forward, aten.cat.default`; empty when nothing is known."""
         return ""
@@ -38,6 +43,10 @@ class NameLocation(Location):
     name: str
     child: Location = Location()
 
+    @property
+    def children(self) -> tuple[Location, ...]:
+        return (self.child,)
+
     def describe(self) -> str:
         inner = self.child.describe()
         return f"{inner}, {self.name}" if inner else self.name
@@ -50,6 +59,10 @@ class CallSiteLocation(Location):
     callee: Location
     caller: Location
 
+    @property
+    def children(self) -> tuple[Location, ...]:
+        return self.callee, self.caller
+
     def describe(self) -> str:
         return " called from ".join(text for text in (self.callee.describe(), self.caller.describe()) if text)
 
@@ -60,6 +73,10 @@ class FusedLocation(Location):
 
     locations: tuple[Location, ...]
     metadata: Any = None
+
+    @property
+    def children(self) -> tuple[Location, ...]:
+        return self.locations
 
     def describe(self) -> str:
         return " + ".join(text for text in (place.describe() for place in self.locations) if text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from trivium.ir.location import (
@@ -17,10 +18,38 @@ from trivium.ir.text.elements import ElementsReader
 from trivium.ir.text.lexer import ALIAS, quote
 
 
-def location_text(location: Location, attribute_text: Callable[[Any], str]) -> str:
-    """What stands inside `loc(...)`."""
+def shared_locations(places: Iterable[Location]) -> dict[Location, str]:
+    """Aliases, `#loc1`, of what occurs more than once in these places, and of what is made of it: as MLIR reads them,
+    only whole places may be told before their alias is."""
+    counts: Counter[Location] = Counter()
+    order: list[Location] = []
+
+    def count(place: Location) -> None:
+        counts[place] += 1
+        if counts[place] == 1:
+            for child in place.children:
+                count(child)
+            order.append(place)
+
+    for place in places:
+        count(place)
+    aliases: dict[Location, str] = {}
+    for place in order:
+        if place != UNKNOWN and (counts[place] > 1 or any(child in aliases for child in place.children)):
+            aliases[place] = f"#loc{len(aliases) + 1}"
+    return aliases
+
+
+def location_text(
+    location: Location, attribute_text: Callable[[Any], str], aliases: Mapping[Location, str] | None = None
+) -> str:
+    """What stands inside `loc(...)`. With aliases, its parts are told by theirs."""
+    aliases = aliases or {}
 
     def text(place: Location) -> str:
+        return aliases.get(place) or spelled(place)
+
+    def spelled(place: Location) -> str:
         match place:
             case FileLocation(file, line, column, end_line, end_column):
                 end = "" if end_column is None else f" to {'' if end_line == line else end_line}:{end_column}"
@@ -34,7 +63,7 @@ def location_text(location: Location, attribute_text: Callable[[Any], str]) -> s
                 return f"fused{about}[{', '.join(map(text, locations))}]"
         return "unknown"
 
-    return text(location)
+    return spelled(location)
 
 
 class LocationReader(ElementsReader):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trivium.ir.attributes import DenseArray
@@ -12,7 +12,7 @@ from trivium.ir.location import Location
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import form_of, functional_text
 from trivium.ir.text.attributes import AttributeWriter, key_text
-from trivium.ir.text.locations import location_text
+from trivium.ir.text.locations import location_text, shared_locations
 from trivium.ir.text.names import name_values
 from trivium.ir.types import I32, Type
 
@@ -23,8 +23,18 @@ def print_module(module: Operation, *, generic: bool = False, locations: bool = 
     """The text of a module, or of any op with all inside it. `generic` spells every op the same way, `locations`
     writes where each came from."""
     printer = Printer(name_values(module, generic), generic=generic, locations=locations)
+    if locations:
+        printer.aliases = shared_locations(_locations(module))
     text = printer.operation(module) + "\n"
-    return text + printer.resource_section()
+    return text + printer.alias_section() + printer.resource_section()
+
+
+def _locations(root: Operation) -> Iterator[Location]:
+    for op in root.walk():
+        yield op.location
+        for region in op.regions:
+            for block in region.blocks:
+                yield from (argument.location for argument in block.arguments)
 
 
 def print_op(op: Operation) -> str:
@@ -48,6 +58,7 @@ class Printer(AttributeWriter):
         self.names = names
         self.generic = generic
         self.locations = locations
+        self.aliases: Mapping[Location, str] = {}
         self.indent = ""
         self._types: dict[Type, str] = {}
 
@@ -149,9 +160,18 @@ class Printer(AttributeWriter):
         return {keys[what]: DenseArray(I32, counts) for what, counts in sizes.items()}
 
     def _location(self, location: Location) -> str:
-        return f" loc({location_text(location, self.attribute)})" if self.locations else ""
+        if not self.locations:
+            return ""
+        return f" loc({self.aliases.get(location) or location_text(location, self.attribute, self.aliases)})"
 
     # The end of the file
+
+    def alias_section(self) -> str:
+        """The locations that the ops refer to."""
+        return "".join(
+            f"{alias} = loc({location_text(location, self.attribute, self.aliases)})\n"
+            for location, alias in self.aliases.items()
+        )
 
     def resource_section(self) -> str:
         """The tensors that stand apart. Four bytes of alignment come before the data."""

@@ -55,8 +55,8 @@ def test_locations_survive():
     printed = print_module(module, locations=True)
     assert print_module(deserialize(serialize(module, "1.9.0")), locations=True) == printed
     # Readers of older versions know no ranges.
-    older = printed.replace(" to :9", "").replace(" to 3:4", "")
-    assert print_module(deserialize(serialize(module, "1.8.0")), locations=True) == older
+    older = parse(text.replace(" to :9", "").replace(" to 3:4", ""))
+    assert print_module(deserialize(serialize(module, "1.8.0")), locations=True) == print_module(older, locations=True)
 
 
 def test_attributes_of_other_dialects_are_kept():

@@ -132,6 +132,25 @@ def test_location(text, location):
     assert print_module(module, locations=True) == f"module {{\n}} {text}\n"
 
 
+def test_shared_locations_have_aliases():
+    """What a place is made of is told before it: MLIR demands that."""
+    text = """\
+module {
+  func.func @f(%x: tensor<f32> loc("x")) {
+    %0 = stablehlo.negate %x : tensor<f32> loc(#loc2)
+    %1 = stablehlo.negate %0 : tensor<f32> loc(#loc3)
+    return loc(#loc3)
+  } loc(unknown)
+} loc(unknown)
+#loc1 = loc("main")
+#loc2 = loc(callsite("f"("a.py":1:2) at #loc1))
+#loc3 = loc(callsite("g" at #loc1))
+"""
+    module = parse(text)
+    assert print_module(module, locations=True) == text
+    assert module.functions["f"].body.terminator.location == CallSiteLocation(NameLocation("g"), NameLocation("main"))
+
+
 def test_location_of_the_text():
     module = parse("module {\n  func.func @f(%a: tensor<f32>) {\n    return\n  }\n}", file="x.mlir")
     function = module.functions["f"]
