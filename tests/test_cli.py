@@ -75,7 +75,7 @@ def test_convert_writes_for_the_lowest_version(trivium: Command) -> None:
 def test_convert_lists_what_a_version_cannot_have(trivium: Command) -> None:
     Path("later.mlir").write_text(PROGRAM.replace("stablehlo.exponential", "stablehlo.tan"))
     message = (
-        "cannot be written for version 1.3.0 of StableHLO\n  - stablehlo.tan, first at later.mlir:3:3: needs 1.4.0"
+        "cannot be written for version 1.3.0 of StableHLO\n  - stablehlo.tan, first at later.mlir:3:8: needs 1.4.0"
     )
     refuse(trivium("convert", "later.mlir", "-o", "copy.mlirbc", "--target-version", "1.3.0"), message)
     assert not Path("copy.mlirbc").exists()

@@ -348,7 +348,7 @@ class Parser(DefinitionReader):
 
     def _define_arguments(self, block: Block, arguments: Sequence[Argument]) -> None:
         for name, pos, kind, location in arguments:
-            argument = block.add_argument(kind, "", location or self._location_of(pos))
+            argument = block.add_argument(kind, "", location or self.location_of(pos))
             self._define(name, argument, pos)
             _hint(name, [argument])
 

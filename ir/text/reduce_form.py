@@ -43,6 +43,8 @@ class ReduceForm:
         return f"{text} {printer.region(body, header=False)}"
 
     def parse(self, parser: Parser, draft: Draft) -> None:
+        # MLIR's reader of this form takes its own place, not that of the name.
+        draft.location = parser.location_of(parser.pos)
         inner = self._parse_head(parser, draft)
         parser.check_operands(draft)
         draft.regions.append(_applied_body(draft, inner) if inner else _parse_reducer(parser))
@@ -108,7 +110,9 @@ def _applied_body(draft: Draft, inner: type[Op]) -> Region:
     """The body that the short form stands for. As MLIR has it, its types are those of the first operand's elements."""
     kind = draft.operand_types[0]
     scalar = TensorType((), kind.element_type) if isinstance(kind, TensorType) else kind
-    block = Block([scalar, scalar])
+    block = Block()
+    for _ in range(2):
+        block.add_argument(scalar, location=draft.location)
     made = inner.create(block.arguments, [scalar], location=draft.location)
     block.append(made)
     block.append(OPS["stablehlo.return"].create(made.results, location=draft.location))

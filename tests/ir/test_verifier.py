@@ -139,7 +139,7 @@ def test_an_error_tells_line_and_column() -> None:
     assert str(caught.value) == (
         "sine: [I1] operand has element type i32, expected floating-point or complex or per-tensor quantized\n"
         "  in:    %0 = stablehlo.sine %a : tensor<2xi32>\n"
-        "  from:  <text>:2:3"
+        "  from:  <text>:2:8"
     )
 
 

@@ -47,13 +47,16 @@ def test_the_same_bytes(name, version):
 
 
 def test_programs_of_stablehlo(conformance):
-    """Every sixth, in eight versions: MLIR reads ours, and we read what it writes. Those with CHLO, which becomes
-    composites, have a test of their own, and JAX's MLIR does not know the ops of `check`."""
+    """Every sixth, in eight versions: MLIR reads ours, and we read what it writes. Where it writes no orders of uses,
+    the same text gives the same bytes. Those with CHLO, which becomes composites, have a test of their own, and JAX's
+    MLIR does not know the ops of `check`."""
     paths = sorted((conformance / "stablehlo" / "testdata").rglob("*.mlir"))[::6]
     texts = {path.name: text for path in paths if not OTHER_DIALECTS.search(text := path.read_text())}
     assert len(texts) > 300
     for name, text in texts.items():
-        module = parse(text)
+        module = parse(text, "-")  # MLIR's name of a text that comes from no file
         for version in ("0.9.0", "0.14.0", "0.20.0", "1.0.0", "1.5.0", "1.9.0", "1.13.7", "1.17.0"):
-            assert difference(parse(text_of(serialize(module, version))), module) == "", (name, version)
-            assert difference(deserialize(artifact(text, version)), module) == "", (name, version)
+            ours, theirs = serialize(module, version), artifact(text, version)
+            assert difference(parse(text_of(ours)), module) == "", (name, version)
+            assert difference(deserialize(theirs), module) == "", (name, version)
+            assert ours == theirs or version not in ("0.9.0", "1.17.0"), (name, version)

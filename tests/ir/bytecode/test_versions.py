@@ -88,9 +88,9 @@ def test_what_an_older_version_cannot_have_is_listed():
         serialize(parse(MANY, file="model.mlir"), "1.0.0")
     assert str(caught.value).splitlines() == [
         "the program cannot be written for version 1.0.0 of StableHLO",
-        "  - stablehlo.tan (2 times), first at model.mlir:3:3: needs 1.4.0",
-        "  - stablehlo.constant, first at model.mlir:5:3: type f4E2M1FN needs 1.8.0",
-        "  - stablehlo.all_gather, first at model.mlir:6:3: other than one operand only needs 1.5.0",
+        "  - stablehlo.tan (2 times), first at model.mlir:3:8: needs 1.4.0",
+        "  - stablehlo.constant, first at model.mlir:5:8: type f4E2M1FN needs 1.8.0",
+        "  - stablehlo.all_gather, first at model.mlir:6:10: other than one operand only needs 1.5.0",
     ]
     assert [op.name for op in caught.value.ops] == ["stablehlo.tan", "stablehlo.constant", "stablehlo.all_gather"]
     assert b"StableHLO_v1.8.0\0" in serialize(parse(MANY))
@@ -106,9 +106,9 @@ def test_what_no_version_can_have_is_listed():
         serialize(module)
     assert str(caught.value).splitlines() == [
         "the program cannot be written as a portable artifact",
-        "  - stablehlo.abs, first at model.mlir:2:1: type si32 cannot be written: "
+        "  - stablehlo.abs, first at model.mlir:2:6: type si32 cannot be written: "
         "StableHLO's artifacts have none of its kind",
-        "  - stablehlo.abs, first at model.mlir:3:1: type !foo.bar cannot be written: "
+        "  - stablehlo.abs, first at model.mlir:3:6: type !foo.bar cannot be written: "
         "StableHLO's artifacts have none of its kind",
     ]
 
