@@ -162,7 +162,7 @@ def reciprocal_square_root(values: np.ndarray) -> np.ndarray:
 
 
 def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """lhs / rhs. As in C, a finite complex number divided by an infinite one is zero, and one divided by zero is infinite
+    """lhs / rhs. As in C, a finite complex number divided by an infinite one is zero; one divided by zero is infinite
     in its own direction, or against it if that zero's real part is -0."""
     result = np.divide(lhs, rhs)
     if is_real_float(result.dtype):

@@ -66,6 +66,10 @@ def sign(x):
     return np.where(x == 0, x, x / np.abs(x)) if np.iscomplexobj(x) else np.where(x == 0, x, np.sign(x))
 
 
+def greater(x, y):
+    return np.where(x == y, np.where(np.signbit(x), y, x), np.maximum(x, y))
+
+
 def quotient(x, y):
     return -1 if y == 0 else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
 
@@ -134,10 +138,12 @@ BINARY = [
     *binary(ops.Power, rounded(np.power), REALS, ulps=4),
     *binary(ops.Power, rounded(np.power), COMPLEX, ulps=64),
     *binary(ops.Power, exact(integer_power), (I8_SAMPLE, U8_SAMPLE, I4_SAMPLE, I32_SAMPLE[1:-1])),
-    *binary(ops.Maximum, rounded(np.maximum), (*REALS, *COMPLEX)),
+    *binary(ops.Maximum, rounded(greater), REALS),
+    *binary(ops.Maximum, rounded(np.maximum), COMPLEX),
     *binary(ops.Maximum, exact(max), INTEGERS),
     *binary(ops.Maximum, np.logical_or, (BOOLEANS,)),
-    *binary(ops.Minimum, rounded(np.minimum), (*REALS, *COMPLEX)),
+    *binary(ops.Minimum, rounded(lambda x, y: -greater(-x, -y)), REALS),
+    *binary(ops.Minimum, rounded(np.minimum), COMPLEX),
     *binary(ops.Minimum, exact(min), INTEGERS),
     *binary(ops.Minimum, np.logical_and, (BOOLEANS,)),
     *binary(ops.Atan2, rounded(np.arctan2), REALS, ulps=4),
