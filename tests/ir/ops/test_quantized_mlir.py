@@ -1,16 +1,19 @@
-"""Which ops take quantized elements: MLIR is asked, of every record whose floats are made quantized."""
+"""MLIR is asked which ops take quantized elements, of every record whose floats are made quantized, and what records of
+quantized elements mean."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from tests.ir.bytecode.mlir import parsed
 from tests.ir.ops.records import Record, collect
 from tests.ir.quantized import per_tensor
 from trivium.ir.errors import Error
+from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse, print_module
 from trivium.ir.types import TensorType, is_quantized
 
@@ -130,3 +133,40 @@ def test_mlir_takes_the_same_parameters():
             if taken(program) != taken_by_mlir(program):
                 differing[record.op.NAME] = program
     assert differing.keys() == OTHER_PARAMETERS.keys(), differing
+
+
+EXPANDED_OTHERWISE = {
+    "stablehlo.add": "MLIR rounds each operand to the result's integers first, and is one off",
+    "stablehlo.dot_general": "MLIR takes the first scale of a result for all of its slices",
+    "stablehlo.select": "MLIR keeps the integers of the operands, whatever the result's parameters are",
+}
+"""Ops for which MLIR's expansion gives other integers, and why."""
+
+
+def expanded(text: str) -> str | None:
+    """The program without quantized elements, as MLIR makes it; `None` if it cannot."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+    from jaxlib.mlir.passmanager import PassManager
+
+    stablehlo.register_stablehlo_passes()
+    module = parsed(text)
+    passes = "stablehlo-legalize-quant-to-math,chlo-legalize-to-stablehlo"
+    try:
+        with module.context:
+            PassManager.parse(f"builtin.module(func.func({passes}))").run(module.operation)
+    except ir.MLIRError:
+        return None
+    return str(module)
+
+
+def test_mlir_expands_to_the_same_integers():
+    equal, differing = set(), set()
+    for record in (record for record in collect() if record.types):
+        text = expanded(print_module(record.module()))
+        if text is not None:
+            pairs = zip(evaluate(record.module(), *record.arrays), evaluate(parse(text), *record.arrays), strict=True)
+            same = all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+            (equal if same else differing).add(record.op.NAME)
+    assert differing == EXPANDED_OTHERWISE.keys()
+    assert {"stablehlo.uniform_quantize", "stablehlo.uniform_dequantize", "stablehlo.dot_general"} <= equal

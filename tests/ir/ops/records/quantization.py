@@ -12,7 +12,7 @@ import numpy as np
 from tests.ir.ops.records import Record
 from tests.ir.quantized import per_axis, per_tensor
 from trivium.ir import ops
-from trivium.ir.types import F16, F32, F64, I8, I16, I32, UI8, QuantizedType, tensor
+from trivium.ir.types import F16, F32, F64, I1, I8, I16, I32, UI8, QuantizedType, tensor
 
 REALS = np.array([[4.0, 15.0, -7.3, 1e9], [0.0, -0.26, -1e9, 100.0]], np.float32)
 STORED = np.array([[10, -128, 127, 0], [-1, 5, 64, -77]], np.int8)
@@ -66,9 +66,32 @@ def moved(op: Any, kind: QuantizedType, result: Any, function: Callable[..., Any
     return Record(op, (STORED,), attributes, result, function, types=(tensor(2, 4, of=kind),))
 
 
+def choose(pred: np.ndarray, on_true: np.ndarray, on_false: np.ndarray) -> np.ndarray:
+    return np.where(pred, on_true, on_false)
+
+
 QUANTIZE, DEQUANTIZE = ops.UniformQuantize, ops.UniformDequantize
 PRODUCT = {"dot_dimension_numbers": ops.DotDimensionNumbers((), (), (1,), (0,))}
 WEIGHTS = np.array([[1, -2], [3, 100], [-128, 7], [0, 0]], np.int8)
+
+CONVOLUTION = {
+    "dimension_numbers": ops.ConvDimensionNumbers(0, 1, (2,), 1, 0, (2,), 0, 1, (2,)),
+    "feature_group_count": 1,
+    "batch_group_count": 1,
+    "padding": ((1, 1),),
+}
+SIGNAL, KERNELS = STORED.reshape(1, 2, 4), WEIGHTS.reshape(2, 2, 2)
+
+
+def convolved(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """A convolution of one dimension, with a zero at either end."""
+    zeros = fractions(np.zeros((1, 2, 1)))
+    lhs = np.concatenate([zeros, lhs, zeros], 2)
+    return np.array([[[np.sum(lhs[0, :, at : at + 2] * kernel) for at in range(5)] for kernel in rhs]])
+
+
+UI8_KIND = per_tensor(0.1, 128, UI8)
+LESS = {"comparison_direction": ops.ComparisonDirection.LT}
 
 RECORDS = [
     quantized(QUANTIZE, [REALS], [F32], ROWS, same),
@@ -94,4 +117,39 @@ RECORDS = [
     moved(ops.Reshape, ROWS, tensor(2, 2, 2, of=ROWS), lambda x: x.reshape(2, 2, 2)),
     moved(ops.BitcastConvert, COLUMNS, tensor(2, 4, of=I8), same),
     moved(ops.Reverse, HALVES, tensor(2, 4, of=HALVES), lambda x: x[:, ::-1], dimensions=(1,)),
+    quantized(ops.UniformDequantize, [STORED.view(np.uint8)], [UI8_KIND], F32, same),
+    quantized(ops.Maximum, [STORED, STORED[::-1]], [TENTHS, HALVES], per_tensor(0.7, -5), np.maximum),
+    quantized(
+        ops.Clamp,
+        [np.int8(-3), STORED, np.int8(90)],
+        [HALVES, TENTHS, HALVES],
+        TENTHS,
+        lambda a, x, b: np.clip(x, a, b),
+    ),
+    quantized(ops.Select, [STORED > 3, STORED, STORED[::-1]], [I1, TENTHS, TENTHS], per_tensor(0.3, 7), choose),
+    quantized(ops.Convolution, [SIGNAL, KERNELS], [TENTHS, HALVES], per_tensor(0.05, 0, I32), convolved, **CONVOLUTION),
+    quantized(
+        ops.Convolution,
+        [SIGNAL, KERNELS],
+        [TENTHS, per_axis()],
+        per_axis(1, (0.13, 0.23), None, I32),
+        convolved,
+        **CONVOLUTION,
+    ),
+    Record(
+        ops.Compare,
+        (STORED, STORED[::-1]),
+        LESS,
+        None,
+        lambda x, y: numbers(x, TENTHS) < numbers(y, HALVES),
+        types=(tensor(2, 4, of=TENTHS), tensor(2, 4, of=HALVES)),
+    ),
+    Record(
+        ops.Iota,
+        (),
+        {"iota_dimension": 1},
+        tensor(2, 4, of=HALVES),
+        lambda: nearest(fractions([[0, 1, 2, 3]] * 2), HALVES),
+        types=(),
+    ),
 ]
