@@ -18,18 +18,14 @@ from trivium.ir.types import (
     FLOATS,
     I1,
     Bounds,
-    BufferType,
     ComplexType,
-    FutureType,
     IndexType,
     IntegerType,
-    OpaqueType,
     QuantizedType,
     TensorType,
     TokenType,
     TupleType,
     Type,
-    UnrankedTensorType,
     UnsignedStorageType,
     alike,
     compatible,
@@ -134,13 +130,12 @@ def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None, per
         fail(label, f"{name} has element type {kind.element_type}, which no tensor of the language has")
 
 
-def expect_values(label: str, name: str, kinds: Sequence[Any], per_axis: bool = True) -> None:
-    """Demands values that may pass through any op: tensors, tokens, buffers, tuples of them, futures, and what other
-    dialects have."""
+def expect_values(label: str, name: str, kinds: Sequence[Any], *others: type, per_axis: bool = True) -> None:
+    """Demands tensors and tokens, and what else may pass through an op; the values in tuples are of the same kinds."""
     for index, kind in enumerate(kinds):
-        if isinstance(kind, TupleType):
-            expect_values(label, f"{name}[{index}]", kind.types, per_axis)
-        elif not isinstance(kind, TokenType | BufferType | UnrankedTensorType | FutureType | OpaqueType):
+        if isinstance(kind, TupleType) and TupleType in others:
+            expect_values(label, f"{name}[{index}]", kind.types, *others, per_axis=per_axis)
+        elif not isinstance(kind, (TokenType, *others)):
             expect_tensor(label, f"{name}[{index}]", kind, per_axis=per_axis)
 
 

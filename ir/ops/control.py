@@ -24,9 +24,21 @@ from trivium.ir.declare import (
 )
 from trivium.ir.errors import fail
 from trivium.ir.func import check_callee
+from trivium.ir.ops.buffers import check_buffers
 from trivium.ir.ops.common import expect_values
 from trivium.ir.ops.regions import check_region, outputs_of
-from trivium.ir.types import I1, I32, TensorType, TupleType, alike, compatible
+from trivium.ir.types import (
+    I1,
+    I32,
+    BufferType,
+    FutureType,
+    OpaqueType,
+    TensorType,
+    TupleType,
+    UnrankedTensorType,
+    alike,
+    compatible,
+)
 
 __all__ = [
     "Case",
@@ -61,7 +73,7 @@ class While(Op, name="stablehlo.while", traits={RECURSIVE_EFFECTS}):
         return list(operand)
 
     def check(operand, cond, body, results):
-        expect_values("I1", "operand", operand)
+        expect_values("I1", "operand", operand, BufferType)
         check_region("C1", "cond", cond, operand, [TensorType((), I1)])
         check_region("C2", "body", body, operand, operand)
         _check_types("C3", "operand", operand, results)
@@ -91,6 +103,7 @@ class If(Op, name="stablehlo.if", traits={RECURSIVE_EFFECTS}):
             _check_no_arguments("C1", name, region)
         _check_types("C2", "true_branch", outputs_of(true_branch), outputs_of(false_branch), "false_branch")
         _check_types("C3", "true_branch", outputs_of(true_branch), results)
+        expect_values("O1", "results", results)
 
     def evaluate(pred, true_branch, false_branch):
         return true_branch() if pred else false_branch()
@@ -116,6 +129,7 @@ class Case(Op, name="stablehlo.case", traits={RECURSIVE_EFFECTS}):
         for position, branch in enumerate(branches[1:], 1):
             _check_types("C3", "branches[0]", outputs_of(branches[0]), outputs_of(branch), f"branches[{position}]")
         _check_types("C4", "branches[0]", outputs_of(branches[0]), results)
+        expect_values("O1", "results", results)
 
     def evaluate(index, branches):
         return branches[index if 0 <= index < len(branches) else -1]()
@@ -148,7 +162,7 @@ class Tuple(Op, name="stablehlo.tuple", traits={PURE}):
         return TupleType(tuple(val))
 
     def check(val, result):
-        expect_values("I1", "val", val)
+        expect_values("I1", "val", val, BufferType, TupleType)
         if not compatible(result, TupleType(tuple(val))):
             fail("C1", f"the result has type {result}, expected {TupleType(tuple(val))}")
 
@@ -198,6 +212,9 @@ class OutputOperandAlias(Struct, mnemonic="stablehlo.output_operand_alias"):
     operand_tuple_indices: tuple[int, ...]
 
 
+_PASSED_TO_CALLS = (BufferType, FutureType, TupleType, UnrankedTensorType, OpaqueType)
+
+
 class CustomCall(Op, name="stablehlo.custom_call"):
     """Calls what the table of custom calls (`trivium.ir.custom_calls`) knows as `call_target_name`."""
 
@@ -219,9 +236,18 @@ class CustomCall(Op, name="stablehlo.custom_call"):
         known = CUSTOM_CALLS.get(self.call_target_name)
         return not self.has_side_effect and not (known is not None and known.effects)
 
-    def check(inputs, backend_config, api_version, operand_layouts, result_layouts, output_operand_aliases, results):
-        expect_values("I1", "inputs", inputs)
-        expect_values("O1", "results", results)
+    def check(
+        inputs,
+        call_target_name,
+        backend_config,
+        api_version,
+        operand_layouts,
+        result_layouts,
+        output_operand_aliases,
+        results,
+    ):
+        expect_values("I1", "inputs", inputs, *_PASSED_TO_CALLS)
+        expect_values("O1", "results", results, *_PASSED_TO_CALLS)
         if api_version not in iter(CustomCallApiVersion):
             fail("I5", f"api_version has {api_version}, expected 0 to {max(CustomCallApiVersion)}")
         kind = Dictionary if api_version == CustomCallApiVersion.API_VERSION_TYPED_FFI else str
@@ -236,6 +262,7 @@ class CustomCall(Op, name="stablehlo.custom_call"):
             _check_layouts("result", results[0].types if packed else results, result_layouts)
         for alias in output_operand_aliases:
             _check_alias(alias, inputs, results)
+        check_buffers(call_target_name, inputs, results, output_operand_aliases)
 
     def evaluate(op, inputs):
         return evaluate_custom_call(op, inputs)
@@ -256,8 +283,8 @@ class Composite(Op, name="stablehlo.composite"):
     results: Results
 
     def check(inputs, name, results):
-        expect_values("I1", "inputs", inputs)
-        expect_values("O1", "results", results)
+        expect_values("I1", "inputs", inputs, TupleType)
+        expect_values("O1", "results", results, TupleType)
         if not _NAMESPACED.fullmatch(name):
             fail("C1", f"name has {name!r}, expected a name with its namespace, as in 'namespace.op'")
 

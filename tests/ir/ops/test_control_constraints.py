@@ -28,7 +28,7 @@ from trivium.ir.ops import (
     Tuple,
     While,
 )
-from trivium.ir.types import F32, F64, I1, I32, I64, INDEX, TupleType, Type, tensor
+from trivium.ir.types import F32, F64, I1, I32, I64, INDEX, BufferType, TupleType, Type, tensor
 
 
 def holds(*kinds: Type) -> Region:
@@ -44,6 +44,11 @@ def same(*kinds: Type) -> Region:
 def gives(kind: Type = F32) -> Region:
     """A branch that returns one number."""
     return region([], lambda b: b.add(Constant(value=tensor(of=kind).dtype.type(1))))
+
+
+def returning(value: Value) -> Region:
+    """A branch that returns what stands around it."""
+    return region([], lambda b: value)
 
 
 # While
@@ -99,6 +104,12 @@ def test_if_c3() -> None:
         If(value(of=I1), gives(), gives(), results=[tensor(of=F64)])
 
 
+def test_if_o1() -> None:
+    buffer = Value(BufferType((2,), F32))
+    with breaks("O1"):
+        If(value(of=I1), returning(buffer), returning(buffer))
+
+
 # Case
 
 
@@ -125,6 +136,11 @@ def test_case_c3() -> None:
 def test_case_c4() -> None:
     with breaks("C4"):
         Case(value(of=I32), [gives()], results=[tensor(1)])
+
+
+def test_case_o1() -> None:
+    with breaks("O1"):
+        Case(value(of=I32), [returning(Value(BufferType((2,), F32)))])
 
 
 # Barriers and tuples
@@ -196,6 +212,52 @@ def test_custom_call_i7() -> None:
     with breaks("I7"):
         custom(Value(PAIR), output_operand_aliases=[OutputOperandAlias((), 0, (2,))])
     custom(Value(PAIR), output_operand_aliases=[OutputOperandAlias((), 0, (1,))])
+
+
+BUFFER = BufferType((2,), F32)
+
+
+def call(target: str, inputs: list[Type], results: list[Type], *aliases: OutputOperandAlias) -> None:
+    CustomCall(list(map(Value, inputs)), call_target_name=target, results=results, output_operand_aliases=aliases)
+
+
+def test_custom_call_i1_of_buffers() -> None:
+    call("CreateBuffer", [], [BUFFER])
+    call("Pin", [tensor(2)], [BUFFER])
+    call("Unpin", [BUFFER], [tensor(2)])
+    for target, inputs, result in (
+        ("CreateBuffer", [tensor(2)], BUFFER),
+        ("Pin", [BUFFER], BUFFER),
+        ("Pin", [tensor(2), tensor(2)], BUFFER),
+        ("Unpin", [tensor(2)], tensor(2)),
+    ):
+        with breaks("I1"):
+            call(target, inputs, [result])
+
+
+def test_custom_call_o1_of_buffers() -> None:
+    for target, kind, result in (
+        ("Pin", tensor(2), tensor(2)),
+        ("Pin", tensor(3), BUFFER),
+        ("Unpin", BUFFER, BUFFER),
+        ("Unpin", BUFFER, tensor(2, of=I32)),
+    ):
+        with breaks("O1"):
+            call(target, [kind], [result])
+    with breaks("O1"):
+        call("CreateBuffer", [], [tensor(2)])
+
+
+def test_custom_call_i7_of_buffers() -> None:
+    pair = TupleType((BUFFER, BUFFER))
+    call("t", [BUFFER, BUFFER], [pair], OutputOperandAlias((0,), 0, ()), OutputOperandAlias((1,), 1, ()))
+    call("t", [BUFFER, BUFFER], [BUFFER], OutputOperandAlias((), 1, ()))
+    with breaks("I7"):
+        call("t", [BUFFER], [BUFFER])
+    with breaks("I7"):
+        call("t", [BUFFER], [pair], OutputOperandAlias((0,), 0, ()), OutputOperandAlias((1,), 0, ()))
+    with breaks("I7"):
+        call("t", [pair], [BUFFER], OutputOperandAlias((), 0, (0,)), OutputOperandAlias((), 0, (1,)))
 
 
 def test_composite_c1() -> None:

@@ -1,0 +1,61 @@
+"""What custom calls may do with buffers. Three targets make one, fill one and give its content back; every other call
+passes buffers on: each result that is one shares its memory with an operand, and no two share it with the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trivium.ir.errors import fail
+from trivium.ir.types import BufferType, TensorType, TupleType, Type, UnrankedTensorType, shapes_compatible
+
+
+def check_buffers(target: str, inputs: Sequence[Type], results: Sequence[Type], aliases: Sequence[Any]) -> None:
+    """Demands of a custom call what its target, by name, does with buffers. The aliases are known to be good ones."""
+    if target == "CreateBuffer":
+        _expect_one("O1", "result", results, BufferType)
+        if inputs:
+            fail("I1", f"CreateBuffer has {len(inputs)} inputs, expected none")
+    elif target in ("Pin", "Unpin"):
+        tensor = (TensorType, UnrankedTensorType)
+        one = _expect_one("I1", "input", inputs, tensor if target == "Pin" else BufferType)
+        other = _expect_one("O1", "result", results, BufferType if target == "Pin" else tensor)
+        if not _same_content(one, other):
+            fail("O1", f"{target} has a result of type {other}, its input is of type {one}; expected the same array")
+    else:
+        _check_aliases(inputs, results, aliases)
+
+
+def _expect_one(label: str, what: str, kinds: Sequence[Type], expected: Any) -> Any:
+    if len(kinds) != 1 or not isinstance(kinds[0], expected):
+        word = "a buffer" if expected is BufferType else "a tensor"
+        fail(label, f"has {what} types ({', '.join(map(str, kinds))}), expected one, of {word}")
+    return kinds[0]
+
+
+def _same_content(one: Any, other: Any) -> bool:
+    ranked = not isinstance(one, UnrankedTensorType) and not isinstance(other, UnrankedTensorType)
+    return one.element_type is other.element_type and (not ranked or shapes_compatible(one.shape, other.shape))
+
+
+def _check_aliases(inputs: Sequence[Type], results: Sequence[Type], aliases: Sequence[Any]) -> None:
+    places = list(_buffers(results[0] if len(results) == 1 else TupleType(tuple(results))))
+    shared = [alias.output_tuple_indices for alias in aliases]
+    for place in places:
+        if (count := shared.count(place)) != 1:
+            fail("I7", f"the buffer at {list(place)} of the results is in {count} aliases, expected one")
+    taken = [
+        (alias.operand_index, alias.operand_tuple_indices) for alias in aliases if alias.output_tuple_indices in places
+    ]
+    for index, place in taken:
+        if taken.count((index, place)) > 1:
+            fail("I7", f"the buffer at {list(place)} of operand {index} is in several aliases, expected one at most")
+
+
+def _buffers(kind: Type, place: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """The places of the buffers in a type, inside its tuples."""
+    if isinstance(kind, BufferType):
+        yield place
+    if isinstance(kind, TupleType):
+        for index, part in enumerate(kind.types):
+            yield from _buffers(part, (*place, index))
