@@ -24,6 +24,7 @@ from trivium.ir.attributes import (
 )
 from trivium.ir.bits import float_bits, float_of_bits
 from trivium.ir.bytecode.elements import elements_bytes, elements_of
+from trivium.ir.bytecode.resources import read_dense_resource
 from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter, home_of
 from trivium.ir.bytecode.versions import FILE_RANGES
 from trivium.ir.bytecode.vhlo import signed_value, width_of
@@ -139,6 +140,7 @@ _ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
     13: lambda reader: FusedLocation(_read_locations(reader), reader.attribute()),
     14: lambda reader: NameLocation(reader.expect(reader.attribute(), str), _read_location(reader)),
     15: lambda reader: UNKNOWN,
+    16: read_dense_resource,
     17: _read_array,
     18: _read_elements,
     22: _read_range,

@@ -103,16 +103,17 @@ class Cursor:
         kind = self.byte()
         length = self.varint()
         if kind & 0x80:
-            self._align(self.varint())
+            self.align(self.varint())
         start = self.base + self.pos
         return kind & 0x7F, Cursor(self.take(length), start)
 
-    def _align(self, alignment: int) -> None:
+    def align(self, alignment: int) -> None:
+        """Goes to the next offset in the file that is a multiple."""
         if alignment & (alignment - 1) or not 0 < alignment <= 1 << 30:
             raise self.error(f"an alignment has {alignment}, expected a power of two")
         padding = self.take(-(self.base + self.pos) % alignment)
         if any(byte != PADDING for byte in padding):
-            raise self.error("the padding of a section has other bytes than 0xCB")
+            raise self.error("the padding has other bytes than 0xCB")
 
 
 class Output:

@@ -14,6 +14,7 @@ from trivium.ir.bytecode.forms import Form, form_named, return_class
 from trivium.ir.bytecode.plain import PlainForm
 from trivium.ir.bytecode.portable import restore
 from trivium.ir.bytecode.quant import QUANT
+from trivium.ir.bytecode.resources import read_resources
 from trivium.ir.bytecode.sdy import SDY
 from trivium.ir.bytecode.stablehlo import CHLO, STABLEHLO
 from trivium.ir.bytecode.tables import EntryReader, Tables
@@ -95,6 +96,8 @@ class ModuleReader:
         self._read_entries(sections[ATTR_TYPE_OFFSET], sections[ATTR_TYPE])
         if PROPERTIES in sections:
             self._read_properties(sections[PROPERTIES])
+        if RESOURCE_OFFSET in sections and RESOURCE in sections:
+            self.tables.resources = read_resources(sections[RESOURCE_OFFSET], sections[RESOURCE], self.tables)
         module = self._read_program(sections[IR])
         restore(module, {name.form.cls for name in self.ops}, self.is_portable)
         return module

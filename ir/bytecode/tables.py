@@ -53,6 +53,7 @@ class Tables:
     def __init__(self, dialects: Mapping[str, Dialect], parse_text: Callable[[str, str], Any]):
         self.strings: Sequence[str] = ()
         self.data = Cursor(b"")
+        self.resources: Sequence[Any] = ()
         self._dialects = dialects
         self._parse_text = parse_text
         self._entries = {what: _Entries(what) for what in ("attribute", "type")}

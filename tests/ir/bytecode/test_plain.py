@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import trivium
@@ -53,6 +54,38 @@ def test_conformance(conformance):
         if not OPS_FOR_TESTS.search(text):
             assert difference(deserialize(plain(text)), parse(text)) == "", name
     assert len(chosen) > 150
+
+
+RESOURCES = """
+module {
+  func.func @main() -> (tensor<2x3xf32>, tensor<4xi1>, tensor<8xi32>) {
+    %0 = stablehlo.constant dense_resource<large> : tensor<2x3xf32>
+    %1 = stablehlo.constant dense_resource<bits> : tensor<4xi1>
+    %2 = stablehlo.constant dense_resource<"two words"> : tensor<8xi32>
+    return %0, %1, %2 : tensor<2x3xf32>, tensor<4xi1>, tensor<8xi32>
+  }
+}
+{-#
+  dialect_resources: { builtin: {
+    large: "0x040000000000803F0000004000004040000080400000A0400000C040",
+    bits: "0x0100000001000101",
+    "two words": "0x0400000007000000"
+  } },
+  external_resources: { tool: { setting: true, words: "a b" } }
+#-}
+"""
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("version", [0, 6])
+def test_resources(version):
+    """Tensors that stand apart from the program, of which only a view is taken."""
+    data = plain(RESOURCES, version)
+    module = deserialize(data)
+    assert difference(module, parse(RESOURCES)) == ""
+    first = module.main.body.block.first
+    assert first is not None
+    assert np.shares_memory(first.attributes["value"].array, np.frombuffer(data, np.uint8))
 
 
 @pytest.mark.tensorflow
