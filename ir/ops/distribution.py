@@ -4,6 +4,7 @@ queues, and the process's own number."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -173,8 +174,14 @@ class Send(Op, name="stablehlo.send"):
         _check_channel("C5", channel_handle, is_host_transfer, DEVICE_TO_HOST)
         expect_token("O1", "result", result)
 
-    def evaluate(inputs, channel_handle, context):
-        context.process.send(channel_handle.handle, inputs)
+    def evaluate(inputs, channel_handle, is_host_transfer, source_target_pairs, context):
+        process = context.process
+        if is_host_transfer or not source_target_pairs:
+            process.send(channel_handle.handle, inputs)
+            return TOKEN_VALUE
+        for source, target in _processes(process, channel_handle, source_target_pairs):
+            if source == process.id:
+                process.send((channel_handle.handle, source, target), inputs)
         return TOKEN_VALUE
 
 
@@ -193,11 +200,23 @@ class Recv(Op, name="stablehlo.recv"):
         _check_channel("C5", channel_handle, is_host_transfer, HOST_TO_DEVICE)
         _check_received(("O1", "O1", "O1"), results)
 
-    def evaluate(channel_handle, context, results):
-        values = context.process.receive(channel_handle.handle)
+    def evaluate(channel_handle, is_host_transfer, source_target_pairs, context, results):
+        process, channel = context.process, channel_handle.handle
+        if source_target_pairs and not is_host_transfer:
+            pairs = _processes(process, channel_handle, source_target_pairs)
+            sources = [source for source, target in pairs if target == process.id]
+            if not sources:
+                raise ValueError(f"source_target_pairs has no pair whose target is this process, {process.id}")
+            channel = (channel, sources[0], process.id)
+        values = process.receive(channel)
         if len(values) != len(results) - 1:
             raise ValueError(f"the channel holds {len(values)} values, expected {len(results) - 1}")
         return (*values, TOKEN_VALUE)
+
+
+def _processes(process: Any, handle: ChannelHandle, pairs: Pairs) -> list[list[Any]]:
+    """Pairs of partitions, where there is a channel, else of replicas, as for `collective_permute`."""
+    return process.cross_partition(pairs) if handle.handle > 0 else process.cross_replica(pairs)
 
 
 def _check_channel(label: str, handle: ChannelHandle, is_host_transfer: bool, host_type: int) -> None:

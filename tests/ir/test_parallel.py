@@ -47,6 +47,18 @@ func.func @main(%0: tensor<1xi32>) -> tensor<1xi32> {
   return %4 : tensor<1xi32>
 }
 """
+RING = """
+func.func @main(%0: tensor<1xi32>) -> tensor<1xi32> {
+  %1 = stablehlo.create_token : !stablehlo.token
+  %2 = "stablehlo.send"(%0, %1) {channel_handle = #stablehlo.channel_handle<handle = 0, type = 1>,
+    source_target_pairs = dense<[[0, 1], [1, 2], [2, 0]]> : tensor<3x2xi64>}
+    : (tensor<1xi32>, !stablehlo.token) -> !stablehlo.token
+  %3:2 = "stablehlo.recv"(%2) {channel_handle = #stablehlo.channel_handle<handle = 0, type = 1>,
+    source_target_pairs = dense<[[0, 1], [1, 2], [2, 0]]> : tensor<3x2xi64>}
+    : (!stablehlo.token) -> (tensor<1xi32>, !stablehlo.token)
+  return %3#0 : tensor<1xi32>
+}
+"""
 ONE, TWO = np.int32([1]), np.int32([2])
 
 
@@ -69,6 +81,14 @@ def test_waiting_for_a_process_that_ended_is_an_error() -> None:
 def test_the_first_error_ends_all() -> None:
     with pytest.raises(Error, match=r"unheard\.of"):
         run_parallel(parse(GATHER), [["main"], ["fails"]], [[ONE], [TWO]])
+
+
+def test_values_go_from_sources_to_targets() -> None:
+    results = run_parallel(parse(RING), [["main"]] * 3, [[np.int32([number])] for number in range(3)])
+    assert [result.tolist() for (result,) in results] == [[2], [0], [1]]
+    module = parse(RING.replace("handle = 0", "handle = 1"))
+    with pytest.raises(ExecutionError, match=r"no pair whose target is this process, \(0, 3\)"):
+        run_parallel(module, [["main"] * 4], [[np.int32([number])] for number in range(4)])
 
 
 def test_infeed() -> None:
