@@ -60,7 +60,8 @@ def parse(text: str) -> Module:
 
 
 def load(path: str | Path) -> Module:
-    """The program in a file: `.mlir` text, a `.mlirbc` artifact, `.onnx`, `.pt2`, or a SavedModel folder."""
+    """The program in a file: `.mlir` text, `.mlirbc` (or `.bc`) bytecode, portable or not, `.onnx`, `.pt2`, or a
+    SavedModel folder."""
     if not isinstance(path, str | PathLike):
         raise Error(f"the path is a {type(path).__name__}, expected a str or a Path")
     path = Path(path)
@@ -131,24 +132,29 @@ def _load_text(path: Path) -> Module:
     from trivium.ir.text import parse as parse_text
 
     try:
+        with open(path, "rb") as file:
+            if file.read(4) == _BYTECODE:  # as MLIR's tools have it, whatever the suffix
+                return _load_bytecode(path)
         return parse_text(path.read_text(), file=str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise Error(f"cannot read {path}: {error}") from None
 
 
-def _load_artifact(path: Path) -> Module:
-    from trivium.ir.bytecode import load as load_artifact
+def _load_bytecode(path: Path) -> Module:
+    from trivium.ir.bytecode import load as load_bytecode
 
-    return load_artifact(path)
+    return load_bytecode(path)
 
 
 def _load_exported(path: Path) -> Module:
     return _importer("pytorch", "torch").import_file(path)
 
 
+_BYTECODE = b"ML\xefR"
 _READERS: dict[str, Callable[[Path], Module]] = {
+    ".bc": _load_bytecode,
     ".mlir": _load_text,
-    ".mlirbc": _load_artifact,
+    ".mlirbc": _load_bytecode,
     ".onnx": from_onnx,
     ".pt2": _load_exported,
 }

@@ -88,6 +88,14 @@ def test_resources(version):
     assert np.shares_memory(first.attributes["value"].array, np.frombuffer(data, np.uint8))
 
 
+@pytest.mark.jax
+@pytest.mark.parametrize("name", ["program.mlirbc", "program.mlir.bc", "program.mlir"])
+def test_files(name, tmp_path):
+    """Bytecode is known by its beginning, as MLIR's tools know it."""
+    (tmp_path / name).write_bytes(plain(QUANTIZED))
+    assert difference(trivium.load(tmp_path / name), parse(QUANTIZED)) == ""
+
+
 @pytest.mark.tensorflow
 def test_tensorflow(tmp_path):
     """What TensorFlow compiles, in the bytecode that it writes itself."""
