@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -14,7 +14,7 @@ from types import TracebackType
 
 import pytest
 
-from trivium.ir.core import Operation, Value
+from trivium.ir.core import Value
 from trivium.ir.declare import Op
 from trivium.ir.errors import ConstraintKind, ExecutionError, VerificationError
 from trivium.ir.types import F32, Type, tensor
@@ -22,12 +22,13 @@ from trivium.ir.types import F32, Type, tensor
 
 @dataclass(frozen=True)
 class Broken:
-    """A constraint that failed: on which op, and with what error."""
+    """A constraint that failed: on which op, and with what error. `inferred` tells whether the op had results yet."""
 
     op: Op
     label: str
     kind: ConstraintKind
     message: str
+    inferred: bool
 
 
 _RECORDED: list[Broken] = []
@@ -47,19 +48,19 @@ def breaks(label: str, kind: ConstraintKind = ConstraintKind.TYPE) -> Iterator[N
     error = caught.value
     assert (error.label, error.kind) == (label, kind), str(error)
     assert f": [{label}] " in error.message
-    _RECORDED.append(Broken(_failing_op(caught.tb), label, kind, error.message.partition("] ")[2]))
+    steps = list(_steps(caught.tb))
+    op = next(op for _, op in reversed(steps) if op is not None)
+    inferred = all(name != "_result_types" for name, _ in steps)
+    _RECORDED.append(Broken(op, label, kind, error.message.partition("] ")[2], inferred))
 
 
-def _failing_op(trace: TracebackType | None) -> Op:
-    """The op that was built, verified or run when the error came: that of the innermost such step."""
-    found = None
+def _steps(trace: TracebackType | None) -> Iterator[tuple[str, Op | None]]:
+    """The functions that ran when an error came, outer before inner, each with the op that it had before it."""
     while trace is not None:
-        names = trace.tb_frame.f_locals
-        here = names.get("self") if trace.tb_frame.f_code.co_name == "__init__" else names.get("op")
-        found = here if isinstance(here, Op) else found
+        name, values = trace.tb_frame.f_code.co_name, trace.tb_frame.f_locals
+        op = values.get("self") if name == "__init__" else values.get("op")
+        yield name, op if isinstance(op, Op) else None
         trace = trace.tb_next
-    assert isinstance(found, Op)
-    return found
 
 
 @cache
@@ -71,7 +72,8 @@ def broken() -> tuple[Broken, ...]:
         for name, function in vars(module).items():
             if name.startswith("test_"):
                 for arguments in _calls(function):
-                    function(**arguments)
+                    with suppress(Exception, pytest.fail.Exception):  # a test that fails tells so itself
+                        function(**arguments)
     found = tuple(_RECORDED[before:])
     del _RECORDED[before:]
     return found
@@ -89,8 +91,3 @@ def _calls(function: Callable[..., None]) -> Iterator[dict[str, object]]:
             tables.append([dict(zip(names, row if len(names) > 1 else [row], strict=True)) for row in rows])
     for rows in product(*tables):
         yield {name: given for row in rows for name, given in row.items()}
-
-
-def operation_of(found: Operation) -> str:
-    """The name of an op in the specification."""
-    return found.NAME.partition(".")[2].replace("-", "_")
