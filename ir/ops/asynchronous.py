@@ -4,7 +4,7 @@ op has done its work once it was started."""
 from __future__ import annotations
 
 from trivium.ir.core import Region
-from trivium.ir.declare import RECURSIVE_EFFECTS, Op, Operand, Operands, Result, Results
+from trivium.ir.declare import RECURSIVE_EFFECTS, Op, Operand, Operands, Result, Trait
 from trivium.ir.errors import fail
 from trivium.ir.ops.collective import (
     AllGather,
@@ -12,6 +12,7 @@ from trivium.ir.ops.collective import (
     AllToAll,
     CollectiveBroadcast,
     CollectivePermute,
+    CollectiveReduce,
     ReduceScatter,
 )
 from trivium.ir.ops.indexing import DynamicSlice, DynamicUpdateSlice, Slice
@@ -21,14 +22,14 @@ from trivium.ir.types import FutureType, compatible
 __all__ = ["AsyncDone", "AsyncStart"]
 
 STARTED = (
-    *(AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, ReduceScatter),
+    *(AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, CollectiveReduce, ReduceScatter),
     *(DynamicSlice, DynamicUpdateSlice, Slice),
 )
 """What may run asynchronously."""
 
 
-class AsyncStart(Op, name="stablehlo.async_start", traits={RECURSIVE_EFFECTS}):
-    """Starts the one op of `body`, and gives its results as a future."""
+class AsyncStart(Op, name="stablehlo.async_start", traits={RECURSIVE_EFFECTS, Trait.ISOLATED}):
+    """Starts the one op of `body`, and gives its result as a future."""
 
     inputs: Operands
     body: Region
@@ -46,6 +47,8 @@ class AsyncStart(Op, name="stablehlo.async_start", traits={RECURSIVE_EFFECTS}):
             fail("C2", f"body has {started[0].NAME}, expected one of {expected}")
         if not _same(inputs, inputs_of(body)):
             fail("C3", f"inputs have types {_words(inputs)}, body takes {_words(inputs_of(body))}")
+        if len(outputs_of(body)) != 1:
+            fail("C4", f"body returns {len(outputs_of(body))} values, expected one")
         if not compatible(result, FutureType(outputs_of(body))):
             fail("C4", f"result has type {result}, expected {FutureType(outputs_of(body))}")
 
@@ -54,27 +57,27 @@ class AsyncStart(Op, name="stablehlo.async_start", traits={RECURSIVE_EFFECTS}):
 
 
 class AsyncDone(Op, name="stablehlo.async_done"):
-    """The values of a future, once they are there."""
+    """The value of a future, once it is there."""
 
     future: Operand
-    results: Results
+    result: Result
 
     def infer(future):
         _expect_future(future)
-        return list(future.types)
+        return future.types[0]
 
-    def check(future, results):
+    def check(future, result):
         _expect_future(future)
-        if not _same(results, future.types):
-            fail("C1", f"results have types {_words(results)}, future has {_words(future.types)}")
+        if not compatible(result, future.types[0]):
+            fail("C1", f"result has type {result}, future has {future.types[0]}")
 
     def evaluate(future):
-        return future
+        return future[0]
 
 
 def _expect_future(kind):
-    if not isinstance(kind, FutureType):
-        fail("I1", f"future has type {kind}, expected a future")
+    if not isinstance(kind, FutureType) or len(kind.types) != 1:
+        fail("I1", f"future has type {kind}, expected a future of one value")
 
 
 def _same(types, others):
