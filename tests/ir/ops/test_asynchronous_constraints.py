@@ -37,9 +37,7 @@ def test_async_start_c3() -> None:
 def test_async_start_c4() -> None:
     with breaks("C4"):
         AsyncStart([value(3)], broadcast(), result=FutureType((tensor(4),)))
-    pair = region(
-        [tensor(3)], lambda b, x: b.add(AllReduce([x, x], replica_groups=((0, 1),), computation=add())).results
-    )
+    pair = region([tensor(3)], lambda b, x: b.add(AllReduce([x, x], replica_groups=((0, 1),), computation=add())))
     with breaks("C4"):
         AsyncStart([value(3)], pair, result=FutureType((tensor(3),)))
     AsyncStart([value(3)], broadcast())
