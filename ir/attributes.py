@@ -153,7 +153,11 @@ class DenseElements:
     @classmethod
     def splat(cls, value: Any, type: TensorType) -> DenseElements:
         """Every element is `value`."""
-        return cls(np.broadcast_to(np.asarray(value, dtype=type.dtype), type.static_shape), type)
+        element = np.asarray(value, dtype=type.dtype)
+        try:
+            return cls(np.broadcast_to(element, type.static_shape), type)
+        except ValueError as error:
+            raise Error(f"{type} is more than an array can be: {error}") from None
 
     @property
     def is_splat(self) -> bool:

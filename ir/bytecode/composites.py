@@ -97,7 +97,11 @@ def _body(op: Op) -> Region:
     while found := [inner for inner in block if is_chlo(inner)]:
         for inner in found:
             assert isinstance(inner, Op)
-            for old, new in zip(inner.results, decompose(inner, Builder.in_front_of(inner)), strict=True):
+            try:
+                results = decompose(inner, Builder.in_front_of(inner))
+            except Error as error:
+                raise error.add(inside=inner.NAME, source=inner.location.describe() or None) from None
+            for old, new in zip(inner.results, results, strict=True):
                 old.replace_all_uses_with(new)
             inner.erase()
     return Region([block])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import trivium
+from tests.fuzz.container import Container, Entry, varint
 from trivium.ir.bytecode import deserialize, load, serialize
 from trivium.ir.text import parse
 
@@ -58,6 +59,60 @@ def test_wrong_numbers(kind):
     data[place] = 0xFF
     with pytest.raises(trivium.ParseError, match="at byte"):
         deserialize(bytes(data))
+
+
+DOUBLING = {
+    "attributes": ("[1 : i64]", "attributes", b"\x01", lambda before: b"\x01\x05" + before * 2),
+    "locations": ('loc("a")', "attributes", b"\x1d", lambda before: b"\x15" + before * 2),
+    "types": ("tuple<f32>", "types", b"tuple", lambda before: b"\x1f\x05" + before * 2),
+}
+"""An attribute of a module, in which table its entry stands, how that begins, and one that holds another twice."""
+
+
+def doubling(name: str, count: int) -> bytes:
+    """A file whose attribute is replaced by the last of a chain: each holds the one before twice."""
+    text, table, start, form = DOUBLING[name]
+    file = Container.of(serialize(parse(f"module attributes {{a = {text}}} {{}}")))
+    entries: list[Entry] = getattr(file, table)
+    here = next(number for number, entry in enumerate(entries) if entry.content.startswith(start))
+    first = len(entries)
+    for number in range(count):
+        entries.append(Entry(entries[here].dialect, form(varint(first + number - 1 if number else here))))
+    if count:
+        entries[here], entries[-1] = entries[-1], entries[here]
+        entries[first] = Entry(entries[first].dialect, form(varint(len(entries) - 1)))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", DOUBLING)
+def test_entries_that_double(name):
+    """A kilobyte can stand for more than a machine can hold."""
+    deserialize(doubling(name, 8))
+    with pytest.raises(trivium.ParseError, match=r"at byte \d+: has \d+ bytes with all that it refers to"):
+        deserialize(doubling(name, 60))
+    with pytest.raises(trivium.ParseError, match=r"at byte \d+: entries stand inside one another more than"):
+        deserialize(doubling(name, 300))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has the end of the text, expected an attribute"),
+        ("1 2", "is more than one attribute"),
+        ("[" * 5000, "levels deep"),
+        ("#stablehlo.gather<a>", "expected one of offset_dims"),
+        ("dense<1.0> : tensor<2xf32> loc(", "is more than one attribute"),
+    ],
+)
+def test_text_in_an_entry(text, message):
+    """Where a dialect spells an attribute as text, its errors tell the offset in the file."""
+    file = Container.of(serialize(parse("module attributes {a = [1 : i64]} {}")))
+    for entry in file.attributes:
+        if entry.content[:1] == b"\x01":
+            entry.content, entry.encoded = text.encode() + b"\0", False
+    with pytest.raises(trivium.ParseError, match=r"^at byte \d+: ") as caught:
+        deserialize(file.getvalue())
+    assert message in str(caught.value)
 
 
 def test_a_file_is_named(tmp_path):

@@ -19,6 +19,13 @@ def attribute(text: str) -> str:
     return f"module attributes {{a = {text}}} {{}}"
 
 
+def chain(line: str, count: int) -> str:
+    """Aliases, each made of the one before: `{0}` is its number, `{1}` that of the other."""
+    first = {"#": "1 : i64", "!": "f32"}[line[0]] if "loc(" not in line else "loc(unknown)"
+    lines = [f"{line[0]}a0 = {first}", *(line.format(number, number - 1) for number in range(1, count + 1))]
+    return "".join(f"{text}\n" for text in lines)
+
+
 ERRORS = {
     "nothing": ("  // only a comment", "holds no module and no function"),
     "undefined value": (body("%0 = stablehlo.add %x, %y : tensor<4xf32>"), "%y is not defined before its use"),
@@ -133,6 +140,31 @@ ERRORS = {
     "nested attributes": (attribute("[" * 5000 + "]" * 5000), f"nested more than {MAX_DEPTH} levels deep"),
     "nested types": (attribute("tuple<" * 5000 + ">" * 5000), f"nested more than {MAX_DEPTH} levels deep"),
     "nested regions": ("module {" * 5000 + "}" * 5000, f"nested more than {MAX_NESTING} levels deep"),
+    "nested quantized types": (attribute("!quant.uniform<i8:" * 5000), f"nested more than {MAX_DEPTH} levels deep"),
+    "chain of aliases": (
+        chain("#a{0} = [#a{1}]", 200) + attribute("#a200"),
+        f"nested more than {MAX_DEPTH} levels deep",
+    ),
+    "aliases that double": (chain("#a{0} = [#a{1}, #a{1}]", 30) + attribute("#a30"), "aliases stand for"),
+    "aliases of types that double": (chain("!a{0} = tuple<!a{1}, !a{1}>", 30) + attribute("!a30"), "aliases stand for"),
+    "aliases of locations that double": (
+        chain("#a{0} = loc(fused[#a{1}, #a{1}])", 30) + "module {} loc(#a30)",
+        "aliases stand for",
+    ),
+    "list of a huge splat": (
+        body('%0 = "stablehlo.pad"(%x) {edge_padding_low = dense<0> : tensor<1000000000xi64>} : () -> ()'),
+        "expected list of integers",
+    ),
+    "list of nothing, many times": (
+        body('%0 = "stablehlo.send"(%x) {source_target_pairs = dense<> : tensor<9999999999x0xi64>} : () -> ()'),
+        "expected list of pairs",
+    ),
+    "groups of a huge splat": (
+        body('%0 = "stablehlo.negate"(%x) {operandSegmentSizes = dense<1> : tensor<1000000000xi32>} : () -> ()'),
+        "expected 1 sizes",
+    ),
+    "line below zero": ('module {} loc("a.py":1:-1)', "has -1 for a line or a column"),
+    "line too large": ('module {} loc("a.py":4294967296:1)', "has 4294967296 for a line or a column"),
     "nested locations": ("module {} loc(" + 'callsite("a" at ' * 5000, f"nested more than {MAX_DEPTH} levels deep"),
     "elided elements": (
         attribute("dense_resource<__elided__> : tensor<9xf32>"),
