@@ -1,0 +1,16 @@
+"""A short campaign: `python -m tests.fuzz` runs longer ones. Every input ends in a program, or in an error of ours with
+its place, in time."""
+
+import pytest
+
+from tests.fuzz.campaign import KINDS, judge_all
+
+INPUTS = 1500
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_mutations(name):
+    tally = judge_all(KINDS[name], seed=0, indices=range(INPUTS))
+    assert not tally.found, "\n".join(f"{name}:{found.index}: {found.key}" for found in tally.found.values())
+    assert tally.outcomes["refused"] > INPUTS // 2
+    assert tally.outcomes["evaluated"] > INPUTS // 50
