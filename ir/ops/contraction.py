@@ -1,7 +1,8 @@
 """Sums of products: `dot_general` and `convolution`.
 
-Both evaluate as batched matrix products in a wide type (float64, complex128, int64), rounded to the result's type once,
-so that they are what faster implementations are measured by.
+Both evaluate as batched matrix products. Floats of 32 and 64 bits are rounded after each product and each sum, in the
+order of the contracted elements, which is the specification read literally and what StableHLO's own interpreter does;
+narrower ones are rounded once at the end, as no device sums in them.
 """
 
 from __future__ import annotations
@@ -158,7 +159,10 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE, EXPRESSED}):
         columns = _grouped(rhs, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions, right)
         batch = [lhs.shape[axis] for axis in numbers.lhs_batching_dimensions]
         shape = (*batch, *(lhs.shape[axis] for axis in left), *(rhs.shape[axis] for axis in right))
-        return narrow(np.matmul(wide(rows), wide(columns)), result.dtype).reshape(shape)
+        kind = sum_dtype(result.dtype) if algorithm is None else wide(rows).dtype
+        sums = np.zeros((*rows.shape[:-1], columns.shape[-1]), kind)
+        add_products(sums, rows.astype(kind), columns.astype(kind))
+        return narrow(sums, result.dtype).reshape(shape)
 
 
 class Convolution(Op, name="stablehlo.convolution", traits={PURE, EXPRESSED}):
@@ -233,8 +237,8 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE, EXPRESSED}):
         result,
     ):
         numbers = dimension_numbers
-        lhs = wide(lhs).transpose(numbers.input_dimensions)
-        rhs = wide(rhs).transpose(numbers.kernel_dimensions)
+        lhs = lhs.astype(sum_dtype(result.dtype)).transpose(numbers.input_dimensions)
+        rhs = rhs.astype(sum_dtype(result.dtype)).transpose(numbers.kernel_dimensions)
         if window_reversal is not None:
             rhs = np.flip(rhs, [axis for axis, reverse in enumerate(window_reversal, 2) if reverse])
         windows = windows_of(rhs.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation)
@@ -257,15 +261,39 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE, EXPRESSED}):
 def _slide(lhs: np.ndarray, rhs: np.ndarray, windows: Sequence[Window], counts: Sequence[int]) -> np.ndarray:
     """The sum over all places of a kernel: what that place sees of `lhs`, times the kernel there."""
     groups, batch, features = lhs.shape[0], lhs.shape[1], lhs.shape[-1]
-    total = np.zeros((groups, batch * math.prod(counts), rhs.shape[1]), np.result_type(lhs, rhs))
+    total = np.zeros((groups, batch * math.prod(counts), rhs.shape[1]), lhs.dtype)
     for place in itertools.product(*(range(window.size) for window in windows)):
         seen = tuple(
             slice(start * w.dilation, start * w.dilation + (count - 1) * w.stride + 1 if count else 0, w.stride)
             for start, w, count in zip(place, windows, counts, strict=True)
         )
         rows = lhs[(slice(None), slice(None), *seen)].reshape(groups, batch * math.prod(counts), features)
-        total += np.matmul(rows, rhs[(slice(None), slice(None), slice(None), *place)].swapaxes(1, 2))
+        add_products(total, rows, rhs[(slice(None), slice(None), slice(None), *place)].swapaxes(1, 2))
     return total
+
+
+def add_products(total: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> None:
+    """Adds a batched matrix product to `total`, one contracted element after the other, all in the dtype of `total`."""
+    if total.dtype.kind == "i":  # exact in any order
+        total += np.matmul(rows, columns)
+        return
+    for index in range(rows.shape[-1]):
+        total += _product(rows[..., index, None], columns[..., None, index, :])
+
+
+def _product(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The product of complex numbers is made of rounded real ones, which NumPy's is not on every machine."""
+    if lhs.dtype.kind != "c":
+        return lhs * rhs
+    product = np.empty(np.broadcast_shapes(lhs.shape, rhs.shape), lhs.dtype)
+    product.real = lhs.real * rhs.real - lhs.imag * rhs.imag
+    product.imag = lhs.real * rhs.imag + lhs.imag * rhs.real
+    return product
+
+
+def sum_dtype(dtype: np.dtype) -> np.dtype:
+    """What products are summed in whose sum is to be of `dtype`."""
+    return dtype if dtype.kind in "fc" and dtype.itemsize >= 4 else wide(np.empty(0, dtype)).dtype
 
 
 def wide(array: np.ndarray) -> np.ndarray:

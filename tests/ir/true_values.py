@@ -19,10 +19,6 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     return lambda *arrays: np.frompyfunc(function, len(arrays), 1)(*map(exact, arrays))
 
 
-def product(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    return np.dot(exact(lhs), exact(rhs))
-
-
 def cumulative_product(array: np.ndarray) -> np.ndarray:
     return np.multiply.accumulate(exact(array), 0)
 
@@ -77,14 +73,6 @@ def _parts(array: np.ndarray) -> np.ndarray:
 TRUE_VALUES: dict[str, Callable[..., np.ndarray]] = {
     "cosh_float32_20_20_chlo": elementwise(mpmath.cosh),
     "cumprod_complex64_8_9": cumulative_product,
-    "dot_general_bfloat16_4_3_complex64_3_6": product,
-    "dot_general_float16_4_3_complex128_3_6": product,
-    "dot_general_float16_4_3_complex64_3_6": product,
-    "dot_general_int16_4_3_complex64_3_6": product,
-    "dot_general_int32_4_3_float32_3_6": product,
-    "dot_general_uint16_4_3_complex64_3_6": product,
-    "dot_general_uint16_4_3_float32_3_6": product,
-    "dot_general_uint8_4_3_complex64_3_6": product,
     "fft_complex64_14_15_16_17": inverse_real_transform,
     "fft_float32_14_15_16_17": real_transform,
     "pow_complex64_20_30_complex64_20_30": elementwise(mpmath.power),
