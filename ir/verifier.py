@@ -3,10 +3,12 @@ constraints. A check costs nothing beyond itself while it holds: no message is f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from typing import NoReturn
 
 from trivium.ir.core import MAX_NESTING, Operation, Region, Value
-from trivium.ir.declare import REQUIRED, Op, Trait
+from trivium.ir.declare import REQUIRED, Field, Op, Trait
 from trivium.ir.errors import ConstraintKind, Error, VerificationError
 from trivium.ir.func import FuncReturn, Function, Module, Symbols, symbols
 from trivium.ir.ops.control import Return
@@ -56,32 +58,54 @@ def _verify_regions(op: Operation, scope: set[Value], table: Symbols, depth: int
             scope.difference_update(opened)
 
 
+@dataclass(frozen=True)
+class _Counts:
+    """How many operands, results or regions an op has."""
+
+    what: str
+    fields: tuple[Field, ...]
+    least: int
+    most: int | None
+    lists: int
+
+
+@cache
+def _counts_of(cls: type[Op]) -> tuple[_Counts, ...]:
+    counts = []
+    for what, fields in (("operands", cls.OPERANDS), ("results", cls.RESULTS), ("regions", cls.REGIONS)):
+        lists = sum(field.arity == "*" for field in fields)
+        least = sum(not field.arity for field in fields)
+        counts.append(_Counts(what, fields, least, None if lists else len(fields), lists))
+    return tuple(counts)
+
+
 def _verify_structure(op: Op) -> None:
     """Counts of operands, results and regions, and the attributes that must be there."""
-    cls = type(op)
-    for what, fields, items in (
-        ("operands", cls.OPERANDS, op.operands),
-        ("results", cls.RESULTS, op.results),
-        ("regions", cls.REGIONS, op.regions),
-    ):
-        least = sum(not field.arity for field in fields)
-        most = None if any(field.arity == "*" for field in fields) else len(fields)
-        if len(items) < least or (most is not None and len(items) > most):
+    for counts, items in zip(_counts_of(type(op)), (op.operands, op.results, op.regions), strict=True):
+        least, most, count = counts.least, counts.most, len(items)
+        if count < least or (most is not None and count > most):
             expected = f"at least {least}" if most is None else str(least) if least == most else f"{least} to {most}"
-            _broken(op, f"has {len(items)} {what}, expected {expected}")
-        sizes = (op.segments or {}).get(what)
-        lists = sum(field.arity == "*" for field in fields)
-        if sizes is not None and (len(sizes) != len(fields) or sum(sizes) != len(items)):
-            _broken(
-                op, f"has {len(items)} {what} in groups of {list(sizes)}, expected {len(fields)} groups that add up"
-            )
-        if sizes is None and lists > 1 and (len(items) - least) % lists:
-            _broken(op, f"has {len(items)} {what}, expected {lists} groups of equal size")
-    for field in cls.ATTRIBUTES:
+            _broken(op, f"has {count} {counts.what}, expected {expected}")
+        if op.segments and counts.what in op.segments:
+            _verify_groups(op, counts, op.segments[counts.what], count)
+        elif counts.lists > 1 and (count - least) % counts.lists:
+            _broken(op, f"has {count} {counts.what}, expected {counts.lists} groups of equal size")
+    for field in type(op).ATTRIBUTES:
         if field.default is REQUIRED and op.attributes.get(field.name) is None:
             _broken(op, f"lacks its attribute {field.name}")
     for region in op.regions:
         _verify_block(op, region)
+
+
+def _verify_groups(op: Op, counts: _Counts, sizes: tuple[int, ...], count: int) -> None:
+    """The sizes of groups that an op states: one for each field, as large as it allows."""
+    if len(sizes) != len(counts.fields) or sum(sizes) != count:
+        expected = f"{len(counts.fields)} groups that add up"
+        _broken(op, f"has {count} {counts.what} in groups of {list(sizes)}, expected {expected}")
+    for field, size in zip(counts.fields, sizes, strict=True):
+        if size < 0 or (field.arity == "" and size != 1) or (field.arity == "?" and size > 1):
+            expected = {"": "1", "?": "at most 1", "*": "at least 0"}[field.arity]
+            _broken(op, f"has {size} {counts.what} as {field.name}, expected {expected}")
 
 
 def _verify_block(op: Op, region: Region) -> None:
