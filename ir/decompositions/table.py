@@ -13,11 +13,11 @@ from typing import Any
 
 from trivium.ir.builder import Builder
 from trivium.ir.core import Value
-from trivium.ir.declare import Op, Role
+from trivium.ir.declare import EXPRESSED, Op, Role
 from trivium.ir.decompositions.tensors import Scope, Tensor
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
-from trivium.ir.ops import Convert
-from trivium.ir.types import ComplexType, FloatType, Type
+from trivium.ir.ops import Convert, UniformDequantize, UniformQuantize
+from trivium.ir.types import ComplexType, FloatType, QuantizedType, TensorType, Type, expressed
 
 Decomposition = Callable[[Op, Builder], tuple[Value, ...]]
 
@@ -63,23 +63,33 @@ def _given(op: Op, name: str, scope: Scope, precision: FloatType | None) -> Any:
     field = next(field for field in op.FIELDS if field.name == name)
     value = getattr(op, name)
     if field.role is Role.OPERAND:
-        wrap = lambda value: _widened(Tensor(value, scope), precision)  # noqa: E731
-        return tuple(map(wrap, value)) if field.arity == "*" else wrap(value)
+        given = [_as_operand(op, Tensor(item, scope), precision) for item in (value if field.arity else (value,))]
+        return tuple(given) if field.arity else given[0]
     if field.role is Role.RESULT:
-        return tuple(item.type for item in value) if field.arity == "*" else value.type
+        kinds = [_computed(op, item.type) for item in (value if field.arity else (value,))]
+        return tuple(kinds) if field.arity else kinds[0]
     return value
 
 
-def _as_result(tensor: Tensor, kind: Type) -> Value:
-    """Rounded to what the op gives, and with the extents that its type knows."""
-    if tensor.type is not kind:
-        tensor = tensor.of(Convert(tensor.value, result=kind))
-    return tensor.value
+def _computed(op: Op, kind: Any) -> Any:
+    """The type that an op computes with, of values of a type."""
+    return expressed(kind) if op.has_trait(EXPRESSED) else kind
 
 
-def _widened(tensor: Tensor, precision: FloatType | None) -> Tensor:
+def _as_operand(op: Op, tensor: Tensor, precision: FloatType | None) -> Tensor:
+    """What quantized elements express, and narrow floats in the precision of the computation."""
+    if _computed(op, tensor.type) is not tensor.type:
+        tensor = tensor.of(UniformDequantize(tensor.value))
     kind: Type = tensor.element_type
     part = kind.element_type if isinstance(kind, ComplexType) else kind
     if precision is None or not isinstance(part, FloatType) or part.width >= precision.width:
         return tensor
     return tensor.to(ComplexType(precision) if isinstance(kind, ComplexType) else precision)
+
+
+def _as_result(tensor: Tensor, kind: TensorType) -> Value:
+    """Rounded to what the op gives, and with the extents that its type knows."""
+    if tensor.type is kind:
+        return tensor.value
+    change = UniformQuantize if isinstance(kind.element_type, QuantizedType) else Convert
+    return tensor.of(change(tensor.value, result=kind)).value
