@@ -17,7 +17,7 @@ from trivium.ir.declare import EXPRESSED, Op, Role
 from trivium.ir.decompositions.tensors import Scope, Tensor
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.ops import Convert, UniformDequantize, UniformQuantize
-from trivium.ir.types import ComplexType, FloatType, QuantizedType, TensorType, Type, expressed
+from trivium.ir.types import ComplexType, FloatType, QuantizedType, Type, expressed
 
 Decomposition = Callable[[Op, Builder], tuple[Value, ...]]
 
@@ -87,7 +87,7 @@ def _as_operand(op: Op, tensor: Tensor, precision: FloatType | None) -> Tensor:
     return tensor.to(ComplexType(precision) if isinstance(kind, ComplexType) else precision)
 
 
-def _as_result(tensor: Tensor, kind: TensorType) -> Value:
+def _as_result(tensor: Tensor, kind: Any) -> Value:
     """Rounded to what the op gives, and with the extents that its type knows."""
     if tensor.type is kind:
         return tensor.value
