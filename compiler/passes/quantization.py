@@ -129,9 +129,9 @@ def _dequantized(rewriter: Rewriter, value: Value, kinds: Kinds) -> Value:
     if np.any(zero_points):
         wide = kind.with_element(I64 if element.storage_type.width > 16 else I32)
         value = rewriter.add(Convert(value, result=wide))
-        value = rewriter.add(Subtract(value, _spread(rewriter, zero_points, wide, element)))
+        value = rewriter.add(Subtract(value, _spread(rewriter, zero_points, wide)))
     value = rewriter.add(Convert(value, result=numbers))
-    return rewriter.add(Multiply(value, _spread(rewriter, scales, numbers, element)))
+    return rewriter.add(Multiply(value, _spread(rewriter, scales, numbers)))
 
 
 def _quantized(rewriter: Rewriter, value: Value, kind: TensorType) -> Value:
@@ -140,9 +140,9 @@ def _quantized(rewriter: Rewriter, value: Value, kind: TensorType) -> Value:
     if not isinstance(element, QuantizedType):
         return value
     scales, zero_points = _parameters(kind)
-    value = rewriter.add(Divide(value, _spread(rewriter, scales, numbers, element)))
+    value = rewriter.add(Divide(value, _spread(rewriter, scales, numbers)))
     if np.any(zero_points):
-        value = rewriter.add(Add(value, _spread(rewriter, zero_points, numbers, element)))
+        value = rewriter.add(Add(value, _spread(rewriter, zero_points, numbers)))
     least, greatest = (
         rewriter.add(Constant(convert(limit, numbers.dtype))) for limit in (element.storage_min, element.storage_max)
     )
@@ -155,7 +155,7 @@ def _parameters(kind: TensorType) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(scales), np.asarray(zero_points)
 
 
-def _spread(rewriter: Rewriter, array: np.ndarray, kind: TensorType, element: QuantizedType) -> Value:
+def _spread(rewriter: Rewriter, array: np.ndarray, kind: TensorType) -> Value:
     """Parameters as numbers of a type, one for each element of a tensor."""
     constant = rewriter.add(Constant(convert(array, kind.dtype)))
     dimensions = tuple(range(array.ndim))
