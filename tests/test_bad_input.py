@@ -270,6 +270,14 @@ def test_tensors_of_tensorflow_are_read(run: Executable) -> None:
 # Around a run
 
 
+def test_another_library_is_no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trivium.backends.native import load
+
+    monkeypatch.setenv("TRIVIUM_RUNTIME", __file__)
+    with pytest.raises(trivium.ExecutionError, match="is not Trivium's native runtime"):
+        load.__wrapped__()
+
+
 @pytest.mark.parametrize("content", [b"", b"no machine code"], ids=["truncated", "junk"])
 def test_a_damaged_file_in_the_cache_is_compiled_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes

@@ -196,6 +196,8 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("bench", "program.mlir", "--against", "gcc"),
         "no peer 'gcc', expected one of xla, iree",
     ),
+    "no time": (("bench", "program.mlir", "--seconds", "nan"), "seconds has nan, expected a number"),
+    "several arrays": (("run", "program.mlir", *("--input", "two.npz") * 2), "two.npz: has several arrays"),
     "no threads": (("bench", "program.mlir", "--threads", "0"), "0 is not in the range x>=1"),
 }
 
@@ -206,6 +208,7 @@ def test_every_error_is_one_message(trivium: Command, words: tuple[str, ...], me
     Path("wrong.mlir").write_text("module { nonsense")
     Path("bytes.mlir").write_bytes(bytes(range(128, 256)))
     Path("empty.mlir").write_text("")
+    np.savez("two.npz", np.zeros(2), np.zeros(2))
     Path("invalid.mlir").write_text(
         "func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {\n"
         '  %0 = "stablehlo.add"(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>\n'

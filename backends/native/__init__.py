@@ -20,8 +20,11 @@ VERSION = 1
 def load() -> ctypes.CDLL:
     """The library, its version checked."""
     path = _find()
-    library = ctypes.CDLL(str(path))
-    version = library.trivium_runtime_version()
+    try:
+        library = ctypes.CDLL(str(path))
+        version = library.trivium_runtime_version()
+    except (OSError, AttributeError) as error:
+        raise ExecutionError(f"{path} is not Trivium's native runtime: {error}") from None
     if version != VERSION:
         raise ExecutionError(f"{path} has version {version}, expected {VERSION}: reinstall trivium")
     return library

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,8 @@ TURN = 0.1
 
 def measure(contenders: Mapping[str, Contender], seconds: float = 3.0) -> dict[str, tuple[float, float]]:
     """The median and the fastest time of a call, in seconds, of each contender; about `seconds` of time for each."""
+    if not math.isfinite(seconds):
+        raise Error(f"seconds has {seconds}, expected a number")
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for call in contenders.values():
         call()  # compiles and allocates
