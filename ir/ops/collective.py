@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from trivium.ir.attributes import Struct, SymbolRef, Unit
-from trivium.ir.codecs import IntMatrix, Pairs, ReplicaGroups
+from trivium.ir.codecs import Pairs, ReplicaGroups
 from trivium.ir.core import Region
 from trivium.ir.declare import EXPRESSED, Op, Operand, Operands, Result, Results
-from trivium.ir.errors import ConstraintKind, ExecutionError, VerificationError, fail
-from trivium.ir.func import lookup
-from trivium.ir.mesh import Mesh, ReplicaGroupMeshAxes, groups, mesh_of
+from trivium.ir.errors import ConstraintKind, fail
 from trivium.ir.ops.common import (
     expect_compatible,
     expect_compatible_baseline,
@@ -23,11 +21,26 @@ from trivium.ir.ops.common import (
     expect_same_shape,
     expect_shape,
     expect_tensor,
-    expect_unique,
     expect_within,
     shaped,
 )
 from trivium.ir.ops.distribution import ChannelHandle, check_pairs
+from trivium.ir.ops.groups import (
+    channel_of,
+    check_global,
+    check_groups,
+    check_members,
+    check_processes,
+    check_range,
+    group_of,
+    known_rows,
+    listed_rows,
+    meet,
+    one_kind_group,
+    one_kind_groups,
+    own_group,
+    rows_of,
+)
 from trivium.ir.ops.quantization import promoted, zeros
 from trivium.ir.ops.regions import check_reducer, outputs_of
 from trivium.ir.types import I32, TensorType, tensor
@@ -53,9 +66,11 @@ class Collective(Op):
     # The constraints that all processes are in groups, and that nothing else is.
     SIZE_LABEL = ""
     RANGE_LABEL = ""
+    # Whether groups of replicas that have a channel are groups of all their partitions.
+    TAKES_PARTITIONS_ALONG = False
 
     def check_symbols(op, symbols):
-        _check_processes(op, *symbols.processes(op))
+        check_processes(op, *symbols.processes(op))
         mesh = getattr(op.replica_groups, "mesh", None)
         if isinstance(mesh, SymbolRef) and symbols.lookup(op, mesh) is None:
             fail("", f"replica_groups has mesh {mesh}, which the module does not have", ConstraintKind.SYMBOL)
@@ -65,6 +80,7 @@ class GlobalCollective(Collective):
     """Whose groups may be of replicas, of replicas with their partitions, or of numbers that count processes."""
 
     use_global_device_ids: Unit | None = None
+    TAKES_PARTITIONS_ALONG = True
 
 
 class AllGather(GlobalCollective, name="stablehlo.all_gather"):
@@ -77,8 +93,8 @@ class AllGather(GlobalCollective, name="stablehlo.all_gather"):
     SIZE_LABEL = "C3"
 
     def check(operands, all_gather_dim, replica_groups, channel_handle, use_global_device_ids, results):
-        _check_groups("C2", "C4", replica_groups, even=True)
-        _check_global("C5", channel_handle, use_global_device_ids)
+        check_groups("C2", "C4", replica_groups, even=True)
+        check_global("C5", channel_handle, use_global_device_ids)
         _check_count("C6", operands, results)
         for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
             expect_tensor("I1", f"operands[{index}]", operand)
@@ -90,7 +106,7 @@ class AllGather(GlobalCollective, name="stablehlo.all_gather"):
                 fail("C6", f"results[{index}] has type {result}, expected a multiple of the extent of {operand}")
 
     def evaluate(op, operands, all_gather_dim, context):
-        members = _meet(op, _group(op, context), operands, context)
+        members = meet(op, group_of(op, context), operands, context)
         return tuple(np.concatenate(arrays, all_gather_dim) for arrays in zip(*members, strict=True))
 
 
@@ -107,8 +123,8 @@ class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
         return _reduced(operands, computation)
 
     def check(operands, replica_groups, channel_handle, use_global_device_ids, computation, results):
-        _check_groups("C1", "C3", replica_groups)
-        _check_global("C4", channel_handle, use_global_device_ids)
+        check_groups("C1", "C3", replica_groups)
+        check_global("C4", channel_handle, use_global_device_ids)
         _check_computation("C5", computation, operands)
         _check_count("C6", operands, results)
         for expected, result in zip(_reduced(operands, computation), results, strict=True):
@@ -116,7 +132,7 @@ class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
             expect_same_element("C7", expected=expected, result=result)
 
     def evaluate(op, operands, computation, results, context):
-        members = _meet(op, _group(op, context), promoted(operands, op.operand_types, results), context)
+        members = meet(op, group_of(op, context), promoted(operands, op.operand_types, results), context)
         return _fold_all(computation, members)
 
 
@@ -134,19 +150,19 @@ class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
     def check(operand, scatter_dimension, replica_groups, channel_handle, use_global_device_ids, computation, result):
         expect_tensor("I1", "operand", operand)
         expect_within("C2", "scatter_dimension", (scatter_dimension,), operand.rank)
-        _check_groups("C3", "C5", replica_groups, even=True)
-        _check_global("C6", channel_handle, use_global_device_ids)
+        check_groups("C3", "C5", replica_groups, even=True)
+        check_global("C6", channel_handle, use_global_device_ids)
         check_reducer("C7", "computation", computation, [operand.element_type])
         shape = [None if axis == scatter_dimension else extent for axis, extent in enumerate(operand.shape)]
         expect_shape("C8", "result", result, shape)
         whole, part = operand.shape[scatter_dimension], result.shape[scatter_dimension]
-        if not _is_multiple(whole, part):
+        if whole == 0 or not _is_multiple(whole, part):
             fail("C1", f"operand has extent {whole} to be scattered, expected a multiple of {part}, the result's")
         expect_same_element("C9", computed=outputs_of(computation)[0], result=result)
 
     def evaluate(op, operand, scatter_dimension, computation, result, context):
-        group = _group(op, context)
-        members = _meet(op, group, promoted((operand,), op.operand_types, (result,)), context)
+        group = group_of(op, context)
+        members = meet(op, group, promoted((operand,), op.operand_types, (result,)), context)
         parts = _split(_fold_all(computation, members)[0], len(group), scatter_dimension)
         return parts[group.index(context.process.id)]
 
@@ -167,20 +183,20 @@ class AllToAll(Collective, name="stablehlo.all_to_all"):
         return [_exchanged(kind, split_dimension, concat_dimension, split_count) for kind in operands]
 
     def check(operands, split_dimension, concat_dimension, split_count, replica_groups, results):
-        _check_groups("C5", "C7", replica_groups, even=True)
-        rows = _known_rows(replica_groups)
+        check_groups("C5", "C7", replica_groups, even=True)
+        rows = known_rows(replica_groups)
         if any(len(row) != split_count for row in rows) or (not rows and not isinstance(replica_groups, Struct)):
-            fail("C8", f"replica_groups has {_rows(rows)}, expected groups of split_count, {split_count}")
+            fail("C8", f"replica_groups has {listed_rows(rows)}, expected groups of split_count, {split_count}")
         _check_count("C9", operands, results)
         for operand, result in zip(operands, results, strict=True):
             expected = _exchanged(operand, split_dimension, concat_dimension, split_count)
             expect_compatible("C9", expected=expected, result=result)
 
     def evaluate(op, operands, split_dimension, concat_dimension, split_count, context):
-        group = _one_kind_group(op, context)
+        group = one_kind_group(op, context)
         parts = tuple(_split(array, split_count, split_dimension) for array in operands)
         place = group.index(context.process.id)
-        members = _meet(op, group, parts, context)
+        members = meet(op, group, parts, context)
         mine = [[member[index][place] for member in members] for index in range(len(operands))]
         return tuple(np.concatenate(arrays, concat_dimension) for arrays in mine)
 
@@ -204,7 +220,7 @@ class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast
         return _data(operands, has_dynamic_root)
 
     def check(operands, replica_groups, has_dynamic_root, results):
-        _check_members(replica_groups)
+        check_members("C1", "C2", replica_groups)
         data = _data(operands, has_dynamic_root)
         if not data:
             fail("C3", "has no operands to broadcast, expected at least one")
@@ -217,11 +233,11 @@ class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast
 
     def evaluate(op, operands, has_dynamic_root, results, context):
         data = _data(operands, has_dynamic_root)
-        group = _group_or_none(_one_kind_groups(op, _rows_of(op), context), context)
+        group = own_group(one_kind_groups(op, rows_of(op), context), context)
         if group is None:
             return tuple(map(zeros, results, map(np.shape, data)))
         roots = _roots("C6", operands, has_dynamic_root, group)
-        members = _meet(op, group, data, context)
+        members = meet(op, group, data, context)
         return tuple(members[root][index] for index, root in enumerate(roots))
 
 
@@ -237,8 +253,8 @@ class CollectiveReduce(RootedCollective, name="stablehlo.collective_reduce"):
         return _reduced(_data(operands, has_dynamic_root), computation)
 
     def check(operands, replica_groups, channel_handle, use_global_device_ids, has_dynamic_root, computation, results):
-        _check_members(replica_groups)
-        _check_global("", channel_handle, use_global_device_ids)
+        check_members("C1", "C2", replica_groups)
+        check_global("", channel_handle, use_global_device_ids)
         data = _data(operands, has_dynamic_root)
         if not data:
             fail("C3", "has no operands to reduce, expected at least one")
@@ -250,14 +266,14 @@ class CollectiveReduce(RootedCollective, name="stablehlo.collective_reduce"):
             expect_compatible("C3", expected=expected, result=result)
 
     def evaluate(op, operands, has_dynamic_root, use_global_device_ids, computation, results, context):
-        rows = _rows_of(op)
-        found = context.process.flattened(rows) if use_global_device_ids else _one_kind_groups(op, rows, context)
-        group = _group_or_none(found, context)
+        rows = rows_of(op)
+        found = context.process.flattened(rows) if use_global_device_ids else one_kind_groups(op, rows, context)
+        group = own_group(found, context)
         if group is None:
             return tuple(zeros(kind, array.shape) for array, kind in zip(operands, results, strict=False))
         roots = _roots("", operands, has_dynamic_root, group)
         data = promoted(_data(operands, has_dynamic_root), _data(op.operand_types, has_dynamic_root), results)
-        folded = _fold_all(computation, _meet(op, group, data, context))
+        folded = _fold_all(computation, meet(op, group, data, context))
         place = group.index(context.process.id)
         return tuple(
             array if place == root else zeros(kind, array.shape)
@@ -285,14 +301,14 @@ class CollectivePermute(Op, name="stablehlo.collective_permute"):
     def check_symbols(op, symbols):
         replicas, partitions = symbols.processes(op)
         numbers = [number for pair in op.source_target_pairs for number in pair]
-        _check_range("C4", "source_target_pairs", numbers, partitions if _channel(op) > 0 else replicas)
+        check_range("C4", "source_target_pairs", numbers, partitions if channel_of(op) > 0 else replicas)
 
     def evaluate(op, operand, source_target_pairs, result, context):
-        pairs = _one_kind_groups(op, source_target_pairs, context) if source_target_pairs else []
+        pairs = one_kind_groups(op, source_target_pairs, context) if source_target_pairs else []
         group = sorted({member for pair in pairs for member in pair})
         if context.process.id not in group:
             return zeros(result, operand.shape)
-        values = dict(zip(group, _meet(op, group, operand, context), strict=True))
+        values = dict(zip(group, meet(op, group, operand, context), strict=True))
         source = next((source for source, target in pairs if target == context.process.id), None)
         return zeros(result, operand.shape) if source is None else values[source]
 
@@ -309,68 +325,16 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum", traits={EXPRESSED}
 
     def check(operand, replica_groups, result):
         expect_tensor("I1", "operand", operand)
-        _check_groups("C1", "C2", replica_groups)
+        check_groups("C1", "C2", replica_groups)
         expect_compatible_baseline("C3", operand=operand, result=result)
 
     def evaluate(op, operand, context):
         process = context.process
-        group = process.group(process.cross_replica(_rows_of(op)), op.short_name())
+        group = process.group(process.cross_replica(rows_of(op)), op.short_name())
         return reduce(np.add, process.meet(op.short_name(), 0, group, operand)).astype(operand.dtype)
 
 
-# Groups of processes
-
-
-def _rows_of(op: Any) -> IntMatrix:
-    """The groups as a matrix: those along axes of a mesh need the mesh, which may be another op."""
-    if not isinstance(op.replica_groups, ReplicaGroupMeshAxes):
-        return op.replica_groups
-    mesh = op.replica_groups.mesh
-    if not isinstance(mesh, Mesh):
-        found = lookup(op, mesh)
-        mesh = mesh_of(found.attributes | found.extra) if found is not None else None
-    if mesh is None:
-        raise ExecutionError(f"{op.NAME}: {op.replica_groups.mesh} tells no mesh, so that its groups are not known")
-    try:
-        return groups(mesh, op.replica_groups.axes)
-    except VerificationError as error:
-        raise ExecutionError(f"{op.NAME}: {error.message}") from None
-
-
-def _known_rows(replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> IntMatrix:
-    """The groups, as far as the attribute itself tells them."""
-    if not isinstance(replica_groups, ReplicaGroupMeshAxes):
-        return replica_groups
-    return groups(replica_groups.mesh, replica_groups.axes) if isinstance(replica_groups.mesh, Mesh) else ()
-
-
-def _channel(op: Any) -> int:
-    return op.channel_handle.handle if op.channel_handle else 0
-
-
-def _group(op: GlobalCollective, context: Any) -> list[tuple[int, int]]:
-    """The group of this process, by the channel and `use_global_device_ids`."""
-    process, rows = context.process, _rows_of(op)
-    if _channel(op) <= 0:
-        groups = process.cross_replica(rows)
-    elif op.use_global_device_ids is None:
-        groups = process.cross_replica_and_partition(rows)
-    else:
-        groups = process.flattened(rows)
-    return process.group(groups, op.short_name())
-
-
-def _one_kind_groups(op: Any, rows: IntMatrix | Pairs, context: Any) -> list[list[tuple[int, int]]]:
-    """Groups of partitions, where there is a channel, else of replicas."""
-    return context.process.cross_partition(rows) if _channel(op) > 0 else context.process.cross_replica(rows)
-
-
-def _one_kind_group(op: Collective, context: Any) -> list[tuple[int, int]]:
-    return context.process.group(_one_kind_groups(op, _rows_of(op), context), op.short_name())
-
-
-def _group_or_none(found: list[list[tuple[int, int]]], context: Any) -> list[tuple[int, int]] | None:
-    return next((group for group in found if context.process.id in group), None)
+# Roots
 
 
 def _data(operands: Sequence[Any], has_dynamic_root: Unit | None) -> list[Any]:
@@ -387,10 +351,6 @@ def _roots(label: str, operands: Sequence[Any], has_dynamic_root: Unit | None, g
         expected = f"expected places in a group of {len(group)}"
         fail(label, f"the roots have places {roots}, {expected}", ConstraintKind.RUN_TIME)
     return roots
-
-
-def _meet(op: Any, group: list[tuple[int, int]], value: Any, context: Any) -> list[Any]:
-    return context.process.meet(op.short_name(), _channel(op), group, value)
 
 
 # Arrays
@@ -443,48 +403,6 @@ def _check_count(label: str, operands: Sequence[Any], results: Sequence[Any]) ->
         fail(label, f"has {len(results)} results, expected {len(operands)}, one for each operand")
 
 
-def _check_groups(
-    unique_label: str, range_label: str, replica_groups: IntMatrix | ReplicaGroupMeshAxes, even: bool = False
-) -> None:
-    """Demands each number from 0 on once; -1 fills up short groups, unless they shall be `even`. What a mesh that is
-    another op gives is not known here."""
-    rows = _known_rows(replica_groups)
-    numbers = [number for row in rows for number in row if even or number != -1]
-    expect_unique(unique_label, "replica_groups", numbers)
-    if numbers and not 0 <= min(numbers) <= max(numbers) < len(numbers):
-        fail(range_label, f"replica_groups has {_rows(rows)}, expected numbers from 0 to {len(numbers) - 1}")
-
-
-def _check_members(replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> None:
-    """Demands that no process is in two groups; some may be in none."""
-    rows = _known_rows(replica_groups)
-    numbers = [number for row in rows for number in row]
-    expect_unique("C1", "replica_groups", numbers)
-    if min(numbers, default=0) < 0:
-        fail("C2", f"replica_groups has {_rows(rows)}, expected numbers of processes")
-
-
-def _check_processes(op: Any, replicas: int | None, partitions: int | None) -> None:
-    """Demands of the groups what the numbers of replicas and partitions tell."""
-    numbers = [number for row in _known_rows(op.replica_groups) for number in row if number >= 0]
-    if _channel(op) <= 0:
-        count = replicas
-    elif getattr(op, "use_global_device_ids", None) is not None:
-        count = None if replicas is None or partitions is None else replicas * partitions
-    else:
-        count = replicas if isinstance(op, GlobalCollective) else partitions
-    if op.SIZE_LABEL and numbers and count not in (None, len(numbers)):
-        has = f"replica_groups has {len(numbers)} processes"
-        fail(op.SIZE_LABEL, f"{has}, the module runs as {count}", ConstraintKind.CONFIGURATION)
-    if op.RANGE_LABEL:
-        _check_range(op.RANGE_LABEL, "replica_groups", numbers, count)
-
-
-def _check_range(label: str, name: str, numbers: Sequence[int], count: int | None) -> None:
-    if count is not None and max(numbers, default=0) >= count:
-        fail(label, f"{name} has {max(numbers)}, the module runs as {count} processes", ConstraintKind.CONFIGURATION)
-
-
 def _is_multiple(whole: int | None, part: int | None) -> bool:
     """Whether an extent can be several times the other, which is not zero."""
     return whole is None or part is None or (part > 0 and whole % part == 0)
@@ -494,12 +412,3 @@ def _check_computation(label: str, computation: Region, operands: Sequence[Any])
     """One computation reduces each of the operands."""
     for kind in operands:
         check_reducer(label, "computation", computation, [_tensor(kind).element_type])
-
-
-def _check_global(label: str, channel_handle: ChannelHandle | None, use_global_device_ids: Unit | None) -> None:
-    if use_global_device_ids is not None and (channel_handle is None or channel_handle.handle <= 0):
-        fail(label, "use_global_device_ids is set without a channel, expected a positive channel handle")
-
-
-def _rows(matrix: IntMatrix | Pairs) -> list[list[int]]:
-    return [list(row) for row in matrix]
