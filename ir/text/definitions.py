@@ -92,8 +92,7 @@ class DefinitionReader(AttributeReader):
         self.pos, self.deepest, self._size = self._alias_places[name], self.depth, 0
         start = self.pos
         self._resolving.add(name)
-        with self.nested():
-            value = self.type() if name.startswith("!") else self.attribute()
+        value = self.type() if name.startswith("!") else self.attribute()
         self._resolving.discard(name)
         self._resolved[name] = _Alias(value, self.pos, self.deepest - self.depth, self.pos - start + self._size)
         self.pos, self.deepest, self._size = saved

@@ -85,10 +85,10 @@ class LocationReader(ElementsReader):
         return place
 
     def _place(self) -> Location:
+        if self.at("#"):
+            pos = self.pos
+            return self.alias_location(self.take(ALIAS, "a location"), pos)
         with self.nested():
-            if self.at("#"):
-                pos = self.pos
-                return self.alias_location(self.take(ALIAS, "a location"), pos)
             if self.at('"'):
                 return self._file_or_name()
             if self.accept_word("unknown"):

@@ -90,6 +90,17 @@ def test_assertion_of_shapes(shape, constraints, given):
     assert caught.value.message == str(expected.value)
 
 
+def test_deep_stacks(mlir):
+    """JAX tells up to a hundred callers of each op."""
+
+    def function(x, depth=150):
+        return function(x, depth - 1) if depth else jnp.sin(x)
+
+    exported = export.export(jax.jit(lambda x: function(x)))(X)
+    module = read(exported.mlir_module_serialized, exported.mlir_module(), mlir)
+    assert max(op.location.describe().count("test_jax_export.py") for op in module.walk()) > 90
+
+
 def test_sharded(mlir):
     """Annotations of Shardy are kept, and what runs on one device runs."""
     mesh = jax.sharding.Mesh(jax.devices()[:1], ("x",))
