@@ -30,6 +30,7 @@ from trivium.ir.ops.groups import (
     check_global,
     check_groups,
     check_members,
+    check_mesh,
     check_processes,
     check_range,
     group_of,
@@ -72,8 +73,8 @@ class Collective(Op):
     def check_symbols(op, symbols):
         check_processes(op, *symbols.processes(op))
         mesh = getattr(op.replica_groups, "mesh", None)
-        if isinstance(mesh, SymbolRef) and symbols.lookup(op, mesh) is None:
-            fail("", f"replica_groups has mesh {mesh}, which the module does not have", ConstraintKind.SYMBOL)
+        if isinstance(mesh, SymbolRef):
+            check_mesh(op.replica_groups, symbols.lookup(op, mesh))
 
 
 class GlobalCollective(Collective):

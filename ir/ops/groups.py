@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trivium.ir.attributes import Unit
 from trivium.ir.codecs import IntMatrix, Pairs
+from trivium.ir.core import Operation
 from trivium.ir.errors import ConstraintKind, ExecutionError, VerificationError, fail
 from trivium.ir.func import lookup
 from trivium.ir.mesh import Mesh, ReplicaGroupMeshAxes, groups, mesh_of
@@ -97,6 +98,16 @@ def check_members(unique_label: str, range_label: str, replica_groups: IntMatrix
     expect_unique(unique_label, "replica_groups", numbers)
     if min(numbers, default=0) < 0:
         fail(range_label, f"replica_groups has {listed_rows(rows)}, expected numbers of processes")
+
+
+def check_mesh(replica_groups: ReplicaGroupMeshAxes, found: Operation | None) -> None:
+    """Demands that the mesh that is named is there, and has the axes, as far as it tells what it has."""
+    if found is None:
+        has = f"replica_groups has mesh {replica_groups.mesh}"
+        fail("", f"{has}, which the module does not have", ConstraintKind.SYMBOL)
+    mesh = mesh_of(found.attributes | found.extra)
+    if mesh is not None:
+        groups(mesh, replica_groups.axes)
 
 
 def check_processes(op: Any, replicas: int | None, partitions: int | None) -> None:

@@ -169,6 +169,12 @@ def test_a_mesh_that_is_not_there() -> None:
         parse(PROGRAM.format(mesh="", named="@mesh")).verify()
 
 
+@pytest.mark.parametrize("mesh", [mesh.replace('"x"', '"z"') for mesh in BY_SYMBOL.values()], ids=BY_SYMBOL)
+def test_a_mesh_without_the_axis(mesh: str) -> None:
+    with pytest.raises(VerificationError, match=r"axis 'x' is none of the mesh, which has \['z', 'y'\]"):
+        parse(PROGRAM.format(mesh=mesh, named="@mesh")).verify()
+
+
 def test_a_mesh_that_tells_no_axes() -> None:
     module = parse(PROGRAM.format(mesh="func.func private @mesh()", named="@mesh"))
     module.verify()
