@@ -70,7 +70,8 @@ _SIGNED = 1
 """The flag of a quantized type whose stored integers have a sign."""
 
 
-def _read_storage(reader: EntryReader) -> tuple[IntegerType, FloatType]:
+def read_storage(reader: EntryReader) -> tuple[IntegerType, FloatType]:
+    """Whether stored integers have a sign, their type, and that of what they express."""
     flags, storage = reader.varint(), reader.expect(reader.type(), IntegerType)
     if flags == 0 and storage.signedness == "":
         storage = UnsignedStorageType(storage.width)
@@ -79,14 +80,14 @@ def _read_storage(reader: EntryReader) -> tuple[IntegerType, FloatType]:
     return storage, reader.expect(reader.type(), FloatType)
 
 
-def _read_per_tensor(reader: EntryReader) -> PerTensorType:
-    storage, expressed = _read_storage(reader)
+def read_per_tensor(reader: EntryReader) -> PerTensorType:
+    storage, expressed = read_storage(reader)
     scale, zero_point = reader.double(), reader.signed()
     return PerTensorType(storage, expressed, reader.signed(), reader.signed(), scale, zero_point)
 
 
-def _read_per_axis(reader: EntryReader) -> PerAxisType:
-    storage, expressed = _read_storage(reader)
+def read_per_axis(reader: EntryReader) -> PerAxisType:
+    storage, expressed = read_storage(reader)
     dimension, least, most = reader.varint(), reader.signed(), reader.signed()
     scales = tuple([reader.double() for _ in range(reader.count())])
     return PerAxisType(storage, expressed, least, most, dimension, scales, reader.signeds())
@@ -99,9 +100,9 @@ TYPE_READERS: dict[int, Callable[[EntryReader], Type]] = {
     20: _read_tensor_type,
     21: lambda reader: _read_tensor_type(reader, encoding=reader.attribute()),
     23: lambda reader: TupleType(reader.types()),
-    24: _read_per_tensor,
+    24: read_per_tensor,
     25: lambda reader: UnrankedTensorType(reader.type()),
-    30: _read_per_axis,
+    30: read_per_axis,
     41: lambda reader: BufferType(read_extents(reader), reader.type()),
     42: lambda reader: FutureType(reader.types()),
 }
