@@ -107,8 +107,9 @@ class Interpreter:
                     prefixed(error, type(op))
                 error.add(inside=_text(op), source=op.location.describe() or None)
             raise
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            message = f"{op.NAME}: {type(error).__name__}: {error}"
+        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+            kind = "needs more memory than there is" if isinstance(error, MemoryError) else type(error).__name__
+            message = f"{op.NAME}: {kind}: {error}"
             raise ExecutionError(message, inside=_text(op), source=op.location.describe() or None) from error
 
     def callable(self, region: Region, environment: dict[Value, Any] | None = None) -> RegionCallable:

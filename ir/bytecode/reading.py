@@ -99,7 +99,10 @@ class ModuleReader:
         if RESOURCE_OFFSET in sections and RESOURCE in sections:
             self.tables.resources = read_resources(sections[RESOURCE_OFFSET], sections[RESOURCE], self.tables)
         module = self._read_program(sections[IR])
-        restore(module, {name.form.cls for name in self.ops}, self.is_portable)
+        try:
+            restore(module, {name.form.cls for name in self.ops}, self.is_portable)
+        except Error as error:
+            raise sections[IR].error(error.message) from None
         return module
 
     # Tables

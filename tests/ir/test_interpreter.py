@@ -26,6 +26,7 @@ from trivium.ir.ops import (
     CustomCall,
     GetTupleElement,
     If,
+    Iota,
     Multiply,
     Reduce,
     Reshape,
@@ -144,6 +145,12 @@ def test_deep_programs_need_no_stack() -> None:
         return x
 
     assert evaluate(program([SCALAR], body), 0.0) == (5000,)
+
+
+def test_values_too_large_for_memory_are_told_with_their_op() -> None:
+    module = program([], lambda b: b.add(Iota(0, result=tensor(10**12))))
+    with pytest.raises(ExecutionError, match=r"(?s)iota: needs more memory than there is.*in: +%0 = .*iota"):
+        evaluate(module)
 
 
 def test_dynamic_dimensions_accept_any_extent() -> None:
