@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trivium.ir.attributes import DenseArray
@@ -24,17 +24,11 @@ def print_module(module: Operation, *, generic: bool = False, locations: bool = 
     writes where each came from."""
     printer = Printer(name_values(module, generic), generic=generic, locations=locations)
     if locations:
-        printer.aliases = shared_locations(_locations(module))
+        # Which ones are shared shows once all are written: short forms leave some out.
+        printer.operation(module)
+        printer.aliases = shared_locations(printer.located)
     text = printer.operation(module) + "\n"
     return text + printer.alias_section() + printer.resource_section()
-
-
-def _locations(root: Operation) -> Iterator[Location]:
-    for op in root.walk():
-        yield op.location
-        for region in op.regions:
-            for block in region.blocks:
-                yield from (argument.location for argument in block.arguments)
 
 
 def print_op(op: Operation) -> str:
@@ -59,6 +53,7 @@ class Printer(AttributeWriter):
         self.generic = generic
         self.locations = locations
         self.aliases: Mapping[Location, str] = {}
+        self.located: list[Location] = []
         self.indent = ""
         self._types: dict[Type, str] = {}
 
@@ -162,6 +157,7 @@ class Printer(AttributeWriter):
     def _location(self, location: Location) -> str:
         if not self.locations:
             return ""
+        self.located.append(location)
         return f" loc({self.aliases.get(location) or location_text(location, self.attribute, self.aliases)})"
 
     # The end of the file
