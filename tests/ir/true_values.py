@@ -1,5 +1,6 @@
-"""What StableHLO's recorded programs should have expected: the values that follow from their inputs, in fifty digits.
-Only those programs are here whose own expectation is off by more than their check allows."""
+"""What StableHLO's recorded programs should have expected: what follows from their inputs, in fifty digits (Fourier
+transforms: in the widest type of NumPy). Only those programs are here whose own expectation is off by more than their
+check allows."""
 
 from __future__ import annotations
 
