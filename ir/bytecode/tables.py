@@ -12,7 +12,7 @@ from trivium.ir.attributes import MAX_DEPTH, MAX_EXPANSION, Enumeration, OpaqueA
 from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
 from trivium.ir.bytecode.refusals import Refusals
 from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
-from trivium.ir.errors import Error, ParseError, UnsupportedOpError
+from trivium.ir.errors import Error, ParseError
 from trivium.ir.types import Bounds, Type
 
 Read = Callable[["EntryReader"], Any]
@@ -119,13 +119,13 @@ class Tables:
             if not is_encoded:
                 return self._read_text(what, reader)
             if dialect not in self._dialects:
-                raise UnsupportedOpError(f"the file has {what}s of dialect {dialect} in an encoding that is not known")
+                raise reader.error(f"the file has {what}s of dialect {dialect} in an encoding that is not known")
             codes = getattr(self._dialects[dialect], f"{what}s")
             code = reader.varint()
             if code not in codes:
                 raise reader.error(f"{dialect} has {what} code {code}, expected one of those known")
             value = codes[code](reader)
-        except (ParseError, UnsupportedOpError):
+        except ParseError:
             raise
         except (Error, ValueError, TypeError, OverflowError) as error:
             raise reader.error(f"a {dialect} {what} is wrong: {getattr(error, 'message', error)}") from None

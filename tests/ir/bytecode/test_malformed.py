@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import trivium
-from tests.fuzz.container import Container, Entry, varint
+from tests.fuzz.container import DIALECT, Container, Entry, varint
 from trivium.ir.bytecode import deserialize, load, serialize
 from trivium.ir.text import parse
 
@@ -113,6 +113,18 @@ def test_text_in_an_entry(text, message):
     with pytest.raises(trivium.ParseError, match=r"^at byte \d+: ") as caught:
         deserialize(file.getvalue())
     assert message in str(caught.value)
+
+
+def test_another_dialect_in_an_encoding_of_its_own():
+    """What is no text, of a dialect that is not known here, is refused by the dialect's name."""
+    file = Container.of(serialize(parse("module @other attributes {a = [1 : i64]} {}")))
+    for place, (kind, content) in enumerate(file.sections):
+        if kind == DIALECT:  # a second dialect, `a`: the third string
+            file.sections[place] = kind, varint(2) + content[1:2] + varint(2 << 1) + content[2:]
+    entry = next(entry for entry in file.attributes if entry.content[:1] == b"\x01")
+    entry.dialect = 1
+    with pytest.raises(trivium.Error, match="at byte .* attributes of dialect a in an encoding that is not known"):
+        deserialize(file.getvalue())
 
 
 def test_a_file_is_named(tmp_path):
