@@ -123,7 +123,7 @@ def test_another_dialect_in_an_encoding_of_its_own():
             file.sections[place] = kind, varint(2) + content[1:2] + varint(2 << 1) + content[2:]
     entry = next(entry for entry in file.attributes if entry.content[:1] == b"\x01")
     entry.dialect = 1
-    with pytest.raises(trivium.Error, match="at byte .* attributes of dialect a in an encoding that is not known"):
+    with pytest.raises(trivium.Error, match=r"at byte .* attributes of dialect a in an encoding that is not known"):
         deserialize(file.getvalue())
 
 
