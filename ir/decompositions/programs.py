@@ -33,8 +33,8 @@ def constant(op, scope, value, result):
 
 
 @decomposition(ops.ConstantLike)
-def constant_like(operand, value):
-    return operand.like(value.value)
+def constant_like(operand, value, result):
+    return operand.to(result.element_type).like(value.value)
 
 
 # Selection

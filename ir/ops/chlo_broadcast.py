@@ -17,6 +17,7 @@ from trivium.ir.ops.chlo import NextAfter, Polygamma, Zeta
 from trivium.ir.ops.common import (
     Shape,
     expect_compatible,
+    expect_element,
     expect_element_is,
     expect_same_baseline,
     expect_same_element,
@@ -41,7 +42,7 @@ from trivium.ir.ops.elementwise import (
     Subtract,
     Xor,
 )
-from trivium.ir.types import F32, F64, I1, ComplexType, TensorType
+from trivium.ir.types import F32, F64, I1, ComplexType, TensorType, is_boolean, is_float, is_integer
 
 __all__ = [
     "BroadcastAdd",
@@ -138,6 +139,14 @@ def _broadcast(arrays: Sequence[np.ndarray], broadcast_dimensions: Ints | None =
     return result
 
 
+class BroadcastBitwise(BroadcastBinary):
+    """Of booleans, or of the bits of integers."""
+
+    def check(lhs, rhs, broadcast_dimensions, result):
+        expect_element("I1", "lhs", lhs, is_boolean, is_integer)
+        BroadcastBinary.check(lhs, rhs, broadcast_dimensions, result)
+
+
 class BroadcastAdd(BroadcastBinary, name="chlo.broadcast_add"):
     """`add`, of operands that are broadcast."""
 
@@ -192,19 +201,19 @@ class BroadcastAtan2(BroadcastBinary, name="chlo.broadcast_atan2"):
     STATIC = Atan2
 
 
-class BroadcastAnd(BroadcastBinary, name="chlo.broadcast_and"):
+class BroadcastAnd(BroadcastBitwise, name="chlo.broadcast_and"):
     """`and`, of operands that are broadcast."""
 
     STATIC = And
 
 
-class BroadcastOr(BroadcastBinary, name="chlo.broadcast_or"):
+class BroadcastOr(BroadcastBitwise, name="chlo.broadcast_or"):
     """`or`, of operands that are broadcast."""
 
     STATIC = Or
 
 
-class BroadcastXor(BroadcastBinary, name="chlo.broadcast_xor"):
+class BroadcastXor(BroadcastBitwise, name="chlo.broadcast_xor"):
     """`xor`, of operands that are broadcast."""
 
     STATIC = Xor
@@ -244,6 +253,10 @@ class BroadcastZeta(BroadcastBinary, name="chlo.broadcast_zeta"):
     """`zeta`, of operands that are broadcast."""
 
     STATIC = Zeta
+
+    def check(lhs, rhs, broadcast_dimensions, result):
+        expect_element("I1", "lhs", lhs, is_float)
+        BroadcastBinary.check(lhs, rhs, broadcast_dimensions, result)
 
 
 # Of other element types

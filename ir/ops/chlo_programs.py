@@ -10,7 +10,7 @@ import numpy as np
 from trivium.ir.attributes import Attribute, DenseElements, Enumeration, Float, Integer, Struct, enumeration
 from trivium.ir.codecs import Ints
 from trivium.ir.core import Region
-from trivium.ir.declare import PURE, RECURSIVE_EFFECTS, Op, Operand, Operands, Result, Results
+from trivium.ir.declare import EXPRESSED, PURE, RECURSIVE_EFFECTS, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import (
     expect_compatible,
@@ -23,7 +23,7 @@ from trivium.ir.ops.common import (
 from trivium.ir.ops.contraction import DotDimensionNumbers, DotGeneral, check_precision
 from trivium.ir.ops.elementwise import Binary
 from trivium.ir.ops.regions import check_region
-from trivium.ir.types import TensorType, dimensions_compatible, is_integer
+from trivium.ir.types import TensorType, dimensions_compatible, is_integer, shapes_compatible
 
 __all__ = ["ChloConstant", "ChloPrecision", "ConstantLike", "Mulhi", "RaggedDot", "RaggedDotDimensionNumbers", "Scan"]
 
@@ -51,17 +51,17 @@ class ConstantLike(Op, name="chlo.constant_like", traits={PURE}):
     value: Attribute
     result: Result
 
-    def infer(operand):
-        return operand
+    def infer(operand, value):
+        expect_tensor("I1", "operand", operand)
+        if not isinstance(value, Float | Integer):
+            fail("I2", f"value has {value}, expected a number")
+        return operand.with_element(value.type)
 
     def check(operand, value, result):
-        expect_tensor("I1", "operand", operand)
-        if not isinstance(value, Float | Integer) or value.type is not operand.element_type:
-            fail("I2", f"value has {value}, expected a number of type {operand.element_type}")
-        expect_compatible("C1", operand=operand, result=result)
+        expect_compatible("C1", expected=ConstantLike.infer(operand, value), result=result)
 
-    def evaluate(operand, value):
-        return np.broadcast_to(np.asarray(value.value).astype(operand.dtype), operand.shape)
+    def evaluate(operand, value, result):
+        return np.broadcast_to(np.asarray(value.value).astype(result.dtype), operand.shape)
 
 
 class Mulhi(Binary, name="chlo.mulhi"):
@@ -207,6 +207,7 @@ class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
 
     def check(lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision_config, result):
         expected = RaggedDot.infer(lhs, rhs, group_sizes, ragged_dot_dimension_numbers)
+        _check_extents(lhs, rhs, group_sizes, ragged_dot_dimension_numbers)
         expect_same_baseline("C5", lhs=lhs, rhs=rhs)
         check_precision("C6", precision_config)
         expect_shape("C7", "result", result, expected.shape)
@@ -259,3 +260,14 @@ def _check_ragged(lhs: TensorType, rhs: TensorType, sizes: TensorType, numbers: 
         fail("C4", f"group_sizes has type {sizes}, expected rank 1 or {1 + len(numbers.outer(lhs.rank))}")
     if rows and not dimensions_compatible(rhs.shape[numbers.rhs_group_dimensions[0]], sizes.shape[-1]):
         fail("C4", f"group_sizes has type {sizes}, rhs has {rhs}; expected as many groups")
+
+
+def _check_extents(lhs: TensorType, rhs: TensorType, sizes: TensorType, numbers: RaggedDotDimensionNumbers) -> None:
+    outer = tuple(lhs.shape[axis] for axis in numbers.outer(lhs.rank))
+    if sizes.rank > 1 and not shapes_compatible(sizes.shape[:-1], outer):
+        fail("C4", f"group_sizes has type {sizes}, expected the extents {list(outer)} of lhs {lhs} first")
+    for label, kind in (("C8", "batching"), ("C9", "contracting")):
+        axes = (getattr(numbers, f"{side}_{kind}_dimensions") for side in ("lhs", "rhs"))
+        for left, right in zip(*axes, strict=False):
+            if not dimensions_compatible(lhs.shape[left], rhs.shape[right]):
+                fail(label, f"{kind} dimension {left} of lhs {lhs} has another extent than {right} of rhs {rhs}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.ir.attributes import Attribute, Struct
+from trivium.ir.attributes import Attribute, Integer, Struct
 from trivium.ir.codecs import Pairs
 from trivium.ir.declare import PURE, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import fail
@@ -120,9 +120,13 @@ class Infeed(Op, name="stablehlo.infeed"):
     layout: Attribute | None = None
     results: Results
 
-    def check(token, results):
+    def check(token, layout, results):
         expect_token("I1", "token", token)
         _check_received(("C1", "C2", "C3"), results)
+        lists = layout if isinstance(layout, tuple) else ()
+        fits = len(lists) == len(results) - 1 and all(isinstance(one, tuple) for one in lists)
+        if layout is not None and not (fits and all(isinstance(axis, Integer) for one in lists for axis in one)):
+            fail("", f"layout has {layout}, expected a list of dimensions for each of {len(results) - 1} results")
 
     def evaluate(context, results):
         values = context.process.feed()

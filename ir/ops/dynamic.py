@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import numpy as np
 
 from trivium.ir.codecs import Bools, Ints
-from trivium.ir.core import Value
 from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import ConstraintKind, VerificationError, fail
 from trivium.ir.ops.common import (
@@ -41,7 +40,7 @@ from trivium.ir.ops.gather import (
     gathered,
 )
 from trivium.ir.ops.parameters import expect_broadcast, expect_moved, expect_reshaped
-from trivium.ir.ops.shape import BroadcastInDim, Constant, Iota, Pad, padded_shape
+from trivium.ir.ops.shape import BroadcastInDim, Iota, Pad, check_extents, known_ints, padded_shape
 from trivium.ir.types import (
     I32,
     TensorType,
@@ -50,7 +49,6 @@ from trivium.ir.types import (
     is_float,
     is_integer,
     is_per_tensor,
-    shapes_compatible,
     tensor,
     type_of,
 )
@@ -78,18 +76,6 @@ def _ints(array: np.ndarray) -> tuple[int, ...]:
     return tuple(array.tolist())
 
 
-def _known(value: Value) -> tuple[int, ...] | None:
-    """The numbers of an operand that is a constant: what is demanded of them then needs no run."""
-    op = value.defining_op
-    return _ints(op.value.array.reshape(-1)) if isinstance(op, Constant) else None
-
-
-def _check_extents(label: str, name: str, extents: Sequence[int], result: TensorType, kind=ConstraintKind.TYPE) -> None:
-    """Demands extents that the result can have."""
-    if any(extent < 0 for extent in extents) or not shapes_compatible(tuple(extents), result.shape):
-        fail(label, f"{name} has {list(extents)}, the result has type {result}", kind)
-
-
 # Shapes
 
 
@@ -105,11 +91,11 @@ class DynamicIota(Op, name="stablehlo.dynamic_iota", traits={PURE, EXPRESSED}):
         expect_element("O1", "result", result, is_integer, is_float, is_complex, is_per_tensor)
         expect_within("C1", "iota_dimension", (iota_dimension,), result.rank)
         expect_count("C2", "output_shape", output_shape, result.rank, "the rank of result")
-        if (extents := _known(op.output_shape)) is not None:
-            _check_extents("C2", "output_shape", extents, result)
+        if (extents := known_ints(op.output_shape)) is not None:
+            check_extents("C2", "output_shape", extents, result)
 
     def evaluate(output_shape, iota_dimension, result):
-        _check_extents("C2", "output_shape", _ints(output_shape), result, ConstraintKind.RUN_TIME)
+        check_extents("C2", "output_shape", _ints(output_shape), result, ConstraintKind.RUN_TIME)
         return Iota.evaluate(iota_dimension, result.with_shape(_ints(output_shape)))
 
 
@@ -129,13 +115,13 @@ class DynamicReshape(Op, name="stablehlo.dynamic_reshape", traits={PURE}):
         if operand.is_static and result.is_static and operand.size != result.size:
             fail("C2", f"result has type {result} of {result.size} elements, operand {operand} has {operand.size}")
         expect_count("C4", "output_shape", output_shape, result.rank, "the rank of result")
-        if (extents := _known(op.output_shape)) is not None:
-            _check_extents("C4", "output_shape", extents, result)
+        if (extents := known_ints(op.output_shape)) is not None:
+            check_extents("C4", "output_shape", extents, result)
             if operand.is_static:
                 _check_size(operand.size, extents)
 
     def evaluate(operand, output_shape, result):
-        _check_extents("C4", "output_shape", _ints(output_shape), result, ConstraintKind.RUN_TIME)
+        check_extents("C4", "output_shape", _ints(output_shape), result, ConstraintKind.RUN_TIME)
         _check_size(operand.size, output_shape.tolist(), ConstraintKind.RUN_TIME)
         return operand.reshape(_ints(output_shape))
 
@@ -181,13 +167,13 @@ class DynamicBroadcastInDim(Op, name="stablehlo.dynamic_broadcast_in_dim", trait
         expect_unique("C8", "the list of known dimensions", (*expanding, *keeping))
         expect_within("C9", "known_expanding_dimensions", expanding, operand.rank)
         expect_within("C10", "known_nonexpanding_dimensions", keeping, operand.rank)
-        if (extents := _known(op.output_dimensions)) is not None:
-            _check_extents("C7", "output_dimensions", extents, result)
+        if (extents := known_ints(op.output_dimensions)) is not None:
+            check_extents("C7", "output_dimensions", extents, result)
             _check_broadcast(operand.shape, broadcast_dimensions, extents)
 
     def evaluate(operand, output_dimensions, broadcast_dimensions, result):
         extents = _ints(output_dimensions)
-        _check_extents("C7", "output_dimensions", extents, result, ConstraintKind.RUN_TIME)
+        check_extents("C7", "output_dimensions", extents, result, ConstraintKind.RUN_TIME)
         _check_broadcast(operand.shape, broadcast_dimensions, extents, ConstraintKind.RUN_TIME)
         return BroadcastInDim.evaluate(operand, broadcast_dimensions, result.with_shape(_ints(output_dimensions)))
 
@@ -272,7 +258,7 @@ class DynamicPad(Op, name="stablehlo.dynamic_pad", traits={PURE}):
             expect_count("C2", name, kind, operand.rank, "the rank of operand")
         expect_same_element("C1", operand=operand, padding_value=padding_value, result=result)
         expect_tensor("C4", "result", result, rank=operand.rank)
-        low, high, interior = map(_known, (op.edge_padding_low, op.edge_padding_high, op.interior_padding))
+        low, high, interior = map(known_ints, (op.edge_padding_low, op.edge_padding_high, op.interior_padding))
         if interior is not None:
             _check_interior(interior)
         if None not in (low, high, interior):
@@ -332,7 +318,7 @@ class DynamicGather(Op, name="stablehlo.dynamic_gather", traits={PURE}):
         expect_element("I2", "start_indices", start_indices, is_integer)
         expect_element("I3", "slice_sizes", slice_sizes, is_integer)
         expect_sizes("I3", "slice_sizes", slice_sizes)
-        sizes = _known(op.slice_sizes)
+        sizes = known_ints(op.slice_sizes)
         with _as_gather():
             check_gather_dimensions(operand, start_indices, dimension_numbers)
         expect_count("C11", "slice_sizes", slice_sizes, operand.rank, "the rank of operand")
@@ -398,7 +384,7 @@ class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE, EXPRESSED}):
         expect_element("I3", "padding", padding, is_integer)
         expect_static("I3", "padding", padding)
         expect_shape("C4", "padding", padding, (lhs.rank - 2, 2))
-        known = _known(op.padding)
+        known = known_ints(op.padding)
         Convolution.check(
             lhs if known is not None else _without_space(lhs, dimension_numbers),
             rhs,

@@ -156,6 +156,11 @@ class ResultAccuracy(Struct, mnemonic="stablehlo.result_accuracy"):
     ulps: int = 0
     mode: ResultAccuracyMode = ResultAccuracyMode.DEFAULT
 
+    def __post_init__(self) -> None:
+        tolerances = (self.atol, self.rtol, self.ulps)
+        if min(tolerances) < 0 or (any(tolerances) and self.mode is not ResultAccuracyMode.TOLERANCE):
+            fail("", f"has tolerances {tolerances}, expected positive ones, and only in mode TOLERANCE")
+
 
 class Transcendental(Unary):
     """For floats, complex numbers and quantized ones, with an accuracy that may be asked for."""

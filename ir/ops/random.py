@@ -7,7 +7,7 @@ import numpy as np
 
 from trivium.ir.attributes import Enumeration, enumeration
 from trivium.ir.declare import PURE, Op, Operand, Result
-from trivium.ir.errors import fail
+from trivium.ir.errors import ConstraintKind, fail
 from trivium.ir.ops.common import (
     bits_of,
     expect_compatible,
@@ -18,6 +18,7 @@ from trivium.ir.ops.common import (
     expect_static,
     expect_tensor,
 )
+from trivium.ir.ops.shape import check_extents, known_ints
 from trivium.ir.types import UI64, TensorType, is_boolean, is_float, is_integer
 
 __all__ = ["Rng", "RngAlgorithm", "RngBitGenerator", "RngDistribution"]
@@ -73,7 +74,7 @@ class Rng(Op, name="stablehlo.rng"):
     rng_distribution: RngDistribution
     result: Result
 
-    def check(a, b, shape, rng_distribution, result):
+    def check(op, a, b, shape, rng_distribution, result):
         expect_element("I1", "a", a, is_boolean, is_integer, is_float)
         expect_tensor("I1", "a", a, rank=0)
         expect_tensor("I2", "b", b, rank=0)
@@ -83,9 +84,12 @@ class Rng(Op, name="stablehlo.rng"):
             expect_element("C2", "a", a, is_float)
         if shape.shape[0] not in (None, result.rank):
             fail("C3", f"shape has {shape.shape[0]} entries, the result has rank {result.rank}")
+        if (extents := known_ints(op.shape)) is not None:
+            check_extents("C3", "shape", extents, result)
 
     def evaluate(a, b, shape, rng_distribution, result, context):
         extents = tuple(shape.tolist())
+        check_extents("C3", "shape", extents, result, ConstraintKind.RUN_TIME)
         if rng_distribution is RngDistribution.NORMAL:
             return (float(a) + float(b) * context.random.standard_normal(extents)).astype(a.dtype)
         if is_float(result.element_type):

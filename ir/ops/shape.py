@@ -8,8 +8,9 @@ import numpy as np
 
 from trivium.ir.attributes import DenseElements
 from trivium.ir.codecs import Ints
+from trivium.ir.core import Value
 from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Operands, Result
-from trivium.ir.errors import fail
+from trivium.ir.errors import ConstraintKind, fail
 from trivium.ir.ops import numerics
 from trivium.ir.ops.common import (
     Shape,
@@ -69,6 +70,24 @@ class Constant(Op, name="stablehlo.constant", traits={PURE}):
 
     def evaluate(value, result):
         return value.array if value.array.dtype == result.dtype else value.array.view(result.dtype)
+
+
+def known_ints(value: Value) -> tuple[int, ...] | None:
+    """The numbers of an operand that is a constant: what is demanded of them then needs no run."""
+    op = value.defining_op
+    return tuple(op.value.array.reshape(-1).tolist()) if isinstance(op, Constant) else None
+
+
+def check_extents(
+    label: str,
+    name: str,
+    extents: Sequence[int],
+    result: TensorType,
+    kind: ConstraintKind = ConstraintKind.TYPE,
+) -> None:
+    """Demands extents that the result can have."""
+    if any(extent < 0 for extent in extents) or not shapes_compatible(tuple(extents), result.shape):
+        fail(label, f"{name} has {list(extents)}, the result has type {result}", kind)
 
 
 class Iota(Op, name="stablehlo.iota", traits={PURE, EXPRESSED}):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.core import Value
-from trivium.ir.ops import BroadcastAdd, BroadcastCompare, BroadcastComplex, BroadcastSelect, ChloComparisonDirection
+from trivium.ir.ops import (
+    BroadcastAdd,
+    BroadcastAnd,
+    BroadcastCompare,
+    BroadcastComplex,
+    BroadcastSelect,
+    BroadcastZeta,
+    ChloComparisonDirection,
+)
 from trivium.ir.types import C128, F64, I1, I32, TOKEN, tensor
 
 LT = ChloComparisonDirection.LT
@@ -14,6 +22,11 @@ PRED = value(3, of=I1)
 def test_broadcast_binary_i1() -> None:
     with breaks("I1"):
         BroadcastAdd(Value(TOKEN), value(3))
+
+    with breaks("I1"):
+        BroadcastAnd(value(3), value(3))
+    with breaks("I1"):
+        BroadcastZeta(value(3, of=I32), value(3, of=I32))
 
 
 def test_broadcast_binary_i2() -> None:

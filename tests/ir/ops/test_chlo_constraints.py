@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.core import Value
-from trivium.ir.ops import Acos, Erf, IsInf, NextAfter, Polygamma, TopK, Zeta
+from trivium.ir.ops import Acos, BesselI1e, Erf, IsInf, NextAfter, Polygamma, TopK, Zeta
 from trivium.ir.types import C64, F32, F64, I1, I32, I64, TOKEN, tensor
 
 
 def test_float_unary_i1() -> None:
     with breaks("I1"):
         Erf(value(3, of=C64))
+    with breaks("I1"):
+        BesselI1e(value(3, of=C64))
     with breaks("I1"):
         Erf(Value(TOKEN))
 

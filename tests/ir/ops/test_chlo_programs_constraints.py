@@ -34,12 +34,15 @@ def test_constant_like_i1() -> None:
 
 def test_constant_like_i2() -> None:
     with breaks("I2"):
-        ConstantLike(value(3), Float(1.0, F64))
+        ConstantLike(value(3), "one")
+    assert ConstantLike(value(3), Float(1.0, F64)).result.type is tensor(3, of=F64)
 
 
 def test_constant_like_c1() -> None:
     with breaks("C1"):
         ConstantLike(value(3), Float(1.0, F32), result=tensor(4))
+    with breaks("C1"):
+        ConstantLike(value(3), Float(1.0, F64), result=tensor(3))
 
 
 def test_mulhi_i1() -> None:
@@ -138,6 +141,20 @@ def test_ragged_dot_c4() -> None:
         ragged(sizes=value(3, 2, of=I32))
     with breaks("C4"):
         ragged(sizes=value(3, of=I32))
+    batched = RaggedDotDimensionNumbers((0,), (1,), (2,), (2,), (1,), (0,))
+    with breaks("C4"):
+        RaggedDot(value(5, 6, 3), value(2, 5, 3, 4), value(4, 2, of=I32), batched)
+
+
+def test_ragged_dot_c8() -> None:
+    batched = RaggedDotDimensionNumbers((0,), (1,), (2,), (2,), (1,), (0,))
+    with breaks("C8"):
+        RaggedDot(value(5, 6, 3), value(2, 4, 3, 4), value(2, of=I32), batched)
+
+
+def test_ragged_dot_c9() -> None:
+    with breaks("C9"):
+        ragged(rhs=value(2, 2, 4))
 
 
 def test_ragged_dot_c5() -> None:

@@ -133,6 +133,8 @@ def test_reduce_scatter_i1() -> None:
 def test_reduce_scatter_c1() -> None:
     with breaks("C1"):
         reduce_scatter(value(3, 3))
+    with breaks("C1"):
+        reduce_scatter(value(0, 3))
 
 
 def test_reduce_scatter_c2() -> None:

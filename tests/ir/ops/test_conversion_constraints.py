@@ -147,6 +147,7 @@ def test_bitcast_convert_o1():
         (tensor(2), tensor(2, 3, of=I8)),
         (tensor(4, 3, of=I8), tensor(4)),
         (tensor(4, of=I8), tensor(4, 1)),
+        (tensor(8, of=I32), tensor()),
     ],
 )
 def test_bitcast_convert_c1(operand, result):

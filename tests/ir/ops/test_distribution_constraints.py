@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.ir.ops.constraints import breaks, value
+from trivium.ir.attributes import Integer
 from trivium.ir.core import Value
+from trivium.ir.errors import VerificationError
 from trivium.ir.ops import AfterAll, ChannelHandle, CreateToken, Infeed, Outfeed, PartitionId, Recv, ReplicaId, Send
-from trivium.ir.types import I32, INDEX, TOKEN, tensor
+from trivium.ir.types import I32, I64, INDEX, TOKEN, tensor
 
 TO_HOST, FROM_HOST, BETWEEN = (ChannelHandle(1, kind) for kind in (2, 3, 1))
 
@@ -164,3 +168,10 @@ def test_send_i1() -> None:
 def test_outfeed_i1() -> None:
     with breaks("I1"):
         Outfeed([value(3, of=INDEX)], token())
+
+
+@pytest.mark.parametrize("layout", [(), ((Integer(0, I64),), ()), (0,), (("a",),)])
+def test_layouts_of_infeed(layout: Any) -> None:
+    with pytest.raises(VerificationError, match="expected a list of dimensions for each of 1 results"):
+        Infeed(token(), layout=layout, results=[tensor(3), TOKEN])
+    Infeed(token(), layout=((Integer(0, I64),),), results=[tensor(3), TOKEN])

@@ -175,3 +175,11 @@ def test_map_c3():
 def test_map_c4():
     with breaks("C4"):
         ops.Map([value(2), value(2)], (0,), body(ops.Negate, F32)())
+
+
+@pytest.mark.parametrize(
+    ("numbers", "mode"), [((1.0, 0.0, 0), "DEFAULT"), ((0.0, -1.0, 0), "TOLERANCE"), ((0.0, 0.0, 1), "HIGHEST")]
+)
+def test_tolerances_belong_to_their_mode(numbers, mode):
+    with pytest.raises(VerificationError, match="expected positive ones, and only in mode TOLERANCE"):
+        ops.ResultAccuracy(*numbers, ops.ResultAccuracyMode(mode))

@@ -10,7 +10,7 @@ from tests.ir.ops.records import body
 from tests.ir.ops.records.indexing import ADD_BATCHED, ADD_ROWS, BATCHED, ROWS
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, F64, I32, TOKEN, tensor
+from trivium.ir.types import F32, F64, I32, INDEX, TOKEN, Bounds, TensorType, tensor
 
 
 def rows(operand=None, indices=None, sizes=(1, 5), result=None, **changed):
@@ -146,6 +146,8 @@ def test_gather_c21():
         rows(sizes=(1, 6))
     with breaks("C21"):
         rows(sizes=(1, -1))
+    with breaks("C21"):
+        rows(operand=Value(TensorType((4, None), F32, Bounds((None, 5)))), sizes=(1, 6))
 
 
 def test_gather_c22():
@@ -189,6 +191,8 @@ def test_right_scatters_are_accepted():
 def test_scatter_i2():
     with breaks("I2"):
         add_rows(indices=value(7, 1))
+    with breaks("I2"):
+        add_rows(indices=value(7, 1, of=INDEX))
 
 
 def test_scatter_c1():

@@ -7,7 +7,7 @@ from typing import Any
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.core import Value
 from trivium.ir.ops import Broadcast, Dot, Einsum, Precision, TorchIndexSelect, UnaryEinsum
-from trivium.ir.types import F64, I32, TOKEN, tensor
+from trivium.ir.types import F16, F64, I32, TOKEN, tensor
 
 
 def test_broadcast_i1() -> None:
@@ -68,7 +68,13 @@ def einsum(config: str, *shapes: tuple[int, ...], result: Any) -> None:
 
 def test_einsum_c1() -> None:
     with breaks("C1"):
-        einsum("a,a->", (3,), (3,), result=tensor(of=F64))
+        einsum("a,a->", (3,), (3,), result=tensor(of=F16))
+    einsum("a,a->", (3,), (3,), result=tensor(of=F64))
+
+
+def test_einsum_o1() -> None:
+    with breaks("O1"):
+        einsum("a,a->", (3,), (3,), result=TOKEN)
 
 
 def test_einsum_c2() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.core import Value
-from trivium.ir.ops import Rng, RngAlgorithm, RngBitGenerator, RngDistribution
+from trivium.ir.ops import Constant, Rng, RngAlgorithm, RngBitGenerator, RngDistribution
 from trivium.ir.types import F32, F64, I1, I32, I64, TOKEN, UI32, UI64, Type, tensor
 
 
@@ -41,6 +43,11 @@ def test_rng_bit_generator_c2() -> None:
     with breaks("C2"):
         bits(value(4, of=UI64), RngAlgorithm.PHILOX)
     bits(value(3, of=UI64), RngAlgorithm.PHILOX)
+
+
+def test_rng_c3_where_the_shape_is_known() -> None:
+    with breaks("C3"):
+        rng(shape=Constant(np.int64([3, 5])).result)
 
 
 def rng(
