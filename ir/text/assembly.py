@@ -23,7 +23,7 @@ from trivium.ir.declare import REQUIRED, AttributeField, Field, Op, Role, Trait
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import Location
 from trivium.ir.text.lexer import INTEGER, WORD, quote
-from trivium.ir.types import Type
+from trivium.ir.types import FunctionType, Type
 
 if TYPE_CHECKING:
     from trivium.ir.text.parser import Parser
@@ -247,7 +247,8 @@ class TypeRule:
 def functional_text(op: Op, printer: Printer) -> str:
     results = printer.types(op.result_types)
     arrow = f"({printer.types(op.operand_types)}) -> "
-    return arrow + (results if len(op.results) == 1 else f"({results})")
+    is_plain = len(op.results) == 1 and not isinstance(op.result_types[0], FunctionType)
+    return arrow + (results if is_plain else f"({results})")
 
 
 def parse_functional(parser: Parser, draft: Draft) -> None:

@@ -15,7 +15,7 @@ from trivium.ir.errors import VerificationError
 from trivium.ir.mesh import Mesh, MeshAxis, SubAxis
 from trivium.ir.text.elements import ElementsReader
 from trivium.ir.text.lexer import INTEGER, NUMBER, WORD
-from trivium.ir.text.numbers import float_text
+from trivium.ir.text.numbers import float_of, float_text
 from trivium.ir.types import F64, Bounds, Type
 
 _CONV = "stablehlo.conv"
@@ -209,7 +209,16 @@ def _read_field(reader: ElementsReader, hint: Any) -> Any:
     text = reader.try_take(NUMBER)
     if text is None:
         return reader.attribute()
+    if hint is float:
+        return _read_float(reader, text)
     return reader.to_integer(text) if INTEGER.fullmatch(text) else float(text)
+
+
+def _read_float(reader: ElementsReader, text: str) -> float:
+    try:
+        return float(float_of(text, F64))
+    except ValueError as error:
+        raise reader.error(str(error)) from None
 
 
 def _read_axis(reader: ElementsReader) -> Any:

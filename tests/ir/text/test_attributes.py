@@ -13,8 +13,12 @@ from trivium.ir.attributes import (
     OpaqueAttribute,
     SymbolRef,
 )
+from trivium.ir.equality import difference
+from trivium.ir.errors import ParseError
 from trivium.ir.location import UNKNOWN, CallSiteLocation, FileLocation, FusedLocation, NameLocation
 from trivium.ir.text import parse, print_module
+from trivium.ir.text.attributes import AttributeWriter
+from trivium.ir.text.parser import Parser
 from trivium.ir.types import BF16, F32, F64, I1, I8, I32, I64, UI8, Bounds, OpaqueType, tensor
 
 
@@ -222,3 +226,23 @@ def test_resources_of_one_name_are_told_apart():
 def test_integer_attributes_keep_their_type():
     read, _ = attribute_of("7 : i32")
     assert read.type is I32
+
+
+def test_fields_that_are_floats():
+    """Any float, in decimals or as its bits; no integer."""
+    text = "#stablehlo.result_accuracy<atol = {}, ulps = 2, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"
+    for value in ("0x7FF8000000000000", "0xFFFFFFFFFFFFFFFF", "1.500000e+00", "4.9406564584124654E-324"):
+        written = AttributeWriter().attribute(Parser(text.format(value)).attribute())
+        assert written == AttributeWriter().attribute(Parser(written).attribute())
+        assert value[:4] in written
+    with pytest.raises(ParseError, match="'1' is no float"):
+        Parser(text.format("1")).attribute()
+    with pytest.raises(ParseError, match="has more than 64 bits"):
+        Parser(text.format("0x10000000000000000")).attribute()
+
+
+def test_a_result_that_is_a_function_stands_in_parentheses():
+    text = '%0 = "stablehlo.custom_call"() <{call_target_name = "f"}> : () -> ((tensor<f32>) -> tensor<f32>)'
+    module = parse(f"func.func @main() {{ {text} return }}")
+    for generic in (False, True):
+        assert difference(parse(print_module(module, generic=generic)), module) == ""
