@@ -154,8 +154,7 @@ class SubChannelType(QuantizedType):
         scales, zero_points = self._checked(self.scales, self.zero_points)
         if len(scales) != math.prod(self.blocks):
             self._fail("C9", f"{len(scales)} scales, expected {self.blocks}")
-        rounded = np.array(scales, np.float64).astype(self.expressed_type.dtype).astype(np.float64).tolist()
-        object.__setattr__(self, "scales", tuple(rounded))
+        object.__setattr__(self, "scales", tuple(_rounded(scale, self.expressed_type) for scale in scales))
         object.__setattr__(self, "zero_points", tuple(_wrapped(number, self.storage_type) for number in zero_points))
 
     def parameters(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -175,6 +174,13 @@ class SubChannelType(QuantizedType):
         for extent in reversed(self.blocks):
             items = [f"{{{', '.join(items[at : at + extent])}}}" for at in range(0, len(items), extent)]
         return f":{{{', '.join(f'{dimension}:{size}' for dimension, size in self.block_sizes)}}}, {items[0]}"
+
+
+def _rounded(number: float, expressed_type: FloatType) -> float:
+    # Bits of numbers are looked at by their types.
+    from trivium.ir.bits import narrow
+
+    return float(narrow(number, expressed_type))  # type: ignore[arg-type]
 
 
 def _wrapped(number: int, storage_type: IntegerType) -> int:

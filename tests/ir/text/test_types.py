@@ -35,6 +35,7 @@ TYPES = (
     *("!quant.uniform<i8:f32:0, {0.1:-30,0.5:-20}>", "!quant.uniform<i8:f32:1, {{0.1, 0.2}, {0.3, 0.4:1}}>"),
     *("!quant.uniform<i8:f32:{0:1, 1:2}, {{0.1:1, 0.2}, {0.3, 0.5:-4}}>", "!quant.uniform<i8:f32:{}, {{{0.25}}}>"),
     *("!quant.uniform<i8:bf16:{0:1}, {0.1, 0.2:300}>", "!quant.uniform<u8:f32:{0:1}, {1.0e-5:200, 34.0:-56}>"),
+    *("!quant.uniform<i8:tf32:{0:1}, {0.1, 0.2}>", "!quant.uniform<i8:f8E4M3FN:{0:1}, {0.1, 0.2}>"),
     *("!quant.calibrated<f32<-1.000000e+00:1.000000e+00>>", "!quant.any<u8<0:10>>"),
 )
 REFUSED = {
