@@ -116,6 +116,8 @@ def _inverse_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     ratio = small / large
     far = large > math.sqrt(_largest(x)) / 8
     height = where(far, log(large) + LOG_2 + log1p(ratio * ratio) * 0.5, height)
+    # Next to the real numbers between -1 and 1 the square of y may be too small to see.
+    height = where(inside & (y < np.finfo(x.type.dtype).eps * (1 - x)), y / sqrt((1 - x) * (1 + x)), height)
     root = where(far, y, where(inside, root_inside, root_outside))
     return x, root, height
 
@@ -142,10 +144,13 @@ def _complex_asinh(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _complex_atanh(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    magnitude = abs(x)
+    magnitude, distance = abs(x), abs(complex_of(x, y))
     away = (1 - magnitude) * (1 - magnitude) + y * y
-    re = _copysign(log1p(4 * magnitude / away) * 0.25, x)
-    return re, atan2(2 * y, (1 - magnitude) * (1 + magnitude) - y * y) * 0.5
+    re = log1p(4 * magnitude / away) * 0.25
+    im = atan2(2 * y, (1 - magnitude) * (1 + magnitude) - y * y) * 0.5
+    far = distance > math.sqrt(_largest(x)) / 8
+    re = where(far, magnitude / distance / distance, re)
+    return _copysign(re, x), where(far, _copysign(x.like(math.pi / 2), y), im)
 
 
 def _complex_atan(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

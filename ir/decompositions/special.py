@@ -68,19 +68,21 @@ def _erfc_tail(x: Tensor) -> Tensor:
     # The square is taken apart, so that what the larger part lacks of it is not lost: 24 bits have an exact square.
     coarse = x.to(F32).to(F64)
     found = exp(-coarse * coarse) * exp((coarse - x) * (coarse + x)) * ratio
-    return where(x > 27, x.like(0), found)
+    return where(x > 28, x.like(0), found)
 
 
 @decomposition(ErfInv, precision=F64)
 def erf_inv(operand):
     """Giles, "Approximating the erfinv function", 2010: three polynomials of the logarithm of 1 - x^2."""
     x = operand
-    logarithm = -log1p(-x * x)
+    # Far from zero, the square would lose what is left to 1.
+    magnitude = abs(x)
+    logarithm = -where(magnitude < 0.5, log1p(-x * x), log1p(-magnitude) + log1p(magnitude))
     root = sqrt(logarithm)
     near, middle, far = ERF_INV
     found = where(logarithm < 16, polynomial(root - 3.25, middle), polynomial(root - 5, far))
     found = where(logarithm < 6.25, polynomial(logarithm - 3.125, near), found) * x
-    return where(abs(x).equals(1), x * math.inf, found)
+    return where(magnitude.equals(1), x * math.inf, found)
 
 
 # The gamma function
@@ -95,13 +97,15 @@ def lgamma(operand):
 
 
 def _lgamma(x: Tensor) -> Tensor:
-    """Reflection (A&S 6.1.17) for arguments below 1/2, recurrence (6.1.15) for small ones, else the asymptotic series
-    (6.1.41); around the zeros 1 and 2 the Taylor series (6.1.33)."""
+    """Reflection (A&S 6.1.17) for arguments below 1/2, the Taylor series (6.1.33) for small ones, else the asymptotic
+    series (6.1.41), with the recurrence (6.1.15) up to 10."""
     reflected = x < 0.5
     positive = where(reflected, 1 - x, x)
     found = _lgamma_positive(positive)
     distance = abs(x - floor(x + 0.5))
     found = where(reflected, math.log(math.pi) - log(sin(distance * math.pi)) - found, found)
+    # Where the sine would be subnormal, the reciprocal is all there is.
+    found = where(abs(x) < 1e-20, -log(abs(x)), found)
     found = where((x <= 0) & floor(x).equals(x), x.like(math.inf), found)
     return where(abs(x).equals(math.inf), x.like(math.inf), found)
 
@@ -117,12 +121,16 @@ def _lgamma_positive(x: Tensor) -> Tensor:
     series = polynomial(inverse * inverse, terms[::-1]) * inverse
     found = (far - 0.5) * (log(far) - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + series
     found = where(shifted, found - log(product), found)
-    for zero, slope in ((1.0, -EULER), (2.0, 1 - EULER)):
-        offset = x - zero
-        terms = [(-1) ** order * value / order for order, value in enumerate(zetas(zero), 2)]
-        near = polynomial(offset, [*terms[::-1], slope]) * offset
-        found = where(abs(offset) < 0.25, near, found)
-    return found
+    return where(x < 3.75, _lgamma_near_two(x), found)
+
+
+def _lgamma_near_two(x: Tensor) -> Tensor:
+    """The Taylor series around 2, and its neighbours by the recurrence: the zeros 1 and 2 are not differences there."""
+    below, above = x < 1.25, x >= 2.75
+    offset = where(below, x - 1, where(above, x - 3, x - 2))
+    terms = [(-1) ** order * value / order for order, value in enumerate(zetas(2.0), 2)]
+    series = polynomial(offset, [*terms[::-1], 1 - EULER]) * offset
+    return where(below, series - log(x), where(above, series + log(x - 1), series))
 
 
 @decomposition(Digamma, precision=F64)
@@ -165,14 +173,15 @@ def zeta(x, q):
 def _zeta(x: Tensor, q: Tensor) -> Tensor:
     """For a negative q, where x is whole: what (q + n)^-x of all whole n add up to, without the negative n."""
     above = q - floor(q)
-    whole, even = floor(x).equals(x), floor(x * 0.5).equals(x * 0.5)
+    finite = x < math.inf
+    whole, even = floor(x).equals(x) & finite, floor(x * 0.5).equals(x * 0.5) & finite
     both = _zeta_series(x, 1 - above) - _zeta_series(x, 1 - q)
     reflected = _zeta_series(x, above) + where(even, both, -both)
     found = where(q < 0, where(whole, reflected, x.like(math.nan)), _zeta_series(x, q))
     pole = (q <= 0) & floor(q).equals(q)
     found = where(pole, where(even, x.like(math.inf), x.like(math.nan)), found)
     found = where(x.equals(math.inf) & (q > 0), where(q > 1, x.like(0), where(q < 1, x, x.like(1))), found)
-    found = where(q.equals(math.inf), x.like(0), found)
+    found = where(abs(q).equals(math.inf), x.like(0), found)
     found = where(x.equals(1), x.like(math.inf), found)
     return where((x < 1) | x.differs(x) | q.differs(q), x.like(math.nan), found)
 
@@ -186,7 +195,7 @@ def _zeta_series(x: Tensor, q: Tensor) -> Tensor:
     for k, bernoulli in enumerate(EVEN_BERNOULLI, 1):
         series = series + factor * (bernoulli / math.factorial(2 * k))
         factor = factor * ((x + (2 * k - 1)) / rest) * ((x + 2 * k) / rest)
-    total = tail * (series + (rest / (x - 1) + 0.5))
+    total = where(tail.equals(0), tail, tail * (series + (rest / (x - 1) + 0.5)))
     for n in reversed(range(12)):
         total = total + (q + n) ** -x
     return total
@@ -200,7 +209,7 @@ def polygamma(n, x):
     size = where(tail.equals(0) | abs(tail).equals(math.inf), tail, size)
     found = where(floor(n * 0.5).equals(n * 0.5), -size, size)
     found = where(n.equals(0), _digamma(x), found)
-    return where((n < 0) | floor(n).differs(n), n.like(math.nan), found)
+    return where((n >= 0) & (n < math.inf) & floor(n).equals(n), found, n.like(math.nan))
 
 
 # The Bessel function

@@ -86,13 +86,15 @@ def _zeta(x: float, q: float) -> float:
         return math.nan
     if x == 1:
         return math.inf
+    if math.isinf(q):
+        return 0.0
     if q <= 0:
         if q % 1 == 0:
             return math.inf if x % 2 == 0 else math.nan
         if x % 1:
             return math.nan
-    if math.isinf(x) or math.isinf(q):
-        return 0.0 if q > 1 or math.isinf(q) else 1.0 if q == 1 else math.inf
+    if math.isinf(x):
+        return 0.0 if q > 1 else 1.0 if q == 1 else math.inf
     try:
         return _zeta_series(x, q) if q > -10 else _reflected_zeta(x, q)
     except OverflowError:
@@ -108,6 +110,8 @@ def _zeta_series(x: float, q: float) -> float:
     count = 12 + max(0, math.ceil(-q))
     terms = [(q + n) ** -x for n in range(count)]
     rest = q + count
+    if rest**-x == 0:
+        return math.fsum(terms)
     terms += [rest ** (1 - x) / (x - 1), 0.5 * rest**-x]
     factor = x * rest ** (-x - 1)
     for k, bernoulli in enumerate(EVEN_BERNOULLI, 1):
@@ -157,7 +161,10 @@ def polygamma(n: float, x: float) -> float:
     tail = _zeta(n + 1, x)
     if tail == 0 or not math.isfinite(tail):
         return sign * tail
-    return sign * math.copysign(math.exp(math.lgamma(n + 1) + math.log(abs(tail))), tail)
+    try:
+        return sign * math.copysign(math.exp(math.lgamma(n + 1) + math.log(abs(tail))), tail)
+    except OverflowError:
+        return sign * math.copysign(math.inf, tail)
 
 
 @_vectorized
@@ -166,7 +173,7 @@ def bessel_i1e(x: float) -> float:
     positive, and for large arguments the asymptotic one (9.7.1)."""
     magnitude = abs(x)
     if math.isnan(x) or magnitude in (0, math.inf):
-        return x if magnitude != math.inf else 0.0
+        return x if magnitude != math.inf else math.copysign(0.0, x)
     total = term = 1.0
     if magnitude < 30:
         for k in range(1, 200):
@@ -176,4 +183,4 @@ def bessel_i1e(x: float) -> float:
     for k in range(1, 30):
         term *= -(4 - (2 * k - 1) ** 2) / (k * 8 * magnitude)
         total += term
-    return math.copysign(total / math.sqrt(2 * math.pi * magnitude), x)
+    return math.copysign(total / math.sqrt(2 * math.pi) / math.sqrt(magnitude), x)

@@ -72,6 +72,26 @@ DYNAMIC = [
 ]
 
 
+LIMITS = np.finfo(np.float64)
+SPECIAL = [0.0, 1.0, 2.0, 0.5, np.inf, LIMITS.max, LIMITS.tiny, LIMITS.smallest_subnormal, 1e-300, 1e300, 27.1]
+EVERYWHERE = np.concatenate([SPECIAL, np.logspace(-20, 5, 60), np.linspace(0, 8, 65), 1 - np.logspace(-16, -1, 40)])
+EVERYWHERE = np.concatenate([EVERYWHERE, -EVERYWHERE, [np.nan]])
+WITH_ZEROS = {ops.Lgamma, ops.Digamma}
+"""Functions with zeros on the negative side, next to which only the absolute error is small."""
+
+
+@pytest.mark.parametrize("op", [op for op in ULPS if len(op.OPERANDS) == 1], ids=lambda op: op.short_name())
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_everywhere(op, dtype):
+    """Very large and very small arguments, and those next to limits."""
+    with np.errstate(all="ignore"):
+        record = Record(op, (EVERYWHERE.astype(dtype),))
+    (found,), (wanted,) = (evaluate(module, *record.arrays) for module in (expand(record.module()), record.module()))
+    few = 12 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found, wanted, rtol=few, atol=4 * few if op in WITH_ZEROS else LIMITS.smallest_subnormal)
+    np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
+
+
 def dynamic(record: Record) -> Module:
     """The op on tensors whose extents are known when the program runs, decomposed."""
     kinds = [TensorType((None,) * array.ndim, type_of(array).element_type) for array in record.arrays]
