@@ -47,7 +47,7 @@ def float_of_bits(bits: int, kind: FloatType) -> float:
     return widen(_number(bits & (1 << 8 * kind.dtype.itemsize) - 1, kind.dtype))
 
 
-def view(data: bytes, kind: TensorType) -> np.ndarray:
+def view(data: bytes | memoryview, kind: TensorType) -> np.ndarray:
     """The elements in raw bytes, one after the other."""
     element = kind.element_type
     width = element.width if isinstance(element, IntegerType | FloatType) else 8

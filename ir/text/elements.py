@@ -138,7 +138,7 @@ def hex_bytes(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
 
-def bytes_array(data: bytes, kind: TensorType) -> np.ndarray:
+def bytes_array(data: bytes | memoryview, kind: TensorType) -> np.ndarray:
     """The elements in raw bytes. One element's bytes stand for all."""
     shape, dtype = kind.static_shape, kind.dtype
     size = kind.size
@@ -153,7 +153,7 @@ def bytes_array(data: bytes, kind: TensorType) -> np.ndarray:
     raise ValueError(f"has {len(data)} bytes, {kind} has {expected}")
 
 
-def _viewed(data: bytes, kind: TensorType) -> np.ndarray:
+def _viewed(data: bytes | memoryview, kind: TensorType) -> np.ndarray:
     if kind.element_type == IntegerType(1):
         return np.frombuffer(data, np.uint8) != 0
     return view(data, kind)

@@ -180,8 +180,8 @@ def test_ordered_effects(mlir):
 
     def lower(context, x):
         tokens = context.tokens_in.get(effect)
-        context.set_tokens_out(lowering.TokenSet({effect: lowering.hlo.after_all([tokens])}))
-        return [lowering.hlo.add(x, x)]
+        context.set_tokens_out(lowering.TokenSet({effect: stablehlo.after_all([tokens])}))
+        return [stablehlo.add(x, x)]
 
     lowering.register_lowering(primitive, lower)
     exported = export.export(jax.jit(lambda x: primitive.bind(primitive.bind(x))))(X)
