@@ -218,8 +218,10 @@ def arctangent2(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def total_order(values: np.ndarray) -> np.ndarray:
-    """Integers in the order that IEEE-754's `totalOrder` gives the floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
-    bits = widen(values)
+    """Integers in the order that IEEE-754's `totalOrder` gives the floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN; those
+    of types without infinities, whose NaN may stand anywhere, in that of wider floats."""
+    infinite = np.isinf(np.full((), np.inf, values.dtype).astype(np.float32))
+    bits = values if infinite else widen(values)
     bits = bits.view(f"i{bits.dtype.itemsize}")
     return bits ^ ((bits >> (bits.dtype.itemsize * 8 - 1)) & np.iinfo(bits.dtype).max)
 

@@ -76,7 +76,7 @@ def expect_equal_to_xla(lines: Sequence[str], *arrays: np.ndarray, result: str =
 
 def expect_same(line: str, value: np.ndarray, expected: np.ndarray, ulps: int) -> None:
     assert value.dtype == expected.dtype
-    if value.dtype.kind in "biu":
+    if value.dtype.kind in "biu" or "int" in value.dtype.name:
         np.testing.assert_array_equal(value, expected, line)
         return
     wide = np.complex128 if value.dtype.kind == "c" else np.float64
@@ -128,6 +128,27 @@ def away_from_subnormals(operation: Callable[..., Any], *operands: np.ndarray) -
         outcome = np.abs(operation(*(operand.astype(np.float64) for operand in operands)))
     keep = ~(outcome < 2 * float(ml_dtypes.finfo(operands[0].dtype).tiny)) | (outcome == 0)
     return [operand[keep] for operand in operands]
+
+
+@pytest.mark.parametrize("name", NARROW_INTEGERS)
+def test_narrow_integers(name):
+    info = ml_dtypes.iinfo(name)
+    numbers = np.arange(info.min, info.max + 1).astype(name)
+    expect_equal_to_xla(list(map(BINARY.format, (*ARITHMETIC, *BITS, *SHIFTS))), *pairs(numbers))
+    expect_equal_to_xla(list(map(UNARY.format, ("negate", "not", "count_leading_zeros"))), numbers)
+
+
+@pytest.mark.parametrize("name", NARROW_FLOATS)
+def test_narrow_floats(name):
+    """Every third float of the type: rounded once, whatever type it is computed in."""
+    numbers = np.arange(0, 256, 3, np.uint8).view(name)
+    ops = [op for op in ARITHMETIC if op != "remainder"]
+    expect_equal_to_xla(list(map(BINARY.format, ops)), *pairs(numbers))
+    expect_equal_to_xla(list(map(UNARY.format, ROUNDING)), numbers)
+    questions = [
+        f"compare {question}, TOTALORDER : ({{T}}, {{T}}) -> {{R}}" for question in ("LT, %a, %b", "EQ, %a, %b")
+    ]
+    expect_equal_to_xla(questions, *pairs(numbers), result=f"tensor<{numbers.size**2}xi1>")
 
 
 @pytest.mark.parametrize("name", FLOATS)
