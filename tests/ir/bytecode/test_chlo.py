@@ -1,5 +1,7 @@
 """CHLO in artifacts: composites with their decompositions, which are the ops again when they are read."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,43 @@ def test_decompositions_run():
     theirs = parse(text_of(serialize(module)))
     for found, wanted in zip(evaluate(theirs, *arrays), evaluate(module, *arrays), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+FUNCTIONS = {
+    "chlo.acosh": lambda lax, x: lax.acosh(x + 2),
+    "chlo.asin": lambda lax, x: lax.asin(x + 1j),
+    "chlo.atan": lambda lax, x: lax.atan(x),
+    "chlo.bessel_i1e": lambda lax, x: lax.bessel_i1e(x),
+    "chlo.digamma": lambda lax, x: lax.digamma(x),
+    "chlo.erf": lambda lax, x: lax.erf(x),
+    "chlo.erf_inv": lambda lax, x: lax.erf_inv(x),
+    "chlo.erfc": lambda lax, x: lax.erfc(x),
+    "chlo.lgamma": lambda lax, x: lax.lgamma(x + 3),
+    "chlo.mulhi": lambda lax, x: lax.mulhi(lax.bitcast_convert_type(x, np.int32), np.full((4, 6), 7, np.int32)),
+    "chlo.next_after": lambda lax, x: lax.nextafter(x, x * 2),
+    "chlo.polygamma": lambda lax, x: lax.polygamma(lax.round(x + 2), x + 1.5),
+    "chlo.sinh": lambda lax, x: lax.sinh(x),
+    "chlo.square": lambda lax, x: lax.square(x),
+    "chlo.top_k": lambda lax, x: lax.top_k(x, 3),
+    "chlo.zeta": lambda lax, x: lax.zeta(x + 3, abs(x) + 0.5),
+}
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_jax_runs_them(name):
+    """XLA, reading our artifact of the program that JAX lowers to, computes what it does of its own. It takes some
+    composites for the ops that they stand for, and runs the decompositions of the others."""
+    jax = pytest.importorskip("jax")
+    from jax import export, lax
+
+    x = np.linspace(-0.95, 0.95, 24, dtype=np.float32).reshape(4, 6)
+    function = jax.jit(lambda x: FUNCTIONS[name](lax, x))
+    program = parse(function.lower(x).as_text())
+    assert any(name == op.NAME for op in program.walk())
+    exported = dataclasses.replace(export.export(function)(x), mlir_module_serialized=serialize(program))
+    for found, wanted in zip(jax.tree.leaves(jax.jit(exported.call)(x)), jax.tree.leaves(function(x)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)  # of XLA: its lgamma is that rough
 
 
 def test_what_older_versions_cannot_have():
