@@ -150,7 +150,7 @@ class SubChannelType(QuantizedType):
         for dimension, size in self.block_sizes:
             self._check_dimension(dimension)
             if size < 1:
-                self._fail("C13", f"blocks of {size} along dimension {dimension}, expected at least 1")
+                raise Error(f"a quantized type has blocks of {size} along dimension {dimension}, expected at least 1")
         scales, zero_points = self._checked(self.scales, self.zero_points)
         if len(scales) != math.prod(self.blocks):
             self._fail("C9", f"{len(scales)} scales, expected {self.blocks}")

@@ -65,6 +65,8 @@ class Bounds(metaclass=Interned):
     def __str__(self) -> str:
         return f"#stablehlo.bounds<{', '.join('?' if bound is None else str(bound) for bound in self.bounds)}>"
 
+    __reduce__ = Type.__reduce__  # type: ignore[assignment]
+
 
 @dataclass(frozen=True, eq=False)
 class TensorType(Type):

@@ -65,6 +65,7 @@ PER_TENSOR = PerTensorType(I8, F32, -128, 127, 0.5, -20)
 PER_AXIS = PerAxisType(UI8, F32, 0, 200, 1, (0.5, 2.0), (0, 3))
 PER_BLOCK = SubChannelType(UnsignedStorageType(8), F16, 0, 255, ((0, 1), (1, 2)), (2, 1), (0.1, 0.5), (0, 300))
 TYPES = (PER_TENSOR, PER_AXIS, PER_BLOCK, tensor(2, None), UnrankedTensorType(PER_AXIS), BufferType((2,), F32))
+TYPES += (TensorType((None,), F32, Bounds((4,))), FutureType((tensor(2),)), TupleType(()), FunctionType((I1,), ()))
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
@@ -103,7 +104,6 @@ WRONG = {
     "C6": lambda: PerTensorType(I8, F32, -128, 127, float("inf"), 0),
     "C9": lambda: PerAxisType(I8, F32, -128, 127, 0, (0.5, 0.1), (0,)),
     "C11": lambda: PerAxisType(I8, F32, -128, 127, -1, (0.5,), (0,)),
-    "C13": lambda: SubChannelType(I8, F32, -128, 127, ((0, 0),), (1,), (0.5,), (0,)),
 }
 
 
@@ -128,6 +128,7 @@ def test_quantized_types_hold_their_constraints(label) -> None:
         (lambda: TupleType((1,)), "a tuple type has 1 among its types"),
         (lambda: FunctionType((I1,), ("f32",)), "a function type has 'f32' among its types"),
         (lambda: FutureType((I1,)), r"a future has types \(i1\), expected one tensor type or more"),
+        (lambda: SubChannelType(I8, F32, -128, 127, ((0, 0),), (1,), (0.5,), (0,)), "has blocks of 0"),
         (lambda: IntegerType(7).dtype, "i7 has no NumPy dtype"),
     ],
 )
