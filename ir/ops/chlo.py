@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.ir.declare import ELEMENTWISE, PURE, Op, Operand, Result
+from trivium.ir.declare import ELEMENTWISE, EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
 from trivium.ir.ops import special
 from trivium.ir.ops.common import (
