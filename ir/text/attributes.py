@@ -29,6 +29,7 @@ from trivium.ir.text.numbers import float_of, float_text, integer_of, scalar_tex
 from trivium.ir.text.structs import enumeration_text, read_enumeration, read_struct, struct_text
 from trivium.ir.types import F64, I1, I64, FloatType, IndexType, IntegerType, Type
 
+_KEYWORDS = frozenset({"dense", "dense_resource", "sparse", "array", "distinct", "strided", "true", "false", "unit"})
 _AFFINE = token(r"affine_(?:map|set)<(?:->|>=|<=|[^<>])*>")
 _ELIDED_ABOVE = 16
 
@@ -157,23 +158,25 @@ class AttributeReader(LocationReader):
         start = self.pos
         if word == "loc":
             return self.location()
-        read = {
-            "dense": self.dense,
-            "dense_resource": self._dense_resource,
-            "sparse": self.sparse,
-            "array": self._array,
-        }.get(word)
         if word in ("affine_map", "affine_set"):
             return OpaqueAttribute(self.take(_AFFINE, f"an affine expression, as in {word}<(d0) -> (d0)>"))
-        if read is None and word not in ("true", "false", "unit", "strided", "distinct"):
+        if word not in _KEYWORDS:
             return self.type()
         self.pos = behind
-        if read is not None:
-            return read()
-        if word == "distinct":
-            self.listed(self.integer, "[", "]")
-        if word in ("strided", "distinct"):
-            return OpaqueAttribute(self.verbatim(start))
+        match word:
+            case "dense":
+                return self.dense()
+            case "dense_resource":
+                return self._dense_resource()
+            case "sparse":
+                return self.sparse()
+            case "array":
+                return self._array()
+            case "distinct":
+                self.listed(self.integer, "[", "]")
+                return OpaqueAttribute(self.verbatim(start))
+            case "strided":
+                return OpaqueAttribute(self.verbatim(start))
         return UNIT if word == "unit" else word == "true"
 
     def symbol(self) -> SymbolRef:
