@@ -71,9 +71,6 @@ _TAKEN_APART = ("channel_handle", "conv", "dot", "dot_algorithm", "gather", "sca
 _STRUCTS = {kind.__name__: kind for kind in (STRUCTS[f"stablehlo.{name}"] for name in _TAKEN_APART)}
 
 _ENCODE: dict[str, Callable[[Any], Any]] = {"api_version": lambda value: ApiVersion(int(value))}
-_DECODE: dict[str, Callable[[Any], Any]] = {
-    "api_version": lambda value: value.value if isinstance(value, ApiVersion) else value
-}
 
 
 def _is_flag(field: AttributeField) -> bool:
@@ -237,7 +234,7 @@ class Form:
         value = attributes[field.name]
         if _is_flag(field):
             return UNIT if value is True else None
-        value = _symbols(field)(_DECODE.get(field.name, _same)(value))
+        value = _symbols(field)(value)
         return decode(field.codec, self.cls.NAME, field.name, value)
 
     def _without_defaults(self, values: dict[str, Any]) -> dict[str, Any]:

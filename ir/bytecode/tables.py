@@ -328,15 +328,13 @@ class WriteTables:
 
     def _foreign(self, dialect: str, value: Any) -> Entry:
         """The entry of another dialect's attribute; its text, where the dialect's encoding is not known here."""
-        from trivium.ir.text.attributes import AttributeWriter
-
         if dialect in self._codecs:
             return self.attribute(dialect, value)
         entry = self._attributes.get((dialect, value))
         if entry is None:
             entry = self._attributes[dialect, value] = Entry(dialect)
             self.dialect(dialect)
-            EntryWriter(entry, self).as_text(AttributeWriter().attribute(value))
+            EntryWriter(entry, self).as_text(text_of_attribute(value))
         else:
             entry.count += 1
         return entry
@@ -371,6 +369,13 @@ def home_of(value: Any) -> str:
         case Bounds():
             return "stablehlo"
     return "builtin"
+
+
+def text_of_attribute(value: Any, elide: bool = False) -> str:
+    """An attribute as MLIR text; with `elide`, for messages."""
+    from trivium.ir.text.attributes import AttributeWriter
+
+    return AttributeWriter(elide).attribute(value)
 
 
 def by_dialect(items: list[Any], dialect_of: Callable[[Any], int]) -> None:

@@ -24,16 +24,17 @@ from trivium.ir.attributes import (
 )
 from trivium.ir.bits import float_bits, float_of_bits
 from trivium.ir.bytecode.elements import elements_bytes, elements_of
-from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter, home_of
+from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter, home_of, text_of_attribute
 from trivium.ir.bytecode.versions import MESH_GROUPS, RESULT_ACCURACY
 from trivium.ir.bytecode.vhlo_types import TYPE_READERS, Encoding, read_extents, write_extents, write_type
-from trivium.ir.errors import Error
+from trivium.ir.errors import Error, shortened
 from trivium.ir.location import Location
 from trivium.ir.mesh import AxisRef, Mesh, MeshAxis, ReplicaGroupMeshAxes, SubAxis
 from trivium.ir.ops.control import CustomCallApiVersion, OutputOperandAlias
 from trivium.ir.ops.elementwise import ResultAccuracy, ResultAccuracyMode
 from trivium.ir.types import (
     I1,
+    I32,
     I64,
     Bounds,
     FloatType,
@@ -143,8 +144,8 @@ def _read_mesh(reader: EntryReader) -> Mesh:
     return Mesh(axes, devices if devices is None else reader.expect(devices, DenseElements))
 
 
-def _read_api_version(reader: EntryReader) -> ApiVersion:
-    return ApiVersion(int(CustomCallApiVersion(reader.varint())))
+def _read_api_version(reader: EntryReader) -> Integer:
+    return Integer(int(CustomCallApiVersion(reader.varint())), I32)
 
 
 _ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
@@ -234,7 +235,8 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
             out.require(MESH_GROUPS, "groups along axes of a mesh")
             _write_mesh_attribute(out, value)
         case _:
-            raise Error(f"the attribute {value!r} cannot be written: StableHLO's artifacts have none of its kind")
+            text = shortened(text_of_attribute(value, elide=True))
+            raise Error(f"the attribute {text} cannot be written: StableHLO's artifacts have none of its kind")
 
 
 def _write_mesh_attribute(out: EntryWriter, value: Any) -> None:

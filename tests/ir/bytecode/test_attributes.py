@@ -48,8 +48,8 @@ REFUSED = {
     "3 : i3": "type i3",
     "!foo.bar": "type !foo.bar",
     'tensor<2xf32, "a">': 'type tensor<2xf32, "a">',
-    "#stablehlo.channel_handle<handle = 1, type = 0>": "the attribute ChannelHandle",
-    "#stablehlo.bounds<1>": "the attribute Bounds",
+    "#stablehlo.channel_handle<handle = 1, type = 0>": "the attribute #stablehlo.channel_handle<handle = 1, type = 0>",
+    "#stablehlo.bounds<1>": "the attribute #stablehlo.bounds<1>",
 }
 """Attributes that no artifact has, and what is told."""
 OTHER_KINDS = {"array<i64: 1, 2>": "dense<[1, 2]> : tensor<2xi64>", "array<i1>": "dense<> : tensor<0xi1>", "@f": '"f"'}
