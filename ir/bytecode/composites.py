@@ -13,7 +13,7 @@ from trivium.ir.codecs import Ints, codec_of, coerce, decode
 from trivium.ir.core import Block, Operation, Region
 from trivium.ir.declare import OPS, REQUIRED, AttributeField, Op
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
-from trivium.ir.func import FuncReturn, Function, Module, symbols
+from trivium.ir.func import FuncReturn, Function, Module, lookup, symbols
 from trivium.ir.ops import Composite, RaggedDotDimensionNumbers
 from trivium.ir.types import I32, I64, FunctionType
 
@@ -32,49 +32,63 @@ def is_chlo(op: Operation) -> bool:
 # Writing
 
 
-class Composer:
-    """Makes composites of one module's CHLO ops. Ops that are the same share their decomposition."""
+def compose(root: Module) -> None:
+    """Makes composites of all CHLO ops. Raises `UnsupportedOpError` with those that have no decomposition."""
+    missing: list[Unsupported] = []
+    homes: dict[Module, _Decompositions] = {}
+    # Inner ops come first, so that a decomposition copies composites.
+    for op in reversed([op for op in root.walk() if is_chlo(op)]):
+        assert isinstance(op, Op)
+        home = _home(op)
+        decompositions = homes.setdefault(home, _Decompositions(home))
+        try:
+            _replace(op, decompositions.name_for(op))
+        except UnsupportedOpError as error:
+            missing += error.ops
+    if missing:
+        raise UnsupportedOpError("the program has ops that cannot be written with StableHLO's own", missing[::-1])
+
+
+def _home(op: Operation) -> Module:
+    """The module whose functions the op can name."""
+    home = op.parent_op
+    while not isinstance(home, Module):
+        assert home is not None
+        home = home.parent_op
+    return home
+
+
+def _replace(op: Op, decomposition: str) -> None:
+    attributes = {
+        "name": op.NAME,
+        "composite_attributes": Dictionary(_encoded(op)),
+        "decomposition": SymbolRef(decomposition),
+        "version": _VERSION,
+    }
+    regions = [region.clone() for region in op.regions]
+    composite = Composite.create(op.operands, op.result_types, attributes, regions, location=op.location)
+    Builder.in_front_of(op).add(composite)
+    for old, new in zip(op.results, composite.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.erase()
+
+
+class _Decompositions:
+    """The functions that a module gets. Ops that are the same share one."""
 
     def __init__(self, module: Module):
         self.module = module
         self.names = {name for name, _ in symbols(module)}
-        self.decompositions: dict[Any, str] = {}
+        self.found: dict[Any, str] = {}
 
-    def compose(self) -> None:
-        """Makes them all. Raises `UnsupportedOpError` with all ops that have no decomposition."""
-        missing: list[Unsupported] = []
-        # Inner ops come first, so that a decomposition copies composites.
-        for op in reversed([op for op in self.module.walk() if is_chlo(op)]):
-            assert isinstance(op, Op)
-            try:
-                self._replace(op, self._decomposition(op))
-            except UnsupportedOpError as error:
-                missing += error.ops
-        if missing:
-            raise UnsupportedOpError("the program has ops that cannot be written with StableHLO's own", missing[::-1])
-
-    def _replace(self, op: Op, decomposition: str) -> None:
-        attributes = {
-            "name": op.NAME,
-            "composite_attributes": Dictionary(_encoded(op)),
-            "decomposition": SymbolRef(decomposition),
-            "version": _VERSION,
-        }
-        regions = [region.clone() for region in op.regions]
-        composite = Composite.create(op.operands, op.result_types, attributes, regions, location=op.location)
-        Builder.in_front_of(op).add(composite)
-        for old, new in zip(op.results, composite.results, strict=True):
-            old.replace_all_uses_with(new)
-        op.erase()
-
-    def _decomposition(self, op: Op) -> str:
+    def name_for(self, op: Op) -> str:
         """The name of the function that tells what the op means."""
         if op.regions:
             return self._added(op)
         key = op.NAME, op.operand_types, op.result_types, tuple(sorted(op.attributes.items(), key=lambda item: item[0]))
-        if key not in self.decompositions:
-            self.decompositions[key] = self._added(op)
-        return self.decompositions[key]
+        if key not in self.found:
+            self.found[key] = self._added(op)
+        return self.found[key]
 
     def _added(self, op: Op) -> str:
         name = _unused(f"{op.NAME}.impl", self.names)
@@ -139,19 +153,20 @@ def _plain(value: Any) -> Any:
 # Reading
 
 
-def recompose(module: Module) -> None:
+def recompose(root: Module) -> None:
     """Makes CHLO ops of the composites that stand for them; their decompositions go where nothing else needs them. A
     composite that does not fit its op stays."""
-    replaced = set()
-    for composite in [op for op in module.walk() if isinstance(op, Composite)]:
+    replaced: dict[Module, set[str]] = {}
+    for composite in [op for op in root.walk() if isinstance(op, Composite)]:
         op = _recomposed(composite)
         if op is not None:
-            replaced.add(composite.decomposition.name)
+            replaced.setdefault(_home(composite), set()).add(composite.decomposition.name)
             Builder.in_front_of(composite).add(op)
             for old, new in zip(composite.results, op.results, strict=True):
                 old.replace_all_uses_with(new)
             composite.erase()
-    _erase_unused(module, replaced)
+    for module, names in replaced.items():
+        _erase_unused(module, names)
 
 
 def _recomposed(composite: Composite) -> Op | None:
@@ -213,15 +228,23 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 def _erase_unused(module: Module, names: set[str]) -> None:
     """Erases the private functions of these names that nothing refers to, until all that are left are needed."""
-    while names:
-        used = {name for op in module.walk() for name in _symbols_of((*op.attributes.values(), *op.extra.values()))}
-        functions = [module.functions[name] for name in names - used if name in module.functions]
-        unused = [function for function in functions if function.sym_visibility == "private"]
-        for function in unused:
-            names.discard(function.sym_name)
-            function.erase()
-        if not unused:
+    functions = module.functions
+    unused = [functions[name] for name in names if name in functions]
+    while unused := [function for function in unused if function.sym_visibility == "private"]:
+        used = {target for op in module.walk() for target in _targets(op, names)}
+        erased = [function for function in unused if function not in used]
+        if not erased:
             return
+        for function in erased:
+            function.erase()
+        unused = [function for function in unused if function in used]
+
+
+def _targets(op: Operation, names: set[str]) -> Iterator[Operation | None]:
+    """What an op refers to by one of these names."""
+    for name in _symbols_of((*op.attributes.values(), *op.extra.values())):
+        if name in names:
+            yield lookup(op, SymbolRef(name))
 
 
 def _symbols_of(value: Any) -> Iterator[str]:

@@ -4,7 +4,7 @@ form, composites in the place of CHLO's, and those of Shardy as they are, with c
 from __future__ import annotations
 
 from trivium.ir.bytecode.casts import Cast, insert_casts, is_foreign, remove_casts
-from trivium.ir.bytecode.composites import Composer, is_chlo, recompose
+from trivium.ir.bytecode.composites import compose, is_chlo, recompose
 from trivium.ir.func import Module
 from trivium.ir.ops import Composite
 
@@ -14,7 +14,7 @@ def legalized(module: Module) -> Module:
     if any(is_chlo(op) or is_foreign(op) for op in module.walk()):
         module.verify()  # only what is sound can be decomposed
         module = module.clone()
-        Composer(module).compose()
+        compose(module)
         insert_casts(module)
     return module
 

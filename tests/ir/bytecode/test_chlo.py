@@ -52,11 +52,30 @@ func.func private @chlo.erf.impl(%x: tensor<4xf32>) -> tensor<4xf32> {
 """
 
 
-def test_programs():
+NESTED = f"""
+module {{
+  module @inner {{
+    {PROGRAM}
+  }}
+  func.func private @f(%x: tensor<f32>) -> tensor<f32> {{
+    %0 = chlo.erf %x : tensor<f32> -> tensor<f32>
+    return %0 : tensor<f32>
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("text", [PROGRAM, NESTED], ids=["plain", "nested"])
+def test_programs(text):
     """Names that are taken, attributes that are not declared, and ops that share a decomposition."""
-    module = parse(PROGRAM)
+    module = parse(text)
     assert difference(deserialize(serialize(module)), module) == ""
     assert serialize(module).count(b"chlo.erf.impl") == 2
+
+
+@pytest.mark.jax
+def test_every_module_has_its_own_decompositions():
+    parsed(text_of(serialize(parse(NESTED))))
 
 
 @pytest.mark.jax
