@@ -3,11 +3,13 @@
 import pytest
 
 from tests.ir.bytecode.read_back import VERSIONS, programs, read_back
+from tests.ir.ops.records import collect
+from tests.ir.text.test_records import known_to_mlir
 
 pytestmark = pytest.mark.jax
 
 
-def test_read_back(conformance):
+def test_programs(conformance):
     """Every sixth of StableHLO's own test programs; `tests.ir.bytecode.read_back`, run as a program, reads all."""
     count = 0
     for name, module in programs(conformance, every=6):
@@ -15,3 +17,10 @@ def test_read_back(conformance):
         for version in VERSIONS:
             assert read_back(module, version) in ("equal", "refused"), f"{name}, {version}"
     assert count > 300
+
+
+@pytest.mark.parametrize("version", ["0.20.0", "1.17.0"])
+def test_records(version):
+    """Every op there is, but for what JAX's MLIR does not know yet."""
+    for record in filter(known_to_mlir, collect()):
+        assert read_back(record.module(), version) in ("equal", "refused"), str(record)
