@@ -18,6 +18,7 @@ from trivium.ir.ops.common import (
     expect_tensor,
     expect_within,
 )
+from trivium.ir.ops.numerics import rounded
 from trivium.ir.types import TensorType, is_float, is_per_tensor
 
 __all__ = ["BatchNormGrad", "BatchNormInference", "BatchNormTraining"]
@@ -54,7 +55,7 @@ class BatchNormTraining(Op, name="stablehlo.batch_norm_training", traits={PURE, 
         variance = np.mean(np.square(operand - _along(mean, operand, feature_index)), axis=axes)
         output = _normalized(operand, mean, variance, epsilon, feature_index)
         output = output * _along(scale, operand, feature_index) + _along(offset, operand, feature_index)
-        return tuple(array.astype(operand.dtype) for array in (output, mean, variance))
+        return tuple(rounded(array, operand.dtype) for array in (output, mean, variance))
 
 
 class BatchNormInference(Op, name="stablehlo.batch_norm_inference", traits={PURE, EXPRESSED}):
@@ -85,7 +86,7 @@ class BatchNormInference(Op, name="stablehlo.batch_norm_inference", traits={PURE
     def evaluate(operand, scale, offset, mean, variance, epsilon, feature_index):
         result = _normalized(operand, mean, variance, epsilon, feature_index)
         result = result * _along(scale, operand, feature_index) + _along(offset, operand, feature_index)
-        return result.astype(operand.dtype)
+        return rounded(result, operand.dtype)
 
 
 class BatchNormGrad(Op, name="stablehlo.batch_norm_grad", traits={PURE, EXPRESSED}):
@@ -127,7 +128,7 @@ class BatchNormGrad(Op, name="stablehlo.batch_norm_grad", traits={PURE, EXPRESSE
         taken = _along(grad_offset, operand, feature_index) + normalized * _along(grad_scale, operand, feature_index)
         slope = scale / np.sqrt(np.asarray(variance, np.float64) + epsilon)
         grad_operand = _along(slope, operand, feature_index) * (grad - taken / count)
-        return tuple(array.astype(operand.dtype) for array in (grad_operand, grad_scale, grad_offset))
+        return tuple(rounded(array, operand.dtype) for array in (grad_operand, grad_scale, grad_offset))
 
 
 def _check_operands(wholes: dict[str, TensorType], features: dict[str, TensorType]) -> None:

@@ -26,6 +26,7 @@ from trivium.ir.ops.common import (
     expect_tensor,
     expect_within,
 )
+from trivium.ir.ops.numerics import rounded
 from trivium.ir.ops.parameters import check_products, expect_dimension
 from trivium.ir.ops.windows import Window, padded, window_counts, windows_of
 from trivium.ir.types import (
@@ -308,7 +309,7 @@ def wide(array: np.ndarray) -> np.ndarray:
 
 def narrow(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Rounds, or wraps around, to `dtype`; a sum of booleans is their disjunction."""
-    return array != 0 if dtype == np.bool_ else array.astype(dtype)
+    return array != 0 if dtype == np.bool_ else rounded(array, dtype)
 
 
 def _grouped(array: np.ndarray, *groups: Sequence[int]) -> np.ndarray:

@@ -19,6 +19,7 @@ from trivium.ir.ops.common import (
     expect_tensor,
     shaped,
 )
+from trivium.ir.ops.numerics import rounded
 from trivium.ir.types import (
     ComplexType,
     FloatType,
@@ -152,7 +153,7 @@ class Cholesky(Op, name="stablehlo.cholesky", traits={PURE, EXPRESSED}):
                 factor[index] = np.linalg.cholesky(whole[index])
             except np.linalg.LinAlgError:
                 factor[index] = np.nan
-        return (factor if lower else factor.conj().swapaxes(-1, -2)).astype(a.dtype)
+        return rounded(factor if lower else factor.conj().swapaxes(-1, -2), a.dtype)
 
 
 @enumeration("stablehlo.transpose")
@@ -201,7 +202,7 @@ class TriangularSolve(Op, name="stablehlo.triangular_solve", traits={PURE, EXPRE
         if (transpose_a is not TransposeMode.NO_TRANSPOSE) == left_side:
             matrix, lower = matrix.swapaxes(-1, -2), not lower
         solution = _substitute(matrix, right if left_side else right.swapaxes(-1, -2), lower, unit_diagonal)
-        return (solution if left_side else solution.swapaxes(-1, -2)).astype(b.dtype)
+        return rounded(solution if left_side else solution.swapaxes(-1, -2), b.dtype)
 
 
 def _substitute(matrix: np.ndarray, right: np.ndarray, lower: bool, unit_diagonal: bool) -> np.ndarray:

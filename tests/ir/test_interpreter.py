@@ -33,6 +33,7 @@ from trivium.ir.ops import (
     Tuple,
     While,
 )
+from trivium.ir.text import parse
 from trivium.ir.types import BF16, C64, F32, F64, I1, I32, TOKEN, TensorType, TupleType, Type, tensor
 
 SCALAR = tensor(of=F32)
@@ -319,3 +320,27 @@ def test_narrow_types_keep_their_dtype() -> None:
     (result,) = evaluate(module, np.array([1, 256], ml_dtypes.bfloat16))
     assert result.dtype == ml_dtypes.bfloat16
     np.testing.assert_array_equal(result.astype(np.float32), [2, 256])
+
+
+# Rounding
+
+
+def test_narrow_sums_are_rounded_once() -> None:
+    """Rounded to 32 bits first, the sum would be halfway between two numbers, and then become the even one."""
+    text = """func.func @main(%0: tensor<2xbf16>, %1: tensor<2xbf16>) -> tensor<bf16> {
+      %2 = stablehlo.dot_general %0, %1, contracting_dims = [0] x [0] : (tensor<2xbf16>, tensor<2xbf16>) -> tensor<bf16>
+      return %2 : tensor<bf16>
+    }"""
+    lhs, rhs = (np.array(values).astype(ml_dtypes.bfloat16) for values in ([7 / 16, 2**-20], [37 / 16, -(2**-20)]))
+    (result,) = evaluate(parse(text), lhs, rhs)
+    assert float(result) == 258 / 256
+
+
+def test_functions_of_32_bits_are_rounded_once() -> None:
+    """What the math library gives for 32 bits is off by the host; the nearest float is the same everywhere."""
+    line = "%1 = stablehlo.{} %0 : tensor<1000xf32> return %1 : tensor<1000xf32>"
+    text = f"func.func @main(%0: tensor<1000xf32>) -> tensor<1000xf32> {{{{ {line} }}}}"
+    values = np.random.default_rng(0).uniform(0.1, 3, 1000).astype(np.float32)
+    for op, function in {"sine": np.sin, "exponential": np.exp, "log": np.log, "tanh": np.tanh}.items():
+        (result,) = evaluate(parse(text.format(op)), values)
+        np.testing.assert_array_equal(result, function(values.astype(np.float64)).astype(np.float32), op)
