@@ -35,8 +35,6 @@ DIFFERING = {
     ("chlo.broadcast_polygamma", "per axis"): SOME_OF_A_FAMILY,
     ("chlo.broadcast_power", "per axis"): SOME_OF_A_FAMILY,
     ("chlo.broadcast_remainder", "per axis"): SOME_OF_A_FAMILY,
-    ("chlo.broadcast_zeta", "per axis"): "MLIR takes floats only, of this one op of its family",
-    ("chlo.broadcast_zeta", "per tensor"): "MLIR takes floats only, of this one op of its family",
     ("chlo.ragged_dot", "per axis"): "the lhs of a product is quantized per tensor, as that of dot_general (I1)",
     ("stablehlo.collective_reduce", "per tensor"): "JAX's MLIR does not have the op",
     ("stablehlo.compare", "per tensor"): "MLIR takes any compare_type; TOTALORDER is for floats (C3)",
