@@ -38,9 +38,14 @@ def programs(conformance: Path, every: int = 1) -> Iterator[tuple[str, Module]]:
                 yield f"{folder}/{name}", module
 
 
-def read_back(module: Module, version: str) -> str:
-    """What comes of a program that is written for a version: "equal", "refused", or an account of what is wrong."""
+def read_back(module: Module, *versions: str) -> dict[str, str]:
+    """What comes of a program that is written for each version: "equal", "refused", or an account of what is wrong."""
     text = print_module(legalized(module))
+    expected = str(mlir.parsed(text))
+    return {version: _outcome(module, version, text, expected) for version in versions}
+
+
+def _outcome(module: Module, version: str, text: str, expected: str) -> str:
     try:
         data = serialize(module, version)
     except Error as error:
@@ -50,7 +55,7 @@ def read_back(module: Module, version: str) -> str:
     except Exception as error:
         return f"MLIR cannot read it: {error}"
     # Artifacts do not tell an attribute that states its default from one that is not there.
-    return "equal" if found in (str(mlir.parsed(text)), _through_mlir(text, version)) else "differs"
+    return "equal" if found == expected or found == _through_mlir(text, version) else "differs"
 
 
 def _through_mlir(text: str, version: str) -> str | None:
@@ -68,8 +73,7 @@ def main(every: int) -> None:
     count = 0
     for name, module in programs(Path(os.environ["TRIVIUM_CONFORMANCE"]), every):
         count += 1
-        for version in VERSIONS:
-            outcome = read_back(module, version)
+        for version, outcome in read_back(module, *VERSIONS).items():
             outcomes[version, outcome.partition(":")[0]] += 1
             if outcome not in ("equal", "refused"):
                 print(f"{name} {version}: {outcome}")
