@@ -42,11 +42,21 @@ class Type(metaclass=Interned):
         return type(self), tuple(vars(self).values())
 
 
+_FLOAT_NAMES = (
+    *("f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3FN", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E5M2"),
+    *("f8E5M2FNUZ", "f8E8M0FNU", "bf16", "f16", "f32", "f64", "tf32"),
+)
+
+
 @dataclass(frozen=True, eq=False)
 class FloatType(Type):
     """A floating-point number, by MLIR's name of its format."""
 
     name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in _FLOAT_NAMES:
+            raise Error(f"a float type has the name {self.name!r}, expected one of {', '.join(_FLOAT_NAMES)}")
 
     def __str__(self) -> str:
         return self.name
@@ -134,13 +144,7 @@ def _float_dtype(name: str) -> Any:
     return getattr(ml_dtypes, f"float{name[1]}_{name[2:].lower()}")
 
 
-FLOATS = {
-    name: FloatType(name)
-    for name in (
-        *("f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3FN", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E5M2"),
-        *("f8E5M2FNUZ", "f8E8M0FNU", "bf16", "f16", "f32", "f64", "tf32"),
-    )
-}
+FLOATS = {name: FloatType(name) for name in _FLOAT_NAMES}
 _DTYPES: dict[Type, np.dtype] = {kind: np.dtype(_float_dtype(name)) for name, kind in FLOATS.items()}
 _DTYPES |= {IntegerType(1): np.dtype(np.bool_)}
 _DTYPES |= {IntegerType(width): np.dtype(f"int{width}") for width in (8, 16, 32, 64)}
