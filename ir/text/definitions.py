@@ -17,7 +17,7 @@ from trivium.ir.text.elements import hex_bytes
 from trivium.ir.text.lexer import ALIAS, BLANKS, STRING, unescape
 from trivium.ir.types import Type
 
-_DEFINITION = rf"[ \t]*([#!](?:\d+|[A-Za-z_][\w$.-]*))[ \t]*=(?!=){BLANKS}"
+_DEFINITION = rf"[ \t]*([#!](?:\d+|[A-Za-z_][\w$.-]*)){BLANKS}=(?!=){BLANKS}"
 _FIRST_LINE = re.compile(_DEFINITION, re.ASCII)
 _LATER_LINE = re.compile(rf"\n{_DEFINITION}", re.ASCII)
 _ALIGNMENT_BYTES = 4

@@ -174,6 +174,8 @@ class Lexer:
 
     def verbatim(self, start: int) -> str:
         """The text from `start` to the bracket that closes the one at the cursor."""
+        if self.text[self.pos : self.pos + 1] not in _CLOSING:
+            raise self.unexpected("an opening bracket")
         expected = []
         pos = self.pos
         while True:

@@ -25,7 +25,10 @@ from trivium.ir.text.lexer import BLANKS, VALUE, WORD
 from trivium.ir.types import Type
 
 _NAME = r"%(?:\d+|[A-Za-z_$.-][\w$.-]*)"
-_RESULTS = rf"{_NAME}(?::\d+)?(?:{BLANKS},{BLANKS}{_NAME}(?::\d+)?)*"
+_GROUP = rf"{_NAME}(?:{BLANKS}:{BLANKS}\d+)?"
+_RESULTS = rf"{_GROUP}(?:{BLANKS},{BLANKS}{_GROUP})*"
+_NAMED = re.compile(rf"({_NAME})(?:\s*:\s*(\d+))?", re.ASCII)
+_COMMENT = re.compile(r"//[^\n]*")
 # An operation up to its name, `%0:2, %x = stablehlo.name`, in quotes where it is generic.
 _HEAD = re.compile(rf'(?:({_RESULTS}){BLANKS}={BLANKS})?(?:"([^"\n]+)"|([A-Za-z_][\w$.]*)){BLANKS}', re.ASCII)
 # ` %a, %b : tensor<4xf32>`, what most operations of a program are behind their name.
@@ -277,8 +280,8 @@ class Parser(DefinitionReader):
             _hint(names, op.results)
             return
         index = 0
-        for group in re.split(r"\s*,\s*", names):
-            name, _, count = group.partition(":")
+        for group in _NAMED.finditer(_COMMENT.sub("", names)):
+            name, count = group.groups()
             size = self.to_integer(count) if count else 1
             values = op.results[index : index + size]
             index += size

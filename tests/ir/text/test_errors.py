@@ -120,6 +120,7 @@ ERRORS = {
     ),
     "resource that is no text": (attribute("1 : i64") + "\n{-# dialect_resources: {builtin: {r: }} #-}", "has '}'"),
     "unclosed string": (attribute('"abc'), "expected a string"),
+    "no opaque": ("sdy.mesh @m =)<>", "has ')', expected an opening bracket"),
     "unclosed opaque": (attribute("#a.b<(>"), "has '>', expected ')'"),
     "undefined alias": (attribute("#nope"), "the alias #nope is not defined"),
     "alias of itself": ("#a = [#a]\n" + attribute("#a"), "the alias #a is defined through itself"),
