@@ -35,7 +35,7 @@ Attributes = Mapping[str, Any]
 
 def _spatial(values: Attributes) -> int:
     numbers = values.get("dimension_numbers")
-    return len(values["window_dimensions"] if numbers is None else numbers.input_spatial_dimensions)
+    return len(values.get("window_dimensions", ()) if numbers is None else numbers.input_spatial_dimensions)
 
 
 def _no_config(values: Attributes) -> Any:
@@ -69,6 +69,9 @@ _ABSENT = {"channel_handle": Integer(0, I64)}
 _TAKEN_APART = ("channel_handle", "conv", "dot", "dot_algorithm", "gather", "scatter")
 """The structs that VHLO has field by field."""
 _STRUCTS = {kind.__name__: kind for kind in (STRUCTS[f"stablehlo.{name}"] for name in _TAKEN_APART)}
+
+_NO_VERSION = Integer(0, I64)
+"""What MLIR's own writer has where the version of a composite is left out, of another type than a version is."""
 
 _ENCODE: dict[str, Callable[[Any], Any]] = {"api_version": lambda value: ApiVersion(int(value))}
 
@@ -235,6 +238,8 @@ class Form:
         if _is_flag(field):
             return UNIT if value is True else None
         value = _symbols(field)(value)
+        if field.name == "version" and value == _NO_VERSION:
+            return 0
         return decode(field.codec, self.cls.NAME, field.name, value)
 
     def _without_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +266,7 @@ def _encoded(field: AttributeField, value: Any) -> Any:
     if field.name in _ENCODE:
         return _ENCODE[field.name](value)
     if field.name == "version" and value == 0:
-        return Integer(0, I64)  # as MLIR's own writer has it where the attribute is left out
+        return _NO_VERSION
     if field.name == "source_target_pairs" and not value:
         return NO_PAIRS if field.default is None else codec_of(Pairs).encode(())
     return field.codec.encode(value)
