@@ -25,7 +25,7 @@ Attribute = Any
 MAX_DEPTH = 105
 """Attributes, types and locations inside one another, in text and in artifacts. Only stacks of callers come near: JAX
 tells 100 callers of an op, and name, file and line of each."""
-MAX_EXPANSION = 1 << 18
+MAX_EXPANSION = 1 << 20
 """The characters, or bytes, that a definition may stand for with all that it refers to, in files that are not longer
 themselves. A few that each refer to the one before twice would be more than a machine can hold."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trivium.ir.attributes import Dictionary
+from trivium.ir.attributes import MAX_EXPANSION, Dictionary
 from trivium.ir.bytecode.builtin import BUILTIN
 from trivium.ir.bytecode.encoding import Cursor, text_of
 from trivium.ir.bytecode.forms import Form, form_named, return_class
@@ -75,6 +75,7 @@ class ModuleReader:
     def __init__(self, data: memoryview):
         self.cursor = Cursor(data)
         self.tables = Tables(_DIALECTS, _parse_text)
+        self.tables.limit = max(MAX_EXPANSION, len(data))
         self.bytecode = 0
         self.version: Version | None = None
         self.is_portable = False

@@ -53,6 +53,8 @@ class Tables:
     def __init__(self, dialects: Mapping[str, Dialect], parse_text: Callable[[str, str], Any]):
         self.strings: Sequence[str] = ()
         self.data = Cursor(b"")
+        self.limit = MAX_EXPANSION
+        """The most bytes that an entry may stand for."""
         self.resources: Sequence[Any] = ()
         self._dialects = dialects
         self._parse_text = parse_text
@@ -93,8 +95,8 @@ class Tables:
         asker.size += size
         if asker.depth > MAX_DEPTH:
             raise asker.error(f"entries stand inside one another more than {MAX_DEPTH} deep")
-        if asker.size > max(MAX_EXPANSION, len(self.data.data)):
-            raise asker.error(f"has {asker.size} bytes with all that it refers to, expected at most {MAX_EXPANSION}")
+        if asker.size > self.limit:
+            raise asker.error(f"has {asker.size} bytes with all that it refers to, expected at most {self.limit}")
         return value
 
     def _decoded(self, entries: _Entries, number: int, asker: Cursor) -> Any:
@@ -172,7 +174,8 @@ class EntryReader(Cursor):
 
     def string(self) -> str:
         text = self.tables.string(self.varint(), self)
-        self.size += len(text)
+        # A long string costs less than as many bytes that have parts: attributes of many arguments may share one.
+        self.size += len(text) // 16
         return text
 
     def signeds(self) -> tuple[int, ...]:

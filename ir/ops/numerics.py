@@ -151,7 +151,7 @@ def logistic(values: np.ndarray) -> np.ndarray:
 
 def exponential_minus_one(values: np.ndarray) -> np.ndarray:
     """exp(x) - 1. A complex number without imaginary part stays one, even if infinite."""
-    result = np.expm1(values)
+    result = np.asarray(np.expm1(values))
     if not is_real_float(values.dtype):
         result.imag = np.where(values.imag == 0, values.imag, result.imag)
     return result

@@ -44,6 +44,8 @@ class AttributeWriter:
     def __init__(self, elide: bool = False):
         self.elide = elide
         self.resources: dict[str, DenseElements] = {}
+        self._resource_names: dict[tuple[str, DenseElements], str] = {}
+        self._resource_counts: dict[str, int] = {}
 
     def attribute(self, value: Attribute) -> str:
         match value:
@@ -96,11 +98,15 @@ class AttributeWriter:
 
     def _resource_name(self, value: DenseElements) -> str:
         """The tensor's own name, or that with a number behind it where another tensor has it."""
-        name, count = value.resource, 0
-        while name in self.resources and self.resources[name] != value:
-            count += 1
-            name = f"{value.resource}_{count}"
-        self.resources[name] = value
+        name = self._resource_names.get((value.resource, value))
+        if name is None:
+            name, count = value.resource, self._resource_counts.get(value.resource, 0)
+            while name in self.resources:
+                count += 1
+                name = f"{value.resource}_{count}"
+            self._resource_counts[value.resource] = count
+            self._resource_names[value.resource, value] = name
+            self.resources[name] = value
         return key_text(name)
 
     def dictionary(self, entries: Mapping[str, Attribute]) -> str:
