@@ -28,6 +28,9 @@ _LATER = {
     **{f"stablehlo.{name}": tuple(revision.added) for name, revision in REVISIONS.items() if revision.added},
 }
 """Attributes that older files do not have. Plain bytecode has no versions: the number of attributes tells."""
+_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan")
+_OF_XLA = {f"mhlo.{name}": f"chlo.{name}" for name in _FUNCTIONS}
+"""Functions that XLA has in a dialect of its own, which it leaves in what it writes as StableHLO."""
 _SEGMENTS = {"operandSegmentSizes": "operands", "resultSegmentSizes": "results"}
 _SPARSE_SEGMENTS = 6
 """The version of bytecode that packs the sizes of groups."""
@@ -129,7 +132,7 @@ def _numbers(value: Any) -> list[int]:
 @cache
 def plain_form(name: str) -> PlainForm | None:
     """The form of an op that is named as in programs; `None` if there is none."""
-    cls = Cast if name == Cast.NAME else OPS.get(name)
+    cls = Cast if name == Cast.NAME else OPS.get(_OF_XLA.get(name, name))
     if cls is None:
         return None
     order = {field.name: field.default is not REQUIRED for field in cls.ATTRIBUTES}

@@ -10,6 +10,7 @@ from tests.ir.bytecode.mlir import plain
 from tests.ir.ops.records import collect
 from trivium.ir.bytecode import deserialize
 from trivium.ir.equality import difference
+from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
 
 TOO_NEW = {"stablehlo.collective_reduce"}
@@ -106,3 +107,15 @@ def test_tensorflow(tmp_path):
     module = trivium.load(tmp_path / "program.mlirbc")
     module.verify()
     assert difference(module, parse(compiled("stablehlo"))) == ""
+
+
+@pytest.mark.tensorflow
+def test_functions_of_xla():
+    """TensorFlow's files have the error function in the dialect of XLA."""
+    tf = pytest.importorskip("tensorflow")
+    x = np.linspace(-3, 3, 25, dtype=np.float32)
+    function = tf.function(lambda x: tf.math.erf(x) * 2, jit_compile=True)
+    compiled = function.experimental_get_compiler_ir(x)
+    assert "mhlo.erf" in compiled("stablehlo")
+    (found,) = evaluate(deserialize(compiled("stablehlo_serialized")), x)
+    np.testing.assert_allclose(found, function(x), rtol=1e-5, atol=1e-6)
