@@ -3,6 +3,10 @@ looked at (`observe`), and `trivium show --stage` prints them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
 from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
@@ -11,6 +15,7 @@ from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
+from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.program import Program
 from trivium.ir.func import Module
 
@@ -23,6 +28,17 @@ PIPELINE = (
     Decompose(),
     CLEAN_UP,
 )
+
+
+def inline(module: Module) -> Module:
+    """A copy of `module` without calls."""
+    return run_passes(module.clone(), (Inline(),))
+
+
+def specialize(module: Module, shapes: Sequence[tuple[int, ...]], values: Mapping[int, np.ndarray]) -> Module:
+    """A copy of `module`, which has no calls, of static shapes: for arguments of the given shapes and, of some, values: see
+    `trivium.compiler.passes.refine`."""
+    return run_passes(module.clone(), (RefineShapes(tuple(shapes), values),))
 
 
 def optimize(module: Module, *, verify: bool = False, observe: Observer | None = None) -> Module:

@@ -37,11 +37,12 @@ class FoldConstants(Pass):
         for function in module.functions.values():
             # In order, so that what becomes a constant here folds its users on the way.
             for op in list(function.walk()):
-                if op.block is not None and self._folds(op):
-                    changed |= _fold(op)  # type: ignore[arg-type]
+                if op.block is not None and self.folds(op):
+                    changed |= fold(op)  # type: ignore[arg-type]
         return changed
 
-    def _folds(self, op: Operation) -> bool:
+    def folds(self, op: Operation) -> bool:
+        """Whether an op is one of those."""
         if not isinstance(op, Op) or isinstance(op, _STAYING) or not op.is_pure or op.regions or not op.operands:
             return False
         if not all(isinstance(value.defining_op, Constant) for value in op.operands):
@@ -60,7 +61,8 @@ def _keeps_splats(op: Op) -> bool:
     return kept and all(_elements(value).is_splat for value in op.operands)
 
 
-def _fold(op: Op) -> bool:
+def fold(op: Op) -> bool:
+    """Puts constants in the place of the results of an op whose operands are constants."""
     if _keeps_splats(op):
         types = [kind.with_shape(()) for kind in op.result_types]  # type: ignore[attr-defined]
         values = [_elements(value).array.reshape(-1)[:1].reshape(()) for value in op.operands]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trivium.ir.errors import CompileError, Error
+from trivium.ir.arrays import read_argument
+from trivium.ir.errors import CompileError, Error, ExecutionError
 from trivium.ir.func import Function, Module
 from trivium.ir.types import TensorType
+
+log = logging.getLogger(__name__)
 
 STAGES = ("graph", "kernels", "llvm", "asm")
 
@@ -78,21 +85,88 @@ class Executable:
         return f"<Executable {self.signature}>"
 
 
+class SpecializingExecutable(Executable):
+    """A program of dynamic shapes: compiled when it is first called with arguments of new shapes, or with new values of
+    those arguments from which it computes extents. The `KEPT` last ones are kept; the log tells of each."""
+
+    KEPT = 64
+
+    def __init__(self, module: Module, shape_arguments: tuple[int, ...], compile_static: Callable[..., Executable]):
+        self.signature = Signature.of(module.main)
+        self.graph = module
+        self._name = module.main.sym_name
+        self._types = module.main.function_type.inputs
+        self._shape_arguments = shape_arguments
+        self._compile = compile_static
+        self._compiled: OrderedDict[Any, Executable] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        return self.specialize(*arguments)(*arguments)
+
+    def specialize(self, *arguments: Any) -> Executable:
+        """The executable for arguments like these."""
+        if len(arguments) != len(self._types):
+            raise ExecutionError(f"{self._name} was given {len(arguments)} arguments, expected {len(self._types)}")
+        arrays = [
+            read_argument(value, kind, f"argument {index} of {self._name}")
+            for index, (value, kind) in enumerate(zip(arguments, self._types, strict=True))
+        ]
+        shapes = tuple(getattr(array, "shape", None) for array in arrays)
+        values = {index: arrays[index].copy() for index in self._shape_arguments}
+        key = shapes, tuple(value.tobytes() for value in values.values())
+        with self._lock:
+            if key not in self._compiled:
+                told = {index: value.tolist() for index, value in values.items()}
+                log.info("compiling %s for shapes %s, and the values %s of arguments", self._name, shapes, told)
+                self._compiled[key] = self._compile(shapes, values)
+            self._compiled.move_to_end(key)
+            if len(self._compiled) > self.KEPT:
+                self._compiled.popitem(last=False)
+            return self._compiled[key]
+
+    def stage(self, name: str) -> str:
+        """The program at a stage, as it was last called."""
+        if not self._compiled:
+            raise Error(f"{self._name} has dynamic shapes and is compiled when it is called; call it to see its stages")
+        return next(reversed(self._compiled.values())).stage(name)
+
+
 def compile_module(module: Module, *, device: str, threads: int | None, fast_math: bool) -> Executable:
     """See `trivium.compile`."""
     from trivium.backends import client
-    from trivium.compiler.pipeline import lower, optimize
-    from trivium.dump import Dump
+    from trivium.compiler.passes.refine import is_dynamic, shape_arguments
+    from trivium.compiler.pipeline import inline, specialize
 
     chosen = client(device)  # an unknown device is told before the work begins
-    dump = Dump.from_environment()
     module.verify()
     if module.main.is_declaration:
         raise CompileError(f"@{module.main.sym_name} has no body, only a declaration")
+
+    def compile_static(static: Module) -> Executable:
+        return _compile_static(static, chosen, threads=threads, fast_math=fast_math)
+
+    if not is_dynamic(module):
+        return compile_static(module)
+    inlined = inline(module)
+    computed = shape_arguments(inlined.main)
+    inputs = module.main.function_type.inputs
+    if not computed and all(getattr(kind, "is_static", True) for kind in inputs):
+        return compile_static(specialize(inlined, [getattr(kind, "shape", None) for kind in inputs], {}))
+    return SpecializingExecutable(
+        inlined, computed, lambda shapes, values: compile_static(specialize(inlined, shapes, values))
+    )
+
+
+def _compile_static(module: Module, client: Any, *, threads: int | None, fast_math: bool) -> Executable:
+    from trivium.compiler.pipeline import lower, optimize
+    from trivium.dump import Dump
+
+    dump = Dump.from_environment()
     dump.module("input", module)
     graph = optimize(module, observe=dump.module)
     program = lower(graph)
-    loaded = chosen.compile(program, threads=threads, fast_math=fast_math)
+    loaded = client.compile(program, threads=threads, fast_math=fast_math)
     executable = Executable(Signature.of(module.main), graph, program, loaded)
     dump.stages(executable.stage)
     return executable

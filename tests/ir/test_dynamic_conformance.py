@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import trivium
 from tests.ir.dynamic_programs import Program, run_by_xla
 from trivium.ir.errors import VerificationError
 from trivium.ir.interpreter import evaluate
@@ -42,6 +43,11 @@ def test_all_run(folder, sizes):
         for result, kind in zip(results, program.result_types, strict=True):
             assert result.dtype == kind.dtype
             assert all(extent in (None, n) for extent, n in zip(kind.shape, result.shape, strict=True))
+
+
+def test_compiled(folder):
+    """Programs compile for the shapes of the arguments, and for the values of dimension variables."""
+    assert compare(read(folder, SIZES[0]), lambda program: trivium.compile(program.module)(*program.arguments)) == {}
 
 
 @pytest.mark.jax

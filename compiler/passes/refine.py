@@ -1,0 +1,292 @@
+"""Refinement: a program of dynamic shapes becomes one of static shapes, for arguments of given shapes. The values of some
+arguments may be given too: those from which extents are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trivium.compiler.passes.fold import FoldConstants, fold
+from trivium.compiler.passes.manager import Pass
+from trivium.compiler.passes.patterns.dynamic import DYNAMIC
+from trivium.compiler.passes.patterns.matching import constant
+from trivium.compiler.passes.rewriting import replace
+from trivium.ir.attributes import DenseElements
+from trivium.ir.builder import Builder
+from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
+from trivium.ir.custom_calls import evaluate_custom_call
+from trivium.ir.declare import Op
+from trivium.ir.errors import CompileError
+from trivium.ir.func import Function, Module
+from trivium.ir.ops import (
+    BitcastConvert,
+    Case,
+    Constant,
+    Convert,
+    Convolution,
+    CustomCall,
+    DynamicBroadcastInDim,
+    DynamicConv,
+    DynamicGather,
+    DynamicIota,
+    DynamicPad,
+    DynamicReshape,
+    Gather,
+    GetDimensionSize,
+    If,
+    Pad,
+    RealDynamicSlice,
+    SetDimensionSize,
+    Slice,
+    TopK,
+    UniformQuantize,
+    While,
+)
+from trivium.ir.types import TensorType, Type, is_integer
+
+SHAPE_ELEMENTS = 64
+"""An operand with more elements than this is no list of extents."""
+
+_FOLD = FoldConstants(limit=SHAPE_ELEMENTS)
+
+_SHAPE_OPERANDS: dict[type[Op], tuple[str, ...]] = {
+    DynamicBroadcastInDim: ("output_dimensions",),
+    DynamicConv: ("padding",),
+    DynamicGather: ("slice_sizes",),
+    DynamicIota: ("output_shape",),
+    DynamicPad: ("edge_padding_low", "edge_padding_high", "interior_padding"),
+    DynamicReshape: ("output_shape",),
+    RealDynamicSlice: ("start_indices", "limit_indices", "strides"),
+    SetDimensionSize: ("size",),
+}
+
+
+def is_dynamic(module: Module) -> bool:
+    """Whether any value of `main`, or of what it calls, has an extent that is not known."""
+    return any(not _is_static(value.type) for op in module.walk() for value in _defined(op))
+
+
+def shape_arguments(function: Function) -> tuple[int, ...]:
+    """The arguments from whose values, not only from whose shapes, extents are computed. Calls are inlined before."""
+    pending = [value for op in function.walk() for value in _shape_operands(op)]
+    seen: set[Value] = set()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        op = value.defining_op
+        if isinstance(value, BlockArgument) and value.block is not function.body.block:
+            op = value.block.region.parent if value.block.region is not None else None
+        if op is not None and not isinstance(op, GetDimensionSize):
+            pending.extend(op.operands)
+    return tuple(
+        index for index, argument in enumerate(function.arguments) if argument in seen and _lists_extents(argument.type)
+    )
+
+
+@dataclass(frozen=True)
+class RefineShapes(Pass):
+    """Every value of `main` has a static type: its arguments have the given shapes, those given as values are
+    constants. An extent that follows from anything else is a `CompileError`. Calls are inlined before."""
+
+    shapes: tuple[tuple[int, ...] | None, ...]
+    values: Mapping[int, np.ndarray] = field(default_factory=dict)
+    NAME: ClassVar[str] = "refine-shapes"
+
+    def run(self, module: Module) -> bool:
+        main = module.main
+        for argument, shape in zip(main.arguments, self.shapes, strict=True):
+            if shape is not None:
+                argument.type = argument.type.with_shape(shape)
+        builder = Builder(main.body.block, before=main.body.block.first)
+        for index, value in self.values.items():
+            argument = main.arguments[index]
+            argument.replace_all_uses_with(builder.add(Constant(DenseElements(value, argument.type))))
+        _refine_block(main.body.block)
+        main.refresh_type()
+        return True
+
+
+def _refine_block(block: Block) -> None:
+    for op in list(block):
+        if isinstance(op, Op) and op.block is not None:
+            _refine(op)
+
+
+def _refine(op: Op) -> None:
+    """Makes the types of an op's results static; its operands' types are. An op on known numbers becomes a constant."""
+    rule = _RULES.get(type(op))
+    if rule is not None:
+        rule(op)
+    elif op.INFER is not None and not all(_is_static(value.type) for value in op.results):
+        inferred = op.INFER(op)
+        _state(op, inferred if isinstance(inferred, list | tuple) else (inferred,))
+    if op.block is None:  # the rule has replaced it
+        return
+    for value in op.results:
+        if not _is_static(value.type):
+            has = f"a result has type {value.type}, and its extents follow from values that only a run knows"
+            raise CompileError(f"{op.NAME}: {has}", source=op.location.describe() or None)
+    if _FOLD.folds(op):
+        fold(op)
+    elif (found := DYNAMIC.match(op)) is not None:
+        replace(op, found)
+
+
+def _state(op: Operation, types: Sequence[Type]) -> None:
+    """Gives the results the extents that the types have, where their own are not known."""
+    for value, kind in zip(op.results, types, strict=True):
+        mine = value.type
+        if isinstance(mine, TensorType) and isinstance(kind, TensorType):
+            extents = zip(mine.shape, kind.shape, strict=True)
+            value.type = mine.with_shape([theirs if extent is None else extent for extent, theirs in extents])
+
+
+def _state_extents(op: Operation, extents: np.ndarray | None) -> None:
+    if extents is not None:
+        (result,) = op.results
+        _state(op, [result.type.with_shape(map(int, extents))])
+
+
+# Ops whose types follow in a way of their own
+
+_RULES: dict[type[Op], Callable[[Any], None]] = {}
+
+
+def _rule(*kinds: type[Op]) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+    def register(function: Callable[[Any], None]) -> Callable[[Any], None]:
+        _RULES.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+@_rule(Convert, UniformQuantize)
+def _as_the_operand(op: Any) -> None:
+    _state(op, op.operand_types)
+
+
+@_rule(BitcastConvert)
+def _same_bits(op: BitcastConvert) -> None:
+    """The dimensions that both have."""
+    _state(op, [op.result.type.with_shape((*op.operand.type.shape, None)[: op.result.type.rank])])
+
+
+@_rule(DynamicIota, DynamicReshape)
+def _of_shape(op: Any) -> None:
+    _state_extents(op, constant(op.output_shape))
+
+
+@_rule(DynamicBroadcastInDim)
+def _of_dimensions(op: DynamicBroadcastInDim) -> None:
+    _state_extents(op, constant(op.output_dimensions))
+
+
+@_rule(SetDimensionSize)
+def _of_size(op: SetDimensionSize) -> None:
+    size = constant(op.size)
+    if size is not None:
+        extents = list(op.operand.type.shape)
+        extents[op.dimension] = int(size)
+        _state_extents(op, np.array(extents))
+
+
+@_rule(DynamicPad, RealDynamicSlice, DynamicGather, DynamicConv)
+def _as_the_static_op(op: Any) -> None:
+    """What the op with attributes in the place of these operands infers."""
+    lists = [constant(value) for value in _shape_operands(op)]
+    if any(array is None for array in lists):
+        return
+    given = [array.tolist() for array in lists if array is not None]
+    match op:
+        case DynamicPad():
+            static: Op = Pad(op.operand, op.padding_value, *given)
+        case RealDynamicSlice():
+            static = Slice(op.operand, *given)
+        case DynamicGather():
+            static = Gather(op.operand, op.start_indices, op.dimension_numbers, *given)
+        case _:
+            attributes = {name: value for name, value in op.attributes.items() if value is not None}
+            static = Convolution(op.lhs, op.rhs, padding=given[0], **attributes)
+    _state(op, static.result_types)
+    _forget(static)
+
+
+def _forget(op: Operation) -> None:
+    """Takes an op that stands nowhere out of the uses of its operands."""
+    for index, value in enumerate(op.operands):
+        del value.uses[op, index]
+
+
+@_rule(While)
+def _loop(op: While) -> None:
+    """What is carried keeps its type; in each region, and behind the loop, it has that of the operands."""
+    for region in op.regions:
+        _refine_region(region, op.operand_types)
+    carried = op.body.terminator.operand_types
+    if carried != op.operand_types:
+        has = f"the body returns ({', '.join(map(str, carried))})"
+        raise CompileError(
+            f"while: {has}, expected ({', '.join(map(str, op.operand_types))}): shapes change from turn to turn",
+            source=op.location.describe() or None,
+        )
+    _state(op, op.operand_types)
+
+
+@_rule(If, Case)
+def _branches(op: Any) -> None:
+    for region in op.regions:
+        _refine_region(region)
+    for region in op.regions:
+        _state(op, region.terminator.operand_types)
+
+
+def _refine_region(region: Region, types: Sequence[Type] = ()) -> None:
+    for argument, kind in zip(region.arguments, types, strict=True):
+        argument.type = kind
+    _refine_block(region.block)
+
+
+@_rule(CustomCall)
+def _custom_call(op: CustomCall) -> None:
+    """Assertions about shapes hold now, or never; `k` of a top_k becomes an attribute."""
+    known = [constant(value) for value in op.operands]
+    if op.call_target_name == "shape_assertion" and all(array is not None for array in known):
+        evaluate_custom_call(op, known)
+        op.erase()
+    elif op.call_target_name == "stablehlo.dynamic_top_k" and known[1] is not None:
+        replacement = TopK(op.operands[0], k=int(known[1]))
+        _state(op, replacement.result_types)
+        replace(op, replacement.results)
+
+
+# What is asked of ops and types
+
+
+def _shape_operands(op: Operation) -> list[Value]:
+    if isinstance(op, CustomCall) and op.call_target_name == "stablehlo.dynamic_top_k":
+        return [op.operands[1]]
+    return [getattr(op, name) for name in _SHAPE_OPERANDS.get(type(op), ())]  # type: ignore[arg-type]
+
+
+def _defined(op: Operation) -> list[Value]:
+    """The results of an op, and the arguments of its regions."""
+    inner = (argument for region in op.regions for block in region.blocks for argument in block.arguments)
+    return [*op.results, *inner]
+
+
+def _is_static(kind: Any) -> bool:
+    return not isinstance(kind, TensorType) or kind.is_static
+
+
+def _lists_extents(kind: Any) -> bool:
+    return (
+        isinstance(kind, TensorType)
+        and is_integer(kind.element_type)
+        and kind.is_static
+        and kind.size <= SHAPE_ELEMENTS
+    )
