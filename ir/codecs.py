@@ -97,10 +97,6 @@ def _int(value: Any) -> int:
     return int(value)
 
 
-def _int_of(attribute: Attribute) -> int:
-    return _int(attribute.value if isinstance(attribute, Integer) else attribute)
-
-
 def _bool(value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"has {value!r}")
@@ -108,14 +104,24 @@ def _bool(value: Any) -> bool:
 
 
 def _integer_codec(kind: Type) -> Codec:
-    return Codec(f"{kind} integer", _int, lambda value: Integer(value, kind), _int_of)
+    return Codec(f"{kind} integer", _int, lambda value: Integer(value, kind), _number_of(kind, _int))
 
 
 def _float_codec(kind: Type) -> Codec:
-    def decode(attribute: Attribute) -> float:
-        return float(attribute.value if isinstance(attribute, Float) else attribute)
+    return Codec(f"{kind} float", float, lambda value: Float(value, kind), _number_of(kind, float))
 
-    return Codec(f"{kind} float", float, lambda value: Float(value, kind), decode)
+
+def _number_of(kind: Type, convert: Callable[[Any], Any]) -> Callable[[Attribute], Any]:
+    """Reads a number of one type: one of another type is another attribute."""
+
+    def decode(attribute: Attribute) -> Any:
+        if not isinstance(attribute, Integer | Float):
+            return convert(attribute)
+        if attribute.type is not kind:
+            raise TypeError(f"has {attribute!r}")
+        return convert(attribute.value)
+
+    return decode
 
 
 def _array_codec(element: Codec) -> Codec:

@@ -139,10 +139,10 @@ def expect_values(label: str, name: str, kinds: Sequence[Any], *others: type, pe
             expect_tensor(label, f"{name}[{index}]", kind, per_axis=per_axis)
 
 
-def expect_sizes(label: str, name: str, kind: Any, static: bool = True) -> None:
-    """Demands a list of integers, as a tensor whose length is known if `static` says so."""
-    if not isinstance(kind, TensorType) or kind.rank != 1 or (static and not kind.is_static):
-        fail(label, f"{name} has type {kind}, expected a {'static ' if static else ''}tensor of rank 1")
+def expect_sizes(label: str, name: str, kind: Any) -> None:
+    """Demands a list of integers, as a tensor whose length is known."""
+    if not isinstance(kind, TensorType) or kind.rank != 1 or not kind.is_static:
+        fail(label, f"{name} has type {kind}, expected a static tensor of rank 1")
     element = kind.element_type
     if not (isinstance(element, IndexType) or (is_integer(element) and is_element(element))):
         fail(label, f"{name} has element type {element}, expected integer or index")

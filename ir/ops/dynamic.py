@@ -288,7 +288,7 @@ class RealDynamicSlice(Op, name="stablehlo.real_dynamic_slice", traits={PURE}):
         expect_tensor("I1", "operand", operand)
         named = {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides}
         for name, kind in named.items():
-            expect_sizes("I2", name, kind, static=False)
+            expect_sizes("I2", name, kind)
             expect_count("C1", name, kind, operand.rank, "the rank of operand")
         if len({kind.element_type for kind in named.values()}) > 1:
             fail("C2", f"the lists have types {', '.join(map(str, named.values()))}, expected one element type")

@@ -36,7 +36,7 @@ def accepted() -> dict[tuple[type[Op], str], Taken]:
     """Op and label of each constraint that MLIR does not hold, with a program that it takes."""
     examples = [each for each in broken() if each.kind is not ConstraintKind.RUN_TIME]
     programs = [(each, text) for each in examples for text in programs_of(each)]
-    verdicts = _ask([text for _, text in programs])
+    verdicts = ask([text for _, text in programs])
     taken = [program for program, fine in zip(programs, verdicts, strict=True) if fine]
     return {(type(each.op), each.label): Taken(each.message, text) for each, text in taken}
 
@@ -87,7 +87,7 @@ def _copied(builder, op: Operation) -> tuple[Value, ...]:
     return copy.results
 
 
-def _ask(texts: Sequence[str]) -> list[bool]:
+def ask(texts: Sequence[str]) -> list[bool]:
     """Whether MLIR takes each text."""
     verdicts: list[bool] = []
     while len(verdicts) < len(texts):
