@@ -30,8 +30,11 @@ def test_round_trip(record):
 
 @pytest.mark.jax
 @pytest.mark.parametrize("record", RECORDS, ids=IDS)
-def test_mlir_reads_it(record):
-    text = text_of(serialize(record.module()))
+@pytest.mark.parametrize("version", ["0.19.0", "1.14.0"])
+def test_mlir_reads_it(record, version):
+    if record.op is ops.Scan and version == "0.19.0":
+        return  # has a region: see `test_what_older_versions_cannot_have`
+    text = text_of(serialize(record.module(), version))
     parsed(text)
     assert f'"{record.op.NAME}"' in text
     assert "chlo." not in text.replace(f'"{record.op.NAME}"', "").replace(f"@{record.op.NAME}.impl", "")
