@@ -3,13 +3,34 @@ take no part in equality, common subexpressions or digests."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def hashed_once(cls: Kind) -> Kind:
+    """Lets the objects of a class remember their hash: stacks of callers are deep, and stand in many places."""
+    compute: Callable[[Any], int] = cls.__hash__
+
+    def remembered(self: Any) -> int:
+        found = self.__dict__.get("_hash")
+        if found is None:
+            found = self.__dict__["_hash"] = compute(self)
+        return found
+
+    cls.__hash__ = remembered  # type: ignore[method-assign]
+    return cls
 
 
 @dataclass(frozen=True)
 class Location:
     """An unknown place, and the root of the others."""
+
+    def __reduce__(self):
+        # Without the hash, which another process has otherwise.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def children(self) -> tuple[Location, ...]:
@@ -36,6 +57,7 @@ class FileLocation(Location):
         return ":".join(map(str, (self.file, *numbers)))
 
 
+@hashed_once
 @dataclass(frozen=True)
 class NameLocation(Location):
     """A name (of a framework's op, layer or function) given to an inner place."""
@@ -52,6 +74,7 @@ class NameLocation(Location):
         return f"{inner}, {self.name}" if inner else self.name
 
 
+@hashed_once
 @dataclass(frozen=True)
 class CallSiteLocation(Location):
     """Inside `callee`, called at `caller`."""
@@ -67,6 +90,7 @@ class CallSiteLocation(Location):
         return " called from ".join(text for text in (self.callee.describe(), self.caller.describe()) if text)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class FusedLocation(Location):
     """Several places that became one op; `metadata` is any attribute."""
