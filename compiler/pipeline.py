@@ -15,7 +15,7 @@ from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
-from trivium.compiler.passes.refine import RefineShapes
+from trivium.compiler.passes.refine import RefineShapes, Shape
 from trivium.compiler.program import Program
 from trivium.ir.func import Module
 
@@ -35,9 +35,8 @@ def inline(module: Module) -> Module:
     return run_passes(module.clone(), (Inline(),))
 
 
-def specialize(module: Module, shapes: Sequence[tuple[int, ...]], values: Mapping[int, np.ndarray]) -> Module:
-    """A copy of `module`, which has no calls, of static shapes: for arguments of the given shapes and, of some, values: see
-    `trivium.compiler.passes.refine`."""
+def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> Module:
+    """A copy of `module`, which has no calls, of static shapes: see `RefineShapes`."""
     return run_passes(module.clone(), (RefineShapes(tuple(shapes), values),))
 
 

@@ -1,5 +1,5 @@
-"""Refinement: a program of dynamic shapes becomes one of static shapes, for arguments of given shapes. The values of some
-arguments may be given too: those from which extents are computed."""
+"""Refinement: a program of dynamic shapes becomes one of static shapes, for arguments of given shapes. The values of
+some arguments may be given too: those from which extents are computed."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ from trivium.ir.ops import (
 )
 from trivium.ir.types import TensorType, Type, is_integer
 
+Shape = tuple[int, ...]
+
 SHAPE_ELEMENTS = 64
 """An operand with more elements than this is no list of extents."""
 
@@ -93,7 +95,7 @@ class RefineShapes(Pass):
     """Every value of `main` has a static type: its arguments have the given shapes, those given as values are
     constants. An extent that follows from anything else is a `CompileError`. Calls are inlined before."""
 
-    shapes: tuple[tuple[int, ...] | None, ...]
+    shapes: tuple[Shape | None, ...]
     values: Mapping[int, np.ndarray] = field(default_factory=dict)
     NAME: ClassVar[str] = "refine-shapes"
 
@@ -119,11 +121,11 @@ def _refine_block(block: Block) -> None:
 
 def _refine(op: Op) -> None:
     """Makes the types of an op's results static; its operands' types are. An op on known numbers becomes a constant."""
-    rule = _RULES.get(type(op))
+    rule, infer = _RULES.get(type(op)), type(op).INFER
     if rule is not None:
         rule(op)
-    elif op.INFER is not None and not all(_is_static(value.type) for value in op.results):
-        inferred = op.INFER(op)
+    elif infer is not None and not all(_is_static(value.type) for value in op.results):
+        inferred = infer(op)
         _state(op, inferred if isinstance(inferred, list | tuple) else (inferred,))
     if op.block is None:  # the rule has replaced it
         return
@@ -284,9 +286,6 @@ def _is_static(kind: Any) -> bool:
 
 
 def _lists_extents(kind: Any) -> bool:
-    return (
-        isinstance(kind, TensorType)
-        and is_integer(kind.element_type)
-        and kind.is_static
-        and kind.size <= SHAPE_ELEMENTS
-    )
+    if not isinstance(kind, TensorType) or not kind.is_static:
+        return False
+    return is_integer(kind.element_type) and kind.size <= SHAPE_ELEMENTS

@@ -1,5 +1,8 @@
 """Programs of dynamic shape, compiled: for each new combination of shapes, and of values that extents follow from."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +12,7 @@ from trivium.ir.text import parse
 F32 = np.float32
 
 
-def compiled(body: str, signature: str):
+def compiled(body: str, signature: str) -> tuple[Any, Callable[..., Any]]:
     module = parse(f"func.func @main{signature} {{\n{body}\n}}")
     run = trivium.compile(module)
 
@@ -44,7 +47,7 @@ def test_stages_before_the_first_call():
 
 
 def test_extents_from_the_values_of_arguments():
-    run, both = compiled(
+    _, both = compiled(
         """%0 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
         %1 = stablehlo.dynamic_iota %0, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
         return %1 : tensor<?xf32>""",
