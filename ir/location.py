@@ -3,7 +3,6 @@ take no part in equality, common subexpressions or digests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ Kind = TypeVar("Kind", bound=type)
 
 def hashed_once(cls: Kind) -> Kind:
     """Lets the objects of a class remember their hash: stacks of callers are deep, and stand in many places."""
-    compute: Callable[[Any], int] = cls.__hash__
+    compute: Any = cls.__hash__  # of an object, not of the class
 
     def remembered(self: Any) -> int:
         found = self.__dict__.get("_hash")
