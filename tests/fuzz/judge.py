@@ -80,7 +80,8 @@ def _judge(module: Module, prefix: str, has_place: Callable[[trivium.Error], boo
             raise Finding(f"{prefix}text: another program", difference(again, module)[:1000])
     if _is_cheap(module):
         with _stage(prefix + "evaluate", _says_anything):
-            evaluate(module, *[np.ones(kind.static_shape, kind.dtype) for kind in module.main.function_type.inputs])
+            kinds: Any = module.main.function_type.inputs
+            evaluate(module, *[np.ones(kind.static_shape, kind.dtype) for kind in kinds])
             return "evaluated"
     return "valid"
 
