@@ -44,6 +44,9 @@ _TENSOR = r"tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>"
 SPELLING = token(rf"{_TENSOR}|\([^()]*\) -> (?:{_TENSOR}|\([^()]*\))")
 _UNRANKED = token(r"\*\s*x")
 _NAMED = {"!stablehlo.token": TOKEN, "!shape.witness": WITNESS}
+_KNOWN = ("!stablehlo.", "!quant.", "!chlo.")
+_KEPT = frozenset({"!quant.uniform", "!quant.any", "!quant.calibrated"})
+"""The types of these dialects that have no meaning for StableHLO, and are kept as their text."""
 _EXTENTS = re.compile(r"(?:(?:\d+|\?)\s*x\s*)*", re.ASCII)
 _EXTENT = re.compile(r"\d+|\?", re.ASCII)
 _INTEGER_TYPE = re.compile(r"([su]?)i([1-9]\d{0,3})", re.ASCII)
@@ -208,6 +211,8 @@ class TypeReader(Lexer):
                 return self._built(start, FutureType, tuple(self.listed(self.type, "<", ">")))
         if name == "!quant.uniform" and not _FLOAT_STORAGE.match(self.text, self.pos):
             return self._quantized(start)
+        if name.startswith(_KNOWN) and name not in _KEPT:
+            raise self.error(f"{name} is no type of its dialect", start)
         if self.at("<"):
             return OpaqueType(self.verbatim(start))
         if "." in name:

@@ -60,6 +60,8 @@ REFUSED = {
     "quantized buffer": "memref<2x!quant.uniform<i8:f32, 0.5>>",
     "empty future": "!stablehlo.future<>",
     "future of a number": "!stablehlo.future<f32>",
+    "unknown type": "!stablehlo.foobar",
+    "unknown quantized type": "!quant.foobar<i8>",
     "large extent": "tensor<9223372036854775808xf32>",
 }
 
