@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -99,7 +100,9 @@ class Interpreter:
             if not isinstance(op, Op) or getattr(op, "EVALUATE", None) is None:
                 raise UnsupportedOpError("ops that cannot be evaluated", [Unsupported(op.NAME)])
             regions = [self.callable(region, environment) for region in op.regions]
-            returned = op.evaluate_with([environment[value] for value in op.operands], regions, self)
+            operands = [environment[value] for value in op.operands]
+            _check_shapes(op, operands)
+            returned = op.evaluate_with(operands, regions, self)
             return _results(op, returned)
         except Error as error:
             if error.inside is None:
@@ -171,6 +174,24 @@ def _is_scalar_arithmetic(op: Operation) -> bool:
     if not isinstance(op, Op) or any(kind.rank for kind in op.result_types if isinstance(kind, TensorType)):
         return False
     return Trait.ELEMENTWISE in op.TRAITS or (not op.operands and op.is_pure)
+
+
+def _check_shapes(op: Op, operands: Sequence[Any]) -> None:
+    """Holds an op of dynamic operands against its constraints once more, now that all extents are known: NumPy would
+    broadcast what does not fit."""
+    if op.CHECK is None or all(getattr(kind, "is_static", True) for kind in op.operand_types):
+        return
+    known = copy(op)
+    known._operands = tuple(map(_of_known_shape, op.operands, operands))
+    op.CHECK(known)
+
+
+def _of_known_shape(value: Value, array: Any) -> Value:
+    if not isinstance(value.type, TensorType) or value.type.is_static:
+        return value
+    known = copy(value)
+    known.type = value.type.with_shape(np.shape(array))
+    return known
 
 
 def _text(op: Operation) -> str:

@@ -344,3 +344,30 @@ def test_functions_of_32_bits_are_rounded_once() -> None:
     for op, function in {"sine": np.sin, "exponential": np.exp, "log": np.log, "tanh": np.tanh}.items():
         (result,) = evaluate(parse(text.format(op)), values)
         np.testing.assert_array_equal(result, function(values.astype(np.float64)).astype(np.float32), op)
+
+
+# Dynamic shapes
+
+
+@pytest.mark.parametrize(
+    ("line", "shapes", "message"),
+    [
+        ("add %a, %b : tensor<?xf32>", (4, 1), r"add: \[C1\] rhs has type tensor<1xf32>, lhs has tensor<4xf32>"),
+        ("clamp %a, %b, %a : tensor<?xf32>", (1, 5), r"clamp: \[C1\] min has type tensor<1xf32>"),
+        (
+            '"stablehlo.slice"(%a) <{start_indices = array<i64: 1>, limit_indices = array<i64: 5>, '
+            "strides = array<i64: 1>}> : (tensor<?xf32>) -> tensor<?xf32>",
+            (3, 3),
+            r"slice: \[C3\] limit_indices\[0\] has 5, expected at most 3",
+        ),
+    ],
+)
+def test_extents_that_do_not_fit_are_told(line: str, shapes: tuple[int, int], message: str) -> None:
+    """Of types with `?`, the constraints of an op are held once more when it runs."""
+    line = line if line.startswith('"') else f"stablehlo.{line}"
+    text = "func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {"
+    module = parse(f"{text} %0 = {line} return %0 : tensor<?xf32> }}")
+    module.verify()
+    arrays = [np.zeros(shape, np.float32) for shape in shapes]
+    with pytest.raises(Error, match=message):
+        evaluate(module, *arrays)
