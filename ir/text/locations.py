@@ -15,7 +15,11 @@ from trivium.ir.location import (
     NameLocation,
 )
 from trivium.ir.text.elements import ElementsReader
-from trivium.ir.text.lexer import ALIAS, quote
+from trivium.ir.text.lexer import ALIAS, BLANKS, quote, token
+
+# What most locations are, at one stroke.
+_REFERENCE = token(r"loc\((#[A-Za-z_][\w$.-]*)\)")
+_POINT = token(rf'"([^"\\\n]*)":(\d{{1,9}}):(\d{{1,9}})(?!\d|{BLANKS}to\b)')
 
 
 def shared_locations(places: Iterable[Location]) -> dict[Location, str]:
@@ -78,6 +82,9 @@ class LocationReader(ElementsReader):
 
     def location(self) -> Location:
         """`loc(...)`"""
+        if (reference := _REFERENCE.match(self.text, self.pos)) is not None:
+            self.pos = reference.end()
+            return self.alias_location(reference[2], reference.start(2))
         self.expect_word("loc")
         self.expect("(")
         place = self._place()
@@ -89,6 +96,9 @@ class LocationReader(ElementsReader):
             pos = self.pos
             return self.alias_location(self.take(ALIAS, "a location"), pos)
         with self.nested():
+            if (point := _POINT.match(self.text, self.pos)) is not None:
+                self.pos = point.end()
+                return FileLocation(point[2], int(point[3]), int(point[4]))
             if self.at('"'):
                 return self._file_or_name()
             if self.accept_word("unknown"):
