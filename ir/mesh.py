@@ -22,7 +22,7 @@ from trivium.ir.attributes import (
 from trivium.ir.errors import fail
 from trivium.ir.types import I64
 
-_MAX_DEVICES = 1 << 24
+_MAX_DEVICES = 1 << 20
 
 # `#sdy.mesh<["x"=2, "y"=4], device_ids=[1, 0, ...]>`
 _SHARDY = re.compile(r"#sdy\.mesh<\s*\[([^\[\]]*)\]\s*(?:,\s*device_ids\s*=\s*\[([\d\s,]*)\]\s*)?>", re.ASCII)
