@@ -16,6 +16,7 @@ from tests.ir.ops.specification import CONSTRAINTS
 from trivium.compiler.lowering import rules
 from trivium.compiler.passes.decompose import DECOMPOSITIONS
 from trivium.importers.common import Rules
+from trivium.ir.bytecode.portable import first_version
 from trivium.ir.declare import Op
 from trivium.ir.text.assembly import form_of
 
@@ -23,8 +24,9 @@ HEAD = """\
 # What is covered
 
 Every op of the language can be read and written as text, and is verified. The columns say more: whether its text has a
-pretty form (all have the generic one), whether the reference interpreter evaluates it, how it is compiled, and how many
-records test it against an oracle, interpreted and compiled.
+pretty form (all have the generic one), whether the reference interpreter evaluates it, the version of StableHLO since
+which artifacts can hold it (CHLO's ops as composites), how it is compiled, and how many records test it against an
+oracle, interpreted and compiled.
 
 <!-- Written by `python -m docs.generate`; do not edit. -->
 """
@@ -63,14 +65,15 @@ def ops_table() -> Iterator[str]:
     for record in collect():
         counts[record.op] += 1
     ops = sorted(language(), key=lambda cls: cls.NAME)
-    compiled = sum(how_compiled(cls) != "" for cls in ops)
-    yield f"## The language: {len(ops)} ops, {compiled} of them compiled\n"
-    yield "| op | text | evaluated | compiled | records |"
-    yield "|---|---|---|---|---:|"
+    count = sum(how_compiled(cls) != "" for cls in ops)
+    yield f"## The language: {len(ops)} ops, {count} of them compiled\n"
+    yield "| op | text | evaluated | artifacts | compiled | records |"
+    yield "|---|---|---|---|---|---:|"
     for cls in ops:
         text = "pretty" if form_of(cls) is not None else "generic"
         evaluated = "yes" if hasattr(cls, "EVALUATE") else ""
-        yield f"| `{cls.NAME}` | {text} | {evaluated} | {how_compiled(cls)} | {counts[cls] or ''} |"
+        since, compiled = first_version(cls), how_compiled(cls)
+        yield f"| `{cls.NAME}` | {text} | {evaluated} | {since} | {compiled} | {counts[cls] or ''} |"
     yield ""
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from trivium.ir.bytecode.casts import Cast, insert_casts, is_foreign, remove_casts
 from trivium.ir.bytecode.composites import compose, is_chlo, recompose
+from trivium.ir.bytecode.forms import form_of
+from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
+from trivium.ir.declare import Op
 from trivium.ir.func import Module
 from trivium.ir.ops import Composite
 
@@ -26,3 +29,13 @@ def restore(module: Module, kinds: set[type], is_portable: bool) -> None:
         remove_casts(module)
     if is_portable and Composite in kinds:
         recompose(module)
+
+
+def first_version(cls: type[Op]) -> Version:
+    """The first version of artifacts that have ops of a class, in whatever form."""
+    if cls.NAME.startswith("chlo."):
+        composite = form_of(Composite)
+        assert composite.revision is not None
+        return composite.revision.since if cls.REGIONS else composite.introduced
+    is_versioned = cls.NAME.startswith(("stablehlo.", "func.", "builtin."))
+    return form_of(cls).introduced if is_versioned else OTHER_DIALECTS
