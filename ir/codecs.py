@@ -158,10 +158,8 @@ def _stored(element: Type, read: Callable[[Any], tuple]) -> Callable[[Any], tupl
     """Reads numbers of one element type: an array of others is another attribute."""
 
     def decode(values: Any) -> tuple:
-        kind = (
-            values.type.element_type if isinstance(values, DenseElements) else getattr(values, "element_type", element)
-        )
-        if kind is not element:
+        kind = values.type if isinstance(values, DenseElements) else values
+        if not isinstance(values, DenseElements | DenseArray) or kind.element_type is not element:
             raise TypeError(f"has {values!r}")
         return read(values)
 
@@ -181,6 +179,10 @@ def _matrix_attribute(rows: tuple[tuple[int, ...], ...], columns: int) -> DenseE
 
 
 def _groups(value: Any) -> Any:
+    return value if isinstance(value, ReplicaGroupMeshAxes) else _matrix(value)
+
+
+def _stored_groups(value: Any) -> Any:
     return value if isinstance(value, ReplicaGroupMeshAxes) else _stored(I64, _matrix)(value)
 
 
@@ -205,7 +207,7 @@ _FIXED: dict[Any, Codec] = {
     ),
     Pairs: Codec("list of pairs", _matrix, lambda rows: _matrix_attribute(rows, 2), _stored(I64, _matrix)),
     IntMatrix: Codec("matrix of integers", _matrix, lambda rows: _matrix_attribute(rows, 0), _stored(I64, _matrix)),
-    ReplicaGroups: Codec("matrix of integers, or axes of a mesh", _groups, _groups_attribute, _groups),
+    ReplicaGroups: Codec("matrix of integers, or axes of a mesh", _groups, _groups_attribute, _stored_groups),
     DenseElements: Codec("elements", _elements, _same, _instance(DenseElements)),
     FunctionType: Codec("function type", _instance(FunctionType), _same, _instance(FunctionType)),
 }

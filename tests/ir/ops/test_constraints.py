@@ -8,13 +8,18 @@ import inspect
 import re
 import sys
 from collections import defaultdict
+from contextlib import suppress
 
 import pytest
 
 from tests.ir.ops.constraints import broken
 from tests.ir.ops.specification import CONSTRAINTS
 from trivium.ir import ops
+from trivium.ir.attributes import UNIT, DenseArray, Dictionary, Float, Integer
+from trivium.ir.codecs import decode
 from trivium.ir.declare import OPS, Op
+from trivium.ir.errors import VerificationError
+from trivium.ir.types import F32, I32, I64
 
 LABEL = re.compile(r"[CIO]\d+")
 
@@ -57,3 +62,19 @@ def test_every_constraint_in_the_source_has_a_test(family: str) -> None:
         if isinstance(node, ast.ClassDef) and issubclass(cls := getattr(module, node.name), Op):
             tested = set().union(*(labels for op, labels in have.items() if issubclass(op, cls)))
             assert sorted(labels_of(node, functions) - tested) == [], node.name
+
+
+WRONG = [Dictionary(), "text", Integer(-1, I64), Float(0.5, F32), UNIT, (Integer(1, I32),), DenseArray(F32, (1.0,))]
+
+
+@pytest.mark.parametrize("cls", sorted(OPS.values(), key=lambda cls: cls.NAME), ids=lambda cls: cls.NAME)
+def test_attributes_of_another_kind_are_refused(cls: type[Op]) -> None:
+    """The inputs of the specification that are constants: each is read as what it shall be, or refused by its name."""
+    for field in cls.ATTRIBUTES:
+        refused = 0
+        for wrong in WRONG:
+            with suppress(VerificationError):
+                decode(field.codec, cls.NAME, field.name, wrong)
+                continue
+            refused += 1
+        assert refused >= len(WRONG) - 1 or field.codec.what == "attribute", field.name
