@@ -534,7 +534,7 @@ class Map(Op, name="stablehlo.map", traits={ELEMENTWISE, RECURSIVE_EFFECTS}):
         if not inputs:
             fail("C2", "inputs has no entries, expected at least one")
         for index, kind in enumerate(inputs):
-            expect_same_shape("C1", **{"result": result, f"inputs[{index}]": kind})
+            expect_same_shape("C1", **{f"inputs[{index}]": kind, "inputs[0]": inputs[0], "result": result})
         if dimensions != tuple(range(inputs[0].rank)):
             fail("C3", f"dimensions has {list(dimensions)}, expected all {inputs[0].rank} dimensions in order")
         scalars = [TensorType((), kind.element_type) for kind in (*inputs, result)]
