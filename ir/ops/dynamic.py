@@ -264,9 +264,11 @@ class DynamicPad(Op, name="stablehlo.dynamic_pad", traits={PURE}):
         if None not in (low, high, interior):
             expect_shape("C4", "result", result, padded_shape(operand.shape, low, high, interior))
 
-    def evaluate(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding):
+    def evaluate(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding, result):
         low, high, interior = map(_ints, (edge_padding_low, edge_padding_high, interior_padding))
         _check_interior(interior, ConstraintKind.RUN_TIME)
+        extents = padded_shape(operand.shape, low, high, interior)
+        check_extents("C4", "the shape after padding", extents, result, ConstraintKind.RUN_TIME)
         return Pad.evaluate(operand, padding_value, low, high, interior)
 
 

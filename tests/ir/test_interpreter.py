@@ -371,3 +371,19 @@ def test_extents_that_do_not_fit_are_told(line: str, shapes: tuple[int, int], me
     arrays = [np.zeros(shape, np.float32) for shape in shapes]
     with pytest.raises(Error, match=message):
         evaluate(module, *arrays)
+
+
+def test_a_computed_padding_may_not_take_more_than_there_is() -> None:
+    module = parse(
+        """func.func @main(%0: tensor<4xf32>, %1: tensor<1xi64>) -> tensor<?xf32> {
+      %2 = stablehlo.constant dense<0.0> : tensor<f32>
+      %3 = stablehlo.constant dense<0> : tensor<1xi64>
+      %4 = stablehlo.dynamic_pad %0, %2, %1, %1, %3
+        : (tensor<4xf32>, tensor<f32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>
+      return %4 : tensor<?xf32>
+    }"""
+    )
+    array = np.float32([1, 2, 3, 4])
+    np.testing.assert_array_equal(evaluate(module, array, np.array([-1]))[0], [2, 3])
+    with pytest.raises(Error, match=r"dynamic_pad: \[C4\] dimension 0 has extent -2 after padding"):
+        evaluate(module, array, np.array([-3]))
