@@ -118,7 +118,7 @@ def test_sharded(mlir):
 
 def recorded() -> dict[str, Any]:
     """The programs that JAX keeps to be sure that it reads them for ever, with what they take and give."""
-    folder = pytest.importorskip("jax._src.internal_test_util.export_back_compat_test_data")
+    folder = importlib.import_module("jax._src.internal_test_util.export_back_compat_test_data")
     found: dict[str, Any] = {}
     for info in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
         for name, value in vars(importlib.import_module(info.name)).items():
