@@ -106,7 +106,7 @@ class Interpreter:
             return _results(op, returned)
         except Error as error:
             if error.inside is None:
-                if getattr(error, "label", ""):  # of a constraint of the op
+                if isinstance(op, Op) and getattr(error, "label", ""):  # of a constraint of the op
                     prefixed(error, type(op))
                 error.add(inside=_text(op), source=op.location.describe() or None)
             raise
