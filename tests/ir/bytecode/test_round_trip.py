@@ -74,7 +74,7 @@ def test_attributes_of_other_dialects_are_kept():
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.mlirbc")), ids=lambda path: path.stem)
 def test_files_of_earlier_times_are_read(path):
-    """Written once, by the Trivium of their day; never written again."""
+    """Written once, by the Trivium of their day (`plain` ones by MLIR); never written again."""
     module = trivium.load(path)
     module.verify()
     assert difference(module, program(path.stem.partition("-")[0])) == ""
