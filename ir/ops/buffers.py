@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trivium.ir.errors import fail
+import numpy as np
+
+from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.errors import ExecutionError, fail
 from trivium.ir.types import BufferType, TensorType, TupleType, Type, UnrankedTensorType, shapes_compatible
 
 
@@ -59,3 +62,17 @@ def _buffers(kind: Type, place: tuple[int, ...] = ()) -> Iterator[tuple[int, ...
     if isinstance(kind, TupleType):
         for index, part in enumerate(kind.types):
             yield from _buffers(part, (*place, index))
+
+
+def _content(op: Any) -> np.ndarray:
+    """What a buffer holds before something is written to it: anything, here zeros."""
+    kind = op.results[0].type
+    if None in kind.shape:
+        raise ExecutionError(f"a buffer of type {kind} is made, expected one of known extents")
+    return np.zeros(kind.shape, kind.element_type.dtype)
+
+
+# Values are arrays, in buffers or not. Each buffer is one of its own, so that no two calls may become one.
+register_custom_call("CreateBuffer", evaluate=_content, effects=True)
+for _target in ("Pin", "Unpin"):
+    register_custom_call(_target, evaluate=lambda op, content: content, effects=True)
