@@ -38,6 +38,7 @@ from trivium.ir.types import (
     is_float,
     is_integer,
     is_per_tensor,
+    is_quantized,
     shapes_compatible,
     stored,
 )
@@ -118,7 +119,7 @@ class Compare(Op, name="stablehlo.compare", traits={PURE, ELEMENTWISE, EXPRESSED
 
 
 def _orders_of(element: Type) -> tuple[ComparisonType, ...]:
-    if is_float(element):
+    if is_float(element) or is_quantized(element):
         return ComparisonType.FLOAT, ComparisonType.TOTALORDER
     if is_integer(element):
         return (ComparisonType.SIGNED if element.is_signed else ComparisonType.UNSIGNED,)

@@ -417,3 +417,11 @@ def test_dynamic_broadcast_in_dim_c6():
 def test_dynamic_broadcast_in_dim_o1():
     with breaks("O1"):
         ops.DynamicBroadcastInDim(value(2), value(1, of=I32), (0,), result=TOKEN)
+
+
+def test_quantized_elements_are_compared_as_floats():
+    for order in (ops.ComparisonType.FLOAT, ops.ComparisonType.TOTALORDER):
+        ops.Compare(value(2, of=QUANTIZED), value(2, of=QUANTIZED), ops.ComparisonDirection.LT, compare_type=order)
+    with breaks("C3"):
+        signed = ops.ComparisonType.SIGNED
+        ops.Compare(value(2, of=QUANTIZED), value(2, of=QUANTIZED), ops.ComparisonDirection.LT, compare_type=signed)
