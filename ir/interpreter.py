@@ -13,7 +13,7 @@ import numpy as np
 from trivium.ir.arrays import read_argument
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import Op, Trait, prefixed
-from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError
+from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError, VerificationError
 from trivium.ir.func import Function, Module
 from trivium.ir.parallel import Process
 from trivium.ir.types import TensorType, shapes_compatible
@@ -183,7 +183,10 @@ def _check_shapes(op: Op, operands: Sequence[Any]) -> None:
         return
     known = copy(op)
     known._operands = tuple(map(_of_known_shape, op.operands, operands))
-    op.CHECK(known)
+    try:
+        op.CHECK(known)
+    except VerificationError as error:
+        raise ExecutionError(error.message, label=error.label) from None
 
 
 def _of_known_shape(value: Value, array: Any) -> Value:
