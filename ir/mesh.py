@@ -19,14 +19,15 @@ from trivium.ir.attributes import (
     SymbolRef,
     integer_array,
 )
-from trivium.ir.errors import fail
+from trivium.ir.errors import fail, shortened
 from trivium.ir.types import I64
 
 _MAX_DEVICES = 1 << 20
 
 # `#sdy.mesh<["x"=2, "y"=4], device_ids=[1, 0, ...]>`
-_SHARDY = re.compile(r"#sdy\.mesh<\s*\[([^\[\]]*)\]\s*(?:,\s*device_ids\s*=\s*\[([\d\s,]*)\]\s*)?>", re.ASCII)
-_SHARDY_AXIS = re.compile(r'"([^"]*)"\s*=\s*(\d{1,18})', re.ASCII)
+_SHARDY = re.compile(r"#sdy\.mesh<\s*\[([^\[\]]*)\]\s*(?:,\s*device_ids\s*=\s*\[([^\[\]]*)\]\s*)?>", re.ASCII)
+_SHARDY_AXIS = re.compile(r'\s*"([^",]*)"\s*=\s*(\d{1,18})\s*', re.ASCII)
+_SHARDY_DEVICE = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,18 @@ def mesh_of(attributes: Mapping[str, Attribute]) -> Mesh | None:
         if isinstance(value, Dictionary):
             return _of_dictionary(value)
         if isinstance(value, OpaqueAttribute) and (match := _SHARDY.fullmatch(value.text)):
-            axes = tuple(MeshAxis(name, int(size)) for name, size in _SHARDY_AXIS.findall(match[1]))
-            devices = None if match[2] is None else tuple(map(int, re.findall(r"\d+", match[2])))
-            return Mesh(axes, None if devices is None else integer_array(devices, I64))
+            return _of_shardy(match[1], match[2])
     return None
+
+
+def _of_shardy(axes: str, devices: str | None) -> Mesh | None:
+    """`"x"=2, "y"=4` and `1, 0`"""
+    found = [_SHARDY_AXIS.fullmatch(axis) for axis in axes.split(",") if axes.strip()]
+    numbers = [_SHARDY_DEVICE.fullmatch(number) for number in (devices or "").split(",") if devices]
+    if None in found or None in numbers:
+        return None
+    ids = integer_array(tuple(int(number[0]) for number in numbers), I64) if numbers else None  # type: ignore[index]
+    return Mesh(tuple(MeshAxis(axis[1], int(axis[2])) for axis in found), ids)  # type: ignore[index]
 
 
 def _of_dictionary(value: Dictionary) -> Mesh | None:
@@ -108,6 +117,8 @@ def groups(mesh: Mesh, axes: Sequence[Attribute]) -> tuple[tuple[int, ...], ...]
     """The groups of devices that differ along `axes` alone, in the order of these, the first slowest. Raises
     `VerificationError` where mesh and axes do not fit."""
     _check_axes(mesh, axes)
+    if len({axis.name for axis in mesh.axes}) != len(mesh.axes):
+        fail("", f"a mesh has axes {[axis.name for axis in mesh.axes]}, expected each name once")
     parts = [part for axis in mesh.axes for part in _parts(axis, axes)]
     named = [(axis.name, axis.sub_axis_info.pre_size if axis.sub_axis_info else 1) for axis in axes]
     places = {(name, start): index for index, (name, start, _) in enumerate(parts)}
@@ -124,7 +135,7 @@ def groups(mesh: Mesh, axes: Sequence[Attribute]) -> tuple[tuple[int, ...], ...]
 def _check_axes(mesh: Mesh, axes: Sequence[Attribute]) -> None:
     for axis in axes:
         if not isinstance(axis, AxisRef):
-            fail("", f"the axes of the groups have {axis!r}, expected references to axes")
+            fail("", f"the axes of the groups have {shortened(repr(axis))}, expected references to axes")
         if all(axis.name != known.name for known in mesh.axes):
             fail("", f"axis '{axis.name}' is none of the mesh, which has {[known.name for known in mesh.axes]}")
 
@@ -135,6 +146,8 @@ def _devices(mesh: Mesh) -> np.ndarray:
         fail("", f"a mesh has {count} devices, expected at most {_MAX_DEVICES}")
     if mesh.device_ids is None or not mesh.device_ids.array.size:
         return np.arange(count)
+    if mesh.device_ids.array.dtype.kind not in "iu":
+        fail("", f"device_ids has type {mesh.device_ids.type}, expected integers")
     if mesh.device_ids.array.size != count:
         fail("", f"a mesh of {count} devices has {mesh.device_ids.array.size} device_ids")
     return mesh.device_ids.array.reshape(-1)

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from trivium.ir.attributes import DenseElements, SymbolRef
+from trivium.ir.attributes import DenseElements, OpaqueAttribute, SymbolRef
 from trivium.ir.equality import difference
 from trivium.ir.errors import Error, ExecutionError, ParseError, VerificationError
 from trivium.ir.interpreter import evaluate
-from trivium.ir.mesh import AxisRef, Mesh, MeshAxis, ReplicaGroupMeshAxes, SubAxis, groups
+from trivium.ir.mesh import AxisRef, Mesh, MeshAxis, ReplicaGroupMeshAxes, SubAxis, groups, mesh_of
 from trivium.ir.parallel import run_parallel
 from trivium.ir.text import parse, print_module
 from trivium.ir.text.attributes import AttributeWriter
@@ -123,6 +123,8 @@ def test_numbers_of_devices() -> None:
         (Mesh((MeshAxis("x", 0),)), [], "axis 'x' has size 0"),
         (Mesh((MeshAxis("x", 1 << 40),)), [], "devices, expected at most"),
         (Mesh((X,), DenseElements(np.int64([0]))), [], "a mesh of 2 devices has 1 device_ids"),
+        (Mesh((X,), DenseElements(np.float32([0, 1]))), [], "device_ids has type tensor<2xf32>, expected integers"),
+        (Mesh((X, X)), [], "expected each name once"),
     ],
 )
 def test_axes_that_do_not_fit(mesh: Mesh, axes: list[AxisRef], message: str) -> None:
@@ -162,6 +164,22 @@ def test_programs(text: str) -> None:
     assert difference(parse(print_module(module)), module) == ""
     results = run_parallel(module, [["main"]] * 4, [[np.int32([number])] for number in range(4)])
     assert [result.tolist() for (result,) in results] == [[0, 2], [1, 3], [0, 2], [1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "mesh"),
+    [
+        ('<["x"=2, "y"=3]>', Mesh((X, Y))),
+        ('<[ "x" = 2 ], device_ids = [1, 0]>', Mesh((X,), DenseElements(np.int64([1, 0])))),
+        ("<[], device_ids=[5]>", Mesh((), DenseElements(np.int64([5])))),
+        ('<["x"=12345678901234567890]>', None),
+        ('<["x"=2], device_ids=[12345678901234567890, 0]>', None),
+        ('<["x"=2], device_ids=[0, a]>', None),
+        ('<["x", "y"=2]>', None),
+    ],
+)
+def test_meshes_of_shardy(text: str, mesh: Mesh | None) -> None:
+    assert mesh_of({"mesh": OpaqueAttribute(f"#sdy.mesh{text}")}) == mesh
 
 
 def test_a_mesh_that_is_not_there() -> None:
