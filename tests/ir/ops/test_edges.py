@@ -56,13 +56,15 @@ def pairs(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))
 
 
-def expect_equal_to_xla(lines: Sequence[str], *arrays: np.ndarray, result: str = "", ulps: int = 0) -> None:
+def expect_equal_to_xla(
+    lines: Sequence[str], *arrays: np.ndarray, result: str = "", ulps: int = 0, dialect: str = "stablehlo"
+) -> None:
     """Demands the same numbers, zeros of the same sign, NaN for NaN. The lines are ops of one program; `T` stands for
     the type of their operands, `R` for that of their results."""
     kind = str(type_of(arrays[0]))
     names = [f"%{index}" for index in range(len(lines))]
     body = [
-        f"{name} = stablehlo.{line.format(T=kind, R=result or kind)}" for name, line in zip(names, lines, strict=True)
+        f"{name} = {dialect}.{line.format(T=kind, R=result or kind)}" for name, line in zip(names, lines, strict=True)
     ]
     results = ", ".join([result or kind] * len(lines))
     arguments = ", ".join(f"%{name}: {kind}" for name, _ in zip("abc", arrays, strict=False))
@@ -120,6 +122,17 @@ def test_floats(name):
         expect_equal_to_xla([BINARY.format(op)], *away_from_subnormals(operation, *pairs(numbers)))
     for op, operation in (("power", np.power), ("atan2", np.divide)):
         expect_equal_to_xla([BINARY.format(op)], *away_from_subnormals(operation, *pairs(numbers)), ulps=8)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_chlo(name):
+    wide = np.abs(edges(name).astype(np.float64))
+    large = edges(name)[~(wide < 1e-3) | (wide == 0)]  # half of a smaller one may be nothing to XLA
+    numbers = np.concatenate([large, np.linspace(-6, 6, 50).astype(name), np.linspace(-1, 1, 50).astype(name)])
+    functions = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh", "erf", "erfc", "erf_inv")
+    lines = [f"{op} %a : {{T}} -> {{T}}" for op in (*functions, "bessel_i1e")]
+    expect_equal_to_xla(lines, numbers, ulps=64 if numbers.itemsize > 2 else 2, dialect="chlo")
+    expect_equal_to_xla(["next_after %a, %b : {T}, {T} -> {T}"], *pairs(edges(name)), dialect="chlo")
 
 
 def away_from_subnormals(operation: Callable[..., Any], *operands: np.ndarray) -> list[np.ndarray]:
