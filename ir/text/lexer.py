@@ -45,6 +45,16 @@ class Lexer:
         self.depth = self.deepest = 0
         self._line_starts: list[int] | None = None
         self.pos = SPACE.match(text).end()  # type: ignore[union-attr]
+        if not text.isascii():
+            self._refuse_surrogates()
+
+    def _refuse_surrogates(self) -> None:
+        """Halves of characters can be in Python's strings, and in no file."""
+        try:
+            self.text.encode()
+        except UnicodeEncodeError as error:
+            character = ascii(self.text[error.start])
+            raise self.error(f"has {character}, which is half of a character", error.start) from None
 
     # Places and errors
 
@@ -62,6 +72,7 @@ class Lexer:
         start = self.text.rfind("\n", 0, pos) + 1
         end = self.text.find("\n", pos)
         source = self.text[start : end if end >= 0 else len(self.text)].rstrip().replace("\t", " ")
+        source = source.encode("utf-8", "replace").decode()  # halves of characters cannot be shown
         # Lines that hold a tensor are long: the caret's surroundings are shown.
         cut = max(0, column - 80) if len(source) > 160 else 0
         shown = ("..." if cut else "") + source[cut : cut + 160] + ("..." if len(source) > cut + 160 else "")

@@ -9,6 +9,7 @@ import pytest
 import trivium
 from tests.fuzz.container import DIALECT, Container, Entry, varint
 from trivium.ir.bytecode import deserialize, load, serialize
+from trivium.ir.bytecode.encoding import bytes_of
 from trivium.ir.text import parse
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -103,6 +104,7 @@ def test_entries_that_double(name):
         ("[" * 5000, "levels deep"),
         ("#stablehlo.gather<a>", "expected one of offset_dims"),
         ("dense<1.0> : tensor<2xf32> loc(", "is more than one attribute"),
+        ("#a.b<\udcff>", "has '\\udcff', which is half of a character"),
     ],
 )
 def test_text_in_an_entry(text, message):
@@ -110,7 +112,7 @@ def test_text_in_an_entry(text, message):
     file = Container.of(serialize(parse("module attributes {a = [1 : i64]} {}")))
     for entry in file.attributes:
         if entry.content[:1] == b"\x01":
-            entry.content, entry.encoded = text.encode() + b"\0", False
+            entry.content, entry.encoded = bytes_of(text) + b"\0", False
     with pytest.raises(trivium.ParseError, match=r"^at byte \d+: ") as caught:
         deserialize(file.getvalue())
     assert message in str(caught.value)
