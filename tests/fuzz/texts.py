@@ -12,11 +12,16 @@ from tests.fuzz.bombs import bomb
 
 TOKEN = re.compile(r'\s+|"[^"\n]*"|[%@#!^]?[\w.$]+|->|.', re.DOTALL)
 NUMBER = re.compile(r"-?\b\d+(?:\.\d*(?:[eE][-+]?\d+)?)?\b")
+DIGITS = re.compile(r"\d+", re.ASCII)
+"""Extents and widths too, which stand inside words."""
 TYPE = re.compile(r"tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>|\b(?:bf16|f\d+\w*|u?i\d+|index)\b")
 ATTRIBUTE = re.compile(r"= *(\[[^\[\]]*\]|#[\w.]+<[^<>]*>|\"[^\"]*\"|array<[^<>]*>|dense<[^<>]*>|-?[\w.]+)")
 
+SMALL = ("-1", "0", "1", "2", "3", "4", "5", "7")
+"""What changes a program and leaves it one."""
 NUMBERS = (
-    *("-1", "0", "1", "2", "3", "64", "65", "100", "1000000000", "1.5", "-0.0", "1e400", "1.0e400", "1.0e-400", "nan"),
+    *SMALL,
+    *("64", "65", "100", "1000000000", "1.5", "-0.0", "1e400", "1.0e400", "1.0e-400", "nan"),
     *(str(1 << 31), str((1 << 31) - 1), str(1 << 32), str((1 << 63) - 1), str(1 << 63), str(-(1 << 63)), str(1 << 64)),
     *("-" + "9" * 30, "9" * 5000, "0x7FC00000", "0x", "0x" + "F" * 5000, "?", "00", "1x", "\u0661"),
 )
@@ -178,7 +183,10 @@ _MUTATIONS: tuple[Mutation, ...] = (
     change_tokens,
     change_tokens,
     change_characters,
-    *[_replacing(NUMBER, NUMBERS)] * 4,
+    *[_replacing(NUMBER, NUMBERS)] * 3,
+    *[_replacing(NUMBER, SMALL)] * 3,
+    *[_replacing(DIGITS, SMALL)] * 3,
+    *[_replacing(TYPE, ())] * 3,
     *[_replacing(TYPE, TYPES)] * 4,
     *[_replacing(ATTRIBUTE, ATTRIBUTES, 1)] * 3,
     splice,
