@@ -1,5 +1,8 @@
 """Programs as artifacts and back: equal, in every version that can hold them, and always the same bytes."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -130,3 +133,27 @@ def test_deep_programs():
     lines += [f"%x{index + 1} = stablehlo.negate %x{index} : tensor<f32>" for index in range(3000)]
     module = parse("\n".join([*lines, "return %x3000 : tensor<f32> }"]))
     assert difference(deserialize(serialize(module)), module) == ""
+
+
+HASHES = """
+import hashlib, pathlib, sys
+from trivium.ir.bytecode import serialize
+from trivium.ir.text import parse
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.mlir")):
+    print(path.stem, hashlib.sha256(serialize(parse(path.read_text(), path.name))).hexdigest())
+"""
+
+
+def test_the_same_bytes_in_every_process():
+    """No order depends on hashes, which every process of Python's makes anew."""
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", HASHES, FIXTURES],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]
+    assert outputs[0].count(b"\n") == len(list(FIXTURES.glob("*.mlir")))
+    assert outputs[0] == outputs[1] == outputs[2]
