@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ def _without_noise() -> Iterator[None]:
 
 def import_file(path: str | Path) -> Module:
     """The program of a file that `torch.export.save` wrote (`.pt2`)."""
+    if not zipfile.is_zipfile(path):  # of which PyTorch would log more than an error
+        raise Error(f"torch.export cannot read {path}: it is no zip archive, or a damaged one")
     try:
         program = torch.export.load(path)
     except Exception as error:  # torch.export lets errors of many families through

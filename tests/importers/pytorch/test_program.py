@@ -112,6 +112,14 @@ def test_traced_graph() -> None:
     np.testing.assert_allclose(call(module, x)[0], linear(x).detach(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("content", [b"", b"junk", b"PK\x03\x04 the beginning of an archive"])
+def test_files_that_are_no_archive(content: bytes, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    (tmp_path / "wrong.pt2").write_bytes(content)
+    with pytest.raises(trivium.Error, match="it is no zip archive"):
+        trivium.load(tmp_path / "wrong.pt2")
+    assert not capfd.readouterr().err
+
+
 def test_exported_file(tmp_path: Path) -> None:
     linear, x = nn.Linear(3, 2), torch.ones(1, 3)
     path = tmp_path / "model.pt2"
