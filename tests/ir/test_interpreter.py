@@ -387,3 +387,31 @@ def test_a_computed_padding_may_not_take_more_than_there_is() -> None:
     np.testing.assert_array_equal(evaluate(module, array, np.array([-1]))[0], [2, 3])
     with pytest.raises(Error, match=r"dynamic_pad: \[C4\] dimension 0 has extent -2 after padding"):
         evaluate(module, array, np.array([-3]))
+
+
+# Random numbers
+
+
+@pytest.mark.parametrize(("kind", "start", "end"), [("bf16", 1, 1 + 2**-7), ("f32", 1, 1 + 2**-23), ("i8", -1, 0)])
+def test_what_is_drawn_is_less_than_the_end(kind: str, start: float, end: float) -> None:
+    """Also where nothing but the start is."""
+    text = f"""func.func @main(%0: tensor<{kind}>, %1: tensor<{kind}>) -> tensor<100x{kind}> {{
+      %2 = stablehlo.constant dense<100> : tensor<1xi64>
+      %3 = stablehlo.rng %0, %1, %2, distribution = UNIFORM
+        : (tensor<{kind}>, tensor<{kind}>, tensor<1xi64>) -> tensor<100x{kind}>
+      return %3 : tensor<100x{kind}>
+    }}"""
+    module = parse(text)
+    (drawn,) = evaluate(
+        module, *(np.array(bound).astype(module.main.arguments[0].type.dtype) for bound in (start, end))
+    )
+    assert set(drawn.astype(np.float64)) == {start}
+
+
+def test_random_bits_of_narrow_elements_fill_no_more_than_these() -> None:
+    text = """func.func @main(%0: tensor<2xui64>) -> tensor<64xi4> {
+      %1, %2 = stablehlo.rng_bit_generator %0, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<64xi4>)
+      return %2 : tensor<64xi4>
+    }"""
+    (bits,) = evaluate(parse(text), np.array([1, 2], np.uint64))
+    assert set(bits.view(np.uint8)) == set(range(16))
