@@ -410,7 +410,8 @@ def test_what_is_drawn_is_less_than_the_end(kind: str, start: float, end: float)
 
 def test_random_bits_of_narrow_elements_fill_no_more_than_these() -> None:
     text = """func.func @main(%0: tensor<2xui64>) -> tensor<64xi4> {
-      %1, %2 = stablehlo.rng_bit_generator %0, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<64xi4>)
+      %1, %2 = stablehlo.rng_bit_generator %0, algorithm = THREE_FRY
+        : (tensor<2xui64>) -> (tensor<2xui64>, tensor<64xi4>)
       return %2 : tensor<64xi4>
     }"""
     (bits,) = evaluate(parse(text), np.array([1, 2], np.uint64))
