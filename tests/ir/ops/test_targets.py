@@ -1,0 +1,72 @@
+"""Custom calls that stand for ops: what they give is what those ops give."""
+
+import numpy as np
+import pytest
+
+from trivium.ir.errors import ExecutionError
+from trivium.ir.interpreter import evaluate
+from trivium.ir.text import parse
+
+ASSERTION = """
+func.func @main(%holds: tensor<i1>, %x: tensor<i32>, %y: tensor<i64>) -> tensor<i32> {
+  stablehlo.custom_call @shape_assertion(%holds, %x, %y) {has_side_effect = true MESSAGE}
+    : (tensor<i1>, tensor<i32>, tensor<i64>) -> ()
+  return %x : tensor<i32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (', error_message = "has {1} and {0}, {{0}, {2}"', "has -5 and 3, {0}, {2}"),
+        ("", "a shape assertion does not hold"),
+    ],
+)
+def test_shape_assertion(message, told):
+    module = parse(ASSERTION.replace("MESSAGE", message))
+    assert evaluate(module, True, 3, -5)[0] == 3
+    with pytest.raises(ExecutionError) as caught:
+        evaluate(module, False, 3, -5)
+    assert caught.value.message == told
+
+
+WINDOWS = """
+func.func @main(%x: tensor<?xf32>, %size: tensor<1xi32>) -> tensor<?xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %padding = stablehlo.constant dense<[[1, 0]]> : tensor<1x2xi32>
+  %0 = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %zero, %size, %one, %one, %one, %padding)
+    {called_computations = [@sum]} : (tensor<?xf32>, tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>,
+    tensor<1xi32>, tensor<1x2xi32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.add %a, %b : tensor<f32>
+  return %0 : tensor<f32>
+}
+"""
+
+
+def test_dynamic_reduce_window():
+    x = np.arange(1, 5, dtype=np.float32)
+    module = parse(WINDOWS)
+    module.verify()
+    assert evaluate(module, x, np.array([2], np.int32))[0].tolist() == [1, 3, 5, 7]
+    assert evaluate(module, x, np.array([5], np.int32))[0].tolist() == [10]
+
+
+TOP = """
+func.func @main(%x: tensor<2x4xf32>, %k: tensor<i32>) -> (tensor<2x?xf32>, tensor<2x?xi32>) {
+  %0:2 = stablehlo.custom_call @stablehlo.dynamic_top_k(%x, %k)
+    : (tensor<2x4xf32>, tensor<i32>) -> (tensor<2x?xf32>, tensor<2x?xi32>)
+  return %0#0, %0#1 : tensor<2x?xf32>, tensor<2x?xi32>
+}
+"""
+
+
+def test_dynamic_top_k():
+    x = np.array([[1, 3, 2, 3], [0, -1, -2, np.nan]], np.float32)
+    values, indices = evaluate(parse(TOP), x, np.int32(2))
+    np.testing.assert_array_equal(values, np.array([[3, 3], [np.nan, 0]], np.float32))
+    assert indices.tolist() == [[1, 3], [3, 0]]
