@@ -147,20 +147,19 @@ def rounds(op: Operation, side: str) -> bool:
 
 
 def rounded(ctx: Context, op: Operation, side: str, x: Scalar) -> Scalar:
-    """An operand's element as the op's algorithm sees it: the sum of its leading components, each rounded to the
-    precision type."""
+    """An operand's element as the op's algorithm sees it: the sum of its leading parts, each rounded to the precision
+    type."""
     if not rounds(op, side) or isinstance(x, tuple):
         return x
     precision = getattr(op.algorithm, f"{side}_precision_type")  # type: ignore[attr-defined]
-    count = getattr(op.algorithm, f"{side}_component_count")  # type: ignore[attr-defined]
     total, rest = None, x
-    for _ in range(count):
+    for _ in range(op.algorithm.parts(side)):  # type: ignore[attr-defined]
         if str(precision) == "tf32":
-            component = ctx.b.apply("reduce_precision", rest, exponent_bits=8, mantissa_bits=10)
+            part = ctx.b.apply("reduce_precision", rest, exponent_bits=8, mantissa_bits=10)
         else:
-            component = ctx.b.convert(ctx.b.convert(rest, dtype_of(precision)), x.dtype)
-        total = component if total is None else ctx.b.add(total, component)
-        rest = ctx.b.subtract(rest, component)
+            part = ctx.b.convert(ctx.b.convert(rest, dtype_of(precision)), x.dtype)
+        total = part if total is None else ctx.b.add(total, part)
+        rest = ctx.b.subtract(rest, part)
     return x if total is None else total
 
 

@@ -79,6 +79,12 @@ class DotAlgorithm(Struct, mnemonic="stablehlo.dot_algorithm"):
     num_primitive_operations: int
     allow_imprecise_accumulation: bool
 
+    def parts(self, side: str) -> int:
+        """How many parts of the precision type the values of an operand are split into: as many as are named, and as
+        the products between parts of both take (programs name one component, whatever the algorithm)."""
+        products = max(1, self.num_primitive_operations)
+        return max(getattr(self, f"{side}_component_count"), 1 + math.isqrt(products - 1))
+
 
 @dataclass(frozen=True)
 class ConvDimensionNumbers(Struct, mnemonic="stablehlo.conv"):
@@ -152,8 +158,8 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE, EXPRESSED}):
     def evaluate(lhs, rhs, dot_dimension_numbers, algorithm, result):
         numbers = dot_dimension_numbers
         if algorithm is not None:
-            lhs = _rounded(lhs, algorithm.lhs_precision_type, algorithm.lhs_component_count)
-            rhs = _rounded(rhs, algorithm.rhs_precision_type, algorithm.rhs_component_count)
+            lhs = _rounded(lhs, algorithm.lhs_precision_type, algorithm.parts("lhs"))
+            rhs = _rounded(rhs, algorithm.rhs_precision_type, algorithm.parts("rhs"))
         left = _free(lhs.ndim, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions)
         right = _free(rhs.ndim, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions)
         rows = _grouped(lhs, numbers.lhs_batching_dimensions, left, numbers.lhs_contracting_dimensions)
@@ -322,15 +328,15 @@ def _free(rank: int, batching: Sequence[int], contracting: Sequence[int]) -> lis
     return [axis for axis in range(rank) if axis not in batching and axis not in contracting]
 
 
-def _rounded(array: np.ndarray, precision: Type, components: int) -> np.ndarray:
-    """The sum of the leading `components` of each value, each rounded to the precision type: what an algorithm that
+def _rounded(array: np.ndarray, precision: Type, parts: int) -> np.ndarray:
+    """The sum of the leading `parts` of each value, each rounded to the precision type: what an algorithm that
     splits its operands sees of them."""
     rest = array.astype(np.float64)
     total = np.zeros_like(rest)
-    # Each component has a bit at least, and there are 53: what is left behind them is zero, or stays as it is.
-    for _ in range(min(components, 54)):
-        component = _round_tf32(rest) if str(precision) == "tf32" else rest.astype(precision.dtype).astype(np.float64)
-        total, rest = total + component, rest - component
+    # Each part has a bit at least, and there are 53: what is left behind them is zero, or stays as it is.
+    for _ in range(min(parts, 54)):
+        part = _round_tf32(rest) if str(precision) == "tf32" else rest.astype(precision.dtype).astype(np.float64)
+        total, rest = total + part, rest - part
     return total
 
 
@@ -392,6 +398,32 @@ def _check_algorithm(algorithm, precision_config):
     for name in ("lhs_precision_type", "rhs_precision_type", "accumulation_type"):
         if not isinstance(getattr(algorithm, name), FloatType):
             fail("", f"{name} has {getattr(algorithm, name)}, expected a float type")
+    if not _is_known(algorithm):
+        fail("", "algorithm is none that any hardware is known to have")
+
+
+_PRIMITIVE_OPERATIONS = {
+    ("f16", "f16"): (1,),
+    ("f16", "f32"): (1,),
+    ("bf16", "bf16"): (1,),
+    ("bf16", "f32"): (1, 3, 6, 9),
+    ("tf32", "f32"): (1, 3),
+    ("f32", "f32"): (1,),
+    ("f64", "f64"): (1,),
+}
+"""Of a precision type and an accumulation type, the counts of primitive operations that algorithms have."""
+
+
+def _is_known(algorithm: DotAlgorithm) -> bool:
+    """Whether it is an algorithm of some hardware: one that MLIR reads, too."""
+    lhs, rhs = str(algorithm.lhs_precision_type), str(algorithm.rhs_precision_type)
+    accumulation, count = str(algorithm.accumulation_type), algorithm.num_primitive_operations
+    if algorithm.lhs_component_count != 1 or algorithm.rhs_component_count != 1:
+        return False
+    if all(name.startswith("f8") and name != "f8E8M0FNU" for name in (lhs, rhs)):
+        return accumulation == "f32" and count == 1
+    known = _PRIMITIVE_OPERATIONS.get((lhs, accumulation), ())
+    return lhs == rhs and count in known and not algorithm.allow_imprecise_accumulation
 
 
 def check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilation, rhs_dilation):

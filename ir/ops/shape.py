@@ -277,8 +277,8 @@ class Pad(Op, name="stablehlo.pad", traits={PURE}):
         expect_tensor("I2", "padding_value", padding_value, rank=0)
         expect_same_element("C1", operand=operand, padding_value=padding_value, result=result)
         expect_at_least("C3", "interior_padding", interior_padding, 0)
-        expected = padded_shape(operand.shape, edge_padding_low, edge_padding_high, interior_padding)
-        expect_shape("C4", "result", result, expected)
+        expected = Pad.infer(operand, edge_padding_low, edge_padding_high, interior_padding)
+        expect_shape("C4", "result", result, expected.shape)
 
     def evaluate(operand, padding_value, edge_padding_low, edge_padding_high, interior_padding):
         edges = tuple(zip(edge_padding_low, edge_padding_high, strict=True))

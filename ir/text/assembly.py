@@ -22,8 +22,9 @@ from trivium.ir.core import Region, Value
 from trivium.ir.declare import REQUIRED, AttributeField, Field, Op, Role, Trait
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import Location
-from trivium.ir.text.lexer import INTEGER, WORD, quote
-from trivium.ir.types import FunctionType, Type
+from trivium.ir.text.lexer import NUMBER, WORD, quote
+from trivium.ir.text.numbers import float_text
+from trivium.ir.types import F64, FunctionType, Type
 
 if TYPE_CHECKING:
     from trivium.ir.text.parser import Parser
@@ -202,9 +203,11 @@ class OptionalPieces:
 
 
 def plain_text(value: Any) -> str:
-    """An attribute where its type goes without saying: `3`, `[1, 2]`, `LT`, `true`."""
+    """An attribute where its type goes without saying: `3`, `0.5`, `[1, 2]`, `LT`, `true`."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return float_text(value, F64)
     if isinstance(value, tuple):
         return f"[{', '.join(map(plain_text, value))}]"
     return quote(value) if isinstance(value, str) and not isinstance(value, Enumeration) else str(value)
@@ -219,8 +222,8 @@ def read_plain(parser: Parser) -> Any:
         return parser.string()
     if parser.at("@"):
         return SymbolRef(parser.symbol_name())
-    if (text := parser.try_take(INTEGER)) is not None:
-        return parser.to_integer(text)
+    if (text := parser.try_take(NUMBER)) is not None:
+        return float(text) if "." in text else parser.to_integer(text)
     word = parser.take(WORD, "a word, a number or a list")
     return {"true": True, "false": False}.get(word, word)
 

@@ -16,6 +16,7 @@ from trivium.ir.errors import ExecutionError
 from trivium.ir.ops.numerics import widen
 from trivium.ir.parallel import run_parallel
 from trivium.ir.text import print_op, register_form
+from trivium.ir.text.assembly import TYPE_RULES, TypeRule
 
 ALMOST, ALMOST_CUSTOM_CALL = 1e-4, 1e-3
 """The absolute difference that the op `almost_eq` allows, and that which its custom call does (as `stablehlo-translate`
@@ -36,9 +37,10 @@ def expect_almost_eq(value: np.ndarray, expected: np.ndarray, tolerance: float =
     _expect(holds, parts(value), parts(expected), f"{tolerance} apart at most")
 
 
-def expect_close(value: np.ndarray, expected: np.ndarray) -> None:
-    """Demands elements a few units of the last place apart at most."""
-    _expect(close(value, expected), parts(value), parts(expected), f"{MAX_ULPS} ulps apart at most")
+def expect_close(value: np.ndarray, expected: np.ndarray, most: int = MAX_ULPS, least: int = 0) -> None:
+    """Demands elements a few units of the last place apart."""
+    holds = close(value, expected, most, least)
+    _expect(holds, parts(value), parts(expected), f"{least} to {most} ulps apart")
 
 
 def almost_equal(value: np.ndarray, expected: np.ndarray, tolerance: float) -> np.ndarray:
@@ -48,10 +50,11 @@ def almost_equal(value: np.ndarray, expected: np.ndarray, tolerance: float) -> n
     return _equal(one, other) | near
 
 
-def close(value: np.ndarray, expected: np.ndarray) -> np.ndarray:
+def close(value: np.ndarray, expected: np.ndarray, most: int = MAX_ULPS, least: int = 0) -> np.ndarray:
     one, other = parts(value), parts(expected)
-    near = np.abs(_place(one) - _place(other)) <= MAX_ULPS
-    return _equal(one, other) | (near & np.isfinite(widen(one)) & np.isfinite(widen(other)))
+    finite = np.isfinite(widen(one)) & np.isfinite(widen(other))
+    apart = np.abs(_place(one) - _place(other))
+    return np.where(finite, (least <= apart) & (apart <= most), _equal(one, other))
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -99,6 +102,36 @@ def register() -> None:
     register_custom_call("check.eq", evaluate=equal, effects=True, replace=True)
 
 
+class ExpectEq(Op, name="check.expect_eq"):
+    lhs: Operand
+    rhs: Operand
+
+    def evaluate(lhs, rhs):
+        expect_eq(lhs, rhs)
+        return ()
+
+
+class ExpectAlmostEq(Op, name="check.expect_almost_eq"):
+    lhs: Operand
+    rhs: Operand
+    tolerance: float = ALMOST
+
+    def evaluate(lhs, rhs, tolerance):
+        expect_almost_eq(lhs, rhs, tolerance)
+        return ()
+
+
+class ExpectClose(Op, name="check.expect_close"):
+    actual: Operand
+    expected: Operand
+    max_ulp_difference: int = 1
+    min_ulp_difference: int = 0
+
+    def evaluate(actual, expected, max_ulp_difference, min_ulp_difference):
+        expect_close(actual, expected, max_ulp_difference, min_ulp_difference)
+        return ()
+
+
 class ExpectEqConst(Op, name="check.expect_eq_const"):
     lhs: Operand
     value: DenseElements
@@ -111,28 +144,41 @@ class ExpectEqConst(Op, name="check.expect_eq_const"):
 class ExpectAlmostEqConst(Op, name="check.expect_almost_eq_const"):
     lhs: Operand
     value: DenseElements
+    tolerance: float = ALMOST
 
-    def evaluate(lhs, value):
-        expect_almost_eq(lhs, value.array)
+    def evaluate(lhs, value, tolerance):
+        expect_almost_eq(lhs, value.array, tolerance)
         return ()
 
 
 class ConstForm:
-    """`%value, dense<...> : type`"""
+    """`%value, dense<...> : type {tolerance = ...}`"""
 
     def fits(self, op: Any) -> bool:
         return len(op.operands) == 1 and isinstance(op.attributes.get("value"), DenseElements)
 
     def print(self, op: Any, printer: Any) -> str:
-        return f"{printer.value(op.lhs)}, {printer.attribute(op.value)}"
+        rest = printer.optional_dictionary(op, frozenset({"value"}))
+        return f"{printer.value(op.lhs)}, {printer.attribute(op.value)}{rest}"
 
     def parse(self, parser: Any, draft: Any) -> None:
         parser.operand(draft)
         parser.expect(",")
         draft.attributes["value"] = parser.attribute()
+        parser.optional_dictionary(draft)
         draft.operand_types = [draft.attributes["value"].type]
 
 
+def _parse_once(parser: Any, draft: Any) -> None:
+    draft.operand_types, draft.result_types = [parser.type()] * len(draft.operands), ()
+
+
+TYPE_RULES["once"] = TypeRule(lambda op, printer: printer.type(op.operand_types[0]), _parse_once)
+
+register_form(ExpectEq, "$lhs, $rhs : once")
+register_form(ExpectAlmostEq, "$lhs, $rhs(, tolerance = $tolerance)? : once")
+limits = "max_ulp_difference = $max_ulp_difference(, min_ulp_difference = $min_ulp_difference)?"
+register_form(ExpectClose, f"$actual, $expected, {limits} : operands")
 register_form(ExpectEqConst, ConstForm())
 register_form(ExpectAlmostEqConst, ConstForm())
 

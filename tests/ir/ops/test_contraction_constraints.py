@@ -10,6 +10,7 @@ import pytest
 from tests.ir.ops.constraints import breaks, value
 from trivium.ir.core import Value
 from trivium.ir.declare import Op
+from trivium.ir.errors import VerificationError
 from trivium.ir.ops import (
     ConvDimensionNumbers,
     Convolution,
@@ -19,7 +20,7 @@ from trivium.ir.ops import (
     DynamicConv,
     Precision,
 )
-from trivium.ir.types import BF16, F32, F64, I64, TOKEN, tensor
+from trivium.ir.types import BF16, F32, F64, FLOATS, I64, TOKEN, tensor
 
 NUMBERS = DotDimensionNumbers((0,), (0,), (2,), (1,))
 ALGORITHM = DotAlgorithm(BF16, BF16, F32, 1, 1, 1, False)
@@ -127,6 +128,25 @@ def test_dot_general_c23() -> None:
 def test_dot_general_c24() -> None:
     with breaks("C24"):
         dot(algorithm=replace(ALGORITHM, num_primitive_operations=0))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_primitive_operations": 2},
+        {"lhs_component_count": 3},
+        {"allow_imprecise_accumulation": True},
+        {"lhs_precision_type": F32},
+        {"accumulation_type": F64},
+    ],
+)
+def test_dot_general_has_an_algorithm_of_some_hardware(changes) -> None:
+    with pytest.raises(VerificationError, match="none that any hardware is known to have"):
+        dot(algorithm=replace(ALGORITHM, **changes))
+
+
+def test_dot_general_of_eight_bits_may_be_imprecise() -> None:
+    dot(algorithm=DotAlgorithm(FLOATS["f8E4M3FN"], FLOATS["f8E5M2"], F32, 1, 1, 1, True))
 
 
 # Convolution

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.ir.ops.constraints import breaks, value
+from tests.ir.quantized import per_tensor
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.func import Function, Module
+from trivium.ir.interpreter import evaluate
 from trivium.ir.ops import ComparisonDirection, ComparisonType
 from trivium.ir.types import BF16, C64, C128, F32, F64, I1, I8, I32, TOKEN, tensor
 
@@ -35,11 +39,23 @@ def test_compare_c2():
 
 @pytest.mark.parametrize(
     ("element", "compare_type"),
-    [(I32, "UNSIGNED"), (I1, "SIGNED"), (F32, "SIGNED"), (C64, "TOTALORDER")],
+    [(I32, "UNSIGNED"), (I1, "SIGNED"), (F32, "SIGNED"), (C64, "TOTALORDER"), (per_tensor(), "SIGNED")],
 )
 def test_compare_c3(element, compare_type):
     with breaks("C3"):
         ops.Compare(value(2, of=element), value(2, of=element), LT, compare_type=ComparisonType(compare_type))
+
+
+@pytest.mark.parametrize("compare_type", [ComparisonType.FLOAT, ComparisonType.TOTALORDER])
+def test_quantized_elements_compare_as_floats(compare_type):
+    kind = tensor(3, of=per_tensor())
+
+    def body(builder, lhs, rhs):
+        return [builder.add(ops.Compare(lhs, rhs, LT, compare_type=compare_type))]
+
+    stored = np.array([-3, 0, 5], np.int8), np.array([2, 0, -5], np.int8)
+    (less,) = evaluate(Module.build(functions=[Function.build("main", [kind, kind], body)]), *stored)
+    assert less.tolist() == [True, False, False]
 
 
 def test_compare_o1():

@@ -37,8 +37,6 @@ DIFFERING = {
     ("chlo.broadcast_remainder", "per axis"): SOME_OF_A_FAMILY,
     ("chlo.ragged_dot", "per axis"): "the lhs of a product is quantized per tensor, as that of dot_general (I1)",
     ("stablehlo.collective_reduce", "per tensor"): "JAX's MLIR does not have the op",
-    ("stablehlo.compare", "per tensor"): "MLIR takes any compare_type; TOTALORDER is for floats (C3)",
-    ("stablehlo.dot_general", "per tensor"): "MLIR refuses algorithms that no hardware has",
     ("stablehlo.triangular_solve", "per tensor"): "the specification takes quantized matrices (I1, I2)",
 }
 """Where one of both refuses what the other takes, and why."""

@@ -205,6 +205,8 @@ def test_pad_c4():
         ops.Pad(value(2), value(), (1,), (1,), (0,), result=tensor(5))
     with breaks("C4"):
         ops.Pad(value(2), value(), (-2,), (-1,), (0,))
+    with breaks("C4"):  # at most 3 elements, of which 10 are removed
+        ops.Pad(Value(bounded(None, bounds=(3,))), value(), (-10,), (0,), (1,), result=tensor(None))
 
 
 # What is not known is not wrong

@@ -58,21 +58,22 @@ _DOTS = [
         {"dot_dimension_numbers": _MATMUL},
         oracle=lambda lhs, rhs: lhs @ rhs,
     ),
-    # An algorithm that rounds its operands: of 1 + 2^-10 bfloat16 keeps 1, TensorFloat-32 all, three bfloat16 all.
+    # An algorithm that rounds its operands: of 1 + 2^-10 bfloat16 keeps 1, TensorFloat-32 all, and so do two bfloat16,
+    # which is what three products are of; of 1 + 2^-18 it takes the three of six products.
     *(
         Record(
             DotGeneral,
-            (np.array([[1 + 2.0**-10]], np.float32), np.array([[1.0]], np.float32)),
-            {
-                "dot_dimension_numbers": _MATMUL,
-                "algorithm": DotAlgorithm(kind, kind, F32, components, components, primitives, False),
-            },
-            oracle=lambda lhs, rhs, value=value: np.array([[value]], np.float32),
+            (np.array([[1 + 2.0**bit]], np.float32), np.array([[1.0]], np.float32)),
+            {"dot_dimension_numbers": _MATMUL, "algorithm": DotAlgorithm(kind, kind, F32, 1, 1, products, False)},
+            oracle=lambda lhs, rhs, kept=kept: lhs if kept else rhs,
         )
-        for kind, components, primitives, value in (
-            (BF16, 1, 1, 1.0),
-            (FLOATS["tf32"], 1, 1, 1 + 2.0**-10),
-            (BF16, 3, 6, 1 + 2.0**-10),
+        for kind, products, bit, kept in (
+            (BF16, 1, -10, False),
+            (FLOATS["tf32"], 1, -10, True),
+            (BF16, 3, -10, True),
+            (FLOATS["tf32"], 1, -18, False),
+            (FLOATS["tf32"], 3, -18, True),
+            (BF16, 6, -18, True),
         )
     ),
 ]
