@@ -85,7 +85,7 @@ class Parser(DefinitionReader):
             raise self.error("the text holds no module and no function")
         if isinstance(first, Module) and first is block.last:
             return first.detach()
-        return Module.create(regions=[Region([block])], location=first.location)
+        return Module.create(regions=[Region([block])], location=FileLocation(self.file or "<text>"))
 
     # Operations
 

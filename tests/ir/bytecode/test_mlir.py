@@ -60,3 +60,37 @@ def test_programs_of_stablehlo(conformance):
             assert difference(parse(text_of(ours)), module) == "", (name, version)
             assert difference(deserialize(theirs), module) == "", (name, version)
             assert ours == theirs or version not in ("0.9.0", "1.17.0"), (name, version)
+
+
+STRUCTURES = {
+    "nothing": "module {}",
+    "a name": "module @m {}",
+    "functions alone": "func.func @f() { return } func.func private @g()",
+    "modules inside": """
+    module @outer attributes {foo.a = 1 : i32} {
+      module @inner attributes {sym_visibility = "private", foo.flag} {
+        func.func nested @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }
+        module { func.func @g() { return } }
+      }
+      func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }
+    }""",
+    "declarations": """
+    func.func private @f(tensor<4xf32> {foo.a = 1 : i32}, f32) -> (tensor<2xf32> {foo.b = "x"})
+      attributes {foo.c = 1.0 : f32}
+    func.func @main() { return }""",
+    "locations": """
+    func.func @main(%x: tensor<4xf32> loc("x"), %y: tensor<4xf32>) -> tensor<4xf32> {
+      %0:2 = stablehlo.custom_call @f(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+        loc(fused<"m">["a", callsite("b" at "c":1:2), unknown])
+      return %0#1 : tensor<4xf32> loc("r"("f.py":2:3 to 5:6))
+    } loc("z")""",
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_structures(name):
+    """The same text gives the same bytes, all that is not an op of StableHLO included."""
+    text = STRUCTURES[name]
+    data = serialize(parse(text, "-"), "1.17.0")
+    assert data == artifact(text, "1.17.0")
+    assert difference(deserialize(data), parse(text)) == ""
