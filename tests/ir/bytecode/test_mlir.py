@@ -81,7 +81,7 @@ STRUCTURES = {
     "locations": """
     func.func @main(%x: tensor<4xf32> loc("x"), %y: tensor<4xf32>) -> tensor<4xf32> {
       %0:2 = stablehlo.custom_call @f(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
-        loc(fused<"m">["a", callsite("b" at "c":1:2), unknown])
+        loc(fused<"m">["a", callsite("b" at "c":1:2)])
       return %0#1 : tensor<4xf32> loc("r"("f.py":2:3 to 5:6))
     } loc("z")""",
 }
