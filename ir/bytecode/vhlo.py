@@ -277,13 +277,13 @@ def _canonical(value: Any) -> Any:
 
 
 def _home(value: Any) -> str:
-    """The dialect of what VHLO has no form for. All of StableHLO's own must have one."""
+    """The dialect of what VHLO has no form for. All of StableHLO's own, and what is called VHLO's, must have one."""
     match value:
         case Unit() | Location() | SymbolRef() | DenseArray():
             return "builtin"
         case Struct() | Enumeration() | OpaqueAttribute():
             dialect = home_of(value)
-            return "" if dialect == "stablehlo" else dialect
+            return "" if dialect in ("stablehlo", "vhlo") else dialect
     return ""
 
 

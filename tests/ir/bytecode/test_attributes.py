@@ -112,6 +112,12 @@ def test_what_no_artifact_has(place, value):
     assert "cannot be written" in str(caught.value)
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_called_vhlo_and_is_not(place):
+    with pytest.raises(trivium.Error, match=r"attribute #vhlo.none<1> cannot be written"):
+        serialize(parse(program(place, "#vhlo.none<1>")))
+
+
 @pytest.mark.jax
 @pytest.mark.parametrize("value", REFUSED)
 def test_mlir_has_none_of_them_either(any_dialect, value):
