@@ -94,3 +94,26 @@ def test_structures(name):
     data = serialize(parse(text, "-"), "1.17.0")
     assert data == artifact(text, "1.17.0")
     assert difference(deserialize(data), parse(text)) == ""
+
+
+def test_exports_of_jax():
+    """What JAX exports is written again byte for byte."""
+    import jax
+    import jax.numpy as jnp
+    from jax import export
+
+    functions = {
+        "softmax": (lambda x, w: jax.nn.softmax(jnp.tanh(x @ w)), [(4, 8), (8, 16)]),
+        "gradient": (jax.grad(lambda x: jnp.sum(jnp.sin(x) ** 2)), [(5,)]),
+        "scan": (lambda x: jax.lax.scan(lambda c, y: (c + y, c * y), x[0], x), [(6, 3)]),
+        "while": (lambda x: jax.lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2 + 1, x), [(6, 3)]),
+        "convolution": (lambda x, k: jax.lax.conv(x, k, (1, 1), "SAME"), [(1, 3, 8, 8), (4, 3, 3, 3)]),
+        "random": (lambda x: jax.random.normal(jax.random.key(0), x.shape) + x, [(7, 5)]),
+        "attention": (jax.nn.dot_product_attention, [(1, 4, 2, 8)] * 3),
+    }
+    for name, (function, shapes) in functions.items():
+        arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+        data = bytes(export.export(jax.jit(function))(*arguments).mlir_module_serialized)
+        version = re.match(rb"ML\xefR.StableHLO_v([\d.]+)\0", data)
+        assert version is not None
+        assert serialize(deserialize(data), version[1].decode()) == data, name
