@@ -359,16 +359,17 @@ class Parser(DefinitionReader):
 
     def _unsupported(self, name: str, pos: int) -> Error:
         """All ops of the text that are not known, found by a look at its lines."""
-        mentions: dict[str, list[int]] = {}
+        mentions: dict[str, list[int]] = {}  # where the names stand
         for match in _MENTION.finditer(self.text, self.text.rfind("\n", 0, pos) + 1):
             if match[2] not in OPS:
-                mentions.setdefault(match[2], []).append(self.place(match.start(2))[0])
+                mentions.setdefault(match[2], []).append(match.start(2))
         if name not in mentions:
             if "." not in name:
                 return self.error(f"'{name}' is no operation", pos)
-            mentions = {name: [self.place(pos)[0]], **mentions}
-        file = self.file or "<text>"
-        unknown = [Unsupported(op, len(lines), f"{file}:{lines[0]}") for op, lines in mentions.items()]
+            mentions = {name: [pos], **mentions}
+        unknown = [
+            Unsupported(op, len(places), self.location_of(places[0]).describe()) for op, places in mentions.items()
+        ]
         return UnsupportedOpError("ops that are not known:", unknown)
 
 

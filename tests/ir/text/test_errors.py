@@ -215,9 +215,9 @@ def test_all_unknown_ops_are_told_at_once():
     with pytest.raises(UnsupportedOpError) as caught:
         parse(text, file="a.mlir")
     assert [(op.name, op.count, op.first) for op in caught.value.ops] == [
-        ("my.op", 2, "a.mlir:2"),
-        ("your.op", 1, "a.mlir:3"),
-        ("stablehlo.nothing", 1, "a.mlir:5"),
+        ("my.op", 2, "a.mlir:2:8"),
+        ("your.op", 1, "a.mlir:3:11"),
+        ("stablehlo.nothing", 1, "a.mlir:5:3"),
     ]
 
 
