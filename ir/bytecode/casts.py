@@ -9,6 +9,7 @@ from trivium.ir.core import BlockArgument, Operation, Value
 from trivium.ir.declare import Op
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
+from trivium.ir.location import Location
 from trivium.ir.types import Type
 
 
@@ -39,32 +40,30 @@ def dialect_of(value: Value) -> str:
 
 
 def insert_casts(module: Module) -> None:
-    """Puts a cast wherever a value crosses from one side to the other."""
-    for op in [op for op in module.walk() if is_foreign(op)]:
-        for index, value in enumerate(op.operands):
-            if dialect_of(value) == "vhlo":
-                op.set_operand(index, _cast(value, op))
+    """Puts a cast behind each value that crosses from one side to the other, where MLIR puts it."""
+    for op in list(module.walk()):
         for region in op.regions:
             for block in region.blocks:
-                _cast_for_others(block.arguments, block.first)
-        _cast_for_others(op.results, op.next)
+                _cast_crossing(block.arguments, block.first)
+        _cast_crossing(op.results, op.next)
 
 
-def _cast_for_others(values: Sequence[Value], before: Operation | None) -> None:
-    """Gives each value a cast, in front of `before`, for those of its users that are StableHLO's."""
+def _cast_crossing(values: Sequence[Value], before: Operation | None) -> None:
+    """Gives each value a cast, in front of `before`, for those of its users that stand on the other side."""
     for value in values:
-        users = [(user, index) for user, index in value.uses if not is_foreign(user)]
-        if users and before is not None:
-            cast = _cast(value, before)
-            for user, index in users:
-                user.set_operand(index, cast)
+        is_versioned = dialect_of(value) == "vhlo"
+        crossing = [(user, index) for user, index in value.uses if is_foreign(user) is is_versioned]
+        if crossing and before is not None and before.block is not None:
+            location = location_of(value) if is_versioned else crossing[0][0].location
+            cast = Cast.create([value], [value.type], location=location)
+            before.block.insert(cast, before)
+            for user, index in crossing:
+                user.set_operand(index, cast.results[0])
 
 
-def _cast(value: Value, before: Operation) -> Value:
-    assert before.block is not None
-    cast = Cast.create([value], [value.type], location=before.location)
-    before.block.insert(cast, before)
-    return cast.results[0]
+def location_of(value: Value) -> Location:
+    """Where a value comes from."""
+    return value.location if isinstance(value, BlockArgument) else value.defining_op.location  # type: ignore[union-attr]
 
 
 def remove_casts(module: Module) -> None:

@@ -1,5 +1,5 @@
-"""Shardy's attributes in bytecode. Programs keep them as text, so they are read into the text that MLIR has for them;
-written, they stay text, which every reader of the dialect takes."""
+"""Shardy's attributes in bytecode. Programs keep them as text, so they are read into the text that MLIR has for
+them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trivium.ir.attributes import OpaqueAttribute, SymbolRef
+from trivium.ir.bytecode.sdy_writing import encoded, write_attribute
 from trivium.ir.bytecode.stablehlo import refuse
 from trivium.ir.bytecode.tables import Dialect, EntryReader
 from trivium.ir.text.lexer import quote, symbol_text
@@ -139,4 +140,4 @@ _ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
     17: _sharding_reader(unreduced=True, reduction=True),
 }
 
-SDY = Dialect(_ATTRIBUTES, {}, refuse, refuse)
+SDY = Dialect(_ATTRIBUTES, {}, write_attribute, refuse, canonical=encoded)

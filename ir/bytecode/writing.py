@@ -28,6 +28,7 @@ from trivium.ir.bytecode.reading import (
     RESOURCE_OFFSET,
     STRING,
 )
+from trivium.ir.bytecode.sdy import SDY
 from trivium.ir.bytecode.tables import Entry, WriteTables, by_dialect
 from trivium.ir.bytecode.versions import Version, bytecode_version
 from trivium.ir.bytecode.vhlo import VHLO
@@ -67,7 +68,7 @@ class ModuleWriter:
     tables: WriteTables = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tables = WriteTables({"builtin": BUILTIN, "vhlo": VHLO}, self.target)
+        self.tables = WriteTables({"builtin": BUILTIN, "vhlo": VHLO, "sdy": SDY}, self.target)
         self.refusals = self.tables.refusals
         self.bytecode = bytecode_version(self.target)
         self.names: dict[str, _Name] = {}

@@ -1,6 +1,7 @@
 """Shardy in files: what JAX exports for several devices is read as MLIR reads it, and runs after we wrote it again."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,28 @@ def test_exports(exports, name):
     assert difference(deserialize(data), module) == ""
     assert difference(parse(text_of(data)), module) == ""
     assert "sdy.mesh" in str(module)
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("name", ["constrained", "summed"])
+def test_the_same_bytes(exports, name):
+    """What tells nothing of the order of uses is written again byte for byte, casts included."""
+    version = re.search(rb"StableHLO_v([\d.]+)", exports[name])
+    assert version is not None
+    assert serialize(deserialize(exports[name]), version[1].decode()) == exports[name]
+
+
+UNKNOWN = (
+    *("#sdy.sharding<nonsense>", '#sdy.sharding<@mesh, [{"x" 1}]>', '#sdy.mesh<["x"=y]>', "#sdy.other<1, [2]>"),
+    *('#sdy.sharding<@mesh,[{"x"}]>', '#sdy.sharding<@"mesh", [{}]>', '#sdy.mesh<["x"=02]>', '#sdy.mesh<["\\41"=2]>'),
+    *("#sdy.sharding<@mesh, [{}], replicated={}>", '#sdy.mesh<["x"=2], device_ids=[]>', '#sdy<manual_axes {"x"}>'),
+)
+
+
+@pytest.mark.parametrize("attribute", UNKNOWN)
+def test_what_is_not_understood_stays_text(attribute):
+    module = parse(f"module attributes {{a.b = {attribute}}} {{}}")
+    assert difference(deserialize(serialize(module)), module) == ""
 
 
 @pytest.mark.jax
