@@ -179,12 +179,13 @@ def _is_scalar_arithmetic(op: Operation) -> bool:
 def _check_shapes(op: Op, operands: Sequence[Any]) -> None:
     """Holds an op of dynamic operands against its constraints once more, now that all extents are known: NumPy would
     broadcast what does not fit."""
-    if op.CHECK is None or all(getattr(kind, "is_static", True) for kind in op.operand_types):
+    check = type(op).CHECK
+    if check is None or all(getattr(kind, "is_static", True) for kind in op.operand_types):
         return
     known = copy(op)
     known._operands = tuple(map(_of_known_shape, op.operands, operands))
     try:
-        op.CHECK(known)
+        check(known)
     except VerificationError as error:
         raise ExecutionError(error.message, label=error.label) from None
 
