@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trivium.ir.attributes import Struct, SymbolRef, Unit
-from trivium.ir.codecs import Pairs, ReplicaGroups
+from trivium.ir.codecs import IntMatrix, Pairs, ReplicaGroups
 from trivium.ir.core import Region
 from trivium.ir.declare import EXPRESSED, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import ConstraintKind, fail
@@ -97,11 +97,15 @@ class AllGather(GlobalCollective, name="stablehlo.all_gather"):
         check_groups("C2", "C4", replica_groups, even=True)
         check_global("C5", channel_handle, use_global_device_ids)
         _check_count("C6", operands, results)
+        count = _group_size(replica_groups, channel_handle, use_global_device_ids)
         for index, (operand, result) in enumerate(zip(operands, results, strict=True)):
             expect_tensor("I1", f"operands[{index}]", operand)
             expect_same_element("C6", operand=operand, result=result)
             expect_within("C1", "all_gather_dim", (all_gather_dim,), operand.rank)
-            shape = [None if axis == all_gather_dim else extent for axis, extent in enumerate(operand.shape)]
+            shape = list(operand.shape)
+            shape[all_gather_dim] = (
+                None if count is None or shape[all_gather_dim] is None else shape[all_gather_dim] * count
+            )
             expect_shape("C6", f"results[{index}]", result, shape)
             if not _is_multiple(result.shape[all_gather_dim], operand.shape[all_gather_dim]):
                 fail("C6", f"results[{index}] has type {result}, expected a multiple of the extent of {operand}")
@@ -154,11 +158,15 @@ class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
         check_groups("C3", "C5", replica_groups, even=True)
         check_global("C6", channel_handle, use_global_device_ids)
         check_reducer("C7", "computation", computation, [operand.element_type])
-        shape = [None if axis == scatter_dimension else extent for axis, extent in enumerate(operand.shape)]
-        expect_shape("C8", "result", result, shape)
+        expect_tensor("C8", "result", result, rank=operand.rank)
         whole, part = operand.shape[scatter_dimension], result.shape[scatter_dimension]
-        if whole == 0 or not _is_multiple(whole, part):
-            fail("C1", f"operand has extent {whole} to be scattered, expected a multiple of {part}, the result's")
+        count = _group_size(replica_groups, channel_handle, use_global_device_ids)
+        if whole == 0 or not _is_multiple(whole, part if count is None else count):
+            expected = f"the result's {part}" if count is None else f"the {count} processes of a group"
+            fail("C1", f"operand has extent {whole} to be scattered, expected a multiple of {expected}")
+        shape = list(operand.shape)
+        shape[scatter_dimension] = None if count is None or whole is None else whole // count
+        expect_shape("C8", "result", result, shape)
         expect_same_element("C9", computed=outputs_of(computation)[0], result=result)
 
     def evaluate(op, operand, scatter_dimension, computation, result, context):
@@ -318,7 +326,7 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum", traits={EXPRESSED}
     """The sum of the operands of the group."""
 
     operand: Operand
-    replica_groups: ReplicaGroups
+    replica_groups: IntMatrix
     result: Result
 
     def infer(operand):
@@ -329,9 +337,9 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum", traits={EXPRESSED}
         check_groups("C1", "C2", replica_groups)
         expect_compatible_baseline("C3", operand=operand, result=result)
 
-    def evaluate(op, operand, context):
+    def evaluate(op, operand, replica_groups, context):
         process = context.process
-        group = process.group(process.cross_replica(rows_of(op)), op.short_name())
+        group = process.group(process.cross_replica(replica_groups), op.short_name())
         return reduce(np.add, process.meet(op.short_name(), 0, group, operand)).astype(operand.dtype)
 
 
@@ -402,6 +410,15 @@ def _exchanged(operand: TensorType, split_dimension: int, concat_dimension: int,
 def _check_count(label: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
     if len(operands) != len(results):
         fail(label, f"has {len(results)} results, expected {len(operands)}, one for each operand")
+
+
+def _group_size(
+    replica_groups: IntMatrix | Struct, channel_handle: ChannelHandle | None, use_global: Unit | None
+) -> int | None:
+    """How many processes a group has; `None` where that depends on the number of partitions, or on a mesh elsewhere."""
+    rows = known_rows(replica_groups)
+    takes_partitions_along = channel_handle is not None and channel_handle.handle > 0 and use_global is None
+    return None if takes_partitions_along or not rows else len(rows[0])
 
 
 def _is_multiple(whole: int | None, part: int | None) -> bool:

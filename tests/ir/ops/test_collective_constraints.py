@@ -19,6 +19,7 @@ from trivium.ir.ops import (
     AllReduce,
     AllToAll,
     And,
+    ChannelHandle,
     CollectiveBroadcast,
     CollectivePermute,
     CollectiveReduce,
@@ -73,6 +74,10 @@ def test_all_gather_c6() -> None:
     for results in ([tensor(4, 4)], [tensor(4, 3, of=F64)], [tensor(4, 3)] * 2, [tensor(5, 3)]):
         with breaks("C6"):
             all_gather(results=results)
+    with breaks("C6"):
+        all_gather(results=[tensor(6, 3)])
+    across = ChannelHandle(1, 1)
+    all_gather(results=[tensor(6, 3)], channel_handle=across)  # of two replicas and three partitions
 
 
 def all_reduce(*operands: Value, groups: Any = PAIR, computation: Any = None, **more: Any) -> None:
@@ -167,6 +172,8 @@ def test_reduce_scatter_c7() -> None:
 def test_reduce_scatter_c8() -> None:
     with breaks("C8"):
         reduce_scatter(result=tensor(2, 4))
+    with breaks("C8"):
+        reduce_scatter(result=tensor(1, 3))
 
 
 def test_reduce_scatter_c9() -> None:
