@@ -66,5 +66,6 @@ def host_call(op: Op, function: Callable[..., object]) -> Callable[..., None]:
 
 
 def as_numpy(array: np.ndarray, kind: TensorType) -> np.ndarray:
-    """The array over a buffer, as NumPy has the type: complex numbers are pairs in buffers."""
-    return array.view(kind.dtype).reshape(kind.static_shape) if is_complex(kind.element_type) else array
+    """The array over a buffer, as NumPy has the type: complex numbers are pairs in buffers, and a value that is another
+    one reshaped has that one's buffer."""
+    return (array.view(kind.dtype) if is_complex(kind.element_type) else array).reshape(kind.static_shape)

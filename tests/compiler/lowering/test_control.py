@@ -124,6 +124,14 @@ def test_custom_call_on_the_host():
         del CUSTOM_CALLS["test.mirror"]
 
 
+def test_the_host_gets_what_is_reshaped_in_its_shape():
+    def main(b, x):
+        square = b.add(ops.Reshape(x, result=tensor(2, 2)))
+        return b.add(ops.Cholesky(square, lower=True)), b.add(ops.Reshape(square, result=tensor(4, 1)))
+
+    expect_same(program_of([tensor(4)], main), [np.array([4, 2, 2, 5], np.float32)])
+
+
 def test_unknown_custom_call_is_named():
     module = program_of([tensor(5)], lambda b, x: b.add(ops.CustomCall([x], "nobody.knows", results=[x.type])))
     with pytest.raises(CompileError, match=r"'nobody\.knows', which is not registered"):
