@@ -140,6 +140,11 @@ class Form:
         """Whether attributes may be missing: only those of modules, which are no ops of VHLO."""
         return self.cls is Module
 
+    def slots(self, attributes: Attributes) -> list[tuple[str, bool]]:
+        """The places of attributes in a file, with whether each may be empty."""
+        names = self.names(1) if self.optional else sorted(attributes)
+        return [(name, self.optional) for name in names]
+
     def names(self, number: int) -> tuple[str, ...]:
         """The attributes of a revision, in the order of a file: sorted."""
         found = {name for field in self.cls.ATTRIBUTES for name in self._names_of(field)}

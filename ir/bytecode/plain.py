@@ -42,7 +42,6 @@ class PlainForm:
 
     cls: type[Op]
     order: tuple[tuple[str, bool], ...]
-    optional = False
 
     def lowered(self, op: Operation, target: Version, require: Callable[[Version, str], None]) -> tuple[str, dict]:
         """The op's name and its attributes in an artifact of version `target`, which has ops of other dialects as they
@@ -51,6 +50,10 @@ class PlainForm:
             require(OTHER_DIALECTS, "")
         fields = [field for field in self.cls.ATTRIBUTES if op.attributes.get(field.name) is not None]
         return self.cls.NAME, {field.name: field.codec.encode(op.attributes[field.name]) for field in fields}
+
+    def slots(self, attributes: Mapping[str, Any]) -> list[tuple[str, bool]]:
+        """The places of attributes in a file, with whether each may be empty."""
+        return sorted(self.order)
 
     def names(self, number: int) -> tuple[str, ...]:
         """The declared attributes, and the sizes of groups."""

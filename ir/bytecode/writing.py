@@ -54,7 +54,7 @@ class _Record:
 
     name: _Name
     attributes: Entry | None
-    properties: tuple[Entry | None, ...] | None
+    properties: tuple[tuple[Entry | None, bool], ...] | None
     location: Entry
     types: list[Entry]
 
@@ -137,9 +137,11 @@ class ModuleWriter:
         if given:
             attributes = self.tables.attribute("builtin", OpAttributes(dialect, tuple(sorted(given.items()))))
         properties = None
-        if self.bytecode >= 5 and (own or form.optional):
-            names = form.names(1) if form.optional else sorted(own)
-            properties = tuple(self.tables.attribute(dialect, own[key]) if key in own else None for key in names)
+        slots = form.slots(own)
+        if self.bytecode >= 5 and slots:
+            properties = tuple(
+                (self.tables.attribute(dialect, own[key]) if key in own else None, optional) for key, optional in slots
+            )
         self.records[op] = _Record(entry, attributes, properties, self._location(op.location), types)
         return following
 
@@ -290,7 +292,7 @@ class ModuleWriter:
         if record.attributes is not None:
             out.varint(record.attributes.number)
         if record.properties is not None:
-            content = _property_bytes(record.properties, optional=isinstance(op, Module))
+            content = _property_bytes(record.properties)
             out.varint(properties.setdefault(content, len(properties)))
         if op.results:
             out.varint(len(op.results))
@@ -325,9 +327,9 @@ def _groups(items: list[Any]) -> list[tuple[str, list[Any]]]:
     return groups
 
 
-def _property_bytes(entries: tuple[Entry | None, ...], optional: bool) -> bytes:
+def _property_bytes(entries: tuple[tuple[Entry | None, bool], ...]) -> bytes:
     out = Output()
-    for entry in entries:
+    for entry, optional in entries:
         if entry is None:
             out.varint(0)
         elif optional:
