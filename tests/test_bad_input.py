@@ -67,9 +67,13 @@ def test_a_program_that_breaks_a_rule_does_not_compile() -> None:
     assert "<text>:2" in str(caught.value)
 
 
-def test_dynamic_shapes_do_not_compile() -> None:
-    with pytest.raises(trivium.CompileError, match="expected a tensor of static shape"):
-        absolute("tensor<?xf32>")
+def test_dynamic_shapes_are_those_of_the_arguments() -> None:
+    run = absolute("tensor<?x3xf32>")
+    assert run(np.full((2, 3), -1, np.float32))[0].tolist() == [[1] * 3] * 2
+    with pytest.raises(trivium.ExecutionError, match=r"argument 0 of main has shape \(2, 4\), expected \(None, 3\)"):
+        run(np.ones((2, 4), np.float32))
+    with pytest.raises(trivium.ExecutionError, match="main was given 0 arguments, expected 1"):
+        run()
 
 
 def test_a_declaration_does_not_compile() -> None:

@@ -81,7 +81,7 @@ class Parser(DefinitionReader):
                 if not hasattr(block.last, "sym_name"):
                     raise self.error("stands in no function, expected modules, functions and other symbols", start)
         first = block.first
-        if first is None:
+        if first is None and not self.text.strip():  # comments alone are an empty module, but this was cut short
             raise self.error("the text holds no module and no function")
         if isinstance(first, Module) and first is block.last:
             return first.detach()

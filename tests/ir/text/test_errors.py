@@ -27,7 +27,7 @@ def chain(line: str, count: int) -> str:
 
 
 ERRORS = {
-    "nothing": ("  // only a comment", "holds no module and no function"),
+    "nothing": ("  \n ", "holds no module and no function"),
     "undefined value": (body("%0 = stablehlo.add %x, %y : tensor<4xf32>"), "%y is not defined before its use"),
     "use before definition": (
         body("%0 = stablehlo.negate %1 : tensor<4xf32>", "%1 = stablehlo.negate %x : tensor<4xf32>"),
@@ -176,7 +176,7 @@ ERRORS = {
     "label of a named block": ("func.func @f(%a: tensor<f32>) {\n^bb0:\n  return\n}", "the block has a label"),
     "sparse index": (attribute("sparse<[[3]], [1]> : tensor<3xi32>"), "has indices outside of tensor<3xi32>"),
     "sparse indices": (attribute("sparse<[0, 1, 2], 1> : tensor<2x2xi32>"), "has 3 numbers for the indices"),
-    "sparse size": (attribute("sparse<0, 1> : tensor<99999999xi32>"), "expected at most 16777216 elements"),
+    "sparse size": (attribute("sparse<0, 1> : tensor<99999999xi32>"), "expected at most 65536 elements"),
     "symbol": (attribute("@0"), "expected a symbol, as in @name"),
 }
 

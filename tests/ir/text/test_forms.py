@@ -270,3 +270,7 @@ def test_older_spellings():
     transpose, compare, _ = module.functions["main"].body.block
     assert transpose.permutation == (1, 0)
     assert str(compare.comparison_direction) == "LT"
+
+
+def test_comments_alone_are_an_empty_module():
+    assert print_module(parse("// A program that does nothing.\n")) == "module {\n}\n"
