@@ -9,8 +9,10 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trivium.ir.errors import Error, ExecutionError
-from trivium.ir.func import Module
+from trivium.ir.core import Operation
+from trivium.ir.declare import Op, prefixed
+from trivium.ir.errors import Error, ExecutionError, VerificationError
+from trivium.ir.func import Module, Symbols
 
 Id = tuple[int, int]
 """A process: its replica, and its partition."""
@@ -27,6 +29,7 @@ def run_parallel(
     the `infeed` ops get, one after the other. Raises the first error of any process."""
     from trivium.ir.interpreter import Interpreter
 
+    _check_configuration(module, programs)
     grid = Grid(len(programs), len(programs[0]), deque(infeed))
     results: dict[Id, tuple[Any, ...]] = {}
 
@@ -49,6 +52,30 @@ def run_parallel(
     if grid.error is not None:
         raise grid.error
     return [results[identity] for identity in grid.ids]
+
+
+class _Configuration(Symbols):
+    """The symbols of a module that runs as so many replicas and partitions, whatever it tells itself."""
+
+    def __init__(self, replicas: int, partitions: int):
+        super().__init__()
+        self.counts = replicas, partitions
+
+    def processes(self, op: Operation) -> tuple[int | None, int | None]:
+        return self.counts
+
+
+def _check_configuration(module: Module, programs: Sequence[Sequence[str]]) -> None:
+    """Holds the functions that run against the numbers of their processes."""
+    configuration = _Configuration(len(programs), len(programs[0]))
+    for name in {name for row in programs for name in row}:
+        for op in module.function(name).walk():
+            if not isinstance(op, Op) or (check := type(op).CHECK_SYMBOLS) is None:
+                continue
+            try:
+                check(op, configuration)
+            except VerificationError as error:
+                raise prefixed(error, type(op)).add(source=op.location.describe() or None) from None
 
 
 @dataclass

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trivium.ir.equality import difference
-from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.errors import ConstraintKind, Error, ExecutionError, VerificationError
 from trivium.ir.interpreter import evaluate
 from trivium.ir.parallel import run_parallel
 from trivium.ir.text import parse, print_module
@@ -150,3 +150,13 @@ def test_one_computation_reduces_several_operands() -> None:
     module.verify()
     results = run_parallel(module, [["main"]] * 2, [[np.int32([place]), np.int32([10, place])] for place in (1, 2)])
     assert [[array.tolist() for array in arrays] for arrays in results] == [[[3], [20, 3]]] * 2
+
+
+def test_groups_hold_against_the_processes_that_run() -> None:
+    module = parse(GATHER)
+    with pytest.raises(
+        VerificationError, match=r"all_gather: \[C3\] replica_groups has 2 processes, .* runs as 3"
+    ) as caught:
+        run_parallel(module, [["main"], ["main"], ["main"]], [[np.int32([1])]] * 3)
+    assert caught.value.kind is ConstraintKind.CONFIGURATION
+    assert caught.value.source == "<text>:3:8"
