@@ -182,6 +182,14 @@ def test_meshes_of_shardy(text: str, mesh: Mesh | None) -> None:
     assert mesh_of({"mesh": OpaqueAttribute(f"#sdy.mesh{text}")}) == mesh
 
 
+def test_cross_replica_sum_takes_no_axes() -> None:
+    text = INLINE.replace("stablehlo.all_gather", "stablehlo.cross-replica-sum").replace(
+        "all_gather_dim = 0 : i64, ", ""
+    )
+    with pytest.raises(ParseError, match=r"attribute replica_groups has .*expected matrix of integers"):
+        parse(text)
+
+
 def test_a_mesh_that_is_not_there() -> None:
     with pytest.raises(VerificationError, match="replica_groups has mesh @mesh, which the module does not have"):
         parse(PROGRAM.format(mesh="", named="@mesh")).verify()
