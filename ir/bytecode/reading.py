@@ -76,6 +76,8 @@ class ModuleReader:
         self.cursor = Cursor(data)
         self.tables = Tables(_DIALECTS, _parse_text)
         self.tables.limit = max(MAX_EXPANSION, len(data))
+        self.unannounced = 2 * len(data)
+        """How many values and regions are still to be announced at most."""
         self.bytecode = 0
         self.version: Version | None = None
         self.is_portable = False
@@ -256,7 +258,7 @@ class ModuleReader:
         if flagged >> 1 > cursor.left:
             raise cursor.error(f"an op has {flagged >> 1} regions, {cursor.left} bytes are left")
         cls = name.form.cls if name.form.cls is not Return else return_class(frame.op)
-        regions = [Region() for _ in range(flagged >> 1)]
+        regions = [Region() for _ in range(self._announced(flagged >> 1, cursor))]
         op = cls.create(operands, types, dict(attributes), regions, discardable, location, segments)
         for result in op.results:
             self._define(frame, result)
@@ -310,6 +312,13 @@ class ModuleReader:
             raise reader.error(f"the properties of {name.form.cls.NAME} have {reader.left} bytes too many")
         return found
 
+    def _announced(self, count: int, cursor: Cursor) -> int:
+        """A number of values or regions to come. Each takes a byte: lists that are only promised are not made."""
+        self.unannounced -= count
+        if self.unannounced < 0:
+            raise cursor.error("the file announces more values and regions than it has bytes")
+        return count
+
     def _next_block(self, frame: _Frame) -> bool:
         """Goes on to the next block of the frame's op; False behind the last one."""
         cursor = frame.cursor
@@ -324,7 +333,7 @@ class ModuleReader:
             frame.blocks = cursor.count()
             if frame.blocks:
                 frame.next = frame.start
-                frame.values.extend([None] * cursor.count())
+                frame.values.extend([None] * self._announced(cursor.count(), cursor))
         frame.blocks -= 1
         flagged = cursor.varint()
         frame.ops = flagged >> 1

@@ -34,7 +34,7 @@ _SMALL = re.compile(r"-?\d{1,18}", re.ASCII)
 _MISPLACED = re.compile(r"\]\s*\[|\[\s*,|,\s*\]|,\s*,")
 _COMMENT = re.compile(r"//[^\n]*")
 _SPARSE_SCALAR = token(r"\([^()]*\)|[^\s<>,\[\]]+")
-_MOST_FILLED = 1 << 24
+_MOST_FILLED = 1 << 16
 
 
 # Writing tensors
