@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.ir.bytecode import mlir
 from tests.ir.ops.laxer import accepted
+from trivium.ir.bytecode import deserialize
 from trivium.ir.errors import VerificationError
 from trivium.ir.text import parse
 
@@ -20,3 +22,16 @@ def test_what_mlir_takes_is_read() -> None:
         with pytest.raises(VerificationError) as caught:
             module.verify()
         assert caught.value.label == label, op.NAME
+
+
+def test_what_mlir_writes_of_it_is_read() -> None:
+    pytest.importorskip("jaxlib.mlir.ir")
+    written = 0
+    for taken in accepted().values():
+        try:
+            artifact = mlir.artifact(taken.text, "1.17.0")
+        except Exception:
+            continue  # MLIR itself cannot
+        deserialize(artifact)
+        written += 1
+    assert written > len(accepted()) // 2
