@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 
+from docs.examples import example
 from tests.ir.ops.constraints import Broken, broken
 from tests.ir.ops.laxer import accepted
 from tests.ir.ops.test_constraints import labels_of
@@ -21,7 +22,7 @@ HEAD = """\
 
 Every op of the language, from its declaration in [`ir/ops`](../../ir/ops). Operands come first in a signature, then
 attributes and regions; those behind `*` have a default and are given by name. The types of results follow from the
-operands unless `result` stands in the signature.
+operands unless `result` stands in the signature. Each example was run: comments tell what goes in and what comes out.
 
 Constraints carry the labels of the [StableHLO specification](https://openxla.org/stablehlo/spec): C1, C2, ... where it
 numbers them, I and O for the types of its tables of inputs and outputs. The kind tells what is needed to see whether
@@ -56,6 +57,7 @@ def section(cls: type[Op], constraints: tuple[str, ...]) -> str:
     """What there is to say of one op."""
     facts = [trait.value for trait in sorted(cls.TRAITS, key=lambda trait: trait.value)]
     lines = [f"### {cls.NAME}", f"```python\n{signature(cls)}\n```", joined(cls.__doc__), fields(cls)]
+    lines.append(example(cls))
     if constraints:
         rows = [row(cls, label) for label in constraints]
         lines.append("\n".join(["| constraint | kind | broken, for example |", "|---|---|---|", *rows]))
@@ -67,9 +69,9 @@ def section(cls: type[Op], constraints: tuple[str, ...]) -> str:
 def row(cls: type[Op], label: str) -> str:
     """One constraint: its label, its kinds, and a message of its error."""
     examples = examples_of().get((cls, label)) or siblings(cls, label)
-    kinds = dict.fromkeys(example.kind.value for example in examples)
+    kinds = dict.fromkeys(case.kind.value for case in examples)
     laxer = accepted().get((cls, label))
-    message = laxer.message if laxer else min((example.message for example in examples), key=len)
+    message = laxer.message if laxer else min((case.message for case in examples), key=len)
     return f"| {label}{'*' if laxer else ''} | {', '.join(kinds)} | {escaped(message)} |"
 
 
@@ -77,8 +79,8 @@ def row(cls: type[Op], label: str) -> str:
 def examples_of() -> dict[tuple[type[Op], str], list[Broken]]:
     """What the tests break, by op and label."""
     found: dict[tuple[type[Op], str], list[Broken]] = defaultdict(list)
-    for example in broken():
-        found[type(example.op), example.label].append(example)
+    for case in broken():
+        found[type(case.op), case.label].append(case)
     return dict(found)
 
 
