@@ -97,7 +97,7 @@ def _distance(record: Record) -> int:
     odd += 2 * any(is_quantized(kind.element_type) for kind in kinds)
     odd += sum(not array.size or bool((array != array).any()) for array in record.arrays)
     size = sum(kind.size for kind in kinds if kind.is_static)
-    return abs(size - ELEMENTS) + ELEMENTS * (odd + (size < ELEMENTS // 2)) + 2 * len(list(main.walk()))
+    return abs(size - ELEMENTS) + ELEMENTS * (odd + 2 * (size < ELEMENTS // 2)) + 2 * len(list(main.walk()))
 
 
 def _text(value: Any) -> str:
