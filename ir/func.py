@@ -167,6 +167,8 @@ class Function(Op, name="func.func", traits={Trait.ISOLATED}):
             if sym_visibility in (None, "public"):
                 fail("", "is public and has no body; a declaration is private, or nested")
             return
+        if len(body.blocks) > 1 or body.block.last is None:
+            fail("", f"has a body of {len(body.blocks)} blocks, expected one that ends in a return")
         have = tuple(argument.type for argument in body.arguments)
         if have != function_type.inputs:
             fail("", f"its block has arguments ({', '.join(map(str, have))}), its type is {function_type}")

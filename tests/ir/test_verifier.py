@@ -150,6 +150,8 @@ def test_blocks_that_were_built_wrong() -> None:
         function = Function.create(attributes={"sym_name": "f", "function_type": kind}, regions=[Region(blocks)])
         with pytest.raises(VerificationError, match="block"):
             Module.build(functions=[function]).verify()
+        with pytest.raises(VerificationError, match="expected one that ends in a return"):
+            Function("f", kind, Region(blocks))
 
 
 def nested(depth: int) -> Module:
