@@ -39,18 +39,19 @@ class AsyncStart(Op, name="stablehlo.async_start", traits={RECURSIVE_EFFECTS, Tr
         return FutureType(outputs_of(body))
 
     def check(inputs, body, result):
+        takes, gives = inputs_of(body), outputs_of(body)
         started = [op for op in body.block if op is not body.block.last]
         if len(started) != 1:
             fail("C1", f"body has {len(started)} ops besides its return, expected one")
         if not isinstance(started[0], STARTED):
             expected = ", ".join(cls.short_name() for cls in STARTED)
             fail("C2", f"body has {started[0].NAME}, expected one of {expected}")
-        if not _same(inputs, inputs_of(body)):
-            fail("C3", f"inputs have types {_words(inputs)}, body takes {_words(inputs_of(body))}")
-        if len(outputs_of(body)) != 1:
-            fail("C4", f"body returns {len(outputs_of(body))} values, expected one")
-        if not compatible(result, FutureType(outputs_of(body))):
-            fail("C4", f"result has type {result}, expected {FutureType(outputs_of(body))}")
+        if not _same(inputs, takes):
+            fail("C3", f"inputs have types {_words(inputs)}, body takes {_words(takes)}")
+        if len(gives) != 1:
+            fail("C4", f"body returns {len(gives)} values, expected one")
+        if not compatible(result, FutureType(gives)):
+            fail("C4", f"result has type {result}, expected {FutureType(gives)}")
 
     def evaluate(inputs, body):
         return body(*inputs)

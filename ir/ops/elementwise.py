@@ -528,7 +528,10 @@ class Map(Op, name="stablehlo.map", traits={ELEMENTWISE, RECURSIVE_EFFECTS}):
     def infer(inputs, computation):
         if not inputs:
             fail("C2", "inputs has no entries, expected at least one")
-        return most_specific(*inputs).with_element(outputs_of(computation)[0].element_type)
+        outputs = outputs_of(computation)
+        if len(outputs) != 1 or not isinstance(outputs[0], TensorType):
+            fail("C4", f"computation returns ({', '.join(map(str, outputs))}), expected one tensor")
+        return most_specific(*inputs).with_element(outputs[0].element_type)
 
     def check(inputs, dimensions, computation, result):
         if not inputs:

@@ -161,7 +161,9 @@ class Scatter(Op, name="stablehlo.scatter", traits={RECURSIVE_EFFECTS}):
     results: Results
 
     def infer(inputs, update_computation):
-        outputs = zip(inputs, outputs_of(update_computation), strict=False)
+        outputs = list(zip(inputs, outputs_of(update_computation), strict=False))
+        for _, scalar in outputs:
+            expect_tensor("C23", "a value that update_computation returns", scalar)
         return tuple(kind.with_element(scalar.element_type) for kind, scalar in outputs)
 
     def check(inputs, scatter_indices, updates, scatter_dimension_numbers, update_computation, results):

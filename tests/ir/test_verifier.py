@@ -5,17 +5,23 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
+from tests.ir.ops.constraints import broken
+from tests.ir.ops.records import collect
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.bytecode import deserialize, serialize
 from trivium.ir.core import MAX_NESTING, Block, Region
-from trivium.ir.errors import ParseError, VerificationError
+from trivium.ir.declare import Op
+from trivium.ir.errors import Error, ParseError, VerificationError
 from trivium.ir.func import Function, Module
 from trivium.ir.text import parse, print_module
-from trivium.ir.types import I1, FunctionType, tensor
+from trivium.ir.types import I1, TOKEN, FunctionType, tensor
+from trivium.ir.verifier import verify
 
 IF = '"stablehlo.if"(%p) (BRANCH, { stablehlo.return }) : (tensor<i1>) -> ()'
 FUNCTION = '"func.func"() <{function_type = () -> (), sym_name = "f"}>'
@@ -152,6 +158,38 @@ def test_blocks_that_were_built_wrong() -> None:
             Module.build(functions=[function]).verify()
         with pytest.raises(VerificationError, match="expected one that ends in a return"):
             Function("f", kind, Region(blocks))
+
+
+def wrong_regions() -> Iterator[Region]:
+    """No block, two blocks, a block without an end, and blocks of other types than any op asks for."""
+    yield Region()
+    yield Region([Block(operations=[ops.Return([])]), Block(operations=[ops.Return([])])])
+    yield Region([Block()])
+    yield Region([Block([tensor(2)])])
+    yield Region([Block(operations=[ops.Return([])])])
+    block = Block([TOKEN, tensor(2)])
+    block.append(ops.Return(block.arguments))
+    yield Region([block])
+
+
+def ops_with_regions() -> dict[str, Op]:
+    """One of each, from the records and from the tests of constraints."""
+    records = (op for record in collect() for op in record.module().main.body.block)
+    tested = (example.op for example in broken())
+    return {op.NAME: op for op in (*tested, *records) if isinstance(op, Op) and op.regions}
+
+
+@pytest.mark.parametrize("op", ops_with_regions().values(), ids=lambda op: op.NAME)
+def test_regions_of_any_form_are_accepted_or_refused(op: Op) -> None:
+    for index in range(len(op.regions)):
+        for wrong in wrong_regions():
+            regions = [wrong if position == index else region.clone() for position, region in enumerate(op.regions)]
+            attributes = dict(op.attributes)
+            changed = type(op).create(op.operands, op.result_types, attributes, regions, segments=op.segments)
+            for check in (verify, type(op).CHECK, type(op).INFER):
+                if check is not None:
+                    with suppress(Error):
+                        check(changed)
 
 
 def nested(depth: int) -> Module:
