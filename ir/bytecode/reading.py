@@ -153,12 +153,13 @@ class ModuleReader:
                 cursor.section()
         if self.bytecode >= 4:
             cursor.varint()
-        unknown: list[str] = []
+        unknown: list[Unsupported] = []
         while cursor.left:
             dialect = self._dialect(cursor)
             for _ in range(cursor.count()):
+                place = cursor.base + cursor.pos
                 name = cursor.varint() >> (self.bytecode >= 5)
-                self._add_op(f"{dialect}.{self.tables.string(name, cursor)}", unknown)
+                self._add_op(f"{dialect}.{self.tables.string(name, cursor)}", place, unknown)
         if unknown:
             raise self._unsupported(unknown)
 
@@ -168,19 +169,19 @@ class ModuleReader:
             raise cursor.error(f"dialect {number} is asked for, the file has {len(self.dialects)}")
         return self.dialects[number]
 
-    def _add_op(self, name: str, unknown: list[str]) -> None:
+    def _add_op(self, name: str, place: int, unknown: list[Unsupported]) -> None:
         found = form_named(name)
         if found is None:
-            unknown.append(name)
+            unknown.append(Unsupported(name, first=f"byte {place}"))
         else:
             form, number = found
             self.ops.append(_OpName(form, number, form.names(number), {}))
 
-    def _unsupported(self, names: list[str]) -> UnsupportedOpError:
+    def _unsupported(self, ops: list[Unsupported]) -> UnsupportedOpError:
         text = "the file has ops that are not known here"
         if self.version is not None and self.version > CURRENT:
             text = f"the file is of StableHLO {self.version}, newer than {CURRENT}, and has ops that are not known here"
-        return UnsupportedOpError(text, [Unsupported(name) for name in names])
+        return UnsupportedOpError(text, ops)
 
     def _read_entries(self, offsets: Cursor, data: Cursor) -> None:
         counts = {"attribute": offsets.varint(), "type": offsets.varint()}

@@ -130,6 +130,14 @@ def test_another_dialect_in_an_encoding_of_its_own():
         deserialize(file.getvalue())
 
 
+def test_unknown_ops_are_told_with_their_places():
+    data = data_of().replace(b"return_v1\0", b"retire_v1\0").replace(b"func_v1\0", b"funk_v1\0")
+    with pytest.raises(trivium.UnsupportedOpError) as caught:
+        deserialize(data)
+    assert sorted(op.name for op in caught.value.ops) == ["vhlo.funk_v1", "vhlo.retire_v1"]
+    assert all(section(data, 1) < int(op.first.removeprefix("byte ")) < len(data) for op in caught.value.ops)
+
+
 def test_a_file_is_named(tmp_path):
     (tmp_path / "broken.mlirbc").write_bytes(data_of()[:100])
     (tmp_path / "empty.mlirbc").write_bytes(b"")
