@@ -117,7 +117,9 @@ def _has_place_in_text(error: trivium.Error) -> bool:
 
 
 def _has_offset(error: trivium.Error) -> bool:
-    return "at byte " in str(error) or (isinstance(error, trivium.UnsupportedOpError) and bool(error.ops))
+    if isinstance(error, trivium.UnsupportedOpError):
+        return bool(error.ops) and all(op.first.startswith("byte ") for op in error.ops)
+    return isinstance(error, trivium.ParseError) and "at byte " in error.message
 
 
 def _has_op(error: trivium.Error) -> bool:
