@@ -15,7 +15,7 @@ from trivium.ir.declare import Op
 @element(ops.Square)
 def square(ctx: Context, op: ops.Square, indices: Indices) -> Scalar:
     x = ctx.element(op.operand, indices)
-    return complex_numbers.multiply(ctx.b, x, x) if isinstance(x, tuple) else ctx.b.multiply(x, x)
+    return complex_numbers.square(ctx.b, x) if isinstance(x, tuple) else ctx.b.multiply(x, x)
 
 
 @element(ops.Conj)

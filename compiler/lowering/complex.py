@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -75,8 +76,21 @@ def absolute(b: KernelBuilder, x: Pair) -> Value:
     return b.select(b.apply("or", b.compare("EQ", high, 0.0), infinite), high, length)
 
 
+def square(b: KernelBuilder, x: Pair) -> Pair:
+    """(a - b) (a + b) + 2 a b i, which overflows only where the result does."""
+    one, other = b.apply("abs", x[0]), b.apply("abs", x[1])
+    product = b.multiply(x[0], x[1])
+    real = b.multiply(b.subtract(x[0], x[1]), b.add(x[0], x[1]))
+    return b.select(b.compare("EQ", one, other), b.multiply(one, 0.0), real), b.add(product, product)
+
+
 def exponential(b: KernelBuilder, x: Pair) -> Pair:
-    return _polar(b, b.apply("exponential", x[0]), x[1])
+    """exp(a) (cos(b) + i sin(b)), in two factors where exp(a) overflows; without imaginary part it stays so."""
+    length, half = b.apply("exponential", x[0]), b.apply("exponential", b.multiply(x[0], 0.5))
+    whole, again = _polar(b, length, x[1]), _polar(b, half, x[1])
+    infinite = b.compare("EQ", length, float("inf"))
+    real, imaginary = (b.select(infinite, b.multiply(half, z), y) for y, z in zip(whole, again, strict=True))
+    return real, b.select(b.compare("EQ", x[1], 0.0), x[1], imaginary)
 
 
 def maximum(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
@@ -107,7 +121,24 @@ def exponential_minus_one(b: KernelBuilder, x: Pair) -> Pair:
 
 
 def log(b: KernelBuilder, x: Pair) -> Pair:
-    return b.apply("log", absolute(b, x)), b.apply("atan2", x[1], x[0])
+    """log(|x|) + i arg(x)"""
+    parts, exponent = _scaled(b, x)
+    length = b.add(b.apply("log", absolute(b, parts)), b.multiply(exponent, math.log(2)))
+    return length, b.apply("atan2", x[1], x[0])
+
+
+def _scaled(b: KernelBuilder, x: Pair) -> tuple[Pair, Value]:
+    """A number without a power of two that is left out where its modulus might overflow, or lose digits; and the
+    exponent of that power."""
+    larger = b.apply("maximum", b.apply("abs", x[0]), b.apply("abs", x[1]))
+    huge, tiny = b.compare("GT", larger, 2.0**100), b.compare("LT", larger, 2.0**-60)
+
+    def chosen(high: float, low: float, plain: float) -> Value:
+        high_, low_, plain_ = (b.constant(number, larger.dtype) for number in (high, low, plain))
+        return b.select(huge, high_, b.select(tiny, low_, plain_))
+
+    scale = chosen(2.0**-60, 2.0**60, 1.0)
+    return (b.multiply(x[0], scale), b.multiply(x[1], scale)), chosen(60.0, -60.0, 0.0)
 
 
 def log_plus_one(b: KernelBuilder, x: Pair) -> Pair:
@@ -115,18 +146,22 @@ def log_plus_one(b: KernelBuilder, x: Pair) -> Pair:
     near = b.add(b.multiply(x[0], b.add(x[0], 2.0)), b.multiply(x[1], x[1]))
     small = b.compare("LT", b.apply("abs", near), 0.5)
     moved = b.add(x[0], 1.0), x[1]
-    length = b.select(small, b.multiply(b.apply("log_plus_one", near), 0.5), b.apply("log", absolute(b, moved)))
-    return length, b.apply("atan2", x[1], moved[0])
+    length, angle = log(b, moved)
+    return b.select(small, b.multiply(b.apply("log_plus_one", near), 0.5), length), angle
 
 
 def sqrt(b: KernelBuilder, x: Pair) -> Pair:
     """sqrt((|x| + |a|) / 2) is the larger part; the other follows from b."""
-    large = b.apply("sqrt", b.multiply(b.add(absolute(b, x), b.apply("abs", x[0])), 0.5))
-    zero = b.compare("EQ", large, 0.0)
-    small = b.select(zero, large, b.divide(b.apply("abs", x[1]), b.multiply(large, 2.0)))
+    parts, exponent = _scaled(b, x)
+    large = b.apply("sqrt", b.multiply(b.add(absolute(b, parts), b.apply("abs", parts[0])), 0.5))
+    back = b.select(b.compare("GT", exponent, 0.0), b.constant(2.0**30, large.dtype), _one(b, large))
+    back = b.select(b.compare("LT", exponent, 0.0), b.constant(2.0**-30, large.dtype), back)
+    large, height = b.multiply(large, back), b.apply("abs", x[1])
+    small = b.select(b.compare("EQ", large, 0.0), large, b.divide(height, b.multiply(large, 2.0)))
+    small = b.select(b.compare("EQ", height, float("inf")), height, small)
     right = b.compare("GE", x[0], 0.0)
     real, imaginary = b.select(right, large, small), b.select(right, small, large)
-    below = b.compare("LT", b.apply("atan2", x[1], _one(b, x[0])), 0.0)
+    below = b.compare("LT", x[1], 0.0, total_order=True)
     return real, b.select(below, b.apply("negate", imaginary), imaginary)
 
 

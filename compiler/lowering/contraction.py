@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, Subscript
+from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.elementwise import converted
@@ -18,7 +19,7 @@ from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.declare import Op
 from trivium.ir.ops.windows import Window, windows_of
-from trivium.ir.types import F32, ComplexType, FloatType, Type, is_boolean
+from trivium.ir.types import F32, ComplexType, FloatType, Type, is_boolean, is_integer
 
 Terms = dict[str, int]
 
@@ -143,7 +144,7 @@ def rounds(op: Operation, side: str) -> bool:
     if algorithm is None:
         return False
     precision, kind = getattr(algorithm, f"{side}_precision_type"), getattr(op, side).type.element_type
-    return precision is not kind and precision.width < kind.width
+    return is_integer(kind) or (precision is not kind and precision.width < kind.width)
 
 
 def rounded(ctx: Context, op: Operation, side: str, x: Scalar) -> Scalar:
@@ -151,16 +152,24 @@ def rounded(ctx: Context, op: Operation, side: str, x: Scalar) -> Scalar:
     type."""
     if not rounds(op, side) or isinstance(x, tuple):
         return x
+    if is_integer(getattr(op, side).type.element_type):
+        wide = ctx.b.convert(x, "f64")
+        return ctx.b.convert(_leading_parts(ctx, op, side, wide), x.dtype)
+    return _leading_parts(ctx, op, side, x)
+
+
+def _leading_parts(ctx: Context, op: Operation, side: str, x: Register) -> Register:
     precision = getattr(op.algorithm, f"{side}_precision_type")  # type: ignore[attr-defined]
-    total, rest = None, x
+    total, rest = ctx.b.constant(0.0, x.dtype), x
     for _ in range(op.algorithm.parts(side)):  # type: ignore[attr-defined]
         if str(precision) == "tf32":
             part = ctx.b.apply("reduce_precision", rest, exponent_bits=8, mantissa_bits=10)
         else:
             part = ctx.b.convert(ctx.b.convert(rest, dtype_of(precision)), x.dtype)
-        total = part if total is None else ctx.b.add(total, part)
-        rest = ctx.b.subtract(rest, part)
-    return x if total is None else total
+        total = ctx.b.add(total, part)
+        # Nothing is left of an infinite one.
+        rest = ctx.b.select(ctx.b.apply("is_finite", part), ctx.b.subtract(rest, part), 0.0)
+    return total
 
 
 def prologue(ctx: Context, op: Operation, side: str, accumulate: str, loops: int) -> Block | None:

@@ -17,9 +17,7 @@ from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.declare import OPS, Op
-from trivium.ir.errors import CompileError
 from trivium.ir.ops.conversion import ComparisonType
-from trivium.ir.types import is_boolean
 
 
 def operand_at(ctx: Context, value: Value, indices: Indices) -> Any:
@@ -70,8 +68,6 @@ def converted(ctx: Context, operand: Scalar, kind: Any) -> Scalar:
     """A scalar in another element type."""
     dtype = dtype_of(kind)
     if isinstance(operand, tuple):
-        if is_boolean(kind):
-            return ctx.b.apply("or", *(ctx.b.convert(part, "i1") for part in operand))
         real, imaginary = (ctx.b.convert(part, dtype) for part in operand)
         return (real, imaginary) if is_pair(kind) else real
     real = ctx.b.convert(operand, dtype)
@@ -112,8 +108,6 @@ def bitcast_convert(ctx: Context, op: ops.BitcastConvert, indices: Indices) -> S
     source, target = (dtype_of(value.type.element_type) for value in (op.operand, op.result))
     if op.operand.type.rank == op.result.type.rank:
         return each(lambda part: bits(ctx, part, target), ctx.element(op.operand, indices))
-    if is_pair(op.operand.type.element_type):
-        raise CompileError("bitcast_convert between complex types of different widths is not compiled")
     widths = bit_width(source), bit_width(target)
     if widths[0] < widths[1]:
         return _join(ctx, op, indices, target)

@@ -16,7 +16,7 @@ from trivium.compiler.program import HostCall
 from trivium.ir import ops
 from trivium.ir.core import Operation
 from trivium.ir.declare import Op
-from trivium.ir.types import ComplexType, TensorType, is_complex
+from trivium.ir.types import ComplexType, TensorType, is_boolean, is_complex
 
 if TYPE_CHECKING:
     from trivium.compiler.compile import Lowering
@@ -27,7 +27,11 @@ CONTEXT = SimpleNamespace(random=np.random.default_rng())
 
 def on_host(op: Operation) -> bool:
     """Whether an op that has an element rule is computed on the host for these types: functions of complex numbers
-    beyond `complex`, and the neighbours of floats narrower than 32 bits."""
+    beyond `complex`, the neighbours of floats narrower than 32 bits, and bits that are booleans, or parts of complex
+    numbers."""
+    if isinstance(op, ops.BitcastConvert):
+        kinds = [value.type.element_type for value in (op.operand, op.result)]
+        return kinds[0] is not kinds[1] and (any(map(is_boolean, kinds)) or all(map(is_complex, kinds)))
     if not is_elementwise(op):
         return False
     kinds = [value.type.element_type for value in op.operands]

@@ -42,6 +42,7 @@ from trivium.ir.ops import (
     Multiply,
     Reduce,
     Reshard,
+    Scan,
     ShardingConstraint,
     Sqrt,
     Subtract,
@@ -186,11 +187,11 @@ def torch_index_select(op):
     return Gather(op.operand, op.index, numbers, sizes, result=op.result.type)
 
 
-# CHLO: implicit broadcasting, and constants. Its functions have kernels of their own.
+# CHLO: implicit broadcasting, constants, and loops over slices. Its functions have kernels of their own.
 
 
 @pattern(*(op for op in OPS.values() if issubclass(op, BroadcastBinary)))
-@pattern(BroadcastCompare, BroadcastComplex, BroadcastSelect, ChloConstant, ConstantLike)
+@pattern(BroadcastCompare, BroadcastComplex, BroadcastSelect, ChloConstant, ConstantLike, Scan)
 def chlo(op):
     """What the op means in StableHLO's own ops."""
     is_static = all(kind.is_static for kind in (*op.operand_types, *op.result_types))

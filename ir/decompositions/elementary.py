@@ -209,7 +209,11 @@ for _op, _of_reals, _of_parts in (
 
 @decomposition(Square, precision=F32)
 def square(operand):
-    return operand * operand
+    if not is_complex(operand):
+        return operand * operand
+    x, y = real(operand), imag(operand)
+    product = x * y
+    return complex_of(where(abs(x).equals(abs(y)), abs(x) * 0, (x - y) * (x + y)), product + product)
 
 
 @decomposition(Conj)

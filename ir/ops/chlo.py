@@ -9,7 +9,7 @@ import numpy as np
 
 from trivium.ir.declare import ELEMENTWISE, EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
-from trivium.ir.ops import special
+from trivium.ir.ops import numerics, special
 from trivium.ir.ops.common import (
     expect_compatible,
     expect_compatible_baseline,
@@ -246,7 +246,7 @@ class Square(ComplexUnary, name="chlo.square"):
     """x * x."""
 
     def evaluate(operand):
-        return widely(np.square, operand)
+        return widely(numerics.square, operand)
 
 
 class Conj(ComplexUnary, name="chlo.conj"):

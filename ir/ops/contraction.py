@@ -330,13 +330,15 @@ def _free(rank: int, batching: Sequence[int], contracting: Sequence[int]) -> lis
 
 def _rounded(array: np.ndarray, precision: Type, parts: int) -> np.ndarray:
     """The sum of the leading `parts` of each value, each rounded to the precision type: what an algorithm that
-    splits its operands sees of them."""
+    splits its operands sees of them. Complex numbers, which no such algorithm is for, stay as they are."""
+    if np.iscomplexobj(array):
+        return array
     rest = array.astype(np.float64)
     total = np.zeros_like(rest)
     # Each part has a bit at least, and there are 53: what is left behind them is zero, or stays as it is.
     for _ in range(min(parts, 54)):
         part = _round_tf32(rest) if str(precision) == "tf32" else rest.astype(precision.dtype).astype(np.float64)
-        total, rest = total + part, rest - part
+        total, rest = total + part, np.where(np.isfinite(part), rest - part, 0)
     return total
 
 

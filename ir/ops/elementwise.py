@@ -264,7 +264,7 @@ class Exponential(Transcendental, name="stablehlo.exponential"):
     """e to the power of x."""
 
     def evaluate(operand):
-        return accurate(np.exp, operand)
+        return accurate(numerics.exponential, operand)
 
 
 class ExponentialMinusOne(Transcendental, name="stablehlo.exponential_minus_one"):
@@ -528,6 +528,7 @@ class Map(Op, name="stablehlo.map", traits={ELEMENTWISE, RECURSIVE_EFFECTS}):
     def infer(inputs, computation):
         if not inputs:
             fail("C2", "inputs has no entries, expected at least one")
+        expect_tensor("I1", "inputs[0]", inputs[0])
         outputs = outputs_of(computation)
         if len(outputs) != 1 or not isinstance(outputs[0], TensorType):
             fail("C4", f"computation returns ({', '.join(map(str, outputs))}), expected one tensor")

@@ -4,6 +4,7 @@ once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -149,6 +150,25 @@ def logistic(values: np.ndarray) -> np.ndarray:
     return np.where(positive, np.ones_like(small), small) / (1 + small)
 
 
+def exponential(values: np.ndarray) -> np.ndarray:
+    """exp(x). Of a complex number that is infinite both ways nothing is known, as in XLA: NumPy gives 0 for some."""
+    result = np.exp(values)
+    if is_real_float(values.dtype):
+        return result
+    return np.where(np.isinf(values.real) & np.isinf(values.imag), complex(np.nan, np.nan), result)
+
+
+def square(values: np.ndarray) -> np.ndarray:
+    """x * x; of a complex number such that no part overflows unless the result does."""
+    if is_real_float(values.dtype):
+        return np.square(values)
+    x, y = values.real, values.imag
+    result = np.empty_like(values)
+    result.real = np.where(np.abs(x) == np.abs(y), np.abs(x) * 0, (x - y) * (x + y))
+    result.imag = x * y + x * y
+    return result
+
+
 def exponential_minus_one(values: np.ndarray) -> np.ndarray:
     """exp(x) - 1. A complex number without imaginary part stays one, even if infinite."""
     result = np.asarray(np.expm1(values))
@@ -189,7 +209,9 @@ def log_plus_one(values: np.ndarray) -> np.ndarray:
         return np.log1p(values)
     x, y = values.real, values.imag
     result = np.empty_like(values)
-    result.real, result.imag = np.log(np.hypot(1 + x, y)), np.arctan2(y, 1 + x)
+    length = np.hypot(1 + x, y)
+    halved = np.log(np.hypot(x / 2, y / 2)) + math.log(2)
+    result.real, result.imag = np.where(np.isinf(length), halved, np.log(length)), np.arctan2(y, 1 + x)
     near = np.abs(values) < 4
     if np.any(near):
         result.real[near] = 0.5 * np.log1p(_excess(x[near], y[near]))

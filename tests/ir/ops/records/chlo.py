@@ -120,7 +120,12 @@ _TRIGONOMETRY = [
 _ARITHMETIC = [
     *_unary(Square, np.append(_LINE, _SPECIAL), np.square),
     *_unary(Conj, _LINE, np.conj),
-    *_complex(Square, np.square),
+    Record(Square, (_PLANE,), oracle=np.square, ulps=2),
+    *(
+        Record(Square, (np.array([-np.inf - limit * 1j, limit + limit * 1j, limit / 2 - limit * 1j]),), oracle=squared)
+        for limit in (np.finfo(np.float64).max,)
+        for squared in (lambda x: np.array([complex(np.inf, np.inf), complex(0, np.inf), complex(-np.inf, -np.inf)]),)
+    ),
     *_complex(Conj, np.conj),
     *(
         Record(

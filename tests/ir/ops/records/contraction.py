@@ -76,6 +76,19 @@ _DOTS = [
             (BF16, 6, -18, True),
         )
     ),
+    *(
+        Record(
+            DotGeneral,
+            (np.array([[number]], dtype), np.array([[1]], dtype)),
+            {"dot_dimension_numbers": _MATMUL, "algorithm": DotAlgorithm(BF16, BF16, F32, 1, 1, products, False)},
+            oracle=lambda lhs, rhs, seen=seen, dtype=dtype: np.array([[seen]], dtype),
+        )
+        for number, dtype, products, seen in (
+            (2**10 + 1, np.int32, 1, 2**10),
+            (2**10 + 1, np.int16, 3, 2**10 + 1),
+            (np.inf, np.float32, 3, np.inf),
+        )
+    ),
 ]
 
 

@@ -150,6 +150,7 @@ CONVERSIONS = [
         for dtype in (np.float16, ml_dtypes.bfloat16, np.float64)
     ),
     conversion(C64_SAMPLE, np.dtype(np.float32), lambda x: x.real),
+    conversion(C64_SAMPLE, np.bool_, lambda x: x.real != 0),
     conversion(C64_SAMPLE, np.dtype(np.int8), lambda x: np.trunc(x.real).astype(np.int8)),
     conversion(F32_SAMPLE[3:-2], np.dtype(np.complex64), lambda x: x.astype(np.complex64)),
     conversion(I32_SAMPLE, np.dtype(ml_dtypes.bfloat16), lambda x: x.astype(np.float32).astype(ml_dtypes.bfloat16)),
@@ -182,6 +183,18 @@ BITCASTS = [
         oracle=lambda x: np.array([0x78, 0x0F], np.int8),
     ),
     Record(ops.BitcastConvert, (C64_SAMPLE,), result=tensor(6, of=np.complex64), oracle=lambda x: x),
+    Record(
+        ops.BitcastConvert,
+        (C64_SAMPLE[:2],),
+        result=tensor(of=np.complex128),
+        oracle=lambda x: x.view(np.complex128).reshape(()),
+    ),
+    Record(
+        ops.BitcastConvert,
+        (U8_SAMPLE,),
+        result=tensor(7, 8, of=np.bool_),
+        oracle=lambda x: np.unpackbits(x[:, None], axis=-1, bitorder="little").astype(bool),
+    ),
 ]
 
 PRECISION_SAMPLE = np.append(F32_SAMPLE, np.float32([1.0009765, 1e-40, 65504, 65520, 6e-5, 3e38, -3e38]))

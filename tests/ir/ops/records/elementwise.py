@@ -22,6 +22,18 @@ F8_SAMPLE = np.array([-448, -1.5, -0.0, 0.0, 0.0625, 1, 2.5, 448, nan], ml_dtype
 REALS = (F32_SAMPLE, F64_SAMPLE, F16_SAMPLE, BF16_SAMPLE)
 C64_SAMPLE = np.array([1 + 2j, -0.5 + 0.25j, 0.75 - 3j, -2 - 1j, 1j, -1 + 0j], np.complex64)
 COMPLEX = (C64_SAMPLE, C64_SAMPLE.astype(np.complex128))
+# Their exponentials are finite, or infinite in one direction, though those of their real parts are not.
+ANGLES = np.array([88.9 + 0.8j, 88.9 - 0.8j, 89 + 0j, np.inf + 0j, -np.inf + 1j], np.complex64)
+# Of moduli that 32 bits cannot hold, or hold with few digits, and at the edges of the plane.
+EXTREME = np.array(
+    [
+        complex(real, imag)
+        for real in (3e38, -3e38, 1e-45, -1e-45, 1e-20, 89.0, 0.0)
+        for imag in (3e38, -3e38, 1e-45, -1e-20, 1.57, 0.0, -0.0)
+        if real or imag
+    ],
+    np.complex64,
+)
 
 I8_SAMPLE = np.array([-128, -127, -7, -1, 0, 1, 2, 5, 127], np.int8)
 U8_SAMPLE = np.array([0, 1, 3, 8, 127, 128, 255], np.uint8)
@@ -104,13 +116,13 @@ UNARY = [
     *unary(ops.RoundNearestAfz, rounded(half_away), REALS),
     *unary(ops.RoundNearestAfz, lambda x: np.float32([0, -0.0, 8388609]), (np.float32([0.49999997, -0.0, 8388609]),)),
     *unary(ops.RoundNearestEven, rounded(np.rint), REALS),
-    *unary(ops.Exponential, rounded(np.exp), (*REALS, *COMPLEX, F8_SAMPLE), ulps=4),
+    *unary(ops.Exponential, rounded(np.exp), (*REALS, *COMPLEX, F8_SAMPLE, ANGLES), ulps=4),
     *unary(ops.ExponentialMinusOne, rounded(np.expm1), (*REALS, *COMPLEX), ulps=4),
-    *unary(ops.Log, rounded(np.log), (*REALS, *COMPLEX), ulps=4),
+    *unary(ops.Log, rounded(np.log), (*REALS, *COMPLEX, EXTREME), ulps=4),
     *unary(ops.LogPlusOne, rounded(np.log1p), (*REALS, *COMPLEX), ulps=4),
     *unary(ops.Logistic, rounded(special.expit), REALS, ulps=4),
     *unary(ops.Logistic, rounded(lambda x: 1 / (1 + np.exp(-x))), COMPLEX, ulps=8),
-    *unary(ops.Sqrt, rounded(np.sqrt), (*REALS, *COMPLEX), ulps=4),
+    *unary(ops.Sqrt, rounded(np.sqrt), (*REALS, *COMPLEX, EXTREME), ulps=4),
     *unary(ops.Rsqrt, rounded(lambda x: 1 / np.sqrt(x)), (*REALS, *COMPLEX), ulps=4),
     *unary(ops.Cbrt, rounded(np.cbrt), REALS, ulps=4),
     *unary(ops.Cbrt, rounded(lambda x: np.power(x, 1 / 3)), COMPLEX, ulps=8),
