@@ -95,6 +95,7 @@ def shaped(shape: Sequence[int | None], element_type: Any, bounds: Sequence[int 
 
 def real_type(kind: TensorType) -> TensorType:
     """The type of the real parts; of real numbers, their own."""
+    expect_tensor("I1", "operand", kind, per_axis=True)
     element = kind.element_type
     return kind.with_element(element.element_type) if isinstance(element, ComplexType) else kind
 

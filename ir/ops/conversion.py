@@ -99,6 +99,7 @@ class Compare(Op, name="stablehlo.compare", traits={PURE, ELEMENTWISE, EXPRESSED
     result: Result
 
     def infer(lhs, rhs):
+        expect_tensor("I1", "lhs", lhs)
         return most_specific(lhs, rhs).with_element(I1)
 
     def check(lhs, rhs, compare_type, result):
@@ -179,6 +180,7 @@ class IsFinite(Op, name="stablehlo.is_finite", traits={PURE, ELEMENTWISE, EXPRES
     result: Result
 
     def infer(x):
+        expect_tensor("I1", "x", x)
         return x.with_element(I1)
 
     def check(x, result):

@@ -79,6 +79,8 @@ class Gather(Op, name="stablehlo.gather", traits={PURE}):
     result: Result
 
     def infer(operand, start_indices, dimension_numbers, slice_sizes):
+        expect_tensor("I1", "operand", operand)
+        expect_element("I2", "start_indices", start_indices, is_integer)
         check_gather_dimensions(operand, start_indices, dimension_numbers)
         check_slice_sizes(operand, dimension_numbers, slice_sizes)
         return gathered(operand, start_indices, dimension_numbers, slice_sizes)
@@ -162,7 +164,8 @@ class Scatter(Op, name="stablehlo.scatter", traits={RECURSIVE_EFFECTS}):
 
     def infer(inputs, update_computation):
         outputs = list(zip(inputs, outputs_of(update_computation), strict=False))
-        for _, scalar in outputs:
+        for index, (kind, scalar) in enumerate(outputs):
+            expect_tensor("I1", f"inputs[{index}]", kind)
             expect_tensor("C23", "a value that update_computation returns", scalar)
         return tuple(kind.with_element(scalar.element_type) for kind, scalar in outputs)
 

@@ -55,6 +55,7 @@ class Slice(Op, name="stablehlo.slice", traits={PURE}):
 
 
 def _expect_slice(operand: TensorType, start_indices: Ints, limit_indices: Ints, strides: Ints) -> None:
+    expect_tensor("I1", "operand", operand)
     for name, values in (("start_indices", start_indices), ("limit_indices", limit_indices), ("strides", strides)):
         expect_size("C2", name, values, operand.rank, "the rank of operand")
     expect_at_least("C3", "start_indices", start_indices, 0)
@@ -76,6 +77,7 @@ class DynamicSlice(Op, name="stablehlo.dynamic_slice", traits={PURE}):
     result: Result
 
     def infer(operand, slice_sizes):
+        expect_tensor("I1", "operand", operand)
         return shaped(slice_sizes, operand.element_type)
 
     def check(operand, start_indices, slice_sizes, result):

@@ -165,6 +165,7 @@ class Transpose(Op, name="stablehlo.transpose", traits={PURE}):
     result: Result
 
     def infer(operand, permutation):
+        expect_tensor("I1", "operand", operand, per_axis=True)
         _expect_permutation("C2", permutation, operand.rank)
         shape = [operand.shape[source] for source in permutation]
         return shaped(shape, operand.element_type, [operand.bounds[source] for source in permutation])
@@ -268,6 +269,7 @@ class Pad(Op, name="stablehlo.pad", traits={PURE}):
     result: Result
 
     def infer(operand, edge_padding_low, edge_padding_high, interior_padding):
+        expect_tensor("I1", "operand", operand)
         paddings = edge_padding_low, edge_padding_high, interior_padding
         limits = padded_shape(limits_of(operand), *paddings)
         return shaped(padded_shape(operand.shape, *paddings), operand.element_type, limits)

@@ -20,7 +20,7 @@ from trivium.ir.declare import Op
 from trivium.ir.errors import Error, ParseError, VerificationError
 from trivium.ir.func import Function, Module
 from trivium.ir.text import parse, print_module
-from trivium.ir.types import I1, TOKEN, FunctionType, tensor
+from trivium.ir.types import I1, I32, INDEX, TOKEN, FunctionType, FutureType, TupleType, tensor
 from trivium.ir.verifier import verify
 
 IF = '"stablehlo.if"(%p) (BRANCH, { stablehlo.return }) : (tensor<i1>) -> ()'
@@ -172,14 +172,36 @@ def wrong_regions() -> Iterator[Region]:
     yield Region([block])
 
 
-def ops_with_regions() -> dict[str, Op]:
-    """One of each, from the records and from the tests of constraints."""
+def examples() -> dict[str, Op]:
+    """One of each op, from the records and from the tests of constraints."""
     records = (op for record in collect() for op in record.module().main.body.block)
     tested = (example.op for example in broken())
-    return {op.NAME: op for op in (*tested, *records) if isinstance(op, Op) and op.regions}
+    return {op.NAME: op for op in (*tested, *records) if isinstance(op, Op)}
 
 
-@pytest.mark.parametrize("op", ops_with_regions().values(), ids=lambda op: op.NAME)
+EXAMPLES = examples()
+WRONG = (
+    TOKEN,
+    I32,
+    TupleType((tensor(2),)),
+    FutureType((tensor(2),)),
+    tensor(0),
+    tensor(None, None),
+    tensor(None, of=INDEX),
+)
+
+
+@pytest.mark.parametrize("op", [op for op in EXAMPLES.values() if op.INFER is not None], ids=lambda op: op.NAME)
+def test_results_follow_or_do_not_from_operands_of_any_type(op: Op) -> None:
+    for value in dict.fromkeys(op.operands):
+        kept = value.type
+        for value.type in WRONG:
+            with suppress(Error):
+                type(op).INFER(op)
+        value.type = kept
+
+
+@pytest.mark.parametrize("op", [op for op in EXAMPLES.values() if op.regions], ids=lambda op: op.NAME)
 def test_regions_of_any_form_are_accepted_or_refused(op: Op) -> None:
     for index in range(len(op.regions)):
         for wrong in wrong_regions():

@@ -160,6 +160,11 @@ def test_map_c1():
         ops.Map([value(2), value(3)], (0,), body(ops.Add, F32, F32)(), result=tensor(2))
 
 
+def test_map_i1():
+    with breaks("I1"):
+        ops.Map([Value(TOKEN)], (), body(ops.Negate, F32)())
+
+
 def test_map_c2():
     with breaks("C2"):
         ops.Map([], (), body(ops.Negate, F32)())

@@ -188,6 +188,11 @@ def test_right_scatters_are_accepted():
     assert add_rows(updates=[value(None, 3)]).results[0].type is tensor(4, 5)
 
 
+def test_scatter_i1():
+    with breaks("I1"):
+        add_rows(inputs=[Value(TOKEN)])
+
+
 def test_scatter_i2():
     with breaks("I2"):
         add_rows(indices=value(7, 1))
