@@ -38,9 +38,15 @@ def read_argument(value: Any, kind: Type, name: str) -> Any:
     array = _read_number(value, kind, name) if type(value) in _NUMBERS else as_array(value, name)
     if array.dtype != kind.dtype:
         raise ExecutionError(f"{name} has dtype {array.dtype}, expected {kind.dtype} ({kind})")
-    if not shapes_compatible(array.shape, kind.shape):
+    if not shapes_compatible(array.shape, kind.shape) or _exceeds_bounds(array, kind):
         raise ExecutionError(f"{name} has shape {array.shape}, expected {kind.shape} ({kind})")
     return array
+
+
+def _exceeds_bounds(array: np.ndarray, kind: TensorType) -> bool:
+    if kind.encoding is None:
+        return False
+    return any(bound is not None and extent > bound for extent, bound in zip(array.shape, kind.bounds, strict=True))
 
 
 def as_array(value: Any, name: str = "the argument") -> np.ndarray:

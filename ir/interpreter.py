@@ -104,16 +104,8 @@ class Interpreter:
             _check_shapes(op, operands)
             returned = op.evaluate_with(operands, regions, self)
             return _results(op, returned)
-        except Error as error:
-            if error.inside is None:
-                if isinstance(op, Op) and getattr(error, "label", ""):  # of a constraint of the op
-                    prefixed(error, type(op))
-                error.add(inside=_text(op), source=op.location.describe() or None)
-            raise
-        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
-            kind = "needs more memory than there is" if isinstance(error, MemoryError) else type(error).__name__
-            message = f"{op.NAME}: {kind}: {error}"
-            raise ExecutionError(message, inside=_text(op), source=op.location.describe() or None) from error
+        except FAILURES as error:
+            raise failure(op, error)  # noqa: B904, it has its cause
 
     def callable(self, region: Region, environment: dict[Value, Any] | None = None) -> RegionCallable:
         """The region as a function, with the values that it captures."""
@@ -168,6 +160,24 @@ class RegionCallable:
             for result, value in zip(results, self(*(np.asarray(array[index]) for array in arrays)), strict=True):
                 result[index] = value
         return tuple(results)
+
+
+FAILURES = (Error, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""What ops raise when they are evaluated."""
+
+
+def failure(op: Operation, error: Exception) -> Error:
+    """What an op raised, as an `Error` that has the text and the place of the innermost op, to be raised."""
+    if not isinstance(error, Error):
+        kind = "needs more memory than there is" if isinstance(error, MemoryError) else type(error).__name__
+        told: Error = ExecutionError(f"{op.NAME}: {kind}: {error}")
+        told.__cause__ = error
+        error = told
+    if error.inside is None:
+        if isinstance(op, Op) and getattr(error, "label", ""):  # of a constraint of the op
+            prefixed(error, type(op))
+        error.add(inside=_text(op), source=op.location.describe() or None)
+    return error
 
 
 def _is_scalar_arithmetic(op: Operation) -> bool:

@@ -81,7 +81,7 @@ class CpuExecutable:
         try:
             results = [np.empty(slot.shape, slot.dtype) for slot in self._outputs]
             self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
-        except MemoryError as error:
+        except (MemoryError, ValueError) as error:  # NumPy's for arrays beyond the space of addresses
             raise ExecutionError(f"{self.name} needs more memory than there is: {error}") from error
         return results
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from trivium.compiler.passes.fold import FoldConstants, fold
 from trivium.compiler.passes.manager import Pass
+from trivium.compiler.passes.patterns.control import CONTROL, chosen_branch
 from trivium.compiler.passes.patterns.dynamic import DYNAMIC
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.compiler.passes.rewriting import replace
@@ -18,9 +19,10 @@ from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Builder
 from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
 from trivium.ir.custom_calls import evaluate_custom_call
-from trivium.ir.declare import Op
-from trivium.ir.errors import CompileError
+from trivium.ir.declare import Op, Trait
+from trivium.ir.errors import CompileError, ExecutionError, VerificationError
 from trivium.ir.func import Function, Module
+from trivium.ir.interpreter import FAILURES, failure
 from trivium.ir.ops import (
     BitcastConvert,
     Case,
@@ -39,13 +41,14 @@ from trivium.ir.ops import (
     If,
     Pad,
     RealDynamicSlice,
+    Rng,
     SetDimensionSize,
     Slice,
     TopK,
     UniformQuantize,
     While,
 )
-from trivium.ir.types import TensorType, Type, is_integer
+from trivium.ir.types import TensorType, TupleType, Type, is_integer, shapes_compatible
 
 Shape = tuple[int, ...]
 
@@ -62,6 +65,7 @@ _SHAPE_OPERANDS: dict[type[Op], tuple[str, ...]] = {
     DynamicPad: ("edge_padding_low", "edge_padding_high", "interior_padding"),
     DynamicReshape: ("output_shape",),
     RealDynamicSlice: ("start_indices", "limit_indices", "strides"),
+    Rng: ("shape",),
     SetDimensionSize: ("size",),
 }
 
@@ -121,18 +125,36 @@ def _refine_block(block: Block) -> None:
 
 def _refine(op: Op) -> None:
     """Makes the types of an op's results static; its operands' types are. An op on known numbers becomes a constant."""
+    try:
+        if (check := type(op).CHECK) is not None and not op.has_trait(Trait.TERMINATOR):
+            check(op)  # once more: the verifier did not know these extents
+        _refine_results(op)
+        if op.block is not None:  # no rule has replaced it
+            _expect_static(op)
+            _simplify(op)
+    except VerificationError as error:
+        raise failure(op, ExecutionError(error.message, label=error.label)) from None
+    except FAILURES as error:
+        raise failure(op, error)  # noqa: B904, it has its cause
+
+
+def _refine_results(op: Op) -> None:
     rule, infer = _RULES.get(type(op)), type(op).INFER
     if rule is not None:
         rule(op)
     elif infer is not None and not all(_is_static(value.type) for value in op.results):
         inferred = infer(op)
         _state(op, inferred if isinstance(inferred, list | tuple) else (inferred,))
-    if op.block is None:  # the rule has replaced it
-        return
+
+
+def _expect_static(op: Op) -> None:
     for value in op.results:
         if not _is_static(value.type):
             has = f"a result has type {value.type}, and its extents follow from values that only a run knows"
-            raise CompileError(f"{op.NAME}: {has}", source=op.location.describe() or None)
+            raise CompileError(f"{op.NAME}: {has}")
+
+
+def _simplify(op: Op) -> None:
     if _FOLD.folds(op):
         fold(op)
     elif (found := DYNAMIC.match(op)) is not None:
@@ -142,10 +164,18 @@ def _refine(op: Op) -> None:
 def _state(op: Operation, types: Sequence[Type]) -> None:
     """Gives the results the extents that the types have, where their own are not known."""
     for value, kind in zip(op.results, types, strict=True):
-        mine = value.type
-        if isinstance(mine, TensorType) and isinstance(kind, TensorType):
-            extents = zip(mine.shape, kind.shape, strict=True)
-            value.type = mine.with_shape([theirs if extent is None else extent for extent, theirs in extents])
+        value.type = _merged(value.type, kind)
+
+
+def _merged(mine: Any, theirs: Any) -> Any:
+    if isinstance(mine, TupleType) and isinstance(theirs, TupleType):
+        return TupleType(tuple(map(_merged, mine.types, theirs.types)))
+    if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType):
+        return mine
+    if not shapes_compatible(mine.shape, theirs.shape):
+        raise CompileError(f"a result has type {mine}, and {theirs} for these arguments; expected one shape")
+    extents = zip(mine.shape, theirs.shape, strict=True)
+    return mine.with_shape([other if extent is None else extent for extent, other in extents])
 
 
 def _state_extents(op: Operation, extents: np.ndarray | None) -> None:
@@ -181,6 +211,11 @@ def _same_bits(op: BitcastConvert) -> None:
 @_rule(DynamicIota, DynamicReshape)
 def _of_shape(op: Any) -> None:
     _state_extents(op, constant(op.output_shape))
+
+
+@_rule(Rng)
+def _of_drawn_shape(op: Rng) -> None:
+    _state_extents(op, constant(op.shape))
 
 
 @_rule(DynamicBroadcastInDim)
@@ -232,19 +267,22 @@ def _loop(op: While) -> None:
     carried = op.body.terminator.operand_types
     if carried != op.operand_types:
         has = f"the body returns ({', '.join(map(str, carried))})"
-        raise CompileError(
-            f"while: {has}, expected ({', '.join(map(str, op.operand_types))}): shapes change from turn to turn",
-            source=op.location.describe() or None,
-        )
+        expected = f"expected ({', '.join(map(str, op.operand_types))})"
+        raise CompileError(f"while: {has}, {expected}: shapes change from turn to turn")
     _state(op, op.operand_types)
 
 
 @_rule(If, Case)
 def _branches(op: Any) -> None:
-    for region in op.regions:
+    """All branches give the same types, or it is known which of them is run."""
+    chosen = chosen_branch(op)
+    branches = op.regions if chosen is None else [chosen]
+    for region in branches:
         _refine_region(region)
-    for region in op.regions:
+    for region in branches:
         _state(op, region.terminator.operand_types)
+    if chosen is not None and (found := CONTROL.match(op)) is not None:
+        replace(op, found)
 
 
 def _refine_region(region: Region, types: Sequence[Type] = ()) -> None:
@@ -282,6 +320,8 @@ def _defined(op: Operation) -> list[Value]:
 
 
 def _is_static(kind: Any) -> bool:
+    if isinstance(kind, TupleType):
+        return all(map(_is_static, kind.types))
     return not isinstance(kind, TensorType) or kind.is_static
 
 

@@ -102,16 +102,30 @@ class SpecializingExecutable(Executable):
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
-        return self.specialize(*arguments)(*arguments)
+        arrays = self._read(arguments)
+        return self._specialized(arrays)(*arrays)
 
     def specialize(self, *arguments: Any) -> Executable:
         """The executable for arguments like these."""
+        return self._specialized(self._read(arguments))
+
+    def stage(self, name: str) -> str:
+        """The program at a stage, as it was last called."""
+        with self._lock:
+            last = next(reversed(self._compiled.values()), None)
+        if last is None:
+            raise Error(f"{self._name} has dynamic shapes and is compiled when it is called; call it to see its stages")
+        return last.stage(name)
+
+    def _read(self, arguments: tuple[Any, ...]) -> list[Any]:
         if len(arguments) != len(self._types):
             raise ExecutionError(f"{self._name} was given {len(arguments)} arguments, expected {len(self._types)}")
-        arrays = [
+        return [
             read_argument(value, kind, f"argument {index} of {self._name}")
             for index, (value, kind) in enumerate(zip(arguments, self._types, strict=True))
         ]
+
+    def _specialized(self, arrays: list[Any]) -> Executable:
         shapes = tuple(getattr(array, "shape", None) for array in arrays)
         values = {index: arrays[index].copy() for index in self._shape_arguments}
         key = shapes, tuple(value.tobytes() for value in values.values())
@@ -124,12 +138,6 @@ class SpecializingExecutable(Executable):
             if len(self._compiled) > self.KEPT:
                 self._compiled.popitem(last=False)
             return self._compiled[key]
-
-    def stage(self, name: str) -> str:
-        """The program at a stage, as it was last called."""
-        if not self._compiled:
-            raise Error(f"{self._name} has dynamic shapes and is compiled when it is called; call it to see its stages")
-        return next(reversed(self._compiled.values())).stage(name)
 
 
 def compile_module(module: Module, *, device: str, threads: int | None, fast_math: bool) -> Executable:

@@ -5,28 +5,28 @@ from __future__ import annotations
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.builder import Rewriter, inline_block
-from trivium.ir.core import Region, Value
+from trivium.ir.core import Region
 from trivium.ir.ops import Case, GetTupleElement, If, Tuple, While
 
 CONTROL = PatternSet()
 pattern = CONTROL.pattern
 
 
-@pattern(If)
-def if_constant(op):
-    """if true then a else b == a"""
-    pred = constant(op.pred)
-    return None if pred is None else _inlined(op, op.true_branch if pred.item() else op.false_branch)
-
-
-@pattern(Case)
-def case_constant(op):
-    """case i of branches == branches[i]   (the last one where i is out of range)"""
-    index = constant(op.index)
+def chosen_branch(op: If | Case) -> Region | None:
+    """The branch that is run, where that is known; of a case out of range it is the last."""
+    index = constant(op.operands[0])
     if index is None:
         return None
-    chosen = index.item() if 0 <= index.item() < len(op.branches) else -1
-    return _inlined(op, op.branches[chosen])
+    if isinstance(op, If):
+        return op.true_branch if index.item() else op.false_branch
+    return op.branches[index.item() if 0 <= index.item() < len(op.branches) else -1]
+
+
+@pattern(If, Case)
+def branch_of_constant(op):
+    """if true then a else b == a;  case i of branches == branches[i]"""
+    branch = chosen_branch(op)
+    return None if branch is None else tuple(inline_block(branch.block, (), Rewriter(op)))
 
 
 @pattern(While)
@@ -41,7 +41,3 @@ def element_of_tuple(op):
     """tuple(x, y, ...)[i] == the i-th"""
     inner = op.operand.defining_op
     return inner.val[op.index] if isinstance(inner, Tuple) else None
-
-
-def _inlined(op, region: Region) -> tuple[Value, ...]:
-    return tuple(inline_block(region.block, (), Rewriter(op)))

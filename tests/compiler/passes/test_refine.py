@@ -127,3 +127,115 @@ def test_shape_assertions():
     both(np.ones(4, F32))
     with pytest.raises(trivium.ExecutionError, match="at most 4, has 5"):
         run(np.ones(5, F32))
+
+
+X, Y = (
+    "(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32>",
+    "(%x: tensor<?xf32>, %y: tensor<4xf32>) -> tensor<4xf32>",
+)
+SIZED = "(%x: tensor<?xf32>, %n: tensor<1xi64>) -> tensor<?xf32>"
+BAD = {
+    "operands that differ": (
+        X,
+        "%0 = stablehlo.add %x, %y : tensor<?xf32>",
+        (np.ones(3, F32), np.ones(100_000, F32)),
+        r"add: \[C1\]",
+    ),
+    "an operand that the static result does not have": (
+        Y,
+        "%0 = stablehlo.add %x, %y : (tensor<?xf32>, tensor<4xf32>) -> tensor<4xf32>",
+        (np.ones(3, F32), np.ones(4, F32)),
+        r"add: \[C1\]",
+    ),
+    "a slice beyond the end": (
+        Y,
+        "%0 = stablehlo.slice %x [0:4] : (tensor<?xf32>) -> tensor<4xf32>",
+        (np.ones(2, F32), np.ones(4, F32)),
+        r"slice: \[C3\]",
+    ),
+    "a reshape of another size": (
+        SIZED,
+        "%0 = stablehlo.dynamic_reshape %x, %n : (tensor<?xf32>, tensor<1xi64>) -> tensor<?xf32>",
+        (np.ones(3, F32), np.array([5])),
+        r"dynamic_reshape: \[C2\]",
+    ),
+    "a negative extent": (
+        SIZED,
+        "%0 = stablehlo.dynamic_broadcast_in_dim %x, %n, dims = [0] : (tensor<?xf32>, tensor<1xi64>) -> tensor<?xf32>",
+        (np.ones(1, F32), np.array([-5])),
+        r"dynamic_broadcast_in_dim: \[C7\]",
+    ),
+    "a size beyond the end of a constant": (
+        SIZED,
+        """%c = stablehlo.constant dense<1.0> : tensor<4xf32>
+        %s = stablehlo.reshape %n : (tensor<1xi64>) -> tensor<i64>
+        %i = stablehlo.convert %s : (tensor<i64>) -> tensor<i32>
+        %0 = stablehlo.set_dimension_size %c, %i, dim = 0 : (tensor<4xf32>, tensor<i32>) -> tensor<?xf32>""",
+        (np.ones(1, F32), np.array([9])),
+        "set_dimension_size: ValueError: size has 9",
+    ),
+    "an extent beyond all memory": (
+        SIZED,
+        "%0 = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi64>) -> tensor<?xf32>",
+        (np.ones(1, F32), np.array([1 << 62])),
+        "memory|too big",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_arguments_that_do_not_fit_are_refused_as_by_the_interpreter(name):
+    signature, body, arguments, expected = BAD[name]
+    result = signature.rpartition("-> ")[2]
+    module = parse(f"func.func @main{signature} {{\n{body}\nreturn %0 : {result}\n}}")
+    for run in (lambda: trivium.evaluate(module, *arguments), lambda: trivium.compile(module)(*arguments)):
+        with pytest.raises(trivium.ExecutionError, match=expected):
+            run()
+
+
+def test_arguments_beyond_their_bounds_are_refused():
+    bounded = "tensor<?xf32, #stablehlo.bounds<4>>"
+    run, both = compiled(
+        f"%0 = stablehlo.add %x, %x : {bounded}\nreturn %0 : {bounded}", f"(%x: {bounded}) -> {bounded}"
+    )
+    both(np.ones(4, F32))
+    with pytest.raises(trivium.ExecutionError, match=r"argument 0 of main has shape \(5,\)"):
+        run(np.ones(5, F32))
+
+
+CHOICE = """%0 = "stablehlo.if"({0}) ({{
+    %twice = stablehlo.concatenate %x, %x, dim = 0 : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    stablehlo.return %twice : tensor<?xf32>
+  }}, {{
+    stablehlo.return %x : tensor<?xf32>
+  }}) : (tensor<i1>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>"""
+
+
+def test_branches_of_different_shapes():
+    """Of which one is run where the arguments' shapes tell; else they are refused."""
+    _, both = compiled(
+        """%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+        %three = stablehlo.constant dense<3> : tensor<i32>
+        %p = stablehlo.compare LT, %n, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"""
+        + CHOICE.format("%p"),
+        "(%x: tensor<?xf32>) -> tensor<?xf32>",
+    )
+    assert [both(np.ones(extent, F32))[0].size for extent in (0, 2, 3)] == [0, 4, 3]
+    run, _ = compiled(CHOICE.format("%p"), "(%x: tensor<?xf32>, %p: tensor<i1>) -> tensor<?xf32>")
+    with pytest.raises(trivium.CompileError, match=r"tensor<4xf32>, and tensor<2xf32> for these arguments"):
+        run(np.ones(2, F32), np.array(True))
+
+
+def test_tuples_and_drawn_shapes():
+    _, both = compiled(
+        """%t = stablehlo.tuple %x, %x : tuple<tensor<?xf32>, tensor<?xf32>>
+        %0 = stablehlo.get_tuple_element %t[1] : (tuple<tensor<?xf32>, tensor<?xf32>>) -> tensor<?xf32>
+        %a = stablehlo.constant dense<0.0> : tensor<f32>
+       %r = stablehlo.rng %a, %a, %n, distribution = NORMAL : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<?xf32>
+        %1 = stablehlo.concatenate %0, %r, dim = 0 : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+        return %1 : tensor<?xf32>""",
+        SIZED,
+    )
+    for extent in (0, 3):
+        both(np.ones(2, F32), np.array([extent]))
