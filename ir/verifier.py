@@ -11,7 +11,8 @@ from trivium.ir.core import MAX_NESTING, Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Field, Op, Trait
 from trivium.ir.errors import ConstraintKind, Error, VerificationError
 from trivium.ir.func import FuncReturn, Function, Module, Symbols, symbols
-from trivium.ir.ops.control import Return
+from trivium.ir.ops.control import Composite, Return
+from trivium.ir.ops.sdy import ShardyReturn
 
 
 def verify(operation: Operation) -> None:
@@ -121,12 +122,20 @@ def _verify_block(op: Op, region: Region) -> None:
                 _broken(inner, "stands in the middle of its block" if ends else "ends its block, expected a return")
         if block.last is None:
             _broken(op, "has a region with an empty block, expected a return")
-        # MLIR takes StableHLO's own return at the end of a function too.
-        ends_function = isinstance(block.last, FuncReturn) or (
-            isinstance(block.last, Return) and isinstance(op, Function)
-        )
-        if ends_function != isinstance(op, Function):
+        if not _may_end(op, block.last):
             _broken(block.last, f"ends a region of {op.NAME}")
+
+
+_RETURNS = {"stablehlo": Return, "chlo": Return, "sdy": ShardyReturn}
+
+
+def _may_end(op: Op, last: Operation) -> bool:
+    """Whether regions of an op may end in this return. As in MLIR, a function may in any, and a composite in any but a
+    function's."""
+    if isinstance(op, Function) or isinstance(last, FuncReturn):
+        return isinstance(op, Function)
+    expected = _RETURNS.get(op.NAME.partition(".")[0])
+    return expected is None or isinstance(op, Composite) or isinstance(last, expected)
 
 
 def _verify_symbols(module: Module) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from trivium.ir.attributes import Attribute
 from trivium.ir.core import Region
-from trivium.ir.declare import PURE, TERMINATOR, Op, Operand, Operands, Result, Results
+from trivium.ir.declare import PURE, TERMINATOR, Op, Operand, Operands, Result, Results, Trait
 from trivium.ir.errors import Unsupported, UnsupportedOpError, fail
 from trivium.ir.ops.common import expect_compatible
 from trivium.ir.ops.regions import inputs_of, outputs_of
@@ -52,7 +52,7 @@ class ShardyReturn(Op, name="sdy.return", traits={PURE, TERMINATOR}):
     values: Operands
 
 
-class ManualComputation(Op, name="sdy.manual_computation"):
+class ManualComputation(Op, name="sdy.manual_computation", traits={Trait.ISOLATED}):
     """Runs `body` on each device's part of `tensors`; the results are the parts together. Evaluated where parts are
     wholes: on a mesh of one device."""
 

@@ -75,6 +75,14 @@ BROKEN = {
     "a return of less": ("func.func @f() -> tensor<f32> { return }", "returns (), its type is"),
     "a function's return in a branch": (HEAD + IF.replace("BRANCH", "{ func.return }") + " return }", "return"),
     "a function's return outside": ('module { "func.return"() : () -> () }', "stands outside of a function"),
+    "the return of another dialect": (HEAD + IF.replace("BRANCH", "{ sdy.return }") + " return }", "ends a region of"),
+    "a value from outside a manual computation": (
+        'sdy.mesh @m = <["x"=2]> func.func @f(%a: tensor<4xf32>, %s: tensor<2xf32>) -> tensor<4xf32> { %0 = '
+        'sdy.manual_computation(%a) in_shardings=[<@m, [{"x"}]>] out_shardings=[<@m, [{"x"}]>] manual_axes={"x"} '
+        "(%b: tensor<2xf32>) { %1 = stablehlo.add %b, %s : tensor<2xf32> sdy.return %1 : tensor<2xf32> } "
+        ": (tensor<4xf32>) -> tensor<4xf32> return %0 : tensor<4xf32> }",
+        "%s",
+    ),
     "no return": ("func.func @f() { }", "return"),
     "a return in the middle": ("func.func @f() { return return }", "return"),
     "no block": (HEAD + IF.replace("BRANCH", "{ }") + " return }", "has a region of 0 blocks, expected one"),
