@@ -12,7 +12,8 @@ import numpy as np
 from trivium.compiler.passes.fold import FoldConstants, fold
 from trivium.compiler.passes.manager import Pass
 from trivium.compiler.passes.patterns.control import CONTROL, chosen_branch
-from trivium.compiler.passes.patterns.dynamic import DYNAMIC
+from trivium.compiler.passes.patterns.dynamic import DYNAMIC, moving_box
+from trivium.compiler.passes.patterns.dynamic_calls import shape_operands, static_call
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.compiler.passes.rewriting import replace
 from trivium.ir.attributes import DenseElements
@@ -44,7 +45,6 @@ from trivium.ir.ops import (
     Rng,
     SetDimensionSize,
     Slice,
-    TopK,
     UniformQuantize,
     While,
 )
@@ -235,6 +235,9 @@ def _of_size(op: SetDimensionSize) -> None:
 @_rule(DynamicPad, RealDynamicSlice, DynamicGather, DynamicConv)
 def _as_the_static_op(op: Any) -> None:
     """What the op with attributes in the place of these operands infers."""
+    if isinstance(op, RealDynamicSlice) and (sizes := moving_box(op)) is not None:
+        _state_extents(op, sizes)
+        return
     lists = [constant(value) for value in _shape_operands(op)]
     if any(array is None for array in lists):
         return
@@ -293,23 +296,22 @@ def _refine_region(region: Region, types: Sequence[Type] = ()) -> None:
 
 @_rule(CustomCall)
 def _custom_call(op: CustomCall) -> None:
-    """Assertions about shapes hold now, or never; `k` of a top_k becomes an attribute."""
+    """Assertions about shapes hold now, or never."""
     known = [constant(value) for value in op.operands]
     if op.call_target_name == "shape_assertion" and all(array is not None for array in known):
         evaluate_custom_call(op, known)
         op.erase()
-    elif op.call_target_name == "stablehlo.dynamic_top_k" and known[1] is not None:
-        replacement = TopK(op.operands[0], k=int(known[1]))
-        _state(op, replacement.result_types)
-        replace(op, replacement.results)
+    elif (static := static_call(op)) is not None:
+        _state(op, static.result_types)
+        replace(op, static.results)
 
 
 # What is asked of ops and types
 
 
 def _shape_operands(op: Operation) -> list[Value]:
-    if isinstance(op, CustomCall) and op.call_target_name == "stablehlo.dynamic_top_k":
-        return [op.operands[1]]
+    if isinstance(op, CustomCall):
+        return shape_operands(op)
     return [getattr(op, name) for name in _SHAPE_OPERANDS.get(type(op), ())]  # type: ignore[arg-type]
 
 

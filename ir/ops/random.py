@@ -173,6 +173,7 @@ def _philox(state: np.ndarray, shape: tuple[int, ...], itemsize: int) -> tuple[n
     return np.stack(words, 1).reshape(-1)[:count], np.array(after[: len(state)], np.uint64)
 
 
+@np.errstate(over="ignore")  # NumPy warns of scalars that wrap around
 def philox_4x32(key, counter):
     """Philox-4x32 with 10 rounds."""
     first, second = key

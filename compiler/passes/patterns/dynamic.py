@@ -8,6 +8,7 @@ from trivium.compiler.passes.patterns.matching import constant
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.core import Value
 from trivium.ir.ops import (
+    Add,
     BroadcastInDim,
     Constant,
     Convolution,
@@ -17,6 +18,7 @@ from trivium.ir.ops import (
     DynamicIota,
     DynamicPad,
     DynamicReshape,
+    DynamicSlice,
     Gather,
     GetDimensionSize,
     Iota,
@@ -81,6 +83,31 @@ def slice_at_constants(op):
     """real_dynamic_slice(x, constants) == slice(x)"""
     box = _known(op, op.start_indices, op.limit_indices, op.strides)
     return Slice(op.operand, *box, result=op.result.type) if box is not None else None
+
+
+@pattern(RealDynamicSlice)
+def slice_of_constant_size(op):
+    """real_dynamic_slice(x, start, start + size, 1) == dynamic_slice(x, start, size)"""
+    sizes = moving_box(op)
+    if sizes is None or not op.result.type.is_static or not op.operand.type.is_static:
+        return None
+    scalar = op.start_indices.type.with_shape(())
+    starts = [
+        Reshape(Slice(op.start_indices, (index,), (index + 1,), (1,)).result, result=scalar).result
+        for index in range(len(sizes))
+    ]
+    return DynamicSlice(op.operand, starts, sizes.tolist(), result=op.result.type)
+
+
+def moving_box(op: RealDynamicSlice) -> np.ndarray | None:
+    """The sizes of a slice without strides whose limit is the sum of its start and constants."""
+    limit, strides = op.limit_indices.defining_op, constant(op.strides)
+    if not isinstance(limit, Add) or strides is None or np.any(strides != 1):
+        return None
+    if constant(op.start_indices) is not None:
+        return None
+    sizes = [constant(other) for one, other in (limit.operands, limit.operands[::-1]) if one is op.start_indices]
+    return sizes[0] if sizes else None
 
 
 @pattern(DynamicGather)

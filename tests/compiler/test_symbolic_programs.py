@@ -1,0 +1,30 @@
+"""What `jax.export` makes of functions with symbolic extents, compiled: what the interpreter gives, and refused by name
+where it has no meaning for the compiler yet."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import trivium
+from tests.ir.exported_programs import CASES
+from trivium.ir.bytecode import deserialize
+
+SYMBOLIC = [name for name, case in CASES.items() if any(case.shapes)]
+REFUSED = {"symbolic approximate top_k": "stablehlo.dynamic_approx_top_k"}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_symbolic_program(name: str) -> None:
+    case = CASES[name]
+    with jax.enable_x64(case.x64):
+        module = deserialize(case.export().mlir_module_serialized)
+    compiled = trivium.compile(module)
+    if name in REFUSED:
+        with pytest.raises(trivium.CompileError, match=REFUSED[name]):
+            compiled(*case.arguments)
+        return
+    for one, other in zip(compiled(*case.arguments), trivium.evaluate(module, *case.arguments), strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        np.testing.assert_allclose(one, other, rtol=case.tolerance, atol=case.tolerance / 10)
