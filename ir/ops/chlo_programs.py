@@ -228,7 +228,7 @@ class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
             rows = mask.transpose(order)
             rows = rows.reshape(rows.shape[: len(order) - len(one.lhs_contracting_dimensions)])
             total = np.where(rows.reshape(*rows.shape, *(1,) * (product.ndim - rows.ndim)), product, total)
-        return np.broadcast_to(total, result.static_shape)
+        return total if masks else np.broadcast_to(total, result.static_shape)
 
 
 def _group_masks(lhs: np.ndarray, sizes: np.ndarray, numbers: RaggedDotDimensionNumbers) -> list[np.ndarray]:

@@ -1,0 +1,39 @@
+"""Ops evaluate where the extents of their results are not known: they follow from the operands."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from tests.ir.ops.records import Record, collect
+from trivium.ir.errors import VerificationError
+from trivium.ir.func import Module
+from trivium.ir.interpreter import evaluate
+from trivium.ir.types import TensorType
+
+
+def without_extents(record: Record) -> Module | None:
+    """The record's program with results of unknown extents; `None` where the op says that they be known."""
+    module = record.module()
+    for op in module.main.body.block:
+        if type(op) is record.op:
+            for result in op.results:
+                if isinstance(result.type, TensorType):
+                    result.type = result.type.with_shape([None] * result.type.rank)
+    module.main.refresh_type()
+    with suppress(VerificationError):
+        module.verify()
+        return module
+    return None
+
+
+@pytest.mark.parametrize("name", sorted({record.op.NAME for record in collect()}))
+def test_extents_follow_from_operands(name: str) -> None:
+    for record in collect():
+        if record.op.NAME == name and (module := without_extents(record)) is not None:
+            with np.errstate(all="ignore"):
+                results = evaluate(module, *record.arrays)
+                expected = evaluate(record.module(), *record.arrays)
+            assert [array.shape for array in results] == [array.shape for array in expected]
