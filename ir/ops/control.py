@@ -319,6 +319,8 @@ def _check_layouts(name, types, layouts):
         fail("", f"has {len(layouts)} {name} layouts, expected {len(types)}")
     for index, (kind, layout) in enumerate(zip(types, layouts, strict=True)):
         rank = kind.rank if isinstance(kind, TensorType) else 0
+        if layout.type.shape != (rank,):
+            fail("", f"{name} {index} has a layout of {layout.type}, expected an order of its {rank} dimensions")
         if sorted(layout.array.tolist()) != list(range(rank)):
             fail("", f"{name} {index} has layout {layout.array.tolist()}, expected an order of its {rank} dimensions")
 

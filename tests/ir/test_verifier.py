@@ -239,6 +239,16 @@ def nested(depth: int) -> Module:
     return Module.build(functions=[Function.build("main", [tensor(of=I1)], branches)])
 
 
+@pytest.mark.parametrize(
+    "layout", ["dense<0> : tensor<9000000000xindex>", "dense<[[0]]> : tensor<1x1xindex>", "dense<1> : tensor<1xindex>"]
+)
+def test_layouts_are_orders_of_dimensions(layout: str) -> None:
+    """However many numbers one stands for."""
+    line = f"stablehlo.custom_call @f(%a) {{operand_layouts = [{layout}], result_layouts = []}} : (tensor<2xf32>) -> ()"
+    with pytest.raises(VerificationError, match="expected an order of its 1 dimensions"):
+        parse(f"func.func @f(%a: tensor<2xf32>) {{ {line} return }}").verify()
+
+
 def test_nesting_has_one_limit() -> None:
     module = nested(MAX_NESTING)
     module.verify()
