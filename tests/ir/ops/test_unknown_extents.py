@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.ir.ops.records import Record, collect
+from trivium.ir.declare import Op
 from trivium.ir.errors import VerificationError
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
@@ -29,10 +30,10 @@ def without_extents(record: Record) -> Module | None:
     return None
 
 
-@pytest.mark.parametrize("name", sorted({record.op.NAME for record in collect()}))
-def test_extents_follow_from_operands(name: str) -> None:
-    for record in collect():
-        if record.op.NAME == name and (module := without_extents(record)) is not None:
+@pytest.mark.parametrize("op", sorted({record.op for record in collect()}, key=lambda op: op.NAME))
+def test_extents_follow_from_operands(op: type[Op]) -> None:
+    for record in (record for record in collect() if record.op is op):
+        if (module := without_extents(record)) is not None:
             with np.errstate(all="ignore"):
                 results = evaluate(module, *record.arrays)
                 expected = evaluate(record.module(), *record.arrays)
