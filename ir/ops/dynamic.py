@@ -227,8 +227,7 @@ class SetDimensionSize(Op, name="stablehlo.set_dimension_size", traits={PURE}):
         expect_compatible("I2", expected=tensor(of=I32), size=size)
         expect_within("C1", "dimension", (dimension,), operand.rank)
         expect_same_element("C2", operand=operand, result=result)
-        shape = (*operand.shape[:dimension], None, *operand.shape[dimension + 1 :])
-        expect_shape("C3", "result", result, shape)
+        expect_compatible("C3", inferred=SetDimensionSize.infer(operand, dimension), result=result)
 
     def evaluate(operand, size, dimension):
         if not 0 <= size <= operand.shape[dimension]:

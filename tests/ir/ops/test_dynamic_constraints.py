@@ -227,6 +227,8 @@ def test_set_dimension_size_c2() -> None:
 def test_set_dimension_size_c3() -> None:
     with breaks("C3"):
         set_size(result=tensor(3, 5))
+    with breaks("C3"):
+        set_size(result=tensor(5, 4))
 
 
 def pad(
