@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.ir.attributes import DenseElements
+from trivium.ir.attributes import MAX_EXPANDED, DenseElements
 from trivium.ir.codecs import Ints
 from trivium.ir.core import Value
 from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Operands, Result
@@ -75,7 +75,9 @@ class Constant(Op, name="stablehlo.constant", traits={PURE}):
 def known_ints(value: Value) -> tuple[int, ...] | None:
     """The numbers of an operand that is a constant: what is demanded of them then needs no run."""
     op = value.defining_op
-    return tuple(op.value.array.reshape(-1).tolist()) if isinstance(op, Constant) else None
+    if not isinstance(op, Constant) or op.value.array.size > MAX_EXPANDED:
+        return None
+    return tuple(op.value.array.reshape(-1).tolist())
 
 
 def check_extents(

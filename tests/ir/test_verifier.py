@@ -249,6 +249,17 @@ def test_layouts_are_orders_of_dimensions(layout: str) -> None:
         parse(f"func.func @f(%a: tensor<2xf32>) {{ {line} return }}").verify()
 
 
+def test_constants_that_ops_read_may_be_splats() -> None:
+    many = "tensor<1000000000xi64>"
+    lines = f"""
+      %s = stablehlo.constant dense<1> : {many}
+      %0 = "stablehlo.dynamic_gather"(%a, %s, %s) <{{dimension_numbers = #stablehlo.gather<offset_dims = [0]>}}>
+        : (tensor<2xf32>, {many}, {many}) -> tensor<?xf32>
+      return"""
+    with pytest.raises(VerificationError, match="dynamic_gather: "):
+        parse(f"func.func @f(%a: tensor<2xf32>) {{ {lines} }}").verify()
+
+
 def test_nesting_has_one_limit() -> None:
     module = nested(MAX_NESTING)
     module.verify()
