@@ -40,10 +40,10 @@ def erase_dead(block: Block) -> bool:
 
 
 def erase_unnamed(module: Module) -> bool:
-    """Erases the private functions that no op names, until none is left."""
+    """Erases the private functions that no op names, until none is left but `main`."""
     changed = False
     while True:
-        named = {symbol for op in module.walk() for symbol in _symbols(op)}
+        named = {"main"}.union(*map(_symbols, module.walk()))
         unnamed = [
             function
             for name, function in module.functions.items()
