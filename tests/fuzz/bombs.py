@@ -68,6 +68,20 @@ HUGE_OPS = (
     '%1 = "stablehlo.constant"() <{{value = dense<1.0> : tensor<{0}xf32>}}> : () -> tensor<{0}xf32>'
     " %0 = stablehlo.reshape %1 : (tensor<{0}xf32>) -> tensor<1x{0}xf32>",
 )
+HUGE_OPERANDS = (
+    "%0 = stablehlo.dynamic_reshape %p, %s : (tensor<i1>, {0}) -> tensor<?xi1>",
+    "%0 = stablehlo.dynamic_broadcast_in_dim %p, %s, dims = [] : (tensor<i1>, {0}) -> tensor<?xi1>",
+    "%0 = stablehlo.dynamic_iota %s, dim = 0 : ({0}) -> tensor<?xi1>",
+    '%0 = "stablehlo.real_dynamic_slice"(%s, %s, %s, %s) : ({0}, {0}, {0}, {0}) -> tensor<?xi64>',
+    "%0 = stablehlo.dynamic_pad %s, %i, %s, %s, %s : ({0}, tensor<i32>, {0}, {0}, {0}) -> tensor<?xi64>",
+    '%0 = "stablehlo.dynamic_gather"(%s, %s, %s) <{{dimension_numbers = #stablehlo.gather<offset_dims = [0]>}}>'
+    " : ({0}, {0}, {0}) -> tensor<?xi64>",
+    "%0 = stablehlo.custom_call @f(%s) {{operand_layouts = [dense<0> : {0}], result_layouts = []}} : ({0}) -> ()",
+    '%0 = "stablehlo.transpose"(%s) {{permutation = dense<0> : {0}}} : ({0}) -> {0}',
+    '%0 = "stablehlo.all_reduce"(%s) ({{^bb0(%a: tensor<i64>, %b: tensor<i64>): stablehlo.return %a : tensor<i64>}})'
+    " {{replica_groups = dense<0> : {0}}} : ({0}) -> {0}",
+)
+"""What is looked at element by element where it is small."""
 EXTENTS = ("0", "100000000", "1000000000000", "9223372036854775807", "1000000000x1000000000", "4294967296x4294967296")
 
 
@@ -137,6 +151,12 @@ def huge_values(rng: Random) -> str:
     return program(rng.choice(HUGE_OPS).format(rng.choice(EXTENTS)))
 
 
+def huge_operands(rng: Random) -> str:
+    kind = f"tensor<{rng.choice(EXTENTS)}xi64>"
+    constant = f"%s = stablehlo.constant dense<{rng.choice((0, 1, -1))}> : {kind}"
+    return program(constant, rng.choice(HUGE_OPERANDS).format(kind))
+
+
 def repeated(rng: Random) -> str:
     """Many of one thing."""
     many = rng.choice(COUNTS)
@@ -197,5 +217,5 @@ def _nest(rng: Random, choices: tuple[tuple[str, str, str], ...]) -> str:
 
 _KINDS: tuple[Callable[[Random], str], ...] = (
     *(nested_attribute, nested_attribute, nested_location, nested_region, shared, shared),
-    *(huge_elements, huge_values, repeated, repeated, long),
+    *(huge_elements, huge_values, huge_operands, repeated, repeated, long),
 )

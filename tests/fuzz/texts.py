@@ -83,6 +83,16 @@ ATTRIBUTES = (
         "dense_resource<r> : tensor<f32>",
     ),
     *("#stablehlo.gather<offset_dims = [9223372036854775807]>", "dense<0.0> : tensor<1000000000x1000000000xf32>"),
+    *(
+        "dense<0> : tensor<1000000000xi64>",
+        "dense<0> : tensor<1000000000x2xi64>",
+        "dense<0> : tensor<9999999999xindex>",
+    ),
+    *(
+        "dense<> : tensor<9999999999x0xi64>",
+        "dense<true> : tensor<1000000000xi1>",
+        "[dense<0> : tensor<9999999999xindex>]",
+    ),
     *("affine_map<(d0) -> (d0)>", "(tensor<f32>) -> ()", "#stablehlo.bounds<?>", "dense<1.0> : tensor<?xf32>"),
 )
 CHARACTERS = "\0\t\n\r \"'#%!@^$&*()[]{}<>:;,.-+=/\\|0179aexz_éß漢\u202e\ud800\U0001f600\x7f\x85\u2028"
