@@ -59,6 +59,8 @@ class Interpreter:
         self.process = process or Process()
         self._steps: dict[Block, list[Step]] = {}
         self._captures: dict[Region, list[Value]] = {}
+        self._dynamic: dict[Operation, tuple[int, ...]] = {}
+        self._shapes: dict[Operation, list[tuple[int, ...]]] = {}
 
     @cached_property
     def random(self) -> np.random.Generator:
@@ -101,11 +103,24 @@ class Interpreter:
                 raise UnsupportedOpError("ops that cannot be evaluated", [Unsupported(op.NAME)])
             regions = [self.callable(region, environment) for region in op.regions]
             operands = [environment[value] for value in op.operands]
-            _check_shapes(op, operands)
+            self._check_shapes(op, operands)
             returned = op.evaluate_with(operands, regions, self)
             return _results(op, returned)
         except FAILURES as error:
             raise failure(op, error)  # noqa: B904, it has its cause
+
+    def _check_shapes(self, op: Op, operands: Sequence[Any]) -> None:
+        """Holds an op of dynamic operands against its constraints once more, when they have other shapes than before:
+        NumPy would broadcast what does not fit."""
+        dynamic = self._dynamic.get(op)
+        if dynamic is None:
+            dynamic = self._dynamic[op] = _dynamic_operands(op)
+        if not dynamic:
+            return
+        shapes = [np.shape(operands[index]) for index in dynamic]
+        if shapes != self._shapes.get(op):
+            _check_with_shapes(op, operands)
+            self._shapes[op] = shapes
 
     def callable(self, region: Region, environment: dict[Value, Any] | None = None) -> RegionCallable:
         """The region as a function, with the values that it captures."""
@@ -186,16 +201,18 @@ def _is_scalar_arithmetic(op: Operation) -> bool:
     return Trait.ELEMENTWISE in op.TRAITS or (not op.operands and op.is_pure)
 
 
-def _check_shapes(op: Op, operands: Sequence[Any]) -> None:
-    """Holds an op of dynamic operands against its constraints once more, now that all extents are known: NumPy would
-    broadcast what does not fit."""
-    check = type(op).CHECK
-    if check is None or all(getattr(kind, "is_static", True) for kind in op.operand_types):
-        return
+def _dynamic_operands(op: Op) -> tuple[int, ...]:
+    """The operands without static types, of an op that has constraints."""
+    if type(op).CHECK is None:
+        return ()
+    return tuple(index for index, kind in enumerate(op.operand_types) if not getattr(kind, "is_static", True))
+
+
+def _check_with_shapes(op: Op, operands: Sequence[Any]) -> None:
     known = copy(op)
     known._operands = tuple(map(_of_known_shape, op.operands, operands))
     try:
-        check(known)
+        type(op).CHECK(known)  # type: ignore[misc]
     except VerificationError as error:
         raise ExecutionError(error.message, label=error.label) from None
 
