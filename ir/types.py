@@ -86,6 +86,8 @@ class TensorType(Type):
         if len(bounds.bounds) != len(self.shape):
             raise Error(f"a tensor type has {len(bounds.bounds)} bounds for {len(self.shape)} dimensions")
         for dimension, (bound, extent) in enumerate(zip(bounds.bounds, self.shape, strict=True)):
+            if bound is not None and bound < 0:
+                raise Error(f"a tensor type has the bound {bound}, expected at least 0")
             if bound is not None and extent is not None:
                 raise Error(f"a tensor type has the bound {bound} for dimension {dimension}, a static one of {extent}")
 

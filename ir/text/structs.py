@@ -252,7 +252,13 @@ def read_convolution(reader: ElementsReader) -> Struct:
 
 
 def _bound(reader: ElementsReader) -> int | None:
-    return None if reader.accept("?") else reader.integer()
+    if reader.accept("?"):
+        return None
+    pos = reader.pos
+    bound = reader.integer()
+    if bound < 0:
+        raise reader.error(f"has the bound {bound}, expected at least 0", pos)
+    return bound
 
 
 def _read_type_extensions(reader: ElementsReader) -> Bounds:

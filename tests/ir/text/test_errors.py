@@ -166,6 +166,7 @@ ERRORS = {
     ),
     "half of a character": ('module attributes {a = "\ud800"} {}', "has '\\ud800', which is half of a character"),
     "byte of a character": ("// \udcff", "has '\\udcff', which is half of a character"),
+    "bound below zero": (attribute("tensor<?xf32, #stablehlo.bounds<-1>>"), "has the bound -1, expected at least 0"),
     "line below zero": ('module {} loc("a.py":1:-1)', "has -1 for a line or a column"),
     "line too large": ('module {} loc("a.py":4294967296:1)', "has 4294967296 for a line or a column"),
     "nested locations": ("module {} loc(" + 'callsite("a" at ' * 5000, f"nested more than {MAX_DEPTH} levels deep"),
