@@ -177,8 +177,8 @@ class RegionCallable:
         return tuple(results)
 
 
-FAILURES = (Error, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
-"""What ops raise when they are evaluated."""
+FAILURES = (Error, ArithmeticError, AttributeError, LookupError, MemoryError, StopIteration, TypeError, ValueError)
+"""What ops raise when they are evaluated, those that break their constraints too."""
 
 
 def failure(op: Operation, error: Exception) -> Error:

@@ -43,12 +43,14 @@ from trivium.ir.ops import (
     Pad,
     RealDynamicSlice,
     Rng,
+    RngBitGenerator,
     SetDimensionSize,
     Slice,
     UniformQuantize,
     While,
 )
-from trivium.ir.types import TensorType, TupleType, Type, is_integer, shapes_compatible
+from trivium.ir.ops.common import bits_of
+from trivium.ir.types import TensorType, TupleType, Type, is_integer, shapes_compatible, stored
 
 Shape = tuple[int, ...]
 
@@ -204,8 +206,15 @@ def _as_the_operand(op: Any) -> None:
 
 @_rule(BitcastConvert)
 def _same_bits(op: BitcastConvert) -> None:
-    """The dimensions that both have."""
-    _state(op, [op.result.type.with_shape((*op.operand.type.shape, None)[: op.result.type.rank])])
+    """The dimensions that both have, and the parts of a wide element."""
+    operand, result = op.operand.type, op.result.type
+    parts = bits_of(stored(operand).element_type) // bits_of(stored(result).element_type)
+    _state(op, [result.with_shape((*operand.shape, parts)[: result.rank])])
+
+
+@_rule(RngBitGenerator)
+def _next_state(op: RngBitGenerator) -> None:
+    _state(op, [op.initial_state.type, op.output.type])
 
 
 @_rule(DynamicIota, DynamicReshape)

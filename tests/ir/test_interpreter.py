@@ -416,3 +416,18 @@ def test_random_bits_of_narrow_elements_fill_no_more_than_these() -> None:
     }"""
     (bits,) = evaluate(parse(text), np.array([1, 2], np.uint64))
     assert set(bits.view(np.uint8)) == set(range(16))
+
+
+def test_what_breaks_inside_an_op_is_told_with_its_place() -> None:
+    """A program that nobody verified: the body of the reduction returns a tuple."""
+    pair = "tuple<tensor<f32>, tensor<f32>>"
+    module = parse(f"""func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> tensor<2xf32> {{
+      %0 = "stablehlo.reduce_window"(%x, %i) <{{window_dimensions = array<i64: 3>}}> ({{
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %1 = "stablehlo.tuple"(%a, %b) : (tensor<f32>, tensor<f32>) -> {pair}
+          "stablehlo.return"(%1) : ({pair}) -> ()
+      }}) : (tensor<4xf32>, tensor<f32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }}""")
+    with pytest.raises(ExecutionError, match="reduce_window"):
+        evaluate(module, np.ones(4, np.float32), np.float32(0))

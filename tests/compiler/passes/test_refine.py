@@ -57,6 +57,24 @@ def test_extents_from_the_values_of_arguments():
         assert both(np.int32(extent))[0].shape == (extent,)
 
 
+def test_extents_from_widths():
+    _, both = compiled(
+        """%0 = stablehlo.bitcast_convert %x : (tensor<?xf32>) -> tensor<?x?xi8>
+        %1 = stablehlo.bitcast_convert %0 : (tensor<?x?xi8>) -> tensor<?xi32>
+        return %0, %1 : tensor<?x?xi8>, tensor<?xi32>""",
+        "(%x: tensor<?xf32>) -> (tensor<?x?xi8>, tensor<?xi32>)",
+    )
+    assert [array.shape for array in both(np.ones(3, F32))] == [(3, 4), (3,)]
+
+
+def test_the_state_of_random_bits_keeps_its_size():
+    types = "tensor<?xui64>, tensor<3xui32>"
+    draw = f"stablehlo.rng_bit_generator %x, algorithm = THREE_FRY : (tensor<2xui64>) -> ({types})"
+    body = f"%0:2 = {draw}\nreturn %0#0, %0#1 : {types}"
+    _, both = compiled(body, f"(%x: tensor<2xui64>) -> ({types})")
+    assert both(np.array([1, 2], np.uint64))[0].shape == (2,)
+
+
 def test_shapes_inside_loops_and_branches():
     _, both = compiled(
         """%zero = stablehlo.constant dense<0> : tensor<i32>
