@@ -284,18 +284,17 @@ def add_products(total: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> No
     if total.dtype.kind == "i":  # exact in any order
         total += np.matmul(rows, columns)
         return
+    multiply = _multiply_complex if total.dtype.kind == "c" else np.multiply
+    product = np.empty_like(total)
     for index in range(rows.shape[-1]):
-        total += _product(rows[..., index, None], columns[..., None, index, :])
+        multiply(rows[..., index, None], columns[..., None, index, :], product)
+        total += product
 
 
-def _product(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+def _multiply_complex(lhs: np.ndarray, rhs: np.ndarray, product: np.ndarray) -> None:
     """The product of complex numbers is made of rounded real ones, which NumPy's is not on every machine."""
-    if lhs.dtype.kind != "c":
-        return lhs * rhs
-    product = np.empty(np.broadcast_shapes(lhs.shape, rhs.shape), lhs.dtype)
     product.real = lhs.real * rhs.real - lhs.imag * rhs.imag
     product.imag = lhs.real * rhs.imag + lhs.imag * rhs.real
-    return product
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:
