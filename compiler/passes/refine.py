@@ -50,7 +50,7 @@ from trivium.ir.ops import (
     While,
 )
 from trivium.ir.ops.common import bits_of
-from trivium.ir.types import TensorType, TupleType, Type, is_integer, shapes_compatible, stored
+from trivium.ir.types import I64, IndexType, TensorType, TupleType, Type, is_integer, shapes_compatible, stored
 
 Shape = tuple[int, ...]
 
@@ -113,7 +113,7 @@ class RefineShapes(Pass):
         builder = Builder(main.body.block, before=main.body.block.first)
         for index, value in self.values.items():
             argument = main.arguments[index]
-            argument.replace_all_uses_with(builder.add(Constant(DenseElements(value, argument.type))))
+            argument.replace_all_uses_with(builder.add(Constant(DenseElements(value, _constant_type(argument.type)))))
         _refine_block(main.body.block)
         main.refresh_type()
         return True
@@ -336,7 +336,13 @@ def _is_static(kind: Any) -> bool:
     return not isinstance(kind, TensorType) or kind.is_static
 
 
+def _constant_type(kind: Any) -> Any:
+    """Constants have no elements of type index; what takes these takes integers."""
+    return kind.with_element(I64) if isinstance(kind.element_type, IndexType) else kind
+
+
 def _lists_extents(kind: Any) -> bool:
     if not isinstance(kind, TensorType) or not kind.is_static:
         return False
-    return is_integer(kind.element_type) and kind.size <= SHAPE_ELEMENTS
+    is_list = is_integer(kind.element_type) or isinstance(kind.element_type, IndexType)
+    return is_list and kind.size <= SHAPE_ELEMENTS

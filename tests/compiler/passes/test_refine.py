@@ -57,6 +57,15 @@ def test_extents_from_the_values_of_arguments():
         assert both(np.int32(extent))[0].shape == (extent,)
 
 
+def test_extents_of_type_index():
+    shape = "tensor<2xindex>"
+    _, both = compiled(
+        f"%0 = stablehlo.dynamic_iota %n, dim = 1 : ({shape}) -> tensor<?x?xf32>\nreturn %0 : tensor<?x?xf32>",
+        f"(%n: {shape}) -> tensor<?x?xf32>",
+    )
+    assert both(np.array([2, 3], np.int64))[0].tolist() == [[0, 1, 2]] * 2
+
+
 def test_extents_from_widths():
     _, both = compiled(
         """%0 = stablehlo.bitcast_convert %x : (tensor<?xf32>) -> tensor<?x?xi8>
