@@ -67,6 +67,24 @@ def test_convert_writes_for_a_version(trivium: Command, version: str) -> None:
     assert "stablehlo.exponential" in succeed(trivium("show", "copy.mlirbc"))
 
 
+def test_convert_writes_a_library(trivium: Command) -> None:
+    """Functions of which none is the entry."""
+    functions = (PROGRAM.replace("@main", f"@{name}") for name in ("one", "other"))
+    Path("program.mlir").write_text("".join(functions))
+    assert "no entry, functions one, other" in succeed(trivium("convert", "program.mlir", "-o", "copy.mlirbc"))
+    assert succeed(trivium("show", "copy.mlirbc")).count("func.func") == 2
+
+
+def test_dynamic_shapes_are_those_of_the_inputs(trivium: Command) -> None:
+    Path("program.mlir").write_text(PROGRAM.replace("2x3xf32", "?x3xf32"))
+    np.save("x.npy", np.ones((5, 3), np.float32))
+    np.save("n.npy", np.int32(1))
+    assert "(5, 3)" in succeed(trivium("run", "program.mlir", "--input", "x.npy", "--input", "n.npy"))
+    expected = "argument 0 has type tensor<?x3xf32>, expected a tensor of static shape"
+    for words in (("run", "program.mlir", "--random"), ("bench", "program.mlir")):
+        refuse(trivium(*words), expected)
+
+
 def test_convert_writes_for_the_lowest_version(trivium: Command) -> None:
     succeed(trivium("convert", "program.mlir", "-o", "copy.mlirbc"))
     assert b"StableHLO_v1.0.0\0" in Path("copy.mlirbc").read_bytes()

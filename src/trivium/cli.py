@@ -54,7 +54,7 @@ def convert(source: Path, output: Path, target_version: str | None) -> None:
     module = trivium.load(source)
     module.verify()
     module.save(output, version=target_version)
-    click.echo(f"{output}: {_count_ops(module)} ops, {Signature.of(module.main)}")
+    click.echo(f"{output}: {_count_ops(module)} ops, {_described(module)}")
 
 
 @main.command()
@@ -86,9 +86,8 @@ def run(program: Path, seed: int | None, inputs: Sequence[Path], reshape: bool, 
     compiled = trivium.compile(trivium.load(program), device=device)
     arguments = _inputs(compiled.signature, seed, inputs)
     if reshape:
-        arguments = [
-            _reshaped(array, kind.type) for array, kind in zip(arguments, compiled.signature.arguments, strict=True)
-        ]
+        kinds = _static_types(compiled.signature)
+        arguments = [_reshaped(array, kind) for array, kind in zip(arguments, kinds, strict=True)]
     results = compiled(*arguments)
     if save is not None:
         _save(save, results)
@@ -151,6 +150,14 @@ def _count_ops(module: Any) -> int:
     return sum(1 for function in module.functions.values() for _ in function.body.walk())
 
 
+def _described(module: Any) -> str:
+    """The signature of the program; of a library of functions, which has no entry, their names."""
+    public = [name for name, function in module.functions.items() if function.sym_visibility != "private"]
+    if "main" in public or len(public) == 1:
+        return str(Signature.of(module.main))
+    return f"no entry, functions {', '.join(public) or 'none'}"
+
+
 def _inputs(signature: Any, seed: int | None, files: Sequence[Path]) -> list[np.ndarray]:
     if seed is not None and files:
         raise Error("--random and --input exclude each other")
@@ -159,7 +166,16 @@ def _inputs(signature: Any, seed: int | None, files: Sequence[Path]) -> list[np.
     if seed is None:
         return [_read(path) for path in files]
     generator = np.random.default_rng(seed)
-    return [random_array(generator, parameter.type) for parameter in signature.arguments]
+    return [random_array(generator, kind) for kind in _static_types(signature)]
+
+
+def _static_types(signature: Signature) -> list[Any]:
+    """Those of the arguments, where each tells its shape."""
+    kinds = [parameter.type for parameter in signature.arguments]
+    for index, kind in enumerate(kinds):
+        if not getattr(kind, "is_static", False):
+            raise Error(f"argument {index} has type {kind}, expected a tensor of static shape")
+    return kinds
 
 
 def _read(path: Path) -> np.ndarray:
