@@ -31,8 +31,8 @@ PIPELINE = (
 
 
 def inline(module: Module) -> Module:
-    """A copy of `module` without calls."""
-    return run_passes(module.clone(), (Inline(),))
+    """A copy of `module` without calls, in which what follows from constants is constant."""
+    return run_passes(module.clone(), (Inline(), FoldConstants()))
 
 
 def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> Module:

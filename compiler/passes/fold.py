@@ -13,6 +13,7 @@ from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Operation
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Call, Module
+from trivium.ir.interpreter import FAILURES
 from trivium.ir.ops import BroadcastInDim, Constant, CustomCall, Iota, Reshape
 from trivium.ir.types import TensorType
 
@@ -38,7 +39,7 @@ class FoldConstants(Pass):
             # In order, so that what becomes a constant here folds its users on the way.
             for op in list(function.walk()):
                 if op.block is not None and self.folds(op):
-                    changed |= fold(op)  # type: ignore[arg-type]
+                    changed |= _fold_if_defined(op)  # type: ignore[arg-type]
         return changed
 
     def folds(self, op: Operation) -> bool:
@@ -53,6 +54,14 @@ class FoldConstants(Pass):
         given = sum(kind.size for kind in op.operand_types if isinstance(kind, TensorType))
         made = sum(kind.size for kind in results)
         return made <= min(self.limit, max(given, self.small)) or _keeps_splats(op)
+
+
+def _fold_if_defined(op: Op) -> bool:
+    """Folds an op that has a value: one that fails, where it is run at all, does so at run time."""
+    try:
+        return fold(op)
+    except FAILURES:
+        return False
 
 
 def _keeps_splats(op: Op) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from trivium.compiler.passes.fold import FoldConstants, fold
 from trivium.compiler.passes.manager import Pass
 from trivium.compiler.passes.patterns.control import CONTROL, chosen_branch
-from trivium.compiler.passes.patterns.dynamic import DYNAMIC, moving_box
+from trivium.compiler.passes.patterns.dynamic import DYNAMIC, moving_box, size_operand
 from trivium.compiler.passes.patterns.dynamic_calls import shape_operands, static_call
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.compiler.passes.rewriting import replace
@@ -72,9 +72,15 @@ _SHAPE_OPERANDS: dict[type[Op], tuple[str, ...]] = {
 }
 
 
+_BY_VALUE = DynamicConv | DynamicGather | DynamicPad | RealDynamicSlice
+"""Ops that need to know values even where all types are static."""
+
+
 def is_dynamic(module: Module) -> bool:
-    """Whether any value of `main`, or of what it calls, has an extent that is not known."""
-    return any(not _is_static(value.type) for op in module.walk() for value in _defined(op))
+    """Whether any value of `main`, or of what it calls, has an extent that is not known, or stands for an attribute."""
+    return any(
+        isinstance(op, _BY_VALUE) or not all(_is_static(value.type) for value in _defined(op)) for op in module.walk()
+    )
 
 
 def shape_arguments(function: Function) -> tuple[int, ...]:
@@ -247,7 +253,7 @@ def _as_the_static_op(op: Any) -> None:
     if isinstance(op, RealDynamicSlice) and (sizes := moving_box(op)) is not None:
         _state_extents(op, sizes)
         return
-    lists = [constant(value) for value in _shape_operands(op)]
+    lists = [constant(getattr(op, name)) for name in _SHAPE_OPERANDS[type(op)]]
     if any(array is None for array in lists):
         return
     given = [array.tolist() for array in lists if array is not None]
@@ -321,6 +327,8 @@ def _custom_call(op: CustomCall) -> None:
 def _shape_operands(op: Operation) -> list[Value]:
     if isinstance(op, CustomCall):
         return shape_operands(op)
+    if isinstance(op, RealDynamicSlice) and (sizes := size_operand(op)) is not None:
+        return [sizes]
     return [getattr(op, name) for name in _SHAPE_OPERANDS.get(type(op), ())]  # type: ignore[arg-type]
 
 

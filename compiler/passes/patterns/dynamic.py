@@ -87,7 +87,7 @@ def slice_at_constants(op):
 
 @pattern(RealDynamicSlice)
 def slice_of_constant_size(op):
-    """real_dynamic_slice(x, start, start + size, 1) == dynamic_slice(x, start, size)"""
+    """real_dynamic_slice(x, start, start + size, 1) == dynamic_slice(x, start, size)   (where it lies inside of x)"""
     sizes = moving_box(op)
     if sizes is None or not op.result.type.is_static or not op.operand.type.is_static:
         return None
@@ -100,14 +100,18 @@ def slice_of_constant_size(op):
 
 
 def moving_box(op: RealDynamicSlice) -> np.ndarray | None:
-    """The sizes of a slice without strides whose limit is the sum of its start and constants."""
+    """The sizes of a slice whose limit is the sum of its start, which is not known, and constants."""
+    sizes = size_operand(op)
+    return None if sizes is None or constant(op.start_indices) is not None else constant(sizes)
+
+
+def size_operand(op: RealDynamicSlice) -> Value | None:
+    """What is added to the start of a slice without strides to give its limit."""
     limit, strides = op.limit_indices.defining_op, constant(op.strides)
     if not isinstance(limit, Add) or strides is None or np.any(strides != 1):
         return None
-    if constant(op.start_indices) is not None:
-        return None
-    sizes = [constant(other) for one, other in (limit.operands, limit.operands[::-1]) if one is op.start_indices]
-    return sizes[0] if sizes else None
+    pairs = (limit.lhs, limit.rhs), (limit.rhs, limit.lhs)
+    return next((other for one, other in pairs if one is op.start_indices), None)
 
 
 @pattern(DynamicGather)

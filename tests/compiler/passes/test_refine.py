@@ -266,3 +266,34 @@ def test_tuples_and_drawn_shapes():
     )
     for extent in (0, 3):
         both(np.ones(2, F32), np.array([extent]))
+
+
+def test_attributes_that_are_arguments():
+    """Static types do not tell them."""
+    _, both = compiled(
+        """%none = stablehlo.constant dense<0> : tensor<1xi64>
+        %v = stablehlo.constant dense<9.0> : tensor<f32>
+        %0 = stablehlo.dynamic_pad %x, %v, %low, %high, %none
+          : (tensor<4xf32>, tensor<f32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<6xf32>
+        return %0 : tensor<6xf32>""",
+        "(%x: tensor<4xf32>, %low: tensor<1xi64>, %high: tensor<1xi64>) -> tensor<6xf32>",
+    )
+    for low in (0, 2, 3):
+        both(np.ones(4, F32), np.array([low]), np.array([2 - low]))
+
+
+def test_a_slice_of_known_size_is_compiled_once_for_all_places():
+    run, both = compiled(
+        """%one = stablehlo.constant dense<1> : tensor<1xi64>
+        %ones = stablehlo.concatenate %one, dim = 0 : (tensor<1xi64>) -> tensor<1xi64>
+        %two = stablehlo.constant dense<2> : tensor<1xi64>
+        %end = stablehlo.add %two, %n : tensor<1xi64>
+        %0 = stablehlo.real_dynamic_slice %x, %n, %end, %ones
+          : (tensor<?xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>
+        return %0 : tensor<?xf32>""",
+        SIZED,
+    )
+    x = np.arange(6, dtype=F32)
+    for start in (0, 3, 4):
+        both(x, np.array([start]))
+    assert run.specialize(x, np.array([0])) is run.specialize(x, np.array([4]))
