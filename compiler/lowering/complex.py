@@ -142,12 +142,21 @@ def _scaled(b: KernelBuilder, x: Pair) -> tuple[Pair, Value]:
 
 
 def log_plus_one(b: KernelBuilder, x: Pair) -> Pair:
-    """log(|1 + x|) = log1p(a (2 + a) + b^2) / 2, exact near zero."""
-    near = b.add(b.multiply(x[0], b.add(x[0], 2.0)), b.multiply(x[1], x[1]))
-    small = b.compare("LT", b.apply("abs", near), 0.5)
+    """log(|1 + x|) = log1p(a (2 + a) + b^2) / 2, exact near zero, and where the sum nearly is."""
+    near = _sum_of_products(b, (x[0], b.add(x[0], 2.0)), (x[1], x[1]))
+    # What 2 + a was rounded by.
+    near = b.add(near, b.multiply(x[0], b.subtract(x[0], b.subtract(b.add(x[0], 2.0), 2.0))))
+    small = b.compare("LT", b.apply("abs", near), 0.9)
     moved = b.add(x[0], 1.0), x[1]
     length, angle = log(b, moved)
     return b.select(small, b.multiply(b.apply("log_plus_one", near), 0.5), length), angle
+
+
+def _sum_of_products(b: KernelBuilder, one: Pair, other: Pair) -> Value:
+    """The sum of two products that nearly cancel: what each was rounded by is added behind."""
+    products = b.multiply(*one), b.multiply(*other)
+    rests = (b.apply("fma", *pair, b.apply("negate", p)) for pair, p in zip((one, other), products, strict=True))
+    return b.add(b.add(*products), b.add(*rests))
 
 
 def sqrt(b: KernelBuilder, x: Pair) -> Pair:
