@@ -198,7 +198,8 @@ def convert_element_type(ctx: Context, x: Value, new_dtype, weak_type, sharding=
     """convert_element_type(x, new_dtype)"""
     kind = ctx.result.element_type
     if is_boolean(kind) and not is_boolean(x.type.element_type):
-        return ctx.compare("NE", x, ctx.full_like(x, 0))
+        real = ctx.add(ops.Real(x)) if is_complex(x.type.element_type) else x
+        return ctx.compare("NE", real, ctx.full_like(real, 0))
     return ctx.convert(x, kind)
 
 

@@ -62,6 +62,7 @@ SHAPE = [
     (lambda x: x.astype(jnp.int32), X),
     (lambda x: x.astype(jnp.bfloat16), X),
     (lambda x: x.astype(bool), X),
+    (lambda x: lax.convert_element_type(x, bool), np.array([1j, 0, 1, 2 + 3j], np.complex64)),
     (lambda x: lax.bitcast_convert_type(x, jnp.uint32), X),
     (lambda x: lax.bitcast_convert_type(x, jnp.uint8), X),
     (lambda x: lax.reduce_precision(x, 5, 4), X),
