@@ -19,7 +19,7 @@ from trivium.compiler.passes.rewriting import replace
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Builder
 from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
-from trivium.ir.custom_calls import evaluate_custom_call
+from trivium.ir.custom_calls import CUSTOM_CALLS, evaluate_custom_call
 from trivium.ir.declare import Op, Trait
 from trivium.ir.errors import CompileError, ExecutionError, VerificationError
 from trivium.ir.func import Function, Module
@@ -313,12 +313,15 @@ def _refine_region(region: Region, types: Sequence[Type] = ()) -> None:
 def _custom_call(op: CustomCall) -> None:
     """Assertions about shapes hold now, or never."""
     known = [constant(value) for value in op.operands]
+    definition = CUSTOM_CALLS.get(op.call_target_name)
     if op.call_target_name == "shape_assertion" and all(array is not None for array in known):
         evaluate_custom_call(op, known)
         op.erase()
     elif (static := static_call(op)) is not None:
         _state(op, static.result_types)
         replace(op, static.results)
+    elif definition is not None and definition.infer is not None:
+        _state(op, definition.infer(op))
 
 
 # What is asked of ops and types

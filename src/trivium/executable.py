@@ -100,6 +100,7 @@ class SpecializingExecutable(Executable):
         self._compile = compile_static
         self._compiled: OrderedDict[Any, Executable] = OrderedDict()
         self._lock = threading.Lock()
+        self._compiling = threading.Lock()  # one at a time, while calls of what is compiled go on
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         arrays = self._read(arguments)
@@ -129,15 +130,27 @@ class SpecializingExecutable(Executable):
         shapes = tuple(getattr(array, "shape", None) for array in arrays)
         values = {index: arrays[index].copy() for index in self._shape_arguments}
         key = shapes, tuple(value.tobytes() for value in values.values())
+        found = self._found(key)
+        if found is None:
+            with self._compiling:
+                found = self._found(key) or self._compiled_for(key, shapes, values)
+        return found
+
+    def _found(self, key: Any) -> Executable | None:
         with self._lock:
-            if key not in self._compiled:
-                told = {index: value.tolist() for index, value in values.items()}
-                log.info("compiling %s for shapes %s, and the values %s of arguments", self._name, shapes, told)
-                self._compiled[key] = self._compile(shapes, values)
-            self._compiled.move_to_end(key)
+            if key in self._compiled:
+                self._compiled.move_to_end(key)
+            return self._compiled.get(key)
+
+    def _compiled_for(self, key: Any, shapes: tuple[Any, ...], values: dict[int, Any]) -> Executable:
+        told = {index: value.tolist() for index, value in values.items()}
+        log.info("compiling %s for shapes %s, and the values %s of arguments", self._name, shapes, told)
+        executable = self._compile(shapes, values)
+        with self._lock:
+            self._compiled[key] = executable
             if len(self._compiled) > self.KEPT:
                 self._compiled.popitem(last=False)
-            return self._compiled[key]
+        return executable
 
 
 def compile_module(module: Module, *, device: str, threads: int | None, fast_math: bool) -> Executable:

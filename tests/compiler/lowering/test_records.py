@@ -20,7 +20,7 @@ from trivium.ir import ops
 from trivium.ir.declare import OPS
 from trivium.ir.func import Function, Module
 from trivium.ir.interpreter import evaluate
-from trivium.ir.types import is_integer
+from trivium.ir.types import TensorType, is_integer
 
 LEAST_ULPS = 4
 """Units of the last place that compiled functions may be off, where the record asks for less."""
@@ -93,8 +93,8 @@ def expect_equal(record: Record, module: Module, results: Sequence[np.ndarray]) 
     """Demands what the interpreter makes of the module."""
     with np.errstate(all="ignore"):
         expected = evaluate(module, *record.arrays)
-    kinds: Sequence[Any] = module.main.function_type.results
-    for result, wanted, kind in zip(results, expected, kinds, strict=True):
+    for result, wanted, kind in zip(results, expected, module.main.function_type.results, strict=True):
+        assert isinstance(kind, TensorType)
         assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
         if record.op is ops.Rng:  # draws from hidden state
             continue

@@ -1,6 +1,8 @@
 """Programs of dynamic shape, compiled: for each new combination of shapes, and of values that extents follow from."""
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -297,3 +299,35 @@ def test_a_slice_of_known_size_is_compiled_once_for_all_places():
     for start in (0, 3, 4):
         both(x, np.array([start]))
     assert run.specialize(x, np.array([0])) is run.specialize(x, np.array([4]))
+
+
+def test_custom_calls_tell_their_shapes():
+    call = "%0 = stablehlo.custom_call @Sharding(%x) : (tensor<?xf32>) -> {0}\nreturn %0 : {0}"
+    _, both = compiled(call.replace("{0}", "tensor<?xf32>"), "(%x: tensor<?xf32>) -> tensor<?xf32>")
+    both(np.ones(3, F32))
+    run, both = compiled(call.replace("{0}", "tensor<4xf32>"), "(%x: tensor<?xf32>) -> tensor<4xf32>")
+    both(np.ones(4, F32))
+    with pytest.raises(trivium.CompileError, match="a result has type tensor<4xf32>, and tensor<3xf32>"):
+        run(np.ones(3, F32))
+
+
+def test_calls_of_compiled_shapes_do_not_wait_for_others(monkeypatch):
+    body = "%0 = stablehlo.add %x, %x : tensor<?xf32>\nreturn %0 : tensor<?xf32>"
+    run, _ = compiled(body, "(%x: tensor<?xf32>) -> tensor<?xf32>")
+    run(np.ones(2, F32))
+    begun, done = threading.Event(), threading.Event()
+    compile_static = run._compile
+
+    def slow(*about):
+        begun.set()
+        assert done.wait(30)
+        return compile_static(*about)
+
+    monkeypatch.setattr(run, "_compile", slow)
+    with ThreadPoolExecutor(2) as pool:
+        others = [pool.submit(run, np.ones(3, F32)) for _ in range(2)]
+        assert begun.wait(30)
+        np.testing.assert_array_equal(run(np.ones(2, F32))[0], [2, 2])
+        done.set()
+        for other in others:
+            np.testing.assert_array_equal(other.result(30)[0], [2, 2, 2])
