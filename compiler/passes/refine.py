@@ -23,7 +23,7 @@ from trivium.ir.custom_calls import CUSTOM_CALLS, evaluate_custom_call
 from trivium.ir.declare import Op, Trait
 from trivium.ir.errors import CompileError, ExecutionError, VerificationError
 from trivium.ir.func import Function, Module
-from trivium.ir.interpreter import FAILURES, failure
+from trivium.ir.interpreter import FAILURES, Interpreter, failure
 from trivium.ir.ops import (
     BitcastConvert,
     Case,
@@ -42,6 +42,7 @@ from trivium.ir.ops import (
     If,
     Pad,
     RealDynamicSlice,
+    Reduce,
     Rng,
     RngBitGenerator,
     SetDimensionSize,
@@ -50,7 +51,17 @@ from trivium.ir.ops import (
     While,
 )
 from trivium.ir.ops.common import bits_of
-from trivium.ir.types import I64, IndexType, TensorType, TupleType, Type, is_integer, shapes_compatible, stored
+from trivium.ir.types import (
+    I64,
+    IndexType,
+    TensorType,
+    TupleType,
+    Type,
+    is_boolean,
+    is_integer,
+    shapes_compatible,
+    stored,
+)
 
 Shape = tuple[int, ...]
 
@@ -97,6 +108,7 @@ def shape_arguments(function: Function) -> tuple[int, ...]:
             op = value.block.region.parent if value.block.region is not None else None
         if op is not None and not isinstance(op, GetDimensionSize):
             pending.extend(op.operands)
+            pending.extend(result for region in op.regions for result in region.terminator.operands)
     return tuple(
         index for index, argument in enumerate(function.arguments) if argument in seen and _lists_extents(argument.type)
     )
@@ -165,6 +177,10 @@ def _expect_static(op: Op) -> None:
 def _simplify(op: Op) -> None:
     if _FOLD.folds(op):
         fold(op)
+    elif isinstance(op, Reduce) and _is_known(op):
+        numbers = {value: constant(value) for value in op.operands}
+        results: Any = zip(Interpreter().step(op, numbers), op.result_types, strict=True)
+        replace(op, tuple(Constant(DenseElements(array, kind)).result for array, kind in results))
     elif (found := DYNAMIC.match(op)) is not None:
         replace(op, found)
 
@@ -352,8 +368,16 @@ def _constant_type(kind: Any) -> Any:
     return kind.with_element(I64) if isinstance(kind.element_type, IndexType) else kind
 
 
+def _is_known(op: Operation) -> bool:
+    """Whether an op computes few numbers from few that are known."""
+    given = all(constant(value) is not None and value.type.size <= SHAPE_ELEMENTS for value in op.operands)
+    return given and op.is_pure and not any(region.free_values() for region in op.regions)
+
+
 def _lists_extents(kind: Any) -> bool:
+    """Whether extents, or what chooses between them, may be of a type."""
     if not isinstance(kind, TensorType) or not kind.is_static:
         return False
-    is_list = is_integer(kind.element_type) or isinstance(kind.element_type, IndexType)
+    element = kind.element_type
+    is_list = is_integer(element) or is_boolean(element) or isinstance(element, IndexType)
     return is_list and kind.size <= SHAPE_ELEMENTS

@@ -331,3 +331,23 @@ def test_calls_of_compiled_shapes_do_not_wait_for_others(monkeypatch):
         done.set()
         for other in others:
             np.testing.assert_array_equal(other.result(30)[0], [2, 2, 2])
+
+
+def test_extents_that_are_chosen_and_summed():
+    _, both = compiled(
+        """%zero = stablehlo.constant dense<0> : tensor<i32>
+        %sum = stablehlo.reduce(%n init: %zero) applies stablehlo.add across dimensions = [0]
+          : (tensor<3xi32>, tensor<i32>) -> tensor<i32>
+        %r = "stablehlo.if"(%p) ({
+          %size = stablehlo.reshape %sum : (tensor<i32>) -> tensor<1xi32>
+          stablehlo.return %size : tensor<1xi32>
+        }, {
+          %size = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+          stablehlo.return %size : tensor<1xi32>
+        }) : (tensor<i1>) -> tensor<1xi32>
+        %0 = stablehlo.dynamic_iota %r, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+        return %0 : tensor<?xf32>""",
+        "(%n: tensor<3xi32>, %m: tensor<i32>, %p: tensor<i1>) -> tensor<?xf32>",
+    )
+    for chosen in (True, False):
+        both(np.array([1, 2, 3], np.int32), np.int32(4), np.bool_(chosen))
