@@ -103,6 +103,10 @@ def _read_locations(reader: EntryReader) -> tuple[Location, ...]:
 def _read_range(reader: EntryReader) -> FileLocation:
     file, places = reader.expect(reader.attribute(), str), [reader.varint() for _ in range(reader.count())]
     match places:
+        case []:
+            return FileLocation(file, end_line=0)
+        case [line]:
+            return FileLocation(file, line, 0, line)
         case [line, column, end_column]:
             return FileLocation(file, line, column, line, end_column)
         case _ if len(places) <= 4:
@@ -208,17 +212,30 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
             raise Error(f"the attribute {value!r} cannot be written")
 
 
+def _range_numbers(place: FileLocation) -> tuple[int, ...]:
+    """What MLIR keeps of a range in a file: of one inside a line that has no column, the line alone."""
+    line, column, end_line, end_column = place.line, place.column, place.end_line or 0, place.end_column or 0
+    if end_line != line:
+        return line, column, end_line, end_column
+    if not column:
+        return (line,) if line or end_column else ()
+    return (line, column) if end_column == column else (line, column, end_column)
+
+
 def _write_location(out: EntryWriter, value: Location) -> None:
     match value:
-        case FileLocation(file, line, column, end_line, end_column):
-            ends = () if end_column is None else (end_column,) if end_line == line else (end_line, end_column)
-            ends = ends if out.target >= FILE_RANGES else ()
-            out.varint(22 if ends else 11)
+        case FileLocation(file, line, column, end_line) if end_line is None or out.target < FILE_RANGES:
+            out.varint(11)
             out.attribute(file)
-            if ends:
-                out.varint(2 + len(ends))
-            for number in (line, column, *ends):
-                out.varint(number or 0)
+            out.varint(line)
+            out.varint(column)
+        case FileLocation(file):
+            numbers = _range_numbers(value)
+            out.varint(22)
+            out.attribute(file)
+            out.varint(len(numbers))
+            for number in numbers:
+                out.varint(number)
         case NameLocation(name, child):
             out.varint(14)
             out.attribute(name)
