@@ -23,7 +23,7 @@ from trivium.ir.ops.common import (
 from trivium.ir.ops.contraction import DotDimensionNumbers, DotGeneral, check_precision
 from trivium.ir.ops.elementwise import Binary
 from trivium.ir.ops.regions import check_region
-from trivium.ir.types import TensorType, dimensions_compatible, is_integer, shapes_compatible
+from trivium.ir.types import TensorType, dimensions_compatible, is_integer, shapes_compatible, type_of
 
 __all__ = ["ChloConstant", "ChloPrecision", "ConstantLike", "Mulhi", "RaggedDot", "RaggedDotDimensionNumbers", "Scan"]
 
@@ -228,7 +228,10 @@ class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
             rows = mask.transpose(order)
             rows = rows.reshape(rows.shape[: len(order) - len(one.lhs_contracting_dimensions)])
             total = np.where(rows.reshape(*rows.shape, *(1,) * (product.ndim - rows.ndim)), product, total)
-        return total if masks else np.broadcast_to(total, result.static_shape)
+        if masks:
+            return total
+        kinds = map(type_of, (lhs, rhs, group_sizes))
+        return np.broadcast_to(total, RaggedDot.infer(*kinds, numbers).shape)
 
 
 def _group_masks(lhs: np.ndarray, sizes: np.ndarray, numbers: RaggedDotDimensionNumbers) -> list[np.ndarray]:

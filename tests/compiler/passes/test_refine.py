@@ -351,3 +351,16 @@ def test_extents_that_are_chosen_and_summed():
     )
     for chosen in (True, False):
         both(np.array([1, 2, 3], np.int32), np.int32(4), np.bool_(chosen))
+
+
+def test_a_ragged_product_without_groups():
+    _, both = compiled(
+        """%0 = "chlo.ragged_dot"(%x, %w, %sizes) {ragged_dot_dimension_numbers = #chlo.ragged_dot<
+          lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [1],
+          rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}
+          : (tensor<?x?xf32>, tensor<?x?x?xf32>, tensor<?xi64>) -> tensor<?x?xf32>
+        return %0 : tensor<?x?xf32>""",
+        "(%x: tensor<?x?xf32>, %w: tensor<?x?x?xf32>, %sizes: tensor<?xi64>) -> tensor<?x?xf32>",
+    )
+    for sizes in ([], [2, 1]):
+        both(np.ones((3, 4), F32), np.ones((len(sizes), 4, 5), F32), np.array(sizes, np.int64))
