@@ -36,6 +36,11 @@ SIN = (2.7179398784937803e-06, -0.00019839296874124557, 0.008333329111337662, -0
 """(sin(r) - r) / r^3 in r^2 for |r| <= pi / 4"""
 COS = (2.4434893930447288e-05, -0.0013887337408959866, 0.04166664555668831)
 """(cos(r) - 1 + r^2 / 2) / r^4 in r^2 for |r| <= pi / 4"""
+TANH_SMALL = (
+    0.0024876147508621216, -0.008499247953295708, 0.02181190252304077, -0.05396406352519989, 0.133333221077919,
+    -0.3333333432674408,
+)  # fmt: skip
+"""(tanh(x) - x) / x^3 in x^2 for |x| <= 0.5625"""
 ERF_SMALL = (
     8.316768798977137e-05, -0.0008130018832162023, 0.0051999082788825035, -0.026858942583203316, 0.11283687502145767,
     -0.37612631916999817, 0.12837916612625122,
@@ -113,10 +118,13 @@ def log1p(code: Code, x: ll.Value) -> ll.Value:
 
 
 def tanh(code: Code, x: ll.Value) -> ll.Value:
-    """-e / (e + 2), where e = exp(-2 |x|) - 1"""
-    a = code.abs(x)
-    e = expm1(code, code.mul(code.select(code.compare(">", a, 10.0), 10.0, a), -2.0))
-    return code.copysign(code.div(code.builder.fneg(e), code.add(e, 2.0)), x)
+    """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), beyond"""
+    a, square = code.abs(x), code.mul(x, x)
+    small = code.fma(code.mul(x, square), code.polynomial(square, TANH_SMALL), x)
+    n, r = _split_exponent(code, code.mul(code.select(code.compare(">", a, 10.0), 10.0, a), -2.0))
+    q = code.mul(code.add(_exp_minus_one(code, r), 1.0), code.bits(code.shl(code.iadd(n, 127), 23), F32))
+    large = code.sub(1.0, code.div(code.add(q, q), code.add(q, 1.0)))
+    return code.copysign(code.select(code.compare("<", a, 0.5625), small, large), x)
 
 
 def logistic(code: Code, x: ll.Value) -> ll.Value:

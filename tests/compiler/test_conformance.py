@@ -17,11 +17,6 @@ from trivium.ir.func import Call, Function, Module
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
 
-ROUNDED = {
-    "tanh_float32_20_20": "2 of 400 numbers are 4 units of the last place off, where 3 are allowed",
-}
-"""Programs whose checks do not hold for what compiled functions give, and hold for the interpreter."""
-
 
 def with_arguments(module: Module) -> tuple[Module, list[np.ndarray]]:
     """The program with its inputs as arguments of `main`, where nothing can be computed from them beforehand."""
@@ -56,4 +51,4 @@ def test_programs(conformance):
     checks.register()
     found = {path.stem: failure_of(path) for path in sorted((conformance / "stablehlo" / "testdata").glob("*.mlir"))}
     failed = {name: failure for name, failure in found.items() if failure}
-    assert failed.keys() - WRONG.keys() == ROUNDED.keys(), failed
+    assert failed.keys() <= WRONG.keys(), failed
