@@ -76,6 +76,13 @@ def test_dynamic_shapes_are_those_of_the_arguments() -> None:
         run()
 
 
+@pytest.mark.parametrize("wish", ["many", "0", "-1", "1.5", "99999999999", "\u0663"])
+def test_numbers_of_threads(wish: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_NUM_THREADS", wish)
+    with pytest.raises(trivium.Error, match=r"TRIVIUM_NUM_THREADS has .*, expected a number from 1 to 4096"):
+        absolute("tensor<2xf32>")
+
+
 def test_a_declaration_does_not_compile() -> None:
     module = trivium.parse("func.func private @main() -> tensor<f32>")
     with pytest.raises(trivium.CompileError, match="@main has no body, only a declaration"):

@@ -14,6 +14,7 @@ from trivium.ir.errors import ExecutionError
 
 LIBRARY = "libtrivium_runtime.so"
 VERSION = 1
+MAX_THREADS = 4096
 
 
 @functools.cache
@@ -37,6 +38,10 @@ def address(name: str) -> int:
 
 def num_threads() -> int:
     """Threads that the runtime uses, the caller's included."""
+    # The runtime itself, which no Python need stand in front of, takes what is no number for nothing.
+    wish = os.environ.get("TRIVIUM_NUM_THREADS", "")
+    if wish and not (wish.isascii() and wish.isdigit() and 1 <= int(wish[:5]) <= MAX_THREADS):
+        raise ExecutionError(f"TRIVIUM_NUM_THREADS has {wish!r}, expected a number from 1 to {MAX_THREADS}")
     return int(load().trivium_num_threads())
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from trivium.ir.attributes import DenseElements
+from trivium.ir.bits import view
 from trivium.ir.types import I1, QuantizedType, TensorType
 
 
 def elements_of(data: memoryview | bytes, kind: TensorType) -> DenseElements:
-    """The elements that `data` holds: a view of it, unless booleans must be unpacked. Raises `ValueError`."""
+    """The elements that `data` holds: a view of it, unless booleans must be unpacked, or bits be cleared that small
+    elements do not have. Raises `ValueError`."""
     shape, size = kind.static_shape, kind.size
     if isinstance(kind.element_type, QuantizedType):
         raise ValueError(f"has elements of type {kind.element_type}, expected numbers")
@@ -18,7 +20,7 @@ def elements_of(data: memoryview | bytes, kind: TensorType) -> DenseElements:
     elif len(data) % kind.dtype.itemsize:
         raise ValueError(f"{len(data)} bytes hold no whole number of {kind.element_type}")
     else:
-        flat = np.frombuffer(data, kind.dtype)
+        flat = view(data, kind)
     if flat.size == size:
         return DenseElements(flat.reshape(shape), kind)
     if flat.size != 1:
