@@ -1,15 +1,17 @@
 """The figures that a user feels before any model runs: how long `import trivium` takes, how long a long program takes
-to read and verify, and what one call of a compiled program costs. Each is taken in fresh processes, and the median
-counts.
+to read and verify, as text and as an artifact, how long and how much memory it takes to open large constants, and what
+one call of a compiled program costs. Each is taken in fresh processes, and the median counts.
 
 python benchmarks/figures.py [--rounds 10] [--json out/figures.json]"""
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from rich.progress import track
 from rich.table import Table
 
 PARSED_OPS = 10_000
+LARGE = 500_000_000
+"""Bytes of constants."""
 
 
 def long_program(ops: int) -> str:
@@ -41,8 +45,8 @@ def long_program(ops: int) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """The time of a statement, behind a `setup` that is not timed: how it is written, and the most that it may be, in
-    seconds."""
+    """What a statement takes, behind a `setup` that is not counted: seconds, or, where the unit is MB, memory that
+    stays resident. `most` is what it may take at most, in seconds or bytes."""
 
     name: str
     statement: str
@@ -52,16 +56,28 @@ class Figure:
     most: float | None = None
 
     def measure(self) -> float:
-        """Seconds of one call, in a fresh process that has imported nothing else; garbage is collected as usual."""
-        setup = f"import gc; gc.enable()\n{self.setup}"
-        timed = f"timeit.timeit({self.statement!r}, {setup!r}, number={self.calls}) / {self.calls}"
-        command = [sys.executable, "-c", f"import timeit; print({timed})"]
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+        """Seconds, or bytes, of one call in a fresh process that has imported nothing else."""
+        done = subprocess.run(
+            [sys.executable, "-c", self._resident() if self.unit == "MB" else self._timed()],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return float(done.stdout)
 
-    def text(self, seconds: float) -> str:
-        """A time in the figure's unit."""
-        return f"{seconds * {'s': 1, 'us': 1e6}[self.unit]:.3g} {self.unit}"
+    def _timed(self) -> str:
+        """A program that times the statement; garbage is collected as usual."""
+        setup = f"import gc; gc.enable()\n{self.setup}"
+        return f"import timeit; print(timeit.timeit({self.statement!r}, {setup!r}, number={self.calls}) / {self.calls})"
+
+    def _resident(self) -> str:
+        pages = "int(open('/proc/self/statm').read().split()[1])"
+        return f"{self.setup}\nbefore = {pages}\nkept = {self.statement}\nprint(4096 * ({pages} - before))"
+
+    def text(self, value: float) -> str:
+        """A value in the figure's unit."""
+        return f"{value * {'s': 1, 'us': 1e6, 'MB': 1e-6}[self.unit]:.3g} {self.unit}"
 
 
 PARSE = f"""
@@ -70,6 +86,30 @@ from figures import long_program
 trivium.parse(long_program(100)).verify()
 text = long_program({PARSED_OPS})
 """
+READ = f"""{PARSE}
+from trivium.ir.bytecode import deserialize, serialize
+data = serialize(trivium.parse(text))
+deserialize(serialize(trivium.parse(long_program(100)))).verify()
+"""
+WRITE_LARGE = f"""
+import sys
+import numpy as np
+import trivium
+from trivium.ir.attributes import DenseElements
+from trivium.ir.func import Function, Module
+from trivium.ir.ops import Constant
+from trivium.ir.types import type_of
+array = np.arange({LARGE} // 4, dtype=np.float32)
+constant = DenseElements(array, type_of(array))
+Module.build(functions=[Function.build("main", [], lambda builder: builder.add(Constant(constant)))]).save(sys.argv[1])
+"""
+OPEN = """
+import os
+import trivium
+trivium.load
+import trivium.ir.bytecode
+"""
+LOAD = "trivium.load(os.environ['LARGE_ARTIFACT'])"
 CALL = """
 import numpy as np
 import trivium
@@ -87,23 +127,31 @@ for _ in range(1000):
 FIGURES = (
     Figure("import trivium", "import trivium", most=0.2),
     Figure("import trivium, trivium.compile", "import trivium; trivium.compile"),
-    Figure(f"parse + verify, {PARSED_OPS:,} ops", "trivium.parse(text).verify()", PARSE, most=1.5),
+    Figure(f"parse + verify, {PARSED_OPS:,} ops", "trivium.parse(text).verify()", PARSE, most=1.0),
+    Figure(f"read + verify, artifact of {PARSED_OPS:,} ops", "deserialize(data).verify()", READ, most=0.6),
+    Figure(f"open an artifact, {LARGE // 10**6} MB of constants", LOAD, OPEN, most=0.2),
+    Figure(f"memory to open {LARGE // 10**6} MB of constants", LOAD, OPEN, unit="MB", most=50e6),
     Figure("call of x + 1, 8 elements", "run(x)", CALL, 20_000, "us", 20e-6),
 )
 
 
 @click.command()
 @click.option("--rounds", default=10, show_default=True, help="Processes for each figure.")
-@click.option("--json", "path", type=click.Path(path_type=Path), help="Also write all times, in seconds, to this file.")
+@click.option(
+    "--json", "path", type=click.Path(path_type=Path), help="Also write all values, in seconds and bytes, to it."
+)
 def main(rounds: int, path: Path | None) -> None:
     """Measures the figures; medians of fresh processes."""
-    table = Table("figure", "median", "fastest", "at most")
+    table = Table("figure", "median", "least", "at most")
     found = {}
-    for figure in track(FIGURES, console=Console(stderr=True), transient=True):
-        figure.measure()  # fills the file system's caches, and those of byte code
-        times = found[figure.name] = [figure.measure() for _ in range(rounds)]
-        most = figure.text(figure.most) if figure.most else "-"
-        table.add_row(figure.name, figure.text(statistics.median(times)), figure.text(min(times)), most)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LARGE_ARTIFACT"] = str(Path(folder) / "large.mlirbc")
+        subprocess.run([sys.executable, "-c", WRITE_LARGE, os.environ["LARGE_ARTIFACT"]], check=True)
+        for figure in track(FIGURES, console=Console(stderr=True), transient=True):
+            figure.measure()  # fills the file system's caches, and those of byte code
+            values = found[figure.name] = [figure.measure() for _ in range(rounds)]
+            most = figure.text(figure.most) if figure.most else "-"
+            table.add_row(figure.name, figure.text(statistics.median(values)), figure.text(min(values)), most)
     Console(width=120).print(table)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
