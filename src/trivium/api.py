@@ -77,12 +77,12 @@ def load(path: str | Path) -> Module:
     return reader(path)
 
 
-def evaluate(module: Module, *arguments: Any) -> tuple[np.ndarray, ...]:
-    """Runs a program op by op in NumPy: slow, and obviously right."""
+def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[np.ndarray, ...]:
+    """Runs a program op by op in NumPy: slow, and obviously right. Its entry, or the function of that name."""
     from trivium.ir.interpreter import evaluate as interpret
 
     _require_module(module)
-    return interpret(module, *arguments)
+    return interpret(module, *arguments, function=function)
 
 
 def compile(module: Module, *, device: str = "cpu", threads: int | None = None, fast_math: bool = False) -> Executable:
