@@ -70,7 +70,8 @@ def _coordinate(ctx: Context, listed: Value, batch: list[Index], vector_dimensio
 
 @kernel(ops.Scatter, in_place="inputs")
 def scatter(ctx: Context, op: ops.Scatter) -> None:
-    """Places one after the other, since two may be the same; the elements of a window at once."""
+    """Places one after the other, since two may be the same; the elements of a window at once. A program may promise
+    that no two are (`unique_indices`); one that breaks it shall get what other compilers give, not a race."""
     numbers = op.scatter_dimension_numbers
     shape = op.updates[0].type.shape
     targets = [_target(ctx, *pair) for pair in zip(op.inputs, op.results, strict=True)]
@@ -79,9 +80,8 @@ def scatter(ctx: Context, op: ops.Scatter) -> None:
     window = [v for d, v in enumerate(variables) if d in numbers.update_window_dims]
     order = [v for v in listed if v.extent != 1]
     at = places(variables)
-    if op.unique_indices or not order:
-        with ctx.parallel(order):
-            _scatter_window(ctx, op, targets, at, window)
+    if not order:
+        _scatter_window(ctx, op, targets, at, window)
         return
     with ctx.inside(ctx.b.sequential(*[v.extent for v in order]), order):
         _scatter_window(ctx, op, targets, at, window)

@@ -4,7 +4,6 @@ compute."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,8 +54,7 @@ class Program:
         random = np.random.default_rng(len(self.name))
         extents = itertools.cycle(self.sizes)
         shapes = [[next(extents) if extent is None else extent for extent in kind.shape] for kind in self.types]
-        drawn = _drawn_once if "unique_indices = true" in self.text else _drawn
-        arrays = [drawn(random, kind.dtype, shape) for kind, shape in zip(self.types, shapes, strict=True)]
+        arrays = [_drawn(random, kind.dtype, shape) for kind, shape in zip(self.types, shapes, strict=True)]
         return arrays if self.name not in IN_BOUNDS else [arrays[0], np.zeros_like(arrays[1])]
 
     @property
@@ -70,13 +68,6 @@ def _drawn(random: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -
         return random.integers(0, 2 if dtype == np.bool_ else 4, shape).astype(dtype)
     numbers = random.standard_normal(shape)
     return (numbers + 1j * random.standard_normal(shape) if dtype.kind == "c" else numbers).astype(dtype)
-
-
-def _drawn_once(random: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
-    """Indices of which no two are equal, as a program promises that says so."""
-    if dtype.kind not in "iu":
-        return _drawn(random, dtype, shape)
-    return random.permutation(max(4, math.prod(shape)))[: math.prod(shape)].reshape(shape).astype(dtype)
 
 
 # XLA
