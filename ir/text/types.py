@@ -49,7 +49,7 @@ _KEPT = frozenset({"!quant.uniform", "!quant.any", "!quant.calibrated"})
 """The types of these dialects that have no meaning for StableHLO, and are kept as their text."""
 _EXTENTS = re.compile(r"(?:(?:\d+|\?)\s*x\s*)*", re.ASCII)
 _EXTENT = re.compile(r"\d+|\?", re.ASCII)
-_INTEGER_TYPE = re.compile(r"([su]?)i([1-9]\d{0,3})", re.ASCII)
+_INTEGER_TYPE = re.compile(r"([su]?)i0*([1-9]\d{0,3})", re.ASCII)
 _STORAGE_TYPE = re.compile(r"(u|[su]?i)([1-9]\d?)", re.ASCII)
 # MLIR knows floats as storage, StableHLO does not: such types are kept as their text.
 _FLOAT_STORAGE = re.compile(r"<\s*f\dE\dM", re.ASCII)

@@ -15,6 +15,7 @@ TYPES = (
     *("tensor<*xf32>", "tensor<* x !quant.uniform<i8:f32, 0.5>>", "tensor<2x!quant.any<i8:f32>>"),
     *("tensor<?x3xf32, #stablehlo.bounds<4, ?>>", "tensor<?x3xf32, #stablehlo.type_extensions<bounds = [4, ?]>>"),
     *('tensor<2xf32, "text">', "tensor<2xf32, 1>", "tensor<2xf32, {a = true, b}>"),
+    *("i08", "tensor<2xui0032>"),
     *("memref<f32>", "memref<2x?xcomplex<f32>>", "memref<2xindex>"),
     *("memref<2xf32, 1>", "memref<*xf32>", "memref<2xf32, strided<[1]>>"),
     *("!stablehlo.token", "!stablehlo.future<tensor<f32>, tensor<2xi8>>", "!shape.witness", "!shape.shape"),
