@@ -25,7 +25,7 @@ import trivium
 from trivium.ir import ops
 from trivium.ir.attributes import DenseElements
 from trivium.ir.func import Function, Module
-from trivium.ir.ops.contraction import ConvDimensionNumbers, DotDimensionNumbers
+from trivium.ir.ops import ConvDimensionNumbers, DotDimensionNumbers
 from trivium.ir.types import F32, TensorType
 
 Run = Callable[[], object]

@@ -20,8 +20,9 @@ from trivium.ir.ops.common import (
     expect_tensor,
     expect_within,
 )
-from trivium.ir.ops.contraction import DotDimensionNumbers, DotGeneral, check_precision
+from trivium.ir.ops.dot_general import DotDimensionNumbers, DotGeneral
 from trivium.ir.ops.elementwise import Binary
+from trivium.ir.ops.products import check_precision
 from trivium.ir.ops.regions import check_region
 from trivium.ir.types import TensorType, dimensions_compatible, is_integer, shapes_compatible, type_of
 

@@ -26,12 +26,7 @@ from trivium.ir.ops.common import (
     expect_within,
     shaped,
 )
-from trivium.ir.ops.contraction import (
-    ConvDimensionNumbers,
-    Convolution,
-    Precision,
-    check_conv_dimensions,
-)
+from trivium.ir.ops.convolution import ConvDimensionNumbers, Convolution, check_conv_dimensions
 from trivium.ir.ops.gather import (
     Gather,
     GatherDimensionNumbers,
@@ -40,6 +35,7 @@ from trivium.ir.ops.gather import (
     gathered,
 )
 from trivium.ir.ops.parameters import expect_broadcast, expect_moved, expect_reshaped
+from trivium.ir.ops.products import Precision
 from trivium.ir.ops.shape import BroadcastInDim, Iota, Pad, check_extents, known_ints, padded_shape
 from trivium.ir.types import (
     I32,

@@ -20,7 +20,7 @@ from trivium.ir.ops.common import (
     expect_within,
     shaped,
 )
-from trivium.ir.ops.contraction import Precision, check_precision, narrow, wide
+from trivium.ir.ops.products import Precision, check_precision, narrow, wide
 from trivium.ir.ops.regions import is_promotable
 from trivium.ir.types import TensorType, dimensions_compatible, is_integer, is_quantized, shapes_compatible
 
