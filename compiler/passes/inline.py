@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trivium.compiler.passes.manager import Pass
-from trivium.ir.attributes import SymbolRef
-from trivium.ir.builder import Rewriter, inline_block
-from trivium.ir.core import Operation
-from trivium.ir.errors import CompileError
-from trivium.ir.func import Call, Function, Module, resolve
-from trivium.ir.ops import Composite
+from trivium.ir.func import Function, Module
+from trivium.ir.inlining import inline_calls
 
 
 @dataclass(frozen=True)
@@ -24,40 +20,5 @@ class Inline(Pass):
         changed = False
         done: set[Function] = set()
         for function in list(module.functions.values()):
-            changed |= _inline_into(function, done)
+            changed |= inline_calls(function, done)
         return changed
-
-
-def _inline_into(function: Function, done: set[Function]) -> bool:
-    """Inlines callees first, each once, so that a body is copied only when it holds no call any more."""
-    changed = False
-    stack = [function]
-    while stack:
-        current = stack[-1]
-        calls = [op for op in current.walk() if isinstance(op, Call | Composite)]
-        waiting = [callee for callee in dict.fromkeys(map(_callee, calls)) if callee not in done]
-        for callee in waiting:
-            if callee in stack:
-                raise CompileError(f"@{callee.sym_name} calls itself: recursion is not supported")
-        if waiting:
-            stack.append(waiting[0])
-            continue
-        for call in calls:
-            _expand(call)
-        changed |= bool(calls)
-        done.add(current)
-        stack.pop()
-    return changed
-
-
-def _callee(op: Operation) -> Function:
-    symbol: SymbolRef = op.callee if isinstance(op, Call) else op.decomposition  # type: ignore[attr-defined]
-    function = resolve(op, symbol)
-    if function.is_declaration:
-        raise CompileError(f"{symbol} has no body", source=op.location.describe() or None)
-    return function
-
-
-def _expand(call: Operation) -> None:
-    rewriter = Rewriter(call)
-    rewriter.replace(*inline_block(_callee(call).body.block, call.operands, rewriter))

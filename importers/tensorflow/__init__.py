@@ -11,6 +11,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     listops,
     nn,
     pooling,
+    programs,
     random,
     reduction,
     shape,
