@@ -22,7 +22,7 @@ from trivium.ir.text.assembly import Draft, Line, form_of
 from trivium.ir.text.attributes import AttributeWriter
 from trivium.ir.text.definitions import DefinitionReader
 from trivium.ir.text.lexer import BLANKS, VALUE, WORD
-from trivium.ir.types import Type
+from trivium.ir.types import I32, Type
 
 _NAME = r"%(?:\d+|[A-Za-z_$.-][\w$.-]*)"
 _GROUP = rf"{_NAME}(?:{BLANKS}:{BLANKS}\d+)?"
@@ -201,6 +201,9 @@ class Parser(DefinitionReader):
         """Sizes of the groups of operands or results. Those that follow from the counts are not kept."""
         fields = draft.cls.OPERANDS if what == "operands" else draft.cls.RESULTS
         values = value.values if isinstance(value, DenseArray) else ()
+        if isinstance(value, DenseArray) and value.element_type != I32:
+            kind = value.element_type
+            raise self.error(f"{draft.cls.NAME} has the sizes of its groups of {what} in {kind}, expected i32", pos)
         if isinstance(value, DenseElements):
             values = value.array.reshape(-1)[: len(fields) + 1].tolist()
         sizes = tuple(map(int, values))

@@ -138,6 +138,10 @@ ERRORS = {
         body('%0 = "stablehlo.negate"(%x) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf32>) -> tensor<4xf32>'),
         "has groups of [1, 1] operands, expected 1 sizes",
     ),
+    "groups of another type": (
+        body('%0 = "stablehlo.negate"(%x) {operandSegmentSizes = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>'),
+        "has the sizes of its groups of operands in i64, expected i32",
+    ),
     "nested attributes": (attribute("[" * 5000 + "]" * 5000), f"nested more than {MAX_DEPTH} levels deep"),
     "nested types": (attribute("tuple<" * 5000 + ">" * 5000), f"nested more than {MAX_DEPTH} levels deep"),
     "nested regions": ("module {" * 5000 + "}" * 5000, f"nested more than {MAX_NESTING} levels deep"),
