@@ -13,7 +13,7 @@ from trivium.ir.attributes import Attribute, integer_array
 from trivium.ir.codecs import Pairs, codec_of
 from trivium.ir.core import Operation
 from trivium.ir.errors import Error
-from trivium.ir.ops.elementwise import ResultAccuracy
+from trivium.ir.ops.transcendental import ResultAccuracy
 from trivium.ir.types import I64, NONE, FutureType
 
 

@@ -31,7 +31,7 @@ from trivium.ir.errors import Error, shortened
 from trivium.ir.location import Location
 from trivium.ir.mesh import AxisRef, Mesh, MeshAxis, ReplicaGroupMeshAxes, SubAxis
 from trivium.ir.ops.control import CustomCallApiVersion, OutputOperandAlias
-from trivium.ir.ops.elementwise import ResultAccuracy, ResultAccuracyMode
+from trivium.ir.ops.transcendental import ResultAccuracy, ResultAccuracyMode
 from trivium.ir.types import (
     I1,
     I32,

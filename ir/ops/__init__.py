@@ -1,7 +1,9 @@
 """All ops, each declared once in the file of its family: `from trivium.ir import ops`, then `ops.Add(lhs, rhs)`."""
 
+from trivium.ir.ops.arithmetic import *  # noqa: F403
 from trivium.ir.ops.asynchronous import *  # noqa: F403
 from trivium.ir.ops.batch_norm import *  # noqa: F403
+from trivium.ir.ops.bitwise import *  # noqa: F403
 from trivium.ir.ops.chlo import *  # noqa: F403
 from trivium.ir.ops.chlo_broadcast import *  # noqa: F403
 from trivium.ir.ops.chlo_programs import *  # noqa: F403
@@ -24,3 +26,4 @@ from trivium.ir.ops.reduction import *  # noqa: F403
 from trivium.ir.ops.sdy import *  # noqa: F403
 from trivium.ir.ops.shape import *  # noqa: F403
 from trivium.ir.ops.targets import *  # noqa: F403
+from trivium.ir.ops.transcendental import *  # noqa: F403

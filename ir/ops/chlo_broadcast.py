@@ -13,6 +13,8 @@ from trivium.ir.attributes import Enumeration, enumeration
 from trivium.ir.codecs import Ints
 from trivium.ir.declare import EXPRESSED, PURE, Op, Operand, Result
 from trivium.ir.errors import fail
+from trivium.ir.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Remainder, Subtract
+from trivium.ir.ops.bitwise import And, Or, ShiftLeft, ShiftRightArithmetic, ShiftRightLogical, Xor
 from trivium.ir.ops.chlo import NextAfter, Polygamma, Zeta
 from trivium.ir.ops.common import (
     Shape,
@@ -25,23 +27,7 @@ from trivium.ir.ops.common import (
     expect_tensor,
 )
 from trivium.ir.ops.conversion import Compare, ComparisonDirection, ComparisonType, Complex, Select
-from trivium.ir.ops.elementwise import (
-    Add,
-    And,
-    Atan2,
-    Divide,
-    Maximum,
-    Minimum,
-    Multiply,
-    Or,
-    Power,
-    Remainder,
-    ShiftLeft,
-    ShiftRightArithmetic,
-    ShiftRightLogical,
-    Subtract,
-    Xor,
-)
+from trivium.ir.ops.transcendental import Atan2
 from trivium.ir.types import F32, F64, I1, ComplexType, TensorType, is_boolean, is_float, is_integer
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Arithmetic and logic on each element: what its constraints refuse."""
+"""What the constraints of all ops on each element refuse, and those of `map`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trivium.ir.core import Value
 from trivium.ir.declare import OPS, Op
 from trivium.ir.errors import VerificationError
 from trivium.ir.ops import elementwise
-from trivium.ir.types import F32, F64, I1, I32, INDEX, TOKEN, UI8, Type, tensor
+from trivium.ir.types import F32, F64, I32, INDEX, TOKEN, Type, tensor
 
 ONE = sorted((op for op in OPS.values() if issubclass(op, elementwise.Unary)), key=lambda op: op.NAME)
 TWO = sorted((op for op in OPS.values() if issubclass(op, elementwise.Binary)), key=lambda op: op.NAME)
@@ -53,51 +53,6 @@ def test_unary_c1():
         ops.Negate(value(2), result=tensor(3))
 
 
-def test_numeric_unary_i1():
-    with breaks("I1"):
-        ops.Negate(value(2, of=I1))
-
-
-def test_signed_unary_i1():
-    with breaks("I1"):
-        ops.Sign(value(2, of=UI8))
-
-
-def test_rounding_unary_i1():
-    with breaks("I1"):
-        ops.Floor(value(2, of=I32))
-
-
-def test_integer_unary_i1():
-    with breaks("I1"):
-        ops.Popcnt(value(2))
-
-
-def test_transcendental_i1():
-    with breaks("I1"):
-        ops.Exponential(value(2, of=I32))
-
-
-def test_abs_i1():
-    with breaks("I1"):
-        ops.Abs(value(2, of=UI8))
-
-
-def test_abs_c1():
-    with breaks("C1"):
-        ops.Abs(value(2), result=tensor(3))
-
-
-def test_abs_c2():
-    with breaks("C2"):
-        ops.Abs(value(2), result=tensor(2, of=F64))
-
-
-def test_not_i1():
-    with breaks("I1"):
-        ops.Not(value(2))
-
-
 def test_binary_i1():
     with breaks("I1"):
         ops.Add(Value(TOKEN), value(2), result=tensor(2))
@@ -113,46 +68,6 @@ def test_binary_c1():
         ops.Add(value(2), value(2, of=F64))
     with breaks("C1"):
         ops.Add(value(2), value(3))
-
-
-def test_numeric_binary_i1():
-    with breaks("I1"):
-        ops.Subtract(value(2, of=I1), value(2, of=I1))
-
-
-def test_numeric_binary_i2():
-    with breaks("I2"):
-        ops.Subtract(value(2), value(2, of=I1))
-
-
-def test_bitwise_binary_i1():
-    with breaks("I1"):
-        ops.And(value(2), value(2))
-
-
-def test_bitwise_binary_i2():
-    with breaks("I2"):
-        ops.And(value(2, of=I1), value(2))
-
-
-def test_shift_i1():
-    with breaks("I1"):
-        ops.ShiftLeft(value(2), value(2, of=I32))
-
-
-def test_shift_i2():
-    with breaks("I2"):
-        ops.ShiftLeft(value(2, of=I32), value(2))
-
-
-def test_atan2_i1():
-    with breaks("I1"):
-        ops.Atan2(value(2, of=I32), value(2, of=I32))
-
-
-def test_atan2_i2():
-    with breaks("I2"):
-        ops.Atan2(value(2), value(2, of=I32))
 
 
 def test_map_c1():
@@ -180,11 +95,3 @@ def test_map_c3():
 def test_map_c4():
     with breaks("C4"):
         ops.Map([value(2), value(2)], (0,), body(ops.Negate, F32)())
-
-
-@pytest.mark.parametrize(
-    ("numbers", "mode"), [((1.0, 0.0, 0), "DEFAULT"), ((0.0, -1.0, 0), "TOLERANCE"), ((0.0, 0.0, 1), "HIGHEST")]
-)
-def test_tolerances_belong_to_their_mode(numbers, mode):
-    with pytest.raises(VerificationError, match="expected positive ones, and only in mode TOLERANCE"):
-        ops.ResultAccuracy(*numbers, ops.ResultAccuracyMode(mode))
