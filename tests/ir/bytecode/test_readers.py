@@ -27,6 +27,20 @@ CHLO = """func.func @main(%a: tensor<3x4xf32>, %b: tensor<4xf32>) -> (tensor<3x4
   return %1, %2 : tensor<3x4xf32>, tensor<3x2xf32>
 }"""
 
+DYNAMIC = """module attributes {jax.uses_shape_polymorphism = true} {
+  func.func @main(%a: tensor<?x4xf32>) -> tensor<?xf32> {
+    %0 = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+    %1 = stablehlo.reshape %0 : (tensor<i32>) -> tensor<1xi32>
+    %2 = stablehlo.constant dense<2.0> : tensor<f32>
+    %3 = stablehlo.dynamic_broadcast_in_dim %2, %1, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+    %4 = stablehlo.reduce(%a init: %2) applies stablehlo.add across dimensions = [1]
+      : (tensor<?x4xf32>, tensor<f32>) -> tensor<?xf32>
+    %5 = stablehlo.multiply %3, %4 : tensor<?xf32>
+    return %5 : tensor<?xf32>
+  }
+}"""
+"""The attribute tells TensorFlow that shapes follow from those of the arguments."""
+
 
 def from_torch() -> Program:
     import torch
@@ -83,6 +97,10 @@ def from_onnx() -> Program:
 
 def from_text() -> Program:
     return trivium.parse(CHLO), [normal(3, 4), normal(4)]
+
+
+def from_dynamic_text() -> Program:
+    return trivium.parse(DYNAMIC), [normal(3, 4)]
 
 
 def xla(program: str | bytes, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -143,7 +161,9 @@ def test_xla(source: Callable[[], Program], tmp_path: Path) -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("source", [pytest.param(from_jax, marks=pytest.mark.jax), from_tensorflow, from_text])
+@pytest.mark.parametrize(
+    "source", [pytest.param(from_jax, marks=pytest.mark.jax), from_tensorflow, from_text, from_dynamic_text]
+)
 @pytest.mark.parametrize("version", [None, "0.20.0", "1.9.0"])
 def test_tensorflow(source: Callable[[], Program], version: str | None, tmp_path: Path) -> None:
     module, arrays = source()
