@@ -239,19 +239,11 @@ def _next_state(op: RngBitGenerator) -> None:
     _state(op, [op.initial_state.type, op.output.type])
 
 
-@_rule(DynamicIota, DynamicReshape)
+@_rule(DynamicBroadcastInDim, DynamicIota, DynamicReshape, Rng)
 def _of_shape(op: Any) -> None:
-    _state_extents(op, constant(op.output_shape))
-
-
-@_rule(Rng)
-def _of_drawn_shape(op: Rng) -> None:
-    _state_extents(op, constant(op.shape))
-
-
-@_rule(DynamicBroadcastInDim)
-def _of_dimensions(op: DynamicBroadcastInDim) -> None:
-    _state_extents(op, constant(op.output_dimensions))
+    """The shape is an operand."""
+    (name,) = _SHAPE_OPERANDS[type(op)]
+    _state_extents(op, constant(getattr(op, name)))
 
 
 @_rule(SetDimensionSize)
@@ -284,13 +276,7 @@ def _as_the_static_op(op: Any) -> None:
             attributes = {name: value for name, value in op.attributes.items() if value is not None}
             static = Convolution(op.lhs, op.rhs, padding=given[0], **attributes)
     _state(op, static.result_types)
-    _forget(static)
-
-
-def _forget(op: Operation) -> None:
-    """Takes an op that stands nowhere out of the uses of its operands."""
-    for index, value in enumerate(op.operands):
-        del value.uses[op, index]
+    static.erase()
 
 
 @_rule(While)
