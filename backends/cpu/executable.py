@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trivium.backends.cpu import jit
+from trivium.backends.cpu.constant_memory import kept
 from trivium.backends.cpu.program import ENTRY, emit_program
 from trivium.backends.cpu.target import Target
 from trivium.compiler.kernel.dtypes import numpy_dtype
@@ -55,7 +56,7 @@ class CpuExecutable:
         self._outputs = [_slot(value) for value in program.outputs]
         self._host = _HostCalls(emitted.host_calls)
         constants = [value.storage.array for value in emitted.constants if isinstance(value.storage, Constant)]
-        self._constants = [_kept(array) for array in constants]
+        self._constants = [kept(array) for array in constants]
         self._context = _table([self._host.address, *(array.ctypes.data for array in self._constants)])
         self._context_address = ctypes.addressof(self._context)
         self._arena_size = program.arena_size
@@ -158,15 +159,6 @@ def _slot(value: Value) -> Slot:
     if value.is_complex:
         return Slot(np.result_type(dtype, np.complex64), tuple(value.shape[:-1]))
     return Slot(dtype, tuple(value.shape))
-
-
-def _kept(array: np.ndarray) -> np.ndarray:
-    """A constant as it is now: a copy where somebody else can still write its memory, as a framework can its weights.
-    What is packed was copied, and what was read from a file cannot be written."""
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
-    return array.copy() if root.flags.writeable else array
 
 
 def _table(addresses: Sequence[int | None]) -> ctypes.Array:

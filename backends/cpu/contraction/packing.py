@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 import numpy as np
 
+from trivium.backends.cpu.constant_memory import aligned, frozen
 from trivium.backends.cpu.contraction.emission import Emission, Loop, Number, index
 from trivium.backends.cpu.contraction.place import Indices, Place, join, place, resolve, unflatten
 from trivium.backends.cpu.contraction.problem import Access, Group, lies_across
@@ -212,7 +213,7 @@ def dense(array: np.ndarray, access: Access, groups: tuple[Group, ...]) -> np.nd
 
 def pack_panels(matrix: np.ndarray, widths: list[int]) -> np.ndarray:
     """[batch, columns, reduction] as [batch][panel][reduction][column of the panel], flat, columns zero-filled to the
-    panels' widths."""
+    panels' widths. The result is read-only, so that whoever keeps it need not copy it."""
     batch, columns, reduction = matrix.shape
     packed = aligned(batch * reduction * sum(widths), matrix.dtype)
     panels = packed.reshape(batch, -1)
@@ -221,11 +222,4 @@ def pack_panels(matrix: np.ndarray, widths: list[int]) -> np.ndarray:
         panel = panels[:, start * reduction : (start + width) * reduction].reshape(batch, reduction, width)
         panel[:, :, : columns - start] = matrix[:, start : start + width].transpose(0, 2, 1)
         start += width
-    return packed
-
-
-def aligned(count: int, dtype: np.dtype, boundary: int = 64) -> np.ndarray:
-    """Zeros that begin on a cache line, so that no vector of a panel lies across two."""
-    room = np.zeros(count * dtype.itemsize + boundary, np.uint8)
-    begin = -room.ctypes.data % boundary
-    return room[begin : begin + count * dtype.itemsize].view(dtype)
+    return frozen(packed)
