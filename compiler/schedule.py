@@ -5,6 +5,7 @@ it never changes what a kernel means."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from trivium.compiler.kernel.affine import Analysis, accesses, holds
@@ -89,6 +90,22 @@ def choose_block(block: Block, vector_bytes: int, threads: int, analysis: Analys
     return Schedule({loop: loops[loop] for loop in order}, cost)
 
 
+def choose_in_lanes(block: Block, analysis: Analysis) -> Schedule:
+    """For a block that is emitted in vector lanes already (`fits_lanes`): none of its loops has lanes of its own."""
+    loops = [i for i in walk(block) if isinstance(i, Loop)]
+    return Schedule({loop: LoopSchedule(_merged(loop, analysis)) for loop in loops})
+
+
+def fits_lanes(block: Block, indices: Iterable[Value], analysis: Analysis) -> bool:
+    """Whether `block` can run for several values of `indices` at once: whiles would end at different times, scratch is
+    shared, extents must agree."""
+    if holds(block, While, Scratch):
+        return False
+    own = set(indices)
+    extents = [e for i in walk(block) if isinstance(i, Loop) for e in i.extents if isinstance(e, Value)]
+    return not any(own & analysis.depends(extent) for extent in extents)
+
+
 def _threaded(schedule: LoopSchedule, cost: float, threads: int) -> LoopSchedule:
     """The schedule split over threads where the work is worth it."""
     extents = schedule.static_extents
@@ -138,7 +155,7 @@ class _Planner:
         trips = math.prod(_count(e) for e in extents)
         cost, loops = self.block(loop.body)
         best = cost * trips, {loop: LoopSchedule(extents), **loops}
-        if loop.kind == "sequential" or not _fits_lanes(loop, self._analysis):
+        if loop.kind == "sequential" or not fits_lanes(loop.body, loop.indices, self._analysis):
             return best
         for dimension in range(len(extents)):
             if extents[dimension] == 1:
@@ -204,16 +221,6 @@ class _Planner:
 
 def _count(extent: int | Value) -> int:
     return extent if isinstance(extent, int) else UNKNOWN_EXTENT
-
-
-def _fits_lanes(loop: Loop, analysis: Analysis) -> bool:
-    """Whether the body can run for several iterations at once: whiles would end at different times, scratch is
-    shared, extents must agree."""
-    if holds(loop.body, While, Scratch):
-        return False
-    inner = [i for i in walk(loop.body) if isinstance(i, Loop)]
-    own = set(loop.indices)
-    return not any(own & analysis.depends(e) for i in inner for e in i.extents if isinstance(e, Value))
 
 
 def _merged(loop: Loop, analysis: Analysis) -> tuple[int | Value, ...]:

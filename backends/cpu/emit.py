@@ -109,7 +109,9 @@ class Emitter:
 
     @contextmanager
     def in_lanes(self, index: Value | None, lanes: int, mask: ll.Value | None) -> Iterator[None]:
-        """Spreads the iterations of `index` from its present value over lanes."""
+        """Spreads the iterations of `index` from its present value over lanes. Vector loops do not nest: the schedule
+        of a block that is in lanes already gives its loops none."""
+        assert self.lanes == 1, "a vector loop inside a vector loop"
         outer = self.vector, self.lanes, self.mask
         self.vector, self.lanes, self.mask = (index if lanes > 1 else None), lanes, mask
         try:
@@ -254,6 +256,7 @@ class Emitter:
 
     def _while(self, loop: While) -> None:
         """Only outside of vector loops: lanes would end at different times."""
+        assert self.lanes == 1, "a while inside a vector loop"
         builder = self.builder
         before = builder.block
         header, body, after = (builder.append_basic_block(name) for name in ("while", "do", "done"))

@@ -22,10 +22,10 @@ from trivium.backends.cpu.narrow import held_type
 from trivium.backends.cpu.target import Target
 from trivium.backends.cpu.threads import PARALLEL_FOR
 from trivium.compiler.kernel import contraction as mark
-from trivium.compiler.kernel.affine import Analysis, accesses, holds
+from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.dtypes import storage_bytes
-from trivium.compiler.kernel.structure import Kernel, Scratch, Store, Value, While
-from trivium.compiler.schedule import choose_block
+from trivium.compiler.kernel.structure import Kernel, Store, Value
+from trivium.compiler.schedule import choose_in_lanes, fits_lanes
 
 GRAIN_FLOPS = 500_000
 """Work below which a piece is not worth another thread: some 5 to 10 us."""
@@ -43,7 +43,7 @@ class PackedKernel(Kernel):
 
 def supports(kernel: Kernel) -> bool:
     """Whether the template computes this kernel: a contraction in f32 or f64, of operands as they lie in memory, that
-    has any work to do."""
+    has any work to do, and whose epilogue can run on a vector of sums."""
     contraction = kernel.contraction
     if contraction is None or contraction.accumulate not in ("f32", "f64"):
         return False
@@ -52,7 +52,8 @@ def supports(kernel: Kernel) -> bool:
     plain = contraction.lhs_prologue is None and contraction.rhs_prologue is None
     small = all(operand.buffer.size < 2**31 for operand in operands)
     work = all(loop.extent > 0 for loop in contraction.loops)
-    return alike and plain and small and work and not holds(contraction.epilogue, While, Scratch)
+    epilogue = contraction.epilogue
+    return alike and plain and small and work and fits_lanes(epilogue, epilogue.parameters, Analysis(epilogue))
 
 
 class Marked:
@@ -215,7 +216,7 @@ class Lowering:
         """The units [begin, end), counted over all shares."""
         contraction, analysis = self.marked.contraction, self.marked.analysis
         buffers = dict(zip(self.kernel.params, pointers, strict=True))
-        schedule = choose_block(contraction.epilogue, self.target.vector_bytes, 1, analysis)
+        schedule = choose_in_lanes(contraction.epilogue, analysis)
         emitter = Emitter(Code(builder, self.target, fast), analysis, schedule, buffers)
         emitter.depth = 1
         e = Emission(builder, held_type(contraction.accumulate), self.tiling.lanes)

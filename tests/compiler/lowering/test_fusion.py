@@ -90,6 +90,26 @@ def test_contraction_takes_bias_and_activation():
     assert program.kernels()[0].contraction is not None
 
 
+@pytest.mark.parametrize("channels", [1, 3, 8, 13, 32])
+@pytest.mark.parametrize(("op", "init"), [(ops.Maximum, -np.inf), (ops.Add, 0)])
+def test_contraction_takes_a_window_beside_it(channels: int, op: type, init: float):
+    """The sums are in lanes already where the epilogue's loop runs: it gets none of its own."""
+
+    def body(b, x, kernel):
+        numbers = ops.ConvDimensionNumbers(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
+        options = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1}
+        convolved = b.add(ops.Convolution(x, kernel, window_strides=[2, 2], **options))
+        window = {"window_dimensions": [1, 3, 3, 1], "window_strides": [1, 2, 2, 1]}
+        padding = [[0, 0], [0, 1], [0, 1], [0, 0]]
+        (pooled,) = b.add(ops.ReduceWindow([x], [number(b, init)], **window, padding=padding, body=scalar_region(op)))
+        return b.add(ops.Add(pooled, convolved))
+
+    types = [tensor(1, 8, 8, channels), tensor(1, 1, channels, channels)]
+    program = expect_same(program_of(types, body), [some(*kind.shape, seed=n) for n, kind in enumerate(types)])
+    (kernel,) = program.kernels()
+    assert kernel.contraction is not None
+
+
 def test_transposed_operands_are_strides():
     def body(b, x, w):
         w = b.add(ops.Transpose(w, (1, 0)))
