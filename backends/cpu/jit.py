@@ -1,23 +1,22 @@
-"""LLVM modules to machine code in this process. Objects are kept in a folder on disk, named by a hash of all that
-they follow from, so that a program that was compiled once loads in a few milliseconds."""
+"""LLVM modules to machine code in this process. Object files are kept in the cache, under all that they follow from,
+so that a program that was compiled once loads in a few milliseconds."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
-import os
-import tempfile
-from pathlib import Path
+import struct
 
 import llvmlite
 import llvmlite.binding as llvm
 
-from trivium.backends import native
+from trivium.backends import cache, native
 from trivium.backends.cpu.target import CODE_GENERATION, Target
 from trivium.ir.errors import CompileError
 
-DIGEST_BYTES = hashlib.sha256().digest_size
+# Of the ELF header of 64 bits: the magic number with class and byte order, the type of file, where the table of
+# sections is, and the size and number of its entries.
+OBJECT_HEADER = struct.Struct("<6s10xH22xQ10xHH2x")
+OBJECT_MAGIC, RELOCATABLE = b"\x7fELF\x02\x01", 1
 RUNTIME = ("trivium_parallel_for", "trivium_host_call")
 
 
@@ -38,13 +37,13 @@ class Code:
 
 def compile_module(text: str, target: Target) -> bytes:
     """The object file for LLVM assembly, from the cache where it is there."""
-    path = _cache_path(text, target)
-    machine_code = _read(path) if path is not None else None
-    if machine_code is not None:
+    kept, key = cache.default(), _key(text, target)
+    machine_code = kept.get(key) if kept else None
+    if machine_code is not None and _is_object(machine_code):
         return machine_code
     machine_code = target.machine().emit_object(parsed(text))
-    if path is not None:
-        _write(path, machine_code)
+    if kept:
+        kept.put(key, machine_code)
     return machine_code
 
 
@@ -58,34 +57,18 @@ def parsed(text: str) -> llvm.ModuleRef:
     return module
 
 
-def _cache_path(text: str, target: Target) -> Path | None:
-    """TRIVIUM_CACHE is a folder, or 0 for no cache; by default the user's cache folder."""
-    setting = os.environ.get("TRIVIUM_CACHE")
-    if setting == "0":
-        return None
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folder = Path(setting) if setting else Path(base).expanduser() / "trivium"
-    facts = "\0".join((llvmlite.__version__, str(CODE_GENERATION), target.triple, target.cpu, target.features, text))
-    return folder / f"{hashlib.sha256(facts.encode()).hexdigest()}.object"
+def _key(text: str, target: Target) -> bytes:
+    """All that machine code follows from."""
+    facts = llvmlite.__version__, native.VERSION, CODE_GENERATION, target.triple, target.cpu, target.features, text
+    return "\0".join(map(str, facts)).encode()
 
 
-def _read(path: Path) -> bytes | None:
-    """What a cached file holds, if it is whole: loading a damaged object would end the process."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    digest, machine_code = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
-    return machine_code if hashlib.sha256(machine_code).digest() == digest else None
-
-
-def _write(path: Path, machine_code: bytes) -> None:
-    """Whole or not at all, behind its digest; a cache that cannot be written is a cache less, not an error."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(hashlib.sha256(machine_code).digest() + machine_code)
-        Path(file.name).replace(path)
+def _is_object(machine_code: bytes) -> bool:
+    """Whether this can be an object file: LLVM's loader ends the process on what is none."""
+    if len(machine_code) < OBJECT_HEADER.size:
+        return False
+    magic, kind, sections, entry_size, count = OBJECT_HEADER.unpack_from(machine_code)
+    return magic == OBJECT_MAGIC and kind == RELOCATABLE and sections + entry_size * count <= len(machine_code)
 
 
 @functools.cache
