@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass, field
 
 from trivium.compiler.kernel import may_share
-from trivium.compiler.liveness import live_points
-from trivium.compiler.program import Arena, Copy, Launch, Output, Program, Step, Value, nested, walk
+from trivium.compiler.liveness import Liveness
+from trivium.compiler.program import Arena, Copy, Launch, Output, Program, Step, Value, nested, replace_values, walk
 
 ALIGNMENT = 64
 
@@ -39,7 +39,7 @@ def assign_buffers(program: Program) -> None:
     allocations = _allocations(program)
     _coalesce_copies(program, allocations)
     _reuse_operands(program, allocations)
-    program.steps = _without_needless_copies(program.steps, allocations)
+    _drop_needless_copies(program, allocations)
     distinct = list(dict.fromkeys(allocations.values()))
     program.arena_size = _place([a for a in distinct if a.output is None])
     for allocation in distinct:
@@ -50,7 +50,7 @@ def assign_buffers(program: Program) -> None:
 def _allocations(program: Program) -> dict[Value, Allocation]:
     """One for each value that the program itself must place."""
     allocations = {}
-    for value, points in live_points(program).items():
+    for value, points in Liveness(program).points.items():
         if isinstance(value.storage, Arena | Output):
             output = value.storage if isinstance(value.storage, Output) else None
             allocations[value] = Allocation([value], points, value.nbytes, output)
@@ -96,17 +96,43 @@ def _merge(one: Allocation, other: Allocation, allocations: dict[Value, Allocati
         allocations[value] = one
 
 
-def _without_needless_copies(steps: list[Step], allocations: dict[Value, Allocation]) -> list[Step]:
+def _drop_needless_copies(program: Program, allocations: dict[Value, Allocation]) -> None:
+    """Removes copies within one allocation and of nothing. Source and destination of such a copy become one value, so
+    that the steps still say when its contents are written and needed."""
+    same: dict[Value, Value] = {}
+    program.steps = _without_needless_copies(program.steps, allocations, same)
+    replace_values(program.steps, {value: _root(value, same) for value in same})
+
+
+def _without_needless_copies(
+    steps: list[Step], allocations: dict[Value, Allocation], same: dict[Value, Value]
+) -> list[Step]:
+    """The steps without them; notes in `same` which value each dropped copy makes another one."""
     kept = []
     for step in steps:
         if isinstance(step, Copy):
-            source, destination = allocations.get(step.source), allocations.get(step.destination)
-            if (source is not None and source is destination) or not step.source.nbytes:
+            source, destination = _root(step.source, same), _root(step.destination, same)
+            if not step.source.nbytes:
+                continue
+            if source in allocations and allocations[source] is allocations.get(destination):
+                if source is not destination:
+                    stays, goes = (destination, source) if _is_output(destination) else (source, destination)
+                    same[goes] = stays
                 continue
         for inner in nested(step):
-            inner[:] = _without_needless_copies(inner, allocations)
+            inner[:] = _without_needless_copies(inner, allocations, same)
         kept.append(step)
     return kept
+
+
+def _root(value: Value, same: dict[Value, Value]) -> Value:
+    while value in same:
+        value = same[value]
+    return value
+
+
+def _is_output(value: Value) -> bool:
+    return isinstance(value.storage, Output)
 
 
 def _place(allocations: list[Allocation]) -> int:

@@ -8,26 +8,21 @@ from collections.abc import Iterable
 from trivium.compiler.program import Copy, Program, Step, Switch, Value, While, reads, walk, writes
 
 
-def live_points(program: Program) -> dict[Value, int]:
-    """The points at which each value is alive, as bits of a number. Step `p` in the order of `walk` has the points
-    2 * p while it runs and 2 * p + 1 after it. While a copy runs its destination does not count as alive: where the
-    source dies there, both may be one."""
-    return _Liveness(program).run()
+class Liveness:
+    """`points`: when each value is alive, as bits of a number. Step `p` in the order of `walk` has the points 2 * p
+    while it runs and 2 * p + 1 after it. While a copy runs its destination does not count as alive: where the source
+    dies there, both may be one. `entry`: the values that are alive when the program begins.
 
-
-class _Liveness:
-    """Runs backwards over the steps; what is alive is a set of values, as bits of a number."""
+    Computed backwards over the steps; what is alive is a set of values, as bits of a number."""
 
     def __init__(self, program: Program):
-        self._program = program
         self._values = program.values()
         self._bits = {value: 1 << number for number, value in enumerate(self._values)}
         self._positions = {step: position for position, step in enumerate(walk(program.steps))}
         self._alive: dict[int, int] = {}
-
-    def run(self) -> dict[Value, int]:
-        self._steps(self._program.steps, self._set(self._program.outputs))
-        return dict(zip(self._values, self._spans(), strict=True))
+        before = self._steps(program.steps, self._set(program.outputs))
+        self.entry = [value for value in self._values if before & self._bits[value]]
+        self.points = dict(zip(self._values, self._spans(), strict=True))
 
     def _spans(self) -> list[int]:
         """Turns sets of values by point into sets of points by value: only what changes from one point to the next is

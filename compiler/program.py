@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trivium.compiler.kernel import Buffer, DType, Kernel, numpy_dtype, storage_bytes
-from trivium.ir.errors import CompileError
+from trivium.compiler.kernel import DType, Kernel, storage_bytes
 
 
 @dataclass(frozen=True)
@@ -134,18 +133,15 @@ class Program:
         return list(dict.fromkeys(step.kernel for step in walk(self.steps) if isinstance(step, Launch)))
 
     def verify(self) -> None:
-        """Raises CompileError where a launch does not fit its kernel or a value its place."""
-        for value in self.values():
-            _verify_value(self, value)
-        for step in walk(self.steps):
-            if isinstance(step, Launch):
-                _verify_launch(step)
-            elif isinstance(step, Copy):
-                _require(step.source.nbytes == step.destination.nbytes, f"copy of {step.source.name}: sizes differ")
+        """Raises CompileError where a launch does not fit its kernel or a value its place, or where values that are
+        alive together share bytes."""
+        from trivium.compiler.verifier import verify
+
+        verify(self)
 
     def __str__(self) -> str:
         lines = [f"program @{self.name} (arena {self.arena_size} bytes) {{"]
-        lines += [f"  {_describe(value)}" for value in self.values()]
+        lines += [f"  {describe(value)}" for value in self.values()]
         lines += _print_steps(self.steps, "  ")
         return "\n".join([*lines, "}"])
 
@@ -207,45 +203,28 @@ def writes(step: Step) -> tuple[Value, ...]:
     return ()
 
 
-def _verify_value(program: Program, value: Value) -> None:
-    match value.storage:
-        case Constant(array):
-            fits = array.dtype == numpy_dtype(value.dtype) and array.nbytes == value.nbytes
-            _require(
-                fits, f"constant {value.name} holds {array.dtype}{array.shape}, expected {value.dtype}{value.shape}"
-            )
-            _require(array.flags.c_contiguous, f"constant {value.name} is not C-contiguous")
-        case Arena(offset):
-            if offset is None:
-                raise CompileError(f"value {value.name} has no place in the arena: the buffer planner has not run")
-            inside = offset >= 0 and offset + value.nbytes <= program.arena_size
-            _require(inside, f"value {value.name} reaches outside the arena of {program.arena_size} bytes")
+def replace_values(steps: list[Step], names: dict[Value, Value]) -> None:
+    """Puts other values in the place of some, everywhere in `steps`."""
+
+    def replaced(values: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple(names.get(value, value) for value in values)
+
+    for step in walk(steps):
+        match step:
+            case Launch():
+                step.arguments = replaced(step.arguments)
+            case Copy():
+                step.source, step.destination = replaced((step.source, step.destination))
+            case While():
+                (step.predicate,) = replaced((step.predicate,))
+            case Switch():
+                (step.index,) = replaced((step.index,))
+            case HostCall():
+                step.arguments, step.results = replaced(step.arguments), replaced(step.results)
 
 
-def _verify_launch(launch: Launch) -> None:
-    kernel, name = launch.kernel, launch.kernel.name
-    counts = len(launch.arguments), len(kernel.params)
-    _require(counts[0] == counts[1], f"launch of {name} has {counts[0]} arguments, expected {counts[1]}")
-    for param, argument in zip(kernel.params, launch.arguments, strict=True):
-        fits = param.dtype == argument.dtype and _reach(param) <= math.prod(argument.shape)
-        _require(
-            fits,
-            f"launch of {name}: {_describe(argument)} does not fit param {param.name} {param.shape}",
-        )
-        _require(
-            param.mode == "in" or not isinstance(argument.storage, Input | Constant),
-            f"launch of {name} writes {argument.name}",
-        )
-
-
-def _reach(param: Buffer) -> int:
-    """One past the last element that a param addresses."""
-    if 0 in param.shape:
-        return 0
-    return param.offset + 1 + sum((extent - 1) * step for extent, step in zip(param.shape, param.layout, strict=True))
-
-
-def _describe(value: Value) -> str:
+def describe(value: Value) -> str:
+    """A value on one line: its name, type and place."""
     shape = "x".join(map(str, (*value.shape, value.dtype)))
     match value.storage:
         case Constant():
@@ -278,8 +257,3 @@ def _print_steps(steps: list[Step], indent: str) -> Iterator[str]:
                     yield f"{indent}switch {index.name} {{ case {i}:" if i == 0 else f"{indent}case {i}:"
                     yield from _print_steps(branch, indent + "  ")
                 yield f"{indent}}}"
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise CompileError(message)

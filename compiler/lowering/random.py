@@ -9,7 +9,7 @@ from trivium.compiler.kernel import KernelBuilder, bit_width
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.elementwise import bits
-from trivium.compiler.lowering.index import Indices, Variable, constant, delinearize, fresh, linearize, places
+from trivium.compiler.lowering.index import Indices, Variable, constant, fresh, linearize, places
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.ir import ops
@@ -26,9 +26,13 @@ def rng_bit_generator(ctx: Context, op: ops.RngBitGenerator) -> None:
 
 
 def _store(ctx: Context, op: ops.RngBitGenerator, at: Indices, word: Register) -> None:
+    ctx.store(op.output, at, _of_type(ctx, op, word))
+
+
+def _of_type(ctx: Context, op: ops.RngBitGenerator, word: Register) -> Register:
     """The low bits of a word, as a value of the output's type."""
     dtype = dtype_of(op.output.type.element_type)
-    ctx.store(op.output, at, bits(ctx, ctx.b.convert(word, f"ui{bit_width(dtype)}"), dtype))
+    return bits(ctx, ctx.b.convert(word, f"ui{bit_width(dtype)}"), dtype)
 
 
 def _halves(b: KernelBuilder, word: Register) -> tuple[Register, Register]:
@@ -100,6 +104,7 @@ def _philox(ctx: Context, op: ops.RngBitGenerator, state: Words) -> Words:
     """The state is a key and a counter of 128 bits. With two words, the key doubles as the counter's high word."""
     b, shape = ctx.b, op.output.type.shape
     count, wide = math.prod(shape), op.output.type.dtype.itemsize == 8
+    output = ctx.buffer(op.output, (count,), "out")
     low, high = (state[1], state[2]) if len(state) == 3 else (state[1], state[0])
     each = 2 if wide else 4
     blocks = Variable(-(-count // each))
@@ -113,10 +118,10 @@ def _philox(ctx: Context, op: ops.RngBitGenerator, state: Words) -> Words:
         for number, word in enumerate(words):
             position = block * each + number
             if position.range[1] < count:
-                _store(ctx, op, delinearize(position, shape), word)
+                ctx.write(output, (position,), _of_type(ctx, op, word))
             else:
                 with ctx.block(b.if_(b.compare("LT", ctx.position(position), count))):
-                    _store(ctx, op, delinearize(position, shape), word)
+                    ctx.write(output, (position,), _of_type(ctx, op, word))
     following = b.add(low, blocks.extent)
     overflow = b.convert(b.compare("LT", following, low), "ui64")
     return [state[0], following, b.add(high, overflow)][: len(state)]

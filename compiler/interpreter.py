@@ -1,0 +1,93 @@
+"""What a program means, without any backend: its steps run in order on NumPy arrays that lie where the buffer plan has
+put them, kernels by their own interpreter. Slow; a compiled program must give the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.compiler.kernel import interpreter as kernels
+from trivium.compiler.kernel import numpy_dtype
+from trivium.compiler.program import (
+    Arena,
+    Constant,
+    Copy,
+    HostCall,
+    Input,
+    Launch,
+    Output,
+    Program,
+    Step,
+    Switch,
+    Value,
+    While,
+)
+from trivium.ir.errors import ExecutionError
+
+
+def interpret(program: Program, *arguments: np.ndarray, marks: bool = False) -> list[np.ndarray]:
+    """Runs `program`; its results, as new arrays. Arguments have the types and shapes of the program's inputs. With
+    `marks`, contractions run as their marks say, not as their loop nests do."""
+    if len(arguments) != len(program.inputs):
+        raise ExecutionError(f"{program.name} was given {len(arguments)} arguments, expected {len(program.inputs)}")
+    run = _Run(program, [_flat(array, value) for array, value in zip(arguments, program.inputs, strict=True)], marks)
+    run.steps(program.steps)
+    return [_result(run.memory[value], value) for value in program.outputs]
+
+
+class _Run:
+    """The memory of each value, as a flat array of its scalar type. Values that share bytes share them here too."""
+
+    def __init__(self, program: Program, inputs: Sequence[np.ndarray], marks: bool):
+        self._marks = marks
+        arena = kernels.garbage(program.arena_size, np.dtype(np.uint8))
+        outputs = [kernels.garbage(_size(value), numpy_dtype(value.dtype)) for value in program.outputs]
+        self.memory: dict[Value, np.ndarray] = {}
+        for value in program.values():
+            match value.storage:
+                case Input(index):
+                    self.memory[value] = inputs[index]
+                case Output(index):
+                    self.memory[value] = outputs[index].view(numpy_dtype(value.dtype))
+                case Constant(array):
+                    self.memory[value] = array.reshape(-1)
+                case Arena(offset):
+                    assert offset is not None, "the buffer plan has given every value its place"
+                    self.memory[value] = arena[offset : offset + value.nbytes].view(numpy_dtype(value.dtype))
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Launch(kernel, arguments):
+                    kernels.run(kernel, [self.memory[argument] for argument in arguments], self._marks)
+                case Copy(source, destination):
+                    self.memory[destination].view(np.uint8)[:] = self.memory[source].view(np.uint8).copy()
+                case While(condition, predicate, body):
+                    self.steps(condition)
+                    while self.memory[predicate][0]:
+                        self.steps(body)
+                        self.steps(condition)
+                case Switch(index, branches):
+                    taken = int(self.memory[index][0])
+                    self.steps(branches[taken if 0 <= taken < len(branches) else -1])
+                case HostCall(_, function, arguments, results):
+                    function(*(self.memory[value].reshape(value.shape) for value in (*arguments, *results)))
+
+
+def _flat(array: np.ndarray, value: Value) -> np.ndarray:
+    """An argument as the program sees it: complex numbers are pairs. Nobody may write it."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(numpy_dtype(value.dtype))
+    flat.flags.writeable = False
+    return flat
+
+
+def _result(memory: np.ndarray, value: Value) -> np.ndarray:
+    if not value.is_complex:
+        return memory.reshape(value.shape)
+    return memory.view(np.result_type(memory.dtype, np.complex64)).reshape(value.shape[:-1])
+
+
+def _size(value: Value) -> int:
+    return math.prod(value.shape)

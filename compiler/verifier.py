@@ -1,0 +1,162 @@
+"""Checks that a program is well formed, and proves its buffer plan: values that are alive at the same time share no
+bytes, except arguments of a launch that its kernel allows to share (`compiler.kernel.sharing`), and nothing is read
+before it is written. Liveness is computed from the finished steps, so that a mistake of the planner shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+
+from trivium.compiler.kernel import Buffer, may_share, numpy_dtype
+from trivium.compiler.liveness import Liveness
+from trivium.compiler.program import (
+    Arena,
+    Constant,
+    Copy,
+    Input,
+    Launch,
+    Output,
+    Program,
+    Value,
+    describe,
+    walk,
+    writes,
+)
+from trivium.ir.errors import CompileError
+
+
+def verify(program: Program) -> None:
+    """Raises CompileError where `program` is malformed."""
+    for value in program.values():
+        _verify_value(program, value)
+    for step in walk(program.steps):
+        for value in writes(step):
+            if isinstance(value.storage, Input | Constant):
+                raise CompileError(f"a step writes {describe(value)}")
+        if isinstance(step, Launch):
+            _verify_launch(step)
+            _verify_sharing(step)
+        elif isinstance(step, Copy):
+            _require(step.source.nbytes == step.destination.nbytes, f"copy of {step.source.name}: sizes differ")
+    _verify_memory(program)
+
+
+def _verify_value(program: Program, value: Value) -> None:
+    match value.storage:
+        case Constant(array):
+            fits = array.dtype == numpy_dtype(value.dtype) and array.nbytes == value.nbytes
+            _require(
+                fits, f"constant {value.name} holds {array.dtype}{array.shape}, expected {value.dtype}{value.shape}"
+            )
+            _require(array.flags.c_contiguous, f"constant {value.name} is not C-contiguous")
+        case Arena(offset):
+            if offset is None:
+                raise CompileError(f"value {value.name} has no place in the arena: the buffer planner has not run")
+            inside = offset >= 0 and offset + value.nbytes <= program.arena_size
+            _require(inside, f"value {value.name} reaches outside the arena of {program.arena_size} bytes")
+
+
+def _verify_launch(launch: Launch) -> None:
+    kernel, name = launch.kernel, launch.kernel.name
+    counts = len(launch.arguments), len(kernel.params)
+    _require(counts[0] == counts[1], f"launch of {name} has {counts[0]} arguments, expected {counts[1]}")
+    for param, argument in zip(kernel.params, launch.arguments, strict=True):
+        fits = param.dtype == argument.dtype and _reach(param) <= math.prod(argument.shape)
+        if not fits:
+            raise CompileError(f"launch of {name}: {describe(argument)} does not fit param {param.name} {param.shape}")
+
+
+def _reach(param: Buffer) -> int:
+    """One past the last element that a param addresses."""
+    if 0 in param.shape:
+        return 0
+    return param.offset + 1 + sum((extent - 1) * step for extent, step in zip(param.shape, param.layout, strict=True))
+
+
+# Memory
+
+Region = tuple[object, int, int]
+"""The memory that a value lies in (the arena, or an output), and where it begins and ends there, in bytes."""
+
+
+def _region(value: Value) -> Region | None:
+    """Where a value lies in memory that is written; None where it takes none."""
+    match value.storage:
+        case Arena(int(offset)) if value.nbytes:
+            return Arena, offset, offset + value.nbytes
+        case Output() if value.nbytes:
+            return value.storage, 0, value.nbytes
+    return None
+
+
+def _overlap(one: Region | None, other: Region | None) -> bool:
+    return one is not None and other is not None and one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+
+
+def _verify_sharing(launch: Launch) -> None:
+    """Arguments that share bytes do so as the kernel allows."""
+    kernel, pairs = launch.kernel, list(zip(launch.kernel.params, launch.arguments, strict=True))
+    for number, (written, destination) in enumerate(pairs):
+        place = _region(destination)
+        if written.mode == "in" or place is None:
+            continue
+        for other, (param, source) in enumerate(pairs):
+            if other == number or not _overlap(place, _region(source)):
+                continue
+            allowed = param.mode == "in" and written.mode == "out" and place == _region(source)
+            _require(
+                allowed and may_share(kernel, param, written),
+                f"launch of {kernel.name}: {describe(source)} and {describe(destination)} share bytes, "
+                f"which params {param.name} and {written.name} may not",
+            )
+
+
+def _verify_memory(program: Program) -> None:
+    """Values that are alive together share no bytes, except as arguments of one launch."""
+    liveness = Liveness(program)
+    for value in liveness.entry:
+        if _region(value) is not None:
+            raise CompileError(f"{describe(value)} is read before it is written")
+    arguments = {2 * n: step.arguments for n, step in enumerate(walk(program.steps)) if isinstance(step, Launch)}
+    for one, other in _shared(liveness.points):
+        common = liveness.points[one] & liveness.points[other]
+        alone = all(one in (args := arguments.get(point, ())) and other in args for point in _bits(common))
+        _require(alone, f"{describe(one)} and {describe(other)} share bytes, and are alive together")
+
+
+def _shared(points: dict[Value, int]) -> Iterator[tuple[Value, Value]]:
+    """Every two values that share bytes at some point where both are alive."""
+    spans = [
+        (start, end, value, region)
+        for value in points
+        if (region := _region(value)) is not None
+        for start, end in _spans(points[value])
+    ]
+    active: dict[object, list[tuple[int, int, Value, Region]]] = {}
+    for span in sorted(spans, key=itemgetter(0)):
+        start, _, value, region = span
+        others = [other for other in active.get(region[0], ()) if other[1] > start]
+        yield from ((value, other[2]) for other in others if _overlap(region, other[3]))
+        active[region[0]] = [*others, span]
+
+
+def _spans(points: int) -> Iterator[tuple[int, int]]:
+    """The runs of consecutive points, each as its first and one past its last."""
+    position = 0
+    while points:
+        gap = (points & -points).bit_length() - 1
+        points >>= gap
+        length = (~points & (points + 1)).bit_length() - 1
+        yield position + gap, position + gap + length
+        points >>= length
+        position += gap + length
+
+
+def _bits(points: int) -> Iterable[int]:
+    return (point for start, end in _spans(points) for point in range(start, end))
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise CompileError(message)

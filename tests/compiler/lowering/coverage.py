@@ -1,0 +1,80 @@
+"""What of the ops can be compiled, and how much of a result may differ: shared by the tests that compile every record
+and by those that interpret what it is lowered to. Loads no backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tests.ir.ops.records import Record, collect
+from tests.ir.ops.test_records import error_allowed, widest
+from trivium.compiler.compile import lower
+from trivium.compiler.passes.decompose import Decompose
+from trivium.compiler.passes.quantization import ExpandQuantized
+from trivium.compiler.program import Program
+from trivium.ir import ops
+from trivium.ir.func import Module
+from trivium.ir.interpreter import evaluate
+from trivium.ir.types import TensorType
+
+LEAST_ULPS = 4
+"""Units of the last place that compiled functions may be off, where the record asks for less."""
+
+INLINED = {
+    *("stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"),
+    *("stablehlo.uniform_dequantize", "stablehlo.uniform_quantize"),
+}
+"""Ops that are gone, or only views, before kernels are built."""
+
+OF_CONSTANTS = {ops.DynamicConv, ops.DynamicGather, ops.DynamicPad, ops.RealDynamicSlice}
+"""Ops that are compiled where their sizes are constants, which those of a record are not."""
+
+SEVERAL_DEVICES = "a compiled program runs on one device, and meets no other"
+HOST_QUEUES = "a compiled program has no channels and queues yet, nor tokens that order them"
+
+GAPS = {
+    "stablehlo.after_all": HOST_QUEUES,
+    "stablehlo.all_gather": SEVERAL_DEVICES,
+    "stablehlo.all_reduce": SEVERAL_DEVICES,
+    "stablehlo.all_to_all": SEVERAL_DEVICES,
+    "stablehlo.async_done": SEVERAL_DEVICES,
+    "stablehlo.async_start": SEVERAL_DEVICES,
+    "stablehlo.collective_broadcast": SEVERAL_DEVICES,
+    "stablehlo.collective_permute": SEVERAL_DEVICES,
+    "stablehlo.collective_reduce": SEVERAL_DEVICES,
+    "stablehlo.create_token": HOST_QUEUES,
+    "stablehlo.cross-replica-sum": SEVERAL_DEVICES,
+    "stablehlo.infeed": HOST_QUEUES,
+    "stablehlo.outfeed": HOST_QUEUES,
+    "stablehlo.partition_id": SEVERAL_DEVICES,
+    "stablehlo.recv": HOST_QUEUES,
+    "stablehlo.reduce_scatter": SEVERAL_DEVICES,
+    "stablehlo.replica_id": SEVERAL_DEVICES,
+    "stablehlo.send": HOST_QUEUES,
+}
+"""Ops that cannot be compiled, and why."""
+
+RECORDS = [record for record in collect() if record.op.NAME not in GAPS]
+COMPILED = [record for record in RECORDS if record.op not in OF_CONSTANTS]
+
+
+def lowered(record: Record) -> Program:
+    """The program of a record."""
+    module = record.module()
+    ExpandQuantized().run(module)
+    Decompose().run(module)
+    return lower(module)
+
+
+def expect_equal(record: Record, module: Module, results: Sequence[np.ndarray]) -> None:
+    """Demands what the interpreter makes of the module."""
+    with np.errstate(all="ignore"):
+        expected = evaluate(module, *record.arrays)
+    for result, wanted, kind in zip(results, expected, module.main.function_type.results, strict=True):
+        assert isinstance(kind, TensorType)
+        assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+        if record.op is ops.Rng:  # draws from hidden state
+            continue
+        tolerance = error_allowed(kind, max(record.ulps, LEAST_ULPS))
+        np.testing.assert_allclose(widest(result), widest(wanted), rtol=tolerance, atol=tolerance * 1e-3)
