@@ -260,9 +260,10 @@ def check_callee(
             fail(label, f"has {what} ({', '.join(map(str, have))}), {callee} is {expected}", ConstraintKind.SYMBOL)
 
 
-def resolve(op: Operation, symbol: SymbolRef) -> Function:
-    """The function that a symbol names, seen from `op`; a `VerificationError` if there is none."""
-    found = lookup(op, symbol)
+def resolve(op: Operation, symbol: SymbolRef, symbols: Symbols | None = None) -> Function:
+    """The function that a symbol names, seen from `op`; a `VerificationError` if there is none. Those who ask often
+    pass `symbols`."""
+    found = (symbols or Symbols()).lookup(op, symbol)
     if not isinstance(found, Function):
         raise VerificationError(
             f"{op.NAME}: {symbol} is no function of the module", source=op.location.describe() or None

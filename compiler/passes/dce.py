@@ -40,20 +40,25 @@ def erase_dead(block: Block) -> bool:
 
 
 def erase_unnamed(module: Module) -> bool:
-    """Erases the private functions that no op names, until none is left but `main`."""
-    changed = False
-    while True:
-        named = {"main"}.union(*map(_symbols, module.walk()))
-        unnamed = [
-            function
-            for name, function in module.functions.items()
-            if function.sym_visibility == "private" and name not in named
-        ]
-        for function in unnamed:
+    """Erases the private functions that neither `main` nor a public function reaches."""
+    functions = module.functions
+    public = [name for name, function in functions.items() if function.sym_visibility != "private"]
+    kept = reached(module, {"main", *public})
+    for name, function in functions.items():
+        if name not in kept:
             function.erase()
-        if not unnamed:
-            return changed
-        changed = True
+    return len(kept & functions.keys()) != len(functions)
+
+
+def reached(module: Module, names: set[str]) -> set[str]:
+    """The names of functions with those that they name, and that these name."""
+    functions, found, waiting = module.functions, set(names), list(names)
+    while waiting:
+        function = functions.get(waiting.pop())
+        named = set().union(*map(_symbols, function.walk())) - found if function is not None else set()
+        found |= named
+        waiting += named
+    return found
 
 
 def _symbols(op: Operation) -> set[str]:

@@ -5,20 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from trivium.compiler.passes.dce import reached
 from trivium.compiler.passes.manager import Pass
-from trivium.ir.func import Function, Module
+from trivium.ir.func import Module
 from trivium.ir.inlining import inline_calls
 
 
 @dataclass(frozen=True)
 class Inline(Pass):
-    """No call and no composite is left in any function. Recursion is a `CompileError`: the language has none."""
+    """No call and no composite is left, nor a function that `main` does not reach by then. Recursion, and calls that
+    would make the program far larger, are a `CompileError`."""
 
     NAME: ClassVar[str] = "inline"
 
     def run(self, module: Module) -> bool:
-        changed = False
-        done: set[Function] = set()
-        for function in list(module.functions.values()):
-            changed |= inline_calls(function, done)
+        main, functions = module.main, module.functions
+        changed = inline_calls(main)
+        kept = reached(module, {main.sym_name})
+        for name, function in functions.items():
+            if name not in kept:
+                function.erase()
+                changed = True
+            elif function is not main and not function.is_declaration:
+                changed |= inline_calls(function)
         return changed

@@ -33,7 +33,7 @@ def xla_call_module(
     if set(disabled_checks) - {"platform"}:
         ctx.unsupported("disabled_checks", disabled_checks, "none but platform")
     main = _program(ctx).main
-    inline_calls(main, set())
+    inline_calls(main)
     operands = [*_platform(ctx, platforms, bool(disabled_checks)), *args]
     _require_fitting(ctx, main, [x.type for x in operands])
     return inline_block(main.body.block, operands, ctx)
