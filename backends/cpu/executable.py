@@ -5,12 +5,12 @@ while native code runs."""
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from trivium.backends import native
 from trivium.backends.cpu import jit
 from trivium.backends.cpu.constant_memory import kept
 from trivium.backends.cpu.program import ENTRY, emit_program
@@ -22,8 +22,9 @@ from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.types import TensorType, tensor
 
 ALIGNMENT = 64
-_ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-_HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p))
+# Called with the interpreter lock, which `trivium_run` leaves: so an exception that is set in a run, by a host call
+# or by the handler of a signal, is raised when the run returns.
+_RUN_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class CpuExecutable:
         self.llvm = str(emitted.module)
         self._target = target
         self._code = jit.Code(jit.compile_module(self.llvm, target), target)
-        self._entry = _ENTRY_TYPE(self._code.address(ENTRY))
+        self._run = _RUN_TYPE(native.address("trivium_run"))
+        self._entry = self._code.address(ENTRY)
         self._inputs = [_slot(value) for value in program.inputs]
         self._outputs = [_slot(value) for value in program.outputs]
         self._host = _HostCalls(emitted.host_calls)
@@ -81,23 +83,33 @@ class CpuExecutable:
         ]
         try:
             results = [np.empty(slot.shape, slot.dtype) for slot in self._outputs]
-            self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
         except (MemoryError, ValueError) as error:  # NumPy's for arrays beyond the space of addresses
-            raise ExecutionError(f"{self.name} needs more memory than there is: {error}") from error
+            raise self._lacks_memory(error) from error
+        self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
         return results
 
     def execute_at(self, pointers: list[int]) -> None:
         """Runs on memory of the caller's: the addresses of arguments, then of results, each as large as its slot and
-        C-contiguous. Nothing is checked. One native call in a frame of its own."""
+        C-contiguous. Nothing is checked. One native call in a frame of its own. Whatever ends the run early is raised:
+        what a host call raised, or what the handler of a signal did, such as KeyboardInterrupt."""
         try:
             frame = self._frames.pop()
         except IndexError:
-            frame = _Frame(len(pointers), self._arena_size)
+            frame = self._new_frame(len(pointers))
         frame.table[:] = pointers
-        status = self._entry(frame.table_address, frame.arena_address, self._context_address)
-        self._frames.append(frame)
-        if status != 0:
-            self._host.raise_failure()
+        try:
+            self._run(frame.address)
+        finally:
+            self._frames.append(frame)
+
+    def _new_frame(self, pointers: int) -> _Frame:
+        try:
+            return _Frame(self._entry, pointers, self._arena_size, self._context_address)
+        except (MemoryError, ValueError) as error:
+            raise self._lacks_memory(error) from error
+
+    def _lacks_memory(self, error: Exception) -> ExecutionError:
+        return ExecutionError(f"{self.name} needs more memory than there is: {error}")
 
     def _fitted(self, argument: object, slot: Slot, position: int) -> np.ndarray:
         """`argument` as a C-contiguous array of exactly the slot's type and shape."""
@@ -106,42 +118,34 @@ class CpuExecutable:
 
 
 class _Frame:
-    """What one run needs for itself."""
+    """What one run needs for itself, and where the runtime finds it: `trivium::Frame` of interpreter.h."""
 
-    def __init__(self, pointers: int, arena_size: int):
+    def __init__(self, entry: int, pointers: int, arena_size: int, context: int):
         self.table = (ctypes.c_void_p * pointers)()
-        self.table_address = ctypes.addressof(self.table)
         self._memory = np.empty(arena_size + ALIGNMENT, np.uint8)
         start = self._memory.ctypes.data
-        self.arena_address = start + (-start) % ALIGNMENT
+        self._fields = _table([entry, ctypes.addressof(self.table), start + (-start) % ALIGNMENT, context])
+        self.address = ctypes.addressof(self._fields)
 
 
 class _HostCalls:
-    """Native code's way back into Python: one C function for all host calls of a program, which finds the call by its
+    """Native code's way back into Python: one function for all host calls of a program, which finds the call by its
     number."""
 
     def __init__(self, calls: list[HostCall]):
         self._calls = [(call, [_view_of(value) for value in (*call.arguments, *call.results)]) for call in calls]
-        self._failure = threading.local()
-        self._function = _HOST_TYPE(self._call)
-        self.address = ctypes.cast(self._function, ctypes.c_void_p).value if calls else None
+        self._function = self._call
+        self.address = id(self._function)  # in CPython, where the object is
 
-    def raise_failure(self) -> None:
-        """Raises what the host call of this thread's run raised."""
-        call, cause = self._failure.value
-        if isinstance(cause, Error):
-            raise cause
-        raise ExecutionError(f"host call {call.name} failed: {cause}") from cause
-
-    def _call(self, number: int, pointers: ctypes.Array) -> int:
+    def _call(self, number: int, address: int) -> None:
         call, views = self._calls[number]
+        pointers = (ctypes.c_void_p * len(views)).from_address(address)
         try:
             call.function(*(view(pointers[position]) for position, view in enumerate(views)))
-        # Nothing may escape through native frames: it is raised again when the native call has returned.
-        except BaseException as cause:
-            self._failure.value = (call, cause)
-            return 1
-        return 0
+        except Error:
+            raise
+        except Exception as cause:
+            raise ExecutionError(f"host call {call.name} failed: {cause}") from cause
 
 
 def _view_of(value: Value) -> Callable[[int], np.ndarray]:

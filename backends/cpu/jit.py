@@ -17,7 +17,7 @@ from trivium.ir.errors import CompileError
 # sections is, and the size and number of its entries.
 OBJECT_HEADER = struct.Struct("<6s10xH22xQ10xHH2x")
 OBJECT_MAGIC, RELOCATABLE = b"\x7fELF\x02\x01", 1
-RUNTIME = ("trivium_parallel_for", "trivium_host_call")
+RUNTIME = ("trivium_parallel_for", "trivium_host_call", "trivium_check_signals")
 
 
 class Code:

@@ -3,6 +3,7 @@ entry computes where each value lies, calls the kernels in order, and loops and 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import llvmlite.ir as ll
@@ -12,6 +13,7 @@ from trivium.backends.cpu.contraction import kernels as contractions
 from trivium.backends.cpu.contraction.constants import pack_constants
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
+from trivium.backends.cpu.interrupts import Interrupts
 from trivium.backends.cpu.target import Target
 from trivium.compiler.kernel import Kernel, storage_bytes
 from trivium.compiler.kernel.affine import Analysis
@@ -38,8 +40,8 @@ ENTRY = "trivium_entry"
 @dataclass
 class Emitted:
     """The module, and what a call of `int trivium_entry(void** args, void* arena, void** context)` needs: `args` are
-    the inputs, then the outputs; `context` holds the address of a host-call function and then those of the constants'
-    data."""
+    the inputs, then the outputs; `context` holds a Python function for host calls and then the addresses of the
+    constants' data. It returns 0, or another status where it ended early: a signal came, or a host call failed."""
 
     module: ll.Module
     constants: list[Value] = field(default_factory=list)
@@ -99,6 +101,7 @@ class _Entry:
         self._args, self._arena, self._context = function.args
         self._builder = ll.IRBuilder(function.append_basic_block("entry"))
         self._code = Code(self._builder, target)
+        self._interrupts = Interrupts(self._builder, self._code)
         self._pointers: dict[Value, ll.Value] = {}
 
     def emit(self) -> None:
@@ -125,6 +128,7 @@ class _Entry:
 
     def _steps(self, steps: list[Step]) -> None:
         for step in steps:
+            self._interrupts.before(step)
             match step:
                 case Launch(kernel, arguments):
                     self._builder.call(self._functions[kernel], [self._pointers[a] for a in arguments])
@@ -147,6 +151,7 @@ class _Entry:
         going = builder.load(self._pointers[step.predicate], typ=I8)
         builder.cbranch(builder.icmp_unsigned("!=", going, I8(0)), body, after)
         builder.position_at_end(body)
+        self._interrupts.turn(step)
         self._steps(step.body)
         builder.branch(test)
         builder.position_at_end(after)
@@ -159,10 +164,14 @@ class _Entry:
         switch = builder.switch(index, blocks[-1])
         for number, block in enumerate(blocks[:-1]):
             switch.add_case(index.type(number), block)
-        for block, branch in zip(blocks, step.branches, strict=True):
+
+        def emit(block: ll.Block, branch: list[Step]) -> None:
             builder.position_at_end(block)
             self._steps(branch)
             builder.branch(after)
+
+        branches = zip(blocks, step.branches, strict=True)
+        self._interrupts.branches([functools.partial(emit, block, branch) for block, branch in branches])
         builder.position_at_end(after)
 
     def _host_call(self, step: HostCall) -> None:

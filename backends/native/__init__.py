@@ -7,13 +7,14 @@ import ctypes
 import functools
 import os
 import sysconfig
+import threading
 from importlib import resources
 from pathlib import Path
 
 from trivium.ir.errors import ExecutionError
 
 LIBRARY = "libtrivium_runtime.so"
-VERSION = 1
+VERSION = 3
 MAX_THREADS = 4096
 
 
@@ -28,6 +29,8 @@ def load() -> ctypes.CDLL:
         raise ExecutionError(f"{path} is not Trivium's native runtime: {error}") from None
     if version != VERSION:
         raise ExecutionError(f"{path} has version {version}, expected {VERSION}: reinstall trivium")
+    _set_interpreter(library)
+    os.register_at_fork(after_in_child=lambda: _set_interpreter(library))
     return library
 
 
@@ -43,6 +46,26 @@ def num_threads() -> int:
     if wish and not (wish.isascii() and wish.isdigit() and 1 <= int(wish[:5]) <= MAX_THREADS):
         raise ExecutionError(f"TRIVIUM_NUM_THREADS has {wish!r}, expected a number from 1 to {MAX_THREADS}")
     return int(load().trivium_num_threads())
+
+
+class _Interpreter(ctypes.Structure):
+    """`trivium::Interpreter` of interpreter.h."""
+
+    FUNCTIONS = (
+        "PyEval_SaveThread",
+        "PyEval_RestoreThread",
+        "PyErr_CheckSignals",
+        "PyObject_CallFunction",
+        "Py_DecRef",
+    )
+    _fields_ = (*((name, ctypes.c_void_p) for name in FUNCTIONS), ("main_thread", ctypes.c_uint64))
+
+
+def _set_interpreter(library: ctypes.CDLL) -> None:
+    """Gives the library what it needs of this interpreter."""
+    functions = [name for name, _ in _Interpreter._fields_ if name != "main_thread"]
+    addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in functions]
+    library.trivium_set_interpreter(ctypes.byref(_Interpreter(*addresses, threading.main_thread().ident)))
 
 
 def _find() -> Path:
