@@ -4,11 +4,17 @@ buffers; a loaded executable runs on buffers and gives buffers; events say when 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from trivium.compiler.program import Program
+if TYPE_CHECKING:
+    from trivium.compiler.driver import CompileOptions
+    from trivium.compiler.program import Program
+    from trivium.ir.func import Module
+
+STAGES = ("graph", "kernels", "llvm", "asm")
+"""The stages of a compilation that an executable can print."""
 
 
 @runtime_checkable
@@ -87,6 +93,16 @@ class LoadedExecutable(Protocol):
     @property
     def device(self) -> Device: ...
 
+    @property
+    def graph(self) -> Module:
+        """The optimized module. Its `main` has the signature of the module that was compiled."""
+        ...
+
+    @property
+    def program(self) -> Program:
+        """The kernels, buffers and steps that the module became."""
+        ...
+
     def execute(self, *arguments: object) -> list[np.ndarray]:
         """Runs on host arrays and gives new host arrays, the caller's own. May be called from several threads at
         once."""
@@ -94,6 +110,19 @@ class LoadedExecutable(Protocol):
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
         """As `execute`, on buffers."""
+        ...
+
+    def execute_at(self, pointers: Sequence[int]) -> None:
+        """Runs on memory of the caller: the addresses of the arguments, then of the results, each C-contiguous and of
+        its type's size. Nothing is checked."""
+        ...
+
+    def specialize(self, *arguments: object) -> LoadedExecutable:
+        """The executable for arguments like these: itself, unless the program has dynamic shapes."""
+        ...
+
+    def stage(self, name: str) -> str:
+        """The program as text at one of `STAGES`."""
         ...
 
 
@@ -110,8 +139,8 @@ class Client(Protocol):
     @property
     def devices(self) -> Sequence[Device]: ...
 
-    def compile(self, program: Program, *, threads: int | None = None, fast_math: bool = False) -> LoadedExecutable:
-        """Machine code for a program whose temporaries have been placed. `threads`: at most so many; by default all."""
+    def compile(self, module: Module, options: CompileOptions) -> LoadedExecutable:
+        """Compiles a module for the first device. Raises `CompileError`, or `VerificationError`."""
         ...
 
     def buffer_from_host(self, array: object, device: Device | None = None) -> Buffer: ...

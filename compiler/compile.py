@@ -26,7 +26,7 @@ from trivium.ir.types import TensorType
 def lower(module: Module) -> Program:
     """The program of a module's `main`, in which everything but control flow is inlined and every type is static."""
     main = module.main
-    program = Program(main.sym_name)
+    program = Program(main.sym_name, graph=module)
     lowering = Lowering()
     for index, argument in enumerate(main.arguments):
         place = lowering.make(argument, Input(index), f"arg{index}")

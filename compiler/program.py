@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trivium.compiler.kernel import DType, Kernel, storage_bytes
+from trivium.ir.func import Module
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ class Program:
     outputs: list[Value] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     arena_size: int = 0
+    graph: Module | None = None
+    """The optimized module that the program was made of."""
 
     def values(self) -> list[Value]:
         """Every value, inputs and outputs first, then in the order of first use."""

@@ -13,10 +13,16 @@ import numpy as np
 from trivium.backends import native
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import Target, host
-from trivium.backends.pjrt import Buffer, Device, Memory
+from trivium.backends.pjrt import STAGES, Buffer, Device, LoadedExecutable, Memory
+from trivium.backends.specializing import SpecializingExecutable
+from trivium.compiler import driver
+from trivium.compiler.driver import CompileOptions, DynamicModule
 from trivium.compiler.program import Program
 from trivium.ir.arrays import as_array
-from trivium.ir.errors import ExecutionError
+from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.func import Module
+
+DEFAULT = CompileOptions()
 
 
 class Done:
@@ -91,11 +97,19 @@ class CpuClient:
     def platform_version(self) -> str:
         return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
-    def compile(self, program: Program, *, threads: int | None = None, fast_math: bool = False) -> CpuLoadedExecutable:
-        """Machine code for `program`, on at most `threads` threads (by default, all that the runtime has)."""
+    def compile(self, module: Module, options: CompileOptions = DEFAULT) -> LoadedExecutable:
+        """Machine code for a module's `main`."""
+        return driver.compile(module, self, options)
+
+    def load(self, program: Program, options: CompileOptions = DEFAULT) -> LoadedExecutable:
+        """Machine code for a program. Never more threads than the runtime has."""
         available = native.num_threads()
-        limit = available if threads is None else max(1, min(threads, available))
-        return CpuLoadedExecutable(program, host(), limit, fast_math, self.devices[0])
+        threads = available if options.threads is None else max(1, min(options.threads, available))
+        return CpuLoadedExecutable(program, host(), threads, options.fast_math, self.devices[0])
+
+    def load_dynamic(self, dynamic: DynamicModule[LoadedExecutable]) -> LoadedExecutable:
+        """An executable that compiles for the shapes of each call."""
+        return SpecializingExecutable(dynamic, self.devices[0])
 
     def buffer_from_host(self, array: object, device: Device | None = None) -> CpuBuffer:
         """A buffer that holds a copy of `array`, as PJRT promises."""
@@ -108,6 +122,30 @@ class CpuLoadedExecutable(CpuExecutable):
     def __init__(self, program: Program, target: Target, threads: int, fast_math: bool, device: CpuDevice):
         super().__init__(program, target, threads=threads, fast_math=fast_math)
         self.device = device
+
+    @property
+    def graph(self) -> Module:
+        """The optimized module; a program that was made without one, as tests make them, raises."""
+        if self.program.graph is None:
+            raise Error(f"program {self.name} was made of kernels, and has no graph")
+        return self.program.graph
+
+    def specialize(self, *arguments: object) -> CpuLoadedExecutable:
+        """Itself, since its shapes are static."""
+        return self
+
+    def stage(self, name: str) -> str:
+        """The program as text at one of `STAGES`."""
+        match name:
+            case "graph":
+                return str(self.graph)
+            case "kernels":
+                return "\n\n".join([str(self.program), *map(str, self.program.kernels())])
+            case "llvm":
+                return self.llvm
+            case "asm":
+                return self.assembly()
+        raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:
         """Runs on buffers."""

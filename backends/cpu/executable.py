@@ -88,7 +88,7 @@ class CpuExecutable:
         self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
         return results
 
-    def execute_at(self, pointers: list[int]) -> None:
+    def execute_at(self, pointers: Sequence[int]) -> None:
         """Runs on memory of the caller's: the addresses of arguments, then of results, each as large as its slot and
         C-contiguous. Nothing is checked. One native call in a frame of its own. Whatever ends the run early is raised:
         what a host call raised, or what the handler of a signal did, such as KeyboardInterrupt."""

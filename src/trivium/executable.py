@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trivium.ir.arrays import read_argument
-from trivium.ir.errors import CompileError, Error, ExecutionError
+import numpy as np
+
+from trivium.backends import client
+from trivium.backends.pjrt import STAGES, LoadedExecutable
 from trivium.ir.func import Function, Module
 from trivium.ir.types import TensorType
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from trivium.compiler.program import Program
 
-STAGES = ("graph", "kernels", "llvm", "asm")
+__all__ = ["STAGES", "Executable", "Parameter", "Signature", "compile_module"]
 
 
 @dataclass(frozen=True)
@@ -55,142 +54,46 @@ class Signature:
 
 
 class Executable:
-    """A program on a device. Calls are safe from several threads at once; the results are the caller's own."""
+    """A program on a device. Calls are safe from several threads at once; the results are the caller's own.
 
-    def __init__(self, signature: Signature, graph: Module, program: Any, loaded: Any):
-        self.signature = signature
-        self.graph = graph
-        self.program = program
+    A program of dynamic shapes is compiled when it is first called with arguments of new shapes, or with new values of
+    those arguments from which it computes extents; the logger `trivium.executable` reports each compilation."""
+
+    def __init__(self, loaded: LoadedExecutable):
         self.loaded = loaded
+        self.graph = loaded.graph
+        self.signature = Signature.of(self.graph.main)
         self._execute = loaded.execute
 
-    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+    @property
+    def program(self) -> Program:
+        """The kernels, buffers and steps that the program became."""
+        return self.loaded.program
+
+    def __call__(self, *arguments: object) -> tuple[np.ndarray, ...]:
         """Runs the program. Takes anything with NumPy's array protocol or DLPack; raises `ExecutionError` where count,
         shape or dtype differ from the signature."""
         return tuple(self._execute(*arguments))
 
+    def specialize(self, *arguments: object) -> Executable:
+        """The executable for arguments like these: this one, unless it has dynamic shapes."""
+        loaded = self.loaded.specialize(*arguments)
+        return self if loaded is self.loaded else Executable(loaded)
+
     def stage(self, name: str) -> str:
-        """The program as text at a stage: `graph`, `kernels`, `llvm` or `asm`."""
-        if name == "graph":
-            return str(self.graph)
-        if name == "kernels":
-            return "\n\n".join([str(self.program), *map(str, self.program.kernels())])
-        if name == "llvm":
-            return self.loaded.llvm
-        if name == "asm":
-            return self.loaded.assembly()
-        raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
+        """The program as text at a stage: `graph`, `kernels`, `llvm` or `asm`. One of dynamic shapes as it was last
+        called."""
+        return self.loaded.stage(name)
 
     def __repr__(self) -> str:
         return f"<Executable {self.signature}>"
 
 
-class SpecializingExecutable(Executable):
-    """A program of dynamic shapes: compiled when it is first called with arguments of new shapes, or with new values of
-    those arguments from which it computes extents. The `KEPT` last ones are kept; the log tells of each."""
-
-    KEPT = 64
-
-    def __init__(self, module: Module, shape_arguments: tuple[int, ...], compile_static: Callable[..., Executable]):
-        self.signature = Signature.of(module.main)
-        self.graph = module
-        self._name = module.main.sym_name
-        self._types = module.main.function_type.inputs
-        self._shape_arguments = shape_arguments
-        self._compile = compile_static
-        self._compiled: OrderedDict[Any, Executable] = OrderedDict()
-        self._lock = threading.Lock()
-        self._compiling = threading.Lock()  # one at a time, while calls of what is compiled go on
-
-    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
-        arrays = self._read(arguments)
-        return self._specialized(arrays)(*arrays)
-
-    def specialize(self, *arguments: Any) -> Executable:
-        """The executable for arguments like these."""
-        return self._specialized(self._read(arguments))
-
-    def stage(self, name: str) -> str:
-        """The program at a stage, as it was last called."""
-        with self._lock:
-            last = next(reversed(self._compiled.values()), None)
-        if last is None:
-            raise Error(f"{self._name} has dynamic shapes and is compiled when it is called; call it to see its stages")
-        return last.stage(name)
-
-    def _read(self, arguments: tuple[Any, ...]) -> list[Any]:
-        if len(arguments) != len(self._types):
-            raise ExecutionError(f"{self._name} was given {len(arguments)} arguments, expected {len(self._types)}")
-        return [
-            read_argument(value, kind, f"argument {index} of {self._name}")
-            for index, (value, kind) in enumerate(zip(arguments, self._types, strict=True))
-        ]
-
-    def _specialized(self, arrays: list[Any]) -> Executable:
-        shapes = tuple(getattr(array, "shape", None) for array in arrays)
-        values = {index: arrays[index].copy() for index in self._shape_arguments}
-        key = shapes, tuple(value.tobytes() for value in values.values())
-        found = self._found(key)
-        if found is None:
-            with self._compiling:
-                found = self._found(key) or self._compiled_for(key, shapes, values)
-        return found
-
-    def _found(self, key: Any) -> Executable | None:
-        with self._lock:
-            if key in self._compiled:
-                self._compiled.move_to_end(key)
-            return self._compiled.get(key)
-
-    def _compiled_for(self, key: Any, shapes: tuple[Any, ...], values: dict[int, Any]) -> Executable:
-        told = {index: value.tolist() for index, value in values.items()}
-        log.info("compiling %s for shapes %s, and the values %s of arguments", self._name, shapes, told)
-        executable = self._compile(shapes, values)
-        with self._lock:
-            self._compiled[key] = executable
-            if len(self._compiled) > self.KEPT:
-                self._compiled.popitem(last=False)
-        return executable
-
-
 def compile_module(module: Module, *, device: str, threads: int | None, fast_math: bool) -> Executable:
     """See `trivium.compile`."""
-    from trivium.backends import client
-    from trivium.compiler.passes.refine import is_dynamic, shape_arguments
-    from trivium.compiler.pipeline import inline, specialize
+    from trivium.compiler.driver import CompileOptions
 
-    chosen = client(device)  # an unknown device is told before the work begins
-    module.verify()
-    if module.main.is_declaration:
-        raise CompileError(f"@{module.main.sym_name} has no body, only a declaration")
-
-    def compile_static(static: Module) -> Executable:
-        return _compile_static(static, chosen, threads=threads, fast_math=fast_math)
-
-    if not is_dynamic(module):
-        return compile_static(module)
-    inlined = inline(module)
-    computed = shape_arguments(inlined.main)
-    inputs = module.main.function_type.inputs
-    if not computed and all(getattr(kind, "is_static", True) for kind in inputs):
-        return compile_static(specialize(inlined, [getattr(kind, "shape", None) for kind in inputs], {}))
-    return SpecializingExecutable(
-        inlined, computed, lambda shapes, values: compile_static(specialize(inlined, shapes, values))
-    )
-
-
-def _compile_static(module: Module, client: Any, *, threads: int | None, fast_math: bool) -> Executable:
-    from trivium.compiler.pipeline import lower, optimize
-    from trivium.dump import Dump
-
-    dump = Dump.from_environment()
-    dump.module("input", module)
-    graph = optimize(module, observe=dump.module)
-    program = lower(graph)
-    loaded = client.compile(program, threads=threads, fast_math=fast_math)
-    executable = Executable(Signature.of(module.main), graph, program, loaded)
-    dump.stages(executable.stage)
-    return executable
+    return Executable(client(device).compile(module, CompileOptions(threads, fast_math)))
 
 
 def _parameter(kind: Any, attributes: Any) -> Parameter:

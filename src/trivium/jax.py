@@ -14,7 +14,8 @@ from jax.core import Tracer
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
-from trivium.executable import Executable, compile_module
+import trivium
+from trivium.executable import Executable
 from trivium.importers.jax import import_jaxpr
 
 CACHED = 1024
@@ -87,7 +88,9 @@ def _run(*arrays: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> list[Any]:
     results = run(*inputs)
     # NumPy has no float0, in which JAX keeps the derivatives of integers; every other result is taken as it is.
     return [
-        jax.random.wrap_key_data(result, impl=aval.dtype._impl) if _is_key(aval) else jax.device_put(result)
+        jax.random.wrap_key_data(jax.device_put(result), impl=aval.dtype._impl)
+        if _is_key(aval)
+        else jax.device_put(result)
         for result, aval in zip(results, jaxpr.out_avals, strict=True)
     ]
 
@@ -99,7 +102,7 @@ def _is_key(x: Any) -> bool:
 @functools.lru_cache(CACHED)
 def _compiled(jaxpr: core.ClosedJaxpr, options: tuple) -> Executable:
     device, threads, fast_math = options
-    return compile_module(import_jaxpr(jaxpr), device=device, threads=threads, fast_math=fast_math)
+    return trivium.compile(import_jaxpr(jaxpr), device=device, threads=threads, fast_math=fast_math)
 
 
 @trivium_call.def_abstract_eval

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from trivium.backends import client
+from trivium.backends.cpu.client import CpuClient
 from trivium.backends.pjrt import LoadedExecutable
+from trivium.compiler.driver import CompileOptions
 from trivium.compiler.kernel import Kernel, KernelBuilder
 from trivium.compiler.program import Input, Launch, Output, Program, Value
+
+CLIENT = CpuClient()
 
 
 def program_of(kernel: Kernel) -> Program:
@@ -25,7 +28,7 @@ def program_of(kernel: Kernel) -> Program:
 
 
 def load(kernel: Kernel, **options: object) -> LoadedExecutable:
-    return client("cpu").compile(program_of(kernel), **options)  # type: ignore[arg-type]
+    return CLIENT.load(program_of(kernel), CompileOptions(**options))  # type: ignore[arg-type]
 
 
 def run(kernel: Kernel, *arguments: np.ndarray, **options: object) -> np.ndarray:

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import trivium
-from tests.backends.harness import elementwise
-from trivium.backends import client
+from tests.backends.harness import CLIENT, elementwise
 from trivium.backends.cpu.interrupts import CHECK
+from trivium.compiler.driver import CompileOptions
 from trivium.compiler.program import Arena, HostCall, Input, Launch, Output, Program, Value
 from trivium.ir.errors import ExecutionError
 
@@ -67,7 +67,7 @@ def launches(count: int, *host: Callable[..., None]) -> Any:
     x, y, t = (Value(n, "f64", (N,), s) for n, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
     steps: list[Any] = [Launch(kernel, (x, y)) for _ in range(count)]
     steps += [HostCall("f", function, (y,), (t,)) for function in host]
-    return client("cpu").compile(Program("many", [x], [y], steps, arena_size=8 * N), threads=1)
+    return CLIENT.load(Program("many", [x], [y], steps, arena_size=8 * N), CompileOptions(threads=1))
 
 
 def after(seconds: float, number: int = signal.SIGINT) -> list[float]:
@@ -275,7 +275,7 @@ PROCESSES = {
 def test_small_programs_never_ask() -> None:
     kernel = elementwise("tanh", ["f32"], "f32", 1000)
     x, y = Value("x", "f32", (1000,), Input(0)), Value("y", "f32", (1000,), Output(0))
-    executable = client("cpu").compile(Program("small", [x], [y], [Launch(kernel, (x, y))] * 5))
+    executable = CLIENT.load(Program("small", [x], [y], [Launch(kernel, (x, y))] * 5))
     assert CHECK not in executable.llvm
     assert CHECK not in launches(1).llvm
     assert launches(4).llvm.count(f'call i32 @"{CHECK}"') == 3

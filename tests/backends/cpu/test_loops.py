@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.backends.harness import run
+from tests.backends.harness import CLIENT, program_of, run
 from trivium.compiler.kernel import Kernel, KernelBuilder, Value
 
 EXTENTS = [1, 2, 3, 7, 16, 17, 31, 64, 65, 130, 1000]
@@ -58,13 +58,11 @@ def test_views() -> None:
     with b.parallel(4, 3) as (i, j):
         b.store(y, b.load(x, i, j), i, j)
     kernel = b.build()
-    from tests.backends.harness import program_of
-    from trivium.backends import client
 
     program = program_of(kernel)
     program.inputs[0].shape = (20,)
     a = f32(20)
-    (result,) = client("cpu").compile(program).execute(a)
+    (result,) = CLIENT.load(program).execute(a)
     np.testing.assert_array_equal(result, np.lib.stride_tricks.as_strided(a[2:], (4, 3), (4, 20)))
 
 

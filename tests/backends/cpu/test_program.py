@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.backends.harness import elementwise, load, program_of
+from tests.backends.harness import CLIENT, elementwise, load, program_of
 from trivium.backends import client, devices
 from trivium.backends.cpu.program import emit_program
 from trivium.backends.cpu.target import host
@@ -47,7 +47,7 @@ def test_while_on_the_program_level() -> None:
     going = Value("going", "i1", (), Arena(128))
     loop = While([Launch(BELOW, (state, going))], going, [Launch(DOUBLE, (state, following)), Copy(following, state)])
     program = Program("grow", [x], [y], [Copy(x, state), loop, Copy(state, y)], arena_size=192)
-    executable = client("cpu").compile(program)
+    executable = CLIENT.load(program)
     assert executable.execute(np.float32(3))[0] == 192
     assert executable.execute(np.float32(1000))[0] == 1000
 
@@ -57,7 +57,7 @@ def test_switch_takes_the_last_branch_for_what_is_out_of_range(index: int, expec
     which, y = Value("which", "i32", (), Input(0)), Value("y", "f32", (), Output(0))
     constants = [Value(f"c{n}", "f32", (), Constant(np.array(n, np.float32))) for n in (10, 20, 30)]
     program = Program("choose", [which], [y], [Switch(which, [[Copy(c, y)] for c in constants])])
-    assert client("cpu").compile(program).execute(np.int32(index))[0] == expected
+    assert CLIENT.load(program).execute(np.int32(index))[0] == expected
 
 
 def host_program(function: Callable[..., None]) -> Program:
@@ -69,7 +69,7 @@ def test_host_calls() -> None:
     def sort(x: np.ndarray, y: np.ndarray) -> None:
         y[:] = np.sort(x)
 
-    executable = client("cpu").compile(host_program(sort))
+    executable = CLIENT.load(host_program(sort))
     np.testing.assert_array_equal(executable.execute(np.array([3.0, 1.0, 2.0]))[0], [1, 2, 3])
 
 
@@ -77,7 +77,7 @@ def test_a_failing_host_call_fails_the_run() -> None:
     def fail(x: np.ndarray, y: np.ndarray) -> None:
         raise ValueError("no such thing")
 
-    executable = client("cpu").compile(host_program(fail))
+    executable = CLIENT.load(host_program(fail))
     with pytest.raises(ExecutionError, match="host call f failed: no such thing"):
         executable.execute(np.zeros(3))
 
@@ -87,7 +87,7 @@ def test_runs_from_several_threads_do_not_disturb_each_other() -> None:
     x, y, t = (Value(name, "f32", (n,), s) for name, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
     kernel = elementwise("tanh", ["f32"], "f32", n)
     program = Program("two", [x], [y], [Launch(kernel, (x, t)), Launch(kernel, (t, y))], arena_size=4 * n)
-    executable = client("cpu").compile(program)
+    executable = CLIENT.load(program)
     wrong: list[int] = []
 
     def work(seed: int) -> None:
@@ -172,7 +172,7 @@ def test_unplaced_values_are_refused() -> None:
     program = program_of(elementwise("tanh", ["f32"], "f32", 4))
     program.outputs[0].storage = Arena()
     with pytest.raises(CompileError, match="has no place in the arena"):
-        client("cpu").compile(program)
+        CLIENT.load(program)
 
 
 def test_fast_math_keeps_infinities() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from trivium.backends.cpu.client import CpuClient
 from trivium.compiler.compile import lower
+from trivium.compiler.driver import CompileOptions
 from trivium.compiler.program import Program
 from trivium.ir.func import Function, Module
 from trivium.ir.interpreter import evaluate
@@ -26,7 +27,7 @@ def program_of(types: list[TensorType], body: Callable) -> Module:
 
 
 def run(program: Program, arguments: list[np.ndarray]) -> list[np.ndarray]:
-    return client().compile(program, threads=1).execute(*arguments)
+    return client().load(program, CompileOptions(threads=1)).execute(*arguments)
 
 
 def expect_same(module: Module, arguments: list[np.ndarray], tolerance: float = 2e-5) -> Program:

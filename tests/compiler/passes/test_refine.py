@@ -37,7 +37,7 @@ def test_each_shape_is_compiled_once(caplog):
         for extent in (2, 5, 2):
             both(np.ones((extent, 3), F32))
     assert [record.args[1] for record in caplog.records] == [((2, 3),), ((5, 3),)]
-    assert run.specialize(np.ones((2, 3), F32)) is run.specialize(np.zeros((2, 3), F32))
+    assert run.specialize(np.ones((2, 3), F32)).loaded is run.specialize(np.zeros((2, 3), F32)).loaded
     assert "tensor<2x3xf32>" in run.stage("graph")
     assert str(run.signature) == "(tensor<?x3xf32>) -> (tensor<?x3xf32>)"
 
@@ -298,7 +298,7 @@ def test_a_slice_of_known_size_is_compiled_once_for_all_places():
     x = np.arange(6, dtype=F32)
     for start in (0, 3, 4):
         both(x, np.array([start]))
-    assert run.specialize(x, np.array([0])) is run.specialize(x, np.array([4]))
+    assert run.specialize(x, np.array([0])).loaded is run.specialize(x, np.array([4])).loaded
 
 
 def test_custom_calls_tell_their_shapes():
@@ -316,14 +316,14 @@ def test_calls_of_compiled_shapes_do_not_wait_for_others(monkeypatch):
     run, _ = compiled(body, "(%x: tensor<?xf32>) -> tensor<?xf32>")
     run(np.ones(2, F32))
     begun, done = threading.Event(), threading.Event()
-    compile_static = run._compile
+    compile_static = run.loaded._compile
 
     def slow(*about):
         begun.set()
         assert done.wait(30)
         return compile_static(*about)
 
-    monkeypatch.setattr(run, "_compile", slow)
+    monkeypatch.setattr(run.loaded, "_compile", slow)
     with ThreadPoolExecutor(2) as pool:
         others = [pool.submit(run, np.ones(3, F32)) for _ in range(2)]
         assert begun.wait(30)

@@ -1,0 +1,107 @@
+"""Executables of dynamic shapes, for every backend: compiled when they are first called with arguments of new shapes,
+or with new values of those arguments from which extents are computed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.backends.pjrt import Buffer, Device, LoadedExecutable
+from trivium.compiler.driver import DynamicModule
+from trivium.compiler.program import Program
+from trivium.ir.arrays import read_argument
+from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.func import Module
+
+log = logging.getLogger("trivium.executable")
+
+Key = tuple[tuple[tuple[int, ...] | None, ...], tuple[bytes, ...]]
+
+
+class SpecializingExecutable:
+    """A program of dynamic shapes. The last `KEPT` specializations are kept; the log reports each new one."""
+
+    KEPT = 64
+
+    def __init__(self, dynamic: DynamicModule[LoadedExecutable], device: Device):
+        self.graph: Module = dynamic.module
+        self.name = dynamic.module.main.sym_name
+        self.device = device
+        self._types = dynamic.module.main.function_type.inputs
+        self._shape_arguments = dynamic.shape_arguments
+        self._compile = dynamic.compile
+        self._compiled: OrderedDict[Key, LoadedExecutable] = OrderedDict()
+        self._lock = threading.Lock()
+        self._compiling = threading.Lock()  # one at a time, while calls of what is compiled go on
+
+    @property
+    def program(self) -> Program:
+        """The program of the last call."""
+        return self._last("its program").program
+
+    def execute(self, *arguments: object) -> list[np.ndarray]:
+        """Runs on host arrays and gives new ones, the caller's own."""
+        arrays = self._read(arguments)
+        return self._specialized(arrays).execute(*arrays)
+
+    def execute_buffers(self, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
+        """As `execute`, on buffers."""
+        return self._specialized(self._read([argument.to_numpy() for argument in arguments])).execute_buffers(arguments)
+
+    def execute_at(self, pointers: Sequence[int]) -> None:
+        """Addresses have no shapes, so this always raises."""
+        raise ExecutionError(f"{self.name} has dynamic shapes, expected `specialize` before it runs on addresses")
+
+    def specialize(self, *arguments: object) -> LoadedExecutable:
+        """The executable for arguments like these."""
+        return self._specialized(self._read(arguments))
+
+    def stage(self, name: str) -> str:
+        """The program at a stage, as it was last called."""
+        return self._last("its stages").stage(name)
+
+    def _last(self, wanted: str) -> LoadedExecutable:
+        with self._lock:
+            last = next(reversed(self._compiled.values()), None)
+        if last is None:
+            raise Error(f"{self.name} has dynamic shapes and is compiled when it is called; call it to see {wanted}")
+        return last
+
+    def _read(self, arguments: Sequence[object]) -> list[np.ndarray]:
+        if len(arguments) != len(self._types):
+            raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(self._types)}")
+        return [
+            read_argument(value, kind, f"argument {index} of {self.name}")
+            for index, (value, kind) in enumerate(zip(arguments, self._types, strict=True))
+        ]
+
+    def _specialized(self, arrays: list[np.ndarray]) -> LoadedExecutable:
+        shapes = tuple(getattr(array, "shape", None) for array in arrays)
+        values = {index: arrays[index].copy() for index in self._shape_arguments}
+        key = shapes, tuple(value.tobytes() for value in values.values())
+        found = self._found(key)
+        if found is None:
+            with self._compiling:
+                found = self._found(key) or self._compiled_for(key, values)
+        return found
+
+    def _found(self, key: Key) -> LoadedExecutable | None:
+        with self._lock:
+            if key in self._compiled:
+                self._compiled.move_to_end(key)
+            return self._compiled.get(key)
+
+    def _compiled_for(self, key: Key, values: dict[int, np.ndarray]) -> LoadedExecutable:
+        shapes, _ = key
+        listed = {index: value.tolist() for index, value in values.items()}
+        log.info("compiling %s for shapes %s, and the values %s of arguments", self.name, shapes, listed)
+        executable = self._compile(shapes, values)
+        with self._lock:
+            self._compiled[key] = executable
+            if len(self._compiled) > self.KEPT:
+                self._compiled.popitem(last=False)
+        return executable

@@ -1,0 +1,84 @@
+"""The flow from a module to an executable: verify, inline, make shapes static, optimize, lower to a program, and hand
+that to a backend. A backend's client starts the flow with itself as the last step; the compiler knows no backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from trivium.compiler.dump import Dump
+from trivium.compiler.passes.refine import Shape, is_dynamic, shape_arguments
+from trivium.compiler.pipeline import inline, lower, optimize, specialize
+from trivium.compiler.program import Program
+from trivium.ir.errors import CompileError
+from trivium.ir.func import Module
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What a caller may choose. `threads`: the most that one run uses; None for all that the device has. `fast_math`:
+    floating-point operations may be contracted and reordered."""
+
+    threads: int | None = None
+    fast_math: bool = False
+
+
+class Staged(Protocol):
+    """Something compiled that can print its stages."""
+
+    def stage(self, name: str) -> str: ...
+
+
+E = TypeVar("E", bound=Staged)
+
+
+@dataclass(frozen=True)
+class DynamicModule(Generic[E]):
+    """A module of dynamic shapes, without calls, that is compiled when arguments are known: their shapes, and the
+    values of the arguments (by index) in `shape_arguments`, from which it computes extents."""
+
+    module: Module
+    shape_arguments: tuple[int, ...]
+    compile: Callable[[Sequence[Shape | None], Mapping[int, np.ndarray]], E]
+
+
+class Backend(Protocol[E]):
+    """The end of the flow: what turns programs into executables."""
+
+    def load(self, program: Program, options: CompileOptions) -> E:
+        """Machine code for a program whose values have their buffers, ready to run."""
+        ...
+
+    def load_dynamic(self, dynamic: DynamicModule[E]) -> E:
+        """An executable that compiles for each new combination of shapes when it is called."""
+        ...
+
+
+def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
+    """The executable of a module; the module itself stays as it is."""
+    module.verify()
+    if module.main.is_declaration:
+        raise CompileError(f"@{module.main.sym_name} has no body, only a declaration")
+    if not is_dynamic(module):
+        return _compile_static(module, backend, options)
+    inlined = inline(module)
+
+    def compile_for(shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> E:
+        return _compile_static(specialize(inlined, shapes, values), backend, options)
+
+    computed = shape_arguments(inlined.main)
+    inputs = module.main.function_type.inputs
+    if not computed and all(getattr(kind, "is_static", True) for kind in inputs):
+        return compile_for([getattr(kind, "shape", None) for kind in inputs], {})
+    return backend.load_dynamic(DynamicModule(inlined, computed, compile_for))
+
+
+def _compile_static(module: Module, backend: Backend[E], options: CompileOptions) -> E:
+    dump = Dump.from_environment()
+    dump.module("input", module)
+    executable = backend.load(lower(optimize(module, observe=dump.module)), options)
+    dump.stages(executable.stage)
+    return executable
