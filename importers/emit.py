@@ -14,6 +14,7 @@ from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Builder
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.types import (
+    F32,
     I1,
     I64,
     FloatType,
@@ -321,6 +322,11 @@ def neutral(op: type, kind: Any) -> Any:
     if op in (ops.Maximum, ops.Minimum):
         return lowest(kind) if op is ops.Maximum else highest(kind)
     return {ops.Or: 0, ops.And: -1, ops.Xor: 0}[op]
+
+
+def accumulation_type(kind: Any) -> Any:
+    """The type in which frameworks sum: at least 32 bits of float."""
+    return F32 if is_float(kind) and kind.width < 32 else kind
 
 
 def lowest(kind: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -184,15 +185,17 @@ def average_pool(
     windows = [(extent - 1) * step + 1 for extent, step in zip(kernel_shape, dilations, strict=True)]
     padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
     window = (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
-    sums = ctx.reduce_window(ops.Add, x, *window)
-    ones = np.ones((1, 1, *x.type.static_shape[2:]), x.type.dtype)
+    kind = x.type.element_type
+    wide = ctx.convert(x, accumulation_type(kind))
+    sums = ctx.reduce_window(ops.Add, wide, *window)
+    ones = np.ones((1, 1, *x.type.static_shape[2:]), wide.type.dtype)
     if count_include_pad:
         given = _padding(ctx, x, windows, strides, auto_pad, pads)
         ones = np.pad(ones, ((0, 0), (0, 0), *given), constant_values=1)
         rest = tuple((low - mine, high - yours) for (low, high), (mine, yours) in zip(padding, given, strict=True))
         window = (window[0], window[1], ((0, 0), (0, 0), *rest), window[3])
     counts = ctx.reduce_window(ops.Add, ctx.elements(ones), *window)
-    return ctx.over(sums, counts)
+    return ctx.convert(ctx.over(sums, counts), kind)
 
 
 @rule("GlobalAveragePool", "GlobalMaxPool")
@@ -201,4 +204,5 @@ def global_pool(ctx: Context, x: Value) -> Value:
     dimensions = range(2, x.type.rank)
     if ctx.op == "GlobalMaxPool":
         return ctx.reduce(ops.Maximum, x, list(dimensions), keep=True)
-    return ctx.mean(x, list(dimensions), keep=True)
+    kind = x.type.element_type
+    return ctx.convert(ctx.mean(ctx.convert(x, accumulation_type(kind)), list(dimensions), keep=True), kind)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import is_boolean, is_integer
+from trivium.ir.types import BF16, is_integer
 
 UNARY = {
     "Abs": ops.Abs,
@@ -147,8 +148,12 @@ def mod(ctx: Context, a: Value, b: Value, fmod: int = 0) -> Value:
 
 @rule("BitShift")
 def bit_shift(ctx: Context, x: Value, y: Value, direction: str) -> Value:
-    """BitShift(X, Y, direction)"""
-    return ctx.binary(ops.ShiftLeft if direction == "LEFT" else ops.ShiftRightLogical, x, y)
+    """BitShift(X, Y, direction): to the right, the sign fills what is vacated. An amount that is negative, or
+    reaches the width, moves every bit out."""
+    if direction not in ("LEFT", "RIGHT"):
+        ctx.unsupported("direction", direction, "LEFT or RIGHT")
+    to_the_right = ops.ShiftRightArithmetic if x.type.element_type.is_signed else ops.ShiftRightLogical
+    return ctx.binary(ops.ShiftLeft if direction == "LEFT" else to_the_right, x, y)
 
 
 @rule("Where")
@@ -162,21 +167,6 @@ def clip(ctx: Context, x: Value, low: Value | None = None, high: Value | None = 
     """Clip(input, min, max)"""
     x = x if low is None else ctx.binary(ops.Maximum, x, low)
     return x if high is None else ctx.binary(ops.Minimum, x, high)
-
-
-@rule("Cast")
-def cast(ctx: Context, x: Value, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
-    """Cast(input, to)"""
-    kind = element_type(to)
-    if is_boolean(kind) and not is_boolean(x.type.element_type):
-        return ctx.compare("NE", x, ctx.full_like(x, 0))
-    return ctx.convert(x, kind)
-
-
-@rule("CastLike")
-def cast_like(ctx: Context, x: Value, target: Value, saturate: int = 1) -> Value:
-    """CastLike(input, target_type)"""
-    return ctx.convert(x, target.type.element_type)
 
 
 # Activations
@@ -256,9 +246,13 @@ def gelu(ctx: Context, x: Value, approximate: str = "none") -> Value:
 
 @rule("Softmax", "LogSoftmax")
 def softmax(ctx: Context, x: Value, axis: int = -1) -> Value:
-    """Softmax(input, axis)"""
+    """Softmax(input, axis): narrow floats are rounded after each step, as ONNX's definition has it"""
     axis %= x.type.rank
+    kind = x.type.element_type
     shifted = ctx.minus(x, ctx.reduce(ops.Maximum, x, [axis], keep=True))
     powers = ctx.add(ops.Exponential(shifted))
-    sums = ctx.reduce(ops.Add, powers, [axis], keep=True)
+    # ONNX sums f16 in 32 bits. It sums bf16 in bf16, which is a few units off, and in long rows far off.
+    short = kind is BF16 and x.type.shape[axis] <= 32
+    wide = powers if short else ctx.convert(powers, accumulation_type(kind))
+    sums = ctx.convert(ctx.reduce(ops.Add, wide, [axis], keep=True), kind)
     return ctx.over(powers, sums) if ctx.op == "Softmax" else ctx.minus(shifted, ctx.add(ops.Log(sums)))

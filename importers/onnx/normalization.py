@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -42,7 +43,9 @@ def layer_normalization(
 def instance_normalization(ctx: Context, x: Value, scale: Value, bias: Value, epsilon: float = 1e-5) -> Value:
     """InstanceNormalization(input, scale, B, epsilon)"""
     shape = (x.type.shape[1], *[1] * (x.type.rank - 2))
-    normal, _, _ = _normalized(ctx, x, list(range(2, x.type.rank)), epsilon)
+    wide = ctx.convert(x, accumulation_type(x.type.element_type))
+    normal, _, _ = _normalized(ctx, wide, list(range(2, x.type.rank)), epsilon)
+    normal = ctx.convert(normal, x.type.element_type)
     return ctx.plus(ctx.times(normal, ctx.reshape(scale, shape)), ctx.reshape(bias, shape))
 
 
@@ -53,9 +56,10 @@ def group_normalization(
     """GroupNormalization(X, scale, bias, num_groups, epsilon)"""
     count, channels, *extents = x.type.static_shape
     grouped = ctx.reshape(x, (count, num_groups, channels // num_groups, *extents))
-    normal, _, _ = _normalized(ctx, grouped, list(range(2, grouped.type.rank)), epsilon)
+    wide = ctx.convert(grouped, F32) if stash_type == 1 else grouped
+    normal, _, _ = _normalized(ctx, wide, list(range(2, grouped.type.rank)), epsilon)
     shape = (channels, *[1] * len(extents))
-    normal = ctx.reshape(normal, x.type.static_shape)
+    normal = ctx.reshape(ctx.convert(normal, x.type.element_type), x.type.static_shape)
     return ctx.plus(ctx.times(normal, ctx.reshape(scale, shape)), ctx.reshape(bias, shape))
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, axes_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -21,7 +22,9 @@ def reduce(ctx: Context, x: Value, axes: Any = None, keepdims: int = 1, noop_wit
     if not places and noop_with_empty_axes:
         return x
     dimensions = axes_of(places, x.type.rank) if places else tuple(range(x.type.rank))
-    return _reduced(ctx, x, dimensions, bool(keepdims))
+    kind = x.type.element_type
+    wide = ctx.convert(x, accumulation_type(kind))
+    return ctx.convert(_reduced(ctx, wide, dimensions, bool(keepdims)), kind)
 
 
 def _reduced(ctx: Context, x: Value, dimensions: Sequence[int], keep: bool) -> Value:
@@ -69,4 +72,6 @@ def top_k(ctx: Context, x: Value, k: Value, axis: int = -1, largest: int = 1, so
 def cumsum(ctx: Context, x: Value, axis: Value, exclusive: int = 0, reverse: int = 0) -> Value:
     """CumSum(x, axis, exclusive, reverse)"""
     place = ctx.known_ints(axis, "axis")[0] % x.type.rank
-    return ctx.cumulative(ops.Add, x, place, bool(reverse), bool(exclusive))
+    kind = x.type.element_type
+    wide = ctx.convert(x, accumulation_type(kind))
+    return ctx.convert(ctx.cumulative(ops.Add, wide, place, bool(reverse), bool(exclusive)), kind)

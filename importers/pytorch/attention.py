@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from trivium.importers.pytorch.context import Context, accumulation_type, rule
+from trivium.importers.emit import accumulation_type
+from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.random import dropped_out
 from trivium.ir import ops
 from trivium.ir.core import Value

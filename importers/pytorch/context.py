@@ -12,7 +12,7 @@ from trivium.importers.common import Rules, unsupported
 from trivium.importers.emit import Emitter
 from trivium.importers.pytorch.types import DTYPES, element_type_of, to_array
 from trivium.ir.core import Block, Value
-from trivium.ir.types import F32, UI64, TensorType, is_boolean, is_complex, is_float
+from trivium.ir.types import UI64, TensorType, is_boolean, is_complex, is_float
 
 rule = Rules("PyTorch")
 """The table of all PyTorch rules; names are those of operator overloads, `aten.add.Tensor`."""
@@ -137,11 +137,6 @@ def promote(*operands: Value | Number) -> Any:
             result = higher if result is None or group is not numbers else _lifted(result, higher)
     assert result is not None
     return element_type_of(result)
-
-
-def accumulation_type(element_type: Any) -> Any:
-    """The type in which PyTorch sums: at least 32 bits of float."""
-    return F32 if is_float(element_type) and element_type.width < 32 else element_type
 
 
 def dims(given: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import ml_dtypes
 
-from trivium.importers.pytorch.context import Context, accumulation_type, rule
+from trivium.importers.emit import accumulation_type
+from trivium.importers.pytorch.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.emit import highest, lowest, neutral
-from trivium.importers.pytorch.context import Context, Number, accumulation_type, dim, dims, rule
+from trivium.importers.emit import accumulation_type, highest, lowest, neutral
+from trivium.importers.pytorch.context import Context, Number, dim, dims, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64, is_complex
