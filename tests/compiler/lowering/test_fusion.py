@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
-from tests.compiler.random_programs import scalar_region
+from tests.random_programs.generator import scalar_region
 from trivium.compiler.program import Launch, Program, walk
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.compiler.lowering.running import expect_same, program_of, some
-from tests.compiler.random_programs import scalar_region
+from tests.random_programs.generator import scalar_region
 from trivium.ir import ops
 from trivium.ir.types import UI64, tensor
 

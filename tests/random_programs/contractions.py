@@ -1,0 +1,179 @@
+"""Products of matrices and convolutions, of every layout, alone and as blocks of a network with windows beside them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tests.random_programs.folds import combiner, start
+from tests.random_programs.generator import Generator, Rejected, scalar_region
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import is_boolean, is_float, tensor
+
+FEATURES = (1, 2, 3, 4, 5, 8, 8, 13, 16, 17, 32)
+MOST_PRODUCTS = 60_000
+
+
+def dot(g: Generator) -> None:
+    """Any dimensions batched, any contracted, in any order."""
+    lhs = g.value(lambda kind: not is_boolean(kind), rank=1)
+    order = [int(d) for d in g.rng.permutation(lhs.type.rank)]
+    batch = order[: int(g.pick((0, 0, 0, 1, 2)))]
+    contracted = order[len(batch) : len(batch) + int(g.pick((0, 1, 1, 1, 2)))]
+    shape = [lhs.type.shape[d] for d in (*batch, *contracted)]
+    roles = list(range(len(shape)))
+    for _ in range(g.number(0, 2)):
+        shape.append(int(g.pick(FEATURES)))
+    places = g.order(len(shape))
+    rhs_shape = [shape[place] for place in places]
+    where = [places.index(role) for role in roles]
+    if math.prod(lhs.type.shape) * math.prod(shape[len(roles) :]) > MOST_PRODUCTS:
+        raise Rejected
+    rhs = g.of_type(tensor(*rhs_shape, of=lhs.type.element_type))
+    numbers = ops.DotDimensionNumbers(
+        tuple(batch), tuple(where[: len(batch)]), tuple(contracted), tuple(where[len(batch) :])
+    )
+    result = g.add(ops.DotGeneral(lhs, rhs, numbers))
+    epilogue(g, result, result.type.rank - 1)
+
+
+def matmul(g: Generator) -> None:
+    """The product of two matrices, one of them perhaps transposed."""
+    lhs = g.float_value(rank=2, most=3)
+    rows = lhs.type.shape[-1]
+    shape = (rows, int(g.pick((1, 3, 8, 16, 17, 40))))
+    flipped = g.chance(0.5)
+    rhs = g.of_type(tensor(*(shape[::-1] if flipped else shape), of=lhs.type.element_type))
+    if flipped:
+        rhs = g.add(ops.Transpose(rhs, (1, 0)))
+    numbers = ops.DotDimensionNumbers((), (), (lhs.type.rank - 1,), (0,))
+    epilogue(g, g.add(ops.DotGeneral(lhs, rhs, numbers)), lhs.type.rank - 1)
+
+
+def epilogue(g: Generator, value: Value, feature: int) -> None:
+    """A bias and an activation, sometimes."""
+    if value.type.rank and g.chance(0.3):
+        bias = g.of_type(tensor(value.type.shape[feature], of=value.type.element_type))
+        spread = g.add(ops.BroadcastInDim(bias, broadcast_dimensions=(feature,), result=value.type))
+        value = g.add(ops.Add(value, spread))
+    if is_float(value.type.element_type) and g.chance(0.2):
+        zero = g.constant(np.int8(0), value.type.element_type)
+        zero = g.add(ops.BroadcastInDim(zero, broadcast_dimensions=(), result=value.type))
+        value = g.add(ops.Maximum(value, zero))
+    g.offer(value)
+
+
+def _layout(g: Generator, rank: int) -> tuple[int, int, tuple[int, ...]]:
+    """Batch (or output feature), feature, space: features first, last, or anywhere."""
+    space = tuple(range(rank - 2))
+    draw = g.rng.random()
+    if draw < 0.4:
+        return 0, rank - 1, tuple(d + 1 for d in space)
+    if draw < 0.8:
+        return 0, 1, tuple(d + 2 for d in space)
+    batch, feature, *rest = (int(d) for d in g.rng.permutation(rank))
+    return batch, feature, tuple(rest)
+
+
+def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]], **options: list) -> Value:
+    """A convolution; what `options` do not say is drawn."""
+    batch, feature, space = layout
+    shape, element = image.type.shape, image.type.element_type
+    groups, batch_groups = _groups(g, shape[feature], shape[batch])
+    kernels = groups * batch_groups * max(1, int(g.pick(FEATURES)) // (groups * batch_groups))
+    sizes = options.pop("sizes", None) or [g.number(1, 4) for _ in space]
+    out, inner, places = _layout(g, len(shape))
+    kernel_shape = dict(zip(places, sizes, strict=True)) | {out: kernels, inner: shape[feature] // groups}
+    if math.prod(shape) * kernels // groups * math.prod(sizes) > 8 * MOST_PRODUCTS:
+        raise Rejected
+    kernel = g.of_type(tensor(*(kernel_shape[d] for d in range(len(shape))), of=element))
+    result = layout if g.chance(0.7) else _layout(g, len(shape))
+    numbers = ops.ConvDimensionNumbers(batch, feature, space, inner, out, places, *result)
+    drawn = {
+        "window_strides": [int(g.pick((1, 1, 2, 3))) for _ in space],
+        "padding": [[g.number(0, 2), g.number(0, 3)] for _ in space],
+        "lhs_dilation": [int(g.pick((1, 1, 1, 2))) for _ in space],
+        "rhs_dilation": [int(g.pick((1, 1, 1, 2))) for _ in space],
+        "window_reversal": [g.chance(0.1) for _ in space],
+    }
+    op = ops.Convolution(
+        image,
+        kernel,
+        dimension_numbers=numbers,
+        feature_group_count=groups,
+        batch_group_count=batch_groups,
+        **(drawn | options),  # type: ignore[arg-type]
+    )
+    return g.add(op)
+
+
+def _groups(g: Generator, features: int, batch: int) -> tuple[int, int]:
+    """Feature groups, or batch groups."""
+    if not features or not batch:
+        raise Rejected
+    draw = g.rng.random()
+    if draw < 0.2:
+        return int(g.pick([n for n in range(1, features + 1) if features % n == 0])), 1
+    if draw < 0.28:
+        return 1, int(g.pick([n for n in range(1, batch + 1) if batch % n == 0]))
+    return 1, 1
+
+
+def convolution(g: Generator) -> None:
+    image = g.value(lambda kind: not is_boolean(kind), rank=2, most=5)
+    layout = _layout(g, image.type.rank)
+    result = convolve(g, image, layout)
+    epilogue(g, result, layout[1])
+
+
+def branches(g: Generator) -> None:
+    """A window and a convolution of one image, with results of one shape, which meet."""
+    element = g.pick((g.element(is_float),))
+    image = g.value(lambda kind: kind is element, rank=3, most=5) if g.chance(0.5) else None
+    if image is None:
+        space = [g.number(3, 9) for _ in range(g.number(1, 2))]
+        image = g.argument((g.number(1, 2), *space, int(g.pick(FEATURES))), element)
+    rank, features = image.type.rank, image.type.shape[-1]
+    space = tuple(range(1, rank - 1))
+    strides = [g.number(1, 2) for _ in space]
+    pool, size = ([g.number(1, 3) for _ in space] for _ in range(2))
+    body, neutral = combiner(g, element)
+    padding = [[0, 0], *([s // 2, s - 1 - s // 2] for s in pool), [0, 0]]
+    options = {"window_dimensions": [1, *pool, 1], "window_strides": [1, *strides, 1], "padding": padding}
+    (pooled,) = g.add(ops.ReduceWindow([image], [start(g, element, neutral)], body=body, **options))
+    padding = [[s // 2, s - 1 - s // 2] for s in size]
+    kernel = g.fresh((*size, features, features), element)
+    numbers = ops.ConvDimensionNumbers(
+        0, rank - 1, space, rank - 2, rank - 1, tuple(range(rank - 2)), 0, rank - 1, space
+    )
+    options = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1}
+    convolved = g.add(ops.Convolution(image, kernel, window_strides=strides, padding=padding, **options))
+    if g.chance(0.2):
+        g.offer(g.add(ops.Concatenate([pooled, convolved], rank - 1)))
+    else:
+        g.offer(g.add(g.pick((ops.Add, ops.Add, ops.Multiply, ops.Maximum))(pooled, convolved)))
+
+
+def attention(g: Generator) -> None:
+    """Scores, their softmax, and the values that they weigh."""
+    query = g.float_value(rank=2, most=3)
+    key, value = g.like(query), g.like(query)
+    rank = query.type.rank
+    batch = tuple(range(rank - 2))
+    scores = g.add(ops.DotGeneral(query, key, ops.DotDimensionNumbers(batch, batch, (rank - 1,), (rank - 1,))))
+    element, kept = query.type.element_type, tuple(range(rank - 1))
+
+    def fold(operand: Value, op: type, init: float) -> Value:
+        body = scalar_region(op, element)
+        (folded,) = g.add(ops.Reduce([operand], [start(g, element, init)], [rank - 1], body))
+        return g.add(ops.BroadcastInDim(folded, broadcast_dimensions=kept, result=scores.type))
+
+    power = g.add(ops.Exponential(g.add(ops.Subtract(scores, fold(scores, ops.Maximum, -math.inf)))))
+    weights = g.add(ops.Divide(power, fold(power, ops.Add, 0.0)))
+    numbers = ops.DotDimensionNumbers(batch, batch, (rank - 1,), (rank - 2,))
+    g.offer(g.add(ops.DotGeneral(weights, value, numbers)))
+
+
+FAMILIES = (dot, dot, dot, matmul, matmul, *(convolution,) * 4, branches, branches, attention)

@@ -1,0 +1,81 @@
+"""Control flow: branches that compute, loops that carry, swap and update values, and barriers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.random_programs.generator import Generator, Rejected
+from trivium.ir import ops
+from trivium.ir.builder import Builder, region
+from trivium.ir.core import Value
+from trivium.ir.types import I32, I64, is_boolean, is_complex, is_float
+
+
+def _predicate(g: Generator) -> Value:
+    """Whether a number that the compiler does not know is positive."""
+    number = g.argument((), I32)
+    return g.add(ops.Compare(number, g.constant(np.int32(g.number(-3, 3))), ops.ComparisonDirection.GT))
+
+
+def _change(g: Generator, b: Builder, value: Value, other: Value) -> Value:
+    """A value of the same type."""
+    kind = value.type.element_type
+    draw = g.rng.random()
+    if draw < 0.2:
+        return value
+    if draw < 0.4 and value.type.rank:
+        return b.add(ops.Reverse(value, [g.number(0, value.type.rank - 1)]))
+    if draw < 0.6 and is_float(kind):
+        return b.add(ops.Tanh(value))
+    if is_boolean(kind):
+        return b.add(ops.Not(value))
+    choices = (ops.Subtract,) if is_complex(kind) else (ops.Subtract, ops.Maximum, ops.Minimum)
+    return b.add(g.pick(choices)(value, other))
+
+
+def branch(g: Generator) -> None:
+    value = g.value()
+    other, pred = g.like(value), _predicate(g)
+    sides = [region([], lambda b: [_change(g, b, value, other), _change(g, b, other, value)]) for _ in range(2)]
+    g.offer(*g.add(ops.If(pred, *sides)))
+
+
+def case(g: Generator) -> None:
+    value = g.value()
+    other, index = g.like(value), g.argument((), I32)
+    branches = [region([], lambda b: _change(g, b, value, other)) for _ in range(g.number(1, 4))]
+    g.offer(*g.add(ops.Case(index, branches)))
+
+
+def loop(g: Generator) -> None:
+    """A counted loop that carries two values, swaps them now and then, and updates one in place."""
+    value = g.value(lambda kind: not is_boolean(kind), rank=1)
+    if 0 in value.type.shape:
+        raise Rejected
+    other, swaps, limit = g.like(value), g.chance(0.5), g.number(0, 4)
+    element = g.pick((I32, I64))
+    dtype = np.int32 if element is I32 else np.int64
+    count = g.constant(dtype(0))
+    types = [count.type, value.type, other.type]
+    changed = g.chance(0.7)
+
+    def cond(b: Builder, i: Value, x: Value, y: Value) -> Value:
+        return b.add(ops.Compare(i, b.add(ops.Constant(dtype(limit))), ops.ComparisonDirection.LT))
+
+    def body(b: Builder, i: Value, x: Value, y: Value) -> list[Value]:
+        following = b.add(ops.Add(i, b.add(ops.Constant(dtype(1)))))
+        total = _change(g, b, x, y) if changed else x
+        row = b.add(ops.Slice(total, [0] * value.type.rank, [1, *value.type.shape[1:]], [1] * value.type.rank))
+        zeros = [b.add(ops.Constant(dtype(0))) for _ in value.type.shape[1:]]
+        updated = b.add(ops.DynamicUpdateSlice(y, row, [i, *zeros]))
+        return [following, *((updated, x) if swaps else (total, updated))]
+
+    g.offer(*g.add(ops.While([count, value, other], region(types, cond), region(types, body)))[1:])
+
+
+def barrier(g: Generator) -> None:
+    values = list(dict.fromkeys(g.value() for _ in range(g.number(1, 2))))
+    g.offer(*g.add(ops.OptimizationBarrier(values)))
+
+
+FAMILIES = (branch, case, loop, loop, barrier)

@@ -1,0 +1,225 @@
+"""Ops that fold many elements into one: reductions and what is computed from them, windows, and sorts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tests.random_programs.generator import Generator, Rejected, scalar_region, scalars
+from trivium.ir import ops
+from trivium.ir.builder import Builder, region
+from trivium.ir.core import Region, Value
+from trivium.ir.types import F32, I32, Type, is_boolean, is_complex, is_float, is_integer, tensor
+
+
+def _limits(element: Type) -> tuple[float, float]:
+    """The least and the greatest number."""
+    if is_float(element):
+        return -math.inf, math.inf
+    info = np.iinfo(tensor(of=element).dtype)
+    return int(info.min), int(info.max)
+
+
+def combiner(g: Generator, element: Type) -> tuple[Region, float]:
+    """An associative region, and what it starts from: mostly what changes nothing."""
+    other = g.number(-2, 3) if not is_boolean(element) else g.number(0, 1)
+    if is_boolean(element):
+        op, neutral = g.pick(((ops.And, 1), (ops.Or, 0), (ops.Xor, 0)))
+    elif is_complex(element):
+        op, neutral = ops.Add, 0
+    else:
+        low, high = _limits(element)
+        op, neutral = g.pick(((ops.Add, 0), (ops.Add, 0), (ops.Maximum, low), (ops.Minimum, high), (ops.Multiply, 1)))
+        if is_integer(element) and g.chance(0.2):
+            op, neutral = g.pick(((ops.And, -1 if low < 0 else high), (ops.Or, 0), (ops.Xor, 0)))
+        other = max(other, 0) if is_integer(element) and low == 0 else other
+    if g.chance(0.2) and op is not ops.Multiply:
+        neutral = other
+    return scalar_region(op, element), neutral
+
+
+def start(g: Generator, element: Type, number: float) -> Value:
+    dtype = tensor(of=element).dtype
+    array = np.array(number, np.float64 if isinstance(number, float) else object).astype(dtype)
+    return g.constant(array)
+
+
+def reduce(g: Generator) -> None:
+    value = g.value(rank=1)
+    dimensions = g.some(value.type.rank, 0.6) or [value.type.rank - 1]
+    body, neutral = combiner(g, value.type.element_type)
+    init = start(g, value.type.element_type, neutral)
+    (folded,) = g.add(ops.Reduce([value], [init], dimensions, body))
+    g.offer(folded)
+    if g.chance(0.5):
+        kept = tuple(d for d in range(value.type.rank) if d not in dimensions)
+        spread = g.add(ops.BroadcastInDim(folded, broadcast_dimensions=kept, result=value.type))
+        g.offer(spread)
+
+
+def argmax(g: Generator) -> None:
+    """Two results: the greatest, and the first place where it stands."""
+    value = g.float_value(rank=1)
+    if 0 in value.type.shape:
+        raise Rejected
+    dimension = g.number(0, value.type.rank - 1)
+    element = value.type.element_type
+    index = g.add(ops.Iota(dimension, result=value.type.with_element(I32)))
+
+    def body(b: Builder, x: Value, i: Value, y: Value, j: Value) -> list[Value]:
+        direction = ops.ComparisonDirection
+        above = b.add(ops.Compare(x, y, direction.GT))
+        same = b.add(ops.Compare(x, y, direction.EQ))
+        earlier = b.add(ops.And(same, b.add(ops.Compare(i, j, direction.LT))))
+        stays = b.add(ops.Or(above, earlier))
+        return [b.add(ops.Select(stays, x, y)), b.add(ops.Select(stays, i, j))]
+
+    inits = [start(g, element, -math.inf), g.constant(np.int32(2**31 - 1))]
+    kinds = [tensor(of=element), tensor(of=I32)]
+    g.offer(*g.add(ops.Reduce([value, index], inits, [dimension], region([*kinds, *kinds], body))))
+
+
+def together(g: Generator) -> None:
+    """Two inputs folded at once, each its own way."""
+    value = g.value(lambda kind: not is_boolean(kind) and not is_complex(kind), rank=1)
+    element = value.type.element_type
+    dimensions = g.some(value.type.rank, 0.6) or [0]
+
+    def body(b: Builder, a: Value, x: Value, c: Value, y: Value) -> list[Value]:
+        return [b.add(ops.Add(a, c)), b.add(ops.Maximum(x, y))]
+
+    inits = [start(g, element, 0), start(g, element, _limits(element)[0])]
+    g.offer(*g.add(ops.Reduce([value, g.like(value)], inits, dimensions, region(scalars(element, 4), body))))
+
+
+def wider(g: Generator) -> None:
+    """Narrow numbers, summed in a wider type."""
+    value = g.value(lambda kind: is_float(kind) and tensor(of=kind).dtype.itemsize == 2, rank=1)
+    dimensions = g.some(value.type.rank, 0.6) or [0]
+    init = start(g, value.type.element_type, 0)
+    g.offer(*g.add(ops.Reduce([value], [init], dimensions, scalar_region(ops.Add, F32))))
+
+
+def _fold(g: Generator, operand: Value, op: type, init: float, dimension: int, like: Value) -> Value:
+    element = operand.type.element_type
+    (folded,) = g.add(ops.Reduce([operand], [start(g, element, init)], [dimension], scalar_region(op, element)))
+    kept = tuple(d for d in range(operand.type.rank) if d != dimension)
+    return g.add(ops.BroadcastInDim(folded, broadcast_dimensions=kept, result=like.type))
+
+
+def softmax(g: Generator) -> None:
+    value = g.float_value(rank=1)
+    d = g.number(0, value.type.rank - 1)
+    power = g.add(ops.Exponential(g.add(ops.Subtract(value, _fold(g, value, ops.Maximum, -math.inf, d, value)))))
+    g.offer(g.add(ops.Divide(power, _fold(g, power, ops.Add, 0.0, d, value))))
+    if g.chance(0.3):
+        g.offer(power)
+
+
+def normalize(g: Generator) -> None:
+    """The mean taken away, and perhaps a division by the deviation."""
+    value = g.float_value(rank=1)
+    d = g.number(0, value.type.rank - 1)
+    if not value.type.shape[d]:
+        raise Rejected
+    element = value.type.element_type
+
+    def number(x: float) -> Value:
+        scalar = g.constant(np.float32(x), element)
+        return g.add(ops.BroadcastInDim(scalar, broadcast_dimensions=(), result=value.type))
+
+    count = number(1 / value.type.shape[d])
+    mean = g.add(ops.Multiply(_fold(g, value, ops.Add, 0.0, d, value), count))
+    centred = g.add(ops.Subtract(value, mean))
+    if g.chance(0.5):
+        squares = g.add(ops.Multiply(centred, centred))
+        variance = g.add(ops.Multiply(_fold(g, squares, ops.Add, 0.0, d, value), count))
+        centred = g.add(ops.Multiply(centred, g.add(ops.Rsqrt(g.add(ops.Add(variance, number(0.5)))))))
+    g.offer(centred)
+
+
+# Windows
+
+
+def window(g: Generator, shape: tuple[int, ...], slide: list[int], dilate: bool = True) -> dict[str, list]:
+    """Sizes, strides, paddings and dilations: of 1 but where the window slides."""
+    rank = len(shape)
+    sizes, strides, dilations, bases = ([1] * rank for _ in range(4))
+    padding = [[0, 0] for _ in range(rank)]
+    for d in slide:
+        sizes[d], strides[d] = g.number(1, 4), g.number(1, 3)
+        if g.chance(0.6):
+            padding[d] = [g.number(0, 2), g.number(0, 2)]
+        if dilate and g.chance(0.15):
+            padding[d] = [g.number(-1, 2), g.number(-1, 2)]
+        if dilate and g.chance(0.25):
+            dilations[d] = 2
+        if dilate and g.chance(0.15):
+            bases[d] = 2
+    found = {"window_dimensions": sizes, "window_strides": strides, "padding": padding}
+    return found | {"window_dilations": dilations, "base_dilations": bases} if dilate else found
+
+
+def reduce_window(g: Generator) -> None:
+    value = g.value(rank=1)
+    slide = g.some(value.type.rank, 0.6) or [0]
+    body, neutral = combiner(g, value.type.element_type)
+    init = start(g, value.type.element_type, neutral)
+    op = ops.ReduceWindow([value], [init], body=body, **window(g, value.type.shape, slide))
+    g.offer(*g.add(op))
+
+
+def running(g: Generator) -> None:
+    """A window that ends, or begins, at each element."""
+    value = g.value(rank=1)
+    d = g.number(0, value.type.rank - 1)
+    extent, rank = value.type.shape[d], value.type.rank
+    if not extent:
+        raise Rejected
+    body, neutral = combiner(g, value.type.element_type)
+    padding = [[0, 0] for _ in range(rank)]
+    padding[d] = [extent - 1, 0] if g.chance(0.5) else [0, extent - 1]
+    sizes = [extent if i == d else 1 for i in range(rank)]
+    init = start(g, value.type.element_type, neutral)
+    g.offer(*g.add(ops.ReduceWindow([value], [init], window_dimensions=sizes, padding=padding, body=body)))
+
+
+def select_and_scatter(g: Generator) -> None:
+    value = g.value(lambda kind: not is_boolean(kind) and not is_complex(kind), rank=1)
+    element = value.type.element_type
+    slide = g.some(value.type.rank, 0.6) or [0]
+    options = window(g, value.type.shape, slide, dilate=False)
+    body = scalar_region(ops.Add, element)
+    counts = ops.ReduceWindow([value], [start(g, element, 0)], body=body, **options)
+    kind = counts.results[0].type
+    counts.erase()
+    direction = g.pick((ops.ComparisonDirection.GE, ops.ComparisonDirection.LE))
+    select = region(scalars(element, 2), lambda b, x, y: b.add(ops.Compare(x, y, direction)))
+    source, init = g.of_type(kind), start(g, element, 0)
+    scatter = scalar_region(ops.Add, element)
+    g.offer(g.add(ops.SelectAndScatter(value, source, init, select=select, scatter=scatter, **options)))
+
+
+# Sorts
+
+
+def sort(g: Generator) -> None:
+    """One to three values, in the order of the first."""
+    value = g.value(lambda kind: not is_complex(kind), rank=1)
+    element, values = value.type.element_type, [value]
+    for _ in range(g.number(0, 2)):
+        other = g.element()
+        values.append(g.of_type(value.type.with_element(other)))
+    kinds = [tensor(of=v.type.element_type) for v in values for _ in range(2)]
+    direction = g.pick((ops.ComparisonDirection.LT, ops.ComparisonDirection.GT))
+    order = ops.ComparisonType.TOTALORDER if is_float(element) else None
+    less = region(kinds, lambda b, x, y, *rest: b.add(ops.Compare(x, y, direction, compare_type=order)))
+    dimension = g.number(0, value.type.rank - 1)
+    g.offer(*g.add(ops.Sort(values, dimension=dimension, is_stable=g.chance(0.5), comparator=less)))
+
+
+FAMILIES = (
+    *(reduce,) * 5, argmax, together, wider, softmax, softmax, normalize, *(reduce_window,) * 4, running,
+    select_and_scatter, select_and_scatter, sort, sort,
+)  # fmt: skip

@@ -1,0 +1,207 @@
+"""Ops that only move elements: at places that are known (`reshape`, `pad`, ...) and at places that are computed
+(slices, gathers, scatters)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tests.random_programs.generator import Generator, Rejected, scalars
+from trivium.ir import ops
+from trivium.ir.builder import region
+from trivium.ir.core import Region, Value
+from trivium.ir.types import I32, I64, UI8, UI32, Type, is_boolean, is_complex, tensor
+
+
+def reshape(g: Generator) -> None:
+    value = g.value()
+    size, shape = math.prod(value.type.shape), []
+    if not size:
+        raise Rejected
+    for _ in range(g.number(0, 3)):
+        shape.append(int(g.pick([d for d in range(1, size + 1) if size % d == 0])))
+        size //= shape[-1]
+    shape.insert(g.number(0, len(shape)), size)
+    g.offer(g.add(ops.Reshape(value, result=tensor(*shape, of=value.type.element_type))))
+
+
+def merge(g: Generator) -> None:
+    """Two neighbouring dimensions become one."""
+    value = g.value(rank=2)
+    shape, d = list(value.type.shape), g.number(0, value.type.rank - 2)
+    shape[d : d + 2] = [shape[d] * shape[d + 1]]
+    g.offer(g.add(ops.Reshape(value, result=tensor(*shape, of=value.type.element_type))))
+
+
+def broadcast(g: Generator) -> None:
+    kind = g.value().type.element_type
+    g.offer(g.broadcast_to(tensor(*g.shape(), of=kind)))
+
+
+def spread(g: Generator) -> None:
+    """A new dimension, and perhaps repeated ones of extent 1."""
+    value = g.value(most=4)
+    shape, position = list(value.type.shape), g.number(0, value.type.rank)
+    shape = [int(g.pick((2, 3))) if extent == 1 and g.chance(0.5) else extent for extent in shape]
+    shape.insert(position, int(g.pick((1, 2, 3, 8))))
+    kept = [d for d in range(len(shape)) if d != position]
+    g.offer(g.add(ops.BroadcastInDim(value, kept, result=tensor(*shape, of=value.type.element_type))))
+
+
+def transpose(g: Generator) -> None:
+    value = g.value(rank=2)
+    g.offer(g.add(ops.Transpose(value, tuple(int(d) for d in g.rng.permutation(value.type.rank)))))
+
+
+def reverse(g: Generator) -> None:
+    value = g.value(rank=1)
+    g.offer(g.add(ops.Reverse(value, g.some(value.type.rank))))
+
+
+def cut(g: Generator) -> None:
+    value = g.value(rank=1)
+    starts = [g.number(0, max(0, extent - 1)) for extent in value.type.shape]
+    limits = [g.number(min(s + 1, e), e) for s, e in zip(starts, value.type.shape, strict=True)]
+    g.offer(g.add(ops.Slice(value, starts, limits, [g.number(1, 3) for _ in starts])))
+
+
+def pad(g: Generator) -> None:
+    """With padding on either side, or less than none, and between the elements."""
+    value = g.value(rank=1)
+    low, high = ([g.number(-1, 2) for _ in value.type.shape] for _ in range(2))
+    interior = [int(g.pick((0, 0, 1, 2))) for _ in value.type.shape]
+    extents = zip(value.type.shape, low, high, interior, strict=True)
+    if any(e + max(0, e - 1) * i + a + b < 0 for e, a, b, i in extents):
+        raise Rejected
+    filling = g.of_type(tensor(of=value.type.element_type))
+    g.offer(g.add(ops.Pad(value, filling, low, high, interior)))
+
+
+def concatenate(g: Generator) -> None:
+    value = g.value(rank=1)
+    dimension, pieces = g.number(0, value.type.rank - 1), [value]
+    for _ in range(g.number(1, 3)):
+        shape = list(value.type.shape)
+        if g.chance(0.4):
+            shape[dimension] = g.extent()
+        pieces.append(g.of_type(tensor(*shape, of=value.type.element_type)))
+    g.rng.shuffle(pieces)  # type: ignore[arg-type]
+    g.offer(g.add(ops.Concatenate(pieces, dimension)))
+
+
+def join(g: Generator) -> None:
+    """Two branches of the program meet: both are cut or padded to one shape, then added, multiplied or joined."""
+    one = g.value(lambda kind: not is_boolean(kind), rank=1)
+    kind = one.type.element_type
+    found = [v for v in g.pool if v is not one and v.type.rank == one.type.rank and v.type.element_type is kind]
+    other = g.pick(found)
+    if g.chance(0.3):
+        dimension = g.number(0, one.type.rank - 1)
+        shape = [e if d != dimension else other.type.shape[d] for d, e in enumerate(one.type.shape)]
+        g.offer(g.add(ops.Concatenate([one, g.fitted(other, shape)], dimension)))
+        return
+    shape = [g.pick(pair) for pair in zip(one.type.shape, other.type.shape, strict=True)]
+    operands = [g.fitted(one, shape), g.fitted(other, shape)]
+    choices = (ops.Add, ops.Multiply, ops.Subtract)
+    g.offer(g.add(g.pick(choices if is_complex(kind) else (*choices, ops.Maximum))(*operands)))
+
+
+# Computed places
+
+
+def places(g: Generator, shape: tuple[int, ...], most: int) -> Value:
+    """Integers, some of them out of bounds."""
+    element = g.pick((I32, I32, I64, UI8, UI32))
+    numbers = g.rng.integers(0 if element in (UI8, UI32) else -2, most + 3, shape)
+    array = numbers.astype(tensor(of=element).dtype)
+    if g.chance(0.5):
+        return g.constant(array)
+    found = [v for v in g.pool if v.type.shape == shape and v.type.element_type in (I32, I64)]
+    if found and g.chance(0.7):
+        return g.pick(found)
+    # Not known to the compiler: of an argument whose numbers are small.
+    drawn = g.argument(shape, element)
+    return g.add(ops.And(drawn, g.add(ops.Constant(np.full(shape, 7, array.dtype)))))
+
+
+def starts(g: Generator, value: Value) -> list[Value]:
+    found = [places(g, (), extent) for extent in value.type.shape]
+    kind = found[0].type.element_type
+    return [v if v.type.element_type is kind else g.constant(np.int8(g.number(0, 3)), kind) for v in found]
+
+
+def dynamic_slice(g: Generator) -> None:
+    value = g.value(rank=1)
+    sizes = [g.number(min(1, extent), extent) for extent in value.type.shape]
+    g.offer(g.add(ops.DynamicSlice(value, starts(g, value), sizes)))
+
+
+def dynamic_update(g: Generator) -> None:
+    value = g.value(rank=1)
+    shape = [g.number(min(1, extent), extent) for extent in value.type.shape]
+    update = g.of_type(tensor(*shape, of=value.type.element_type))
+    g.offer(g.add(ops.DynamicUpdateSlice(value, update, starts(g, value))))
+
+
+def gather(g: Generator) -> None:
+    """Windows at listed places, of any dimensions, in any order."""
+    value = g.value(rank=1)
+    rank, shape = value.type.rank, value.type.shape
+    if 0 in shape:
+        raise Rejected
+    sizes = [1 if g.chance(0.5) else g.number(1, extent) for extent in shape]
+    collapsed = [d for d in range(rank) if sizes[d] == 1 and g.chance(0.7)]
+    mapped = tuple(int(d) for d in g.rng.permutation(rank)[: g.number(1, rank)])
+    listed = tuple(int(g.pick((1, 2, 3, 5, 8))) for _ in range(g.number(0, 2)))
+    vector = g.number(0, len(listed))
+    indices = places(g, (*listed[:vector], len(mapped), *listed[vector:]), max(shape))
+    kept = rank - len(collapsed)
+    offsets = sorted(int(d) for d in g.rng.permutation(len(listed) + kept)[:kept])
+    numbers = ops.GatherDimensionNumbers(tuple(offsets), tuple(collapsed), (), (), mapped, vector)
+    g.offer(g.add(ops.Gather(value, indices, numbers, sizes)))
+
+
+def take_along(g: Generator) -> None:
+    """A place for each row: with batching dimensions."""
+    value = g.value(rank=2)
+    rows, columns, *rest = value.type.shape
+    if not rows * columns:
+        raise Rejected
+    indices = places(g, (rows, g.number(1, 4), 1), columns)
+    kept = tuple(range(2, 2 + len(rest)))
+    numbers = ops.GatherDimensionNumbers(kept, (1,), (0,), (0,), (1,), 2)
+    g.offer(g.add(ops.Gather(value, indices, numbers, (1, 1, *rest))))
+
+
+def update_region(g: Generator, element: Type) -> Region:
+    """Adds, replaces, or takes the greater."""
+    draw = g.rng.random()
+    if draw < 0.35:
+        return region(scalars(element, 2), lambda b, old, new: new)
+    if is_boolean(element):
+        return region(scalars(element, 2), lambda b, old, new: b.add(ops.Or(old, new)))
+    op = ops.Add if draw < 0.8 or is_complex(element) else g.pick((ops.Maximum, ops.Minimum, ops.Multiply))
+    return region(scalars(element, 2), lambda b, old, new: b.add(op(old, new)))
+
+
+def scatter(g: Generator) -> None:
+    """Rows, or single elements, at listed places, some of them the same."""
+    value = g.value(rank=1)
+    rank, shape, count = value.type.rank, value.type.shape, g.number(1, 6)
+    if 0 in shape:
+        raise Rejected
+    element = value.type.element_type
+    depth = g.number(1, rank)
+    mapped = tuple(int(d) for d in g.rng.permutation(rank)[:depth])
+    window = [extent for d, extent in enumerate(shape) if d not in mapped]
+    indices = places(g, (count, depth), max(shape))
+    updates = g.of_type(tensor(count, *window, of=element))
+    numbers = ops.ScatterDimensionNumbers(tuple(range(1, 1 + len(window))), tuple(sorted(mapped)), (), (), mapped, 1)
+    g.offer(*g.add(ops.Scatter([value], indices, [updates], numbers, update_computation=update_region(g, element))))
+
+
+FAMILIES = (
+    reshape, merge, broadcast, spread, transpose, transpose, reverse, cut, cut, pad, pad, concatenate, concatenate,
+    *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, take_along, scatter, scatter,
+)  # fmt: skip

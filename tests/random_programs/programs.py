@@ -1,0 +1,23 @@
+"""The programs by their seeds: all families together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.random_programs import contractions, control, elementwise, folds, movement
+from tests.random_programs.generator import Generator
+from trivium.ir.func import Module
+
+FAMILIES = (
+    *elementwise.FAMILIES, *movement.FAMILIES, *folds.FAMILIES, *contractions.FAMILIES * 2, *control.FAMILIES,
+)  # fmt: skip
+LEAST_STEPS, MOST_STEPS = 3, 7
+
+
+def random_program(seed: int, steps: int | None = None) -> Module:
+    """A program, the same for the same seed; its arguments are `arrays.arguments_of` its main function."""
+    generator = Generator(seed)
+    if steps is None:
+        steps = generator.number(LEAST_STEPS, MOST_STEPS)
+    with np.errstate(all="ignore"):
+        return generator.module(FAMILIES, steps)

@@ -1,0 +1,179 @@
+"""Compiles a program for every configuration, runs it in guarded memory, and compares with the interpreter.
+
+The configurations are the schedule and code of AVX2 and of AVX-512 (64-byte vectors, 32 registers), each on one thread
+and on two, where all parallel work is split however small it is. LLVM legalizes the AVX-512 form for the processor that
+runs the test: what Trivium chooses and emits for AVX-512 is tested, the instructions of AVX-512 are not, unless the
+processor has them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+import numpy as np
+from tests.random_programs.tracked import Tracked
+
+from tests.random_programs.arrays import arguments_of, wide
+from tests.random_programs.tracking import Tracker
+from trivium.backends.cpu.contraction import kernels as contraction_kernels
+from trivium.backends.cpu.executable import CpuExecutable
+from trivium.backends.cpu.target import CODE_GENERATION, Target, host
+from trivium.compiler import pipeline, schedule
+from trivium.compiler.program import Program
+from trivium.ir.func import Module
+
+GUARD = 96
+"""Bytes on either side of an array that nobody may write."""
+POISON = 0xA5
+
+SMALL = 60.0
+"""Work that is worth a thread here, in the schedules' units, and in floating-point operations of a contraction."""
+
+
+class Finding(Exception):
+    """A program that is not compiled, or not to the right answer. `key` is the same for findings of one kind."""
+
+    def __init__(self, key: str, detail: str = ""):
+        super().__init__(f"{key}: {detail}")
+        self.key = key
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class Legalized(Target):
+    """A target whose vectors LLVM cuts to those of the host; quickly, as these are not the instructions in use."""
+
+    def machine(self) -> llvm.TargetMachine:
+        target = llvm.Target.from_triple(self.triple)
+        return target.create_target_machine(cpu=self.cpu, features=self.features, **{**CODE_GENERATION, "opt": 0})
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A width of vectors, and a number of threads."""
+
+    vector_bytes: int
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.vector_bytes * 8} bits, {self.threads} thread{'s' * (self.threads > 1)}"
+
+    @property
+    def target(self) -> Target:
+        own = host()
+        if self.vector_bytes <= own.vector_bytes:
+            return dataclasses.replace(own, vector_bytes=self.vector_bytes)
+        facts = {field.name: getattr(own, field.name) for field in dataclasses.fields(own)}
+        return Legalized(**(facts | {"vector_bytes": self.vector_bytes}))
+
+
+CONFIGURATIONS = tuple(Configuration(width, threads) for width in (32, 64) for threads in (1, 2))
+
+
+def judge(module: Module, configurations: Sequence[Configuration] = CONFIGURATIONS) -> None:
+    """Raises a `Finding` where a configuration differs, and `Unstable` where nobody could tell."""
+    arguments = arguments_of(module.main)
+    expected = Tracker().main(module, arguments)
+    try:
+        program = pipeline.lower(pipeline.optimize(module))
+    except Exception as error:
+        raise _failure("compile", error) from error
+    for configuration in configurations:
+        _compare(configuration, program, arguments, expected)
+
+
+def _failure(what: str, error: Exception) -> Finding:
+    """An exception as a finding; its kind are its type and the place where it was raised."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place, trace = f"{code.co_filename.rpartition('/')[2]}:{code.co_name}", trace.tb_next
+    return Finding(f"{what}: {type(error).__name__} in {place}", str(error)[:2000])
+
+
+def _compare(
+    configuration: Configuration, program: Program, arguments: Sequence[np.ndarray], expected: Sequence[Tracked]
+) -> None:
+    try:
+        with splitting_all():
+            executable = CpuExecutable(program, configuration.target, threads=configuration.threads)
+    except Exception as error:
+        raise _failure("compile", error) from error
+    for _ in range(configuration.threads):
+        results = run_guarded(executable, arguments, [value.array for value in expected], str(configuration))
+        for index, (result, value) in enumerate(zip(results, expected, strict=True)):
+            if told := difference(result, value):
+                raise Finding("difference", f"{configuration}, result {index} ({value.array.dtype}): {told}")
+
+
+@contextmanager
+def splitting_all() -> Iterator[None]:
+    """Work is split over threads however small it is."""
+    saved = schedule.SMALL, contraction_kernels.GRAIN_FLOPS
+    schedule.SMALL, contraction_kernels.GRAIN_FLOPS = SMALL, int(SMALL)
+    try:
+        yield
+    finally:
+        schedule.SMALL, contraction_kernels.GRAIN_FLOPS = saved
+
+
+def run_guarded(
+    executable: CpuExecutable, arguments: Sequence[np.ndarray], like: Sequence[np.ndarray], where: str
+) -> list[np.ndarray]:
+    """The results; what surrounds the arrays must stay as it is, and so must the arguments. Arrays start at any
+    element, and results hold no zeros beforehand."""
+    memory = [_guarded(array, filled=True) for array in arguments] + [_guarded(array, filled=False) for array in like]
+    executable.execute_at([block.ctypes.data + GUARD + array.itemsize for block, array in memory])
+    for index, (block, array) in enumerate(memory):
+        start = GUARD + array.itemsize
+        outside = np.concatenate([block[:start], block[start + array.nbytes :]])
+        if (outside != POISON).any():
+            raise Finding("writes out of bounds", f"{where}, around array {index}")
+    results = [_view(block, array) for block, array in memory]
+    for index, (result, array) in enumerate(zip(results, arguments, strict=False)):
+        if result.tobytes() != array.tobytes():
+            raise Finding("writes to an argument", f"{where}, argument {index}")
+    return results[len(arguments) :]
+
+
+def _guarded(array: np.ndarray, filled: bool) -> tuple[np.ndarray, np.ndarray]:
+    block = np.full(2 * GUARD + 2 * array.itemsize + array.nbytes, POISON, np.uint8)
+    if filled:
+        _view(block, array)[...] = array
+    return block, array
+
+
+def _view(block: np.ndarray, array: np.ndarray) -> np.ndarray:
+    start = GUARD + array.itemsize
+    return block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+
+
+def difference(result: np.ndarray, expected: Tracked) -> str:
+    """What is wrong with a result; empty where nothing is."""
+    wanted = expected.array
+    if expected.error == 0:
+        wrong = _bits(result) != _bits(wanted)
+        with np.errstate(invalid="ignore"):
+            wrong &= ~((result != result) & (wanted != wanted))  # one NaN is as good as another
+    else:
+        distance = np.abs(wide(result) - wide(wanted))
+        wrong = ~(distance <= expected.error)
+    if not wrong.any():
+        return ""
+    place = tuple(int(i) for i in np.argwhere(wrong.reshape(wanted.shape))[0])
+    bound = f", within {expected.error:.3g}" if expected.error else ""
+    pair = f"{result[place]!s} at {list(place)}, expected {wanted[place]!s}{bound}"
+    return f"{pair}; {int(wrong.sum())} of {wanted.size} elements differ"
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """The elements as integers that are equal where the bits are."""
+    array = np.ascontiguousarray(array)
+    if array.dtype.kind == "c":
+        pairs = array.view(np.float32 if array.itemsize == 8 else np.float64).reshape(*array.shape, 2)
+        mixed = _bits(pairs).astype(np.uint64)
+        return mixed[..., 0] * np.uint64(0x9E3779B97F4A7C15) + mixed[..., 1]
+    return array.view(f"u{array.itemsize}").reshape(array.shape)

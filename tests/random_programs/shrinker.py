@@ -1,0 +1,176 @@
+"""Makes a failing program small: results, ops, arguments and extents are left out one after the other, for as long as
+the same goes wrong."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from tests.random_programs.tracked import Unstable
+
+from tests.random_programs.arrays import SEED
+from tests.random_programs.runner import Finding, judge
+from trivium.ir import ops
+from trivium.ir.attributes import Dictionary, Integer
+from trivium.ir.builder import Builder
+from trivium.ir.core import Operation, Value
+from trivium.ir.errors import Error
+from trivium.ir.func import Function, Module
+from trivium.ir.text import parse
+from trivium.ir.types import I64, TensorType
+
+SECONDS = 90.0
+CRASH = "crash"
+
+Judge = Callable[[Module], str | None]
+
+
+def found_in(module: Module) -> str | None:
+    """The kind of what goes wrong, if anything."""
+    try:
+        module.verify()
+        judge(module)
+    except Finding as finding:
+        return finding.key
+    except (Unstable, Error, RecursionError):
+        return None
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, AssertionError, ZeroDivisionError):
+        return None  # the smaller program is none that can be judged
+    return None
+
+
+def found_apart(module: Module) -> str | None:
+    """As `found_in`, in a process of its own, which the program may end."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(found_in(module)), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(SECONDS) else None
+    except EOFError:
+        return CRASH
+    finally:
+        process.kill()
+        process.join()
+
+
+def shrink(module: Module, key: str, seconds: float = SECONDS) -> Module:
+    """The smallest program found in which the same goes wrong as in `module`."""
+    judged = found_apart if key == CRASH else found_in
+    end, progress = time.monotonic() + seconds, True
+    while progress and time.monotonic() < end:
+        progress = False
+        for smaller in _smaller(module):
+            if time.monotonic() > end:
+                break
+            if judged(smaller) == key:
+                module, progress = smaller, True
+                break
+    return module
+
+
+def _smaller(module: Module) -> Iterator[Module]:
+    """Programs that are a little smaller: the greatest steps first."""
+    count = len(list(module.main.body.block)) - 1
+    for index in range(len(module.main.returned)):
+        if len(module.main.returned) > 1:
+            yield _changed(module, lambda main, index=index: _only_result(main, index))
+    for index in reversed(range(count)):
+        yield _changed(module, lambda main, index=index: _result_at(main, index))
+    for change in (_cut, _forwarded, _zeroed):
+        for index in range(count):
+            smaller = _changed(module, lambda main, index=index, change=change: change(main, index))
+            if str(smaller) != str(module):
+                yield smaller
+    yield from _with_smaller_extents(module)
+
+
+def _changed(module: Module, change: Callable[[Function], None]) -> Module:
+    copy = module.clone()
+    change(copy.main)
+    _tidy(copy.main)
+    return copy
+
+
+def _tidy(main: Function) -> None:
+    """Removes what nobody uses."""
+    block = main.body.block
+    for op in reversed(block):
+        if op is not block.last and not op.is_used:
+            op.erase()
+    attributes = list(main.arg_attrs or [Dictionary()] * len(block.arguments))
+    for index in reversed(range(len(block.arguments))):
+        if not block.arguments[index].uses:
+            block.erase_argument(index)
+            del attributes[index]
+    main.attributes["arg_attrs"] = tuple(attributes)
+    main.refresh_type()
+
+
+def _at(main: Function, index: int) -> Operation:
+    return list(main.body.block)[index]
+
+
+def _return(main: Function, *values: Value) -> None:
+    block = main.body.block
+    kind = type(block.terminator)
+    block.terminator.erase()
+    Builder(block).add(kind(list(values)))
+
+
+def _only_result(main: Function, index: int) -> None:
+    _return(main, main.returned[index])
+
+
+def _result_at(main: Function, index: int) -> None:
+    """The program up to an op."""
+    _return(main, *_at(main, index).results)
+
+
+def _cut(main: Function, index: int) -> None:
+    """The results of an op become arguments."""
+    op, block = _at(main, index), main.body.block
+    attributes = list(main.arg_attrs or [Dictionary()] * len(block.arguments))
+    for result in op.results:
+        result.replace_all_uses_with(block.add_argument(result.type))
+        attributes.append(Dictionary({SEED: Integer(len(attributes), I64)}))
+    main.attributes["arg_attrs"] = tuple(attributes)
+
+
+def _forwarded(main: Function, index: int) -> None:
+    """The result of an op becomes one of its operands."""
+    op = _at(main, index)
+    for result in op.results:
+        same = [operand for operand in op.operands if operand.type is result.type]
+        if same:
+            result.replace_all_uses_with(same[0])
+
+
+def _zeroed(main: Function, index: int) -> None:
+    op = _at(main, index)
+    if isinstance(op, ops.Constant):
+        return
+    for result in op.results:
+        if isinstance(result.type, TensorType):
+            zero = ops.Constant(np.zeros(result.type.static_shape, result.type.dtype))
+            result.replace_all_uses_with(Builder.in_front_of(op).add(zero))
+
+
+def _with_smaller_extents(module: Module) -> Iterator[Module]:
+    """One number of the text, wherever it is an extent or stands in a list, becomes a smaller one."""
+    text = str(module)
+    extents = {int(n) for dims in re.findall(r"tensor<((?:\d+x)+)", text) for n in dims.split("x") if n}
+    for extent in sorted(extents, reverse=True):
+        for less in dict.fromkeys((1, 2, extent // 2, extent - 1)):
+            if not 0 < less < extent:
+                continue
+            smaller = re.sub(rf"(?<=[<x]){extent}(?=x)", str(less), text)
+            for candidate in (smaller, re.sub(rf"(?<=[\[:, ]){extent}(?=[\],:])", str(less), smaller)):
+                try:
+                    yield parse(candidate)
+                except Error:
+                    continue

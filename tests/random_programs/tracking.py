@@ -1,0 +1,79 @@
+"""What a program computes, and how far another correct implementation may be from it: the interpreter, with a bound of
+the error beside each value.
+
+An error of 0 means the same bits. That holds for integers, for whatever only moves elements, for operations that are
+rounded correctly, and for sums in any order whose terms lie on a coarse grid. Where nothing can be said, as of a
+comparison of numbers that may be off, the program is `Unstable`: the generator does not make such programs, and the
+shrinker does not keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tests.random_programs.errors import errors_of
+from tests.random_programs.tracked import Tracked, Unstable, bounded
+from trivium.ir import ops
+from trivium.ir.core import Block, Operation, Region, Value
+from trivium.ir.func import Module
+from trivium.ir.interpreter import Interpreter
+
+MOST_TURNS = 64
+"""How often a loop may run."""
+
+Environment = dict[Value, Tracked]
+
+
+class Tracker:
+    """Runs ops, blocks and programs."""
+
+    def __init__(self) -> None:
+        self._interpreter = Interpreter()
+
+    def main(self, module: Module, arguments: Sequence[np.ndarray]) -> list[Tracked]:
+        """The results of a program."""
+        main = module.main
+        given = [Tracked(array) for array in arguments]
+        with np.errstate(all="ignore"):
+            return self.block(main.body.block, dict(zip(main.arguments, given, strict=True)))
+
+    def block(self, block: Block, environment: Environment) -> list[Tracked]:
+        """What a block returns."""
+        for op in block:
+            if op is not block.last:
+                environment.update(zip(op.results, self.step(op, environment), strict=True))
+        return [environment[value] for value in block.terminator.operands]
+
+    def step(self, op: Operation, environment: Environment) -> list[Tracked]:
+        """The results of one op."""
+        if isinstance(op, ops.While):
+            return self._while(op, environment)
+        if isinstance(op, ops.If | ops.Case):
+            return self._branch(op, environment)
+        if isinstance(op, ops.OptimizationBarrier):
+            return [environment[value] for value in op.operands]
+        used = [*op.operands, *(value for region in op.regions for value in region.free_values())]
+        arrays = {value: environment[value].array for value in used}
+        results = [np.asarray(result) for result in self._interpreter.step(op, arrays)]
+        errors = errors_of(op, [environment[value] for value in used], results)
+        return [bounded(array, error) for array, error in zip(results, errors, strict=True)]
+
+    def _region(self, region: Region, environment: Environment, arguments: Sequence[Tracked] = ()) -> list[Tracked]:
+        inside = {value: environment[value] for value in region.free_values()}
+        return self.block(region.block, inside | dict(zip(region.arguments, arguments, strict=True)))
+
+    def _while(self, op: ops.While, environment: Environment) -> list[Tracked]:
+        state = [environment[value] for value in op.operands]
+        for _ in range(MOST_TURNS):
+            (going,) = self._region(op.cond, environment, state)
+            if not going.array:
+                return state
+            state = self._region(op.body, environment, state)
+        raise Unstable("the loop runs too long")
+
+    def _branch(self, op: ops.If | ops.Case, environment: Environment) -> list[Tracked]:
+        choice = int(environment[op.operands[0]].array)
+        if isinstance(op, ops.If):
+            return self._region(op.true_branch if choice else op.false_branch, environment)
+        return self._region(op.branches[choice if 0 <= choice < len(op.branches) else -1], environment)
