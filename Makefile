@@ -5,17 +5,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
-NATIVE := CMakeLists.txt $(shell find backends/native -name "*.cpp" -o -name "*.h" -o -name CMakeLists.txt)
+NATIVE := CMakeLists.txt $(shell find backends/native -name "*.cc" -o -name "*.h" -o -name CMakeLists.txt)
+SANITIZERS := address thread
 INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE)
 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: demo test lint types suite links format docs clean
+.PHONY: demo test lint types suite sanitize links format docs clean
 
 demo: $(VENV)/all.stamp
 	$(BIN)/trivium demo
 
-test: lint types suite
+test: lint types suite sanitize
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -27,6 +28,14 @@ types: $(VENV)/dev.stamp links
 # One file stays in one worker: its fixtures run once and its framework is loaded once.
 suite: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=15
+
+# The native runtime's stress under AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer.
+sanitize: $(addprefix sanitize-,$(SANITIZERS))
+
+sanitize-%:
+	@cmake -S . -B build/sanitize-$* -DTRIVIUM_SANITIZE=$* > /dev/null
+	@cmake --build build/sanitize-$* --target trivium_stress > /dev/null
+	build/sanitize-$*/backends/native/trivium_stress
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,263 @@
+// Stress of the native runtime, for builds with sanitizers (`make sanitize`): many callers at once, loops within loops, pools that come and
+// go, runs that end early, forks, and an exit while workers are busy. Prints what is wrong and returns 1, or nothing and 0.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "interpreter.h"
+#include "thread_pool.h"
+
+extern "C" {
+int trivium_runtime_version();
+int trivium_num_threads();
+void trivium_parallel_for(trivium::RangeFunction function, void* context, int64_t count, int64_t grain, int32_t limit);
+int32_t trivium_host_call(void* callable, int64_t number, void** pointers);
+int32_t trivium_check_signals();
+void trivium_set_interpreter(const trivium::Interpreter* interpreter);
+int32_t trivium_run(const trivium::Frame* frame);
+}
+
+namespace {
+
+constexpr int kCallers = 6;
+
+#define EXPECT(condition)                                                        \
+  do {                                                                           \
+    if (!(condition)) {                                                          \
+      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      std::_Exit(1);                                                             \
+    }                                                                            \
+  } while (false)
+
+void InThreads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int number = 0; number < count; ++number) threads.emplace_back(work, number);
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Loops. Each iteration counts itself, in memory that is not atomic: a race or an iteration that runs twice is found.
+
+void Count(void* context, int64_t begin, int64_t end) {
+  int* counts = static_cast<int*>(context);
+  for (int64_t i = begin; i < end; ++i) ++counts[i];
+}
+
+using Loop = std::function<void(trivium::RangeFunction, void*, int64_t count, int64_t grain, int limit)>;
+
+void CheckLoop(const Loop& loop, int64_t count, int64_t grain, int limit) {
+  std::vector<int> counts(count > 0 ? count : 0);
+  loop(Count, counts.data(), count, grain, limit);
+  for (int n : counts) EXPECT(n == 1);
+}
+
+void CheckLoops(const Loop& loop, int turns, int seed) {
+  std::mt19937 random(seed);
+  for (int turn = 0; turn < turns; ++turn) {
+    const int64_t count = static_cast<int64_t>(random() % 3000) - 10;
+    CheckLoop(loop, count, random() % 400, static_cast<int>(random() % 6));
+  }
+}
+
+void ManyCallers() {
+  InThreads(kCallers, [](int number) { CheckLoops(trivium_parallel_for, 500, number); });
+}
+
+void LoopsWithinLoops() {
+  struct Matrix {
+    std::vector<int> counts = std::vector<int>(64 * 50);
+  };
+  const auto rows = [](void* context, int64_t begin, int64_t end) {
+    auto* matrix = static_cast<Matrix*>(context);
+    for (int64_t row = begin; row < end; ++row) trivium_parallel_for(Count, matrix->counts.data() + row * 50, 50, 7, 0);
+  };
+  InThreads(kCallers, [&](int) {
+    for (int turn = 0; turn < 200; ++turn) {
+      Matrix matrix;
+      trivium_parallel_for(rows, &matrix, 64, 3, 0);
+      for (int n : matrix.counts) EXPECT(n == 1);
+    }
+  });
+}
+
+// Pools that are destroyed while their workers start, spin or sleep.
+void PoolsThatComeAndGo() {
+  for (int turn = 0; turn < 300; ++turn) {
+    trivium::ThreadPool pool(1 + turn % 5);
+    const Loop loop = [&](auto... arguments) { pool.ParallelFor(arguments...); };
+    CheckLoops(loop, turn % 4, turn);
+    if (turn % 50 == 7) usleep(2000);
+  }
+}
+
+// Runs, with an interpreter of our own: its lock is a mutex, its exception a flag per thread.
+
+std::mutex interpreter_lock;
+thread_local bool holds_lock = false;
+thread_local bool exception = false;
+std::atomic<int> signals{0};
+
+void* SaveThread() {
+  EXPECT(holds_lock);
+  holds_lock = false;
+  interpreter_lock.unlock();
+  return &holds_lock;
+}
+
+void RestoreThread(void* state) {
+  EXPECT(state == &holds_lock && !holds_lock);
+  interpreter_lock.lock();
+  holds_lock = true;
+}
+
+int CheckSignals() {
+  EXPECT(holds_lock);
+  if (signals.exchange(0) == 0) return 0;
+  exception = true;
+  return -1;
+}
+
+void Release(void*) { EXPECT(holds_lock); }
+
+struct Program {
+  int turns;
+  bool fails;
+  std::vector<int> counts;
+  Program* inner;
+};
+
+int32_t Enter(void** arguments, void* arena, void** context);
+
+int32_t RunProgram(Program& program) {
+  void* arguments[] = {&program};
+  const trivium::Frame frame{Enter, arguments, &program, arguments};
+  return trivium_run(&frame);
+}
+
+// The host function: runs the inner program, if there is one, and fails where that ended early or the program wants it.
+void* Call(void* callable, const char*, ...) {
+  EXPECT(holds_lock);
+  auto* program = static_cast<Program*>(callable);
+  if (program->inner != nullptr && RunProgram(*program->inner) != 0) return nullptr;
+  exception = program->fails;
+  return program->fails ? nullptr : callable;
+}
+
+int32_t Enter(void** arguments, void* arena, void** context) {
+  EXPECT(!holds_lock && arena == arguments[0] && context == arguments);
+  auto* program = static_cast<Program*>(arguments[0]);
+  for (int turn = 0; turn < program->turns; ++turn) {
+    trivium_parallel_for(Count, program->counts.data(), static_cast<int64_t>(program->counts.size()), 16, 0);
+    if (trivium_check_signals() != 0) return -1;
+  }
+  return trivium_host_call(program, 0, arguments);
+}
+
+void CheckRun(int turns, bool inner_fails, bool fails) {
+  Program inner{turns, inner_fails, std::vector<int>(100), nullptr};
+  Program program{turns, fails, std::vector<int>(200), &inner};
+  const int32_t status = RunProgram(program);
+  EXPECT(holds_lock);
+  EXPECT((status != 0) == (fails || inner_fails));
+  EXPECT(exception == (status != 0));
+  exception = false;
+  for (int n : program.counts) EXPECT(n == turns);
+}
+
+// `main_thread`: of whom signals are asked.
+void SetInterpreter(uint64_t main_thread) {
+  const trivium::Interpreter interpreter{SaveThread, RestoreThread, CheckSignals, Call, Release, main_thread};
+  trivium_set_interpreter(&interpreter);
+}
+
+void WithLock(const std::function<void()>& work) {
+  interpreter_lock.lock();
+  holds_lock = true;
+  work();
+  holds_lock = false;
+  interpreter_lock.unlock();
+}
+
+void Runs() {
+  SetInterpreter(static_cast<uint64_t>(pthread_self()));
+  InThreads(kCallers, [](int number) {
+    for (int turn = 0; turn < 300; ++turn) WithLock([&] { CheckRun(turn % 4, (turn + number) % 3 == 0, turn % 5 == 0); });
+  });
+}
+
+void RunsThatSignalsEnd() {
+  std::thread sender([] {
+    for (int number = 0; number < 3; ++number) {
+      usleep(20000);
+      signals = 1;
+      while (signals != 0) usleep(1000);
+    }
+  });
+  for (int number = 0; number < 3; ++number) {
+    Program endless{1 << 30, false, std::vector<int>(10), nullptr};
+    WithLock([&] { EXPECT(RunProgram(endless) != 0 && exception); });
+    exception = false;
+  }
+  sender.join();
+  WithLock([] { CheckRun(3, false, false); });
+}
+
+// A child has no workers and may have inherited held locks of the pool; it makes a pool of its own. The busy thread allocates no memory: the
+// sanitizer's allocator has locks too, which a child would inherit.
+void Forks() {
+  std::atomic<bool> stop{false};
+  std::vector<int> counts(3000);
+  std::thread busy([&] {
+    while (!stop) trivium_parallel_for(Count, counts.data(), 3000, 16, 0);
+  });
+  for (int turn = 0; turn < 20; ++turn) {
+    const pid_t child = fork();
+    if (child == 0) {
+      CheckLoops(trivium_parallel_for, 20, turn);
+      std::_Exit(trivium_num_threads() == 4 ? 0 : 1);
+    }
+    int status = 1;
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  }
+  stop = true;
+  busy.join();
+}
+
+// One part of the stress, which must not hang.
+void Part(void (*stress)()) {
+  alarm(60);
+  stress();
+  alarm(0);
+}
+
+}  // namespace
+
+int main() {
+  setenv("TRIVIUM_NUM_THREADS", "4", 1);  // whatever this machine has
+  EXPECT(trivium_runtime_version() > 0);
+  EXPECT(trivium_num_threads() == 4);
+  Part(ManyCallers);
+  Part(LoopsWithinLoops);
+  Part(PoolsThatComeAndGo);
+  Part(Runs);
+  Part(RunsThatSignalsEnd);
+#ifndef __SANITIZE_THREAD__  // it does not follow threads that a forked child starts
+  Part(Forks);
+#endif
+  // The process exits while this thread and the pool's workers are busy.
+  std::thread([] {
+    for (int seed = 0;; ++seed) CheckLoops(trivium_parallel_for, 10, seed);
+  }).detach();
+  usleep(10000);
+  return 0;
+}
