@@ -23,7 +23,15 @@ from trivium.importers.pytorch import (
     strided,
 )
 from trivium.importers.pytorch.context import Context, rule
-from trivium.importers.pytorch.program import ImportedGraph, ResultIndex, import_file, import_graph, import_module
+from trivium.importers.pytorch.program import (
+    ImportedGraph,
+    InputIndex,
+    ResultIndex,
+    ViewIndex,
+    import_file,
+    import_graph,
+    import_module,
+)
 
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, elementwise, indexing, joining),
@@ -36,7 +44,9 @@ __all__ = [
     "FAMILIES",
     "Context",
     "ImportedGraph",
+    "InputIndex",
     "ResultIndex",
+    "ViewIndex",
     "import_file",
     "import_graph",
     "import_module",

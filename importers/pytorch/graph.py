@@ -129,13 +129,18 @@ def _calls(graph: fx.Graph) -> list[fx.Node]:
 
 
 def convert_graph(
-    module: fx.GraphModule, emit: Context, values: Mapping[fx.Node, Any], metas: Mapping[fx.Node, Any] | None = None
+    module: fx.GraphModule,
+    emit: Context,
+    values: Mapping[fx.Node, Any],
+    metas: Mapping[fx.Node, Any] | None = None,
+    outputs: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Converts a graph whose placeholders have `values`. Returns what its outputs became."""
+    """Converts a graph whose placeholders have `values`. Returns what its outputs, or the given ones, became."""
     attributes = {node: _attribute(module, node, emit) for node in module.graph.find_nodes(op="get_attr")}
     importer = GraphModuleImporter(emit, {**values, **attributes}, metas)
     importer.convert_all(_calls(module.graph))
-    return [importer.read(given) if isinstance(given, fx.Node) else given for given in outputs_of(module.graph)]
+    wanted = outputs_of(module.graph) if outputs is None else outputs
+    return [importer.read(given) if isinstance(given, fx.Node) else given for given in wanted]
 
 
 def _attribute(module: Any, node: fx.Node, emit: Context) -> Any:

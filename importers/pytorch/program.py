@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from trivium.importers.common import role
+from trivium.importers.pytorch.aliases import View, views_among
 from trivium.importers.pytorch.context import Context, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
@@ -162,7 +163,7 @@ class ImportedGraph:
     arguments: tuple[int, ...]
     """Which of the graph's inputs the function takes, in its order."""
     outputs: tuple[Any, ...]
-    """For each output of the graph: a `ResultIndex`, or what it is (a number, `None`)."""
+    """For each output of the graph: a `ResultIndex`, a `ViewIndex`, or what it is (a number, `None`)."""
     metas: tuple[Any, ...]
     """For each output of the graph, what PyTorch says it is: a fake tensor, with its strides, or a number."""
     draws: bool
@@ -176,16 +177,45 @@ class ResultIndex:
     index: int
 
 
-def import_graph(module: fx.GraphModule, inputs: Sequence[Any]) -> ImportedGraph:
+@dataclass(frozen=True)
+class InputIndex:
+    """Which input of a graph it is."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class ViewIndex:
+    """A view of a result or of an input."""
+
+    base: ResultIndex | InputIndex
+    view: View
+
+
+def import_graph(
+    module: fx.GraphModule, inputs: Sequence[Any], is_visible: Callable[[int], bool] = lambda index: False
+) -> ImportedGraph:
     """The program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes; numbers
-    among the inputs become part of the program."""
+    among the inputs become part of the program. Of the outputs that are `is_visible`, those that share memory are
+    described as views of one result."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
         node: given for node, given in zip(placeholders, inputs, strict=True) if not isinstance(given, torch.Tensor)
     }
     roles = {node: role("input", node.name) for node in placeholders if node not in constants}
     metas = None if _has_metas(module.graph) else propagate(module, inputs)
-    return build_module(module, constants, roles, None, metas)
+    outputs = outputs_of(module.graph)
+    views = views_among(module.graph, outputs, lambda node: _meta(node, metas), is_visible)
+    bases = list(dict.fromkeys(view.base for view in views.values() if view.base.op != "placeholder"))
+    returned = [None if index in views else node for index, node in enumerate(outputs)] + bases
+    built = build_module(module, constants, roles, None, metas, returned)
+    places: dict[fx.Node, ResultIndex | InputIndex] = dict(zip(bases, built.outputs[len(outputs) :], strict=True))
+    places.update((node, InputIndex(index)) for index, node in enumerate(placeholders))
+    told = [
+        ViewIndex(places[views[index].base], views[index]) if index in views else output
+        for index, output in enumerate(built.outputs[: len(outputs)])
+    ]
+    return replace(built, outputs=tuple(told))
 
 
 def build_module(
@@ -194,9 +224,10 @@ def build_module(
     roles: Mapping[fx.Node, Dictionary],
     result_roles: Sequence[Dictionary] | None,
     metas: Mapping[fx.Node, Any] | None,
+    outputs: Sequence[Any] | None = None,
 ) -> ImportedGraph:
     """A module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`. `metas`
-    stands in for the nodes' own `meta["val"]`."""
+    stands in for the nodes' own `meta["val"]`, `outputs` for what the graph returns."""
     graph = module.graph
     block = Block()
     emit = Context(block)
@@ -209,7 +240,7 @@ def build_module(
             constant = constants[node]
             is_tensor = isinstance(constant, torch.Tensor)
             values[node] = emit.constant(constant, node.name) if is_tensor else constant
-    returned = convert_graph(module, emit, values, metas)
+    returned = convert_graph(module, emit, values, metas, outputs)
     results = [value for value in returned if isinstance(value, Value)]
     told = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
     attributes = [entry for entry, value in zip(told, returned, strict=True) if isinstance(value, Value)]
@@ -222,10 +253,10 @@ def build_module(
     kind = FunctionType(tuple(argument.type for argument in block.arguments), tuple(value.type for value in results))
     main = Function("main", kind, Region([block]), arg_attrs=arguments, res_attrs=attributes)
     counter = iter(range(len(results)))
-    outputs = tuple(ResultIndex(next(counter)) if isinstance(value, Value) else value for value in returned)
+    found = tuple(ResultIndex(next(counter)) if isinstance(value, Value) else value for value in returned)
     places = [index for index, node in enumerate(graph.find_nodes(op="placeholder")) if node in roles]
     shown = [_meta(node, metas) for node in outputs_of(graph)]
-    return ImportedGraph(Module.build(functions=[main]), tuple(places), outputs, tuple(shown), draws)
+    return ImportedGraph(Module.build(functions=[main]), tuple(places), found, tuple(shown), draws)
 
 
 def _meta(given: Any, metas: Mapping[fx.Node, Any] | None) -> Any:

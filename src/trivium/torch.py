@@ -22,7 +22,7 @@ from torch._guards import TracingContext
 
 import trivium
 from trivium.executable import Executable
-from trivium.importers.pytorch import ImportedGraph, ResultIndex, import_graph
+from trivium.importers.pytorch import ImportedGraph, InputIndex, ResultIndex, ViewIndex, import_graph
 from trivium.importers.pytorch.decompositions import decompositions
 from trivium.importers.pytorch.lstm_layers import keep_lstm_layers
 from trivium.importers.pytorch.types import DTYPES
@@ -105,36 +105,52 @@ class CompiledGraph:
         devices = {given.device.type for given in inputs if isinstance(given, torch.Tensor)} - {"cpu"}
         if devices:
             raise Error(f"the {self.kind} graph has tensors on the device {', '.join(devices)}, expected cpu")
-        imported = import_graph(self.graph, inputs)
+        imported = import_graph(self.graph, inputs, self.visible)
         executable = trivium.compile(imported.module, **self.options)
-        layouts = [_layout(meta) if self.visible(index) else None for index, meta in enumerate(imported.metas)]
+        shown = zip(imported.outputs, imported.metas, strict=True)
+        layouts = {
+            output.index: _layout(meta)
+            for index, (output, meta) in enumerate(shown)
+            if self.visible(index) and isinstance(output, ResultIndex)
+        }
         return Variant(imported, executable, layouts)
 
 
 class Variant:
-    """The program of a graph for one combination of sizes. Tensors are passed by their addresses. `layouts` are the
-    strides of those outputs that PyTorch expects to lie other than row by row."""
+    """The program of a graph for one combination of sizes. Tensors are passed by their addresses. `layouts` are, by
+    index, the strides of those results that PyTorch expects to lie other than row by row."""
 
-    def __init__(self, imported: ImportedGraph, executable: Executable, layouts: Sequence[tuple[int, ...] | None]):
+    def __init__(self, imported: ImportedGraph, executable: Executable, layouts: dict[int, tuple[int, ...] | None]):
         self.arguments = imported.arguments
         self.draws = imported.draws
         self.execute_at = executable.loaded.execute_at
         self.results = [
             (entry.type.static_shape, DTYPES[entry.type.element_type]) for entry in executable.signature.results
         ]
-        self.outputs = list(zip(imported.outputs, layouts, strict=True))
+        views = [output for output in imported.outputs if isinstance(output, ViewIndex)]
+        bases = {view.base.index: _layout(view.view.base_meta) for view in views if isinstance(view.base, ResultIndex)}
+        self.layouts = {index: strides for index, strides in {**layouts, **bases}.items() if strides is not None}
+        self.seen = {view.base.index for view in views if isinstance(view.base, InputIndex)}
+        self.outputs = imported.outputs
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         given = [_plain(inputs[index]) for index in self.arguments]
+        seen = {index: inputs[index] for index in self.seen}
         inputs.clear()
         if self.draws:
             given.append(draw_state())
         made = [torch.empty(shape, dtype=dtype, device="cpu") for shape, dtype in self.results]
         self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
-        return [
-            _laid_out(made[output.index], layout) if isinstance(output, ResultIndex) else output
-            for output, layout in self.outputs
-        ]
+        for index, strides in self.layouts.items():
+            made[index] = _laid_out(made[index], strides)
+        return [self._output(output, made, seen) for output in self.outputs]
+
+    def _output(self, output: Any, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Any:
+        """What is returned for an output of the graph: a result, a view of one or of an input, or a constant."""
+        if isinstance(output, ViewIndex):
+            place = output.base
+            return output.view.of(seen[place.index] if isinstance(place, InputIndex) else made[place.index])
+        return made[output.index] if isinstance(output, ResultIndex) else output
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
@@ -167,10 +183,8 @@ def _layout(meta: Any) -> tuple[int, ...] | None:
     return tuple(int(stride) for stride in meta.stride())
 
 
-def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...] | None) -> torch.Tensor:
+def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     """`tensor` with its elements as far apart as `strides` says; repeated ones (stride 0) lie in memory once."""
-    if strides is None:
-        return tensor
     once = tensor[tuple(slice(None) if stride else slice(1) for stride in strides)]
     return torch.empty_strided(once.shape, strides, dtype=tensor.dtype).copy_(once).expand(tensor.shape)
 
