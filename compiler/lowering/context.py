@@ -98,14 +98,15 @@ class Context:
         return self.b.constant(literal(number), dtype)
 
     def region(self, region: Region, arguments: Sequence[Scalar]) -> list[Scalar]:
-        """Computes a region of ops on scalars; returns what it returns."""
+        """Computes a region that takes and returns scalars; what it returns."""
         block = region.block
         self._members.update(block)
         with self.scope():
             for argument, scalar in zip(block.arguments, arguments, strict=True):
                 self.know(argument, (), scalar)
             for op in block:
-                if op is not block.last and op.results:
+                # What has no dimensions is computed here, in order; elements of tensors where they are asked for.
+                if op is not block.last and op.results and not getattr(op.results[0].type, "rank", 0):
                     self.element(op.results[0])
             return [self.element(value) for value in block.terminator.operands]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.random_programs.generator import INTEGERS, Generator, Rejected
+from tests.random_programs.generator import INTEGERS, Generator, Rejected, scalars
 from trivium.ir import ops
+from trivium.ir.builder import Builder, region
+from trivium.ir.core import Value
 from trivium.ir.types import (
     BF16,
     C64,
@@ -96,6 +98,19 @@ def choice(g: Generator) -> None:
     g.offer(g.add(ops.Select(pred, on_true, g.like(on_true))))
 
 
+def mapped(g: Generator) -> None:
+    """The same for each element, by a region."""
+    value = g.value(lambda kind: not is_boolean(kind) and not is_complex(kind))
+    other, element = g.like(value), value.type.element_type
+
+    def body(b: Builder, x: Value, y: Value) -> Value:
+        above = b.add(ops.Compare(x, y, ops.ComparisonDirection.GT))
+        return b.add(ops.Select(above, b.add(ops.Subtract(x, y)), b.add(ops.Negate(x))))
+
+    dimensions = tuple(range(value.type.rank))
+    g.offer(g.add(ops.Map([value, other], dimensions, computation=region(scalars(element, 2), body))))
+
+
 def clamp(g: Generator) -> None:
     value = g.value(lambda kind: not is_boolean(kind) and not is_complex(kind))
     low, high = (g.constant(np.int8(number), value.type.element_type) for number in (0, 2))
@@ -167,6 +182,6 @@ def random_bits(g: Generator) -> None:
 
 
 FAMILIES = (
-    *(unary,) * 3, *(binary,) * 6, square, *(chain,) * 3, choice, choice, clamp, bits, *(convert,) * 3, rounded,
+    *(unary,) * 3, *(binary,) * 6, square, *(chain,) * 3, choice, choice, mapped, clamp, bits, *(convert,) * 3, rounded,
     complex_parts, same_bits, iota, random_bits,
 )  # fmt: skip

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from tests.random_programs.tracked import Tracked, Unstable
 
 from tests.random_programs.arrays import epsilon, grain, greatest, is_inexact, least, precision, wide
+from tests.random_programs.tracked import Tracked, Unstable
 from trivium.ir import ops
 from trivium.ir.core import Operation, Region
 from trivium.ir.declare import PURE, Op
@@ -202,6 +202,7 @@ CHOICES = {"maximum", "minimum", "and", "or", "xor", "not", "convert", "constant
 def _combined(body: Region, used: Sequence[Tracked], results: Results, count: int) -> list[float]:
     """The errors of what a region folds together, at most `count` values."""
     kinds = {op.NAME.partition(".")[2] for op in body.block} - {"return"}
+    kinds = kinds - {"reshape", "concatenate", "reduce", "if"} | ({"select"} if "if" in kinds else set())
     if kinds & {"compare", "select"} and _any(used):
         raise Unstable("a choice among numbers that are not exact")
     if kinds <= CHOICES | {"compare", "select"}:
@@ -214,7 +215,11 @@ def _combined(body: Region, used: Sequence[Tracked], results: Results, count: in
     unit = min((grain(value.array) for value in floats), default=1.0)
     steps = math.inf if unit == 0 else most / unit
     if "multiply" in kinds:
-        if _any(used) or not kinds <= CHOICES | {"multiply"} or not _fits(inexact[0], max(1.0, steps) ** count):
+        if (
+            _any(used)
+            or not kinds <= CHOICES | {"multiply"}
+            or math.log2(max(1.0, steps)) * count > precision(inexact[0]) - 1
+        ):
             raise Unstable("a product of many numbers that are not exact")
         return [0.0] * len(results)
     if not kinds <= CHOICES | {"add", "compare", "select"}:
@@ -241,7 +246,9 @@ def _sort(op: Operation, used: Sequence[Tracked], results: Results) -> list[floa
 
 @rule(ops.Map)
 def _map(op: Operation, used: Sequence[Tracked], results: Results) -> list[float]:
-    raise Unstable("a region of any ops")
+    if _any(used):
+        raise Unstable("a region of any ops, of numbers that are not exact")
+    return [0.0]
 
 
 def _probed(op: Operation, used: Sequence[Tracked], results: Results) -> list[float]:

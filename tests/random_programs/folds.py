@@ -36,7 +36,27 @@ def combiner(g: Generator, element: Type) -> tuple[Region, float]:
         other = max(other, 0) if is_integer(element) and low == 0 else other
     if g.chance(0.2) and op is not ops.Multiply:
         neutral = other
+    if op is ops.Maximum and g.chance(0.3):
+        return custom(g, element), neutral
     return scalar_region(op, element), neutral
+
+
+def custom(g: Generator, element: Type) -> Region:
+    """The greater of two numbers, said in other words: by a choice, by a branch, by tensors."""
+    draw = g.rng.random()
+
+    def greater(b: Builder, x: Value, y: Value) -> Value:
+        if draw < 0.3:
+            pair = [b.add(ops.Reshape(v, result=tensor(1, of=element))) for v in (x, y)]
+            return b.add(ops.Reduce([b.add(ops.Concatenate(pair, 0))], [x], [0], scalar_region(ops.Maximum, element)))[
+                0
+            ]
+        above = b.add(ops.Compare(x, y, ops.ComparisonDirection.GT))
+        if draw < 0.5:
+            return b.add(ops.If(above, region([], lambda b: x), region([], lambda b: y)))[0]
+        return b.add(ops.Select(above, x, y))
+
+    return region(scalars(element, 2), greater)
 
 
 def start(g: Generator, element: Type, number: float) -> Value:

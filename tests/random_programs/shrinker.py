@@ -6,13 +6,13 @@ from __future__ import annotations
 import multiprocessing
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-from tests.random_programs.tracked import Unstable
 
 from tests.random_programs.arrays import SEED
 from tests.random_programs.runner import Finding, judge
+from tests.random_programs.tracked import Unstable
 from trivium.ir import ops
 from trivium.ir.attributes import Dictionary, Integer
 from trivium.ir.builder import Builder
@@ -24,8 +24,6 @@ from trivium.ir.types import I64, TensorType
 
 SECONDS = 90.0
 CRASH = "crash"
-
-Judge = Callable[[Module], str | None]
 
 
 def found_in(module: Module) -> str | None:
@@ -76,24 +74,15 @@ def shrink(module: Module, key: str, seconds: float = SECONDS) -> Module:
 def _smaller(module: Module) -> Iterator[Module]:
     """Programs that are a little smaller: the greatest steps first."""
     count = len(list(module.main.body.block)) - 1
-    for index in range(len(module.main.returned)):
-        if len(module.main.returned) > 1:
-            yield _changed(module, lambda main, index=index: _only_result(main, index))
-    for index in reversed(range(count)):
-        yield _changed(module, lambda main, index=index: _result_at(main, index))
-    for change in (_cut, _forwarded, _zeroed):
-        for index in range(count):
-            smaller = _changed(module, lambda main, index=index, change=change: change(main, index))
-            if str(smaller) != str(module):
-                yield smaller
+    changes = [(_only_result, range(len(module.main.returned))), (_result_at, reversed(range(count)))]
+    changes += [(change, range(count)) for change in (_cut, _forwarded, _zeroed)]
+    for change, indices in changes:
+        for index in indices:
+            copy = module.clone()
+            if change(copy.main, index):
+                _tidy(copy.main)
+                yield copy
     yield from _with_smaller_extents(module)
-
-
-def _changed(module: Module, change: Callable[[Function], None]) -> Module:
-    copy = module.clone()
-    change(copy.main)
-    _tidy(copy.main)
-    return copy
 
 
 def _tidy(main: Function) -> None:
@@ -122,16 +111,23 @@ def _return(main: Function, *values: Value) -> None:
     Builder(block).add(kind(list(values)))
 
 
-def _only_result(main: Function, index: int) -> None:
-    _return(main, main.returned[index])
+def _only_result(main: Function, index: int) -> bool:
+    several = len(main.returned) > 1
+    if several:
+        _return(main, main.returned[index])
+    return several
 
 
-def _result_at(main: Function, index: int) -> None:
+def _result_at(main: Function, index: int) -> bool:
     """The program up to an op."""
-    _return(main, *_at(main, index).results)
+    results = _at(main, index).results
+    if tuple(results) == main.returned:
+        return False
+    _return(main, *results)
+    return True
 
 
-def _cut(main: Function, index: int) -> None:
+def _cut(main: Function, index: int) -> bool:
     """The results of an op become arguments."""
     op, block = _at(main, index), main.body.block
     attributes = list(main.arg_attrs or [Dictionary()] * len(block.arguments))
@@ -139,25 +135,27 @@ def _cut(main: Function, index: int) -> None:
         result.replace_all_uses_with(block.add_argument(result.type))
         attributes.append(Dictionary({SEED: Integer(len(attributes), I64)}))
     main.attributes["arg_attrs"] = tuple(attributes)
+    return True
 
 
-def _forwarded(main: Function, index: int) -> None:
+def _forwarded(main: Function, index: int) -> bool:
     """The result of an op becomes one of its operands."""
     op = _at(main, index)
-    for result in op.results:
-        same = [operand for operand in op.operands if operand.type is result.type]
-        if same:
-            result.replace_all_uses_with(same[0])
+    same = [operand for operand in op.operands if operand.type is op.results[0].type]
+    if same:
+        op.results[0].replace_all_uses_with(same[0])
+    return bool(same)
 
 
-def _zeroed(main: Function, index: int) -> None:
+def _zeroed(main: Function, index: int) -> bool:
     op = _at(main, index)
     if isinstance(op, ops.Constant):
-        return
+        return False
     for result in op.results:
         if isinstance(result.type, TensorType):
             zero = ops.Constant(np.zeros(result.type.static_shape, result.type.dtype))
             result.replace_all_uses_with(Builder.in_front_of(op).add(zero))
+    return True
 
 
 def _with_smaller_extents(module: Module) -> Iterator[Module]:

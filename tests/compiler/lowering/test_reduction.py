@@ -55,3 +55,21 @@ def test_terms_are_folded_in_order(combiner, inits, dimensions):
 
 def test_what_commutes_is_folded_in_any_order():
     assert "sequential" not in loops(reduced(argmax, (-9, 99), 1))
+
+
+def test_a_combiner_may_compute_with_tensors():
+    """The greater of two numbers, as a reduction of both."""
+    scalar = tensor(of=I32)
+
+    def greater(b, x, y):
+        pair = [b.add(ops.Reshape(value, result=tensor(1, of=I32))) for value in (x, y)]
+        body = region([scalar] * 2, lambda b, x, y: b.add(ops.Maximum(x, y)))
+        return b.add(ops.Reduce([b.add(ops.Concatenate(pair, 0))], [x], [0], body))[0]
+
+    def body(b, x):
+        start = b.add(ops.Constant(np.int32(-99)))
+        return b.add(ops.Reduce([x], [start], [1], region([scalar] * 2, greater)))
+
+    expect_same(
+        program_of([tensor(5, 40, of=I32)], body), [np.random.default_rng(0).integers(-50, 50, (5, 40), np.int32)]
+    )
