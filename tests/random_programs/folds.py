@@ -48,9 +48,8 @@ def custom(g: Generator, element: Type) -> Region:
     def greater(b: Builder, x: Value, y: Value) -> Value:
         if draw < 0.3:
             pair = [b.add(ops.Reshape(v, result=tensor(1, of=element))) for v in (x, y)]
-            return b.add(ops.Reduce([b.add(ops.Concatenate(pair, 0))], [x], [0], scalar_region(ops.Maximum, element)))[
-                0
-            ]
+            both, body = b.add(ops.Concatenate(pair, 0)), scalar_region(ops.Maximum, element)
+            return b.add(ops.Reduce([both], [x], [0], body))[0]
         above = b.add(ops.Compare(x, y, ops.ComparisonDirection.GT))
         if draw < 0.5:
             return b.add(ops.If(above, region([], lambda b: x), region([], lambda b: y)))[0]
