@@ -19,9 +19,11 @@ from torch.utils import _pytree as pytree
 
 from trivium.importers.common import role
 from trivium.importers.pytorch.aliases import View, views_among
+from trivium.importers.pytorch.archive import read_contents
 from trivium.importers.pytorch.context import Context, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
+from trivium.importers.pytorch.serialized import exported_program
 from trivium.importers.pytorch.types import type_of
 from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
@@ -45,12 +47,24 @@ def import_module(
     are the updated buffers and inputs, then the user's outputs, then that state. Roles and names stand in the
     attributes.
     """
-    if parameters not in PARAMETERS:
-        raise Error(f"parameters has {parameters!r}, expected one of {', '.join(map(repr, PARAMETERS))}")
+    _require_kind(parameters)
     with _without_noise():
         program = model if isinstance(model, ExportedProgram) else _exported(model, args, kwargs)
-        program = program.run_decompositions(export_decompositions())
-    return _Program(program, args, kwargs).to_module(parameters)
+    return _Program(_decomposed(program, "the program"), args, kwargs).to_module(parameters)
+
+
+def _decomposed(program: ExportedProgram, what: str | Path) -> ExportedProgram:
+    """The program with the ops that have no rule expressed in others."""
+    try:
+        with _without_noise():
+            return program.run_decompositions(export_decompositions())
+    except Exception as error:  # of many families: PyTorch traces the program anew
+        raise Error(f"torch.export cannot decompose {what}: {type(error).__name__}: {error}") from error
+
+
+def _require_kind(parameters: str) -> None:
+    if parameters not in PARAMETERS:
+        raise Error(f"parameters has {parameters!r}, expected one of {', '.join(map(repr, PARAMETERS))}")
 
 
 @contextmanager
@@ -63,15 +77,24 @@ def _without_noise() -> Iterator[None]:
         yield
 
 
-def import_file(path: str | Path) -> Module:
-    """The program of a file that `torch.export.save` wrote (`.pt2`)."""
+def import_file(path: str | Path, parameters: str = "constants", trust: bool = False) -> Module:
+    """The program of a file that `torch.export.save` wrote (`.pt2`), read as data. With `trust` PyTorch loads it, which
+    runs whatever pickles the file has."""
+    _require_kind(parameters)
     if not zipfile.is_zipfile(path):  # of which PyTorch would log more than an error
         raise Error(f"torch.export cannot read {path}: it is no zip archive, or a damaged one")
+    if trust:
+        return _import_trusted(path, parameters)
+    program, names = exported_program(read_contents(path))
+    return _Program(_decomposed(program, path), (), None, names).to_module(parameters)
+
+
+def _import_trusted(path: str | Path, parameters: str) -> Module:
     try:
         program = torch.export.load(path)
     except Exception as error:  # torch.export lets errors of many families through
         raise Error(f"torch.export cannot read {path}: {error}") from error
-    return import_module(program)
+    return import_module(program, parameters=parameters)
 
 
 def _exported(model: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> ExportedProgram:
@@ -88,8 +111,15 @@ def _exported(model: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, 
 class _Program:
     """An exported program, with what its signature says of each placeholder and output."""
 
-    def __init__(self, program: ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any] | None):
+    def __init__(
+        self,
+        program: ExportedProgram,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any] | None,
+        output_names: Sequence[str] | None = None,
+    ):
         self.program = program
+        self.output_names = output_names
         self.graph = program.graph
         self.placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
         self.inputs = dict(zip(self.placeholders, program.graph_signature.input_specs, strict=True))
@@ -122,7 +152,7 @@ class _Program:
 
     def _result_roles(self) -> list[Dictionary]:
         signature = self.program.graph_signature.output_specs
-        user = iter(_paths(cast(pytree.TreeSpec, self.program.call_spec.out_spec)))
+        user = iter(self.output_names or _paths(cast(pytree.TreeSpec, self.program.call_spec.out_spec)))
         roles = []
         for spec in signature:
             target = spec.target or ""
@@ -142,11 +172,16 @@ class _Program:
         """The values of the graph at the example arguments, if its own have symbolic sizes."""
         if _has_metas(self.graph):
             return None
-        args, kwargs = (self.args, dict(self.kwargs or {})) if self.args else (self.program.example_inputs or ((), {}))
-        given = iter(pytree.tree_leaves((tuple(args), kwargs)))
-        kinds = self.inputs.items()
-        values = [next(given) if s.kind is InputKind.USER_INPUT else node.meta["val"] for node, s in kinds]
+        values = [node.meta.get("val") for node in self.placeholders]
+        if not self._is_static():
+            args, kwargs = (self.args, self.kwargs) if self.args else (self.program.example_inputs or ((), {}))
+            given = iter(pytree.tree_leaves((tuple(args), dict(kwargs or {}))))
+            kinds = [spec.kind for spec in self.inputs.values()]
+            values = [next(given) if k is InputKind.USER_INPUT else x for k, x in zip(kinds, values, strict=True)]
         return propagate(self.program.graph_module, values)
+
+    def _is_static(self) -> bool:
+        return not any(_has_symbols(node.meta.get("val")) for node in self.placeholders)
 
 
 def _paths(spec: pytree.TreeSpec) -> list[str]:

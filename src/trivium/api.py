@@ -31,12 +31,15 @@ def from_torch(
     return _importer("pytorch", "torch").import_module(model, args, kwargs, parameters=parameters)
 
 
-def from_tensorflow(function: Any, *args: Any, parameters: str = "constants", **kwargs: Any) -> Module:
+def from_tensorflow(
+    function: Any, *args: Any, parameters: str = "constants", trust: bool = False, **kwargs: Any
+) -> Module:
     """The program of a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder or Keras model.
 
-    `args` and `kwargs` are example inputs or `tf.TensorSpec`s. `parameters`: see `from_torch`.
+    `args` and `kwargs` are example inputs or `tf.TensorSpec`s. `parameters`: see `from_torch`. `trust`: see `load`.
     """
-    return _importer("tensorflow", "tensorflow").import_module(function, args, kwargs, parameters=parameters)
+    importer = _importer("tensorflow", "tensorflow")
+    return importer.import_module(function, args, kwargs, parameters=parameters, trust=trust)
 
 
 def from_jax(function: Any, *args: Any, **kwargs: Any) -> Module:
@@ -59,9 +62,13 @@ def parse(text: str) -> Module:
     return parse_text(text)
 
 
-def load(path: str | Path) -> Module:
+def load(path: str | Path, *, trust: bool = False) -> Module:
     """The program in a file: `.mlir` text, `.mlirbc` (or `.bc`) bytecode, portable or not, `.onnx`, `.pt2`, or a
-    SavedModel folder."""
+    SavedModel folder.
+
+    Files are read as data, and nothing in them is run. With `trust=True` PyTorch loads a `.pt2` and TensorFlow a
+    SavedModel themselves, which runs pickles and initializers in it: only for files whose origin you trust.
+    """
     if not isinstance(path, str | PathLike):
         raise Error(f"the path is a {type(path).__name__}, expected a str or a Path")
     path = Path(path)
@@ -70,10 +77,13 @@ def load(path: str | Path) -> Module:
     if path.is_dir():
         if not (path / "saved_model.pb").exists():
             raise Error(f"folder {path} has no saved_model.pb, expected a SavedModel")
-        return from_tensorflow(path)
+        return from_tensorflow(path, trust=trust)
+    if path.suffix == ".pt2":
+        return _importer("pytorch", "torch").import_file(path, trust=trust)
     reader = _READERS.get(path.suffix)
     if reader is None:
-        raise Error(f"{path.name} has the suffix {path.suffix!r}, expected one of {', '.join(sorted(_READERS))}")
+        suffixes = ", ".join(sorted((*_READERS, ".pt2")))
+        raise Error(f"{path.name} has the suffix {path.suffix!r}, expected one of {suffixes}")
     return reader(path)
 
 
@@ -146,15 +156,10 @@ def _load_bytecode(path: Path) -> Module:
     return load_bytecode(path)
 
 
-def _load_exported(path: Path) -> Module:
-    return _importer("pytorch", "torch").import_file(path)
-
-
 _BYTECODE = b"ML\xefR"
 _READERS: dict[str, Callable[[Path], Module]] = {
     ".bc": _load_bytecode,
     ".mlir": _load_text,
     ".mlirbc": _load_bytecode,
     ".onnx": from_onnx,
-    ".pt2": _load_exported,
 }

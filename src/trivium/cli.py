@@ -20,6 +20,7 @@ from trivium.executable import STAGES, Signature
 from trivium.ir.errors import Error
 
 PATH = click.Path(path_type=Path)
+TRUST = click.option("--trust", is_flag=True, help="Run code in a .pt2 or SavedModel: only if you trust its origin.")
 OPTIMIZED = click.option("--device", default="cpu", show_default=True, help="The device to compile for.")
 
 
@@ -49,9 +50,10 @@ def main() -> None:
 @click.argument("source", type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, help="The file to write (.mlir, .mlirbc).")
 @click.option("--target-version", help="The version of StableHLO to write for (.mlirbc), as in 1.9.0.")
-def convert(source: Path, output: Path, target_version: str | None) -> None:
+@TRUST
+def convert(source: Path, output: Path, target_version: str | None, trust: bool) -> None:
     """Converts a model (.onnx, .pt2, SavedModel folder, .mlir, .mlirbc) to a Trivium program."""
-    module = trivium.load(source)
+    module = trivium.load(source, trust=trust)
     module.verify()
     module.save(output, version=target_version)
     click.echo(f"{output}: {_count_ops(module)} ops, {_described(module)}")
@@ -61,10 +63,11 @@ def convert(source: Path, output: Path, target_version: str | None) -> None:
 @click.argument("program", type=PATH)
 @click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; the program itself if left out.")
 @click.option("--html", type=PATH, help="Write the program and all its stages as a page to this file instead.")
+@TRUST
 @OPTIMIZED
-def show(program: Path, stage: str | None, html: Path | None, device: str) -> None:
+def show(program: Path, stage: str | None, html: Path | None, trust: bool, device: str) -> None:
     """Prints a program, or what the compiler makes of it."""
-    module = trivium.load(program)
+    module = trivium.load(program, trust=trust)
     if html is not None:
         from trivium.report import write_stages
 
@@ -80,10 +83,19 @@ def show(program: Path, stage: str | None, html: Path | None, device: str) -> No
 @click.option("--input", "inputs", type=PATH, multiple=True, help="An input as .npy file; once for each, in order.")
 @click.option("--reshape", is_flag=True, help="Give inputs of the right size the shape that the program takes.")
 @click.option("--save", type=PATH, help="Write the results to this .npz file, by their position.")
+@TRUST
 @OPTIMIZED
-def run(program: Path, seed: int | None, inputs: Sequence[Path], reshape: bool, save: Path | None, device: str) -> None:
+def run(
+    program: Path,
+    seed: int | None,
+    inputs: Sequence[Path],
+    reshape: bool,
+    save: Path | None,
+    trust: bool,
+    device: str,
+) -> None:
     """Compiles a program and runs it once."""
-    compiled = trivium.compile(trivium.load(program), device=device)
+    compiled = trivium.compile(trivium.load(program, trust=trust), device=device)
     arguments = _inputs(compiled.signature, seed, inputs)
     if reshape:
         kinds = _static_types(compiled.signature)
@@ -102,12 +114,13 @@ def run(program: Path, seed: int | None, inputs: Sequence[Path], reshape: bool, 
 @click.option("--against", default="", help="Peers to measure in the same run: xla, iree (separated by commas).")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; all of the machine's if left out.")
 @click.option("--seconds", type=click.FloatRange(0.1, 1e6), default=3.0, show_default=True, help="Time for each.")
+@TRUST
 @OPTIMIZED
-def bench(program: Path, against: str, threads: int | None, seconds: float, device: str) -> None:
+def bench(program: Path, against: str, threads: int | None, seconds: float, trust: bool, device: str) -> None:
     """Measures a program's latency, interleaved with its peers'; medians."""
     from trivium.commands.bench import contenders, measure
 
-    module = trivium.load(program)
+    module = trivium.load(program, trust=trust)
     compiled = trivium.compile(module, device=device, threads=threads)
     arguments = _inputs(compiled.signature, 0, ())
     peers = contenders(module, arguments, [name for name in against.split(",") if name], threads)

@@ -1,0 +1,307 @@
+"""The program of a `.pt2` archive, made safe before PyTorch builds it. PyTorch evaluates the text of symbolic sizes,
+looks operators up among all attributes of `torch`, imports the modules that a structure names, and generates Python
+from the names in a graph. So only what is known to be data gets through: sizes are the numbers that they had when the
+program was exported, operators are those of PyTorch's dispatcher, names are identifiers, and all else is left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from keyword import iskeyword
+from typing import Any
+
+import torch
+from torch._export.serde import schema
+from torch._export.serde.serialize import ExportedProgramDeserializer, _dict_to_dataclass
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.export import ExportedProgram
+
+from trivium.importers.common import place, refuse
+from trivium.importers.pytorch.archive import Contents
+from trivium.importers.pytorch.context import rule
+from trivium.importers.pytorch.sizes import SIZE_OPS, Sizes
+from trivium.importers.pytorch.structure import leaf_names
+from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.location import Location
+
+Json = dict[str, Any]
+
+MODES = ("higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast")
+"""Regions of another mode, which PyTorch's own decompositions dissolve."""
+
+OUTSIDE = ("aten.from_file.default", "aten.from_file.out", "aten._print.default")
+"""Operators of the dispatcher that reach out of the program."""
+
+_FRAME = re.compile(r'File "(?P<file>[^"\n]{1,4096})", line (?P<line>\d{1,9}), in (?P<function>[\w<>.]{1,256})')
+
+
+def exported_program(contents: Contents) -> tuple[ExportedProgram, list[str]]:
+    """The program of an archive, and the names of the user's outputs."""
+    try:
+        checked, names = _checked(contents.program)
+        program = _dict_to_dataclass(schema.ExportedProgram, checked)
+        return ExportedProgramDeserializer().deserialize(program, dict(contents.state), dict(contents.constants)), names
+    except Error:
+        raise
+    except Exception as error:  # of many families: what is in a file can surprise PyTorch anywhere
+        raise Error(f"the program is damaged: {type(error).__name__}: {error}") from error
+
+
+def _checked(program: Json) -> tuple[Json, list[str]]:
+    major = program["schema_version"]["major"]
+    if major != schema.SCHEMA_VERSION[0]:
+        raise Error(f"the program has version {major} of torch.export's schema, expected {schema.SCHEMA_VERSION[0]}")
+    module = program["graph_module"]
+    refused = [found for found in _calls(module["graph"]) if not _is_known(found[0])]
+    if refused:
+        refuse(refused, during="importing 'main'")
+    graph = _Graph(module["graph"])
+    signature = _signature(module["signature"], graph)
+    inputs = _input_names(signature["input_specs"])
+    outputs = sum("user_output" in spec for spec in signature["output_specs"])
+    out_spec = module["module_call_graph"][0]["signature"]["out_spec"]
+    names = leaf_names(out_spec, module.get("treespec_namedtuple_fields") or {}, outputs)
+    checked = {
+        "graph_module": {
+            "graph": graph.checked,
+            "signature": signature,
+            "module_call_graph": [{"fqn": "", "signature": _flat_call(inputs, outputs)}],
+        },
+        "opset_version": {},
+        "range_constraints": {},
+        "schema_version": {"major": major, "minor": schema.SCHEMA_VERSION[1]},
+        "verifiers": [dialect for dialect in program.get("verifiers", ()) if dialect in ("TRAINING", "ATEN")],
+        "guards_code": [],
+    }
+    return checked, names
+
+
+def _flat_call(inputs: Sequence[str], outputs: int) -> Json:
+    """A signature of flat inputs and outputs: the structure of the user's stays outside of PyTorch."""
+    given = _node("builtins.tuple", "null", [_LEAF] * len(inputs))
+    return {
+        "inputs": [],
+        "outputs": [],
+        "in_spec": _dumped(_node("builtins.tuple", "null", [given, _node("builtins.dict", "[]", [])])),
+        "out_spec": _dumped(_node("builtins.tuple", "null", [_LEAF] * outputs)),
+        "forward_arg_names": list(inputs),
+    }
+
+
+def _node(kind: str | None, context: str | None, children: Sequence[Json]) -> Json:
+    """A node of a structure, as PyTorch writes it."""
+    return {"type": kind, "context": context, "children_spec": list(children)}
+
+
+_LEAF = _node(None, None, ())
+
+
+def _dumped(structure: Json) -> str:
+    return json.dumps([1, structure])
+
+
+def _input_names(specifications: Sequence[Json]) -> list[str]:
+    """The names of what the user passes, each once."""
+    names: dict[str, None] = {}
+    for spec in specifications:
+        if "constant_input" in spec:
+            name = spec["constant_input"]["name"]
+        elif "as_tensor" in spec.get("user_input", {}).get("arg", {}):
+            name = spec["user_input"]["arg"]["as_tensor"]["name"]
+        elif "user_input" in spec:
+            name = ""
+        else:
+            continue
+        names[name if name and name not in names else f"arg{len(names)}"] = None
+    return list(names)
+
+
+# Operators
+
+
+def _calls(graph: Json) -> Iterator[tuple[str, Location]]:
+    """The operators of a graph and those inside it, by the names of rules, with the user's lines."""
+    for node in graph["nodes"]:
+        name = str(node["target"]).removeprefix("torch.ops.")
+        frames = list(_FRAME.finditer(str(node["metadata"].get("stack_trace", ""))))
+        file, line, function = frames[-1].groups() if frames else ("", "0", "")
+        yield name, place(name, file, int(line), function)
+        for entry in node["inputs"]:
+            if "as_graph" in entry["arg"]:
+                yield from _calls(entry["arg"]["as_graph"]["graph"])
+
+
+def _is_known(name: str) -> bool:
+    """Whether an operator computes with tensors and sizes, and does nothing else."""
+    if name in SIZE_OPS or name in MODES:
+        return True
+    if name.startswith("higher_order."):
+        return name in rule and isinstance(_found(name), HigherOrderOperator)
+    op = _found(name) if name.startswith(("aten.", "prims.")) or name in rule else None
+    # Others are TorchScript's own, which read and write files and raise.
+    return isinstance(op, OpOverload) and name not in OUTSIDE and torch._C._dispatch_has_kernel(op.name())
+
+
+def _found(name: str) -> Any:
+    """The operator of a name; `None` if there is none."""
+    found: Any = torch.ops
+    for part in name.split("."):
+        if not part.isidentifier():
+            return None
+        try:
+            found = getattr(found, part)
+        except (AttributeError, RuntimeError):
+            return None
+    return found
+
+
+# Graphs
+
+
+class _Graph:
+    """A graph of which every name is an identifier and every size a number. Arithmetic on sizes is done here, within
+    64 bits, and its nodes are gone from what is `checked`."""
+
+    def __init__(self, graph: Json):
+        tensors = {_name(name): _meta(meta) for name, meta in graph["tensor_values"].items()}
+        self.sizes = Sizes(tensors, graph)
+        inputs = [self.argument(entry) for entry in graph["inputs"]]
+        nodes = [checked for node in graph["nodes"] if (checked := self._node(node)) is not None]
+        self.checked: Json = {
+            "inputs": inputs,
+            "outputs": [self.argument(entry) for entry in graph["outputs"]],
+            "nodes": nodes,
+            "tensor_values": tensors,
+            "sym_int_values": {},
+            "sym_bool_values": {},
+            "sym_float_values": {},
+            "custom_obj_values": {},
+            "is_single_tensor_return": graph.get("is_single_tensor_return", False),
+        }
+
+    def _node(self, node: Json) -> Json | None:
+        target = node["target"].removeprefix("torch.ops.")
+        if target in SIZE_OPS:
+            self.sizes.evaluate(target, node)
+            return None
+        name = node.get("name")
+        return {
+            "target": node["target"],
+            "inputs": [
+                {
+                    "name": _name(entry["name"]) if entry["name"] else "",
+                    "arg": self.argument(entry["arg"]),
+                    "kind": entry.get("kind"),
+                }
+                for entry in node["inputs"]
+            ],
+            "outputs": [self._result(entry) for entry in node["outputs"]],
+            "metadata": _metadata(node["metadata"]),
+            "is_hop_single_tensor_return": node.get("is_hop_single_tensor_return"),
+            "name": _name(name) if name else None,
+        }
+
+    def _result(self, entry: Json) -> Json:
+        ((kind, value),) = entry.items()
+        if kind not in ("as_tensor", "as_tensors", "as_none"):
+            raise UnsupportedOpError(f"a number ({value}) that follows from the elements of a tensor is not supported")
+        return self.argument(entry)
+
+    def argument(self, entry: Json) -> Json:
+        """An argument of a kind that holds nothing but tensors, numbers, words and graphs."""
+        ((kind, value),) = entry.items()
+        if kind in _AS_IT_IS:
+            return entry
+        if kind in ("as_tensor", "as_optional_tensor"):
+            return {kind: self._tensor(value)}
+        if kind in ("as_tensors", "as_optional_tensors"):
+            return {kind: [self._tensor(x) for x in value]}
+        if kind == "as_nested_tensors":
+            return {kind: [[self._tensor(x) for x in inner] for inner in value]}
+        if kind == "as_device":
+            return {kind: {"type": "cpu", "index": None}}
+        if kind == "as_graph":
+            return {kind: {"name": _name(value["name"]), "graph": _Graph(value["graph"]).checked}}
+        if kind in _NUMBERS:
+            return self.sizes.argument(kind, value)
+        raise UnsupportedOpError(f"an argument is a {kind.removeprefix('as_')}, expected tensors, numbers and words")
+
+    def _tensor(self, value: Json) -> Json:
+        if set(value) == {"as_tensor"}:
+            return {"as_tensor": self._tensor(value["as_tensor"])}
+        return value if set(value) == {"as_none"} else {"name": _name(value["name"])}
+
+
+_AS_IT_IS = frozenset(
+    f"as_{kind}"
+    for kind in (
+        *("none", "int", "ints", "float", "floats", "string", "strings", "bool", "bools", "complex"),
+        *("scalar_type", "memory_format", "layout", "int_lists", "float_lists"),
+    )
+)
+_NUMBERS = frozenset(f"as_sym_{kind}" for kind in ("int", "ints", "float", "floats", "bool", "bools"))
+
+
+def _meta(meta: Json) -> Json:
+    """What a tensor is, on the CPU, with sizes that are numbers."""
+    number = Sizes.number
+    return {
+        "dtype": meta["dtype"],
+        "sizes": [{"as_int": number(size)} for size in meta["sizes"]],
+        "requires_grad": bool(meta["requires_grad"]),
+        "device": {"type": "cpu", "index": None},
+        "strides": [{"as_int": number(stride)} for stride in meta["strides"]],
+        "storage_offset": {"as_int": 0},
+        "layout": meta["layout"],
+    }
+
+
+def _metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Of a node's metadata the user's lines."""
+    frames = _FRAME.finditer(str(metadata.get("stack_trace", "")))
+    return {"stack_trace": "\n".join(frame.group() for frame in frames)}
+
+
+def _name(name: Any) -> str:
+    """A name that may stand in the Python that PyTorch generates."""
+    if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+        raise Error(f"the program is damaged: it has the name {name!r}, expected an identifier")
+    return name
+
+
+# The signature
+
+
+def _signature(signature: Json, graph: _Graph) -> Json:
+    return {
+        "input_specs": [_specification(spec, graph) for spec in signature["input_specs"]],
+        "output_specs": [_specification(spec, graph) for spec in signature["output_specs"]],
+    }
+
+
+def _specification(spec: Json, graph: _Graph) -> Json:
+    ((kind, given),) = spec.items()
+    if kind in ("user_input", "user_output"):
+        return {kind: {"arg": graph.argument(given["arg"])}}
+    if kind == "constant_input":
+        return {kind: {"name": _name(given["name"]) if given["name"] else "", "value": graph.argument(given["value"])}}
+    if kind not in _LIFTED:
+        raise UnsupportedOpError(f"the program has a {kind}, expected inputs, outputs, parameters and buffers")
+    names = {field: value for field, value in given.items() if field.endswith("_name")}
+    checked = {field: _path(value) for field, value in names.items()}
+    if "user_input_name" in names:
+        checked["user_input_name"] = _name(names["user_input_name"])
+    more = {"persistent": bool(given["persistent"])} if kind == "buffer" else {}
+    return {kind: {"arg": {"name": _name(given["arg"]["name"])}, **checked, **more}}
+
+
+_LIFTED = ("parameter", "buffer", "tensor_constant", "buffer_mutation", "parameter_mutation", "user_input_mutation")
+
+
+def _path(path: Any) -> str:
+    """The name of a parameter or buffer, as PyTorch would write it into the Python that it generates."""
+    parts: Sequence[str] = path.split(".") if isinstance(path, str) else [""]
+    if all(part and part.isprintable() and not set(part) & set("\"'\\") and part[:2] != "__" for part in parts):
+        return path
+    raise Error(f"the program is damaged: it has the parameter {path!r}, expected names joined by dots")
