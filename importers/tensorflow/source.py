@@ -18,10 +18,16 @@ from trivium.ir.func import Module
 
 
 def import_module(
-    function: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *, parameters: str = "constants"
+    function: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    parameters: str = "constants",
+    trust: bool = False,
 ) -> Module:
     """The program of a `tf.function`, a `ConcreteFunction`, a `GraphDef`, a SavedModel folder, a Keras model, or a
-    function of tensors, for inputs like `args` and `kwargs` (arrays, tensors or `tf.TensorSpec`s)."""
+    function of tensors, for inputs like `args` and `kwargs` (arrays, tensors or `tf.TensorSpec`s). A SavedModel is read
+    as data, unless it is of those that the user trusts."""
     kwargs = dict(kwargs or {})
     if isinstance(function, tf.compat.v1.GraphDef):
         return import_graph_def(function, args, parameters).module
