@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.pytorch.context import Context, Number, rule
+from trivium.importers.pytorch.elementwise import clamp, clamp_min
 from trivium.ir import ops
 from trivium.ir.core import Value
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+def in_single(function: Rule) -> Rule:
+    """A rule whose steps are computed in 32 bits where the operands have 16, as PyTorch's kernels do."""
+
+    @wraps(function)
+    def computed(ctx: Context, *operands: Any, **options: Any) -> Value:
+        wide = [ctx.convert(x, accumulation_type(x.type.element_type)) if isinstance(x, Value) else x for x in operands]
+        return ctx.convert(function(ctx, *wide, **options), ctx.result.element_type)
+
+    return cast(Rule, computed)
 
 
 @rule("aten.relu.default")
 def relu(ctx: Context, x: Value) -> Value:
     """relu(Tensor self) -> Tensor"""
-    return ctx.binary(ops.Maximum, x, ctx.full_like(x, 0))
+    return clamp_min(ctx, x, 0)
 
 
 @rule("aten.hardtanh.default", "aten.relu6.default")
 def hardtanh(ctx: Context, x: Value, min_val: Number = -1, max_val: Number = 1) -> Value:
     """hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"""
     low, high = (0, 6) if "relu6" in ctx.op else (min_val, max_val)
-    return ctx.add(ops.Clamp(ctx.scalar_like(low, x), x, ctx.scalar_like(high, x)))
+    return clamp(ctx, x, low, high)
 
 
 @rule("aten.hardtanh_backward.default")
@@ -45,12 +63,14 @@ def threshold_backward(ctx: Context, grad_output: Value, x: Value, threshold: Nu
 
 
 @rule("aten.leaky_relu.default")
+@in_single
 def leaky_relu(ctx: Context, x: Value, negative_slope: Number = 0.01) -> Value:
     """leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"""
     return ctx.select(ctx.compare("GT", x, ctx.scalar_like(0, x)), x, ctx.times(x, ctx.scalar_like(negative_slope, x)))
 
 
 @rule("aten.elu.default")
+@in_single
 def elu(ctx: Context, x: Value, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Value:
     """elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"""
     below = ctx.add(ops.ExponentialMinusOne(ctx.times(x, ctx.scalar_like(input_scale, x))))
@@ -59,12 +79,14 @@ def elu(ctx: Context, x: Value, alpha: Number = 1, scale: Number = 1, input_scal
 
 
 @rule("aten.gelu.default")
+@in_single
 def gelu(ctx: Context, x: Value, *, approximate: str = "none") -> Value:
     """gelu(Tensor self, *, str approximate="none") -> Tensor"""
     return ctx.times(x, _gelu_gate(ctx, x, approximate)[0])
 
 
 @rule("aten.gelu_backward.default")
+@in_single
 def gelu_backward(ctx: Context, grad_output: Value, x: Value, *, approximate: str = "none") -> Value:
     """gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none") -> Tensor"""
     gate, slope = _gelu_gate(ctx, x, approximate)
@@ -87,20 +109,23 @@ def _gelu_gate(ctx: Context, x: Value, approximate: str) -> tuple[Value, Value]:
 
 
 @rule("aten.silu.default")
+@in_single
 def silu(ctx: Context, x: Value) -> Value:
     """silu(Tensor self) -> Tensor"""
     return ctx.times(x, ctx.add(ops.Logistic(x)))
 
 
 @rule("aten.hardsigmoid.default", "aten.hardswish.default")
+@in_single
 def hardsigmoid(ctx: Context, x: Value) -> Value:
     """hardsigmoid(Tensor self) -> Tensor"""
     shifted = ctx.plus(x, ctx.scalar_like(3, x))
-    gate = ctx.over(ctx.add(ops.Clamp(ctx.scalar_like(0, x), shifted, ctx.scalar_like(6, x))), ctx.scalar_like(6, x))
-    return ctx.times(x, gate) if "swish" in ctx.op else gate
+    gate = ctx.add(ops.Clamp(ctx.scalar_like(0, x), shifted, ctx.scalar_like(6, x)))
+    return ctx.over(ctx.times(x, gate) if "swish" in ctx.op else gate, ctx.scalar_like(6, x))
 
 
 @rule("aten.softplus.default")
+@in_single
 def softplus(ctx: Context, x: Value, beta: Number = 1, threshold: Number = 20) -> Value:
     """softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"""
     steep = ctx.times(x, ctx.scalar_like(beta, x))
@@ -109,6 +134,7 @@ def softplus(ctx: Context, x: Value, beta: Number = 1, threshold: Number = 20) -
 
 
 @rule("aten.log_sigmoid.default")
+@in_single
 def log_sigmoid(ctx: Context, x: Value) -> Value:
     """log_sigmoid(Tensor self) -> Tensor"""
     # min(x, 0) - log(1 + exp(-|x|)) overflows nowhere.
@@ -117,18 +143,21 @@ def log_sigmoid(ctx: Context, x: Value) -> Value:
 
 
 @rule("aten.tanh_backward.default")
+@in_single
 def tanh_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
     """tanh_backward(Tensor grad_output, Tensor output) -> Tensor"""
     return ctx.times(grad_output, ctx.minus(ctx.scalar_like(1, output), ctx.times(output, output)))
 
 
 @rule("aten.sigmoid_backward.default")
+@in_single
 def sigmoid_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
     """sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor"""
-    return ctx.times(grad_output, ctx.times(output, ctx.minus(ctx.scalar_like(1, output), output)))
+    return ctx.times(ctx.times(grad_output, ctx.minus(ctx.scalar_like(1, output), output)), output)
 
 
 @rule("aten._softmax_backward_data.default", "aten._log_softmax_backward_data.default")
+@in_single
 def softmax_backward(ctx: Context, grad_output: Value, output: Value, dim: int, input_dtype: object) -> Value:
     """_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"""
     over = (dim % output.type.rank,) if output.type.rank else ()

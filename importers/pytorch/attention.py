@@ -51,6 +51,7 @@ def flash_attention(
     bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"""
     if dropout_p:
         ctx.unsupported("dropout_p", dropout_p, "0")
+    key, value = (_repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
     weights, logsumexp = _weights(ctx, query, key, attn_mask, is_causal, scale)
     result = ctx.matmul(weights, ctx.convert(value, weights.type.element_type))
     return ctx.convert(result, ctx.result.element_type), logsumexp
@@ -79,6 +80,8 @@ def flash_attention_backward(
     kind = query.type.element_type
     wide = accumulation_type(kind)
     grad_out, query, key, value, out = (ctx.convert(x, wide) for x in (grad_out, query, key, value, out))
+    own = key.type.shape[-3]
+    key, value = (_repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
     last = query.type.rank - 1
     scores = _scores(ctx, query, key, attn_mask, is_causal, scale)
     total = ctx.unsqueeze(ctx.convert(logsumexp, wide), [last])
@@ -93,6 +96,7 @@ def flash_attention_backward(
     of_scores = ctx.scaled(ctx.times(weights, ctx.minus(of_weights, share)), _scale(query, scale))
     of_query = ctx.matmul(of_scores, key)
     of_key = ctx.matmul(ctx.transpose(of_scores, swap), query)
+    of_key, of_value = (_summed_heads(ctx, x, own) for x in (of_key, of_value))
     return tuple(ctx.convert(x, kind) for x in (of_query, of_key, of_value))
 
 
@@ -142,8 +146,19 @@ def _finite(ctx: Context, x: Value) -> Value:
 
 def _repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
     """Each head of keys or values as often as query heads share it."""
+    if x.type.shape[-3] == heads:
+        return x
     *batch, own, length, width = x.type.static_shape
     count = len(batch)
     spread = (*batch, own, heads // own, length, width)
     dimensions = [*range(count + 1), count + 2, count + 3]
     return ctx.reshape(ctx.broadcast_in_dim(x, spread, dimensions), (*batch, heads, length, width))
+
+
+def _summed_heads(ctx: Context, x: Value, own: int) -> Value:
+    """The gradient of heads that query heads share: the sum over those."""
+    *batch, heads, length, width = x.type.static_shape
+    if heads == own:
+        return x
+    grouped = ctx.reshape(x, (*batch, own, heads // own, length, width))
+    return ctx.reduce(ops.Add, grouped, (len(batch) + 1,))

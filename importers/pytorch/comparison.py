@@ -5,7 +5,7 @@ from __future__ import annotations
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import is_boolean, is_complex, is_float
+from trivium.ir.types import IntegerType, is_boolean, is_complex, is_float
 
 Scalar = Value | Number
 
@@ -79,7 +79,6 @@ def signbit(ctx: Context, x: Value) -> Value:
     if is_boolean(kind):
         return ctx.full(x.type.static_shape, False, ctx.result.element_type)
     if is_float(kind):
-        # 1 / -0.0 is negative, though -0.0 is not.
-        x = ctx.select(ctx.compare("EQ", x, ctx.full_like(x, 0)), ctx.over(ctx.full_like(x, 1), x), x)
+        x = ctx.add(ops.BitcastConvert(x, result=x.type.with_element(IntegerType(kind.width))))
     # The primitive of that name gives numbers.
     return ctx.convert(ctx.compare("LT", x, ctx.full_like(x, 0)), ctx.result.element_type)

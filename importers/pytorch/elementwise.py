@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import ComplexType, is_boolean, is_complex, is_float, is_integer
+from trivium.ir.types import F16, ComplexType, is_boolean, is_complex, is_float, is_integer
 
 Scalar = Value | Number
 
@@ -22,7 +23,6 @@ UNARY = {
     "aten.atanh.default": ops.Atanh,
     "aten.cos.default": ops.Cosine,
     "aten.cosh.default": ops.Cosh,
-    "aten.digamma.default": ops.Digamma,
     "aten.erf.default": ops.Erf,
     "aten.erfc.default": ops.Erfc,
     "aten.erfinv.default": ops.ErfInv,
@@ -80,7 +80,17 @@ def _register() -> None:
 
 def _binary(ctx: Context, op: type, x: Scalar, other: Scalar) -> Value:
     kind = ctx.result.element_type
-    return ctx.binary(op, ctx.tensor(x, kind), ctx.tensor(other, kind))
+    wide = accumulation_type(kind)
+    if wide is kind or op not in (ops.Multiply, ops.Divide) or (isinstance(x, Value) and isinstance(other, Value)):
+        return ctx.binary(op, ctx.tensor(x, kind), ctx.tensor(other, kind))
+    return ctx.convert(ctx.binary(op, *_widened(ctx, x, other)), kind)
+
+
+def _widened(ctx: Context, *operands: Scalar) -> list[Value]:
+    """Operands in 32 bits where the result has 16: to these PyTorch rounds tensors, but not a number that meets one."""
+    kind = ctx.result.element_type
+    wide = accumulation_type(kind)
+    return [ctx.convert(ctx.convert(x, kind), wide) if isinstance(x, Value) else ctx.tensor(x, wide) for x in operands]
 
 
 _register()
@@ -134,19 +144,32 @@ def div_mode(ctx: Context, x: Scalar, other: Scalar, *, rounding_mode: str | Non
 def floor_divide(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """floor_divide(Tensor self, Tensor other) -> Tensor"""
     kind = ctx.result.element_type
-    x, other = ctx.tensor(x, kind), ctx.tensor(other, kind)
     if is_float(kind):
-        # From the remainder, as PyTorch does: 1 // 0.1 is 9, though 1 / 0.1 rounds to 10.
-        rest = remainder(ctx, x, other)
-        exact = ctx.over(ctx.minus(x, rest), other)
-        quotient = ctx.add(ops.RoundNearestEven(exact))
-        return ctx.select(_is_zero(ctx, other), ctx.over(x, other), quotient)
+        return ctx.convert(_floor_of_quotient(ctx, *_widened(ctx, x, other)), kind)
+    x, other = ctx.tensor(x, kind), ctx.tensor(other, kind)
     quotient = ctx.over(x, other)
     if not kind.is_signed:
         return quotient
     inexact = ctx.compare("NE", ctx.times(quotient, other), x)
     below = ctx.binary(ops.And, inexact, _signs_differ(ctx, x, other))
     return ctx.minus(quotient, ctx.convert(below, kind))
+
+
+def _floor_of_quotient(ctx: Context, x: Value, other: Value) -> Value:
+    """The steps of PyTorch (and Python): 1 // 0.1 is 9, though 1 / 0.1 rounds to 10, and 1 // -inf is -1."""
+    quotient = ctx.over(x, other)
+    rest = ctx.binary(ops.Remainder, x, other)
+    exact = ctx.over(ctx.minus(x, rest), other)
+    nonzero = ctx.compare("NE", rest, ctx.full_like(rest, 0))
+    one = ctx.full_like(exact, 1)
+    below = ctx.binary(ops.And, nonzero, _signs_differ(ctx, rest, other))
+    exact = ctx.select(below, ctx.minus(exact, one), exact)
+    floor = ctx.add(ops.Floor(exact))
+    nearer = ctx.compare("GT", ctx.minus(exact, floor), ctx.full_like(exact, 0.5))
+    floor = ctx.select(nearer, ctx.plus(floor, one), floor)
+    # A zero has the sign of the quotient.
+    floor = ctx.select(_is_zero(ctx, exact), ctx.times(quotient, ctx.full_like(quotient, 0)), floor)
+    return ctx.select(_is_zero(ctx, other), quotient, floor)
 
 
 @rule("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
@@ -160,6 +183,15 @@ def remainder(ctx: Context, x: Scalar, other: Scalar) -> Value:
     # The sign is that of the divisor.
     wrong = ctx.binary(ops.And, ctx.compare("NE", rest, ctx.full_like(rest, 0)), _signs_differ(ctx, rest, other))
     return ctx.select(wrong, ctx.plus(rest, other), rest)
+
+
+@rule("aten.digamma.default")
+def digamma(ctx: Context, x: Value) -> Value:
+    """digamma(Tensor self) -> Tensor"""
+    x = ctx.convert(x, ctx.result.element_type)
+    # At the pole at zero PyTorch knows the side: the sign of zero. At the other poles it does not (NaN).
+    pole = ctx.over(ctx.full_like(x, -1), x)
+    return ctx.select(_is_zero(ctx, x), pole, ctx.add(ops.Digamma(x)))
 
 
 @rule("aten.fmod.Tensor", "aten.fmod.Scalar")
@@ -207,7 +239,8 @@ def _small_power(ctx: Context, x: Value, exponent: float) -> Value | None:
         return ctx.times(square, x) if exponent == 3 else square
     if is_integer(x.type.element_type):
         return None
-    if exponent in (0.5, -0.5):
+    # Its vectors of f16 take `pow` here, which has another answer for -0 and -inf.
+    if exponent in (0.5, -0.5) and x.type.element_type is not F16:
         return ctx.add((ops.Sqrt if exponent > 0 else ops.Rsqrt)(x))
     if exponent in (-1, -2):
         power = x if exponent == -1 else ctx.times(x, x)
@@ -259,8 +292,11 @@ def sign(ctx: Context, x: Value) -> Value:
     if is_integer(kind) and not kind.is_signed:
         return ctx.convert(ctx.compare("NE", x, ctx.full_like(x, 0)), kind)
     found = ctx.add(ops.Sign(x))
-    # PyTorch's sign of NaN is 0.
-    return ctx.select(ctx.compare("EQ", x, x), found, ctx.full_like(x, 0)) if is_float(kind) else found
+    if not is_float(kind):
+        return found
+    # PyTorch's sign of NaN, and of -0, is 0.
+    has_sign = ctx.binary(ops.Or, _is_negative(ctx, x), ctx.compare("GT", x, ctx.full_like(x, 0)))
+    return ctx.select(has_sign, found, ctx.full_like(x, 0))
 
 
 @rule("aten.reciprocal.default")
@@ -362,13 +398,21 @@ def masked_fill(ctx: Context, x: Value, mask: Value, value: Scalar) -> Value:
 @rule("aten.clamp.default", "aten.clamp.Tensor")
 def clamp(ctx: Context, x: Value, min: Scalar | None = None, max: Scalar | None = None) -> Value:
     """clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"""
-    kind = ctx.result.element_type
-    result = ctx.shaped(x)
     # The upper bound last: it wins where they cross.
-    for op, bound in ((ops.Maximum, min), (ops.Minimum, max)):
-        if bound is not None:
-            result = ctx.binary(op, result, ctx.tensor(bound, kind))
-    return result
+    result = ctx.shaped(x)
+    result = result if min is None else _bounded(ctx, ops.Maximum, result, min)
+    return result if max is None else _bounded(ctx, ops.Minimum, result, max)
+
+
+def _bounded(ctx: Context, op: type, x: Value, bound: Scalar) -> Value:
+    """`x`, or the bound where that is more (`Maximum`) or less (`Minimum`). A number that equals `x` leaves it: the
+    sign of zero is that of `x`."""
+    kind = x.type.element_type
+    limit = ctx.tensor(bound, kind)
+    if isinstance(bound, Value) or not is_float(kind) or math.isnan(bound.real):
+        return ctx.binary(op, x, limit)
+    beyond = ctx.compare("LT" if op is ops.Maximum else "GT", x, limit)
+    return ctx.select(beyond, limit, x)
 
 
 @rule("aten.clamp_min.default", "aten.clamp_min.Tensor")
