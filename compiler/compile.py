@@ -3,13 +3,14 @@ launched in order, control flow becomes steps, and the buffer plan (`buffers`) g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from trivium.compiler.buffers import assign_buffers
 from trivium.compiler.fusion import Group, fuse
-from trivium.compiler.kernel import numpy_dtype
+from trivium.compiler.kernel import DType, KernelBuilder, numpy_dtype
 from trivium.compiler.kernels import build, text_of
 from trivium.compiler.lowering import STEP, updated_in_place
 from trivium.compiler.lowering.host import on_host, on_the_host
@@ -20,6 +21,7 @@ from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
+from trivium.ir.memory import memory_limit, size_text
 from trivium.ir.types import TensorType
 
 
@@ -38,8 +40,24 @@ def lower(module: Module) -> Program:
         program.outputs.append(result)
         program.steps.append(Copy(lowering.place(value), result))
     assign_buffers(program)
+    _require_memory(program)
     program.verify()
     return program
+
+
+def _require_memory(program: Program) -> None:
+    """Refuses a program whose temporaries and results are more than this process may have."""
+    results = sum(value.nbytes for value in program.outputs)
+    if program.arena_size + results > memory_limit():
+        raise CompileError(
+            f"{program.name} needs {size_text(program.arena_size)} for temporaries and {size_text(results)} for "
+            f"results, expected at most {size_text(memory_limit())}, the memory there is"
+        )
+
+
+LARGEST_STORED_SPLAT = 1 << 20
+"""The bytes of a constant of equal elements up to which they are stored one by one; larger ones are filled at run
+time."""
 
 
 class Lowering:
@@ -51,6 +69,7 @@ class Lowering:
         self._constants: dict[int, Place] = {}
         self._names: dict[str, int] = {}
         self.steps: list[Step] = []
+        self._outermost: list[Step] | None = None
 
     # Places
 
@@ -59,7 +78,14 @@ class Lowering:
         shape = static_shape(value)
         kind = value.type.element_type
         shape = (*shape, *parts(kind))
-        return Place(name, dtype_of(kind), shape, storage, is_pair(kind))  # type: ignore[arg-type]
+        place = Place(name, dtype_of(kind), shape, storage, is_pair(kind))  # type: ignore[arg-type]
+        if place.nbytes > memory_limit():
+            raise CompileError(
+                f"{name} has type {value.type}, {size_text(place.nbytes)}; expected at most "
+                f"{size_text(memory_limit())}, the memory there is",
+                **_origin(value),
+            )
+        return place
 
     def temporary(self, value: Value, name: str = "") -> Place:
         """A new place in the arena for a value of that type."""
@@ -82,16 +108,30 @@ class Lowering:
         return self._places[value]
 
     def _constant(self, op: ops.Constant) -> Place:
-        """The constant's own memory, where it is dense; the same for constants that are one array."""
+        """The constant's own memory, where it is dense; the same for constants that are one array. A large one of equal
+        elements is a temporary that is filled."""
         elements = op.value
         if id(elements) not in self._constants:
-            array = np.ascontiguousarray(elements.array)
-            if array.dtype.kind == "c":
-                array = array.view(numpy_dtype(dtype_of(op.result.type.element_type)))
-            place = self.make(op.result, None, self.name("constant"))
-            place.storage = Constant(array.reshape(place.shape))
+            place = self.make(op.result, Arena(), self.name("constant"))
+            if elements.is_splat and place.nbytes > LARGEST_STORED_SPLAT:
+                self._fill(place, elements.array[(0,) * elements.array.ndim])
+            else:
+                place.storage = _stored(elements.array, place.shape, place.dtype)
             self._constants[id(elements)] = place
         return self._constants[id(elements)]
+
+    def _fill(self, place: Place, element: np.ndarray) -> None:
+        """Launches what fills a temporary with one element, outside of all loops and branches: all of the program may
+        use it from there on."""
+        repeated = place.shape[:-1] if place.is_complex else place.shape
+        parts = place.shape[len(repeated) :]
+        source = Place(self.name("element"), place.dtype, parts, _stored(np.asarray(element), parts, place.dtype))
+        b = KernelBuilder(self.name("fill_"))
+        x, y = b.input("x", place.dtype, parts), b.output("y", place.dtype, (math.prod(repeated), *parts))
+        with b.parallel(*y.shape) as indices:
+            b.store(y, b.load(x, *indices[1:]), *indices)
+        assert self._outermost is not None, "a constant is filled before the program begins"
+        self._outermost.append(Launch(b.build(), (source, place)))
 
     def name(self, base: str) -> str:
         """`base` with a number that it had not before."""
@@ -104,6 +144,8 @@ class Lowering:
     def block(self, block: Block) -> list[Step]:
         """The steps of a block; afterwards every value that it returns has a place."""
         outer, self.steps = self.steps, []
+        if self._outermost is None:
+            self._outermost = self.steps
         plan = fuse(block)
         self._views |= plan.views
         for item in plan.items:
@@ -162,14 +204,22 @@ def static_shape(value: Value) -> tuple[int, ...]:
     kind = value.type
     if isinstance(kind, TensorType) and kind.is_static:
         return kind.static_shape
-    op = value.defining_op
     name = f"%{value.name_hint}" if value.name_hint else "a value"
-    raise CompileError(
-        f"{name} has type {kind}, expected a tensor of static shape",
-        inside=text_of(op) if op is not None else None,
-        source=(op.location.describe() or None) if op is not None else None,
-    )
+    raise CompileError(f"{name} has type {kind}, expected a tensor of static shape", **_origin(value))
+
+
+def _origin(value: Value) -> dict[str, str | None]:
+    """Where a value comes from, for errors."""
+    op = value.defining_op
+    if op is None:
+        return {}
+    return {"inside": text_of(op), "source": op.location.describe() or None}
+
+
+def _stored(array: np.ndarray, shape: tuple[int, ...], dtype: DType) -> Constant:
+    array = np.ascontiguousarray(array)
+    return Constant((array.view(numpy_dtype(dtype)) if array.dtype.kind == "c" else array).reshape(shape))
 
 
 def static_size(value: Value) -> int:
-    return int(np.prod(static_shape(value), dtype=np.int64))
+    return math.prod(static_shape(value))

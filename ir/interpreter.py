@@ -15,6 +15,7 @@ from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import Op, Trait, prefixed
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError, VerificationError
 from trivium.ir.func import Function, Module
+from trivium.ir.memory import memory_limit, size_text, storage_size
 from trivium.ir.parallel import Process
 from trivium.ir.types import TensorType, shapes_compatible
 
@@ -33,6 +34,9 @@ def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tu
         read_argument(value, kind, f"argument {index} of {entry.sym_name}")
         for index, (value, kind) in enumerate(zip(arguments, expected, strict=True))
     ]
+    nbytes = sum(map(storage_size, entry.function_type.results))
+    if nbytes > memory_limit():
+        raise ExecutionError(f"{entry.sym_name}: {_too_large(nbytes)}")
     try:
         return Interpreter(module).call(entry.sym_name, arrays)
     except RecursionError:
@@ -141,6 +145,8 @@ class Interpreter:
                 dead = tuple(value for value in dict.fromkeys(used) if value not in alive)
                 alive.update(dead)
                 plan.append(Step(op, dead))
+            for step in reversed(plan):
+                _require_memory(step.op)
             self._steps[block] = plan[::-1]
         return self._steps[block]
 
@@ -193,6 +199,21 @@ def failure(op: Operation, error: Exception) -> Error:
             prefixed(error, type(op))
         error.add(inside=_text(op), source=op.location.describe() or None)
     return error
+
+
+_VIEWS = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
+"""Ops whose result may be a view of less memory."""
+
+
+def _require_memory(op: Operation) -> None:
+    """Refuses an op whose results alone are more than this process may have, before its block is run."""
+    nbytes = sum(storage_size(value.type) for value in op.results)
+    if nbytes > memory_limit() and op.NAME not in _VIEWS:
+        raise failure(op, ExecutionError(f"{op.NAME}: {_too_large(nbytes)}"))
+
+
+def _too_large(nbytes: int) -> str:
+    return f"its results have {size_text(nbytes)}, expected at most {size_text(memory_limit())}, the memory there is"
 
 
 def _is_scalar_arithmetic(op: Operation) -> bool:

@@ -114,7 +114,10 @@ class CpuExecutable:
     def _fitted(self, argument: object, slot: Slot, position: int) -> np.ndarray:
         """`argument` as a C-contiguous array of exactly the slot's type and shape."""
         array = read_argument(argument, slot.type, f"argument {position} of {self.name}")
-        return np.ascontiguousarray(array).reshape(slot.shape)
+        try:
+            return np.ascontiguousarray(array).reshape(slot.shape)
+        except MemoryError as error:
+            raise self._lacks_memory(error) from error
 
 
 class _Frame:

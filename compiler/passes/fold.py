@@ -14,11 +14,12 @@ from trivium.ir.core import Operation
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Call, Module
 from trivium.ir.interpreter import FAILURES
-from trivium.ir.ops import BroadcastInDim, Constant, CustomCall, Iota, Reshape
+from trivium.ir.ops import BroadcastInDim, Constant, CustomCall, DynamicSlice, Gather, Iota, Reshape, Slice
 from trivium.ir.types import TensorType
 
 # Constants themselves, and calls: those are for the inliner, or for whoever registered the target.
 _STAYING = Constant | Iota | Call | CustomCall
+_PICKING = Slice | DynamicSlice | Gather | Reshape
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,13 @@ class FoldConstants(Pass):
     """No pure op without regions has only constant operands, unless its result would have more than `limit` elements,
     or more than its operands and than `small`: what a broadcast repeats, a kernel repeats for nothing.
 
-    An op on splats is computed once, for one element. `iota` stays: a kernel computes it faster than it reads it.
+    An op on splats is computed once, for one element. `iota` stays: a kernel computes it faster than it reads it. So
+    does an op that reads more than `read` elements, unless it only picks some of them.
     """
 
     limit: int = 1 << 14
     small: int = 64
+    read: int = 1 << 20
     NAME: ClassVar[str] = "fold"
 
     def run(self, module: Module) -> bool:
@@ -53,6 +56,8 @@ class FoldConstants(Pass):
             return False
         given = sum(kind.size for kind in op.operand_types if isinstance(kind, TensorType))
         made = sum(kind.size for kind in results)
+        if given > self.read and not isinstance(op, _PICKING):
+            return _keeps_splats(op)
         return made <= min(self.limit, max(given, self.small)) or _keeps_splats(op)
 
 

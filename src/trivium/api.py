@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trivium.executable import Executable
-from trivium.ir.errors import Error
+from trivium.ir.errors import CompileError, Error, ExecutionError
 from trivium.ir.func import Module
 
 FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "onnx": "ONNX"}
@@ -74,6 +74,8 @@ def load(path: str | Path, *, trust: bool = False) -> Module:
     path = Path(path)
     if not path.exists():
         raise Error(f"{path} does not exist")
+    if not path.is_dir() and not path.is_file():
+        raise Error(f"{path} is neither a file nor a folder")  # reading from a pipe or a device might never end
     if path.is_dir():
         if not (path / "saved_model.pb").exists():
             raise Error(f"folder {path} has no saved_model.pb, expected a SavedModel")
@@ -84,15 +86,20 @@ def load(path: str | Path, *, trust: bool = False) -> Module:
     if reader is None:
         suffixes = ", ".join(sorted((*_READERS, ".pt2")))
         raise Error(f"{path.name} has the suffix {path.suffix!r}, expected one of {suffixes}")
-    return reader(path)
+    from trivium.ir.memory import exhaustion
+
+    with exhaustion(f"loading {path.name}", Error):
+        return reader(path)
 
 
 def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[np.ndarray, ...]:
     """Runs a program op by op in NumPy: slow, and obviously right. Its entry, or the function of that name."""
     from trivium.ir.interpreter import evaluate as interpret
+    from trivium.ir.memory import exhaustion
 
     _require_module(module)
-    return interpret(module, *arguments, function=function)
+    with exhaustion("evaluating the program", ExecutionError):
+        return interpret(module, *arguments, function=function)
 
 
 def compile(module: Module, *, device: str = "cpu", threads: int | None = None, fast_math: bool = False) -> Executable:
@@ -102,11 +109,13 @@ def compile(module: Module, *, device: str = "cpu", threads: int | None = None, 
     lets the compiler contract and reorder floating-point operations. Raises `CompileError`, or `VerificationError`.
     """
     from trivium.executable import compile_module
+    from trivium.ir.memory import exhaustion
 
     _require_module(module)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise Error(f"threads has {threads!r}, expected a number from 1 on")
-    return compile_module(module, device=device, threads=threads, fast_math=fast_math)
+    with exhaustion("compiling the program", CompileError):
+        return compile_module(module, device=device, threads=threads, fast_math=fast_math)
 
 
 def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -192,13 +192,21 @@ def _static_types(signature: Signature) -> list[Any]:
 
 
 def _read(path: Path) -> np.ndarray:
+    """The array in a .npy file. It is mapped before it is read, so that a header cannot ask for more than there is."""
+    if path.exists() and not path.is_file():
+        raise Error(f"cannot read {path}: it is not a file")
     try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise Error(f"cannot read {path}: {error}") from None
-    if not isinstance(array, np.ndarray):
-        raise Error(f"cannot read {path}: has several arrays, expected a .npy file of one")
-    return array
+        with np.errstate(all="ignore"):
+            array = np.load(path, allow_pickle=False, mmap_mode="r")
+        if not isinstance(array, np.ndarray):
+            array.close()
+            raise ValueError("has several arrays, expected a .npy file of one")
+        if array.dtype.kind not in "biufcV" or not array.dtype.itemsize:
+            raise ValueError(f"has elements of type {array.dtype}, expected numbers")
+        return np.array(array)
+    # NumPy reads the header as Python source, and raises whatever Python's parser does.
+    except Exception as error:
+        raise Error(f"cannot read {path}: {error or type(error).__name__}") from None
 
 
 def _reshaped(array: np.ndarray, kind: Any) -> np.ndarray:

@@ -1,0 +1,58 @@
+"""How much memory this process may have, so that what cannot fit is refused before it is tried: an allocation that is
+too large may also succeed at first, and end the process later."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from trivium.ir.errors import Error
+from trivium.ir.types import OpaqueType, TensorType, Type
+
+_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""What containers say, in either version of control groups."""
+
+
+def memory_limit() -> int:
+    """The bytes that this process may have: those of the machine, of its container, or of its own limits."""
+    own = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return min([_machine(), *(limit for limit in own if limit != resource.RLIM_INFINITY)])
+
+
+def storage_size(kind: Type) -> int:
+    """The bytes of a value of a type, as an array; 0 where the type alone does not say."""
+    if not isinstance(kind, TensorType) or not kind.is_static or isinstance(kind.element_type, OpaqueType):
+        return 0
+    return kind.size * kind.dtype.itemsize
+
+
+def size_text(nbytes: int) -> str:
+    """A number of bytes, for messages."""
+    for unit, power in (("TB", 12), ("GB", 9), ("MB", 6)):
+        if nbytes >= 10**power:
+            return f"{nbytes} bytes ({nbytes / 10**power:.3g} {unit})"
+    return f"{nbytes} bytes"
+
+
+@contextmanager
+def exhaustion(doing: str, kind: type[Error]) -> Iterator[None]:
+    """Turns a failed allocation inside into an error of ours; NumPy's says how many bytes were asked for."""
+    try:
+        yield
+    except MemoryError as error:
+        raise kind(f"{doing} needs more memory than there is: {error}".removesuffix(": ")) from error
+
+
+@cache
+def _machine() -> int:
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in map(Path, _GROUPS):
+        try:
+            limits.append(int(path.read_text()))
+        except (OSError, ValueError):  # there is no such group, or its limit is "max"
+            continue
+    return min(limits)
