@@ -10,13 +10,13 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.emission import I64, Emission
-from trivium.backends.cpu.target import Target, host
+from trivium.backends.cpu.target import CpuTarget, host
 
 CHAINS = 12
 """Enough to hide the latency of four or five cycles on two units, few enough for sixteen registers."""
 
 
-def fma_loop(target: Target) -> ll.Module:
+def fma_loop(target: CpuTarget) -> ll.Module:
     """`float spin(i64 n)`: n rounds of CHAINS vector multiply-adds."""
     module = ll.Module("peak")
     module.triple = target.triple
@@ -35,7 +35,7 @@ def fma_loop(target: Target) -> ll.Module:
 class Peak:
     """`measure()` gives GFLOP/s of one core, now: machines slow down and speed up, so measure between contenders."""
 
-    def __init__(self, target: Target | None = None, rounds: int = 400_000) -> None:
+    def __init__(self, target: CpuTarget | None = None, rounds: int = 400_000) -> None:
         self.target, self.rounds = target or host(), rounds
         parsed = llvm.parse_assembly(str(fma_loop(self.target)))
         self._engine = llvm.create_mcjit_compiler(parsed, self.target.machine())

@@ -12,8 +12,6 @@ from trivium.compiler.kernel import may_share
 from trivium.compiler.liveness import Liveness
 from trivium.compiler.program import Arena, Copy, Launch, Output, Program, Step, Value, nested, replace_values, walk
 
-ALIGNMENT = 64
-
 
 @dataclass(eq=False)
 class Allocation:
@@ -34,14 +32,15 @@ class Allocation:
         return self.points.bit_length() - 1
 
 
-def assign_buffers(program: Program) -> None:
-    """Gives every value of the program its place, and drops the copies that this makes needless."""
+def assign_buffers(program: Program, alignment: int) -> None:
+    """Gives every value of the program its place, at a multiple of `alignment` bytes, and drops the copies that this
+    makes needless."""
     allocations = _allocations(program)
     _coalesce_copies(program, allocations)
     _reuse_operands(program, allocations)
     _drop_needless_copies(program, allocations)
     distinct = list(dict.fromkeys(allocations.values()))
-    program.arena_size = _place([a for a in distinct if a.output is None])
+    program.arena_size = _place([a for a in distinct if a.output is None], alignment)
     for allocation in distinct:
         for value in allocation.values:
             value.storage = allocation.output or Arena(allocation.offset)
@@ -135,20 +134,20 @@ def _is_output(value: Value) -> bool:
     return isinstance(value.storage, Output)
 
 
-def _place(allocations: list[Allocation]) -> int:
+def _place(allocations: list[Allocation], alignment: int) -> int:
     """Gives offsets in the order in which allocations become alive, each in the smallest gap that fits; returns the
     size of the arena."""
     size = 0
     active: list[Allocation] = []
     for allocation in sorted(allocations, key=lambda a: (a.start, -a.nbytes)):
         active = [a for a in active if a.end >= allocation.start]
-        allocation.offset = _best_gap(active, allocation.nbytes)
+        allocation.offset = _best_gap(active, allocation.nbytes, alignment)
         bisect.insort(active, allocation, key=lambda a: a.offset)
         size = max(size, allocation.offset + allocation.nbytes)
     return size
 
 
-def _best_gap(active: list[Allocation], nbytes: int) -> int:
+def _best_gap(active: list[Allocation], nbytes: int, alignment: int) -> int:
     """The start of the smallest gap between active allocations, or the end of them all. `active` is in order of
     offset."""
     best, best_size, end = None, math.inf, 0
@@ -156,9 +155,5 @@ def _best_gap(active: list[Allocation], nbytes: int) -> int:
         gap = allocation.offset - end
         if nbytes <= gap < best_size:
             best, best_size = end, gap
-        end = max(end, _aligned(allocation.offset + allocation.nbytes))
+        end = max(end, -(-(allocation.offset + allocation.nbytes) // alignment) * alignment)
     return end if best is None else best
-
-
-def _aligned(offset: int) -> int:
-    return -(-offset // ALIGNMENT) * ALIGNMENT

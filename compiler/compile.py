@@ -17,6 +17,7 @@ from trivium.compiler.lowering.host import on_host, on_the_host
 from trivium.compiler.lowering.scalars import dtype_of, is_pair, parts
 from trivium.compiler.program import Arena, Constant, Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.program import Value as Place
+from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 from trivium.ir.errors import CompileError
@@ -25,11 +26,11 @@ from trivium.ir.memory import memory_limit, size_text
 from trivium.ir.types import TensorType
 
 
-def lower(module: Module) -> Program:
+def lower(module: Module, target: Target) -> Program:
     """The program of a module's `main`, in which everything but control flow is inlined and every type is static."""
     main = module.main
     program = Program(main.sym_name, graph=module)
-    lowering = Lowering()
+    lowering = Lowering(target)
     for index, argument in enumerate(main.arguments):
         place = lowering.make(argument, Input(index), f"arg{index}")
         lowering.bind(argument, place)
@@ -39,7 +40,7 @@ def lower(module: Module) -> Program:
         result = lowering.make(value, Output(index), f"result{index}")
         program.outputs.append(result)
         program.steps.append(Copy(lowering.place(value), result))
-    assign_buffers(program)
+    assign_buffers(program, target.alignment)
     _require_memory(program)
     program.verify()
     return program
@@ -63,7 +64,8 @@ time."""
 class Lowering:
     """Turns blocks into steps. Knows the place of every value that has a buffer."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._places: dict[Value, Place] = {}
         self._views: dict[Value, Value] = {}
         self._constants: dict[int, Place] = {}
@@ -146,7 +148,7 @@ class Lowering:
         outer, self.steps = self.steps, []
         if self._outermost is None:
             self._outermost = self.steps
-        plan = fuse(block)
+        plan = fuse(block, self._target.fusion)
         self._views |= plan.views
         for item in plan.items:
             if isinstance(item, Group):
@@ -168,7 +170,7 @@ class Lowering:
         for operand, result in updated_in_place(group.whole) if group.whole is not None else ():
             # The buffer plan drops the copies that are not needed.
             self.copy(self.place(operand), self.place(result))
-        kernel, arguments = build(group, self.name(kernel_name(group)))
+        kernel, arguments = build(group, self.name(kernel_name(group)), self._target.fusion)
         self.steps.append(Launch(kernel, tuple(map(self.place, arguments))))
 
     def _step(self, op: Operation) -> None:

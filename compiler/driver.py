@@ -13,6 +13,7 @@ from trivium.compiler.dump import Dump
 from trivium.compiler.passes.refine import Shape, is_dynamic, shape_arguments
 from trivium.compiler.pipeline import inline, lower, optimize, specialize
 from trivium.compiler.program import Program
+from trivium.compiler.target import Target
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
 
@@ -48,6 +49,10 @@ class DynamicModule(Generic[E]):
 class Backend(Protocol[E]):
     """The end of the flow: what turns programs into executables."""
 
+    def target(self, options: CompileOptions) -> Target:
+        """The device to compile for."""
+        ...
+
     def load(self, program: Program, options: CompileOptions) -> E:
         """Machine code for a program whose values have their buffers, ready to run."""
         ...
@@ -79,6 +84,6 @@ def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
 def _compile_static(module: Module, backend: Backend[E], options: CompileOptions) -> E:
     dump = Dump.from_environment()
     dump.module("input", module)
-    executable = backend.load(lower(optimize(module, observe=dump.module)), options)
+    executable = backend.load(lower(optimize(module, observe=dump.module), backend.target(options)), options)
     dump.stages(executable.stage)
     return executable

@@ -38,17 +38,13 @@ from trivium.compiler.requests import (
     row_indices,
     same_extents,
 )
+from trivium.compiler.target import FusionLimits
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 
 MOST_MEMBERS = 160
 MOST_DEEP = 40
 """Ops that depend on each other in one kernel: elements are computed by recursion."""
-MOST_READS = 32
-"""Values that one kernel loads."""
-
-SERIAL_ROW = 1 << 14
-"""Elements above which elementwise work is not tied to a reduction to a scalar, which has no parallel loop."""
 
 VIEWS = (ops.Reshape, ops.OptimizationBarrier)
 CONTRACTIONS = (ops.DotGeneral, ops.Convolution)
@@ -96,14 +92,15 @@ class Plan:
     views: dict[Value, Value]
 
 
-def fuse(block: Block) -> Plan:
+def fuse(block: Block, limits: FusionLimits) -> Plan:
     """Divides the ops of a block into kernels and ops that become steps of their own."""
-    return _Fuser(block).run()
+    return _Fuser(block, limits).run()
 
 
 class _Fuser:
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, limits: FusionLimits):
         self._block = block
+        self._limits = limits
         self._demand: dict[Value, dict[Group, None]] = {}
         self._needed: dict[Value, int] = {}
         self._items: list[tuple[int, Item]] = []
@@ -242,7 +239,7 @@ class _Fuser:
             return self._takes_reduction(group, op, request)
         if isinstance(request, Opaque):
             return request.once and is_elementwise(op)
-        if len(op.operands) > 1 and group.reads() > MOST_READS:
+        if len(op.operands) > 1 and group.reads() > self._limits.reads:
             return False
         return self._is_affordable(group, op, request)
 
@@ -291,7 +288,7 @@ class _Fuser:
         rest = [v for v in space if v not in points]
         if not rest:
             return tuple(group.space), tuple(fresh(reduced))
-        serial = not points and math.prod(reduced) > SERIAL_ROW
+        serial = not points and math.prod(reduced) > self._limits.serial_row
         if serial or not _reduces(op, rest):
             return None
         return tuple(v for v in group.space if v in points), tuple(rest)

@@ -17,6 +17,7 @@ from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.refine import RefineShapes, Shape
 from trivium.compiler.program import Program
+from trivium.compiler.target import Target
 from trivium.ir.func import Module
 
 CLEAN_UP = Repeat((Canonicalize(), FoldConstants(), CommonSubexpressions(), DeadCode()))
@@ -45,8 +46,8 @@ def optimize(module: Module, *, verify: bool = False, observe: Observer | None =
     return run_passes(module.clone(), PIPELINE, verify=verify, observe=observe)
 
 
-def lower(module: Module) -> Program:
+def lower(module: Module, target: Target) -> Program:
     """The kernels, buffers and steps of an optimized module; every type is static."""
     from trivium.compiler.compile import lower
 
-    return lower(module)
+    return lower(module, target)

@@ -12,7 +12,7 @@ import numpy as np
 
 from trivium.backends import native
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import Target, host
+from trivium.backends.cpu.target import CpuTarget, host
 from trivium.backends.pjrt import STAGES, Buffer, Device, LoadedExecutable, Memory
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.compiler import driver
@@ -101,11 +101,14 @@ class CpuClient:
         """Machine code for a module's `main`."""
         return driver.compile(module, self, options)
 
-    def load(self, program: Program, options: CompileOptions = DEFAULT) -> LoadedExecutable:
-        """Machine code for a program. Never more threads than the runtime has."""
+    def target(self, options: CompileOptions) -> CpuTarget:
+        """This processor, with as many threads as asked for, but never more than the runtime has."""
         available = native.num_threads()
-        threads = available if options.threads is None else max(1, min(options.threads, available))
-        return CpuLoadedExecutable(program, host(), threads, options.fast_math, self.devices[0])
+        return host().with_threads(available if options.threads is None else max(1, min(options.threads, available)))
+
+    def load(self, program: Program, options: CompileOptions = DEFAULT) -> LoadedExecutable:
+        """Machine code for a program."""
+        return CpuLoadedExecutable(program, self.target(options), options.fast_math, self.devices[0])
 
     def load_dynamic(self, dynamic: DynamicModule[LoadedExecutable]) -> LoadedExecutable:
         """An executable that compiles for the shapes of each call."""
@@ -119,8 +122,8 @@ class CpuClient:
 class CpuLoadedExecutable(CpuExecutable):
     """A compiled program on the CPU device."""
 
-    def __init__(self, program: Program, target: Target, threads: int, fast_math: bool, device: CpuDevice):
-        super().__init__(program, target, threads=threads, fast_math=fast_math)
+    def __init__(self, program: Program, target: CpuTarget, fast_math: bool, device: CpuDevice):
+        super().__init__(program, target, fast_math)
         self.device = device
 
     @property

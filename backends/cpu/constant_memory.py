@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-CACHE_LINE = 64
+from trivium.backends.cpu.target import CACHE_LINE
+
 HUGE_PAGE = 2 << 20
 
 

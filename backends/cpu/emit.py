@@ -13,7 +13,7 @@ from trivium.backends.cpu import loops, memory
 from trivium.backends.cpu.apply import apply
 from trivium.backends.cpu.code import I8, I64, POINTER, Code, literal, stack_slot
 from trivium.backends.cpu.narrow import held_type
-from trivium.backends.cpu.target import Target
+from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.kernel.affine import Affine, Analysis
 from trivium.compiler.kernel.dtypes import INDEX
 from trivium.compiler.kernel.structure import (
@@ -42,10 +42,8 @@ def emit_kernel(
     name: str,
     kernel: Kernel,
     schedule: Schedule,
-    target: Target,
+    target: CpuTarget,
     analysis: Analysis,
-    *,
-    threads: int = 1,
     fast: bool = False,
 ) -> ll.Function:
     """Defines `void name(ptr, ...)`, one pointer for each param of `kernel`."""
@@ -54,7 +52,7 @@ def emit_kernel(
     function.attributes.add("nounwind")
     builder = ll.IRBuilder(function.append_basic_block("entry"))
     buffers = dict(zip(kernel.params, function.args, strict=True))
-    emitter = Emitter(Code(builder, target, fast), analysis, schedule, buffers, threads)
+    emitter = Emitter(Code(builder, target, fast), analysis, schedule, buffers)
     emitter.block(kernel.body)
     emitter.finish()
     return function
@@ -65,15 +63,12 @@ class Emitter:
     `lanes`; index arithmetic is only computed where a value itself is needed. `vector` is the loop index spread over
     lanes, `mask` the lanes that are active."""
 
-    def __init__(
-        self, code: Code, analysis: Analysis, schedule: Schedule, buffers: dict[Buffer, ll.Value], threads: int = 1
-    ):
+    def __init__(self, code: Code, analysis: Analysis, schedule: Schedule, buffers: dict[Buffer, ll.Value]):
         self.code = code
         self.builder = code.builder
         self.analysis = analysis
         self.schedule = schedule
         self.buffers = buffers
-        self.threads = threads
         self.values: dict[Value, ll.Value] = {}
         self.vector: Value | None = None
         self.lanes = 1

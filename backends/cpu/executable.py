@@ -14,14 +14,13 @@ from trivium.backends import native
 from trivium.backends.cpu import jit
 from trivium.backends.cpu.constant_memory import kept
 from trivium.backends.cpu.program import ENTRY, emit_program
-from trivium.backends.cpu.target import Target
+from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.program import Constant, HostCall, Program, Value
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.types import TensorType, tensor
 
-ALIGNMENT = 64
 # Called with the interpreter lock, which `trivium_run` leaves: so an exception that is set in a run, by a host call
 # or by the handler of a signal, is raised when the run returns.
 _RUN_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -41,11 +40,11 @@ class Slot:
 
 
 class CpuExecutable:
-    """A program's machine code and constants. `threads` is the most that one run uses."""
+    """A program's machine code and constants."""
 
-    def __init__(self, program: Program, target: Target, *, threads: int = 1, fast_math: bool = False):
+    def __init__(self, program: Program, target: CpuTarget, fast_math: bool = False):
         program.verify()
-        emitted = emit_program(program, target, threads=threads, fast_math=fast_math)
+        emitted = emit_program(program, target, fast_math)
         self.name = program.name
         self.program = program
         self.schedules = emitted.schedules
@@ -104,7 +103,7 @@ class CpuExecutable:
 
     def _new_frame(self, pointers: int) -> _Frame:
         try:
-            return _Frame(self._entry, pointers, self._arena_size, self._context_address)
+            return _Frame(self._entry, pointers, self._arena_size, self._context_address, self._target.alignment)
         except (MemoryError, ValueError) as error:
             raise self._lacks_memory(error) from error
 
@@ -123,11 +122,11 @@ class CpuExecutable:
 class _Frame:
     """What one run needs for itself, and where the runtime finds it: `trivium::Frame` of interpreter.h."""
 
-    def __init__(self, entry: int, pointers: int, arena_size: int, context: int):
+    def __init__(self, entry: int, pointers: int, arena_size: int, context: int, alignment: int):
         self.table = (ctypes.c_void_p * pointers)()
-        self._memory = np.empty(arena_size + ALIGNMENT, np.uint8)
+        self._memory = np.empty(arena_size + alignment, np.uint8)
         start = self._memory.ctypes.data
-        self._fields = _table([entry, ctypes.addressof(self.table), start + (-start) % ALIGNMENT, context])
+        self._fields = _table([entry, ctypes.addressof(self.table), start + (-start) % alignment, context])
         self.address = ctypes.addressof(self._fields)
 
 

@@ -10,7 +10,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from trivium.backends import cache, native
-from trivium.backends.cpu.target import CODE_GENERATION, Target
+from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget
 from trivium.ir.errors import CompileError
 
 # Of the ELF header of 64 bits: the magic number with class and byte order, the type of file, where the table of
@@ -23,7 +23,7 @@ RUNTIME = ("trivium_parallel_for", "trivium_host_call", "trivium_check_signals")
 class Code:
     """Machine code in memory, for as long as this object lives."""
 
-    def __init__(self, machine_code: bytes, target: Target):
+    def __init__(self, machine_code: bytes, target: CpuTarget):
         _register_runtime()
         empty = llvm.parse_assembly(f'target triple = "{target.triple}"')
         self._engine = llvm.create_mcjit_compiler(empty, target.machine())
@@ -35,7 +35,7 @@ class Code:
         return self._engine.get_function_address(name)
 
 
-def compile_module(text: str, target: Target) -> bytes:
+def compile_module(text: str, target: CpuTarget) -> bytes:
     """The object file for LLVM assembly, from the cache where it is there."""
     kept, key = cache.default(), _key(text, target)
     machine_code = kept.get(key) if kept else None
@@ -57,7 +57,7 @@ def parsed(text: str) -> llvm.ModuleRef:
     return module
 
 
-def _key(text: str, target: Target) -> bytes:
+def _key(text: str, target: CpuTarget) -> bytes:
     """All that machine code follows from."""
     facts = llvmlite.__version__, native.VERSION, CODE_GENERATION, target.triple, target.cpu, target.features, text
     return "\0".join(map(str, facts)).encode()

@@ -16,7 +16,7 @@ from trivium.backends.cpu.narrow import held_type
 from trivium.compiler.kernel.affine import holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
 from trivium.compiler.kernel.structure import Apply, Constant, Load, Loop, Value, walk
-from trivium.compiler.schedule import LoopSchedule
+from trivium.compiler.schedule import LoopSchedule, Unit
 
 if TYPE_CHECKING:
     from trivium.backends.cpu.emit import Emitter
@@ -32,7 +32,7 @@ UNROLLED = 128
 def emit_loop(emitter: Emitter, loop: Loop) -> None:
     """Emits `loop` as its schedule says; its results become known."""
     schedule = emitter.schedule.loops[loop]
-    if loop.kind == "parallel" and schedule.grain and emitter.depth == 0:
+    if schedule.mapping(Unit.THREADS) and emitter.depth == 0:
         threads.emit_split(emitter, loop, schedule)
         return
     emitter.depth += 1

@@ -14,7 +14,8 @@ from trivium.backends.cpu.contraction.constants import pack_constants
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
-from trivium.backends.cpu.target import Target
+from trivium.backends.cpu.schedule import choose
+from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.kernel import Kernel, storage_bytes
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.program import (
@@ -32,7 +33,7 @@ from trivium.compiler.program import (
     While,
     walk,
 )
-from trivium.compiler.schedule import Schedule, choose
+from trivium.compiler.schedule import Schedule
 
 ENTRY = "trivium_entry"
 
@@ -49,22 +50,20 @@ class Emitted:
     schedules: dict[Kernel, Schedule | Tiling] = field(default_factory=dict)
 
 
-def emit_program(program: Program, target: Target, *, threads: int = 1, fast_math: bool = False) -> Emitted:
+def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -> Emitted:
     """The LLVM module of `program` for `target`. Constants that contractions want packed are packed here, once."""
-    program = pack_constants(program, target, threads)
+    program = pack_constants(program, target)
     module = ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
     emitted.constants = [v for v in program.values() if isinstance(v.storage, Constant)]
     emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall)]
-    functions = _emit_kernels(program, target, emitted, threads, fast_math)
+    functions = _emit_kernels(program, target, emitted, fast_math)
     _Entry(program, target, emitted, functions).emit()
     return emitted
 
 
-def _emit_kernels(
-    program: Program, target: Target, emitted: Emitted, threads: int, fast_math: bool
-) -> dict[Kernel, ll.Function]:
+def _emit_kernels(program: Program, target: CpuTarget, emitted: Emitted, fast_math: bool) -> dict[Kernel, ll.Function]:
     """A function for every kernel; kernels of equal structure share theirs."""
     shared: dict[str, tuple[ll.Function, Schedule | Tiling]] = {}
     functions = {}
@@ -72,27 +71,27 @@ def _emit_kernels(
         digest = kernel.digest()
         if digest not in shared:
             name = emitted.module.get_unique_name(f"kernel.{kernel.name}")
-            shared[digest] = _emit_kernel(emitted.module, name, kernel, target, threads, fast_math)
+            shared[digest] = _emit_kernel(emitted.module, name, kernel, target, fast_math)
         functions[kernel], emitted.schedules[kernel] = shared[digest]
     return functions
 
 
 def _emit_kernel(
-    module: ll.Module, name: str, kernel: Kernel, target: Target, threads: int, fast_math: bool
+    module: ll.Module, name: str, kernel: Kernel, target: CpuTarget, fast_math: bool
 ) -> tuple[ll.Function, Schedule | Tiling]:
     if contractions.supports(kernel):
-        lowering = contractions.Lowering(kernel, target, threads)
+        lowering = contractions.Lowering(kernel, target)
         return lowering.emit(module, name, fast_math), lowering.tiling
     analysis = Analysis(kernel)
-    schedule = choose(kernel, target.vector_bytes, threads, analysis)
-    function = emit_kernel(module, name, kernel, schedule, target, analysis, threads=threads, fast=fast_math)
+    schedule = choose(kernel, target, analysis)
+    function = emit_kernel(module, name, kernel, schedule, target, analysis, fast_math)
     return function, schedule
 
 
 class _Entry:
     """Writes the entry function."""
 
-    def __init__(self, program: Program, target: Target, emitted: Emitted, functions: dict[Kernel, ll.Function]):
+    def __init__(self, program: Program, target: CpuTarget, emitted: Emitted, functions: dict[Kernel, ll.Function]):
         self._program = program
         self._emitted = emitted
         self._functions = functions

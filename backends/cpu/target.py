@@ -1,28 +1,70 @@
-"""What code emission must know of a processor: its name, its features, and how many bytes its vectors hold."""
+"""The CPU as a target: what the compiler asks of any device, and what code emission must know of a processor beyond
+that, its name and its features."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import llvmlite.binding as llvm
+
+from trivium.compiler.target import FusionLimits, Target
+from trivium.ir.errors import Error
 
 # Level 1 was measured to give the speed of level 3 on code that is vectorized already. Addresses take 64 bits: in a
 # large process, the loader may put code and its data far apart.
 CODE_GENERATION = {"opt": 1, "reloc": "static", "codemodel": "large"}
 
+SCALAR_OPERATIONS = frozenset(
+    {"erfc", "lgamma", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "sinh", "digamma"}
+)
+"""What `math` leaves to the C library."""
 
-@dataclass(frozen=True)
-class Target:
+CACHE_LINE = 64
+
+LIMITS = FusionLimits(
+    # Beyond some 32 streams addresses spill, and the processor no longer fetches ahead for each.
+    reads=32,
+    # 16 thousand elements take some 5 us, about what waking threads costs.
+    serial_row=1 << 14,
+    # 256 KB of f32: half of the second-level cache of most processors.
+    scratch_row=1 << 16,
+)
+
+LEVELS = {
+    # name: (bytes of a vector, vector registers, fused multiply-add, conversions of f16)
+    "x86-64-v2": (16, 16, False, False),
+    "x86-64-v3": (32, 16, True, True),
+    "x86-64-v4": (64, 32, True, True),
+}
+"""The x86-64 psABI's levels: SSE 4.2, AVX2, AVX-512."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuTarget(Target):
     """A processor that LLVM emits code for. `fma`, `half`: fused multiply-add, and
     conversions from and to f16, are instructions."""
 
     triple: str
     cpu: str
     features: str
-    vector_bytes: int
     fma: bool
     half: bool
+    scalar_operations: frozenset[str] = SCALAR_OPERATIONS
+    divides_integers_in_lanes: bool = False
+    # A nominal second-level cache, which no processor of the last years has much less of.
+    cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
+    alignment: int = CACHE_LINE
+    # A call.
+    launch_cost: float = 10.0
+    # Some 18 us: waking a sleeping thread takes 5 to 10.
+    split_cost: float = 60_000.0
+    piece_cost: float = 20_000.0
+    # Two units, one cycle each.
+    multiply_adds: int = 2
+    # One store, one load, and the loop around them.
+    recompute_cost: float = 4.0
+    fusion: FusionLimits = LIMITS
 
     def machine(self) -> llvm.TargetMachine:
         """LLVM's code generator."""
@@ -31,14 +73,43 @@ class Target:
 
 
 @functools.cache
-def host() -> Target:
-    """The processor that this process runs on."""
+def host() -> CpuTarget:
+    """The processor that this process runs on, one thread of it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features()
     triple = llvm.get_process_triple()
     x86 = triple.startswith(("x86_64", "i686"))
     vector_bytes = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-    fma = bool(features.get("fma")) if x86 else True
-    half = bool(features.get("f16c")) if x86 else True
-    return Target(triple, llvm.get_host_cpu_name(), features.flatten(), vector_bytes, fma, half)
+    return CpuTarget(
+        triple=triple,
+        cpu=llvm.get_host_cpu_name(),
+        features=features.flatten(),
+        vector_bytes=vector_bytes,
+        # AVX-512 and the RISC architectures have 32, older x86 has 16.
+        vector_registers=16 if x86 and vector_bytes < 64 else 32,
+        fma=bool(features.get("fma")) if x86 else True,
+        half=bool(features.get("f16c")) if x86 else True,
+    )
+
+
+def level(name: str) -> CpuTarget:
+    """An x86-64 processor of one of `LEVELS`, with no feature beyond it."""
+    if name not in LEVELS:
+        raise Error(f"unknown target {name!r}, expected one of {', '.join(LEVELS)}")
+    vector_bytes, registers, fma, half = LEVELS[name]
+    described = replace(
+        host(), vector_bytes=vector_bytes, vector_registers=registers, fma=fma, half=half, cpu=name, features=""
+    )
+    if not described.triple.startswith("x86_64"):
+        raise Error(f"target {name} is an x86-64 processor, expected one of {described.triple}")
+    return described
+
+
+def emulated(name: str) -> CpuTarget:
+    """As `level`, but in instructions that this processor has: LLVM splits the vectors that are too wide for it. So
+    code that is planned for another processor runs here."""
+    here = host()
+    return replace(
+        level(name), cpu=here.cpu, features=here.features, fma=here.fma, half=here.half, vector_bytes=LEVELS[name][0]
+    )

@@ -11,7 +11,7 @@ import llvmlite.ir as ll
 from trivium.backends.cpu import loops
 from trivium.backends.cpu.code import I32, I64, POINTER, Code, stack_slot
 from trivium.compiler.kernel.structure import Buffer, Loop, Value
-from trivium.compiler.schedule import LoopSchedule
+from trivium.compiler.schedule import LoopSchedule, Unit
 
 if TYPE_CHECKING:
     from trivium.backends.cpu.emit import Emitter
@@ -22,15 +22,14 @@ PARALLEL_FOR = "trivium_parallel_for"
 def emit_split(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     """Calls the runtime with the loop's body over all iterations of the dimensions that are not in lanes, counted as
     one; where there are none, over ranges of the vector dimension."""
-    extents = schedule.static_extents
+    extents, split = schedule.static_extents, schedule.mapping(Unit.THREADS)
     assert extents is not None, "only loops of known extents are split"
+    assert split is not None, "the schedule says over what"
     outer = [(i, e) for d, (i, e) in enumerate(zip(loop.indices, extents, strict=True)) if d != schedule.vector]
-    total, ranges = math.prod(extent for _, extent in outer), False
-    if total == 1 and schedule.vector is not None:
-        total, ranges = extents[schedule.vector], True
+    total, ranges = math.prod(extents[d] for d in split.dimensions), schedule.vector in split.dimensions
     context, captured = _capture(emitter)
     function = _part(emitter, loop, schedule, captured, outer, ranges)
-    arguments = [function, context, I64(total), I64(schedule.grain), I32(emitter.threads)]
+    arguments = [function, context, I64(total), I64(split.size), I32(emitter.code.target.threads)]
     emitter.code.call(PARALLEL_FOR, ll.VoidType(), *arguments)
 
 
@@ -82,7 +81,7 @@ def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emit
     fields = [builder.load(place, typ=type_) for place, type_ in zip(places, types, strict=True)]
     code = Code(builder, emitter.code.target, bool(emitter.code.flags))
     pointers = dict(zip(buffers, fields, strict=False))
-    inner = type(emitter)(code, emitter.analysis, emitter.schedule, pointers, emitter.threads)
+    inner = type(emitter)(code, emitter.analysis, emitter.schedule, pointers)
     inner.depth = 1
     inner.values = {value: known for value, known in emitter.values.items() if isinstance(known, ll.Constant)}
     inner.values.update(zip(values, fields[len(buffers) :], strict=True))

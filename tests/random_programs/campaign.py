@@ -12,11 +12,10 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from tests.random_programs.tracked import Unstable
-
 from tests.random_programs.programs import random_program
 from tests.random_programs.runner import CONFIGURATIONS, Configuration, Finding, judge
 from tests.random_programs.shrinker import CRASH
+from tests.random_programs.tracked import Unstable
 from trivium.ir.func import Module
 
 HANG = "hang"

@@ -8,20 +8,18 @@ processor has them."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 import numpy as np
-from tests.random_programs.tracked import Tracked
 
-from tests.random_programs.arrays import arguments_of, wide
+from tests.random_programs.arrays import arguments_of
+from tests.random_programs.tracked import Tracked, difference
 from tests.random_programs.tracking import Tracker
-from trivium.backends.cpu.contraction import kernels as contraction_kernels
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import CODE_GENERATION, Target, host
-from trivium.compiler import pipeline, schedule
+from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host
+from trivium.compiler import pipeline
 from trivium.compiler.program import Program
 from trivium.ir.func import Module
 
@@ -29,8 +27,8 @@ GUARD = 96
 """Bytes on either side of an array that nobody may write."""
 POISON = 0xA5
 
-SMALL = 60.0
-"""Work that is worth a thread here, in the schedules' units, and in floating-point operations of a contraction."""
+SPLITTING = {"split_cost": 60.0, "piece_cost": 2.0}
+"""Work is split over threads however small it is."""
 
 
 class Finding(Exception):
@@ -43,7 +41,7 @@ class Finding(Exception):
 
 
 @dataclass(frozen=True)
-class Legalized(Target):
+class Legalized(CpuTarget):
     """A target whose vectors LLVM cuts to those of the host; quickly, as these are not the instructions in use."""
 
     def machine(self) -> llvm.TargetMachine:
@@ -62,12 +60,12 @@ class Configuration:
         return f"{self.vector_bytes * 8} bits, {self.threads} thread{'s' * (self.threads > 1)}"
 
     @property
-    def target(self) -> Target:
+    def target(self) -> CpuTarget:
         own = host()
-        if self.vector_bytes <= own.vector_bytes:
-            return dataclasses.replace(own, vector_bytes=self.vector_bytes)
         facts = {field.name: getattr(own, field.name) for field in dataclasses.fields(own)}
-        return Legalized(**(facts | {"vector_bytes": self.vector_bytes}))
+        facts |= {"vector_bytes": self.vector_bytes, "vector_registers": 32 if self.vector_bytes > 32 else 16}
+        kind = CpuTarget if self.vector_bytes <= own.vector_bytes else Legalized
+        return kind(**(facts | {"threads": self.threads} | SPLITTING))
 
 
 CONFIGURATIONS = tuple(Configuration(width, threads) for width in (32, 64) for threads in (1, 2))
@@ -78,7 +76,7 @@ def judge(module: Module, configurations: Sequence[Configuration] = CONFIGURATIO
     arguments = arguments_of(module.main)
     expected = Tracker().main(module, arguments)
     try:
-        program = pipeline.lower(pipeline.optimize(module))
+        program = pipeline.lower(pipeline.optimize(module), host())
     except Exception as error:
         raise _failure("compile", error) from error
     for configuration in configurations:
@@ -98,8 +96,7 @@ def _compare(
     configuration: Configuration, program: Program, arguments: Sequence[np.ndarray], expected: Sequence[Tracked]
 ) -> None:
     try:
-        with splitting_all():
-            executable = CpuExecutable(program, configuration.target, threads=configuration.threads)
+        executable = CpuExecutable(program, configuration.target)
     except Exception as error:
         raise _failure("compile", error) from error
     for _ in range(configuration.threads):
@@ -107,17 +104,6 @@ def _compare(
         for index, (result, value) in enumerate(zip(results, expected, strict=True)):
             if told := difference(result, value):
                 raise Finding("difference", f"{configuration}, result {index} ({value.array.dtype}): {told}")
-
-
-@contextmanager
-def splitting_all() -> Iterator[None]:
-    """Work is split over threads however small it is."""
-    saved = schedule.SMALL, contraction_kernels.GRAIN_FLOPS
-    schedule.SMALL, contraction_kernels.GRAIN_FLOPS = SMALL, int(SMALL)
-    try:
-        yield
-    finally:
-        schedule.SMALL, contraction_kernels.GRAIN_FLOPS = saved
 
 
 def run_guarded(
@@ -149,31 +135,3 @@ def _guarded(array: np.ndarray, filled: bool) -> tuple[np.ndarray, np.ndarray]:
 def _view(block: np.ndarray, array: np.ndarray) -> np.ndarray:
     start = GUARD + array.itemsize
     return block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-
-
-def difference(result: np.ndarray, expected: Tracked) -> str:
-    """What is wrong with a result; empty where nothing is."""
-    wanted = expected.array
-    if expected.error == 0:
-        wrong = _bits(result) != _bits(wanted)
-        with np.errstate(invalid="ignore"):
-            wrong &= ~((result != result) & (wanted != wanted))  # one NaN is as good as another
-    else:
-        distance = np.abs(wide(result) - wide(wanted))
-        wrong = ~(distance <= expected.error)
-    if not wrong.any():
-        return ""
-    place = tuple(int(i) for i in np.argwhere(wrong.reshape(wanted.shape))[0])
-    bound = f", within {expected.error:.3g}" if expected.error else ""
-    pair = f"{result[place]!s} at {list(place)}, expected {wanted[place]!s}{bound}"
-    return f"{pair}; {int(wrong.sum())} of {wanted.size} elements differ"
-
-
-def _bits(array: np.ndarray) -> np.ndarray:
-    """The elements as integers that are equal where the bits are."""
-    array = np.ascontiguousarray(array)
-    if array.dtype.kind == "c":
-        pairs = array.view(np.float32 if array.itemsize == 8 else np.float64).reshape(*array.shape, 2)
-        mixed = _bits(pairs).astype(np.uint64)
-        return mixed[..., 0] * np.uint64(0x9E3779B97F4A7C15) + mixed[..., 1]
-    return array.view(f"u{array.itemsize}").reshape(array.shape)

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 
 import llvmlite.ir as ll
 
+from trivium.backends.cpu.target import CACHE_LINE
+
 I1 = ll.IntType(1)
 I32 = ll.IntType(32)
 I64 = ll.IntType(64)
 POINTER = ll.PointerType()
 
 STACK_LIMIT = 16 * 1024
-CACHE_LINE = 64
 
 Number = int | ll.Value
 """An index: a Python int where it is known, else an i64."""

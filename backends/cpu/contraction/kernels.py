@@ -19,16 +19,13 @@ from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import Emitter
 from trivium.backends.cpu.narrow import held_type
-from trivium.backends.cpu.target import Target
+from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import PARALLEL_FOR
 from trivium.compiler.kernel import contraction as mark
 from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.dtypes import storage_bytes
 from trivium.compiler.kernel.structure import Kernel, Store, Value
-from trivium.compiler.schedule import choose_in_lanes, fits_lanes
-
-GRAIN_FLOPS = 500_000
-"""Work below which a piece is not worth another thread: some 5 to 10 us."""
+from trivium.compiler.schedule import fits_lanes, serial
 
 
 @dataclass(eq=False)
@@ -160,19 +157,17 @@ class Share:
 class Lowering:
     """A kernel's contraction, planned for `target`. `constants` names the operands that are known beforehand."""
 
-    def __init__(
-        self, kernel: Kernel, target: Target, threads: int = 1, constants: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, kernel: Kernel, target: CpuTarget, constants: frozenset[str] = frozenset()) -> None:
         assert kernel.contraction is not None
-        self.kernel, self.target, self.threads = kernel, target, threads
+        self.kernel, self.target = kernel, target
         self.marked = Marked(kernel.contraction)
         found = phases(self.marked.problem)
         constants = frozenset({kernel.packed}) if isinstance(kernel, PackedKernel) else constants
         if len(found) > 1:
             constants = frozenset()
-        element_bytes = storage_bytes(kernel.contraction.accumulate)
+        self.element_bytes = storage_bytes(kernel.contraction.accumulate)
         self.shares = [
-            Share(self.marked, phase, plan(phase.problem, element_bytes, target, constants, threads)) for phase in found
+            Share(self.marked, phase, plan(phase.problem, self.element_bytes, target, constants)) for phase in found
         ]
 
     @property
@@ -191,11 +186,11 @@ class Lowering:
     def emit(self, module: ll.Module, name: str, fast: bool = False) -> ll.Function:
         """Defines `void name(ptr, ...)`, one pointer for each param of the kernel."""
         function, builder = _begin(module, name, [POINTER] * len(self.kernel.params))
-        flops = sum(share.plan.problem.flops for share in self.shares)
-        grain = max(1, GRAIN_FLOPS * self.units // flops)
-        if self.threads > 1 and self.units > grain:
+        cost = self.target.product_cost(sum(share.plan.problem.flops for share in self.shares), self.element_bytes)
+        grain = max(1, int(self.target.piece_cost * self.units / cost))
+        if self.target.threads > 1 and self.units > grain:
             part = self._part(module, f"{name}.part", fast)
-            operands = [part, _table(builder, function.args), I64(self.units), I64(grain), I32(self.threads)]
+            operands = [part, _table(builder, function.args), I64(self.units), I64(grain), I32(self.target.threads)]
             Code(builder, self.target).call(PARALLEL_FOR, ll.VoidType(), *operands)
             builder.ret_void()
         else:
@@ -216,7 +211,7 @@ class Lowering:
         """The units [begin, end), counted over all shares."""
         contraction, analysis = self.marked.contraction, self.marked.analysis
         buffers = dict(zip(self.kernel.params, pointers, strict=True))
-        schedule = choose_in_lanes(contraction.epilogue, analysis)
+        schedule = serial(contraction.epilogue, analysis)
         emitter = Emitter(Code(builder, self.target, fast), analysis, schedule, buffers)
         emitter.depth = 1
         e = Emission(builder, held_type(contraction.accumulate), self.tiling.lanes)

@@ -9,7 +9,7 @@ import numpy as np
 from trivium.backends.cpu.contraction.packing import dense, pack_panels
 from trivium.backends.cpu.contraction.problem import Access, Axis, Group, Problem, canonicalize, orient
 from trivium.backends.cpu.contraction.tiling import Rhs, Tiling, choose
-from trivium.backends.cpu.target import Target
+from trivium.backends.cpu.target import CpuTarget
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,11 @@ class Plan:
         return tuple(axis for axis in self.problem.batch.axes if self.problem.rhs.reach(axis))
 
 
-def plan(
-    problem: Problem, element_bytes: int, target: Target, constant: frozenset[str] = frozenset(), threads: int = 1
-) -> Plan:
+def plan(problem: Problem, element_bytes: int, target: CpuTarget, constant: frozenset[str] = frozenset()) -> Plan:
     """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is
     loaded."""
     oriented = orient(problem)
     canonical = canonicalize(oriented)
     # Packed windows would repeat their elements, and hold the zeros of padding.
     known = ("lhs" if oriented.swapped else "rhs") in constant and not canonical.rhs.windows
-    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, threads))
+    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trivium.backends.cpu.contraction.problem import Access, Group, Problem, lies_across
-from trivium.backends.cpu.target import Target
+from trivium.compiler.target import Target
 
 MOST_ROWS = 12
 """Of a tile: each needs an address, and the broadcasts of many rows fall on few sets of the first-level cache."""
@@ -18,13 +18,11 @@ LONGEST_STEP = 1024
 """Bytes between rows of rhs up to which they are read in place: longer steps fall on few sets of the caches."""
 SOON_DONE = 256
 """With so few rows a panel is used up before the processor has fetched the next one by itself."""
-UNIT_FLOPS = 1_000_000
-"""The smallest piece of work that is worth a thread of its own."""
 
 # Shares of the second-level cache.
-PANEL_BYTES = 256 * 1024
-LHS_BYTES = 384 * 1024
-SUMS_BYTES = 256 * 1024
+PANEL_SHARE = 1 / 4
+LHS_SHARE = 3 / 8
+SUMS_SHARE = 1 / 4
 
 
 @dataclass(frozen=True)
@@ -112,11 +110,6 @@ class Tiling:
         return f"schedule {{ {tile}, units {self.chunks.count}x{self.groups.count}, {operands} }}"
 
 
-def vector_registers(target: Target) -> int:
-    """AVX-512 and the RISC architectures have 32, older x86 has 16."""
-    return 16 if target.triple.startswith("x86") and target.vector_bytes < 64 else 32
-
-
 def rows_that_fit(vectors: int, registers: int) -> int:
     """Rows of accumulators beside one row of rhs vectors and one broadcast of lhs."""
     return min(MOST_ROWS, (registers - 2 - vectors) // vectors)
@@ -129,22 +122,24 @@ def widest_panel(rows: int, registers: int) -> int:
     return max(usual, min(8, (registers - 2) // (rows + 1)))
 
 
-def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool, threads: int = 1) -> Tiling:
+def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool) -> Tiling:
     """The schedule of a problem in canonical form."""
-    lanes = target.vector_bytes // element_bytes
-    panels, tiles = _tiles(problem, lanes, vector_registers(target))
+    lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
+    panels, tiles = _tiles(problem, lanes, target.vector_registers)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
     pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(SHORTEST_RUN, total)
     if pack_lhs or rhs is Rhs.DIRECT:
         run = total
     row_bytes = panels.size * lanes * element_bytes
-    most_steps = total if rhs is Rhs.DIRECT else PANEL_BYTES // row_bytes
+    most_steps = total if rhs is Rhs.DIRECT else int(PANEL_SHARE * cache) // row_bytes
     reduction = _blocks(problem.reduction, total // run, run, most_steps)
-    most_rows = LHS_BYTES // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
-    chunks, groups = _units(reduction, panels, tiles, row_bytes, max(1, most_rows), 8 if pack_lhs else 1)
-    if threads > 1:
-        chunks, groups = _shared_out(chunks, groups, problem, 4 * threads)
+    most_rows = int(LHS_SHARE * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
+    sums = int(SUMS_SHARE * cache) // row_bytes
+    chunks, groups = _units(reduction, panels, tiles, sums, max(1, most_rows), 8 if pack_lhs else 1)
+    if target.threads > 1:
+        pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
+        chunks, groups = _shared_out(chunks, groups, problem.batch.extent, min(4 * target.threads, pieces))
     prefetch = rhs is Rhs.CONSTANT and problem.rows.extent <= SOON_DONE
     return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, prefetch)
 
@@ -171,20 +166,19 @@ def _rhs(problem: Problem, lanes: int, element_bytes: int, tiles: Split) -> Rhs:
 
 
 def _units(
-    reduction: Reduction, panels: Split, tiles: Split, row_bytes: int, most_rows: int, most_panels: int
+    reduction: Reduction, panels: Split, tiles: Split, most_sums: int, most_rows: int, most_panels: int
 ) -> tuple[Split, Split]:
     """Chunks and groups. All rows with one panel, so that what is packed of rhs serves them all; with several, so
     that a packed lhs does; and where the reduction is in blocks, as many of both as there is room for their sums."""
     if reduction.blocks > 1:
-        most_rows = min(most_rows, tiles.extent, SUMS_BYTES // row_bytes)
-        most_panels = max(1, SUMS_BYTES // (most_rows * row_bytes))
+        most_rows = min(most_rows, tiles.extent, most_sums)
+        most_panels = max(1, most_sums // most_rows)
     return split(tiles.count, max(1, most_rows // tiles.size)), split(panels.count, most_panels)
 
 
-def _shared_out(chunks: Split, groups: Split, problem: Problem, wanted: int) -> tuple[Split, Split]:
-    """More units, so that every thread has some, while each stays worth a thread: panels apart first, then rows."""
-    wanted = min(wanted, problem.flops // UNIT_FLOPS)
-    while problem.batch.extent * chunks.count * groups.count < wanted:
+def _shared_out(chunks: Split, groups: Split, batch: int, wanted: int) -> tuple[Split, Split]:
+    """More units, up to `wanted`, so that every thread has some: panels apart first, then rows."""
+    while batch * chunks.count * groups.count < wanted:
         if groups.count < groups.extent:
             groups = Split(groups.extent, min(groups.extent, 2 * groups.count))
         elif chunks.count < chunks.extent:

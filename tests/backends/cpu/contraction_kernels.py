@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import Target, host
+from trivium.backends.cpu.target import CpuTarget, host
 from trivium.compiler import program
 from trivium.compiler.kernel import Buffer, Kernel
 from trivium.compiler.kernel.builder import KernelBuilder
@@ -30,7 +30,7 @@ class Case:
     result: Buffer
     order: Order
 
-    def run(self, constants: set[str] = frozenset(), threads: int = 1, target: Target | None = None) -> np.ndarray:
+    def run(self, constants: set[str] = frozenset(), threads: int = 1, target: CpuTarget | None = None) -> np.ndarray:
         """The kernel's result, compiled; operands named in `constants` are known to the compiler."""
         inputs = [buffer for buffer in self.operands if buffer.name not in constants]
         values = {}
@@ -40,7 +40,7 @@ class Case:
         values[self.result] = program.Value("result", self.result.dtype, self.result.shape, program.Output(0))
         launch = program.Launch(self.kernel, tuple(values[param] for param in self.kernel.params))
         whole = program.Program("case", [values[b] for b in inputs], [values[self.result]], [launch])
-        executable = CpuExecutable(whole, target or host(), threads=threads)
+        executable = CpuExecutable(whole, (target or host()).with_threads(threads))
         (result,) = executable.execute(*(self.operands[buffer] for buffer in inputs))
         return result.transpose(np.argsort(self.order))
 

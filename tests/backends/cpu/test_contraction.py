@@ -3,7 +3,6 @@ threads, narrow vectors."""
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import product
 
 import numpy as np
@@ -23,7 +22,7 @@ from tests.backends.cpu.contraction_kernels import (
 )
 from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.contraction.tiling import Rhs, split
-from trivium.backends.cpu.target import Target, host
+from trivium.backends.cpu.target import LEVELS, emulated, host
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.structure import Value
 
@@ -37,13 +36,6 @@ def normal(*shape: int, dtype: type = np.float32) -> np.ndarray:
 def assert_close(got: np.ndarray, want: np.ndarray, tolerance: float = 1e-5) -> None:
     assert got.shape == want.shape
     assert np.abs(got - want).max() <= tolerance * np.abs(want).max()
-
-
-def narrow_target() -> Target:
-    """AVX2: 32-byte vectors, 16 registers."""
-    if not host().triple.startswith("x86_64") or host().vector_bytes < 32:
-        pytest.skip("needs an x86-64 processor with AVX2")
-    return dataclasses.replace(host(), cpu="x86-64-v3", features="", vector_bytes=32)
 
 
 @pytest.mark.parametrize("constants", CONSTANTS, ids=lambda names: "+".join(sorted(names)) or "none")
@@ -85,9 +77,10 @@ def test_matmul_on_threads(constants: set[str]) -> None:
 
 
 @pytest.mark.parametrize("constants", CONSTANTS[:2], ids=("input", "constant"))
-def test_matmul_with_sixteen_registers(constants: set[str]) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+def test_matmul_planned_for_another_processor(level: str, constants: set[str]) -> None:
     lhs, rhs = normal(2, 33, 50), normal(2, 50, 70)
-    assert_close(matmul(lhs, rhs).run(constants, target=narrow_target()), lhs @ rhs)
+    assert_close(matmul(lhs, rhs).run(constants, target=emulated(level)), lhs @ rhs)
 
 
 LAYOUTS = {

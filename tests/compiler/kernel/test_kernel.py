@@ -22,7 +22,6 @@ from trivium.compiler.kernel import (
     may_share,
 )
 from trivium.compiler.kernel.affine import Analysis
-from trivium.compiler.schedule import choose
 from trivium.ir.errors import CompileError
 
 
@@ -132,28 +131,6 @@ def test_sharing_wants_equal_indices() -> None:
         b.store(y, b.load(x, j, i), i, j)
     kernel = b.build()
     assert not may_share(kernel, x, y)
-
-
-def test_schedules_merge_dimensions_and_choose_lanes() -> None:
-    schedule = choose(scaled(), vector_bytes=64)
-    assert str(schedule).splitlines()[1] == "  parallel 1x32 vector=1 lanes=16"
-    assert "lanes=8" in str(choose(scaled(), vector_bytes=32))
-
-
-def test_a_column_reduction_runs_its_columns_in_lanes() -> None:
-    b = KernelBuilder("columns")
-    x, y = b.input("x", "f32", (50, 256)), b.output("y", "f32", (256,))
-    with b.parallel(256) as (j,):
-        with b.reduction(50, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
-            loop.yield_(b.load(x, loop.index, j))
-        b.store(y, loop.result, j)
-    kernel = b.build()
-    lines = str(choose(kernel, vector_bytes=64)).splitlines()
-    assert lines[1:3] == ["  parallel 256 vector=0 lanes=64", "  reduction 50"]
-
-
-def test_small_work_is_not_threaded() -> None:
-    assert "threads" not in str(choose(scaled(), vector_bytes=64, threads=8))
 
 
 def matmul() -> Kernel:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tests.compiler.targets import TARGET
 from tests.ir.ops.records import Record, collect
 from tests.ir.ops.test_records import error_allowed, widest
 from trivium.compiler.compile import lower
@@ -64,7 +65,7 @@ def lowered(record: Record) -> Program:
     module = record.module()
     ExpandQuantized().run(module)
     Decompose().run(module)
-    return lower(module)
+    return lower(module, TARGET)
 
 
 def expect_equal(record: Record, module: Module, results: Sequence[np.ndarray]) -> None:

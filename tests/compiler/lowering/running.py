@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from tests.compiler.targets import TARGET
 from trivium.backends.cpu.client import CpuClient
 from trivium.compiler.compile import lower
 from trivium.compiler.driver import CompileOptions
@@ -32,7 +33,7 @@ def run(program: Program, arguments: list[np.ndarray]) -> list[np.ndarray]:
 
 def expect_same(module: Module, arguments: list[np.ndarray], tolerance: float = 2e-5) -> Program:
     """Compiled equals interpreted, up to rounding; returns the program."""
-    program = lower(module)
+    program = lower(module, TARGET)
     with np.errstate(all="ignore"):
         expected = evaluate(module, *arguments)
     for result, wanted in zip(run(program, arguments), expected, strict=True):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
+from tests.compiler.targets import TARGET
 from trivium.compiler.compile import lower
 from trivium.compiler.program import Copy, Program, walk
 from trivium.ir import ops
@@ -112,7 +113,7 @@ def test_dead_bytes_are_used_again():
 def test_dynamic_shapes_are_named():
     module = program_of([tensor(None, 4)], lambda b, x: b.add(ops.Tanh(x)))
     with pytest.raises(CompileError, match=r"tensor<\?x4xf32>, expected a tensor of static shape"):
-        lower(module)
+        lower(module, TARGET)
 
 
 def test_sums_are_added_in_place():

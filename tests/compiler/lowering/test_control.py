@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
+from tests.compiler.targets import TARGET
 from tests.random_programs.generator import scalar_region
 from trivium.compiler.compile import lower
 from trivium.ir import ops
@@ -135,7 +136,7 @@ def test_the_host_gets_what_is_reshaped_in_its_shape():
 def test_unknown_custom_call_is_named():
     module = program_of([tensor(5)], lambda b, x: b.add(ops.CustomCall([x], "nobody.knows", results=[x.type])))
     with pytest.raises(CompileError, match=r"'nobody\.knows', which is not registered"):
-        lower(module)
+        lower(module, TARGET)
 
 
 def test_region_that_captures_a_value():

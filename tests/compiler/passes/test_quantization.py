@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import run
+from tests.compiler.targets import TARGET
 from tests.ir import checks
 from trivium.compiler.compile import lower
 from trivium.compiler.passes.quantization import ExpandQuantized
@@ -86,7 +87,7 @@ def test_compiled_equals_evaluated(text: str) -> None:
     assert ExpandQuantized().run(integers)
     integers.verify()
     assert "quant" not in str(integers)
-    for results in (evaluate(integers, array), run(lower(optimize(module, verify=True)), [array])):
+    for results in (evaluate(integers, array), run(lower(optimize(module, verify=True), TARGET), [array])):
         for result, wanted in zip(results, expected, strict=True):
             assert result.dtype == wanted.dtype
             np.testing.assert_array_equal(result, wanted)
@@ -110,4 +111,4 @@ def test_quantized_programs(conformance) -> None:
     for path in sorted((conformance / "stablehlo" / "testdata" / "quantized").glob("*.mlir")):
         for text in path.read_text().split("// -----"):
             if "!quant" in text:
-                run(lower(optimize(parse(text, path.name), verify=True)), [])
+                run(lower(optimize(parse(text, path.name), verify=True), TARGET), [])

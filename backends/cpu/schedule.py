@@ -1,0 +1,168 @@
+"""The CPU's choice of schedules: which loop dimension runs in vector lanes and what is split over threads, by a count
+of costs."""
+
+from __future__ import annotations
+
+import math
+
+from trivium.backends.cpu.target import CpuTarget
+from trivium.compiler.kernel.affine import Analysis, holds
+from trivium.compiler.kernel.dtypes import FLOATS, bit_width
+from trivium.compiler.kernel.structure import (
+    Apply,
+    Block,
+    Instruction,
+    Kernel,
+    Load,
+    Loop,
+    Store,
+    Value,
+    While,
+    walk,
+)
+from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents
+
+UNKNOWN_EXTENT = 16
+PIECES = 8
+"""Pieces for each thread: uneven ones, and threads that start late, then even out."""
+COSTS = {
+    "divide": 4.0, "remainder": 8.0, "sqrt": 4.0, "rsqrt": 5.0, "exponential": 10.0, "exponential_minus_one": 12.0,
+    "log": 12.0, "log_plus_one": 16.0, "logistic": 15.0, "tanh": 16.0, "sine": 20.0, "cosine": 20.0, "tan": 30.0,
+    "power": 60.0, "erf": 16.0, "erf_inv": 20.0, "cbrt": 20.0,
+}  # fmt: skip
+
+Loops = dict[Loop, LoopSchedule]
+
+
+def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) -> Schedule:
+    """The schedule of a kernel."""
+    planner = _Planner(analysis or Analysis(kernel), target)
+    cost, loops = planner.block(kernel.body)
+    if target.threads > 1:
+        for loop in kernel.body.instructions:
+            if isinstance(loop, Loop) and loop.kind == "parallel" and loop in loops:
+                loops[loop] = _threaded(loops[loop], planner.costs[loop], target)
+    order = [i for i in walk(kernel.body) if isinstance(i, Loop)]
+    return Schedule({loop: loops[loop] for loop in order}, cost)
+
+
+def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSchedule:
+    """The schedule split over threads where the work is worth it: the dimensions that are not in lanes, or, where
+    there are none, the one that is."""
+    extents = schedule.static_extents
+    if cost < target.split_cost or extents is None:
+        return schedule
+    dimensions = tuple(d for d in range(len(extents)) if d != schedule.vector)
+    total, unit = math.prod(extents[d] for d in dimensions), 1
+    if total == 1 and schedule.vector is not None:
+        dimensions, total, unit = (schedule.vector,), extents[schedule.vector], schedule.lanes
+    pieces = min(cost / target.piece_cost, target.threads * PIECES)
+    grain = max(unit, math.ceil(total / pieces / unit) * unit)
+    if grain >= total:
+        return schedule
+    return LoopSchedule(schedule.extents, (Mapping(Unit.THREADS, dimensions, grain), *schedule.mappings))
+
+
+class _Planner:
+    """Counts costs: of a block run once, given which loop index (if any) is spread over vector lanes."""
+
+    def __init__(self, analysis: Analysis, target: CpuTarget):
+        self._analysis = analysis
+        self._target = target
+        self._vector_bits = 8 * target.vector_bytes
+        self.costs: dict[Loop, float] = {}
+
+    def block(self, block: Block) -> tuple[float, Loops]:
+        """Outside of any vector loop: cost, and schedules of all loops within."""
+        total, loops = 0.0, Loops()
+        for instruction in block.instructions:
+            if isinstance(instruction, Loop):
+                cost, inner = self.loop(instruction)
+                self.costs[instruction] = cost
+                loops.update(inner)
+            else:
+                cost = self._cost(instruction, None, 1)
+                for nested in instruction.blocks:
+                    nested_cost, inner = self.block(nested)
+                    cost += nested_cost
+                    loops.update(inner)
+            total += cost
+        return total, loops
+
+    def loop(self, loop: Loop) -> tuple[float, Loops]:
+        """The cheapest of: no vector dimension here (but perhaps inside), or one of this loop's dimensions."""
+        extents = merged_extents(loop, self._analysis)
+        trips = math.prod(_count(e) for e in extents)
+        cost, loops = self.block(loop.body)
+        best = cost * trips, {loop: LoopSchedule(extents), **loops}
+        if loop.kind == "sequential" or not fits_lanes(loop.body, loop.indices, self._analysis):
+            return best
+        for dimension in range(len(extents)):
+            if extents[dimension] == 1:
+                continue
+            option = self._vectorized(loop, extents, dimension)
+            best = min(best, option, key=lambda found: found[0])
+        return best
+
+    def _vectorized(self, loop: Loop, extents: tuple[int | Value, ...], dimension: int) -> tuple[float, Loops]:
+        extent, index = extents[dimension], loop.indices[dimension]
+        lanes = self._lanes(loop, _count(extent), holds(loop.body, Loop) or loop.kind == "reduction")
+        chunks = math.ceil(_count(extent) / lanes) * math.prod(
+            _count(e) for d, e in enumerate(extents) if d != dimension
+        )
+        # Wide vectors are several registers.
+        registers = max(1.0, lanes * self._bits(loop) / self._vector_bits)
+        cost = chunks * sum(self._cost(i, index, lanes) for i in loop.body.instructions) * registers
+        if loop.kind == "reduction":
+            cost += 2 * math.log2(lanes) + 4
+        nested = (i for i in walk(loop.body) if isinstance(i, Loop))
+        inner = {other: LoopSchedule(merged_extents(other, self._analysis)) for other in nested}
+        return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **inner}
+
+    def _lanes(self, loop: Loop, extent: int, accumulates: bool) -> int:
+        """One vector register of the widest type, several where sums would wait for each other, fewer for short
+        loops."""
+        lanes = max(2, self._vector_bits // self._bits(loop))
+        if accumulates:
+            while lanes * 2 <= min(extent, 4 * self._vector_bits // self._bits(loop)):
+                lanes *= 2
+        return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
+
+    def _bits(self, loop: Loop) -> int:
+        """Width of the widest number computed with, index arithmetic aside."""
+        values = [i.result for i in walk(loop.body) if isinstance(i, Load | Apply) and not self._analysis.is_affine(i)]
+        values += [i.value for i in walk(loop.body) if isinstance(i, Store)]
+        widths = [max(32, bit_width(v.dtype)) if v.dtype in FLOATS else bit_width(v.dtype) for v in values]
+        return max([8, *widths])
+
+    def _cost(self, instruction: Instruction, index: Value | None, lanes: int) -> float:
+        """Cost of one execution, `lanes` iterations of `index` at a time."""
+        match instruction:
+            case Apply(op, arguments) if not self._analysis.is_affine(instruction):
+                if self._is_scalar(op, arguments[0]):
+                    return 20.0 * lanes
+                return COSTS.get(op, 1.0)
+            case Load(buffer, indices) | Store(buffer, _, indices):
+                step = self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
+                if step in (0, 1):
+                    return 1.0
+                if isinstance(instruction, Load):
+                    return 2.0 if step in (-1, 2) else 1.0 * lanes
+                # A scattered store touches, and owns, a line for every lane.
+                return 2.0 * lanes
+            case Loop():
+                trips = math.prod(_count(e) for e in instruction.extents)
+                return trips * sum(self._cost(i, index, lanes) for i in instruction.body.instructions)
+            case While():
+                return 50.0
+        return sum(self._cost(i, index, lanes) for block in instruction.blocks for i in block.instructions)
+
+    def _is_scalar(self, op: str, argument: Value) -> bool:
+        """Whether an operation has no vector form."""
+        if op in ("divide", "remainder") and argument.dtype not in FLOATS:
+            return not self._target.divides_integers_in_lanes
+        return op in self._target.scalar_operations
+
+
+def _count(extent: int | Value) -> int:
+    return extent if isinstance(extent, int) else UNKNOWN_EXTENT

@@ -1,0 +1,92 @@
+"""What the CPU chooses for a kernel's loops, and that code planned for one processor computes the same on another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trivium.backends.cpu.executable import CpuExecutable
+from trivium.backends.cpu.schedule import choose
+from trivium.backends.cpu.target import LEVELS, emulated, host, level
+from trivium.compiler.kernel import Kernel, KernelBuilder
+from trivium.compiler.pipeline import lower, optimize
+from trivium.ir.errors import Error
+from trivium.ir.interpreter import evaluate
+from trivium.ir.text import parse
+
+pytestmark = pytest.mark.skipif(not host().triple.startswith("x86_64"), reason="the levels are those of x86-64")
+
+PROGRAM = """
+func.func @main(%x: tensor<37x50xf32>) -> tensor<37x50xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %e = stablehlo.exponential %x : tensor<37x50xf32>
+  %sum = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<37x50xf32>, tensor<f32>) -> tensor<37xf32>
+  %sums = stablehlo.broadcast_in_dim %sum, dims = [0] : (tensor<37xf32>) -> tensor<37x50xf32>
+  %result = stablehlo.divide %e, %sums : tensor<37x50xf32>
+  return %result : tensor<37x50xf32>
+}
+"""
+"""A softmax, whose rows end within a vector."""
+
+
+def scaled() -> Kernel:
+    b = KernelBuilder("scaled")
+    x, y = b.input("x", "f32", (4, 8)), b.output("y", "f32", (4, 8))
+    with b.parallel(4, 8) as (i, j):
+        b.store(y, b.multiply(b.load(x, i, j), 2.0), i, j)
+    return b.build()
+
+
+def large(extent: int) -> Kernel:
+    b = KernelBuilder("large")
+    x, y = b.input("x", "f32", (extent, 7)), b.output("y", "f32", (7, extent))
+    with b.parallel(extent, 7) as (i, j):
+        b.store(y, b.apply("tanh", b.load(x, i, j)), j, i)
+    return b.build()
+
+
+def loops(kernel: Kernel, name: str, threads: int = 1) -> list[str]:
+    """The schedule's lines, one for each loop."""
+    return str(choose(kernel, level(name).with_threads(threads))).splitlines()[1:-1]
+
+
+@pytest.mark.parametrize(("name", "lanes"), [("x86-64-v2", 4), ("x86-64-v3", 8), ("x86-64-v4", 16)])
+def test_dimensions_are_merged_and_run_in_the_lanes_of_the_target(name: str, lanes: int) -> None:
+    assert loops(scaled(), name) == [f"  parallel 1x32 lanes(1)={lanes}"]
+
+
+def test_a_column_reduction_runs_its_columns_in_lanes() -> None:
+    b = KernelBuilder("columns")
+    x, y = b.input("x", "f32", (50, 256)), b.output("y", "f32", (256,))
+    with b.parallel(256) as (j,):
+        with b.reduction(50, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
+            loop.yield_(b.load(x, loop.index, j))
+        b.store(y, loop.result, j)
+    assert loops(b.build(), "x86-64-v4") == ["  parallel 256 lanes(0)=64", "  reduction 50"]
+
+
+def test_small_work_is_not_threaded() -> None:
+    assert loops(scaled(), "x86-64-v4", threads=8) == loops(scaled(), "x86-64-v4")
+
+
+def test_large_work_is_split_over_threads_in_pieces_that_are_worth_it() -> None:
+    (line,) = loops(large(1000), "x86-64-v3", threads=8)
+    assert "threads" not in line
+    (line,) = loops(large(100_000), "x86-64-v3", threads=2)
+    assert line == "  parallel 100000x7 threads(1)=1 lanes(0)=8"
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_program_planned_for_another_processor(name: str) -> None:
+    module = parse(PROGRAM)
+    target = emulated(name).with_threads(2)
+    executable = CpuExecutable(lower(optimize(module), target), target)
+    x = np.random.default_rng(0).uniform(-1, 1, (37, 50)).astype(np.float32)
+    (result,), (wanted,) = executable.execute(x), evaluate(module, x)
+    np.testing.assert_allclose(result, wanted, rtol=1e-5)
+
+
+def test_an_unknown_processor_is_refused() -> None:
+    with pytest.raises(Error, match="unknown target 'pentium', expected one of x86-64-v2"):
+        level("pentium")
