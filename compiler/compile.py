@@ -13,7 +13,6 @@ from trivium.compiler.fusion import Group, fuse
 from trivium.compiler.kernel import DType, KernelBuilder, numpy_dtype
 from trivium.compiler.kernels import build, text_of
 from trivium.compiler.lowering import STEP, updated_in_place
-from trivium.compiler.lowering.host import on_host, on_the_host
 from trivium.compiler.lowering.scalars import dtype_of, is_pair, parts
 from trivium.compiler.program import Arena, Constant, Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.program import Value as Place
@@ -174,7 +173,7 @@ class Lowering:
         self.steps.append(Launch(kernel, tuple(map(self.place, arguments))))
 
     def _step(self, op: Operation) -> None:
-        rule = on_the_host if on_host(op) else STEP.get(type(op))
+        rule = STEP.get(type(op))
         if rule is None:
             raise CompileError(f"{op.NAME} is not compiled", inside=text_of(op), source=op.location.describe() or None)
         rule(self, op)

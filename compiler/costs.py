@@ -6,7 +6,6 @@ from typing import TypeGuard
 
 from trivium.compiler.lowering import ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise
 from trivium.compiler.lowering.contraction import is_markable, loops_of
-from trivium.compiler.lowering.host import on_host
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 
@@ -24,8 +23,7 @@ FAR = 40
 def is_kernel_op(op: Operation) -> bool:
     """Whether the op is computed in kernels (or is a view), rather than a step of its own."""
     kind = type(op)
-    known = kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier
-    return known and not on_host(op)
+    return kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier
 
 
 def is_marked(op: Operation) -> bool:

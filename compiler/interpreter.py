@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.compiler.host import Function, host_function, python_function
 from trivium.compiler.kernel import interpreter as kernels
 from trivium.compiler.kernel import numpy_dtype
 from trivium.compiler.program import (
@@ -19,6 +20,7 @@ from trivium.compiler.program import (
     Launch,
     Output,
     Program,
+    PythonCall,
     Step,
     Switch,
     Value,
@@ -72,8 +74,22 @@ class _Run:
                 case Switch(index, branches):
                     taken = int(self.memory[index][0])
                     self.steps(branches[taken if 0 <= taken < len(branches) else -1])
-                case HostCall(_, function, arguments, results):
-                    function(*(self.memory[value].reshape(value.shape) for value in (*arguments, *results)))
+                case HostCall():
+                    self._call(host_function(step), step)
+                case PythonCall():
+                    self._call(_as_called(step), step)
+
+    def _call(self, function: Function, step: HostCall | PythonCall) -> None:
+        """Calls a function of the host, which knows complex numbers."""
+        computed = function([_result(self.memory[value], value) for value in step.arguments])
+        for value, result in zip(step.results, computed, strict=True):
+            self.memory[value][:] = np.ascontiguousarray(result).reshape(-1).view(numpy_dtype(value.dtype))
+
+
+def _as_called(step: PythonCall) -> Function:
+    """A function of Python, given arrays in the shapes that it expects."""
+    function, types = python_function(step)
+    return lambda arrays: function([a.reshape(k.static_shape) for a, k in zip(arrays, types, strict=False)])
 
 
 def _flat(array: np.ndarray, value: Value) -> np.ndarray:

@@ -1,11 +1,12 @@
 """A program: what is run, in order. Values are buffers with a place (input, output, constant, or an offset in the
-arena); steps launch kernels on them, copy, loop, branch or call back into the host. A backend turns the whole of it
-into one native function; the buffer planner (`compiler.buffers`) gives every temporary its offset."""
+arena); steps launch kernels on them, copy, loop, branch or call a function of the host. All of it is data: a backend
+turns it into one native function, and looks up what a host call names when that function is loaded. The buffer planner
+(`compiler.buffers`) gives every temporary its offset."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,16 +101,27 @@ class Switch:
 
 @dataclass(eq=False)
 class HostCall:
-    """Calls `function(*arguments, *results)` on the host with NumPy arrays over the buffers; it writes into the
-    results' arrays."""
+    """Calls what the backend has under the name `target`, which reads `arguments` and writes `results`. `attributes`
+    are whole numbers that it takes in addition, in this order."""
 
-    name: str
-    function: Callable[..., None]
+    target: str
+    attributes: Mapping[str, int]
     arguments: tuple[Value, ...]
     results: tuple[Value, ...]
 
 
-Step = Launch | Copy | While | Switch | HostCall
+@dataclass(eq=False)
+class PythonCall:
+    """Calls a custom call that the user registered: the only step that enters the Python interpreter. `program` is the
+    text of a module whose entry is that one op; its arguments and results are those of this step."""
+
+    target: str
+    program: str
+    arguments: tuple[Value, ...]
+    results: tuple[Value, ...]
+
+
+Step = Launch | Copy | While | Switch | HostCall | PythonCall
 
 
 @dataclass(eq=False)
@@ -178,7 +190,7 @@ def operands(step: Step) -> tuple[Value, ...]:
             return (predicate,)
         case Switch(index, _):
             return (index,)
-        case HostCall(_, _, arguments, results):
+        case HostCall(_, _, arguments, results) | PythonCall(_, _, arguments, results):
             return (*arguments, *results)
 
 
@@ -189,7 +201,7 @@ def reads(step: Step) -> tuple[Value, ...]:
             return tuple(a for p, a in zip(kernel.params, arguments, strict=True) if p.mode != "out")
         case Copy(source, _):
             return (source,)
-        case HostCall(_, _, arguments, _):
+        case HostCall(_, _, arguments, _) | PythonCall(_, _, arguments, _):
             return arguments
     return operands(step)
 
@@ -201,7 +213,7 @@ def writes(step: Step) -> tuple[Value, ...]:
             return tuple(a for p, a in zip(kernel.params, arguments, strict=True) if p.mode != "in")
         case Copy(_, destination):
             return (destination,)
-        case HostCall(_, _, _, results):
+        case HostCall(_, _, _, results) | PythonCall(_, _, _, results):
             return results
     return ()
 
@@ -239,6 +251,10 @@ def describe(value: Value) -> str:
     return f"{value.name}: {shape} at {place}"
 
 
+def _names(values: tuple[Value, ...]) -> str:
+    return ", ".join(value.name for value in values)
+
+
 def _print_steps(steps: list[Step], indent: str) -> Iterator[str]:
     for step in steps:
         match step:
@@ -246,9 +262,11 @@ def _print_steps(steps: list[Step], indent: str) -> Iterator[str]:
                 yield f"{indent}launch @{kernel.name}({', '.join(a.name for a in arguments)})"
             case Copy(source, destination):
                 yield f"{indent}copy {source.name} to {destination.name}"
-            case HostCall(name, _, arguments, results):
-                sources, targets = (", ".join(v.name for v in values) for values in (arguments, results))
-                yield f"{indent}call @{name}({sources}) to ({targets})"
+            case HostCall(target, attributes, arguments, results):
+                about = ", ".join(f"{name} = {value}" for name, value in attributes.items())
+                yield f"{indent}call @{target}({_names(arguments)}) {{{about}}} to ({_names(results)})"
+            case PythonCall(target, _, arguments, results):
+                yield f"{indent}python call @{target}({_names(arguments)}) to ({_names(results)})"
             case While(condition, predicate, body):
                 yield f"{indent}while {{"
                 yield from _print_steps(condition, indent + "  ")

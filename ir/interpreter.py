@@ -109,7 +109,7 @@ class Interpreter:
             operands = [environment[value] for value in op.operands]
             self._check_shapes(op, operands)
             returned = op.evaluate_with(operands, regions, self)
-            return _results(op, returned)
+            return results_of(op, returned)
         except FAILURES as error:
             raise failure(op, error)  # noqa: B904, it has its cause
 
@@ -252,7 +252,7 @@ def _text(op: Operation) -> str:
     return print_op(op)
 
 
-def _results(op: Op, returned: Any) -> Sequence[Any]:
+def results_of(op: Op, returned: Any) -> Sequence[Any]:
     """What `evaluate` returned, as a list of arrays that have the dtypes of the op's results."""
     fields = op.RESULTS
     results = (returned,) if len(fields) == 1 and not fields[0].arity else returned

@@ -5,20 +5,22 @@ while native code runs."""
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from trivium.backends import native
 from trivium.backends.cpu import jit
 from trivium.backends.cpu.constant_memory import kept
+from trivium.backends.cpu.host import HostFunctions
 from trivium.backends.cpu.program import ENTRY, emit_program
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.kernel.dtypes import numpy_dtype
-from trivium.compiler.program import Constant, HostCall, Program, Value
+from trivium.compiler.program import Constant, Program, Value
 from trivium.ir.arrays import read_argument
-from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.errors import ExecutionError
 from trivium.ir.types import TensorType, tensor
 
 # Called with the interpreter lock, which `trivium_run` leaves: so an exception that is set in a run, by a host call
@@ -55,10 +57,10 @@ class CpuExecutable:
         self._entry = self._code.address(ENTRY)
         self._inputs = [_slot(value) for value in program.inputs]
         self._outputs = [_slot(value) for value in program.outputs]
-        self._host = _HostCalls(emitted.host_calls)
+        self._host = HostFunctions(emitted.host_calls)
         constants = [value.storage.array for value in emitted.constants if isinstance(value.storage, Constant)]
         self._constants = [kept(array) for array in constants]
-        self._context = _table([self._host.address, *(array.ctypes.data for array in self._constants)])
+        self._context = _table([*chain(*self._host.addresses), *(array.ctypes.data for array in self._constants)])
         self._context_address = ctypes.addressof(self._context)
         self._arena_size = program.arena_size
         self._frames: list[_Frame] = []
@@ -128,36 +130,6 @@ class _Frame:
         start = self._memory.ctypes.data
         self._fields = _table([entry, ctypes.addressof(self.table), start + (-start) % alignment, context])
         self.address = ctypes.addressof(self._fields)
-
-
-class _HostCalls:
-    """Native code's way back into Python: one function for all host calls of a program, which finds the call by its
-    number."""
-
-    def __init__(self, calls: list[HostCall]):
-        self._calls = [(call, [_view_of(value) for value in (*call.arguments, *call.results)]) for call in calls]
-        self._function = self._call
-        self.address = id(self._function)  # in CPython, where the object is
-
-    def _call(self, number: int, address: int) -> None:
-        call, views = self._calls[number]
-        pointers = (ctypes.c_void_p * len(views)).from_address(address)
-        try:
-            call.function(*(view(pointers[position]) for position, view in enumerate(views)))
-        except Error:
-            raise
-        except Exception as cause:
-            raise ExecutionError(f"host call {call.name} failed: {cause}") from cause
-
-
-def _view_of(value: Value) -> Callable[[int], np.ndarray]:
-    """A function that makes an array over a pointer."""
-    slot, size = _slot(value), value.nbytes
-    if size == 0:
-        return lambda pointer: np.empty(slot.shape, slot.dtype)
-    kind = ctypes.c_char * size
-    # NumPy's stubs do not know that a ctypes array is a buffer.
-    return lambda pointer: np.frombuffer(kind.from_address(pointer), slot.dtype).reshape(slot.shape)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def _slot(value: Value) -> Slot:

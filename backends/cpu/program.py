@@ -27,6 +27,7 @@ from trivium.compiler.program import (
     Launch,
     Output,
     Program,
+    PythonCall,
     Step,
     Switch,
     Value,
@@ -41,12 +42,12 @@ ENTRY = "trivium_entry"
 @dataclass
 class Emitted:
     """The module, and what a call of `int trivium_entry(void** args, void* arena, void** context)` needs: `args` are
-    the inputs, then the outputs; `context` holds a Python function for host calls and then the addresses of the
-    constants' data. It returns 0, or another status where it ended early: a signal came, or a host call failed."""
+    the inputs, then the outputs; `context` holds two addresses for each host call, of its function and of what
+    the function is given, and then those of the constants' data. It returns 0, or another status where it ended early: a signal came, or a host call failed."""
 
     module: ll.Module
     constants: list[Value] = field(default_factory=list)
-    host_calls: list[HostCall] = field(default_factory=list)
+    host_calls: list[HostCall | PythonCall] = field(default_factory=list)
     schedules: dict[Kernel, Schedule | Tiling] = field(default_factory=dict)
 
 
@@ -57,7 +58,7 @@ def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -
     module.triple = target.triple
     emitted = Emitted(module)
     emitted.constants = [v for v in program.values() if isinstance(v.storage, Constant)]
-    emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall)]
+    emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall | PythonCall)]
     functions = _emit_kernels(program, target, emitted, fast_math)
     _Entry(program, target, emitted, functions).emit()
     return emitted
@@ -116,7 +117,8 @@ class _Entry:
             case Output(index):
                 return self._entry_of(self._args, len(self._program.inputs) + index)
             case Constant():
-                return self._entry_of(self._context, 1 + self._emitted.constants.index(value))
+                calls = len(self._emitted.host_calls)
+                return self._entry_of(self._context, 2 * calls + self._emitted.constants.index(value))
             case Arena(offset):
                 return self._builder.gep(self._arena, [I64(offset)], source_etype=I8)
 
@@ -138,7 +140,7 @@ class _Entry:
                     self._while(step)
                 case Switch():
                     self._switch(step)
-                case HostCall():
+                case HostCall() | PythonCall():
                     self._host_call(step)
 
     def _while(self, step: While) -> None:
@@ -173,15 +175,25 @@ class _Entry:
         self._interrupts.branches([functools.partial(emit, block, branch) for block, branch in branches])
         builder.position_at_end(after)
 
-    def _host_call(self, step: HostCall) -> None:
+    def _host_call(self, step: HostCall | PythonCall) -> None:
         """The host answers 0, or a status that ends the program."""
         builder = self._builder
+        number = self._emitted.host_calls.index(step)
         values = [*step.arguments, *step.results]
         table = stack_slot(builder, ll.ArrayType(POINTER, len(values)))
         for position, value in enumerate(values):
             builder.store(self._pointers[value], builder.gep(table, [I64(position)], source_etype=POINTER))
-        host = self._entry_of(self._context, 0)
-        number = I64(self._emitted.host_calls.index(step))
-        status = self._code.call("trivium_host_call", I32, host, number, table)
+        attributes = self._numbers([number] if isinstance(step, PythonCall) else list(step.attributes.values()))
+        function, routine = (self._entry_of(self._context, 2 * number + which) for which in range(2))
+        status = self._code.call("trivium_host_call", I32, function, routine, table, attributes)
         with builder.if_then(builder.icmp_unsigned("!=", status, I32(0)), likely=False):
             builder.ret(status)
+
+    def _numbers(self, numbers: list[int]) -> ll.Value:
+        """A pointer to whole numbers of 64 bits."""
+        kind = ll.ArrayType(I64, len(numbers))
+        constant = ll.GlobalVariable(self._emitted.module, kind, self._emitted.module.get_unique_name("attributes"))
+        constant.initializer = ll.Constant(kind, numbers)
+        constant.global_constant = True
+        constant.linkage = "internal"
+        return constant

@@ -14,7 +14,7 @@ from pathlib import Path
 from trivium.ir.errors import ExecutionError
 
 LIBRARY = "libtrivium_runtime.so"
-VERSION = 3
+VERSION = 4
 MAX_THREADS = 4096
 
 

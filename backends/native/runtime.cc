@@ -8,7 +8,7 @@
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
 // Changes whenever a signature below does; the Python side refuses another library.
-TRIVIUM_EXPORT int trivium_runtime_version() { return 3; }
+TRIVIUM_EXPORT int trivium_runtime_version() { return 4; }
 
 TRIVIUM_EXPORT int trivium_num_threads() { return trivium::GlobalThreadPool().threads(); }
 
@@ -16,9 +16,16 @@ TRIVIUM_EXPORT void trivium_parallel_for(trivium::RangeFunction function, void* 
   trivium::GlobalThreadPool().ParallelFor(function, context, count, grain, limit);
 }
 
-// Calls a function of Python by its number; see CallPython.
-TRIVIUM_EXPORT int32_t trivium_host_call(void* callable, int64_t number, void** pointers) {
-  return trivium::CallPython(callable, number, pointers);
+// Calls a function of the host; see backends/cpu/host.py.
+using HostFunction = int32_t (*)(void* routine, void** pointers, const int64_t* attributes);
+
+TRIVIUM_EXPORT int32_t trivium_host_call(HostFunction function, void* routine, void** pointers, const int64_t* attributes) {
+  return function(routine, pointers, attributes);
+}
+
+// A function of the host that calls a function of Python by its number, the one attribute; see CallPython.
+TRIVIUM_EXPORT int32_t trivium_call_python(void* callable, void** pointers, const int64_t* attributes) {
+  return trivium::CallPython(callable, attributes[0], pointers);
 }
 
 // Called at launches and turns of loops, after enough work that its cost does not count.

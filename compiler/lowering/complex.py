@@ -191,6 +191,21 @@ def cbrt(b: KernelBuilder, x: Pair) -> Pair:
     return _polar(b, b.apply("cbrt", absolute(b, x)), third)
 
 
+def atan2(b: KernelBuilder, y: Pair, x: Pair) -> Pair:
+    """-i log(u / sqrt(u v)) for u = x + i y and v = x - i y, whose modulus is the root of |u| / |v|: by what u and v
+    differ in, where that is little."""
+    u = b.subtract(x[0], y[1]), b.add(x[1], y[0])
+    v = b.add(x[0], y[1]), b.subtract(x[1], y[0])
+    turned = divide(b, u, sqrt(b, add(b, multiply(b, x, x), multiply(b, y, y))))
+    difference = b.multiply(b.subtract(b.multiply(x[1], y[0]), b.multiply(x[0], y[1])), 4.0)
+    positive = b.compare("GT", difference, 0.0)
+    larger = tuple(b.select(positive, *parts) for parts in zip(u, v, strict=True))
+    square = b.add(*(b.multiply(part, part) for part in larger))
+    ratio = b.apply("negate", b.divide(b.apply("abs", difference), square))
+    height = b.multiply(b.apply("log_plus_one", ratio), 0.25)
+    return b.apply("atan2", turned[1], turned[0]), b.select(positive, height, b.apply("negate", height))
+
+
 def power(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
     """exp(y log(x)); 0 to a power is 0, and 1 for the power 0."""
     result = exponential(b, multiply(b, y, log(b, x)))
@@ -243,7 +258,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "exponential": exponential, "exponential_minus_one": exponential_minus_one, "log": log,
     "log_plus_one": log_plus_one, "sqrt": sqrt, "rsqrt": rsqrt, "cbrt": cbrt, "power": power, "sine": sine,
     "cosine": cosine, "maximum": maximum, "minimum": minimum, "tanh": tanh, "tan": tan, "logistic": logistic,
-    "sign": sign,
+    "sign": sign, "atan2": atan2,
 }  # fmt: skip
 
 _STRUCTURAL = (ops.Select, ops.Compare, ops.Convert, ops.Complex, ops.Real, ops.Imag, ops.Map, ops.Square, ops.Conj)

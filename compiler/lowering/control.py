@@ -1,21 +1,18 @@
-"""Control flow and calls to the host, as steps of the program."""
+"""Control flow, as steps of the program."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.host import host_call
 from trivium.compiler.lowering.reduction import flat, grouped
 from trivium.compiler.lowering.rules import scalar, step
 from trivium.compiler.lowering.scalars import Scalar
-from trivium.compiler.program import Copy, HostCall, Step, Switch, While
+from trivium.compiler.program import Copy, Step, Switch, While
 from trivium.compiler.program import Value as Place
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
-from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError
 
 if TYPE_CHECKING:
@@ -91,24 +88,6 @@ def _switch(lowering: Lowering, op: Any, index: Value, regions: Sequence[Region]
     for result, place in zip(op.results, results, strict=True):
         lowering.bind(result, place)
     lowering.steps.append(Switch(lowering.place(index), branches))
-
-
-@step(ops.CustomCall)
-def custom_call(lowering: Lowering, op: ops.CustomCall) -> None:
-    """A call to the host, by the target's own meaning."""
-    known = CUSTOM_CALLS.get(op.call_target_name)
-    if known is None or known.evaluate is None:
-        raise CompileError(
-            f"custom_call has the target {op.call_target_name!r}, which is not registered",
-            source=op.location.describe() or None,
-        )
-    results = []
-    for result in op.results:
-        results.append(lowering.temporary(result))
-        lowering.bind(result, results[-1])
-    arguments = tuple(map(lowering.place, op.inputs))
-    function = host_call(op, partial(known.evaluate, op))
-    lowering.steps.append(HostCall(op.call_target_name, function, arguments, tuple(results)))
 
 
 # Inside a region of scalars

@@ -1,75 +1,90 @@
-"""Ops that the host computes, by their reference meaning: special functions and transforms that no kernel has, and
-draws from hidden state. All of them are named here; everything else is compiled, or an error."""
+"""Ops that functions of the host compute: factorizations, which a LAPACK has, the state of random draws, and custom
+calls that the user registered. A program names them; the backend that loads it looks the names up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
+import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from trivium.compiler.lowering.complex import knows
-from trivium.compiler.lowering.rules import is_elementwise, step
-from trivium.compiler.lowering.scalars import dtype_of
-from trivium.compiler.program import HostCall
+from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRANSPOSED, TRIANGULAR_SOLVE
+from trivium.compiler.lowering.rules import step
+from trivium.compiler.program import HostCall, PythonCall
+from trivium.compiler.program import Value as Place
 from trivium.ir import ops
-from trivium.ir.core import Operation
+from trivium.ir.builder import Builder
+from trivium.ir.core import Operation, Value
+from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.declare import Op
-from trivium.ir.types import ComplexType, TensorType, is_boolean, is_complex
+from trivium.ir.errors import CompileError
+from trivium.ir.func import Function, Module
+from trivium.ir.text import print_module
 
 if TYPE_CHECKING:
     from trivium.compiler.compile import Lowering
 
-CONTEXT = SimpleNamespace(random=np.random.default_rng())
-"""What `evaluate` of a drawing op draws from."""
+
+@step(ops.Cholesky)
+def cholesky(lowering: Lowering, op: ops.Cholesky) -> None:
+    *batch, _, order = op.a.type.static_shape
+    _call(lowering, op, CHOLESKY, {"batch": math.prod(batch), "order": order, "lower": int(op.lower)})
 
 
-def on_host(op: Operation) -> bool:
-    """Whether an op that has an element rule is computed on the host for these types: functions of complex numbers
-    beyond `complex`, the neighbours of floats narrower than 32 bits, and bits that are booleans, or parts of complex
-    numbers."""
-    if isinstance(op, ops.BitcastConvert):
-        kinds = [value.type.element_type for value in (op.operand, op.result)]
-        return kinds[0] is not kinds[1] and (any(map(is_boolean, kinds)) or all(map(is_complex, kinds)))
-    if not is_elementwise(op):
-        return False
-    kinds = [value.type.element_type for value in op.operands]
-    if isinstance(op, ops.NextAfter):
-        return dtype_of(kinds[0]) not in ("f32", "f64")
-    return any(isinstance(kind, ComplexType) for kind in kinds) and not knows(op)
+@step(ops.TriangularSolve)
+def triangular_solve(lowering: Lowering, op: ops.TriangularSolve) -> None:
+    *batch, rows, columns = op.b.type.static_shape
+    flags = {"left_side": op.left_side, "lower": op.lower, "unit_diagonal": op.unit_diagonal}
+    sizes = {"batch": math.prod(batch), "rows": rows, "columns": columns}
+    transposed = ord(TRANSPOSED[op.transpose_a])
+    attributes = {**sizes, **{name: int(flag) for name, flag in flags.items()}, "transpose": transposed}
+    _call(lowering, op, TRIANGULAR_SOLVE, attributes)
 
 
-@step(ops.BesselI1e, ops.Mulhi, ops.Polygamma, ops.Rng, ops.Zeta)
-@step(ops.Cholesky, ops.Einsum, ops.Fft, ops.RaggedDot, ops.TriangularSolve, ops.UnaryEinsum)
-def on_the_host(lowering: Lowering, op: Op) -> None:
-    results = [lowering.temporary(result) for result in op.results]
+def _call(lowering: Lowering, op: Op, target: str, attributes: dict[str, int]) -> None:
+    results = _results(lowering, op)
+    if any(result.nbytes for result in results):
+        arguments = tuple(map(lowering.place, op.operands))
+        lowering.steps.append(HostCall(target, attributes, arguments, results))
+
+
+@step(ops.CustomCall)
+def custom_call(lowering: Lowering, op: ops.CustomCall) -> None:
+    """A call of Python, unless the project itself knows better."""
+    if op.call_target_name == RANDOM_STATE:
+        _call(lowering, op, RANDOM_STATE, {})
+        return
+    known = CUSTOM_CALLS.get(op.call_target_name)
+    if known is None or known.evaluate is None:
+        raise CompileError(
+            f"custom_call has the target {op.call_target_name!r}, which is not registered",
+            source=op.location.describe() or None,
+        )
+    results = _results(lowering, op)
+    arguments = tuple(map(lowering.place, op.inputs))
+    lowering.steps.append(PythonCall(op.call_target_name, _as_program(op), arguments, results))
+
+
+def _results(lowering: Lowering, op: Op) -> tuple[Place, ...]:
+    results = tuple(lowering.temporary(result) for result in op.results)
     for result, place in zip(op.results, results, strict=True):
         lowering.bind(result, place)
-    arguments = tuple(map(lowering.place, op.operands))
-    lowering.steps.append(HostCall(op.short_name(), host_function(op), arguments, tuple(results)))
+    return results
 
 
-def host_function(op: Op) -> Callable[..., None]:
-    """`evaluate`, writing into the results' arrays."""
-    return host_call(op, lambda *arrays: op.evaluate_with(arrays, (), CONTEXT))
+def _as_program(op: ops.CustomCall) -> str:
+    """The text of a module whose first function is this one op. What the op may name stands in the module too."""
+
+    def body(builder: Builder, *arguments: Value) -> tuple[Value, ...]:
+        return builder.add(op.clone(dict(zip(op.operands, arguments, strict=True))))
+
+    entry = Function.build("trivium.python_call", op.operand_types, body)
+    named = _beside(op) if op.called_computations else []
+    return print_module(Module.build(functions=[entry, *named]), generic=True, locations=True)
 
 
-def host_call(op: Op, function: Callable[..., object]) -> Callable[..., None]:
-    """A function of arrays as a call that writes into the results' arrays."""
-
-    def call(*arrays: np.ndarray) -> None:
-        count = len(op.operands)
-        arguments = [as_numpy(array, value.type) for array, value in zip(arrays[:count], op.operands, strict=True)]
-        computed = function(*arguments)
-        computed = computed if isinstance(computed, tuple | list) else (computed,)
-        for array, result, value in zip(arrays[count:], computed, op.results, strict=True):
-            as_numpy(array, value.type)[...] = result
-
-    return call
-
-
-def as_numpy(array: np.ndarray, kind: TensorType) -> np.ndarray:
-    """The array over a buffer, as NumPy has the type: complex numbers are pairs in buffers, and a value that is another
-    one reshaped has that one's buffer."""
-    return (array.view(kind.dtype) if is_complex(kind.element_type) else array).reshape(kind.static_shape)
+def _beside(op: Operation) -> list[Operation]:
+    """Copies of what stands in the op's module, but for the function that the op is in."""
+    parents = [op]
+    while not isinstance(parents[-1], Module):
+        parents.append(parents[-1].parent_op)  # type: ignore[arg-type]
+    *_, function, module = parents
+    return [other.clone() for other in module.body.block if other is not function]

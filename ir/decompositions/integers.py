@@ -6,10 +6,10 @@ import math
 
 import ml_dtypes
 
-from trivium.ir.decompositions.table import decomposition, unsupported
-from trivium.ir.decompositions.tensors import Tensor, where
+from trivium.ir.decompositions.table import decomposition
+from trivium.ir.decompositions.tensors import Tensor, maximum, where
 from trivium.ir.ops import Mulhi, NextAfter, ShiftRightArithmetic
-from trivium.ir.types import IntegerType
+from trivium.ir.types import F64, IntegerType
 
 
 @decomposition(Mulhi)
@@ -40,19 +40,40 @@ def _shifted(x: Tensor, count: int) -> Tensor:
 
 
 @decomposition(NextAfter)
-def next_after(op, x, y):
+def next_after(x, y):
+    """One step in the direction of `y`, outwards from zero or back."""
+    kind = x.element_type
+    least = x.like(float(ml_dtypes.finfo(kind.dtype).smallest_subnormal))
+    # Types whose elements have no bits of a whole byte, or no sign, take their steps in another type.
+    found = (_step_by_bits if kind.width >= 8 and kind.name != "f8E8M0FNU" else _step_by_value)(x, y)
+    if kind.name != "f8E8M0FNU":
+        found = where(x.equals(0), where(y > 0, least, -least), found)
+    found = where(x.equals(y), y, found)
+    return where(x.differs(x) | y.differs(y), x + y, found)
+
+
+def _step_by_bits(x: Tensor, y: Tensor) -> Tensor:
     """One more or less in the number that a float's bits are: its magnitude, behind its sign."""
     kind = x.element_type
-    limits = ml_dtypes.finfo(kind.dtype)
-    if kind.name == "f8E8M0FNU" or kind.width < 8:
-        raise unsupported(op, f"{kind} has no bits of a whole byte, or no sign")
     bits = IntegerType(8 * kind.dtype.itemsize, "u")
-    sign, least = 1 << (bits.width - 1), x.like(float(limits.smallest_subnormal))
+    sign = 1 << (bits.width - 1)
     number = x.bits_as(bits)
     outwards = (x < y).equals((number & sign).equals(0))
     stepped = where(outwards, number + 1, number - 1)
     if math.isnan(float(kind.dtype.type(-0.0))) or kind.name.endswith("FNUZ"):
         stepped = where(stepped.equals(sign), number.like(0), stepped)  # where -0 would be, NaN is
-    found = where(x.equals(0), where(y > 0, least, -least), stepped.bits_as(kind))
-    found = where(x.equals(y), y, found)
-    return where(x.differs(x) | y.differs(y), x + y, found)
+    return stepped.bits_as(kind)
+
+
+def _step_by_value(x: Tensor, y: Tensor) -> Tensor:
+    """The spacing of the type's numbers on that side, exactly, in f64."""
+    limits = ml_dtypes.finfo(x.type.dtype)
+    wide = x.to(F64)
+    magnitude, negative = abs(wide), wide < 0
+    power = (magnitude.bits_as(IntegerType(64, "u")) & (0x7FF << 52)).bits_as(F64)
+    above = power * 2.0**-limits.nmant
+    below = where(magnitude.equals(power), above * 0.5, above)
+    outwards = (x < y).differs(negative)
+    smallest = float(limits.smallest_subnormal)
+    stepped = where(outwards, magnitude + maximum(above, smallest), magnitude - maximum(below, smallest))
+    return where(negative, -stepped, stepped).to(x.element_type)

@@ -1,14 +1,24 @@
-"""Runs one kernel on the CPU backend: its `in` params are the arguments, in order, all others are results."""
+"""Runs one kernel on the CPU backend: its `in` params are the arguments, in order, all others are results. And steps
+that call Python."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from trivium.backends.cpu.client import CpuClient
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.compiler.driver import CompileOptions
-from trivium.compiler.kernel import Kernel, KernelBuilder
-from trivium.compiler.program import Input, Launch, Output, Program, Value
+from trivium.compiler.kernel import Kernel, KernelBuilder, numpy_dtype
+from trivium.compiler.program import Input, Launch, Output, Program, PythonCall, Value
+from trivium.ir.builder import Builder
+from trivium.ir.custom_calls import CUSTOM_CALLS, register_custom_call
+from trivium.ir.func import Function, Module
+from trivium.ir.ops import CustomCall
+from trivium.ir.text import print_module
+from trivium.ir.types import type_of
 
 CLIENT = CpuClient()
 
@@ -25,6 +35,21 @@ def program_of(kernel: Kernel) -> Program:
         values.append(value)
     program.steps.append(Launch(kernel, tuple(values)))
     return program
+
+
+def python_call(function: Callable[..., Any], arguments: Sequence[Value], results: Sequence[Value]) -> PythonCall:
+    """A step that calls a function of the arguments' arrays, which gives the results'."""
+    target = f"test.{len(CUSTOM_CALLS)}"
+    register_custom_call(target, evaluate=lambda op, *arrays: function(*arrays))
+    types, kinds = (
+        [type_of(np.empty(v.shape, numpy_dtype(v.dtype))) for v in values] for values in (arguments, results)
+    )
+
+    def main(builder: Builder, *given: Any) -> Any:
+        return builder.add(CustomCall(given, target, results=kinds))
+
+    module = Module.build(functions=[Function.build("main", types, main)])
+    return PythonCall(target, print_module(module), tuple(arguments), tuple(results))
 
 
 def load(kernel: Kernel, **options: object) -> LoadedExecutable:

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 import trivium
-from tests.backends.harness import CLIENT, elementwise
+from tests.backends.harness import CLIENT, elementwise, python_call
 from trivium.backends.cpu.interrupts import CHECK
 from trivium.compiler.driver import CompileOptions
-from trivium.compiler.program import Arena, HostCall, Input, Launch, Output, Program, Value
+from trivium.compiler.program import Arena, Input, Launch, Output, Program, Value
 from trivium.ir.errors import ExecutionError
 
 LATE = 0.2
@@ -61,12 +61,12 @@ def counter(inner: str = "") -> Callable[[Any], tuple[Any, ...]]:
     return trivium.compile(trivium.parse(COUNT.format(body=inner + NEXT_OF_INNER if inner else NEXT)), threads=1)
 
 
-def launches(count: int, *host: Callable[..., None]) -> Any:
+def launches(count: int, *host: Callable[..., Any]) -> Any:
     """An executable that computes a slow function of many elements `count` times, and then calls the host."""
     kernel = elementwise("lgamma", ["f64"], "f64", N)
     x, y, t = (Value(n, "f64", (N,), s) for n, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
     steps: list[Any] = [Launch(kernel, (x, y)) for _ in range(count)]
-    steps += [HostCall("f", function, (y,), (t,)) for function in host]
+    steps += [python_call(function, (y,), (t,)) for function in host]
     return CLIENT.load(Program("many", [x], [y], steps, arena_size=8 * N), CompileOptions(threads=1))
 
 
@@ -125,14 +125,14 @@ def between_launches() -> None:
 
 
 def in_a_host_call() -> None:
-    executable = launches(1, lambda x, y: time.sleep(60))
+    executable = launches(1, lambda x: time.sleep(60))
     assert_heard(lambda: executable.execute(np.zeros(N)), seconds=1)
 
 
 def before_a_host_call() -> None:
     """The signal comes in the kernel just before: the call's first instruction hears it, and it is not lost."""
     called = []
-    executable = launches(10, lambda x, y: called.append(1))
+    executable = launches(10, lambda x: called.append(1) or x)
     began = time.monotonic()
     executable.execute(np.zeros(N))
     whole = time.monotonic() - began
@@ -148,21 +148,21 @@ def before_a_host_call() -> None:
 
 def in_a_run_within_a_host_call() -> None:
     count = counter()
-    executable = launches(1, lambda x, y: count(FOREVER))
+    executable = launches(1, lambda x: count(FOREVER))
     assert_heard(lambda: executable.execute(np.zeros(N)), seconds=1)
     assert count(np.array(1000)) == (1000,)
 
 
 def exit_from_a_host_call() -> None:
     with pytest.raises(SystemExit, match="7"):
-        launches(1, lambda x, y: sys.exit(7)).execute(np.zeros(N))
+        launches(1, lambda x: sys.exit(7)).execute(np.zeros(N))
 
 
 def errors_of_a_host_call() -> None:
-    def fail(x: np.ndarray, y: np.ndarray) -> None:
+    def fail(x: np.ndarray) -> None:
         raise ValueError("no such thing")
 
-    with pytest.raises(ExecutionError, match="host call f failed: no such thing") as caught:
+    with pytest.raises(ExecutionError, match=r"custom_call: ValueError: no such thing") as caught:
         launches(1, fail).execute(np.zeros(N))
     assert isinstance(caught.value.__cause__, ValueError)
 

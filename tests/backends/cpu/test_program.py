@@ -18,7 +18,6 @@ from trivium.compiler.program import (
     Arena,
     Constant,
     Copy,
-    HostCall,
     Input,
     Launch,
     Output,
@@ -58,28 +57,6 @@ def test_switch_takes_the_last_branch_for_what_is_out_of_range(index: int, expec
     constants = [Value(f"c{n}", "f32", (), Constant(np.array(n, np.float32))) for n in (10, 20, 30)]
     program = Program("choose", [which], [y], [Switch(which, [[Copy(c, y)] for c in constants])])
     assert CLIENT.load(program).execute(np.int32(index))[0] == expected
-
-
-def host_program(function: Callable[..., None]) -> Program:
-    x, y, t = (Value(n, "f64", (3,), s) for n, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
-    return Program("host", [x], [y], [HostCall("f", function, (x,), (t,)), Copy(t, y)], arena_size=64)
-
-
-def test_host_calls() -> None:
-    def sort(x: np.ndarray, y: np.ndarray) -> None:
-        y[:] = np.sort(x)
-
-    executable = CLIENT.load(host_program(sort))
-    np.testing.assert_array_equal(executable.execute(np.array([3.0, 1.0, 2.0]))[0], [1, 2, 3])
-
-
-def test_a_failing_host_call_fails_the_run() -> None:
-    def fail(x: np.ndarray, y: np.ndarray) -> None:
-        raise ValueError("no such thing")
-
-    executable = CLIENT.load(host_program(fail))
-    with pytest.raises(ExecutionError, match="host call f failed: no such thing"):
-        executable.execute(np.zeros(3))
 
 
 def test_runs_from_several_threads_do_not_disturb_each_other() -> None:

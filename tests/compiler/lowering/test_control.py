@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
-from tests.compiler.targets import TARGET
 from tests.random_programs.generator import scalar_region
-from trivium.compiler.compile import lower
 from trivium.ir import ops
 from trivium.ir.builder import region
-from trivium.ir.custom_calls import CUSTOM_CALLS, register_custom_call
-from trivium.ir.errors import CompileError
-from trivium.ir.types import C64, I1, I32, tensor
+from trivium.ir.types import I1, I32, tensor
 
 LESS = ops.ComparisonDirection.LT
 
@@ -108,35 +104,6 @@ def test_barrier_keeps_several_shapes():
         return b.add(ops.OptimizationBarrier([b.add(ops.Tanh(x)), y]))
 
     expect_same(program_of([tensor(5), tensor(2, 3)], main), [some(5), some(2, 3)])
-
-
-def test_custom_call_on_the_host():
-    register_custom_call("test.mirror", evaluate=lambda op, x: x[::-1] * 2)
-    try:
-
-        def main(b, x):
-            (mirrored,) = b.add(ops.CustomCall([b.add(ops.Tanh(x))], "test.mirror", results=[x.type]))
-            return b.add(ops.Add(mirrored, x))
-
-        expect_same(program_of([tensor(5)], main), [some(5)])
-        numbers = (some(3) + 1j * some(3, seed=1)).astype(np.complex64)
-        expect_same(program_of([tensor(3, of=C64)], main), [numbers])
-    finally:
-        del CUSTOM_CALLS["test.mirror"]
-
-
-def test_the_host_gets_what_is_reshaped_in_its_shape():
-    def main(b, x):
-        square = b.add(ops.Reshape(x, result=tensor(2, 2)))
-        return b.add(ops.Cholesky(square, lower=True)), b.add(ops.Reshape(square, result=tensor(4, 1)))
-
-    expect_same(program_of([tensor(4)], main), [np.array([4, 2, 2, 5], np.float32)])
-
-
-def test_unknown_custom_call_is_named():
-    module = program_of([tensor(5)], lambda b, x: b.add(ops.CustomCall([x], "nobody.knows", results=[x.type])))
-    with pytest.raises(CompileError, match=r"'nobody\.knows', which is not registered"):
-        lower(module, TARGET)
 
 
 def test_region_that_captures_a_value():

@@ -44,4 +44,4 @@ def _of_unknown_extents(record: Record, kind: Any) -> Any:
 @pytest.mark.parametrize("name", sorted(name for name in OPS if name.partition(".")[0] in ("stablehlo", "chlo")))
 def test_every_op_has_a_lowering(name: str) -> None:
     decomposed = OPS[name] in DECOMPOSITIONS.patterns
-    assert has_lowering(OPS[name]) + decomposed + (name in INLINED) + (name in GAPS) == 1
+    assert has_lowering(OPS[name]) + decomposed + (name in INLINED) + (name in GAPS) >= 1

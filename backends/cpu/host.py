@@ -1,0 +1,105 @@
+"""Functions of the host that programs call by name. Each is an `int32_t function(void* routine, void** pointers, const
+int64_t* attributes)`, with pointers to arguments and then results; it returns 0, or a status that ends the run. What
+they are is looked up when a program is loaded: functions of the native runtime, on a routine of SciPy's LAPACK where
+they need one, and one function of Python for all custom calls that users registered."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+import numpy as np
+
+from trivium.backends import native
+from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRIANGULAR_SOLVE, python_function
+from trivium.compiler.program import HostCall, PythonCall
+from trivium.ir.errors import CompileError
+from trivium.ir.types import TensorType
+
+Addresses = tuple[int, int]
+"""Of a function, and of the routine that it is given, or the function of Python; 0 for none."""
+
+_ROUTINES = {CHOLESKY: ("cython_lapack", "potrf"), TRIANGULAR_SOLVE: ("cython_blas", "trsm")}
+"""SciPy's modules, and the names of routines in them without the letter of their type."""
+
+_LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
+"""LAPACK's, by the type of a value's elements and by whether they are complex."""
+
+
+class HostFunctions:
+    """The functions that a program calls, for as long as this object lives."""
+
+    def __init__(self, calls: Sequence[HostCall | PythonCall]):
+        self._python = {number: _Python(call) for number, call in enumerate(calls) if isinstance(call, PythonCall)}
+        self._entry = self._call
+        # In CPython, an object's identity is where it is.
+        entry = native.address("trivium_call_python"), id(self._entry)
+        self.addresses: list[Addresses] = [
+            entry if isinstance(call, PythonCall) else native_function(call) for call in calls
+        ]
+
+    def _call(self, number: int, address: int) -> None:
+        """Called from native code, with pointers at an address. What it raises ends the run."""
+        self._python[number](address)
+
+
+def native_function(call: HostCall) -> Addresses:
+    """What computes a host call without the interpreter."""
+    if call.target == RANDOM_STATE:
+        return native.address("trivium_random_state"), 0
+    if call.target in _ROUTINES:
+        first = call.arguments[0]
+        letter = _LETTERS.get((first.dtype, first.is_complex))
+        if letter is not None:
+            module, name = _ROUTINES[call.target]
+            return native.address(f"trivium_{call.target}_{letter}"), _routine(module, letter + name)
+    kinds = ", ".join(argument.dtype for argument in call.arguments)
+    raise CompileError(f"the CPU backend has no host function {call.target!r} of ({kinds})")
+
+
+@functools.cache
+def _routine(module: str, name: str) -> int:
+    """The address of a C function that a module of SciPy exports to Cython."""
+    capsule = _exports(module)[name]
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+
+
+def _exports(module: str) -> dict[str, object]:
+    import scipy.linalg.cython_blas
+    import scipy.linalg.cython_lapack
+
+    found: ModuleType = getattr(scipy.linalg, module)
+    return found.__pyx_capi__
+
+
+class _Python:
+    """A call of Python on memory."""
+
+    def __init__(self, call: PythonCall):
+        self._function, types = python_function(call)
+        values = (*call.arguments, *call.results)
+        self._views = [_view(value.nbytes, kind) for value, kind in zip(values, types, strict=True)]
+        self._count = len(call.arguments)
+
+    def __call__(self, address: int) -> None:
+        pointers = (ctypes.c_void_p * len(self._views)).from_address(address)
+        arrays = [view(pointers[position]) for position, view in enumerate(self._views)]
+        for array, result in zip(arrays[self._count :], self._function(arrays[: self._count]), strict=True):
+            array[...] = result
+
+
+def _view(nbytes: int, kind: TensorType) -> Callable[[int], np.ndarray]:
+    """A function that makes an array over a pointer."""
+    dtype, shape = kind.dtype, kind.static_shape
+    if nbytes == 0:
+        return lambda pointer: np.empty(shape, dtype)
+    memory = ctypes.c_char * nbytes
+    # NumPy's stubs do not know that a ctypes array is a buffer.
+    return lambda pointer: np.frombuffer(memory.from_address(pointer), dtype).reshape(shape)  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -1,0 +1,25 @@
+// The hidden state of random draws.
+
+#include <atomic>
+#include <cstdint>
+#include <random>
+
+namespace {
+
+uint64_t RandomKey() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+}  // namespace
+
+// Writes a key of this process, and a counter of 128 bits whose high word no other draw has: three words for Philox.
+extern "C" __attribute__((visibility("default"))) int32_t trivium_random_state(void*, void** pointers, const int64_t*) {
+  static const uint64_t key = RandomKey();
+  static std::atomic<uint64_t> draws{0};
+  uint64_t* state = static_cast<uint64_t*>(pointers[0]);
+  state[0] = key;
+  state[1] = 0;
+  state[2] = draws.fetch_add(1, std::memory_order_relaxed);
+  return 0;
+}

@@ -1,0 +1,84 @@
+"""What a program's calls of the host mean: functions of NumPy arrays, for the interpreter of programs, and for backends
+where a call enters Python anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from trivium.compiler.program import HostCall, PythonCall
+from trivium.ir.custom_calls import CUSTOM_CALLS
+from trivium.ir.errors import CompileError, ExecutionError
+from trivium.ir.interpreter import FAILURES, failure, results_of
+from trivium.ir.ops import Cholesky, TransposeMode, TriangularSolve
+from trivium.ir.text import parse
+from trivium.ir.types import TensorType
+
+RANDOM_STATE = "trivium.random_state"
+"""The custom call, and the function of the host, that give a state which no other draw has."""
+
+CHOLESKY, TRIANGULAR_SOLVE = "cholesky", "triangular_solve"
+
+TRANSPOSED = {TransposeMode.NO_TRANSPOSE: "N", TransposeMode.TRANSPOSE: "T", TransposeMode.ADJOINT: "C"}
+"""LAPACK's letters, whose codes are attributes."""
+
+Function = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
+"""From the arguments' arrays to the results'."""
+
+
+def random_state() -> np.ndarray:
+    """A key of one word and a counter of two."""
+    return np.random.default_rng().integers(0, 2**64, 3, np.uint64)
+
+
+def host_function(call: HostCall) -> Function:
+    """What a host call computes. Arrays may have any shape that holds the elements."""
+    numbers = call.attributes
+    if call.target == RANDOM_STATE:
+        return lambda arrays: [random_state()]
+    if call.target == CHOLESKY:
+        shape = numbers["batch"], numbers["order"], numbers["order"]
+        return lambda arrays: [Cholesky.evaluate(arrays[0].reshape(shape), bool(numbers["lower"]))]
+    if call.target == TRIANGULAR_SOLVE:
+        return lambda arrays: [_solved(arrays, **numbers)]
+    raise CompileError(f"the host has no function {call.target!r}")
+
+
+def _solved(
+    arrays: Sequence[np.ndarray],
+    *,
+    batch: int,
+    rows: int,
+    columns: int,
+    left_side: int,
+    lower: int,
+    unit_diagonal: int,
+    transpose: int,
+) -> np.ndarray:
+    order = rows if left_side else columns
+    a, b = arrays[0].reshape(batch, order, order), arrays[1].reshape(batch, rows, columns)
+    (mode,) = (mode for mode, letter in TRANSPOSED.items() if ord(letter) == transpose)
+    return TriangularSolve.evaluate(a, b, bool(left_side), bool(lower), bool(unit_diagonal), mode)
+
+
+def python_function(call: PythonCall) -> tuple[Function, list[TensorType]]:
+    """What is registered now for a custom call, and the types of its arguments and then of its results. What it gives
+    is checked; what it raises becomes an `Error` that has the op."""
+    definition = CUSTOM_CALLS.get(call.target)
+    if definition is None or definition.evaluate is None:
+        raise CompileError(f"custom_call has the target {call.target!r}, which is not registered")
+    module, evaluate = parse(call.program), definition.evaluate
+    op = next(iter(next(iter(module.functions.values())).body.block))
+
+    def function(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        try:
+            # Copies: whoever is called may keep what it is given, and write to it.
+            returned = evaluate(op, *(array.copy() for array in arrays))
+            return results_of(op, returned if isinstance(returned, tuple | list) else (returned,))
+        except FAILURES as error:
+            raise failure(op, error) from error.__cause__
+        except Exception as cause:
+            raise ExecutionError(f"host call {call.target} failed: {type(cause).__name__}: {cause}") from cause
+
+    return function, [value.type for value in (*op.operands, *op.results)]

@@ -1,0 +1,15 @@
+"""What ops mean in others that kernels have: rules by family, in one table."""
+
+from trivium.compiler.passes.decompositions import (  # noqa: F401  fill the table
+    batch_norm,
+    bits,
+    chlo,
+    einsum,
+    fourier,
+    linalg,
+    older,
+    random,
+)
+from trivium.compiler.passes.decompositions.table import DECOMPOSITIONS
+
+__all__ = ["DECOMPOSITIONS"]

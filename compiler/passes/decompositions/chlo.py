@@ -1,0 +1,62 @@
+"""Ops of CHLO that have no kernels of their own, or not for all types, and what one device has no use for."""
+
+from __future__ import annotations
+
+from trivium.compiler.lowering.complex import knows
+from trivium.compiler.passes.decompositions.table import Unplaced, is_static, pattern
+from trivium.ir.declare import OPS
+from trivium.ir.decompositions import DECOMPOSITIONS, decompose
+from trivium.ir.ops import (
+    BesselI1e,
+    BroadcastBinary,
+    BroadcastCompare,
+    BroadcastComplex,
+    BroadcastSelect,
+    ChloConstant,
+    ConstantLike,
+    CustomCall,
+    Mulhi,
+    NextAfter,
+    Polygamma,
+    RaggedDot,
+    Reshard,
+    Scan,
+    ShardingConstraint,
+    Zeta,
+)
+from trivium.ir.types import F32, F64, is_complex
+
+
+@pattern(*(op for op in OPS.values() if issubclass(op, BroadcastBinary)))
+@pattern(BroadcastCompare, BroadcastComplex, BroadcastSelect, ChloConstant, ConstantLike, Scan)
+@pattern(BesselI1e, Mulhi, Polygamma, RaggedDot, Zeta)
+def chlo(op):
+    """What the op means in StableHLO's own ops."""
+    return decompose(op, Unplaced()) if is_static(op) else None
+
+
+@pattern(*(op for op in DECOMPOSITIONS if len(op.OPERANDS) == 1 and not issubclass(op, ConstantLike)))
+def of_complex_numbers(op):
+    """What the op means by the parts of complex numbers, where kernels do not know it."""
+    is_pair = is_complex(op.operand_types[0].element_type)
+    return decompose(op, Unplaced()) if is_pair and not knows(op) and is_static(op) else None
+
+
+@pattern(NextAfter)
+def next_after(op):
+    """Kernels have the neighbours of the floats that they compute with."""
+    known = op.x.type.element_type in (F32, F64)
+    return None if known or not is_static(op) else decompose(op, Unplaced())
+
+
+@pattern(ShardingConstraint, Reshard)
+def sharding(op):
+    """sharding_constraint(x) == x, on one device"""
+    return op.input if op.input.type is op.result.type else None
+
+
+@pattern(CustomCall)
+def sharding_call(op):
+    """custom_call @Sharding(x) == x, on one device"""
+    kept = op.call_target_name in ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")
+    return tuple(op.inputs) if kept and op.operand_types == op.result_types else None

@@ -1,0 +1,49 @@
+"""Older ops, which newer ones say as well."""
+
+from __future__ import annotations
+
+from trivium.compiler.passes.decompositions.table import pattern
+from trivium.ir.ops import (
+    Broadcast,
+    BroadcastInDim,
+    Dot,
+    DotDimensionNumbers,
+    DotGeneral,
+    Gather,
+    GatherDimensionNumbers,
+    TorchIndexSelect,
+)
+
+
+@pattern(Broadcast)
+def broadcast(op):
+    """broadcast(x, sizes) == broadcast_in_dim(x, the last dimensions)"""
+    rank = op.result.type.rank
+    return BroadcastInDim(op.operand, tuple(range(rank - op.operand.type.rank, rank)), result=op.result.type)
+
+
+@pattern(Dot)
+def dot(op):
+    """dot(x, y) == dot_general(x, y), the last dimension by the first"""
+    numbers = DotDimensionNumbers((), (), (op.lhs.type.rank - 1,), (0,))
+    return DotGeneral(op.lhs, op.rhs, numbers, precision_config=op.precision_config, result=op.result.type)
+
+
+@pattern(TorchIndexSelect)
+def torch_index_select(op):
+    """A gather of slices that have extent 1 along `dim`, in step with the list along the batch."""
+    operand, index, dim = op.operand.type, op.index.type, op.dim
+    if not operand.is_static:
+        return None
+    batch = tuple(range(op.batch_dims))
+    behind = dim + index.rank - op.batch_dims
+    numbers = GatherDimensionNumbers(
+        offset_dims=(*range(op.batch_dims, dim), *range(behind, op.result.type.rank)),
+        collapsed_slice_dims=(dim,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+        start_index_map=(dim,),
+        index_vector_dim=index.rank,
+    )
+    sizes = [1 if axis in (*batch, dim) else extent for axis, extent in enumerate(operand.shape)]
+    return Gather(op.operand, op.index, numbers, sizes, result=op.result.type)

@@ -1,0 +1,124 @@
+"""The table of decompositions, and what their rules are written with: the words of `trivium.ir.decompositions`, and
+more for what moves elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trivium.compiler.passes.patterns.dynamic import DYNAMIC
+from trivium.compiler.passes.rewriting import PatternSet
+from trivium.ir import ops
+from trivium.ir.attributes import DenseElements
+from trivium.ir.builder import Builder, region
+from trivium.ir.core import Block, Operation, Value
+from trivium.ir.declare import Op
+from trivium.ir.decompositions.tensors import Scope, Tensor
+from trivium.ir.types import TensorType, Type
+
+DECOMPOSITIONS = PatternSet(DYNAMIC)
+pattern = DECOMPOSITIONS.pattern
+
+
+class Unplaced(Builder):
+    """Builds ops without a place: the rewrite inserts those that its results need, and may rewrite them further."""
+
+    def __init__(self) -> None:
+        super().__init__(Block())
+
+    def add(self, op: Operation) -> Any:
+        found = super().add(op)
+        op.detach()
+        return found
+
+
+def operands_of(op: Op) -> tuple[Tensor, ...]:
+    """The operands, in a scope that ops without a place go to."""
+    scope = Scope(Unplaced())
+    return tuple(Tensor(value, scope) for value in op.operands)
+
+
+def is_static(op: Operation) -> bool:
+    return all(isinstance(kind, TensorType) and kind.is_static for kind in (*op.operand_types, *op.result_types))
+
+
+# Values that stand in no block yet
+
+
+def result(op: Operation) -> Value:
+    return op.results[0]
+
+
+def splat(value: float, kind: TensorType) -> Value:
+    return result(ops.Constant(DenseElements.splat(np.asarray(value, kind.dtype), kind)))
+
+
+def converted(value: Value, kind: TensorType) -> Value:
+    return value if value.type is kind else result(ops.Convert(value, result=kind))
+
+
+# Tensors
+
+
+def constant(like: Tensor, array: np.ndarray) -> Tensor:
+    """An array as a tensor of the element type that another one has."""
+    return like.of(ops.Constant(DenseElements(np.ascontiguousarray(array.astype(like.type.dtype)))))
+
+
+def broadcast(x: Tensor, shape: Sequence[int], dimensions: Sequence[int]) -> Tensor:
+    """`x` along `dimensions` of a larger shape."""
+    return x.of(ops.BroadcastInDim(x.value, tuple(dimensions), result=x.type.with_shape(shape)))
+
+
+def reshape(x: Tensor, *shape: int) -> Tensor:
+    return x if x.type.shape == shape else x.of(ops.Reshape(x.value, result=x.type.with_shape(shape)))
+
+
+def transpose(x: Tensor, *permutation: int) -> Tensor:
+    return x if permutation == tuple(range(x.type.rank)) else x.of(ops.Transpose(x.value, permutation))
+
+
+def reverse(x: Tensor, axis: int) -> Tensor:
+    return x.of(ops.Reverse(x.value, (axis,)))
+
+
+def part(x: Tensor, axis: int, start: int, limit: int, stride: int = 1) -> Tensor:
+    """The elements from `start` to `limit` of one axis."""
+    shape = x.type.static_shape
+    if (start, limit, stride) == (0, shape[axis], 1):
+        return x
+    bounds = [(start, limit, stride) if each == axis else (0, extent, 1) for each, extent in enumerate(shape)]
+    starts, limits, strides = zip(*bounds, strict=True)
+    return x.of(ops.Slice(x.value, starts, limits, strides))
+
+
+def joined(axis: int, *parts: Tensor) -> Tensor:
+    """The parts one after the other along an axis."""
+    return parts[0].of(ops.Concatenate([each.value for each in parts], axis)) if len(parts) > 1 else parts[0]
+
+
+def padded(x: Tensor, axis: int, extent: int) -> Tensor:
+    """Zeros after the elements of an axis, up to an extent."""
+    behind = [extent - have if each == axis else 0 for each, have in enumerate(x.type.static_shape)]
+    zero = x.of_value(x.scope.constant(0, x.of_value(splat(0, x.type.with_shape(()))).value))
+    none = (0,) * len(behind)
+    return x.of(ops.Pad(x.value, zero.value, none, tuple(behind), none)) if any(behind) else x
+
+
+def reduced(x: Tensor, axes: Sequence[int], combine: type[Op] = ops.Add) -> Tensor:
+    """Sums along the axes, or what else an op whose neutral element is 0 makes of the elements."""
+    if not axes:
+        return x
+    scalar = x.type.with_shape(())
+    body = region([scalar, scalar], lambda builder, one, other: builder.add(combine(one, other)))
+    return x.of(ops.Reduce([x.value], [splat(0, scalar)], tuple(axes), body))[0]
+
+
+def dot(lhs: Tensor, rhs: Tensor, numbers: ops.DotDimensionNumbers, kind: Type | None = None) -> Tensor:
+    """A product with the element type of the factors, or another one."""
+    product = ops.DotGeneral(lhs.value, rhs.value, numbers)
+    if kind is not None and product.result.type.element_type is not kind:
+        product = ops.DotGeneral(lhs.value, rhs.value, numbers, result=product.result.type.with_element(kind))
+    return lhs.of(product)
