@@ -77,7 +77,7 @@ def python_function(call: PythonCall) -> tuple[Function, list[TensorType]]:
             returned = evaluate(op, *(array.copy() for array in arrays))
             return results_of(op, returned if isinstance(returned, tuple | list) else (returned,))
         except FAILURES as error:
-            raise failure(op, error) from error.__cause__
+            raise failure(op, error)  # noqa: B904, it has its cause
         except Exception as cause:
             raise ExecutionError(f"host call {call.target} failed: {type(cause).__name__}: {cause}") from cause
 

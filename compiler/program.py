@@ -234,7 +234,7 @@ def replace_values(steps: list[Step], names: dict[Value, Value]) -> None:
                 (step.predicate,) = replaced((step.predicate,))
             case Switch():
                 (step.index,) = replaced((step.index,))
-            case HostCall():
+            case HostCall() | PythonCall():
                 step.arguments, step.results = replaced(step.arguments), replaced(step.results)
 
 

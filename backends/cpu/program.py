@@ -42,8 +42,9 @@ ENTRY = "trivium_entry"
 @dataclass
 class Emitted:
     """The module, and what a call of `int trivium_entry(void** args, void* arena, void** context)` needs: `args` are
-    the inputs, then the outputs; `context` holds two addresses for each host call, of its function and of what
-    the function is given, and then those of the constants' data. It returns 0, or another status where it ended early: a signal came, or a host call failed."""
+    the inputs, then the outputs; `context` holds two addresses for each host call, of its function and of what the
+    function is given, and then those of the constants' data. It returns 0, or another status where it ended early: a
+    signal came, or a host call failed."""
 
     module: ll.Module
     constants: list[Value] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Transcendental functions in f64: the ones that others build on inline, as in `math_f32`, and the ones that the C
+"""Transcendental functions in f64: the ones that others build on inline, as in `f32`, and the ones that the C
 library lacks."""
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from trivium.backends.cpu.code import F64, I64, Code
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 0.6931471805592082, 7.371002565167799e-13
+UNDERFLOW = -745.1332191019412
+"""The logarithm of half of the smallest number."""
 ROUND = 1.5 * 2.0**52
 SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 
@@ -32,8 +34,9 @@ DIGAMMA = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)
 
 def exp(code: Code, x: ll.Value) -> ll.Value:
     """exp(x) = 2^n exp(r), where n = round(x / ln 2)"""
-    x = code.select(code.compare(">", x, 710.0), 710.0, x)
-    x = code.select(code.compare("<", x, -746.0), -746.0, x)
+    # See `f32.exp`.
+    vanishes = code.compare("<", x, UNDERFLOW)
+    x = code.select(vanishes, 0.0, code.select(code.compare(">", x, 710.0), 710.0, x))
     rounded = code.fma(x, LOG2_E, ROUND)
     integer = code.isub(code.bits(rounded, I64), code.bits(code.like(x, ROUND), I64))
     n = code.sub(rounded, ROUND)
@@ -42,7 +45,7 @@ def exp(code: Code, x: ll.Value) -> ll.Value:
     half = code.ashr(integer, 1)
     for part in (half, code.isub(integer, half)):
         value = code.mul(value, code.bits(code.shl(code.iadd(part, 1023), 52), F64))
-    return value
+    return code.select(vanishes, 0.0, value)
 
 
 def log(code: Code, x: ll.Value) -> ll.Value:

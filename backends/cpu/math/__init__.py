@@ -8,8 +8,8 @@ from functools import partial
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import math_f32, math_f64
 from trivium.backends.cpu.code import F64, Code, element
+from trivium.backends.cpu.math import f32, f64
 from trivium.ir.errors import CompileError
 
 Function = Callable[..., ll.Value]
@@ -26,7 +26,7 @@ _LIBRARY = {
 def function(op: str, type_: ll.Type) -> Function:
     """The function for operands of `type_`, called with a Code and the operands."""
     double = element(type_) == F64
-    inline = (math_f64 if double else math_f32).FUNCTIONS
+    inline = (f64 if double else f32).FUNCTIONS
     if op in inline:
         return inline[op]
     if op in _LIBRARY:

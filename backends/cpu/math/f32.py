@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import math_f64
 from trivium.backends.cpu.code import F32, F64, I1, I32, I64, Code, mangle, shaped
+from trivium.backends.cpu.math import f64
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 0.693115234375, 3.194618329871446e-05
 """ln 2 in two parts; a multiple of the first by any exponent is exact."""
+UNDERFLOW = -103.97207708399179
+"""The logarithm of half of the smallest number."""
 ROUND = 1.5 * 2.0**23
 """Adding this rounds to an integer, which then lies in the low bits."""
 SQRT_HALF_BITS = 0x3F3504F3
@@ -65,11 +67,12 @@ erfinv function, 2011"""
 
 def exp(code: Code, x: ll.Value) -> ll.Value:
     """exp(x) = 2^n exp(r), where n = round(x / ln 2)"""
-    # Beyond, the result is 0 or infinity anyway; comparisons keep NaN.
-    x = code.select(code.compare(">", x, 89.0), 89.0, x)
-    x = code.select(code.compare("<", x, -104.0), -104.0, x)
+    # Beyond, the result is 0 or infinity anyway; comparisons keep NaN. What gives 0 is not scaled down to it: numbers
+    # below the normal ones are slow on many processors, and masks make many zeros.
+    vanishes = code.compare("<", x, UNDERFLOW)
+    x = code.select(vanishes, 0.0, code.select(code.compare(">", x, 89.0), 89.0, x))
     n, r = _split_exponent(code, x)
-    return _scale(code, code.add(_exp_minus_one(code, r), 1.0), n)
+    return code.select(vanishes, 0.0, _scale(code, code.add(_exp_minus_one(code, r), 1.0), n))
 
 
 def expm1(code: Code, x: ll.Value) -> ll.Value:
@@ -191,7 +194,7 @@ def erf_inv(code: Code, x: ll.Value) -> ll.Value:
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     """exp(y log |x|) in f64, whose error vanishes in the rounding to f32; the sign where y is an odd integer."""
     a, wide_y = (_widen(code, value) for value in (code.abs(x), y))
-    magnitude = _narrow(code, math_f64.exp(code, code.mul(wide_y, math_f64.log(code, a))))
+    magnitude = _narrow(code, f64.exp(code, code.mul(wide_y, f64.log(code, a))))
     half = code.mul(y, 0.5)
     integer = code.compare("==", code.intrinsic("llvm.floor", y), y)
     odd = code.both(integer, code.compare("!=", code.intrinsic("llvm.floor", half), half))
@@ -208,7 +211,7 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
 
 
 def digamma(code: Code, x: ll.Value) -> ll.Value:
-    return _narrow(code, math_f64.digamma(code, _widen(code, x)))
+    return _narrow(code, f64.digamma(code, _widen(code, x)))
 
 
 FUNCTIONS: dict[str, Callable[..., ll.Value]] = {
