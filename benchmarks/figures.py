@@ -22,7 +22,9 @@ from rich.table import Table
 
 PARSED_OPS = 10_000
 LARGE = 500_000_000
-"""Bytes of constants."""
+"""Bytes of constants to open."""
+WRITTEN = 100_000_000
+"""Bytes of constants to write and read as a whole."""
 
 
 def long_program(ops: int) -> str:
@@ -103,6 +105,23 @@ array = np.arange({LARGE} // 4, dtype=np.float32)
 constant = DenseElements(array, type_of(array))
 Module.build(functions=[Function.build("main", [], lambda builder: builder.add(Constant(constant)))]).save(sys.argv[1])
 """
+WRITE = f"""
+import os
+import numpy as np
+import trivium
+from trivium.ir.attributes import DenseElements
+from trivium.ir.func import Function, Module
+from trivium.ir.ops import Constant
+rng = np.random.default_rng(0)
+arrays = [rng.standard_normal({WRITTEN} // 400).astype(np.float32) for _ in range(100)]
+module = Module.build(functions=[
+    Function.build("main", [], lambda builder: [builder.add(Constant(DenseElements(array))) for array in arrays])
+])
+path = os.environ["LARGE_ARTIFACT"].replace("large.mlirbc", "written")
+"""
+WRITTEN_TEXT = f"""{WRITE}
+module.save(path + ".mlir")
+"""
 OPEN = """
 import os
 import trivium
@@ -131,6 +150,10 @@ FIGURES = (
     Figure(f"read + verify, artifact of {PARSED_OPS:,} ops", "deserialize(data).verify()", READ, most=0.6),
     Figure(f"open an artifact, {LARGE // 10**6} MB of constants", LOAD, OPEN, most=0.2),
     Figure(f"memory to open {LARGE // 10**6} MB of constants", LOAD, OPEN, unit="MB", most=50e6),
+    Figure(f"save {WRITTEN // 10**6} MB of constants as text", "module.save(path + '.mlir')", WRITE, most=6.0),
+    Figure(f"save {WRITTEN // 10**6} MB of constants as an artifact", "module.save(path + '.mlirbc')", WRITE, most=0.5),
+    Figure(f"read {WRITTEN // 10**6} MB of constants as text", "trivium.load(path + '.mlir')", WRITTEN_TEXT, most=4.0),
+    Figure(f"print {WRITTEN // 10**6} MB of constants, elided", "str(module)", WRITE, most=0.1),
     Figure("call of x + 1, 8 elements", "run(x)", CALL, 20_000, "us", 20e-6),
 )
 

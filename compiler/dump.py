@@ -1,6 +1,6 @@
 """`TRIVIUM_DUMP=folder`: every stage of every compilation as files, `00-input.mlir`, `01-inline.mlir` and so on after
 each pass, then `kernels.txt`, `llvm.ll` and `asm.s`. Each compilation gets a folder of its own, named after the program
-and numbered in order of compilation."""
+and numbered in order of compilation. The elements of large constants are left out."""
 
 from __future__ import annotations
 

@@ -126,6 +126,8 @@ class DenseArray:
         return f"DenseArray({self.element_type}, {self.values})"
 
 
+_SAMPLED = 64
+"""The most elements of a tensor that its hash is made of."""
 MAX_EXPANDED = 1 << 16
 """The most elements of a splat that is used element by element."""
 
@@ -137,7 +139,7 @@ class DenseElements:
     `resource` is the name under which MLIR text keeps the bytes apart (`dense_resource<name>`), if it does.
     """
 
-    __slots__ = ("_digest", "array", "resource", "type")
+    __slots__ = ("_digest", "_hash", "array", "resource", "type")
 
     def __init__(self, array: np.ndarray, type: TensorType | None = None, resource: str = ""):
         array = np.asarray(array)
@@ -150,6 +152,7 @@ class DenseElements:
         self.array.flags.writeable = False
         self.resource = resource
         self._digest: bytes | None = None
+        self._hash: int | None = None
 
     @classmethod
     def splat(cls, value: Any, type: TensorType) -> DenseElements:
@@ -206,10 +209,17 @@ class DenseElements:
         if not isinstance(other, DenseElements) or self.type is not other.type:
             return False
         same = self.array.__array_interface__ == other.array.__array_interface__
-        return same or self.digest == other.digest
+        return same or (hash(self) == hash(other) and self.digest == other.digest)
 
     def __hash__(self) -> int:
-        return hash(self.digest)
+        """Of a few elements: all are looked at, by `digest`, only where those are equal."""
+        if self._hash is None:
+            array = self.array if self.filler is None else self.filler
+            if array.size > _SAMPLED:
+                picked = [number * (array.size - 1) // (_SAMPLED - 1) for number in range(_SAMPLED)]
+                array = array[np.unravel_index(picked, array.shape)]
+            self._hash = hash((self.type, array.tobytes()))
+        return self._hash
 
     def __repr__(self) -> str:
         return f"DenseElements({self.type})"

@@ -63,7 +63,7 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
         """Writes the program with its locations: as MLIR text (`.mlir`), or as a portable artifact (`.mlirbc`) of that
         version of StableHLO, or of the lowest from 1.0.0 on that can express it."""
         from trivium.ir.bytecode import serialize
-        from trivium.ir.text import print_module
+        from trivium.ir.text import text_pieces
 
         path = Path(path)
         if path.suffix == ".mlirbc":
@@ -73,20 +73,33 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
         elif version is not None:
             raise Error(f"cannot save {path.name!r} for version {version}: text has no version, expected .mlirbc")
         else:
-            data = print_module(self, locations=True).encode()
+            data = None
         try:
-            path.write_bytes(data)
+            if data is None:
+                with open(path, "w", encoding="utf-8", newline="") as file:
+                    file.writelines(text_pieces(self, locations=True))
+            else:
+                path.write_bytes(data)
         except OSError as error:
             raise Error(f"cannot write {path}: {error.strerror}") from None
 
+    def text(self, *, elide: bool = True, locations: bool = False) -> str:
+        """The program as MLIR text. `elide` leaves out the elements of constants that have more than 64, for a reader;
+        such a text cannot be parsed. `locations` adds where each op came from."""
+        from trivium.ir.text import print_module
+
+        return print_module(self, locations=locations, elide=elide)
+
     def show(self) -> None:
-        """Prints the program."""
+        """Prints the program, without the elements of large constants."""
         print(self)
 
     def __str__(self) -> str:
-        from trivium.ir.text import print_module
+        return self.text()
 
-        return print_module(self)
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What a notebook shows of a module."""
+        printer.text(str(self))
 
 
 class Function(Op, name="func.func", traits={Trait.ISOLATED}):

@@ -20,7 +20,7 @@ MUTANTS, COMPILED = 3000, 100
 def texts() -> Iterator[str]:
     """Programs of one op each, without an end: those of the records with something changed."""
     generator = random.Random(0)
-    programs = [TOKEN.findall(str(record.module())) for record in collect()[::5]]
+    programs = [TOKEN.findall(record.module().text(elide=False)) for record in collect()[::5]]
     words = [token for program in programs for token in program if not token.isspace()]
     while True:
         tokens = list(generator.choice(programs))

@@ -374,11 +374,11 @@ def home_of(value: Any) -> str:
     return "builtin"
 
 
-def text_of_attribute(value: Any, elide: bool = False) -> str:
-    """An attribute as MLIR text; with `elide`, for messages."""
+def text_of_attribute(value: Any, brief: bool = False) -> str:
+    """An attribute as MLIR text; with `brief`, for messages."""
     from trivium.ir.text.attributes import AttributeWriter
 
-    return AttributeWriter(elide).attribute(value)
+    return AttributeWriter(brief).attribute(value)
 
 
 def by_dialect(items: list[Any], dialect_of: Callable[[Any], int]) -> None:

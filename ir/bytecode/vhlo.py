@@ -235,7 +235,7 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
             out.require(MESH_GROUPS, "groups along axes of a mesh")
             _write_mesh_attribute(out, value)
         case _:
-            text = shortened(text_of_attribute(value, elide=True))
+            text = shortened(text_of_attribute(value, brief=True))
             raise Error(f"the attribute {text} cannot be written: StableHLO's artifacts have none of its kind")
 
 

@@ -2,6 +2,6 @@
 
 from trivium.ir.text.assembly import register_form
 from trivium.ir.text.parser import parse
-from trivium.ir.text.printer import print_module, print_op
+from trivium.ir.text.printer import print_module, print_op, text_pieces
 
-__all__ = ["parse", "print_module", "print_op", "register_form"]
+__all__ = ["parse", "print_module", "print_op", "register_form", "text_pieces"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from trivium.ir.attributes import (
     UNIT,
     Attribute,
@@ -22,7 +24,7 @@ from trivium.ir.attributes import (
 from trivium.ir.bits import widen
 from trivium.ir.errors import Error
 from trivium.ir.location import Location
-from trivium.ir.text.elements import bytes_array, elements_text
+from trivium.ir.text.elements import ELIDED, HEX_ABOVE, bytes_array, elements_text, hex_pieces, is_splat
 from trivium.ir.text.lexer import ALIAS, NUMBER, STRING, WORD, quote, symbol_text, token, unescape
 from trivium.ir.text.locations import LocationReader, location_text
 from trivium.ir.text.numbers import float_of, float_text, integer_of, scalar_text
@@ -31,18 +33,28 @@ from trivium.ir.types import F64, I1, I64, FloatType, IndexType, IntegerType, Ty
 
 _KEYWORDS = frozenset({"dense", "dense_resource", "sparse", "array", "distinct", "strided", "true", "false", "unit"})
 _AFFINE = token(r"affine_(?:map|set)<(?:->|>=|<=|[^<>])*>")
-_ELIDED_ABOVE = 16
+_SHORTENED_ABOVE = 16
+ELIDED_ABOVE = 64
+"""Elements of tensors up to which they are printed for a reader."""
+_APART_ABOVE = 1 << 12
 
 
 # Writing
 
 
 class AttributeWriter:
-    """Writes attributes. `resources` collects the tensors that stand apart; `elide` keeps long ones out, for
-    messages."""
+    """Writes attributes. `resources` collects the tensors that stand apart. `brief` shortens all that is long, for
+    messages; `elide` leaves out the elements of large tensors, as MLIR's printers do when they are asked to.
 
-    def __init__(self, elide: bool = False):
+    With a `mark`, the bytes of large tensors are left out too, and listed in `apart`: whoever puts the text together
+    writes them in place of the marks, without a copy of all that stands around them.
+    """
+
+    def __init__(self, brief: bool = False, elide: bool = False, mark: str = ""):
+        self.brief = brief
         self.elide = elide
+        self.mark = mark
+        self.apart: list[np.ndarray] = []
         self.resources: dict[str, DenseElements] = {}
         self._resource_names: dict[tuple[str, DenseElements], str] = {}
         self._resource_counts: dict[str, int] = {}
@@ -87,14 +99,26 @@ class AttributeWriter:
         return text.removesuffix(" : f64") if isinstance(value, Float) and "." in text else text
 
     def string(self, value: str) -> str:
-        return quote(value if not self.elide or len(value) <= 80 else f"{value[:80]}...")
+        return quote(value if not self.brief or len(value) <= 80 else f"{value[:80]}...")
 
     def elements(self, value: DenseElements) -> str:
-        if self.elide and value.array.size > _ELIDED_ABOVE and not value.is_splat:
+        size = value.array.size
+        if self.brief and size > _SHORTENED_ABOVE and not value.is_splat:
             return f"dense<...> : {value.type}"
-        if value.resource and value.array.size and not self.elide:
+        if self.elide and size > ELIDED_ABOVE and not is_splat(value):
+            return f"dense_resource<{ELIDED}> : {value.type}"
+        if value.resource and size and not self.brief:
             return f"dense_resource<{self._resource_name(value)}> : {value.type}"
+        if size > HEX_ABOVE and not is_splat(value):
+            return f'dense<"0x{self.hexadecimal(value.array)}"> : {value.type}'
         return f"dense<{elements_text(value)}> : {value.type}"
+
+    def hexadecimal(self, array: np.ndarray) -> str:
+        """The bytes of an array as digits, or the mark in their place."""
+        if self.mark and array.nbytes > _APART_ABOVE:
+            self.apart.append(array)
+            return self.mark
+        return "".join(hex_pieces(array))
 
     def _resource_name(self, value: DenseElements) -> str:
         """The tensor's own name, or that with a number behind it where another tensor has it."""

@@ -13,16 +13,14 @@ from typing import Any
 from trivium.ir.attributes import MAX_DEPTH, MAX_EXPANSION, Attribute
 from trivium.ir.location import Location
 from trivium.ir.text.attributes import AttributeReader
-from trivium.ir.text.elements import hex_bytes
-from trivium.ir.text.lexer import ALIAS, BLANKS, STRING, unescape
+from trivium.ir.text.elements import ELIDED, hex_bytes
+from trivium.ir.text.lexer import ALIAS, BLANKS, STRING
 from trivium.ir.types import Type
 
 _DEFINITION = rf"[ \t]*([#!](?:\d+|[A-Za-z_][\w$.-]*)){BLANKS}=(?!=){BLANKS}"
 _FIRST_LINE = re.compile(_DEFINITION, re.ASCII)
 _LATER_LINE = re.compile(rf"\n{_DEFINITION}", re.ASCII)
 _ALIGNMENT_BYTES = 4
-_ELIDED = "__elided__"
-"""What MLIR writes in place of tensors that are too long for a reader."""
 
 
 @dataclass(frozen=True)
@@ -121,12 +119,12 @@ class DefinitionReader(AttributeReader):
     # Resources
 
     def resource(self, name: str, pos: int) -> bytes:
-        if name == _ELIDED:
+        if name == ELIDED:
             raise self.error("the elements were left out when the text was printed, expected all of them", pos)
         if name not in self._resources:
             raise self.error(f"the resource {name} is not defined, expected it in the dialect_resources", pos)
         try:
-            data = hex_bytes(unescape(self._resources[name]))
+            data = hex_bytes(self._resources[name])
         except ValueError as error:
             raise self.error(f"the resource {name} {error}", pos) from None
         return data[_ALIGNMENT_BYTES:]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from binascii import hexlify, unhexlify
+from collections.abc import Iterator
 
 import numpy as np
 
 from trivium.ir.attributes import DenseElements
 from trivium.ir.bits import view
 from trivium.ir.errors import Error
-from trivium.ir.text.lexer import STRING, token, unescape
+from trivium.ir.text.lexer import SPACE, STRING, token, unescape
 from trivium.ir.text.numbers import DECIMAL, float_of, integer_of, integer_range, scalar_text
 from trivium.ir.text.types import TypeReader
 from trivium.ir.types import (
@@ -26,6 +28,9 @@ from trivium.ir.types import (
 
 HEX_ABOVE = 100
 """Tensors with more elements are written as hexadecimal bytes, as MLIR does."""
+ELIDED = "__elided__"
+"""The name of the resource that MLIR writes in place of tensors that are too long for a reader."""
+_PIECE = 1 << 20
 
 _LITERAL = re.compile(r"[^<>\"]*")
 _BARE = re.compile(r"[^\[\]]*")
@@ -48,16 +53,20 @@ def elements_text(elements: DenseElements, hexadecimal: bool = True) -> str:
     if is_splat(elements):
         return scalar_text(array[(0,) * array.ndim], kind)
     if hexadecimal and array.size > HEX_ABOVE:
-        return f'"0x{array.tobytes().hex().upper()}"'
+        return f'"0x{"".join(hex_pieces(array))}"'
     return _nested_text(array, kind)
 
 
 def is_splat(elements: DenseElements) -> bool:
     """Whether all elements are the same, bit for bit; only in tensors of some size they are not looked at."""
-    array = elements.array
-    if elements.is_splat or not 1 < array.size <= 1 << 20:
-        return elements.is_splat
-    return array.reshape(-1)[:1].tobytes() * array.size == array.tobytes()
+    return elements.is_splat or (1 < elements.array.size <= 1 << 20 and elements.is_uniform)
+
+
+def hex_pieces(array: np.ndarray) -> Iterator[str]:
+    """The bytes of an array as hexadecimal digits, piece by piece."""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    for start in range(0, len(data), _PIECE):
+        yield hexlify(data[start : start + _PIECE]).upper().decode("ascii")
 
 
 def _nested_text(array: np.ndarray, kind: Type) -> str:
@@ -76,7 +85,7 @@ class ElementsReader(TypeReader):
         """`dense<...> : type`, from the `<` on."""
         self.expect("<")
         pos = self.pos
-        literal = self.try_take(STRING)
+        literal = self._hex_literal() or self.try_take(STRING)
         if literal is None:
             match = _LITERAL.match(self.text, self.pos)
             assert match is not None
@@ -105,6 +114,16 @@ class ElementsReader(TypeReader):
     def _sparse_part(self) -> str:
         return self.verbatim(self.pos) if self.at("[") else self.take(_SPARSE_SCALAR, "an element")
 
+    def _hex_literal(self) -> str | None:
+        """The next string if it is hexadecimal digits, which may be most of the file: it is found without a pattern."""
+        if not self.at('"0x'):
+            return None
+        end = self.text.find('"', self.pos + 1) + 1
+        if not end or self.text.find("\\", self.pos, end) >= 0 or self.text.find("\n", self.pos, end) >= 0:
+            return None
+        literal, self.pos = self.text[self.pos : end], SPACE.match(self.text, end).end()  # type: ignore[union-attr]
+        return literal
+
     def elements_type(self) -> TensorType:
         """The type of a tensor whose elements are given."""
         pos = self.pos
@@ -118,7 +137,7 @@ class ElementsReader(TypeReader):
         try:
             shape = kind.static_shape
             if literal.startswith('"'):
-                array = bytes_array(hex_bytes(unescape(literal)), kind)
+                array = bytes_array(hex_bytes(literal), kind)
             elif literal.startswith("["):
                 array = _parse_list(_COMMENT.sub("", literal), kind)
             elif literal:
@@ -132,10 +151,16 @@ class ElementsReader(TypeReader):
             raise self.error(str(error), pos) from None
 
 
-def hex_bytes(text: str) -> bytes:
-    if not text.startswith("0x"):
+def hex_bytes(literal: str) -> bytes:
+    """The bytes of a literal in quotes."""
+    if "\\" in literal:
+        literal = f'"{unescape(literal)}"'
+    if not literal.startswith('"0x'):
         raise ValueError('has a string, expected hexadecimal digits, as in "0x00FF"')
-    return bytes.fromhex(text[2:])
+    try:
+        return unhexlify(literal[3:-1])
+    except ValueError as error:  # binascii's own, for an odd number of digits and for others
+        raise ValueError(f"has no hexadecimal digits: {error}") from None
 
 
 def bytes_array(data: bytes | memoryview, kind: TensorType) -> np.ndarray:

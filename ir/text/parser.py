@@ -193,7 +193,7 @@ class Parser(DefinitionReader):
         try:
             return decode(field.codec, draft.cls.NAME, field.name, value)
         except VerificationError:
-            has = shortened(AttributeWriter(elide=True).attribute(value))
+            has = shortened(AttributeWriter(brief=True).attribute(value))
             message = f"{draft.cls.NAME}: attribute {field.name} has {has}, expected {field.codec.what}"
             raise self.error(message, pos) from None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from secrets import token_hex
 from typing import Any
 
 from trivium.ir.attributes import DenseArray
@@ -12,6 +13,7 @@ from trivium.ir.location import Location
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import form_of, functional_text
 from trivium.ir.text.attributes import AttributeWriter, key_text
+from trivium.ir.text.elements import hex_pieces
 from trivium.ir.text.locations import location_text, shared_locations
 from trivium.ir.text.names import name_values
 from trivium.ir.types import I32, Type
@@ -19,16 +21,29 @@ from trivium.ir.types import I32, Type
 _LINE_LIMIT = 400
 
 
-def print_module(module: Operation, *, generic: bool = False, locations: bool = False) -> str:
+def print_module(module: Operation, *, generic: bool = False, locations: bool = False, elide: bool = False) -> str:
     """The text of a module, or of any op with all inside it. `generic` spells every op the same way, `locations`
-    writes where each came from."""
-    printer = Printer(name_values(module, generic), generic=generic, locations=locations)
+    writes where each came from, `elide` leaves out the elements of large tensors: such a text cannot be read again."""
+    return "".join(text_pieces(module, generic=generic, locations=locations, elide=elide))
+
+
+def text_pieces(
+    module: Operation, *, generic: bool = False, locations: bool = False, elide: bool = False
+) -> Iterator[str]:
+    """What `print_module` returns, piece by piece: most of it may be the elements of tensors."""
+    mark = f"\0{token_hex(16)}\0"  # of random digits, so that no string of the program has it
+    printer = Printer(name_values(module, generic), generic=generic, locations=locations, elide=elide, mark=mark)
     if locations:
         # Which ones are shared shows once all are written: short forms leave some out.
         printer.operation(module)
         printer.aliases = shared_locations(printer.located)
+        printer.apart.clear()
     text = printer.operation(module) + "\n"
-    return text + printer.alias_section() + printer.resource_section()
+    first, *others = (text + printer.alias_section() + printer.resource_section()).split(mark)
+    yield first
+    for array, following in zip(printer.apart, others, strict=True):
+        yield from hex_pieces(array)
+        yield following
 
 
 def print_op(op: Operation) -> str:
@@ -37,7 +52,7 @@ def print_op(op: Operation) -> str:
     root = op
     while (parent := root.parent_op) is not None and root.NAME != "func.func":
         root = parent
-    printer = Printer(name_values(root), elide=True)
+    printer = Printer(name_values(root), brief=True)
     text = printer.operation(op)
     return text if len(text) <= _LINE_LIMIT else f"{text[:_LINE_LIMIT]}..."
 
@@ -45,10 +60,8 @@ def print_op(op: Operation) -> str:
 class Printer(AttributeWriter):
     """Writes ops, given the names of the values."""
 
-    def __init__(
-        self, names: Mapping[Value, str], *, generic: bool = False, locations: bool = False, elide: bool = False
-    ):
-        super().__init__(elide)
+    def __init__(self, names: Mapping[Value, str], *, generic: bool = False, locations: bool = False, **options: Any):
+        super().__init__(**options)
         self.names = names
         self.generic = generic
         self.locations = locations
@@ -89,7 +102,7 @@ class Printer(AttributeWriter):
 
     def region(self, region: Region, header: bool = True) -> str:
         """`{ operations }`; `header` names the arguments of its blocks."""
-        if self.elide:
+        if self.brief:
             return "{...}"
         lines = ["{"]
         outer = self.indent
@@ -176,8 +189,8 @@ class Printer(AttributeWriter):
         entries = []
         for name, value in self.resources.items():
             array = value.array
-            alignment = array.dtype.itemsize.to_bytes(4, "little")
-            entries.append(f'      {key_text(name)}: "0x{(alignment + array.tobytes()).hex().upper()}"')
+            alignment = array.dtype.itemsize.to_bytes(4, "little").hex().upper()
+            entries.append(f'      {key_text(name)}: "0x{alignment}{self.hexadecimal(array)}"')
         section = ",\n".join(entries)
         return f"\n{{-#\n  dialect_resources: {{\n    builtin: {{\n{section}\n    }}\n  }}\n#-}}\n"
 

@@ -154,7 +154,7 @@ def _load_text(path: Path) -> Module:
         with open(path, "rb") as file:
             if file.read(4) == _BYTECODE:  # as MLIR's tools have it, whatever the suffix
                 return _load_bytecode(path)
-        return parse_text(path.read_text(), file=str(path))
+        return parse_text(path.read_bytes().decode(), file=str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise Error(f"cannot read {path}: {error}") from None
 

@@ -71,7 +71,7 @@ def _xla(module: Module, arguments: Sequence[np.ndarray], threads: int | None) -
         raise Error("xla takes no number of threads; pin the process instead (taskset), or leave --threads out")
     client = backends.get_backend("cpu")
     devices = _jax.DeviceList(tuple(client.local_devices()[:1]))
-    loaded = client.compile_and_load(str(module), devices, _jax.CompileOptions())
+    loaded = client.compile_and_load(module.text(elide=False), devices, _jax.CompileOptions())
     inputs = [jax.device_put(array, client.local_devices()[0]) for array in arguments]
 
     def call() -> None:
@@ -89,7 +89,7 @@ def _iree(module: Module, arguments: Sequence[np.ndarray], threads: int | None) 
     except ModuleNotFoundError:
         raise Error("IREE is not installed, expected: pip install iree-base-compiler iree-base-runtime") from None
     binary = compiler.compile_str(
-        str(module),
+        module.text(elide=False),
         input_type="stablehlo",
         target_backends=["llvm-cpu"],
         extra_args=["--iree-llvmcpu-target-cpu=host"],
