@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
 from trivium.importers.emit import Emitter
@@ -135,6 +136,42 @@ class GraphImporter(ABC, Generic[Node]):
                 stack.append(iter(self.inner_nodes(node)))
 
 
+MAX_DEPTH = 40
+"""Calls of a model's functions inside one another."""
+
+MAX_NODES, MAX_GROWTH = 20_000, 16
+"""How many nodes a graph may have when its functions are inlined: this many, or so many times what is written."""
+
+
+class Calls(Generic[Node]):
+    """The functions of a model, which are inlined where they are called. `nodes_of` gives the nodes of a function,
+    `called` the names of those that a node calls."""
+
+    def __init__(self, nodes_of: Callable[[str], Sequence[Node]], called: Callable[[Node], Iterable[str]]):
+        self.nodes_of, self.called = nodes_of, called
+        self.sizes: dict[str, int] = {}
+        self.written = 0
+
+    def require_bounded(self, nodes: Sequence[Node]) -> None:
+        """Refuses a graph whose functions never end, or that has far more nodes when they are inlined."""
+        size = self._size(nodes, ())
+        if size > (most := max(MAX_NODES, MAX_GROWTH * self.written)):
+            raise Error(f"the graph has {size} nodes when its functions are inlined, expected at most {most}")
+
+    def _size(self, nodes: Sequence[Node], callers: tuple[str, ...]) -> int:
+        self.written += len(nodes)
+        return len(nodes) + sum(self._size_of(name, callers) for node in nodes for name in self.called(node))
+
+    def _size_of(self, name: str, callers: tuple[str, ...]) -> int:
+        if name in callers:
+            raise Error(f"function {name} calls itself: {' calls '.join((*callers[callers.index(name) :], name))}")
+        if len(callers) >= MAX_DEPTH:
+            raise Error(f"function {name} is called inside {len(callers)} others, expected at most {MAX_DEPTH}")
+        if name not in self.sizes:
+            self.sizes[name] = self._size(self.nodes_of(name), (*callers, name))
+        return self.sizes[name]
+
+
 def refuse(occurrences: Iterable[tuple[str, Location]], during: str | None = None) -> NoReturn:
     """Raises the one `UnsupportedOpError` of many nodes: each op once, with its count and its first place."""
     counts: dict[str, int] = {}
@@ -151,6 +188,12 @@ def unsupported(op: str, argument: str, value: object, expected: str) -> NoRetur
     """Raises the error of a rule that cannot honour an argument."""
     reason = f"argument {argument} has {value}, expected {expected}"
     raise UnsupportedOpError("an argument is not supported:", [Unsupported(op, reason=reason)])
+
+
+def require_regular(path: str | Path) -> None:
+    """Refuses a pipe or a device, of which the end may never come."""
+    if (path := Path(path)).exists() and not path.is_file():
+        raise Error(f"cannot read {path}: it is no regular file")
 
 
 def place(op: str, file: str = "", line: int = 0, function: str = "") -> Location:

@@ -4,18 +4,14 @@ the signature."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from os import PathLike
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
-from onnx import numpy_helper
 
-from trivium.importers.common import GraphImporter, place, role
+from trivium.importers.common import Calls, GraphImporter, place, role
 from trivium.importers.onnx.context import Context, element_type, rule
+from trivium.importers.onnx.files import array_of, read_model
 from trivium.ir.core import Value
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.func import Function, Module
@@ -31,9 +27,10 @@ def import_module(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = No
     Initializers are constants: views of the model's bytes. `shapes` gives the shape of inputs whose sizes are symbolic.
     Raises `Error` for what is no valid model, `UnsupportedOpError` with every operator that has no rule.
     """
-    model, folder = _read(model)
+    model, folder = read_model(model)
     opset = _opset(model)
     functions = {(function.domain, function.name): function for function in model.functions}
+    _require_bounded(model.graph, functions)
     graph = model.graph
     initializers = {tensor.name for tensor in graph.initializer}
     inputs = [info for info in graph.input if info.name not in initializers]
@@ -122,7 +119,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
     def run(self, graph: onnx.GraphProto) -> tuple[Value, ...]:
         """Converts a whole graph. Returns the values of its outputs."""
         for tensor in graph.initializer:
-            self.environment[tensor.name] = self.emit.elements(_array(tensor, self.folder))
+            self.environment[tensor.name] = self.emit.elements(array_of(tensor, self.folder))
         if graph.sparse_initializer:
             raise UnsupportedOpError("sparse initializers are not supported")
         self.convert_all(graph.node)
@@ -152,35 +149,28 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         return tuple(importer.read(name) for name in function.output)
 
 
-def _read(model: Any) -> tuple[onnx.ModelProto, str]:
-    """The model, and the folder of its external data."""
-    if isinstance(model, onnx.ModelProto):
-        return model, ""
-    if not isinstance(model, str | PathLike):
-        raise Error(f"the model is a {type(model).__name__}, expected a path or a ModelProto")
-    path = Path(model)
-    try:
-        proto = onnx.load(str(path), load_external_data=False)
-    except OSError as error:
-        raise Error(f"cannot read {path}: {error.strerror}") from None
-    except DecodeError as error:
-        raise Error(f"{path} is no ONNX model, or a truncated one: {error}") from None
-    if not proto.graph.output:
-        raise Error(f"{path} is no ONNX model: its graph has no outputs")
-    for name in _names(proto.graph):
-        if not isinstance(name, str):  # protocol buffers give text that is no UTF-8 as bytes
-            raise Error(f"{path} is no ONNX model, or a damaged one: the name {name!r} is no text")
-    return proto, str(path.parent)
+def _require_bounded(graph: onnx.GraphProto, functions: Mapping[tuple[str, str], onnx.FunctionProto]) -> None:
+    """Refuses a model whose own functions never end, or are far more when they are inlined."""
+    names = {f"{domain}::{name}": key for key in functions for domain, name in (key,)}
+
+    def called(node: onnx.NodeProto) -> Iterator[str]:
+        name = f"{node.domain}::{node.op_type}"
+        if name in names:
+            yield name
+
+    def nodes_of(name: str) -> list[onnx.NodeProto]:
+        return list(_with_inner(functions[names[name]].node))
+
+    Calls(nodes_of, called).require_bounded(list(_with_inner(graph.node)))
 
 
-def _names(graph: onnx.GraphProto) -> Iterator[str]:
-    """All names in a graph, and in those inside it."""
-    yield from (entry.name for entry in (*graph.input, *graph.output, *graph.initializer))
-    for node in graph.node:
-        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes, and those of the graphs inside them."""
+    for node in nodes:
+        yield node
         for attribute in node.attribute:
-            yield attribute.name
-            yield from _names(attribute.g)
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _with_inner(graph.node)
 
 
 def _opset(model: onnx.ModelProto) -> int:
@@ -208,6 +198,8 @@ def _input_type(info: onnx.ValueInfoProto, shapes: Mapping[str, Sequence[int]]) 
             raise Error(f"shapes gives input {info.name} {given}, expected a shape like {extents}")
         return TensorType(given, kind)
     known = tuple(extent for extent in extents if isinstance(extent, int))
+    if min(known, default=0) < 0:
+        raise Error(f"input {info.name} has shape {extents}, expected no negative extents")
     if not tensor.HasField("shape") or len(known) < len(extents):
         raise Error(
             f"input {info.name} has shape {extents}, expected numbers; give them as shapes={{'{info.name}': ...}}"
@@ -220,13 +212,6 @@ def _fits(shape: Sequence[int], extents: Sequence[int | str]) -> bool:
     return len(shape) == len(extents) and all(
         isinstance(extent, str) or extent == size for size, extent in zip(shape, extents, strict=True)
     )
-
-
-def _array(tensor: onnx.TensorProto, folder: str) -> np.ndarray:
-    try:
-        return np.asarray(numpy_helper.to_array(tensor, folder))
-    except (OSError, LookupError, ValueError, TypeError, onnx.checker.ValidationError) as error:
-        raise Error(f"initializer {tensor.name} cannot be read: {error}") from None
 
 
 def _attribute(attribute: onnx.AttributeProto) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from trivium.importers.onnx.context import Context, axes_of, rule
+from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64
@@ -23,7 +23,7 @@ def constant(
 ) -> Value:  # fmt: skip
     """Constant(value)"""
     if value is not None:
-        return ctx.elements(numpy_helper.to_array(value))
+        return ctx.elements(array_of(value))
     if value_int is not None or value_ints is not None:
         return ctx.elements(np.array(value_ints if value_int is None else value_int, np.int64))
     return ctx.elements(np.array(value_floats if value_float is None else value_float, np.float32))
@@ -32,7 +32,7 @@ def constant(
 @rule("ConstantOfShape")
 def constant_of_shape(ctx: Context, shape: Value, value: onnx.TensorProto | None = None) -> Value:
     """ConstantOfShape(input, value)"""
-    element = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value)
+    element = np.zeros(1, np.float32) if value is None else array_of(value)
     sizes = ctx.known_ints(shape, "input")
     return ctx.elements(np.broadcast_to(element.reshape(()), sizes))
 

@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.utils import _pytree as pytree
 
-from trivium.importers.common import role
+from trivium.importers.common import require_regular, role
 from trivium.importers.pytorch.aliases import View, views_among
 from trivium.importers.pytorch.archive import read_contents
 from trivium.importers.pytorch.context import Context, Randomness
@@ -81,6 +81,7 @@ def import_file(path: str | Path, parameters: str = "constants", trust: bool = F
     """The program of a file that `torch.export.save` wrote (`.pt2`), read as data. With `trust` PyTorch loads it, which
     runs whatever pickles the file has."""
     _require_kind(parameters)
+    require_regular(path)
     if not zipfile.is_zipfile(path):  # of which PyTorch would log more than an error
         raise Error(f"torch.export cannot read {path}: it is no zip archive, or a damaged one")
     if trust:

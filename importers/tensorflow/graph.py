@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,13 @@ from tensorflow.python.framework.function_def_to_graph import function_def_to_gr
 
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.tensorflow.context import Context, rule
+from trivium.importers.tensorflow.definitions import INPUTS
 from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
+from trivium.ir.errors import Error
 from trivium.ir.interpreter import Interpreter
 from trivium.ir.location import Location
-
-INPUTS = frozenset({"Placeholder", "VarHandleOp"})
-"""Nodes that have their value before a graph runs."""
 
 MAX_KNOWN = 4096
 """Elements of the largest array that is computed while importing."""
@@ -171,15 +171,26 @@ class LoadedGraph(FuncGraph):
     def __init__(self, definition: tf.compat.v1.GraphDef):
         super().__init__("main")
         self.functions: dict[str, tf.Graph] = {}
-        with self.as_default():
+        # TensorFlow's own, once asked for, would be in this process for good, under names that others have too.
+        self.definitions = {function.signature.name: function for function in definition.library.function}
+        with self._building("the graph"):
             tf.graph_util.import_graph_def(definition, name="")
 
     def function(self, name: str) -> tf.Graph:
         """The graph of a function, built once."""
         if name not in self.functions:
-            with self.as_default():
-                self.functions[name] = function_def_to_graph(self._get_function(name).definition)
+            with self._building(f"function {name}"):
+                self.functions[name] = graph = function_def_to_graph(self.definitions[name])
+                graph.loaded_in = self  # TensorFlow's own reference, to the graph around it, is weak
         return self.functions[name]
+
+    @contextmanager
+    def _building(self, what: str) -> Iterator[None]:
+        try:
+            with self.as_default():
+                yield
+        except Exception as error:  # of many families: definitions come from files
+            raise Error(f"TensorFlow cannot build {what}: {error}") from error
 
 
 _LIBRARIES = ("/site-packages/", str(Path(__file__).parent))

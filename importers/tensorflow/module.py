@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from trivium.importers.common import role
+from trivium.importers.tensorflow.checkpoint import Stored
 from trivium.importers.tensorflow.context import Context
 from trivium.importers.tensorflow.graph import convert_graph
 from trivium.importers.tensorflow.state import State, Variable, draws, written_inputs
@@ -77,6 +78,8 @@ def import_graph(
 
 def read(variable: Variable) -> np.ndarray:
     """The value that a variable has now. The array keeps it, whatever is assigned to the variable later."""
+    if isinstance(variable.handle, Stored):
+        return variable.handle.read()
     dtype = tf.as_dtype(variable.type.dtype)
     return to_array(tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=dtype))
 

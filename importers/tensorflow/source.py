@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.tensorflow.graph import INPUTS, LoadedGraph
+from trivium.importers.tensorflow.definitions import INPUTS, importable
+from trivium.importers.tensorflow.graph import LoadedGraph
 from trivium.importers.tensorflow.module import Program, captured, declared_variable, import_graph, variable_from
+from trivium.importers.tensorflow.saved_model import read_signature
 from trivium.importers.tensorflow.types import type_of
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
@@ -32,11 +34,22 @@ def import_module(
     if isinstance(function, tf.compat.v1.GraphDef):
         return import_graph_def(function, args, parameters).module
     if isinstance(function, str | Path):
+        if not trust:
+            return _import_folder(function, args, kwargs, parameters)
         function = serving_function(_loaded(function), function)
     if not is_concrete(function):
         traceable, args = _traceable(function, args)
         function = _traced(traceable, args, kwargs)
     return import_concrete(function, _given(arguments_of(function), args, kwargs), parameters).module
+
+
+def _import_folder(folder: str | Path, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: str) -> Module:
+    """The program of a SavedModel, which is read as data."""
+    signature = read_signature(folder)
+    given = _given(signature.arguments, args, kwargs)
+    names = [tensor.op.name for tensor in signature.arguments]
+    inputs = [*map(type_of, given), *signature.captured]
+    return import_graph(signature.graph, inputs, names, signature.outputs, parameters).module
 
 
 def import_concrete(function: Any, given: Sequence[Any], parameters: str) -> Program:
@@ -60,7 +73,7 @@ def arguments_of(function: Any) -> list[tf.Tensor]:
 
 def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], parameters: str) -> Program:
     """The program of a graph: its placeholders are the inputs, the tensors that nobody uses the outputs."""
-    graph = LoadedGraph(definition)
+    graph = LoadedGraph(importable(definition))
     nodes = graph.get_operations()
     graph.inputs = [node.outputs[0] for node in nodes if node.type == "Placeholder"]
     handles = [node.outputs[0] for node in nodes if node.type == "VarHandleOp"]

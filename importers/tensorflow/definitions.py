@@ -1,0 +1,159 @@
+"""Graphs as files define them, before TensorFlow builds them. Building infers shapes, for which TensorFlow runs ops
+whose operands are constants: so ops without a rule are refused first, and so are functions that never end or that are
+more when they are inlined than anybody could convert."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from trivium.importers.common import Calls, place, refuse
+from trivium.importers.tensorflow.context import rule
+from trivium.ir.errors import Error
+from trivium.ir.location import Location
+
+INPUTS = frozenset({"Placeholder", "VarHandleOp"})
+"""Nodes that have their value before a graph runs."""
+
+MAX_CONSTANT = 1 << 28
+"""Bytes that a constant may stand for beyond those in the file: one element may stand for many."""
+
+
+class Definitions:
+    """The functions of a graph's library. Those that `require_importable` came through are among `needed`."""
+
+    def __init__(self, functions: Mapping[str, Any]):
+        self.functions = functions
+        self.unknown: list[tuple[str, Location]] = []
+        self.calls = Calls(self._nodes_of, self._called)
+
+    @property
+    def needed(self) -> Iterable[str]:
+        """The names of the functions that are called."""
+        return self.calls.sizes
+
+    def require_importable(self, nodes: Iterable[Any], ends: Iterable[str]) -> list[Any]:
+        """The nodes that lead to `ends` (names of nodes). Raises an error if they, or the functions that they call,
+        cannot be imported. Of those functions the other nodes are deleted."""
+        found = _needed({node.name: node for node in nodes}, ends)
+        self.calls.require_bounded(found)
+        if self.unknown:
+            refuse(self.unknown, during="importing 'main'")
+        return found
+
+    def _nodes_of(self, name: str) -> list[Any]:
+        if name not in self.functions:
+            raise Error(f"function {name} is called, and not in the graph's library")
+        return _pruned(self.functions[name])
+
+    def _called(self, node: Any) -> list[str]:
+        """The functions that a node calls, once it was looked at."""
+        if node.op not in INPUTS and rule.find(node.op) is None:
+            self.unknown.append((node.op, place(node.op, function=node.name)))
+        require_bounded(node)
+        return list(_called(node))
+
+
+def library_of(graph: tf.compat.v1.GraphDef) -> Definitions:
+    """The functions in a graph's library."""
+    return Definitions({function.signature.name: function for function in graph.library.function})
+
+
+def importable(definition: tf.compat.v1.GraphDef, ends: Iterable[str] | None = None) -> tf.compat.v1.GraphDef:
+    """The part of a graph that leads to `ends`, names of nodes; without them, to the nodes that no other uses."""
+    copy = tf.compat.v1.GraphDef()
+    copy.CopyFrom(definition)
+    library = library_of(copy)
+    needed = library.require_importable(copy.node, _ends(copy.node) if ends is None else ends)
+    bare = library_only(copy, library.needed)
+    bare.node.extend(needed)
+    for node in bare.node:
+        unplaced(node)
+    return bare
+
+
+def _ends(nodes: Iterable[Any]) -> list[str]:
+    """The nodes with results that no other uses, and all inputs."""
+    used = {node_name(source) for node in nodes for source in node.input if not source.startswith("^")}
+    ends = []
+    for node in nodes:
+        declared = op_def_registry.get(node.op)
+        if node.op in INPUTS or (node.name not in used and (declared is None or declared.output_arg)):
+            ends.append(node.name)
+    return ends
+
+
+def node_name(source: str) -> str:
+    """The node of an input (`node`, `node:1`, `node:output:1`, `^node`)."""
+    return source.removeprefix("^").partition(":")[0]
+
+
+def _needed(nodes: Mapping[str, Any], ends: Iterable[str]) -> list[Any]:
+    """The nodes that lead to some, in their order."""
+    found: set[str] = set()
+    stack = list(ends)
+    while stack:
+        name = stack.pop()
+        if name not in found and name in nodes:
+            found.add(name)
+            if nodes[name].op not in INPUTS:
+                stack += map(node_name, nodes[name].input)
+    return [node for name, node in nodes.items() if name in found]
+
+
+def _pruned(function: Any) -> list[Any]:
+    """The nodes of a function that lead to what it returns and must run; it loses the others."""
+    ends = [*map(node_name, function.ret.values()), *function.control_ret.values()]
+    needed = {node.name for node in _needed({node.name: node for node in function.node_def}, ends)}
+    for index in reversed(range(len(function.node_def))):
+        if function.node_def[index].name not in needed:
+            del function.node_def[index]
+    for node in function.node_def:
+        unplaced(node)
+    return list(function.node_def)
+
+
+def unplaced(node: Any) -> None:
+    """Takes away where TensorFlow would run a node, and beside which others, which may be gone."""
+    node.device = ""
+    node.attr.pop("_class", None)
+
+
+def _called(node: Any) -> Iterator[str]:
+    for attribute in node.attr.values():
+        if attribute.HasField("func"):
+            yield attribute.func.name
+        elif attribute.HasField("list"):
+            yield from (function.name for function in attribute.list.func)
+
+
+def require_bounded(node: Any) -> None:
+    """Refuses a constant that stands for far more than the file has."""
+    if "value" not in node.attr or not node.attr["value"].HasField("tensor"):
+        return
+    tensor = node.attr["value"].tensor
+    shape = [dimension.size for dimension in tensor.tensor_shape.dim]
+    if min(shape, default=0) < 0:
+        raise Error(f"constant {node.name} has shape {shape}, expected no negative extents")
+    needed, held = math.prod(shape) * 8, tensor.ByteSize()
+    if needed > MAX_CONSTANT + 64 * held:
+        raise Error(f"constant {node.name} has shape {shape}, of which the file has only {held} bytes")
+
+
+def call_of(name: str) -> Any:
+    """A node that calls a function."""
+    node = tf.compat.v1.NodeDef(name="call", op="PartitionedCall")
+    node.attr["f"].func.name = name
+    return node
+
+
+def library_only(definition: tf.compat.v1.GraphDef, names: Iterable[str]) -> tf.compat.v1.GraphDef:
+    """A graph without nodes, of whose library it has some functions."""
+    bare, kept = tf.compat.v1.GraphDef(), set(names)
+    bare.versions.CopyFrom(definition.versions)
+    bare.library.function.extend(x for x in definition.library.function if x.signature.name in kept)
+    return bare

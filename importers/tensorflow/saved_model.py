@@ -1,0 +1,237 @@
+"""A SavedModel as data: the graph of the signature that is there to be served, from `saved_model.pb`, and the values of
+its variables, from the checkpoint. No session, no initializer, no op of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.framework import variable_pb2
+from tensorflow.core.protobuf import saved_model_pb2, trackable_object_graph_pb2
+
+from trivium.importers.common import require_regular
+from trivium.importers.tensorflow.checkpoint import OBJECTS, Checkpoint, Stored
+from trivium.importers.tensorflow.definitions import (
+    call_of,
+    importable,
+    library_of,
+    library_only,
+    node_name,
+    require_bounded,
+)
+from trivium.importers.tensorflow.graph import LoadedGraph
+from trivium.importers.tensorflow.state import Variable
+from trivium.importers.tensorflow.types import element_type_of
+from trivium.ir.errors import Error
+from trivium.ir.types import TensorType
+
+SERVING, INITIALIZER = "serving_default", "__saved_model_init_op"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A graph, what a caller gives of its inputs, what its other inputs are, and the names of its outputs."""
+
+    graph: tf.Graph
+    arguments: list[tf.Tensor]
+    captured: list[Any]
+    outputs: list[str]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What a function has captured and is no variable and no constant: a table, an asset."""
+
+    kind: str
+
+
+def read_signature(folder: str | Path) -> Signature:
+    """The signature of a SavedModel's folder that is there to be served."""
+    folder = Path(folder)
+    try:
+        meta = _meta_graph(folder)
+        if meta.object_graph_def.nodes:
+            return _of_objects(meta, folder)
+        return _of_graph(meta, folder)
+    except Error:
+        raise
+    except Exception as error:  # of many families: TensorFlow builds the graph
+        raise Error(f"cannot read {folder} as a SavedModel: {type(error).__name__}: {error}") from error
+
+
+def _meta_graph(folder: Path) -> Any:
+    path = folder / "saved_model.pb"
+    require_regular(path)
+    try:
+        saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    except OSError as error:
+        raise Error(f"cannot read {folder} as a SavedModel: {error.strerror}: {path.name}") from None
+    except DecodeError as error:
+        raise Error(f"{path} is no SavedModel, or a damaged one: {error}") from None
+    graphs = list(saved.meta_graphs)
+    serving = [graph for graph in graphs if "serve" in graph.meta_info_def.tags]
+    if len(graphs) != 1 and len(serving) != 1:
+        raise Error(f"{folder} has {len(graphs)} graphs, expected one, or one with the tag serve")
+    return graphs[0] if len(graphs) == 1 else serving[0]
+
+
+def _served(names: Sequence[str], folder: Path) -> str:
+    names = [name for name in names if name != INITIALIZER]
+    if SERVING in names or len(names) == 1:
+        return SERVING if SERVING in names else names[0]
+    have = ", ".join(sorted(names)) or "none"
+    raise Error(f"{folder} has the signatures {have}, expected {SERVING}, or only one")
+
+
+# TensorFlow 2: a graph of objects, among them functions
+
+
+def _of_objects(meta: Any, folder: Path) -> Signature:
+    objects = meta.object_graph_def
+    served, name = _signature_function(meta, folder)
+    library = library_of(meta.graph_def)
+    library.require_importable([call_of(name)], ["call"])
+    stored = _Objects(meta, folder)
+    captured = [stored.captured(index) for index in objects.concrete_functions[name].bound_inputs]
+    graph = LoadedGraph(library_only(meta.graph_def, library.needed)).function(name)
+    count = len(graph.inputs) - len(captured)
+    if count < 0:
+        raise Error(f"function {name} has {len(graph.inputs)} inputs, expected the {len(captured)} that it captures")
+    for tensor, x in zip(graph.inputs[count:], captured, strict=True):
+        _require_fitting(tensor, x)
+    outputs = sorted(meta.signature_def[served].outputs)
+    return Signature(graph, list(graph.inputs[:count]), captured, outputs)
+
+
+def _signature_function(meta: Any, folder: Path) -> tuple[str, str]:
+    """The name of the signature, and of its function."""
+    objects = meta.object_graph_def
+    root = {child.local_name: child.node_id for child in objects.nodes[0].children}
+    children = objects.nodes[root["signatures"]].children if "signatures" in root else ()
+    found = {child.local_name: child.node_id for child in children}
+    served = _served(list(found), folder)
+    name = objects.nodes[found[served]].bare_concrete_function.concrete_function_name
+    if name not in objects.concrete_functions:
+        raise Error(f"{folder} has no function {name!r}, expected that of the signature {served}")
+    return served, name
+
+
+def _require_fitting(tensor: tf.Tensor, x: Any) -> None:
+    """Refuses a captured input that is not what its function takes."""
+    if isinstance(x, np.ndarray) and tf.as_dtype(x.dtype) == tensor.dtype and tensor.shape.is_compatible_with(x.shape):
+        return
+    if isinstance(x, Variable | Resource) and tensor.dtype == tf.resource:
+        return
+    have = f"an array {x.dtype} {x.shape}" if isinstance(x, np.ndarray) else f"a {type(x).__name__.lower()}"
+    raise Error(f"the captured input {tensor.op.name} is {have}, expected {tensor.dtype.name} {tensor.shape}")
+
+
+class _Objects:
+    """The objects of a SavedModel: the graph of them names variables, the checkpoint has the same graph with keys."""
+
+    def __init__(self, meta: Any, folder: Path):
+        self.meta, self.folder = meta, folder
+        self.nodes = meta.object_graph_def.nodes
+        self.found: dict[int, Any] = {}
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(self.folder / "variables" / "variables")
+
+    @cached_property
+    def keys(self) -> dict[int, str]:
+        """The keys of the objects that have values, which are found along the same names from the root."""
+        stored = trackable_object_graph_pb2.TrackableObjectGraph.FromString(self.checkpoint.text(OBJECTS)).nodes
+        places: dict[int, int] = {0: 0}
+        keys: dict[int, str] = {}
+        stack = [0]
+        while stack:
+            index = stack.pop()
+            there = stored[places[index]]
+            for value in there.attributes:
+                if value.name == "VARIABLE_VALUE":
+                    keys[index] = value.checkpoint_key
+            named = {child.local_name: child.node_id for child in there.children}
+            for child in self.nodes[index].children:
+                if child.node_id not in places and child.local_name in named:
+                    places[child.node_id] = named[child.local_name]
+                    stack.append(child.node_id)
+        return keys
+
+    def captured(self, index: int) -> Any:
+        """What an object is to a function that captured it: a variable, an array, or a resource."""
+        if index not in self.found:
+            node = self.nodes[index]
+            kind = node.WhichOneof("kind")
+            if kind == "variable":
+                self.found[index] = self._variable(index, node.variable)
+            elif kind == "constant":
+                self.found[index] = self._constant(node.constant.operation)
+            else:
+                self.found[index] = Resource(kind or "nothing")
+        return self.found[index]
+
+    def _constant(self, name: str) -> np.ndarray:
+        for node in self.meta.graph_def.node:
+            if node.name == name and node.op == "Const":
+                require_bounded(node)
+                return tf.make_ndarray(node.attr["value"].tensor)
+        raise Error(f"{self.folder} has no constant {name!r}")
+
+    def _variable(self, index: int, variable: Any) -> Variable:
+        name = variable.name.partition(":")[0]
+        if index not in self.keys:
+            raise Error(f"{self.checkpoint.prefix} has no value of the variable {name}")
+        role = "parameter" if variable.trainable else "buffer"
+        return _stored_variable(name, self.checkpoint, self.keys[index], variable.shape, variable.dtype, role)
+
+
+def _stored_variable(name: str, checkpoint: Checkpoint, key: str, shape: Any, dtype: Any, role: str) -> Variable:
+    extents = tf.TensorShape(shape)
+    if not extents.is_fully_defined():
+        extents = tf.TensorShape(checkpoint.shape(key))
+    dtype = tf.as_dtype(dtype)
+    kind = TensorType(tuple(extents), element_type_of(dtype))
+    return Variable(name, kind, role, Stored(checkpoint, key, tuple(extents), dtype))
+
+
+# TensorFlow 1: one graph
+
+
+def _of_graph(meta: Any, folder: Path) -> Signature:
+    signature = meta.signature_def[_served(list(meta.signature_def), folder)]
+    fed = [signature.inputs[name].name for name in sorted(signature.inputs)]
+    outputs = sorted(signature.outputs)
+    fetched = [signature.outputs[name].name for name in outputs]
+    if not all((*fed, *fetched)):
+        raise Error(f"{folder} has a sparse input or output, expected dense tensors")
+    graph = LoadedGraph(importable(meta.graph_def, map(node_name, (*fed, *fetched))))
+    arguments = [graph.get_tensor_by_name(name) for name in fed]
+    for tensor in arguments:
+        if tensor.op.type != "Placeholder":
+            raise Error(f"the input {tensor.name} is fed into {tensor.op.type}, expected a Placeholder")
+    handles = [node.outputs[0] for node in graph.get_operations() if node.type == "VarHandleOp"]
+    captured = _variables_of_graph(handles, meta, folder) if handles else []
+    graph.inputs = [*arguments, *handles]
+    graph.outputs = [graph.get_tensor_by_name(name) for name in fetched]
+    return Signature(graph, arguments, captured, outputs)
+
+
+def _variables_of_graph(handles: Sequence[tf.Tensor], meta: Any, folder: Path) -> list[Variable]:
+    trained = meta.collection_def["trainable_variables"].bytes_list.value
+    names = {variable_pb2.VariableDef.FromString(data).variable_name.partition(":")[0] for data in trained}
+    checkpoint = Checkpoint(folder / "variables" / "variables")
+    found: dict[str, Variable] = {}
+    for handle in handles:
+        name = handle.op.get_attr("shared_name").decode() or handle.op.name
+        if name not in found:
+            role = "parameter" if name in names else "buffer"
+            shape, dtype = handle.op.get_attr("shape"), handle.op.get_attr("dtype")
+            found[name] = _stored_variable(name, checkpoint, name, shape, dtype, role)
+    return [found[handle.op.get_attr("shared_name").decode() or handle.op.name] for handle in handles]

@@ -1,0 +1,209 @@
+"""ONNX files from others: external data that leads elsewhere or is not there, functions without end, damaged files."""
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+import trivium
+
+pytestmark = pytest.mark.onnx
+
+WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3)
+FILE = "weights.bin"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A model of one's own with external data, in a folder of its own."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret.bin").write_bytes(WEIGHTS.tobytes())
+    text = '<ir_version: 9, opset_import: ["" : 17]> g (float[2,3] x) => (float[2,3] y) { y = Add(x, w) }'
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(WEIGHTS, "w"))
+    options = {"save_as_external_data": True, "location": FILE, "size_threshold": 0}
+    onnx.save(model, str(folder / "model.onnx"), **options)
+    return folder / "model.onnx"
+
+
+def edit(path: Path, change: Callable[[Any], Any]) -> None:
+    model = onnx.load(str(path), load_external_data=False)
+    change(model)
+    path.write_bytes(model.SerializeToString())
+
+
+def external(**fields: Any) -> Callable[[Any], None]:
+    """Changes what a model says of its external data; `None` leaves a field out."""
+
+    def change(model: Any) -> None:
+        tensor = model.graph.initializer[0]
+        have = {entry.key: entry.value for entry in tensor.external_data} | fields
+        del tensor.external_data[:]
+        for key, value in have.items():
+            if value is not None:
+                tensor.external_data.add(key=key, value=str(value))
+
+    return change
+
+
+def refuse(path: Path, message: str) -> None:
+    with pytest.raises(trivium.Error, match=f"(?s){message}"):
+        trivium.load(path)
+
+
+def test_external_data_is_read(path: Path) -> None:
+    np.testing.assert_array_equal(trivium.evaluate(trivium.load(path), WEIGHTS)[0], WEIGHTS * 2)
+    edit(path, external(length=None, offset=None))
+    np.testing.assert_array_equal(trivium.evaluate(trivium.load(path), WEIGHTS)[0], WEIGHTS * 2)
+
+
+def test_external_data_of_constants_is_read(path: Path) -> None:
+    def move(model: Any) -> None:
+        node = model.graph.node.add(op_type="Constant", output=["w"])
+        attribute = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
+        attribute.t.CopyFrom(model.graph.initializer[0])
+        nodes = [model.graph.node[1], model.graph.node[0]]
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del model.graph.node[:], model.graph.initializer[:]
+        model.graph.node.extend(copies)
+
+    edit(path, move)
+    np.testing.assert_array_equal(trivium.evaluate(trivium.load(path), WEIGHTS)[0], WEIGHTS * 2)
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "./../secret.bin", "inner/../../secret.bin", "", ".", "a\0b"])
+def test_external_data_outside_of_the_folder(path: Path, location: str) -> None:
+    edit(path, external(location=location))
+    refuse(path, "tensor w cannot be read|cannot read")
+
+
+def test_external_data_by_absolute_path(path: Path) -> None:
+    edit(path, external(location=path.parent.parent / "secret.bin"))
+    refuse(path, "tensor w cannot be read")
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_external_data_behind_links(path: Path, link: Callable[..., None]) -> None:
+    (path.parent / FILE).unlink()
+    link(path.parent.parent / "secret.bin", path.parent / FILE)
+    refuse(path, "tensor w cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"length": 1 << 40}, "cannot be read"),
+        ({"length": -1}, "non-negative"),
+        ({"length": 12}, "cannot be read"),
+        ({"offset": 1 << 40}, "cannot be read"),
+        ({"offset": -8}, "non-negative"),
+        ({"offset": 8, "length": None}, "cannot be read"),
+        ({"length": "many"}, "invalid literal"),
+        ({"location": "nowhere.bin"}, "No such file"),
+    ],
+)
+def test_external_data_that_is_not_there(path: Path, fields: dict, message: str) -> None:
+    edit(path, external(**fields))
+    refuse(path, f"tensor w cannot be read.*{message}|{message}")
+
+
+def test_external_data_of_a_file_that_is_far_larger(path: Path) -> None:
+    os.truncate(path.parent / FILE, 1 << 40)  # of which the file system stores next to nothing
+    edit(path, external(length=None))
+    refuse(path, "bytes of external data, expected 24")
+
+
+def test_pipes_are_not_waited_for(path: Path) -> None:
+    (path.parent / FILE).unlink()
+    os.mkfifo(path.parent / FILE)
+    refuse(path, "it is no regular file")
+    os.mkfifo(pipe := path.parent / "pipe.onnx")
+    refuse(pipe, "it is no regular file")
+
+
+@pytest.mark.parametrize("dims", [[-1, 3], [-2, -3], [1 << 40, 1 << 20], [1 << 62, 4], [2, 2]])
+@pytest.mark.parametrize("kind", ["FLOAT", "INT4", "UINT2", "BFLOAT16", "STRING"])
+def test_shapes_that_the_bytes_do_not_have(path: Path, dims: list[int], kind: str) -> None:
+    def change(model: Any) -> None:
+        tensor = model.graph.initializer[0]
+        tensor.Clear()
+        tensor.name, tensor.data_type = "w", onnx.TensorProto.DataType.Value(kind)
+        tensor.dims.extend(dims)
+        tensor.raw_data = WEIGHTS.tobytes()[:20]
+
+    edit(path, change)
+    refuse(path, "")
+
+
+def test_inputs_of_negative_extents(path: Path) -> None:
+    edit(path, lambda model: setattr(model.graph.input[0].type.tensor_type.shape.dim[0], "dim_value", -2))
+    refuse(path, r"input x has shape \[-2, 3\], expected no negative extents")
+
+
+def test_cycles_are_refused(path: Path) -> None:
+    def change(model: Any) -> None:
+        model.graph.node[0].input[1] = "z"
+        model.graph.node.add(op_type="Relu", input=["y"], output=["z"])
+
+    edit(path, change)
+    refuse(path, "tensor 'z' is used before any node or input defines it")
+
+
+def calling(path: Path, calls: dict[str, list[str]]) -> None:
+    """Makes the model call `f0`; each function calls those named, one after the other."""
+
+    def change(model: Any) -> None:
+        model.opset_import.add(domain="own", version=1)
+        del model.graph.node[:]
+        model.graph.node.add(op_type="f0", domain="own", input=["x"], output=["y"])
+        for name, callees in calls.items():
+            nodes, source = [], "x"
+            for index, callee in enumerate(callees):
+                nodes.append(onnx.helper.make_node(callee, [source], [f"v{index}"], domain="own"))
+                source = f"v{index}"
+            nodes.append(onnx.helper.make_node("Relu", [source], ["y"]))
+            model.functions.append(onnx.helper.make_function("own", name, ["x"], ["y"], nodes, model.opset_import))
+
+    edit(path, change)
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ({"f0": ["f0"]}, "function own::f0 calls itself: own::f0 calls own::f0"),
+        ({"f0": ["f1"], "f1": ["f0"]}, "calls itself"),
+        ({f"f{i}": [f"f{i + 1}"] * 2 for i in range(30)} | {"f30": []}, "nodes when its functions are inlined"),
+        ({f"f{i}": [f"f{i + 1}"] for i in range(999)} | {"f999": []}, "is called inside 40 others"),
+        ({"f0": ["nowhere"]}, "own::nowhere"),
+    ],
+)
+def test_functions_without_end(path: Path, calls: dict[str, list[str]], message: str) -> None:
+    calling(path, calls)
+    refuse(path, message)
+
+
+def test_functions_that_end_are_inlined(path: Path) -> None:
+    calling(path, {f"f{i}": [f"f{i + 1}"] * 2 for i in range(8)} | {"f8": []})
+    np.testing.assert_array_equal(trivium.evaluate(trivium.load(path), WEIGHTS - 2)[0], np.maximum(WEIGHTS - 2, 0))
+
+
+@pytest.mark.filterwarnings("ignore:Ignoring unknown external data")
+def test_scrambled_models_give_errors(path: Path) -> None:
+    """Or are programs still."""
+    whole, generator = path.read_bytes(), random.Random(0)
+    for _ in range(300):
+        content = bytearray(whole)
+        for _ in range(generator.choice([1, 1, 4])):
+            content[generator.randrange(len(content))] = generator.randrange(256)
+        path.write_bytes(content)
+        try:
+            trivium.load(path)
+        except trivium.Error:
+            continue

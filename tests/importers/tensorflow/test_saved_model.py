@@ -1,0 +1,514 @@
+"""SavedModels from others: read as data, so that no initializer and no op of theirs runs; and damaged ones."""
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+tf = pytest.importorskip("tensorflow")
+
+from tensorflow.core.protobuf import saved_model_pb2
+
+import trivium
+from trivium.importers.tensorflow import checkpoint as checkpoints
+
+pytestmark = pytest.mark.tensorflow
+
+X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+v1 = tf.compat.v1
+Edit = Callable[[Any], None]
+
+
+class Model(tf.Module):
+    """With variables of the same name, one that is written, a constant, a branch and an inner function."""
+
+    def __init__(self) -> None:
+        self.layers = [tf.Variable(np.eye(4, dtype=np.float32) * n, name="w") for n in (2, 3)]
+        self.count = tf.Variable(5, trainable=False, name="count")
+        self.offset = tf.constant(np.arange(4, dtype=np.float32))
+
+    @tf.function
+    def inner(self, x):
+        return x @ self.layers[0] + self.offset
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 4), name="x")])
+    def __call__(self, x):
+        self.count.assign_add(1)
+        y = tf.cond(tf.reduce_sum(x) > 0, lambda: self.inner(x), lambda: -x @ self.layers[1])
+        return {"y": tf.reshape(y, tf.shape(x)), "n": self.count.read_value()}
+
+
+@pytest.fixture(scope="module")
+def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    model = Model()
+    tf.saved_model.save(model, str(folder), signatures=model.__call__)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SavedModel of TensorFlow 1."""
+    folder = tmp_path_factory.mktemp("saved") / "older"
+    with tf.Graph().as_default():
+        x = v1.placeholder(tf.float32, (None, 4), name="images")
+        w = v1.get_variable("w", initializer=np.eye(4, dtype=np.float32) * 2, use_resource=True)
+        b = v1.get_variable("b", initializer=np.ones(4, np.float32), use_resource=True, trainable=False)
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            v1.saved_model.simple_save(session, str(folder), {"x": x}, {"y": tf.matmul(x, w) + b, "double": x * 2})
+    return folder
+
+
+@pytest.fixture
+def folder(genuine: Path, tmp_path: Path) -> Path:
+    """A SavedModel of one's own, to be changed."""
+    return Path(shutil.copytree(genuine, tmp_path / "model"))
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    """A file that is made if anything of a model is run."""
+    return tmp_path / "it_ran"
+
+
+def edit(folder: Path, change: Edit) -> None:
+    """Changes the one graph of a SavedModel."""
+    path = folder / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    change(saved.meta_graphs[0])
+    path.write_bytes(saved.SerializeToString())
+
+
+def load(folder: Path, **options: Any) -> trivium.Module:
+    return trivium.from_tensorflow(folder, X, **options)
+
+
+def refuse(folder: Path, message: str) -> None:
+    with pytest.raises(trivium.Error, match=f"(?s){message}"):
+        load(folder)
+
+
+def roles(module: trivium.Module) -> list[tuple[str, str]]:
+    return [(x["trivium.role"], x["trivium.name"]) for x in (*module.main.arg_attrs, *module.main.res_attrs)]
+
+
+# What is read
+
+
+@pytest.mark.parametrize("parameters", ["constants", "arguments"])
+def test_a_program_is_what_tensorflow_loads(genuine: Path, parameters: str) -> None:
+    assert str(load(genuine, parameters=parameters)) == str(load(genuine, trust=True, parameters=parameters))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_values_come_from_the_checkpoint(genuine: Path, sign: int) -> None:
+    x = np.abs(X) * sign
+    n, y, count = trivium.evaluate(load(genuine), np.int32(5), x)
+    assert n == count == 6
+    np.testing.assert_allclose(y, x * 2 + np.arange(4) if sign > 0 else -x * 3)
+
+
+def test_models_of_tensorflow_1(older: Path) -> None:
+    double, y = trivium.evaluate(load(older), X)
+    np.testing.assert_allclose(double, X * 2)
+    np.testing.assert_allclose(y, X * 2 + 1)
+    for parameters in ("constants", "arguments"):
+        assert roles(load(older, parameters=parameters)) == roles(load(older, trust=True, parameters=parameters))
+
+
+def test_the_served_signature_is_found(folder: Path) -> None:
+    saved = tf.Module()
+    saved.f = tf.function(lambda x: {"y": x * 2}, input_signature=[tf.TensorSpec((2, 4))])
+    saved.g = tf.function(lambda x: {"y": x * 3}, input_signature=[tf.TensorSpec((2, 4))])
+    tf.saved_model.save(saved, str(folder), signatures={"one": saved.f, "other": saved.g})
+    refuse(folder, "has the signatures one, other, expected serving_default, or only one")
+    tf.saved_model.save(saved, str(folder), signatures={"one": saved.f, "serving_default": saved.g})
+    np.testing.assert_array_equal(trivium.evaluate(load(folder), X)[0], X * 3)
+
+
+# Code in the model
+
+
+def add_write(nodes: Any, marker: Path) -> str:
+    """Adds nodes that write a file; returns the name of the last."""
+    for name, text in (("hostile/name", str(marker)), ("hostile/text", "it ran")):
+        node = nodes.add(name=name, op="Const")
+        node.attr["dtype"].type = tf.string.as_datatype_enum
+        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(text))
+    nodes.add(name="hostile/write", op="WriteFile", input=["hostile/name", "hostile/text"])
+    return "hostile/write"
+
+
+def test_initializers_do_not_run(older: Path, tmp_path: Path, marker: Path) -> None:
+    def hostile(meta: Any) -> None:
+        write = add_write(meta.graph_def.node, marker)
+        meta.graph_def.node.add(name="hostile/init", op="NoOp", input=[f"^{write}"])
+        meta.collection_def["saved_model_main_op"].node_list.value[:] = ["hostile/init"]
+
+    folder = Path(shutil.copytree(older, tmp_path / "older"))
+    edit(folder, hostile)
+    assert str(load(folder)) == str(load(older))
+    assert not marker.exists()
+    load(folder, trust=True)
+    assert marker.exists()
+
+
+class Hostile(tf.saved_model.experimental.TrackableResource):
+    """A resource that writes a file when it is made."""
+
+    def __init__(self, marker: Path):
+        super().__init__()
+        self.marker = str(marker)
+
+    @tf.function
+    def _create_resource(self):
+        tf.io.write_file(self.marker, "it ran")
+        return tf.raw_ops.MutableHashTableV2(key_dtype=tf.string, value_dtype=tf.float32)
+
+    @tf.function
+    def _initialize(self):
+        tf.io.write_file(self.marker, "it ran")
+        return tf.constant(1)
+
+
+def test_resources_are_not_made(tmp_path: Path, marker: Path) -> None:
+    saved = tf.Module()
+    saved.resource = Hostile(marker)
+    saved.f = tf.function(lambda x: {"y": x * 2}, [tf.TensorSpec((2, 4))])
+    tf.saved_model.save(saved, str(tmp_path / "resource"), signatures=saved.f)
+    marker.unlink(missing_ok=True)
+    np.testing.assert_array_equal(trivium.evaluate(load(tmp_path / "resource"), X)[0], X * 2)
+    assert not marker.exists()
+    load(tmp_path / "resource", trust=True)
+    assert marker.exists()
+
+
+def functions_of(meta: Any, part: str) -> list[Any]:
+    return [x for x in meta.graph_def.library.function if part in x.signature.name]
+
+
+def test_ops_that_reach_out_are_listed_and_not_run(folder: Path, marker: Path) -> None:
+    def hostile(meta: Any) -> None:
+        for function in functions_of(meta, "inner"):
+            function.control_ret["hostile"] = add_write(function.node_def, marker)
+            function.signature.control_output.append("hostile")
+
+    edit(folder, hostile)
+    with pytest.raises(trivium.UnsupportedOpError) as caught:
+        load(folder)
+    assert [op.name for op in caught.value.ops] == ["WriteFile"]
+    assert not marker.exists()
+
+
+def test_shapes_from_files_are_not_read(folder: Path, tmp_path: Path) -> None:
+    """TensorFlow reads a file when it builds a graph whose shapes depend on it."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(np.array([4, 2], np.int32).tobytes())
+    with tf.Graph().as_default() as graph:
+        x = v1.placeholder(tf.float32, (2, 4), name="x")
+        y = tf.reshape(x, tf.io.decode_raw(tf.io.read_file(str(secret)), tf.int32))
+    assert y.shape == (4, 2), "TensorFlow no longer does, and the order of the checks matters less"
+    for given in (graph.as_graph_def(), folder):
+        if given is folder:
+            edit(folder, lambda meta: _reshape_by_file(meta, secret))
+        with pytest.raises(trivium.UnsupportedOpError) as caught:
+            trivium.from_tensorflow(given, X)
+        assert {op.name for op in caught.value.ops} == {"ReadFile", "DecodeRaw"}
+
+
+def _reshape_by_file(meta: Any, secret: Path) -> None:
+    inner = next(x for x in meta.graph_def.library.function if any(n.op == "Reshape" for n in x.node_def))
+    name = inner.node_def.add(name="hostile/name", op="Const")
+    name.attr["dtype"].type = tf.string.as_datatype_enum
+    name.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(str(secret)))
+    inner.node_def.add(name="hostile/read", op="ReadFile", input=["hostile/name:output:0"])
+    decode = inner.node_def.add(name="hostile/decode", op="DecodeRaw", input=["hostile/read:contents:0"])
+    decode.attr["out_type"].type = tf.int32.as_datatype_enum
+    reshape = next(n for n in inner.node_def if n.op == "Reshape")
+    reshape.input[1] = "hostile/decode:output:0"
+
+
+def test_functions_of_python_are_not_called(tmp_path: Path, marker: Path) -> None:
+    saved = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec((2, 4))])
+    def touch(x: Any) -> Any:
+        return {"y": tf.py_function(lambda x: marker.touch() or x, [x], tf.float32)}
+
+    saved.f = touch
+    tf.saved_model.save(saved, str(tmp_path / "python"), signatures=touch)
+    with pytest.raises(trivium.UnsupportedOpError, match="EagerPyFunc"):
+        load(tmp_path / "python")
+    assert not marker.exists()
+
+
+def test_tables_are_refused_by_name(tmp_path: Path) -> None:
+    saved = tf.Module()
+    names = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1.0, 2.0])
+    saved.table = tf.lookup.StaticHashTable(names, 0.0)
+    saved.f = tf.function(lambda x: {"y": x + saved.table.lookup(tf.constant("a"))}, [tf.TensorSpec((2, 4))])
+    tf.saved_model.save(saved, str(tmp_path / "table"), signatures=saved.f)
+    with pytest.raises(trivium.UnsupportedOpError, match="LookupTableFindV2"):
+        load(tmp_path / "table")
+
+
+# Functions that call without end
+
+
+def calling(folder: Path, calls: dict[str, list[str]]) -> None:
+    """Makes the signature call `f0`; each function calls those named, one after the other."""
+
+    def change(meta: Any) -> None:
+        library = meta.graph_def.library
+        wrapper = functions_of(meta, "signature_wrapper")[0]
+        template = next(x for x in library.function if any(n.op == "MatMul" for n in x.node_def))
+        del template.node_def[:]
+        wrapped = next(n for n in wrapper.node_def if n.op.endswith("PartitionedCall"))
+        outer = next(x for x in library.function if x.signature.name == wrapped.attr["f"].func.name)
+        inner = outer.node_def.add(name="hostile", op="PartitionedCall", input=[outer.signature.input_arg[0].name])
+        _call(inner, "f0")
+        outer.control_ret["hostile"] = "hostile"
+        outer.signature.control_output.append("hostile")
+        for name, callees in calls.items():
+            function = library.function.add()
+            function.signature.name = name
+            function.signature.input_arg.add(name="x", type=tf.float32.as_datatype_enum)
+            function.signature.output_arg.add(name="y", type=tf.float32.as_datatype_enum)
+            source = "x"
+            for index, callee in enumerate(callees):
+                node = function.node_def.add(name=f"call{index}", op="PartitionedCall", input=[source])
+                _call(node, callee)
+                source = f"call{index}:output:0"
+            function.ret["y"] = source
+
+    edit(folder, change)
+
+
+def _call(node: Any, name: str) -> None:
+    node.attr["f"].func.name = name
+    for attribute in ("Tin", "Tout"):
+        node.attr[attribute].list.type.append(tf.float32.as_datatype_enum)
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ({"f0": ["f0"]}, "function f0 calls itself: f0 calls f0"),
+        ({"f0": ["f1"], "f1": ["f2"], "f2": ["f1"]}, "function f1 calls itself: f1 calls f2 calls f1"),
+        ({f"f{i}": [f"f{i + 1}"] * 2 for i in range(30)} | {"f30": []}, "nodes when its functions are inlined"),
+        ({f"f{i}": [f"f{i + 1}"] for i in range(999)} | {"f999": []}, "is called inside 40 others"),
+        ({"f0": ["nowhere"]}, "function nowhere is called, and not in the graph's library"),
+    ],
+)
+def test_functions_without_end(folder: Path, calls: dict[str, list[str]], message: str) -> None:
+    calling(folder, calls)
+    refuse(folder, message)
+
+
+# Damaged models
+
+
+def objects_of(meta: Any) -> Any:
+    return meta.object_graph_def.nodes
+
+
+def concrete_of(meta: Any) -> Any:
+    functions = meta.object_graph_def.concrete_functions
+    return functions[next(name for name in functions if "signature_wrapper" in name)]
+
+
+def variable_of(meta: Any) -> Any:
+    found = (node.variable for node in objects_of(meta) if node.WhichOneof("kind") == "variable")
+    return next(variable for variable in found if variable.name == "w")
+
+
+def constant_of(meta: Any) -> Any:
+    return next(node for node in meta.graph_def.node if node.op == "Const" and node.attr["dtype"].type == 1)
+
+
+def widen(meta: Any) -> None:
+    constant_of(meta).attr["value"].tensor.tensor_shape.dim[0].size = 1 << 40
+
+
+def negate(meta: Any) -> None:
+    constant_of(meta).attr["value"].tensor.tensor_shape.dim[0].size = -3
+
+
+def grow(meta: Any) -> None:
+    variable_of(meta).shape.dim[0].size = 1 << 40
+
+
+def cycle(meta: Any) -> None:
+    for function in functions_of(meta, "inner"):
+        first = next(node for node in function.node_def if node.op == "MatMul")
+        last = next(node for node in function.node_def if node.op == "AddV2")
+        first.input[0] = f"{last.name}:z:0"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda meta: meta.object_graph_def.Clear(), "node|signature|input|variable"),
+        (lambda meta: meta.graph_def.Clear(), "is called, and not in the graph's library"),
+        (lambda meta: objects_of(meta)[0].children.pop(), "has the signatures none"),
+        (lambda meta: meta.object_graph_def.concrete_functions.clear(), "has no function"),
+        (lambda meta: concrete_of(meta).bound_inputs.append(9999), "cannot read .* as a SavedModel"),
+        (lambda meta: concrete_of(meta).bound_inputs.append(-7), "as a SavedModel|expected|inputs"),
+        (lambda meta: concrete_of(meta).bound_inputs.extend([1] * 50), "expected the 55 that it captures|expected"),
+        (lambda meta: concrete_of(meta).bound_inputs.pop(), "variable|dynamic|expected"),
+        (lambda meta: concrete_of(meta).bound_inputs.reverse(), "the captured input .* is .*, expected"),
+        (lambda meta: constant_of(meta).ClearField("attr"), "cannot read .* as a SavedModel|constant"),
+        (grow, "has float32 .4, 4. for the variable .*, expected float32 .1099511627776, 4."),
+        (lambda meta: setattr(variable_of(meta), "dtype", 3), "has float32 .4, 4. for the variable"),
+        (lambda meta: setattr(variable_of(meta), "dtype", 7), "dtype string has no"),
+        (widen, "constant .* has shape .1099511627776., of which the file has only"),
+        (negate, "expected no negative extents"),
+        (cycle, "TensorFlow cannot build function __inference_inner"),
+    ],
+)
+def test_damaged_graphs_are_refused(folder: Path, change: Edit, message: str) -> None:
+    edit(folder, change)
+    refuse(folder, message)
+
+
+def test_truncated_graphs_are_refused(folder: Path) -> None:
+    path = folder / "saved_model.pb"
+    whole = path.read_bytes()
+    for length in [*range(0, 60, 7), *range(60, len(whole), len(whole) // 12)]:
+        path.write_bytes(whole[:length])
+        refuse(folder, "")
+
+
+def test_scrambled_graphs_give_errors(folder: Path) -> None:
+    """Or are programs still."""
+    path = folder / "saved_model.pb"
+    whole, generator = path.read_bytes(), random.Random(0)
+    for _ in range(40):
+        content = bytearray(whole)
+        for _ in range(generator.choice([1, 1, 4])):
+            content[generator.randrange(len(content))] = generator.randrange(256)
+        path.write_bytes(content)
+        try:
+            load(folder)
+        except trivium.Error:
+            continue
+
+
+# Damaged checkpoints
+
+
+def index_of(folder: Path) -> Path:
+    return folder / "variables" / "variables.index"
+
+
+def data_of(folder: Path) -> Path:
+    return folder / "variables" / "variables.data-00000-of-00001"
+
+
+def test_missing_files_are_told(folder: Path) -> None:
+    data_of(folder).unlink()
+    refuse(folder, "cannot read .*variables.index|No such file")
+    index_of(folder).unlink()
+    refuse(folder, "cannot read .*variables.index: No such file")
+
+
+def test_damaged_indices_are_refused(folder: Path) -> None:
+    """Of which some would end the process inside of TensorFlow."""
+    whole, generator = index_of(folder).read_bytes(), random.Random(0)
+    for length in range(0, len(whole), 17):
+        index_of(folder).write_bytes(whole[:length])
+        refuse(folder, "is no index of a checkpoint, or a damaged one")
+    for _ in range(60):
+        content = bytearray(whole)
+        content[generator.randrange(len(content) - 60)] ^= 1 << generator.randrange(8)
+        index_of(folder).write_bytes(content)
+        try:
+            load(folder)
+        except trivium.Error:
+            continue
+
+
+def rewritten(folder: Path, change: Callable[[dict[bytes, Any]], None]) -> None:
+    """Writes the index anew, as one block with right checksums, behind a change of its entries."""
+    table = checkpoints._Table(index_of(folder).read_bytes()).pairs()
+    change(table)
+    index_of(folder).write_bytes(_table_of(dict(sorted(table.items()))))
+
+
+def _table_of(pairs: dict[bytes, bytes]) -> bytes:
+    content, handles = b"", []
+    last = max(pairs, default=b"") + b"\xff"
+    for block in (pairs, {}, {last: None}):
+        data = b""
+        for key, value in block.items():
+            value = handles[0] if value is None else value
+            data += _number(0) + _number(len(key)) + _number(len(value)) + key + value
+        data += bytes(4) + (1).to_bytes(4, "little") + b"\0"
+        handles.append(_number(len(content)) + _number(len(data) - 1))
+        content += data + checkpoints._checksum(data).to_bytes(4, "little")
+    return content + (handles[1] + handles[2]).ljust(40, b"\0") + checkpoints._MAGIC
+
+
+def _number(value: int) -> bytes:
+    parts = []
+    while value > 127:
+        parts.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def change_entry(table: dict[bytes, Any], **fields: int) -> None:
+    key = next(key for key in table if key.startswith(b"layers/0"))
+    entry = checkpoints.tensor_bundle_pb2.BundleEntryProto.FromString(table[key])
+    for name, value in fields.items():
+        setattr(entry, name, value)
+    table[key] = entry.SerializeToString()
+
+
+def test_an_index_that_is_written_anew_is_read(folder: Path) -> None:
+    before = str(load(folder))
+    rewritten(folder, lambda table: None)
+    assert str(load(folder)) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: change_entry(table, offset=1 << 40), "bytes of data, there are"),
+        (lambda table: change_entry(table, size=1 << 40), "bytes of data, there are"),
+        (lambda table: change_entry(table, size=63), "has 63 bytes for the variable .*, expected 64"),
+        (lambda table: change_entry(table, offset=-1), "has a negative size"),
+        (lambda table: change_entry(table, shard_id=7), "No such file"),
+        (lambda table: change_entry(table, dtype=3), "has int32 .4, 4. for the variable"),
+        (lambda table: change_entry(table, crc32c=1), "is damaged: cannot read the variable"),
+        (lambda table: table.pop(b""), "is no index of a checkpoint"),
+        (lambda table: table.pop(checkpoints.OBJECTS.encode()), "has no text _CHECKPOINTABLE_OBJECT_GRAPH"),
+        (lambda table: table.update({b"layers/0": b"\xff\xff"}), "is no index of a checkpoint"),
+        (lambda table: table.clear(), "is no index of a checkpoint"),
+        (lambda table: table.update({b"": b"\x08\x00"}), "has 0 shards"),
+        (lambda table: table.update({b"": b"\x08\x01\x10\x01"}), "big-endian"),
+        (lambda table: [table.pop(key) for key in list(table) if b"layers/0" in key], "has no value of the variable"),
+    ],
+)
+def test_entries_that_the_data_does_not_have(folder: Path, change: Any, message: str) -> None:
+    rewritten(folder, change)
+    refuse(folder, message)
+
+
+def test_damaged_data_is_refused(folder: Path) -> None:
+    whole = data_of(folder).read_bytes()
+    data_of(folder).write_bytes(whole[:-10])
+    refuse(folder, "bytes of data, there are")
+    for position in range(0, len(whole), len(whole) // 10):
+        data_of(folder).write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        try:
+            assert str(load(folder)) == str(load(folder))
+        except trivium.Error:
+            continue
