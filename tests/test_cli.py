@@ -120,6 +120,27 @@ def test_convert_reads_onnx(trivium: Command) -> None:
     assert "stablehlo.maximum" in succeed(trivium("show", "model.mlir"))
 
 
+@pytest.mark.torch
+def test_pickles_are_for_files_that_are_trusted(trivium: Command) -> None:
+    torch = pytest.importorskip("torch")
+    from tests.importers.pytorch.archives import edited, payload
+
+    torch.export.save(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), "genuine.pt2")
+
+    def use_pickle(config: dict) -> None:
+        config["config"]["bias"].update(use_pickle=True, path_name="weight_9")
+
+    config = "data/weights/model_weights_config.json"
+    changes = {config: use_pickle, "data/weights/weight_9": payload(Path("it_ran"))}
+    edited(Path("model.pt2"), Path("genuine.pt2"), changes)
+    for words in (("convert", "model.pt2", "-o", "m.mlir"), ("show", "model.pt2"), ("run", "model.pt2", "--random")):
+        refuse(trivium(*words), "is a pickle, which may run any code when it is loaded; trust=True (--trust) allows it")
+        assert not Path("it_ran").exists()
+    trivium("show", "model.pt2", "--trust")
+    assert Path("it_ran").exists()
+    assert "stablehlo.dot_general" in succeed(trivium("show", "genuine.pt2", "--trust"))
+
+
 SHOWN = {"graph": "stablehlo.add", "kernels": "kernel @", "llvm": "define", "asm": "trivium_entry:"}
 
 

@@ -76,6 +76,13 @@ def load(path: str | Path, *, trust: bool = False) -> Module:
         raise Error(f"{path} does not exist")
     if not path.is_dir() and not path.is_file():
         raise Error(f"{path} is neither a file nor a folder")  # reading from a pipe or a device might never end
+    from trivium.ir.memory import exhaustion
+
+    with exhaustion(f"loading {path.name}", Error):
+        return _load(path, trust)
+
+
+def _load(path: Path, trust: bool) -> Module:
     if path.is_dir():
         if not (path / "saved_model.pb").exists():
             raise Error(f"folder {path} has no saved_model.pb, expected a SavedModel")
@@ -86,10 +93,7 @@ def load(path: str | Path, *, trust: bool = False) -> Module:
     if reader is None:
         suffixes = ", ".join(sorted((*_READERS, ".pt2")))
         raise Error(f"{path.name} has the suffix {path.suffix!r}, expected one of {suffixes}")
-    from trivium.ir.memory import exhaustion
-
-    with exhaustion(f"loading {path.name}", Error):
-        return reader(path)
+    return reader(path)
 
 
 def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[np.ndarray, ...]:
