@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from trivium.ir.types import (
     is_complex,
     is_float,
 )
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class Emitter(Builder):
@@ -152,6 +155,17 @@ class Emitter(Builder):
         """`on_true` where `pred`, else `on_false`; broadcast by NumPy's rule."""
         shape = np.broadcast_shapes(pred.type.shape, on_true.type.shape, on_false.type.shape)
         return self.add(ops.Select(*(self.broadcast(x, shape) for x in (pred, on_true, on_false))))
+
+    def sign(self, x: Value) -> Value:
+        """-1, 0 or 1 by the sign of each element, of any type of numbers; 0 for -0 and, in floats, NaN for NaN."""
+        kind = x.type.element_type
+        if isinstance(kind, IntegerType) and not kind.is_signed:
+            return self.convert(self.compare("NE", x, self.full_like(x, 0)), kind)
+        found = self.add(ops.Sign(x))
+        if not is_float(kind):
+            return found
+        zero = self.full_like(x, 0)
+        return self.select(self.compare("EQ", x, zero), zero, found)
 
     # Regions, reductions, windows
 
@@ -327,6 +341,19 @@ def neutral(op: type, kind: Any) -> Any:
 def accumulation_type(kind: Any) -> Any:
     """The type in which frameworks sum: at least 32 bits of float."""
     return F32 if is_float(kind) and kind.width < 32 else kind
+
+
+def in_single(function: Rule) -> Rule:
+    """A rule whose steps are computed in 32 bits where its operands are floats of fewer, and whose result is rounded to
+    the type of the first operand at the end: so do the frameworks' own kernels."""
+
+    @wraps(function)
+    def computed(ctx: Emitter, *operands: Any, **options: Any) -> Value:
+        kind = operands[0].type.element_type
+        wide = [ctx.convert(x, accumulation_type(x.type.element_type)) if isinstance(x, Value) else x for x in operands]
+        return ctx.convert(function(ctx, *wide, **options), kind)
+
+    return cast(Rule, computed)
 
 
 def lowest(kind: Any) -> Any:

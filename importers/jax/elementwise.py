@@ -10,7 +10,7 @@ from jax import lax
 from trivium.importers.jax.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import is_boolean, is_complex, is_float
+from trivium.ir.types import IntegerType, is_boolean, is_complex, is_float
 
 UNARY = {
     "abs": ops.Abs,
@@ -44,7 +44,6 @@ UNARY = {
     "population_count": ops.Popcnt,
     "real": ops.Real,
     "rsqrt": ops.Rsqrt,
-    "sign": ops.Sign,
     "sin": ops.Sine,
     "sinh": ops.Sinh,
     "sqrt": ops.Sqrt,
@@ -103,6 +102,13 @@ for _name, _op in BINARY.items():
     rule.add(_name, _binary(_op))
 for _name in COMPARISONS:
     rule.add(_name, _comparison(_name))
+
+
+@rule("sign")
+def sign(ctx: Context, x: Value) -> Value:
+    """sign(x)"""
+    kind = x.type.element_type
+    return ctx.sign(x) if isinstance(kind, IntegerType) and not kind.is_signed else ctx.add(ops.Sign(x))
 
 
 @rule("pow")

@@ -4,7 +4,7 @@ axes, pads come as tensors in ONNX, and must be numbers here)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import onnx
@@ -39,8 +39,8 @@ class Context(Emitter):
     opset: int = 0
     """The version of the operator set."""
 
-    import_graph: ClassVar[ImportGraph]
-    """Set by the importer."""
+    inner: ImportGraph
+    """Converts graphs inside the node, at the cursor of another context. Set by the importer that has the node."""
 
     def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
         """Refuses the node for an attribute or an input."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from trivium.importers.emit import accumulation_type
+from trivium.importers.emit import accumulation_type, in_single
 from trivium.importers.onnx.context import Context, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import BF16, is_integer
 
 UNARY = {
-    "Abs": ops.Abs,
     "Acos": ops.Acos,
     "Acosh": ops.Acosh,
     "Asin": ops.Asin,
@@ -31,7 +30,6 @@ UNARY = {
     "Not": ops.Not,
     "Round": ops.RoundNearestEven,
     "Sigmoid": ops.Logistic,
-    "Sign": ops.Sign,
     "Sin": ops.Sine,
     "Sinh": ops.Sinh,
     "Sqrt": ops.Sqrt,
@@ -71,6 +69,19 @@ for _name, _op in BINARY.items():
     rule.add(_name, _binary(_op))
 for _name, _direction in COMPARISONS.items():
     rule.add(_name, _comparison(_direction))
+
+
+@rule("Sign")
+def sign(ctx: Context, x: Value) -> Value:
+    """Sign(input)"""
+    return ctx.sign(x)
+
+
+@rule("Abs")
+def absolute(ctx: Context, x: Value) -> Value:
+    """Abs(X)"""
+    kind = x.type.element_type
+    return x if is_integer(kind) and not kind.is_signed else ctx.add(ops.Abs(x))
 
 
 @rule("Identity")
@@ -175,7 +186,8 @@ def clip(ctx: Context, x: Value, low: Value | None = None, high: Value | None = 
 @rule("Relu")
 def relu(ctx: Context, x: Value) -> Value:
     """Relu(X)"""
-    return ctx.add(ops.Maximum(x, ctx.full_like(x, 0)))
+    zero = ctx.full_like(x, 0)
+    return ctx.select(ctx.compare("LT", x, zero), zero, x)
 
 
 @rule("LeakyRelu")
@@ -191,6 +203,7 @@ def prelu(ctx: Context, x: Value, slope: Value) -> Value:
 
 
 @rule("Elu", "Celu", "Selu")
+@in_single
 def elu(ctx: Context, x: Value, alpha: float | None = None, gamma: float = 1.05070102214813232421875) -> Value:
     """Elu(X, alpha), Celu(X, alpha), Selu(X, alpha, gamma)"""
     alpha = alpha if alpha is not None else 1.67326319217681884765625 if ctx.op == "Selu" else 1.0
@@ -201,6 +214,7 @@ def elu(ctx: Context, x: Value, alpha: float | None = None, gamma: float = 1.050
 
 
 @rule("HardSigmoid")
+@in_single
 def hard_sigmoid(ctx: Context, x: Value, alpha: float = 0.2, beta: float = 0.5) -> Value:
     """HardSigmoid(X, alpha, beta)"""
     kind = x.type.element_type
@@ -209,12 +223,14 @@ def hard_sigmoid(ctx: Context, x: Value, alpha: float = 0.2, beta: float = 0.5) 
 
 
 @rule("HardSwish")
+@in_single
 def hard_swish(ctx: Context, x: Value) -> Value:
     """HardSwish(X)"""
     return ctx.times(x, hard_sigmoid(ctx, x, 1 / 6, 0.5))
 
 
 @rule("Softplus")
+@in_single
 def softplus(ctx: Context, x: Value) -> Value:
     """Softplus(X): log(1 + exp(x)), without overflow"""
     folded = ctx.add(ops.LogPlusOne(ctx.add(ops.Exponential(ctx.add(ops.Negate(ctx.add(ops.Abs(x))))))))
@@ -222,18 +238,21 @@ def softplus(ctx: Context, x: Value) -> Value:
 
 
 @rule("Softsign")
+@in_single
 def softsign(ctx: Context, x: Value) -> Value:
     """Softsign(X)"""
     return ctx.over(x, ctx.plus(ctx.full_like(x, 1), ctx.add(ops.Abs(x))))
 
 
 @rule("Mish")
+@in_single
 def mish(ctx: Context, x: Value) -> Value:
     """Mish(X)"""
     return ctx.times(x, ctx.add(ops.Tanh(softplus(ctx, x))))
 
 
 @rule("Gelu")
+@in_single
 def gelu(ctx: Context, x: Value, approximate: str = "none") -> Value:
     """Gelu(X, approximate)"""
     if approximate == "tanh":

@@ -100,7 +100,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         name = self.name_of(node)
         self.emit.op, self.emit.outputs = name, len(node.output)
         _check_call(name, rule, values, attributes)
-        type(self.emit).import_graph = staticmethod(self._inner)
+        self.emit.inner = self._inner
         results = rule(self.emit, *values, **attributes)
         results = (results,) if isinstance(results, Value) else tuple(results)
         for output, value in zip(node.output, results, strict=False):
@@ -130,10 +130,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         importer = OnnxImporter(emit, self.functions, self.folder, graph.name or self.graph)
         importer.environment = dict(self.environment)
         importer.environment.update(zip((info.name for info in graph.input), arguments, strict=True))
-        try:
-            return importer.run(graph)
-        finally:
-            type(emit).import_graph = staticmethod(self._inner)
+        return importer.run(graph)
 
     def _call(
         self, ctx: Context, function: onnx.FunctionProto, node: onnx.NodeProto, values: Sequence[Any]

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
 
-from trivium.importers.emit import accumulation_type
+from trivium.importers.emit import accumulation_type, in_single
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.importers.pytorch.elementwise import clamp, clamp_min
 from trivium.ir import ops
 from trivium.ir.core import Value
-
-Rule = TypeVar("Rule", bound=Callable[..., Any])
-
-
-def in_single(function: Rule) -> Rule:
-    """A rule whose steps are computed in 32 bits where the operands have 16, as PyTorch's kernels do."""
-
-    @wraps(function)
-    def computed(ctx: Context, *operands: Any, **options: Any) -> Value:
-        wide = [ctx.convert(x, accumulation_type(x.type.element_type)) if isinstance(x, Value) else x for x in operands]
-        return ctx.convert(function(ctx, *wide, **options), ctx.result.element_type)
-
-    return cast(Rule, computed)
 
 
 @rule("aten.relu.default")
@@ -157,10 +141,11 @@ def sigmoid_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
 
 
 @rule("aten._softmax_backward_data.default", "aten._log_softmax_backward_data.default")
-@in_single
 def softmax_backward(ctx: Context, grad_output: Value, output: Value, dim: int, input_dtype: object) -> Value:
     """_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"""
     over = (dim % output.type.rank,) if output.type.rank else ()
+    wide = accumulation_type(output.type.element_type)
+    grad_output, output = ctx.convert(grad_output, wide), ctx.convert(output, wide)
     if "log" in ctx.op:
         total = ctx.reduce(ops.Add, grad_output, over, keep=True)
         gradient = ctx.minus(grad_output, ctx.times(ctx.add(ops.Exponential(output)), total))

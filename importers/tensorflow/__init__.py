@@ -15,6 +15,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     random,
     reduction,
     shape,
+    special,
     state,
 )
 from trivium.importers.tensorflow.source import import_module

@@ -48,7 +48,6 @@ UNARY = {
     "Rint": ops.RoundNearestEven,
     "Rsqrt": ops.Rsqrt,
     "Sigmoid": ops.Logistic,
-    "Sign": ops.Sign,
     "Sin": ops.Sine,
     "Sinh": ops.Sinh,
     "Sqrt": ops.Sqrt,
@@ -64,7 +63,6 @@ BINARY = {
     "BitwiseXor": ops.Xor,
     "Complex": ops.Complex,
     "Div": ops.Divide,
-    "LeftShift": ops.ShiftLeft,
     "LogicalAnd": ops.And,
     "LogicalOr": ops.Or,
     "Maximum": ops.Maximum,
@@ -75,7 +73,6 @@ BINARY = {
     "Pow": ops.Power,
     "RealDiv": ops.Divide,
     "Sub": ops.Subtract,
-    "TruncateDiv": ops.Divide,
     "TruncateMod": ops.Remainder,
     "Zeta": ops.Zeta,
 }
@@ -127,6 +124,22 @@ def floor_div(ctx: Context, x: Value, y: Value) -> Value:
     return ctx.select(below, ctx.minus(quotient, ctx.scalar(1, kind)), quotient)
 
 
+@rule("TruncateDiv")
+def truncate_div(ctx: Context, x: Value, y: Value) -> Value:
+    """TruncateDiv(x, y) -> z"""
+    quotient = ctx.over(x, y)
+    if not is_float(x.type.element_type):
+        return quotient
+    below = ctx.compare("LT", quotient, ctx.constant_like(quotient, 0))
+    return ctx.select(below, ctx.add(ops.Ceil(quotient)), ctx.add(ops.Floor(quotient)))
+
+
+@rule("Sign")
+def sign(ctx: Context, x: Value) -> Value:
+    """Sign(x) -> y"""
+    return ctx.sign(x)
+
+
 @rule("FloorMod", "Mod")
 def floor_mod(ctx: Context, x: Value, y: Value) -> Value:
     """FloorMod(x, y) -> z"""
@@ -173,10 +186,14 @@ def round(ctx: Context, x: Value) -> Value:
     return ctx.add(ops.RoundNearestEven(x)) if is_float(x.type.element_type) else x
 
 
-@rule("RightShift")
-def right_shift(ctx: Context, x: Value, y: Value) -> Value:
-    """RightShift(x, y) -> z"""
-    return ctx.binary(ops.ShiftRightArithmetic if x.type.element_type.is_signed else ops.ShiftRightLogical, x, y)
+@rule("LeftShift", "RightShift")
+def shift(ctx: Context, x: Value, y: Value) -> Value:
+    """LeftShift(x, y) -> z"""
+    kind = x.type.element_type
+    to_the_right = ops.ShiftRightArithmetic if kind.is_signed else ops.ShiftRightLogical
+    # TensorFlow's kernels clamp the amount; the op itself leaves those beyond the width open.
+    amount = ctx.add(ops.Clamp(ctx.scalar(0, kind), y, ctx.scalar(kind.width - 1, kind)))
+    return ctx.binary(ops.ShiftLeft if ctx.op == "LeftShift" else to_the_right, x, amount)
 
 
 @rule("PopulationCount")
@@ -204,15 +221,8 @@ def xdivy(ctx: Context, x: Value, y: Value) -> Value:
 
 
 def _no_matter_if_zero(ctx: Context, x: Value, result: Value) -> Value:
-    zero = ctx.constant_like(x, 0)
-    return ctx.select(ctx.compare("EQ", x, zero), zero, result)
-
-
-@rule("Ndtri")
-def ndtri(ctx: Context, x: Value) -> Value:
-    """Ndtri(x) -> y"""
-    centred = ctx.minus(ctx.scaled(x, 2), ctx.constant_like(x, 1))
-    return ctx.scaled(ctx.add(ops.ErfInv(centred)), math.sqrt(2))
+    """The result, or `x` where that is zero, of either sign."""
+    return ctx.select(ctx.compare("EQ", x, ctx.constant_like(x, 0)), x, result)
 
 
 @rule("Conj")
@@ -326,25 +336,31 @@ def tanh_grad(ctx: Context, y: Value, dy: Value) -> Value:
 @rule("SigmoidGrad")
 def sigmoid_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """SigmoidGrad(y, dy) -> z"""
-    return ctx.times(ctx.times(dy, y), ctx.minus(ctx.constant_like(y, 1), y))
+    return ctx.times(dy, ctx.times(y, ctx.minus(ctx.constant_like(y, 1), y)))
 
 
 @rule("SqrtGrad")
 def sqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """SqrtGrad(y, dy) -> z"""
-    return ctx.over(ctx.scaled(dy, 0.5), y)
+    return _no_gradient_if_zero(ctx, dy, ctx.over(ctx.scaled(dy, 0.5), y))
 
 
 @rule("RsqrtGrad")
 def rsqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """RsqrtGrad(y, dy) -> z"""
-    return ctx.times(ctx.scaled(dy, -0.5), ctx.times(square(ctx, y), y))
+    return _no_gradient_if_zero(ctx, dy, ctx.times(ctx.scaled(dy, -0.5), ctx.times(square(ctx, y), y)))
 
 
 @rule("ReciprocalGrad")
 def reciprocal_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """ReciprocalGrad(y, dy) -> z"""
-    return ctx.times(ctx.add(ops.Negate(dy)), square(ctx, y))
+    return _no_gradient_if_zero(ctx, dy, ctx.times(ctx.add(ops.Negate(dy)), square(ctx, y)))
+
+
+def _no_gradient_if_zero(ctx: Context, dy: Value, result: Value) -> Value:
+    """TensorFlow's kernels give no NaN where no gradient arrives."""
+    zero = ctx.constant_like(dy, 0)
+    return ctx.select(ctx.compare("EQ", dy, zero), zero, result)
 
 
 # What stays as it is

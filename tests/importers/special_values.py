@@ -1,0 +1,79 @@
+"""Numbers at which elementwise ops have cases of their own, and how results there are compared: infinities, NaN and the
+sign of zero exactly, other numbers up to rounding."""
+
+from __future__ import annotations
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+
+ALONE = [
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1,
+    -1,
+    2,
+    -2,
+    -3,
+    0.5,
+    -0.5,
+    1.5,
+    2.5,
+    -2.5,
+    1e-3,
+    88,
+    -88,
+    1e4,
+    -1e4,
+    -0.3,
+]
+PAIRED = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 5.3, -5.3, 1e4, -1e4]
+INTEGERS = [0, 1, -1, 2, -2, 3, -3, 7, -7, 100]
+ROUNDING = {"float64": 1e-11, "float32": 3e-5, "float16": 3e-3, "bfloat16": 2e-2}
+FLOATS = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
+
+
+def numbers(dtype: object) -> np.ndarray:
+    """Special values of an element type."""
+    return _cast(_integers(dtype) or ALONE, dtype)
+
+
+def pairs(dtype: object) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of special values. Integers have no zero on the right, nor the quotient that none of them can hold."""
+    values = _integers(dtype) or PAIRED
+    listed = list(itertools.product(values, values))
+    if _integers(dtype):
+        least = np.iinfo(dtype).min  # type: ignore[arg-type]
+        listed = [(x, y) for x, y in listed if y and not (x == least and y == -1)]
+    left, right = zip(*listed, strict=True)
+    return _cast(list(left), dtype), _cast(list(right), dtype)
+
+
+def assert_same(got: object, expected: object) -> None:
+    """Compares two arrays of one type."""
+    ours, theirs = np.asarray(got), np.asarray(expected)
+    assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+    tolerance = ROUNDING.get(theirs.dtype.name, 0)
+    if theirs.dtype.kind not in "biu":
+        ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+        zero = (ours == 0) & (theirs == 0)
+        np.testing.assert_array_equal(np.signbit(ours[zero]), np.signbit(theirs[zero]), "the sign of zero")
+    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=1e-30)
+
+
+def _integers(dtype: object) -> list[int]:
+    kind = np.dtype(dtype)  # type: ignore[call-overload]
+    if kind.kind not in "iu":
+        return []
+    limits = np.iinfo(kind)
+    edges = [int(limits.max), int(limits.min), int(limits.min) + 1]
+    return [value for value in (*INTEGERS, *edges) if limits.min <= value <= limits.max]
+
+
+def _cast(values: list, dtype: object) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.array(values).astype(dtype)  # type: ignore[call-overload]
