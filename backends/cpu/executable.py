@@ -52,7 +52,7 @@ class CpuExecutable:
         self.schedules = emitted.schedules
         self.llvm = str(emitted.module)
         self._target = target
-        self._code = jit.Code(jit.compile_module(self.llvm, target), target)
+        self._code = jit.Code(jit.compile_module(self.llvm, target))
         self._run = _RUN_TYPE(native.address("trivium_run"))
         self._entry = self._code.address(ENTRY)
         self._inputs = [_slot(value) for value in program.inputs]

@@ -1,47 +1,46 @@
-"""LLVM modules to machine code in this process. Object files are kept in the cache, under all that they follow from,
-so that a program that was compiled once loads in a few milliseconds."""
+"""LLVM modules to machine code in this process, by way of shared objects. These are kept in the cache, under all that
+they follow from, so that a program that was compiled once loads in a millisecond."""
 
 from __future__ import annotations
 
-import functools
-import struct
+import ctypes
+import itertools
+import os
+import tempfile
+import weakref
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from trivium.backends import cache, native
 from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget
+from trivium.backends.llvm.elf import is_shared_object
+from trivium.backends.llvm.shared_object import link
 from trivium.ir.errors import CompileError
-
-# Of the ELF header of 64 bits: the magic number with class and byte order, the type of file, where the table of
-# sections is, and the size and number of its entries.
-OBJECT_HEADER = struct.Struct("<6s10xH22xQ10xHH2x")
-OBJECT_MAGIC, RELOCATABLE = b"\x7fELF\x02\x01", 1
-RUNTIME = ("trivium_parallel_for", "trivium_host_call", "trivium_check_signals")
 
 
 class Code:
-    """Machine code in memory, for as long as this object lives."""
+    """Machine code in memory, which is unloaded when this object is dropped."""
 
-    def __init__(self, machine_code: bytes, target: CpuTarget):
-        _register_runtime()
-        empty = llvm.parse_assembly(f'target triple = "{target.triple}"')
-        self._engine = llvm.create_mcjit_compiler(empty, target.machine())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
-        self._engine.finalize_object()
+    def __init__(self, shared_object: bytes):
+        native.load()  # the library that the code needs, which the dynamic linker then knows by its name
+        library = _loaded(shared_object)
+        self._library = library
+        # Not at the exit of the process, when threads may still be running code.
+        weakref.finalize(self, _unload, library._handle).atexit = False
 
     def address(self, name: str) -> int:
         """Where a function lies."""
-        return self._engine.get_function_address(name)
+        return ctypes.cast(self._library[name], ctypes.c_void_p).value or 0
 
 
 def compile_module(text: str, target: CpuTarget) -> bytes:
-    """The object file for LLVM assembly, from the cache where it is there."""
+    """The shared object for LLVM assembly, from the cache where it is there."""
     kept, key = cache.default(), _key(text, target)
     machine_code = kept.get(key) if kept else None
-    if machine_code is not None and _is_object(machine_code):
+    if machine_code is not None and is_shared_object(machine_code):
         return machine_code
-    machine_code = target.machine().emit_object(parsed(text))
+    machine_code = link(target.machine().emit_object(parsed(text)), [native.LIBRARY])
     if kept:
         kept.put(key, machine_code)
     return machine_code
@@ -63,16 +62,35 @@ def _key(text: str, target: CpuTarget) -> bytes:
     return "\0".join(map(str, facts)).encode()
 
 
-def _is_object(machine_code: bytes) -> bool:
-    """Whether this can be an object file: LLVM's loader ends the process on what is none."""
-    if len(machine_code) < OBJECT_HEADER.size:
-        return False
-    magic, kind, sections, entry_size, count = OBJECT_HEADER.unpack_from(machine_code)
-    return magic == OBJECT_MAGIC and kind == RELOCATABLE and sections + entry_size * count <= len(machine_code)
+_loads = itertools.count(1)
 
 
-@functools.cache
-def _register_runtime() -> None:
-    """Makes the native runtime's functions known to the linker."""
-    for name in RUNTIME:
-        llvm.add_symbol(name, native.address(name))
+def _loaded(shared_object: bytes) -> ctypes.CDLL:
+    """The library, loaded from memory; or from a temporary file where the system has no files in memory, or refuses to
+    execute them."""
+    try:
+        descriptor = os.memfd_create("trivium", os.MFD_CLOEXEC)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(shared_object)
+            file.flush()
+            return ctypes.CDLL(_memory_path(descriptor, next(_loads)))
+    except OSError:
+        pass
+    try:
+        with tempfile.NamedTemporaryFile(prefix="trivium-", suffix=".so") as file:
+            file.write(shared_object)
+            file.flush()
+            return ctypes.CDLL(file.name)
+    except OSError as error:
+        raise CompileError(f"the machine code cannot be loaded: {error}") from error
+
+
+def _memory_path(descriptor: int, number: int) -> str:
+    """A path to a file in memory that is different for each number: the dynamic linker takes a library that it knows
+    for any later one with the same path, and descriptors are used again. The digits are in the separators."""
+    digits = "".join("./" if digit == "1" else "/" for digit in f"{number:b}")
+    return f"/proc/self/fd/{digits}{descriptor}"
+
+
+def _unload(handle: int) -> None:
+    ctypes.CDLL(None).dlclose(ctypes.c_void_p(handle))

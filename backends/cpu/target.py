@@ -11,9 +11,8 @@ import llvmlite.binding as llvm
 from trivium.compiler.target import FusionLimits, Target
 from trivium.ir.errors import Error
 
-# Level 1 was measured to give the speed of level 3 on code that is vectorized already. Addresses take 64 bits: in a
-# large process, the loader may put code and its data far apart.
-CODE_GENERATION = {"opt": 1, "reloc": "static", "codemodel": "large"}
+# Level 1 was measured to give the speed of level 3 on code that is vectorized already.
+CODE_GENERATION = {"opt": 1, "reloc": "pic", "codemodel": "default"}
 
 SCALAR_OPERATIONS = frozenset(
     {"erfc", "lgamma", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "sinh", "digamma"}

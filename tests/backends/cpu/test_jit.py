@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from ctypes import CFUNCTYPE, c_int
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +32,8 @@ def test_the_cache_holds_machine_code(tmp_path: Path, monkeypatch: pytest.Monkey
     assert entry.stat().st_ino == written
 
 
-@pytest.mark.parametrize("change", ["magic", "kind", "sections", "short", "random", "empty"])
-def test_an_entry_that_is_no_object_file_is_compiled_again(
+@pytest.mark.parametrize("change", ["magic", "kind", "half", "short", "random", "empty", "object file"])
+def test_an_entry_that_is_no_shared_object_is_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", str(tmp_path))
@@ -40,10 +42,11 @@ def test_an_entry_that_is_no_object_file_is_compiled_again(
     junk = {
         "magic": b"\x7fALF" + whole[4:],
         "kind": whole[:16] + b"\x07" + whole[17:],
-        "sections": whole[: len(whole) // 2],
+        "half": whole[: len(whole) // 2],
         "short": whole[:63],
         "random": np.random.default_rng(0).bytes(500),
         "empty": b"",
+        "object file": host().machine().emit_object(jit.parsed(text)),
     }[change]
     kept = cache.default()
     assert kept is not None
@@ -63,6 +66,56 @@ def test_what_llvm_refuses_is_an_error() -> None:
         jit.compile_module("define i32 @f() { ret i64 3 }", host())
 
 
+def three() -> jit.Code:
+    return jit.Code(jit.compile_module(THREE(host().triple), host()))
+
+
+def answer(code: jit.Code) -> int:
+    return CFUNCTYPE(c_int)(code.address("three"))()
+
+
+def mapped(address: int) -> bool:
+    """Whether the process has memory there."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    ranges = [[int(bound, 16) for bound in line.split()[0].split("-")] for line in lines]
+    return any(begin <= address < end for begin, end in ranges)
+
+
 def test_code_runs() -> None:
-    code = jit.Code(jit.compile_module(THREE(host().triple), host()), host())
-    assert CFUNCTYPE(c_int)(code.address("three"))() == 3
+    assert answer(three()) == 3
+
+
+def test_code_is_unloaded_when_it_is_dropped() -> None:
+    code = three()
+    address = code.address("three")
+    assert mapped(address)
+    del code
+    assert not mapped(address)
+
+
+def test_programs_do_not_get_each_others_code() -> None:
+    """Descriptors of files in memory are used again, by which the dynamic linker would know them."""
+    texts = [f'target triple = "{host().triple}"\ndefine i32 @three() {{ ret i32 {n} }}' for n in range(20)]
+    codes = [jit.Code(jit.compile_module(text, host())) for text in texts]
+    assert [answer(code) for code in codes] == list(range(20))
+    assert len({jit._memory_path(5, number) for number in range(1, 1000)}) == 999
+
+
+def test_without_files_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(name: str, flags: int) -> int:
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert answer(three()) == 3
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(CompileError, match="the machine code cannot be loaded"):
+        three()
+
+
+def test_descriptors_are_closed() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    codes = [three() for _ in range(5)]
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(codes) == 5

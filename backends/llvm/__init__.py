@@ -1,0 +1,1 @@
+"""What LLVM emits, for any device."""
