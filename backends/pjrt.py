@@ -4,6 +4,7 @@ buffers; a loaded executable runs on buffers and gives buffers; events say when 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -83,6 +84,19 @@ class Buffer(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class MemoryStats:
+    """What an executable needs, in PJRT's words (`CompiledMemoryStats`). `temp_size_in_bytes` is the arena of one run;
+    `constant_size_in_bytes`, which PJRT does not tell apart, what constants hold, those that were packed as packed."""
+
+    generated_code_size_in_bytes: int
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    temp_size_in_bytes: int
+    constant_size_in_bytes: int
+    alias_size_in_bytes: int = 0
+
+
 @runtime_checkable
 class LoadedExecutable(Protocol):
     """A compiled program on its device."""
@@ -123,6 +137,14 @@ class LoadedExecutable(Protocol):
 
     def stage(self, name: str) -> str:
         """The program as text at one of `STAGES`."""
+        ...
+
+    def cost_analysis(self) -> dict[str, float]:
+        """What one run does, under PJRT's names: `flops`, `transcendentals`, `bytes accessed`."""
+        ...
+
+    def memory_analysis(self) -> MemoryStats:
+        """What the executable and one run of it take."""
         ...
 
 

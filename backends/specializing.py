@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.backends.pjrt import Buffer, Device, LoadedExecutable
+from trivium.backends.pjrt import Buffer, Device, LoadedExecutable, MemoryStats
 from trivium.compiler.driver import DynamicModule
 from trivium.compiler.program import Program
 from trivium.ir.arrays import read_argument
@@ -63,6 +63,14 @@ class SpecializingExecutable:
     def stage(self, name: str) -> str:
         """The program at a stage, as it was last called."""
         return self._last("its stages").stage(name)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """What the last call did."""
+        return self._last("what it costs").cost_analysis()
+
+    def memory_analysis(self) -> MemoryStats:
+        """What the last call took."""
+        return self._last("what it needs").memory_analysis()
 
     def _last(self, wanted: str) -> LoadedExecutable:
         with self._lock:

@@ -147,7 +147,7 @@ class Lowering:
         outer, self.steps = self.steps, []
         if self._outermost is None:
             self._outermost = self.steps
-        plan = fuse(block, self._target.fusion)
+        plan = fuse(block, self._target)
         self._views |= plan.views
         for item in plan.items:
             if isinstance(item, Group):
@@ -169,7 +169,7 @@ class Lowering:
         for operand, result in updated_in_place(group.whole) if group.whole is not None else ():
             # The buffer plan drops the copies that are not needed.
             self.copy(self.place(operand), self.place(result))
-        kernel, arguments = build(group, self.name(kernel_name(group)), self._target.fusion)
+        kernel, arguments = build(group, self.name(kernel_name(group)), self._target)
         self.steps.append(Launch(kernel, tuple(map(self.place, arguments))))
 
     def _step(self, op: Operation) -> None:

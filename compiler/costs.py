@@ -1,18 +1,21 @@
-"""What fusion knows of single ops: how they are computed, and what computing an element of them costs."""
+"""What fusion knows of single ops: how they are computed, and what computing an element of them costs, which follows
+from the scalar operations that their rules emit."""
 
 from __future__ import annotations
 
 from typing import TypeGuard
 
+from trivium.compiler.kernel.ops import OPERATIONS, SPECIAL, cost
+from trivium.compiler.kernel.structure import Apply, walk
 from trivium.compiler.lowering import ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise
+from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.contraction import is_markable, loops_of
+from trivium.compiler.lowering.scalars import dtype_of
+from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
+from trivium.ir.types import Type, is_complex
 
-EXPENSIVE = {
-    "atan2", "cbrt", "cosine", "divide", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic",
-    "power", "remainder", "rsqrt", "sine", "sqrt", "tan", "tanh",
-}  # fmt: skip
 ALONE = (ops.Concatenate, ops.Pad)
 """Ops that make branches inside other kernels and plain loops in their own."""
 
@@ -40,8 +43,38 @@ def is_free(op: Operation) -> bool:
     return type(op) in INDEXING or isinstance(op, ops.Iota | ops.Constant)
 
 
-def is_expensive(op: Operation) -> bool:
-    return op.NAME.startswith("chlo.") or op.NAME.partition(".")[2] in EXPENSIVE
+def element_cost(op: Operation) -> float:
+    """What one element of an elementwise op costs, its operands being known; 0 for other ops."""
+    if not is_elementwise(op):
+        return 0.0
+    if isinstance(op, ops.Map):
+        return sum(map(element_cost, op.computation.block))
+    name, kinds = op.NAME.partition(".")[2], tuple(value.type.element_type for value in op.operands)
+    if name in OPERATIONS and not any(map(is_complex, kinds)):
+        return cost(name, dtype_of(kinds[0]))
+    if name in SPECIAL or type(op) not in ELEMENT:
+        return 1.0
+    if (type(op), kinds) not in _EMITTED:
+        _EMITTED[type(op), kinds] = _emitted_cost(op)
+    return _EMITTED[type(op), kinds]
+
+
+_EMITTED: dict[tuple[type[Operation], tuple[Type, ...]], float] = {}
+
+
+def _emitted_cost(op: Operation) -> float:
+    """Of the scalar operations that the op's rule emits. It depends on nothing but the op's kind and its types: those
+    with attributes are scalar operations themselves."""
+    ctx = Context("cost")
+    for value in op.operands:
+        ctx.know(value, (), ctx.literal(1, value.type.element_type))
+    ELEMENT[type(op)](ctx, op, ())
+    return sum(cost(i.op, i.arguments[0].dtype) for i in walk(ctx.b.body) if isinstance(i, Apply))
+
+
+def is_expensive(op: Operation, target: Target) -> bool:
+    """Whether an element is better stored and loaded again than computed again."""
+    return element_cost(op) >= target.recompute_cost
 
 
 def is_heavy(op: Operation) -> bool:
@@ -49,10 +82,10 @@ def is_heavy(op: Operation) -> bool:
     return type(op) in REPEATING or isinstance(op, ALONE) or is_fold(op)
 
 
-def is_light(op: Operation) -> bool:
+def is_light(op: Operation, target: Target) -> bool:
     """Whether to compute the op again costs no more than to read its result: it is cheap, and reads at most one operand
     of that size, whose elements are not wider."""
-    if not is_elementwise(op) or is_expensive(op):
+    if not is_elementwise(op) or is_expensive(op, target):
         return False
     size, width = op.results[0].type.size, op.results[0].type.dtype.itemsize
     large = [operand for operand in op.operands if _source_size(operand) * 4 > size]

@@ -38,7 +38,7 @@ from trivium.compiler.requests import (
     row_indices,
     same_extents,
 )
-from trivium.compiler.target import FusionLimits
+from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 
@@ -92,15 +92,16 @@ class Plan:
     views: dict[Value, Value]
 
 
-def fuse(block: Block, limits: FusionLimits) -> Plan:
+def fuse(block: Block, target: Target) -> Plan:
     """Divides the ops of a block into kernels and ops that become steps of their own."""
-    return _Fuser(block, limits).run()
+    return _Fuser(block, target).run()
 
 
 class _Fuser:
-    def __init__(self, block: Block, limits: FusionLimits):
+    def __init__(self, block: Block, target: Target):
         self._block = block
-        self._limits = limits
+        self._target = target
+        self._limits = target.fusion
         self._demand: dict[Value, dict[Group, None]] = {}
         self._needed: dict[Value, int] = {}
         self._items: list[tuple[int, Item]] = []
@@ -151,7 +152,7 @@ class _Fuser:
             self._materialize(op, position, groups, needed)
 
     def _may_repeat(self, op: Operation, groups: list[Group]) -> bool:
-        return len(groups) == 1 or is_free(op) or is_light(op)
+        return len(groups) == 1 or is_free(op) or is_light(op, self._target)
 
     def _view(self, op: Operation, groups: list[Group], needed: int | None) -> None:
         """The results are the operands' buffers."""
@@ -253,7 +254,7 @@ class _Fuser:
         if asked != set(v for v in group.space if v.extent != 1) and asked != _reach(group):
             # Asked for at fewer indices than the loops have: computed again in each round of the others, unless a
             # reduction behind it will make them a row.
-            cheap = not is_expensive(op) and not is_heavy(op)
+            cheap = not is_expensive(op, self._target) and not is_heavy(op)
             return cheap or (not is_heavy(op) and _follows_reduction(group, op, request))
         return repeats <= (1 if is_heavy(op) else 2)
 

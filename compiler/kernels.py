@@ -19,13 +19,13 @@ from trivium.compiler.lowering.index import Indices, Variable, places
 from trivium.compiler.lowering.reduction import commutes, reduce_together
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.requests import Opaque, Request
-from trivium.compiler.target import FusionLimits
+from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.errors import Error
 
 
-def build(group: Group, name: str, limits: FusionLimits) -> tuple[Kernel, list[Value]]:
+def build(group: Group, name: str, target: Target) -> tuple[Kernel, list[Value]]:
     """The kernel of a group, and the values that its parameters are bound to."""
     ctx = Context(name, group.members)
     last = next(iter(group.members))
@@ -35,7 +35,7 @@ def build(group: Group, name: str, limits: FusionLimits) -> tuple[Kernel, list[V
         elif group.contraction is not None:
             return _contraction(ctx, group), ctx.arguments
         elif group.points is not None:
-            _rows(ctx, group, limits)
+            _rows(ctx, group, target)
         elif isinstance(last, ops.Concatenate) and list(group.outputs) == [last.result]:
             _pieces(ctx, last)
         elif isinstance(last, ops.Pad) and list(group.outputs) == [last.result] and _only_adds(last):
@@ -93,10 +93,10 @@ def _padded(ctx: Context, op: ops.Pad) -> None:
 # Rows
 
 
-def _rows(ctx: Context, group: Group, limits: FusionLimits) -> None:
+def _rows(ctx: Context, group: Group, target: Target) -> None:
     """Parallel over the points. What holds for a whole point is computed once for it, reductions that do not depend on
     each other in one loop; intermediates of the row that are expensive and used by several loops are stored."""
-    kept, levels = _kept(group, limits), _levels(group)
+    kept, levels = _kept(group, target), _levels(group)
     members = group.ordered()
     for op in members:
         if is_fold(op):
@@ -161,12 +161,12 @@ def _store_row(ctx: Context, group: Group) -> None:
                 ctx.store(value, at, ctx.element(value, at))
 
 
-def _kept(group: Group, limits: FusionLimits) -> set[Operation]:
+def _kept(group: Group, target: Target) -> set[Operation]:
     """The members whose results are stored for the row: expensive, and needed by several of its loops."""
     size = 1
     for v in group.row:
         size *= v.extent
-    if size > limits.scratch_row:
+    if size > target.fusion.scratch_row:
         return set()
     loops = [list(op.operands) for op in group.members if is_fold(op)]
     loops.append([value for value, at in group.outputs.items() if not _is_of_point(at, group.row)])
@@ -174,7 +174,7 @@ def _kept(group: Group, limits: FusionLimits) -> set[Operation]:
     for roots in loops:
         for op in _behind(group, roots):
             counts[op] = counts.get(op, 0) + 1
-    return {op for op, count in counts.items() if count > 1 and is_expensive(op) and _spans(group, op)}
+    return {op for op, count in counts.items() if count > 1 and is_expensive(op, target) and _spans(group, op)}
 
 
 def _spans(group: Group, op: Operation) -> bool:

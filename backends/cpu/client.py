@@ -13,9 +13,10 @@ import numpy as np
 from trivium.backends import native
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CpuTarget, host
-from trivium.backends.pjrt import STAGES, Buffer, Device, LoadedExecutable, Memory
+from trivium.backends.pjrt import STAGES, Buffer, Device, LoadedExecutable, Memory, MemoryStats
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.compiler import driver
+from trivium.compiler.analysis import program_cost
 from trivium.compiler.driver import CompileOptions, DynamicModule
 from trivium.compiler.program import Program
 from trivium.ir.arrays import as_array
@@ -149,6 +150,21 @@ class CpuLoadedExecutable(CpuExecutable):
             case "asm":
                 return self.assembly()
         raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
+
+    def cost_analysis(self) -> dict[str, float]:
+        """What one run does, under PJRT's names."""
+        cost = program_cost(self.program)
+        return {"flops": cost.flops, "transcendentals": cost.transcendentals, "bytes accessed": cost.nbytes}
+
+    def memory_analysis(self) -> MemoryStats:
+        """What the executable and one run of it take."""
+        return MemoryStats(
+            generated_code_size_in_bytes=self.code_size,
+            argument_size_in_bytes=sum(value.nbytes for value in self.program.inputs),
+            output_size_in_bytes=sum(value.nbytes for value in self.program.outputs),
+            temp_size_in_bytes=self.program.arena_size,
+            constant_size_in_bytes=self.constant_size,
+        )
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:
         """Runs on buffers."""

@@ -52,7 +52,9 @@ class CpuExecutable:
         self.schedules = emitted.schedules
         self.llvm = str(emitted.module)
         self._target = target
-        self._code = jit.Code(jit.compile_module(self.llvm, target))
+        machine_code = jit.compile_module(self.llvm, target)
+        self.code_size = len(machine_code)
+        self._code = jit.Code(machine_code)
         self._run = _RUN_TYPE(native.address("trivium_run"))
         self._entry = self._code.address(ENTRY)
         self._inputs = [_slot(value) for value in program.inputs]
@@ -60,6 +62,7 @@ class CpuExecutable:
         self._host = HostFunctions(emitted.host_calls)
         constants = [value.storage.array for value in emitted.constants if isinstance(value.storage, Constant)]
         self._constants = [kept(array) for array in constants]
+        self.constant_size = sum(array.nbytes for array in constants)
         self._context = _table([*chain(*self._host.addresses), *(array.ctypes.data for array in self._constants)])
         self._context_address = ctypes.addressof(self._context)
         self._arena_size = program.arena_size

@@ -8,6 +8,7 @@ import math
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.kernel.affine import Analysis, holds
 from trivium.compiler.kernel.dtypes import FLOATS, bit_width
+from trivium.compiler.kernel.ops import cost as operation_cost
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -25,12 +26,6 @@ from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fit
 UNKNOWN_EXTENT = 16
 PIECES = 8
 """Pieces for each thread: uneven ones, and threads that start late, then even out."""
-COSTS = {
-    "divide": 4.0, "remainder": 8.0, "sqrt": 4.0, "rsqrt": 5.0, "exponential": 10.0, "exponential_minus_one": 12.0,
-    "log": 12.0, "log_plus_one": 16.0, "logistic": 15.0, "tanh": 16.0, "sine": 20.0, "cosine": 20.0, "tan": 30.0,
-    "power": 60.0, "erf": 16.0, "erf_inv": 20.0, "cbrt": 20.0,
-}  # fmt: skip
-
 Loops = dict[Loop, LoopSchedule]
 
 
@@ -139,9 +134,8 @@ class _Planner:
         """Cost of one execution, `lanes` iterations of `index` at a time."""
         match instruction:
             case Apply(op, arguments) if not self._analysis.is_affine(instruction):
-                if self._is_scalar(op, arguments[0]):
-                    return 20.0 * lanes
-                return COSTS.get(op, 1.0)
+                cost = operation_cost(op, arguments[0].dtype)
+                return cost * lanes if self._is_scalar(op, arguments[0]) else cost
             case Load(buffer, indices) | Store(buffer, _, indices):
                 step = self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
                 if step in (0, 1):

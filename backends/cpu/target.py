@@ -17,7 +17,7 @@ CODE_GENERATION = {"opt": 1, "reloc": "pic", "codemodel": "default"}
 SCALAR_OPERATIONS = frozenset(
     {"erfc", "lgamma", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "sinh", "digamma"}
 )
-"""What `math` leaves to the C library."""
+"""Functions that the C library computes lane by lane, or that take as long as if it did."""
 
 CACHE_LINE = 64
 

@@ -1,6 +1,6 @@
-"""The scalar operations of kernels, named as in StableHLO and CHLO: each with the operand types it takes and the type
-it gives. What an operation computes is what the op of that name computes on one element; nothing is stated twice
-here."""
+"""The scalar operations of kernels, named as in StableHLO and CHLO: each with the operand types it takes, the type
+it gives, and what it costs. What an operation computes is what the op of that name computes on one element; nothing is
+stated twice here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 @dataclass(frozen=True)
 class Operation:
     """A scalar operation: `operands` types must be equal and in `types`; the result has their type unless `result`
-    says otherwise."""
+    says otherwise. `cost` is in units of an addition (see `compiler.target`), `integer_cost` that on integers where it
+    differs; `flops` is how many operations it counts as where work is reported."""
 
     name: str
     arity: int
@@ -26,6 +27,10 @@ class Operation:
     result: DType | None = None
     commutative: bool = False
     associative: bool = False
+    cost: float = 1.0
+    integer_cost: float | None = None
+    flops: int = 1
+    transcendental: bool = False
 
 
 def _table() -> dict[str, Operation]:
@@ -35,10 +40,17 @@ def _table() -> dict[str, Operation]:
         for name in names.split():
             table[name] = Operation(name, arity, types, **facts)
 
-    declare(
-        "exponential exponential_minus_one log log_plus_one logistic tanh sine cosine tan sqrt rsqrt cbrt", 1, FLOATS
-    )
-    declare("asin acos atan sinh cosh asinh acosh atanh erf erfc erf_inv lgamma digamma", 1, FLOATS)
+    def function(names: str, cost: float) -> None:
+        declare(names, 1, FLOATS, cost=cost, transcendental=True)
+
+    function("sqrt", 4.0)
+    function("rsqrt", 5.0)
+    function("exponential", 10.0)
+    function("exponential_minus_one log", 12.0)
+    function("logistic", 15.0)
+    function("log_plus_one tanh erf", 16.0)
+    function("sine cosine cbrt asin acos atan sinh cosh asinh acosh atanh erfc erf_inv lgamma digamma", 20.0)
+    function("tan", 30.0)
     declare("ceil floor round_nearest_afz round_nearest_even", 1, FLOATS)
     declare("is_finite", 1, FLOATS, result=BOOL)
     declare("negate", 1, NUMBERS)
@@ -48,10 +60,14 @@ def _table() -> dict[str, Operation]:
     declare("add multiply", 2, NUMBERS | {"i1"}, commutative=True, associative=True)
     declare("maximum minimum", 2, NUMBERS | {"i1"}, commutative=True, associative=True)
     declare("and or xor", 2, BITS, commutative=True, associative=True)
-    declare("subtract divide remainder power", 2, NUMBERS)
-    declare("atan2 next_after", 2, FLOATS)
+    declare("subtract", 2, NUMBERS)
+    declare("divide", 2, NUMBERS, cost=4.0, integer_cost=20.0)
+    declare("remainder", 2, NUMBERS, cost=8.0, integer_cost=20.0)
+    declare("power", 2, NUMBERS, cost=60.0, transcendental=True)
+    declare("atan2", 2, FLOATS, cost=20.0, transcendental=True)
+    declare("next_after", 2, FLOATS, cost=8.0)
     declare("shift_left shift_right_arithmetic shift_right_logical", 2, INTEGERS)
-    declare("fma", 3, FLOATS)
+    declare("fma", 3, FLOATS, flops=2)
     declare("clamp", 3, NUMBERS | {"i1"})
     return table
 
@@ -108,6 +124,7 @@ SPECIAL: dict[str, Callable[..., DType]] = {
     "compare": _compare, "select": _select, "convert": _convert,
     "bitcast_convert": _bitcast_convert, "reduce_precision": _reduce_precision,
 }  # fmt: skip
+"""Each costs as much as an addition."""
 SPECIAL_ARITY = {"compare": 2, "select": 3, "convert": 1, "bitcast_convert": 1, "reduce_precision": 1}
 
 
@@ -129,6 +146,26 @@ def result_type(name: str, attributes: dict[str, object], operands: tuple[DType,
         f"{name}: operands have type {operands[0]}, expected one of {', '.join(sorted(operation.types))}",
     )
     return operation.result or operands[0]
+
+
+def cost(name: str, dtype: DType) -> float:
+    """Of operation `name` on operands of a type, in units of an addition."""
+    operation = OPERATIONS.get(name)
+    if operation is None:
+        return 1.0
+    integers = operation.integer_cost is not None and dtype not in FLOATS
+    return operation.integer_cost if integers else operation.cost  # type: ignore[return-value]
+
+
+def flops(name: str) -> int:
+    """How many operations it counts as where work is reported."""
+    operation = OPERATIONS.get(name)
+    return operation.flops if operation is not None else 1
+
+
+def is_transcendental(name: str) -> bool:
+    """Whether it is reported as a transcendental function and not among the flops."""
+    return name in OPERATIONS and OPERATIONS[name].transcendental
 
 
 def _require(condition: bool, message: str) -> None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trivium.backends import client
-from trivium.backends.pjrt import STAGES, LoadedExecutable
+from trivium.backends.pjrt import STAGES, LoadedExecutable, MemoryStats
 from trivium.ir.func import Function, Module
 from trivium.ir.types import TensorType
 
 if TYPE_CHECKING:
     from trivium.compiler.program import Program
 
-__all__ = ["STAGES", "Executable", "Parameter", "Signature", "compile_module"]
+__all__ = ["STAGES", "Executable", "MemoryStats", "Parameter", "Signature", "compile_module"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,16 @@ class Executable:
         """The program as text at a stage: `graph`, `kernels`, `llvm` or `asm`. One of dynamic shapes as it was last
         called."""
         return self.loaded.stage(name)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """What one run does, counted from the compiled kernels, under PJRT's names: `flops` (operations on numbers of
+        any type), `transcendentals` (functions such as exponential, which are no flops), `bytes accessed` (caches
+        aside)."""
+        return self.loaded.cost_analysis()
+
+    def memory_analysis(self) -> MemoryStats:
+        """How many bytes the machine code, the constants, the arguments, the results and the temporaries take."""
+        return self.loaded.memory_analysis()
 
     def __repr__(self) -> str:
         return f"<Executable {self.signature}>"

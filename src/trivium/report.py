@@ -56,7 +56,7 @@ def write_stages(path: Path, title: str, program: str, compiled: Executable, ope
     facts = {
         "signature": str(compiled.signature),
         "kernels": str(len(compiled.program.kernels())),
-        "temporaries": f"{compiled.program.arena_size} bytes",
+        "temporaries": f"{compiled.memory_analysis().temp_size_in_bytes} bytes",
     }
     _write(path, "stages.html.j2", title=title, facts=facts, stages=stages, open_stage=open_stage or "program")
 
