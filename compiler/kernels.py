@@ -15,7 +15,7 @@ from trivium.compiler.lowering import kernel_rule
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Indices, Variable, places
+from trivium.compiler.lowering.index import Index, Indices, Variable, places, variable
 from trivium.compiler.lowering.reduction import commutes, reduce_together
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.requests import Opaque, Request
@@ -233,7 +233,7 @@ def _contraction(ctx: Context, group: Group) -> Kernel:
         block = stack.enter_context(ctx.block(ctx.b.block(accumulate, *["i64"] * len(outer))))
         total, registers = block.parameters[0], dict(zip(outer, block.parameters[1:], strict=True))
         for v, names in zip(group.space, loops.result, strict=True):
-            ctx.bind(v, _result_index(ctx, loops, names, registers))
+            ctx.bind(v, _result_index(loops, names, registers))
         at = places(group.space)
         ctx.know(op.results[0], at, converted(ctx, total, kind))
         for value, indices in group.outputs.items():
@@ -244,9 +244,9 @@ def _contraction(ctx: Context, group: Group) -> Kernel:
     return contraction_kernel(ctx.b.name, ctx.b.params, contraction)
 
 
-def _result_index(ctx: Context, loops: Loops, names: Sequence[str], registers: dict[str, Register]) -> Register:
+def _result_index(loops: Loops, names: Sequence[str], registers: dict[str, Register]) -> Index:
     """The index along one dimension of the result, which may be split into an outer and an inner loop."""
-    index = registers[names[0]]
+    index = variable(registers[names[0]])
     for name in names[1:]:
-        index = ctx.b.affine([(index, loops.loops[name].extent), (registers[name], 1)])
+        index = index * loops.loops[name].extent + variable(registers[name])
     return index

@@ -14,8 +14,9 @@ from trivium.backends.cpu.apply import apply
 from trivium.backends.cpu.code import I8, I64, POINTER, Code, literal, stack_slot
 from trivium.backends.cpu.narrow import held_type
 from trivium.backends.cpu.target import CpuTarget
-from trivium.compiler.kernel.affine import Affine, Analysis
+from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.dtypes import INDEX
+from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -69,7 +70,7 @@ class Emitter:
         self.analysis = analysis
         self.schedule = schedule
         self.buffers = buffers
-        self.values: dict[Value, ll.Value] = {}
+        self.values: dict[Value | Atom, ll.Value] = {}
         self.vector: Value | None = None
         self.lanes = 1
         self.mask: ll.Value | None = None
@@ -121,18 +122,29 @@ class Emitter:
         found = self.values.get(value)
         if found is not None and value is not self.vector:
             return found
-        base, step, scattered = self.split(self.analysis.form(value))
+        return self.number(self.analysis.form(value))
+
+    def number(self, index: Index) -> ll.Value:
+        """The number that an index expression is."""
+        base, step, scattered = self.split(index)
         if step:
             offsets = memory.lane_numbers(self.lanes, step)
             base = self.code.iadd(self.code.splat(base, self.lanes), offsets)
         return base if scattered is None else self.code.iadd(self.code.splat(base, self.lanes), scattered)
 
-    def split(self, form: Affine) -> tuple[ll.Value, int, ll.Value | None]:
-        """A linear form as a scalar for lane 0, a step for each lane, and a vector for what is irregular."""
-        base: ll.Value = I64(form.constant)
+    def division(self, atom: Quotient | Remainder) -> ll.Value:
+        """A quotient or remainder, computed once in each block."""
+        if atom not in self.values:
+            op = "divide" if isinstance(atom, Quotient) else "remainder"
+            self.values[atom] = loops.divide_index(self.code, op, self.number(atom.dividend), atom.divisor)
+        return self.values[atom]
+
+    def split(self, index: Index) -> tuple[ll.Value, int, ll.Value | None]:
+        """An index expression as a scalar for lane 0, a step for each lane, and a vector for what is irregular."""
+        base: ll.Value = I64(index.offset)
         scattered: ll.Value | None = None
-        for atom, coefficient in form.terms.items():
-            value = self.values[atom]
+        for atom, coefficient in index.terms.items():
+            value = self.division(atom) if isinstance(atom, Quotient | Remainder) else self.values[atom]  # type: ignore[index]
             term = value if coefficient == 1 else self.builder.mul(value, self.code.like(value, coefficient))
             if isinstance(term.type, ll.VectorType):
                 scattered = term if scattered is None else self.code.iadd(scattered, term)
@@ -140,7 +152,7 @@ class Emitter:
                 base = term
             else:
                 base = self.builder.add(base, term)
-        step = form.terms.get(self.vector, 0) if self.vector is not None else 0
+        step = index.terms.get(self.vector, 0) if self.vector is not None else 0
         return base, step, scattered
 
     def same_shape(self, values: Sequence[ll.Value]) -> list[ll.Value]:
@@ -149,14 +161,14 @@ class Emitter:
             return [self.code.splat(value, self.lanes) for value in values]
         return list(values)
 
-    def place(self, buffer: Buffer, indices: Sequence[Value]) -> memory.Place:
+    def place(self, buffer: Buffer, indices: Indices) -> memory.Place:
         """Where an access goes."""
         return memory.Place(self.buffers[buffer], buffer.dtype, *self.split(self.analysis.address(buffer, indices)))
 
     # Instructions
 
     def instruction(self, instruction: Instruction) -> None:
-        if self.analysis.is_affine(instruction) or (
+        if self.analysis.is_index(instruction) or (
             instruction.results and all(result in self.values for result in instruction.results)
         ):
             return
@@ -185,8 +197,8 @@ class Emitter:
         """Division by a literal needs none of the guards that division by a value does."""
         if instruction.op in ("divide", "remainder") and instruction.result.dtype == INDEX:
             divisor = self.analysis.form(instruction.arguments[1])
-            if not divisor.terms and divisor.constant > 0:
-                return loops.divide_index(self.code, instruction.op, operands[0], divisor.constant)
+            if divisor.is_constant and divisor.offset > 0:
+                return loops.divide_index(self.code, instruction.op, operands[0], divisor.offset)
         return apply(self.code, instruction, operands)
 
     def _allocate(self, buffer: Buffer) -> ll.Value:

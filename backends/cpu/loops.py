@@ -13,9 +13,10 @@ from trivium.backends.cpu import memory, threads
 from trivium.backends.cpu.apply import combine
 from trivium.backends.cpu.code import I32, I64, Code, literal
 from trivium.backends.cpu.narrow import held_type
-from trivium.compiler.kernel.affine import holds
+from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
-from trivium.compiler.kernel.structure import Apply, Constant, Load, Loop, Value, walk
+from trivium.compiler.kernel.index import Index
+from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Value, symbols, walk
 from trivium.compiler.schedule import LoopSchedule, Unit
 
 if TYPE_CHECKING:
@@ -109,7 +110,20 @@ def _is_short(loop: Loop) -> bool:
     known = [extent for extent in loop.extents if isinstance(extent, int)]
     if len(known) < len(loop.extents) or holds(loop.body, Loop):
         return False
-    return math.prod(known) * len(list(walk(loop.body))) <= UNROLLED
+    return math.prod(known) * _size(loop.body) <= UNROLLED
+
+
+def _size(block: Block) -> int:
+    """The instructions of a block, and those that its distinct index expressions take."""
+    instructions = list(walk(block))
+    indices = {index for instruction in instructions for index in expressions(instruction) if index.sole is None}
+    return len([i for i in instructions if not isinstance(i, Position)]) + sum(map(_arithmetic, indices))
+
+
+def _arithmetic(index: Index) -> int:
+    """The operations and literals of an index expression."""
+    factors = sum(factor != 1 for factor in index.terms.values())
+    return 2 * factors + max(0, len(index.terms) - 1) + 2 * bool(index.offset)
 
 
 def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Value, int | Value]]:
@@ -187,15 +201,20 @@ def _hoist(emitter: Emitter, loop: Loop, index: Value) -> None:
         movable = isinstance(instruction, Constant | Apply) or (
             isinstance(instruction, Load) and instruction.buffer.mode == "in"
         )
-        if not movable or analysis.is_affine(instruction):
+        for division in divisions(instruction):
+            if index not in analysis.depends(division) and _available(emitter, *symbols(division.dividend)):
+                emitter.division(division)
+        if not movable or analysis.is_index(instruction):
             continue
-        known = all(_available(emitter, operand) for operand in instruction.operands)
+        known = _available(emitter, *instruction.operands)
         if known and all(index not in analysis.depends(operand) for operand in instruction.operands):
             emitter.instruction(instruction)
 
 
-def _available(emitter: Emitter, value: Value) -> bool:
-    return value in emitter.values or all(atom in emitter.values for atom in emitter.analysis.form(value).terms)
+def _available(emitter: Emitter, *values: Value) -> bool:
+    """Whether values are known, or can be computed from what is known."""
+    forms = (emitter.analysis.form(value) for value in values if value not in emitter.values)
+    return all(symbol in emitter.values for form in forms for symbol in symbols(form))
 
 
 def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:

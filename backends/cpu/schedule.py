@@ -7,7 +7,7 @@ import math
 
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.kernel.affine import Analysis, holds
-from trivium.compiler.kernel.dtypes import FLOATS, bit_width
+from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width
 from trivium.compiler.kernel.ops import cost as operation_cost
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -69,7 +69,7 @@ class _Planner:
 
     def block(self, block: Block) -> tuple[float, Loops]:
         """Outside of any vector loop: cost, and schedules of all loops within."""
-        total, loops = 0.0, Loops()
+        total, loops = self._division_cost(block, 1), Loops()
         for instruction in block.instructions:
             if isinstance(instruction, Loop):
                 cost, inner = self.loop(instruction)
@@ -107,7 +107,7 @@ class _Planner:
         )
         # Wide vectors are several registers.
         registers = max(1.0, lanes * self._bits(loop) / self._vector_bits)
-        cost = chunks * sum(self._cost(i, index, lanes) for i in loop.body.instructions) * registers
+        cost = chunks * self._body_cost(loop.body, index, lanes) * registers
         if loop.kind == "reduction":
             cost += 2 * math.log2(lanes) + 4
         nested = (i for i in walk(loop.body) if isinstance(i, Loop))
@@ -125,17 +125,22 @@ class _Planner:
 
     def _bits(self, loop: Loop) -> int:
         """Width of the widest number computed with, index arithmetic aside."""
-        values = [i.result for i in walk(loop.body) if isinstance(i, Load | Apply) and not self._analysis.is_affine(i)]
+        values = [i.result for i in walk(loop.body) if isinstance(i, Load | Apply)]
         values += [i.value for i in walk(loop.body) if isinstance(i, Store)]
         widths = [max(32, bit_width(v.dtype)) if v.dtype in FLOATS else bit_width(v.dtype) for v in values]
-        return max([8, *widths])
+        return max([8, *widths, *([bit_width(INDEX)] if self._divides(loop.body) else [])])
+
+    def _divides(self, block: Block) -> bool:
+        """Whether index expressions in a block hold quotients or remainders, which are computed in lanes."""
+        nested = (inner for i in walk(block) for inner in i.blocks)
+        return any(self._analysis.divisions[inner] for inner in (block, *nested))
 
     def _cost(self, instruction: Instruction, index: Value | None, lanes: int) -> float:
         """Cost of one execution, `lanes` iterations of `index` at a time."""
         match instruction:
-            case Apply(op, arguments) if not self._analysis.is_affine(instruction):
+            case Apply(op, arguments):
                 cost = operation_cost(op, arguments[0].dtype)
-                return cost * lanes if self._is_scalar(op, arguments[0]) else cost
+                return cost * lanes if self._is_scalar(op, arguments[0].dtype) else cost
             case Load(buffer, indices) | Store(buffer, _, indices):
                 step = self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
                 if step in (0, 1):
@@ -146,14 +151,23 @@ class _Planner:
                 return 2.0 * lanes
             case Loop():
                 trips = math.prod(_count(e) for e in instruction.extents)
-                return trips * sum(self._cost(i, index, lanes) for i in instruction.body.instructions)
+                return trips * self._body_cost(instruction.body, index, lanes)
             case While():
                 return 50.0
-        return sum(self._cost(i, index, lanes) for block in instruction.blocks for i in block.instructions)
+        return sum(self._body_cost(block, index, lanes) for block in instruction.blocks)
 
-    def _is_scalar(self, op: str, argument: Value) -> bool:
+    def _body_cost(self, block: Block, index: Value | None, lanes: int) -> float:
+        """Of all instructions of a block, and of the divisions in their index expressions."""
+        return sum(self._cost(i, index, lanes) for i in block.instructions) + self._division_cost(block, lanes)
+
+    def _division_cost(self, block: Block, lanes: int) -> float:
+        cost = operation_cost("divide", INDEX)
+        each = cost * lanes if self._is_scalar("divide", INDEX) else cost
+        return each * self._analysis.divisions[block]
+
+    def _is_scalar(self, op: str, dtype: str) -> bool:
         """Whether an operation has no vector form."""
-        if op in ("divide", "remainder") and argument.dtype not in FLOATS:
+        if op in ("divide", "remainder") and dtype not in FLOATS:
             return not self._target.divides_integers_in_lanes
         return op in self._target.scalar_operations
 

@@ -10,6 +10,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu import loops
 from trivium.backends.cpu.code import I32, I64, POINTER, Code, stack_slot
+from trivium.compiler.kernel.index import Atom
 from trivium.compiler.kernel.structure import Buffer, Loop, Value
 from trivium.compiler.schedule import LoopSchedule, Unit
 
@@ -33,7 +34,7 @@ def emit_split(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     emitter.code.call(PARALLEL_FOR, ll.VoidType(), *arguments)
 
 
-Captured = tuple[list[ll.Type], list[Buffer], list[Value]]
+Captured = tuple[list[ll.Type], list[Buffer], list[Value | Atom]]
 
 
 def _capture(emitter: Emitter) -> tuple[ll.Value, Captured]:

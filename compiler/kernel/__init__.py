@@ -3,6 +3,7 @@
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript, contraction_kernel
 from trivium.compiler.kernel.dtypes import DType, bit_width, from_numpy, numpy_dtype, storage_bytes
+from trivium.compiler.kernel.index import Index, expression
 from trivium.compiler.kernel.sharing import may_share
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -14,6 +15,7 @@ from trivium.compiler.kernel.structure import (
     Kernel,
     Load,
     Loop,
+    Position,
     Scratch,
     Store,
     Value,
@@ -32,11 +34,13 @@ __all__ = [
     "ContractionLoop",
     "DType",
     "If",
+    "Index",
     "Instruction",
     "Kernel",
     "KernelBuilder",
     "Load",
     "Loop",
+    "Position",
     "Scratch",
     "Store",
     "Subscript",
@@ -44,6 +48,7 @@ __all__ = [
     "While",
     "bit_width",
     "contraction_kernel",
+    "expression",
     "from_numpy",
     "may_share",
     "numpy_dtype",

@@ -1,15 +1,14 @@
-"""Index arithmetic seen through: every i64 value as a sum of coefficients times atoms (loop indices and what cannot
-be seen through), which values depend on which loop indices, and every access as one linear address. Schedules and
-emitters ask this instead of matching instructions."""
+"""What follows from the index expressions of a kernel: which values depend on which loop indices, every access as one
+linear address, and where quotients and remainders must be computed. Schedules and emitters ask this instead of matching
+instructions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from trivium.compiler.kernel.dtypes import INDEX
+from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder, constant, variable
 from trivium.compiler.kernel.structure import (
-    Apply,
     Block,
     Buffer,
     Constant,
@@ -17,79 +16,67 @@ from trivium.compiler.kernel.structure import (
     Kernel,
     Load,
     Loop,
+    Position,
     Store,
     Value,
+    symbols,
     walk,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """sum(coefficient * atom) + constant, modulo 2^64 like the arithmetic it stands for"""
-
-    terms: dict[Value, int] = field(default_factory=dict)
-    constant: int = 0
-
-    def __add__(self, other: Affine) -> Affine:
-        terms = dict(self.terms)
-        for atom, coefficient in other.terms.items():
-            terms[atom] = _wrap(terms.get(atom, 0) + coefficient)
-        return Affine({atom: c for atom, c in terms.items() if c}, _wrap(self.constant + other.constant))
-
-    def __mul__(self, factor: int) -> Affine:
-        terms = {atom: _wrap(c * factor) for atom, c in self.terms.items()}
-        return Affine({atom: c for atom, c in terms.items() if c}, _wrap(self.constant * factor))
-
-
-def _wrap(number: int) -> int:
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class Analysis:
     """What is known of the index arithmetic of a kernel, or of a free-standing block."""
 
     def __init__(self, kernel: Kernel | Block):
-        self._forms: dict[Value, Affine] = {}
+        self._forms: dict[Value, Index] = {}
         self._depends: dict[Value, frozenset[Value]] = {}
+        self.divisions: dict[Block, int] = {}
+        """How many quotients and remainders the instructions of a block itself compute."""
         self.escaping: set[Value] = set()
-        """Atoms that are used elsewhere than in addresses: as numbers, extents, or inside opaque index arithmetic."""
-        self._visit(kernel.body if isinstance(kernel, Kernel) else kernel, frozenset())
+        """Values that are used elsewhere than as terms of addresses: as numbers, as extents, or divided."""
+        self._visit(kernel.body if isinstance(kernel, Kernel) else kernel, frozenset(), set())
 
-    def form(self, value: Value) -> Affine:
-        """`value` as a linear form; an atom where it cannot be seen through."""
-        return self._forms.get(value) or Affine({value: 1})
+    def form(self, value: Value) -> Index:
+        """`value` as an index expression: itself, unless it is a constant or the number that an expression is."""
+        return self._forms.get(value) or variable(value)
 
-    def is_affine(self, instruction: Instruction) -> bool:
-        """Whether the instruction is index arithmetic that forms see through, so that nobody needs to compute it."""
-        return isinstance(instruction, Apply | Constant) and instruction.result in self._forms
+    def is_index(self, instruction: Instruction) -> bool:
+        """Whether the instruction only gives an index expression a name, so that nobody needs to compute it."""
+        return isinstance(instruction, Position | Constant) and instruction.result in self._forms
 
-    def depends(self, value: Value) -> frozenset[Value]:
-        """The loop indices and block parameters that `value` follows from."""
-        return self._depends.get(value, frozenset())
+    def depends(self, atom: Value | Atom) -> frozenset[Value]:
+        """The loop indices and block parameters that a value, or an atom of an expression, follows from."""
+        if isinstance(atom, Quotient | Remainder):
+            return self._union(symbols(atom.dividend))
+        return self._depends.get(atom, frozenset())  # type: ignore[arg-type]
 
-    def address(self, buffer: Buffer, indices: Sequence[Value]) -> Affine:
+    def address(self, buffer: Buffer, indices: Indices) -> Index:
         """The element's place in `buffer`."""
-        total = Affine(constant=buffer.offset)
+        total = constant(buffer.offset)
         for index, step in zip(indices, buffer.layout, strict=True):
-            total = total + self.form(index) * step
+            total = total + index * step
         return total
 
-    def step(self, address: Affine, index: Value) -> int | None:
+    def step(self, address: Index, index: Value) -> int | None:
         """How many elements the address moves when `index` grows by one; None where that is not constant."""
         opaque = any(atom is not index and index in self.depends(atom) for atom in address.terms)
         return None if opaque else address.terms.get(index, 0)
 
-    def _visit(self, block: Block, outer: frozenset[Value]) -> None:
+    def _visit(self, block: Block, outer: frozenset[Value], computed: set[Quotient | Remainder]) -> None:
+        """`computed` are the quotients and remainders that blocks around have computed before."""
+        computed = set(computed)
+        self.divisions[block] = 0
         for parameter in block.parameters:
             self._depends.setdefault(parameter, frozenset([parameter]))
         for instruction in block.instructions:
-            self._see_through(instruction)
+            self._note_index(instruction)
             self._note_uses(instruction)
+            self._note_divisions(block, instruction, computed)
             control = outer | self._union(instruction.operands)
             if isinstance(instruction, Loop):
                 self._carried(instruction, control)
             for nested in instruction.blocks:
-                self._visit(nested, control)
+                self._visit(nested, control, computed)
             self._results(instruction)
         for value in block.yields:
             self._escape(value)
@@ -103,40 +90,40 @@ class Analysis:
             self._depends[parameter] = inside | self._reads(loop.body)
 
     def _reads(self, block: Block) -> frozenset[Value]:
-        """Every value mentioned in a block that is a loop index of its surroundings, found through forms."""
+        """Every value mentioned in a block that is a loop index of its surroundings, found through expressions."""
         found: set[Value] = set()
         for instruction in walk(block):
             for operand in instruction.operands:
-                found.update(self.form(operand).terms)
+                found.update(symbols(self.form(operand)))
                 found.update(self.depends(operand))
         return frozenset(found)
 
-    def _see_through(self, instruction: Instruction) -> None:
+    def _note_index(self, instruction: Instruction) -> None:
         match instruction:
             case Constant(literal, result) if result.dtype == INDEX:
-                self._forms[result] = Affine(constant=int(literal))
-            case Apply("add", (lhs, rhs), _, result) if result.dtype == INDEX:
-                self._forms[result] = self.form(lhs) + self.form(rhs)
-            case Apply("subtract", (lhs, rhs), _, result) if result.dtype == INDEX:
-                self._forms[result] = self.form(lhs) + self.form(rhs) * -1
-            case Apply("multiply", (lhs, rhs), _, result) if result.dtype == INDEX:
-                for factor, other in ((lhs, rhs), (rhs, lhs)):
-                    if not self.form(factor).terms:
-                        self._forms[result] = self.form(other) * self.form(factor).constant
-                        return
+                self._forms[result] = constant(int(literal))
+            case Position(index, result):
+                self._forms[result] = index
 
     def _note_uses(self, instruction: Instruction) -> None:
+        for division in divisions(instruction):
+            self.escaping.update(symbols(division.dividend))
         match instruction:
             case Load():
                 pass
             case Store(_, value, _):
                 self._escape(value)
-            case _ if not self.is_affine(instruction):
+            case _ if not self.is_index(instruction):
                 for operand in instruction.operands:
                     self._escape(operand)
 
+    def _note_divisions(self, block: Block, instruction: Instruction, computed: set[Quotient | Remainder]) -> None:
+        fresh = dict.fromkeys(division for division in divisions(instruction) if division not in computed)
+        self.divisions[block] += len(fresh)
+        computed.update(fresh)
+
     def _escape(self, value: Value) -> None:
-        self.escaping.update(self.form(value).terms)
+        self.escaping.update(symbols(self.form(value)))
 
     def _results(self, instruction: Instruction) -> None:
         depends = self._union(instruction.operands)
@@ -147,6 +134,20 @@ class Analysis:
 
     def _union(self, values: Sequence[Value]) -> frozenset[Value]:
         return frozenset().union(*(self.depends(value) for value in values))
+
+
+def divisions(instruction: Instruction) -> Iterator[Quotient | Remainder]:
+    return (division for index in expressions(instruction) for division in index.divisions())
+
+
+def expressions(instruction: Instruction) -> Indices:
+    """The index expressions of an instruction."""
+    match instruction:
+        case Load(_, indices) | Store(_, _, indices):
+            return indices
+        case Position(index):
+            return (index,)
+    return ()
 
 
 def accesses(block: Block) -> Iterator[Load | Store]:

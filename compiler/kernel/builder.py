@@ -9,8 +9,8 @@
         b.store(y, loop.result, i)
     kernel = b.build()
 
-Python numbers among operands become constants of the other operands' type (of i64 where they are indices). Constant
-index arithmetic is folded on the way, so lowerings can write `i * stride + offset` without looking at the numbers.
+Python numbers among operands become constants of the other operands' type. Loads and stores take index expressions
+(`index`), values or numbers as indices: `b.load(x, expression([(i, 2)], 1))` reads `x[i*2 + 1]`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from trivium.compiler.kernel import index as expressions
 from trivium.compiler.kernel.clone import clone_into
 from trivium.compiler.kernel.dtypes import BOOL, INDEX, INTEGERS, DType
+from trivium.compiler.kernel.index import Index, Indices
 from trivium.compiler.kernel.ops import result_type
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -34,6 +36,7 @@ from trivium.compiler.kernel.structure import (
     Kind,
     Load,
     Loop,
+    Position,
     Scratch,
     Store,
     Value,
@@ -41,7 +44,7 @@ from trivium.compiler.kernel.structure import (
 )
 from trivium.ir.errors import CompileError
 
-Operand = Value | bool | int | float
+Operand = Value | Index | bool | int | float
 
 
 class KernelBuilder:
@@ -53,6 +56,8 @@ class KernelBuilder:
         self.body = Block()
         self._stack = [self.body]
         self._constants: dict[Value, bool | int | float] = {}
+        self._positions: dict[expressions.Symbol, Index] = {}
+        """The index expressions that values have been computed from."""
 
     def build(self) -> Kernel:
         """The finished, verified kernel."""
@@ -95,6 +100,8 @@ class KernelBuilder:
         kind = bool if dtype == BOOL else int if dtype in INTEGERS else float
         self._append(Constant(kind(literal), result))
         self._constants[result] = literal
+        if dtype == INDEX:
+            self._positions[result] = expressions.constant(int(literal))
         return result
 
     def index(self, literal: int) -> Value:
@@ -103,6 +110,7 @@ class KernelBuilder:
 
     def apply(self, op: str, *operands: Operand, **attributes: object) -> Value:
         """A scalar operation by its StableHLO name: `b.apply("tanh", x)`, `b.apply("convert", x, dtype="bf16")`."""
+        operands = tuple(self.position(o) if isinstance(o, Index) else o for o in operands)
         typed = next((o for o in operands[::-1] if isinstance(o, Value)), None)
         if typed is None:
             raise CompileError(f"{op}: has only Python numbers as operands, expected at least one value")
@@ -145,13 +153,18 @@ class KernelBuilder:
     def convert(self, operand: Value, dtype: str) -> Value:
         return operand if operand.dtype == dtype else self.apply("convert", operand, dtype=dtype)
 
-    def affine(self, terms: Sequence[tuple[Value, int]], offset: int = 0) -> Value:
-        """The index `sum(value * factor) + offset`."""
-        total: Operand = offset
-        for value, factor in terms:
-            term = self.multiply(value, factor)
-            total = term if isinstance(total, int) and total == 0 else self.add(term, total)
-        return self._value(total, INDEX)
+    def position(self, index: Index) -> Value:
+        """The number that an index expression is."""
+        index = self._expression(index)
+        sole = index.sole
+        if isinstance(sole, Value):
+            return sole
+        if index.is_constant:
+            return self.index(index.offset)
+        result = Value(INDEX)
+        self._append(Position(index, result))
+        self._positions[result] = index
+        return result
 
     # Control flow
 
@@ -216,16 +229,27 @@ class KernelBuilder:
             self._stack.pop()
 
     def _value(self, operand: Operand, dtype: str) -> Value:
+        if isinstance(operand, Index):
+            return self.position(operand)
         return operand if isinstance(operand, Value) else self.constant(operand, dtype)
 
-    def _indices(self, indices: Sequence[Operand]) -> tuple[Value, ...]:
-        return tuple(self._value(index, INDEX) for index in indices)
+    def _indices(self, indices: Sequence[Operand]) -> Indices:
+        """Operands as index expressions: a value is one, unless it is a constant."""
+        return tuple(self._expression(index) for index in indices)
+
+    def _expression(self, operand: Operand) -> Index:
+        """An expression of values that are no expressions themselves."""
+        if isinstance(operand, Value):
+            return self._positions.get(operand) or expressions.variable(operand)
+        return (
+            operand.replace(self._positions.get) if isinstance(operand, Index) else expressions.constant(int(operand))
+        )
 
     def _fold_index(self, op: str, operands: tuple[Operand, ...]) -> Value | None:
         """x + 0, x - 0, x * 1, x * 0, and arithmetic of two constants; None where nothing folds."""
         if op not in ("add", "subtract", "multiply"):
             return None
-        known = [self._constants.get(operand) if isinstance(operand, Value) else operand for operand in operands]
+        known = [self._constants.get(o) if isinstance(o, Value) else o for o in operands if not isinstance(o, Index)]
         if None not in known:
             lhs, rhs = (int(number) for number in known if number is not None)
             return self.index({"add": lhs + rhs, "subtract": lhs - rhs, "multiply": lhs * rhs}[op])

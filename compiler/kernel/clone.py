@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trivium.compiler.kernel.index import Index, Indices, variable
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -14,6 +15,7 @@ from trivium.compiler.kernel.structure import (
     Instruction,
     Load,
     Loop,
+    Position,
     Scratch,
     Store,
     Value,
@@ -45,10 +47,12 @@ class _Copier:
                 return Constant(literal, self._fresh(result))
             case Apply(op, arguments, attributes, result):
                 return Apply(op, tuple(self.values(arguments)), attributes, self._fresh(result))
+            case Position(index, result):
+                return Position(self._index(index), self._fresh(result))
             case Load(buffer, indices, result):
-                return Load(self._buffer(buffer), tuple(self.values(indices)), self._fresh(result))
+                return Load(self._buffer(buffer), self._indices(indices), self._fresh(result))
             case Store(buffer, value, indices):
-                return Store(self._buffer(buffer), self._values.get(value, value), tuple(self.values(indices)))
+                return Store(self._buffer(buffer), self._values.get(value, value), self._indices(indices))
             case Scratch(buffer):
                 self._buffers[buffer] = replace(buffer)
                 return Scratch(self._buffers[buffer])
@@ -61,6 +65,12 @@ class _Copier:
                 inits = tuple(self.values(inits))
                 return While(inits, self._block(condition), self._block(body), self._fresh_all(outcomes))
         raise AssertionError(f"unknown instruction {type(instruction).__name__}")
+
+    def _indices(self, indices: Indices) -> Indices:
+        return tuple(map(self._index, indices))
+
+    def _index(self, index: Index) -> Index:
+        return index.replace(lambda symbol: variable(self._values[symbol]) if symbol in self._values else None)  # type: ignore[index]
 
     def _loop(self, loop: Loop) -> Loop:
         extents = tuple(self._values.get(e, e) if isinstance(e, Value) else e for e in loop.extents)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.dtypes import DType
+from trivium.compiler.kernel.index import Index, expression
 from trivium.compiler.kernel.structure import Block, Buffer, Kernel, Value
 
 Role = Literal["batch", "m", "n", "k"]
@@ -123,7 +124,7 @@ def _operand(
     indices = []
     for dimension, subscript in enumerate(access.subscripts):
         terms = [(index, c) for index, c in zip(loops, subscript.coefficients, strict=True) if c]
-        index = b.affine(terms, subscript.offset)
+        index = expression(terms, subscript.offset)
         if access.padded(contraction.loops, dimension):
             index, here = _inside(b, index, subscript.dilation, access.buffer.shape[dimension])
             inside = here if inside is None else b.apply("and", inside, here)
@@ -137,13 +138,14 @@ def _operand(
     return branch.results[0]
 
 
-def _inside(b: KernelBuilder, position: Value, dilation: int, extent: int) -> tuple[Value, Value]:
+def _inside(b: KernelBuilder, position: Index, dilation: int, extent: int) -> tuple[Index, Value]:
     """The index of a position, and whether an element is there."""
-    here = b.apply("and", b.compare("GE", position, 0), b.compare("LT", position, extent * dilation))
+    number = b.position(position)
+    here = b.apply("and", b.compare("GE", number, 0), b.compare("LT", number, extent * dilation))
     if dilation == 1:
         return position, here
-    on_grid = b.compare("EQ", b.remainder(position, dilation), 0)
-    return b.divide(position, dilation), b.apply("and", here, on_grid)
+    on_grid = b.compare("EQ", b.remainder(number, dilation), 0)
+    return position // dilation, b.apply("and", here, on_grid)
 
 
 def _element(
@@ -152,7 +154,7 @@ def _element(
     access: Access,
     prologue: Block | None,
     loops: list[Value],
-    indices: list[Value],
+    indices: list[Index],
 ) -> Value:
     element = b.load(access.buffer, *indices)
     if prologue is not None:

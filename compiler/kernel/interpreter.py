@@ -17,6 +17,7 @@ import numpy as np
 from trivium.compiler.kernel import evaluation
 from trivium.compiler.kernel.contraction import Access, Contraction
 from trivium.compiler.kernel.dtypes import numpy_dtype
+from trivium.compiler.kernel.index import Index, Indices, Quotient, Remainder
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -27,6 +28,7 @@ from trivium.compiler.kernel.structure import (
     Kernel,
     Load,
     Loop,
+    Position,
     Scratch,
     Store,
     Value,
@@ -83,6 +85,22 @@ class Interpreter:
     def values(self, values: Sequence[Value]) -> Arrays:
         return [self.value(value) for value in values]
 
+    def index(self, index: Index) -> np.ndarray:
+        """The number that an index expression is."""
+        total = np.full((1,) * len(self.shape), index.offset)
+        for atom, factor in index.terms.items():
+            if isinstance(atom, Quotient):
+                number = self.index(atom.dividend) // atom.divisor
+            elif isinstance(atom, Remainder):
+                number = self.index(atom.dividend) % atom.divisor
+            else:
+                number = self.value(atom)  # type: ignore[arg-type]
+            total = total + number * factor
+        return total
+
+    def indices(self, indices: Indices) -> Arrays:
+        return [self.index(index) for index in indices]
+
     @contextmanager
     def inside(self, count: int, mask: np.ndarray) -> Iterator[None]:
         """Adds an axis of `count` iterations, of which `mask` are active."""
@@ -105,9 +123,11 @@ class Interpreter:
             case Apply(_, arguments, _, result):
                 self._values[result] = evaluation.evaluate(instruction, self.values(arguments))
             case Load(buffer, indices, result):
-                self._values[result] = self.load(buffer, self.values(indices))
+                self._values[result] = self.load(buffer, self.indices(indices))
             case Store(buffer, value, indices):
-                self._store(buffer, self.value(value), self.values(indices))
+                self._store(buffer, self.value(value), self.indices(indices))
+            case Position(index, result):
+                self._values[result] = self.index(index)
             case Scratch(buffer):
                 self._owners[buffer] = self.shape
                 self._memory[buffer] = garbage(math.prod(self.shape) * buffer.size, numpy_dtype(buffer.dtype))

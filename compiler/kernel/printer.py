@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 
 from trivium.compiler.kernel.contraction import Contraction
+from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -18,6 +19,7 @@ from trivium.compiler.kernel.structure import (
     Kernel,
     Load,
     Loop,
+    Position,
     Scratch,
     Store,
     Value,
@@ -83,11 +85,13 @@ class _Printer:
                 extra = "".join(f" {key}={value}" for key, value in attributes.items())
                 operands = self._use(arguments)
                 yield f"{indent}{self._define([result])} = {op} {operands}{extra} : {result.dtype}"
+            case Position(index, result):
+                yield f"{indent}{self._define([result])} = {self._index(index)} : {result.dtype}"
             case Load(buffer, indices, result):
-                place = f"{self._buffers[buffer]}[{self._use(indices)}]"
+                place = f"{self._buffers[buffer]}[{self._indices(indices)}]"
                 yield f"{indent}{self._define([result])} = load {place} : {result.dtype}"
             case Store(buffer, value, indices):
-                yield f"{indent}store {self._use([value])}, {self._buffers[buffer]}[{self._use(indices)}]"
+                yield f"{indent}store {self._use([value])}, {self._buffers[buffer]}[{self._indices(indices)}]"
             case Scratch(buffer):
                 self._buffers[buffer] = (
                     f"{buffer.name}{len(self._buffers)}" if buffer.name == "scratch" else f"s{len(self._buffers)}"
@@ -115,7 +119,7 @@ class _Printer:
         inits = self._use(loop.inits)
         rank = len(loop.extents)
         results = self._results(loop.carried)
-        head = f"{results}{loop.kind} ({self._define(loop.body.parameters[:rank])}) < ({extents})"
+        head = f"{results}{loop.kind} ({self._define(loop.body.parameters[:rank], 'i')}) < ({extents})"
         if loop.kind == "sequential" and loop.inits:
             head += f" carry ({self._define(loop.body.parameters[rank:])}) = ({inits})"
         if loop.kind == "reduction":
@@ -127,12 +131,31 @@ class _Printer:
             yield from self._block(loop.combiner, indent + "  ")
         yield f"{indent}}}"
 
+    def _indices(self, indices: Indices) -> str:
+        return ", ".join(map(self._index, indices))
+
+    def _index(self, index: Index) -> str:
+        """An index expression, as `i0*2 + i1 - 1`."""
+        terms = [
+            f"{self._atom(atom)}*{factor}" if factor != 1 else self._atom(atom) for atom, factor in index.terms.items()
+        ]
+        if index.offset or not terms:
+            terms.append(str(index.offset))
+        return " + ".join(terms).replace("+ -", "- ")
+
+    def _atom(self, atom: Atom) -> str:
+        if not isinstance(atom, Quotient | Remainder):
+            return self._values.get(atom, "%undefined")  # type: ignore[arg-type]
+        inner = self._index(atom.dividend)
+        inner = f"({inner})" if atom.dividend.sole is None else inner
+        return f"{inner}{'//' if isinstance(atom, Quotient) else '%'}{atom.divisor}"
+
     def _results(self, values: tuple[Value, ...]) -> str:
         return f"{self._define(values)} = " if values else ""
 
-    def _define(self, values: list[Value] | tuple[Value, ...]) -> str:
+    def _define(self, values: list[Value] | tuple[Value, ...], prefix: str = "%") -> str:
         for value in values:
-            self._values[value] = f"%{len(self._values)}"
+            self._values[value] = f"{prefix}{len(self._values)}"
         return self._use(values)
 
     def _use(self, values: list[Value] | tuple[Value, ...]) -> str:

@@ -28,7 +28,7 @@ def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
     if not loads or not stores or max(loads) > min(stores):
         return False
     indices = {accesses[n].indices for n in (*loads, *stores)}
-    return len(indices) == 1 and set(loop_indices) <= set(indices.pop())
+    return len(indices) == 1 and set(loop_indices) <= {index.sole for index in indices.pop()}
 
 
 def _innermost(block: Block) -> tuple[Block, list[Value]] | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from trivium.compiler.kernel.dtypes import DType, storage_bytes
+from trivium.compiler.kernel.index import Index, Indices
 
 if TYPE_CHECKING:
     from trivium.compiler.kernel.contraction import Contraction
@@ -46,9 +47,15 @@ class Buffer:
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """One scalar: the result of an instruction or the parameter of a block. Assigned once."""
+    """One scalar: the result of an instruction or the parameter of a block. Assigned once. The symbols of
+    index expressions are values of type i64."""
 
     dtype: DType
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """What is known of an i64 value in an index expression: nothing."""
+        return -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(eq=False)
@@ -107,16 +114,32 @@ class Apply(Instruction):
 
 
 @dataclass(eq=False)
-class Load(Instruction):
-    """Reads `buffer[indices]`. Indices are i64 and in bounds: whoever builds the kernel clamps."""
+class Position(Instruction):
+    """The number that an index expression is, as an i64."""
 
-    buffer: Buffer
-    indices: tuple[Value, ...]
+    index: Index
     result: Value
 
     @property
     def operands(self) -> tuple[Value, ...]:
-        return self.indices
+        return symbols(self.index)
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return (self.result,)
+
+
+@dataclass(eq=False)
+class Load(Instruction):
+    """Reads `buffer[indices]`. Indices are in bounds: whoever builds the kernel clamps."""
+
+    buffer: Buffer
+    indices: Indices
+    result: Value
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return symbols(*self.indices)
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -129,11 +152,11 @@ class Store(Instruction):
 
     buffer: Buffer
     value: Value
-    indices: tuple[Value, ...]
+    indices: Indices
 
     @property
     def operands(self) -> tuple[Value, ...]:
-        return (self.value, *self.indices)
+        return (self.value, *symbols(*self.indices))
 
 
 @dataclass(eq=False)
@@ -253,6 +276,12 @@ class Kernel:
         from trivium.compiler.kernel.printer import digest
 
         return digest(self)
+
+
+def symbols(*indices: Index) -> tuple[Value, ...]:
+    """The values that the index expressions of an instruction depend on. Loop variables of the lowering are replaced
+    by values when an instruction is built."""
+    return tuple(symbol for index in indices for symbol in index.symbols)  # type: ignore[misc]
 
 
 def walk(block: Block) -> Iterator[Instruction]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trivium.compiler.kernel.dtypes import BOOL, DTYPES, INDEX
+from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.ops import OPERATIONS, result_type
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -17,10 +18,12 @@ from trivium.compiler.kernel.structure import (
     Kernel,
     Load,
     Loop,
+    Position,
     Scratch,
     Store,
     Value,
     While,
+    symbols,
 )
 from trivium.ir.errors import CompileError
 
@@ -71,6 +74,9 @@ class _Checker:
             case Apply(op, arguments, attributes, result):
                 expected = result_type(op, attributes, tuple(v.dtype for v in arguments))
                 _require(result.dtype == expected, f"{what} has result type {result.dtype}, expected {expected}")
+            case Position(index, result):
+                _check_indices(what, [index])
+                _require(result.dtype == INDEX, f"{what} has result type {result.dtype}, expected {INDEX}")
             case Load(buffer, indices, result):
                 self._access(what, buffer, indices, result)
             case Store(buffer, value, indices):
@@ -92,11 +98,11 @@ class _Checker:
                 self.block(body, inner, inits)
         self._define(instruction.results, visible, what)
 
-    def _access(self, what: str, buffer: Buffer, indices: Sequence[Value], value: Value) -> None:
+    def _access(self, what: str, buffer: Buffer, indices: Sequence[Index], value: Value) -> None:
         _require(buffer in self._buffers, f"{what}: the buffer is neither a parameter nor a scratch made before")
         rank = len(buffer.shape)
         _require(len(indices) == rank, f"{what} has {len(indices)} indices, expected {rank}")
-        _require(all(i.dtype == INDEX for i in indices), f"{what} has an index of a type other than {INDEX}")
+        _check_indices(what, indices)
         _require(value.dtype == buffer.dtype, f"{what} has a value of type {value.dtype}, expected {buffer.dtype}")
 
     def _loop(self, loop: Loop, visible: set[Value]) -> None:
@@ -131,6 +137,13 @@ class _Checker:
         _require(self._defined.isdisjoint(values), f"{what} defines a value a second time")
         self._defined.update(values)
         visible.update(values)
+
+
+def _check_indices(what: str, indices: Sequence[Index]) -> None:
+    typed = all(symbol.dtype == INDEX for symbol in symbols(*indices))
+    _require(typed, f"{what} has an index of a type other than {INDEX}")
+    positive = all(division.divisor > 0 for index in indices for division in index.divisions())
+    _require(positive, f"{what} divides an index by a number that is not positive")
 
 
 def _same_types(what: str, which: str, values: Sequence[Value], expected: Sequence[Value]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from trivium.compiler.kernel import Buffer, KernelBuilder
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.kernel.builder import LoopFrame
-from trivium.compiler.lowering.index import Index, Indices, Known, Quotient, Variable, linearize, variable
+from trivium.compiler.lowering.index import Index, Indices, Known, Variable, variable
 from trivium.compiler.lowering.rules import ELEMENT, INDEXING, SCALAR
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair, literal, parts
 from trivium.ir import ops
@@ -28,8 +28,6 @@ class Context:
         self.b = KernelBuilder(name)
         self.arguments: list[Value] = []
         """What each parameter of the kernel is bound to."""
-        self.accesses: list[Index] = []
-        """Every place and index computed, for the merging of loops."""
         self.reduced: dict[Operation, tuple[Variable, ...]] = {}
         """The loop variables that reductions shall run over, where the kernel's layout fixes them."""
         self._members = set(members)
@@ -131,13 +129,13 @@ class Context:
 
     def read(self, buffer: Buffer, indices: Indices) -> Scalar:
         """Reads an element of a buffer; a pair where the buffer has one dimension more."""
-        places = [self.index(index) for index in indices]
+        places = [self._expression(index) for index in indices]
         if len(buffer.shape) > len(indices):
             return self.b.load(buffer, *places, 0), self.b.load(buffer, *places, 1)
         return self.b.load(buffer, *places)
 
     def write(self, buffer: Buffer, indices: Indices, scalar: Scalar) -> None:
-        places = [self.index(index) for index in indices]
+        places = [self._expression(index) for index in indices]
         if isinstance(scalar, tuple):
             for part, register in enumerate(scalar):
                 self.b.store(buffer, register, *places, part)
@@ -162,38 +160,33 @@ class Context:
 
     def _place(self, value: Value, indices: Indices, mode: str) -> tuple[Buffer, Indices]:
         shape = value.type.shape
-        self.accesses.append(linearize(indices, shape))
         shape, indices = _simplest(shape, indices)
         return self.buffer(value, shape, mode), indices
 
     # Indices
 
-    def index(self, index: Index) -> Register:
-        """Computes an index."""
+    def position(self, index: Index) -> Register:
+        """Computes an index that is used as a number."""
         for scope in reversed(self._scopes):
             if index in scope:
                 return scope[index]
-        register = self.b.affine([(self._atom(atom), factor) for atom, factor in index.terms.items()], index.offset)
+        register = self.b.position(self._expression(index))
         self._scopes[-1][index] = register
         return register
 
-    def position(self, index: Index) -> Register:
-        """Computes an index that is used as a number: loops over its variables can be merged only as it allows."""
-        self.accesses.append(index)
-        return self.index(index)
+    def _expression(self, index: Index) -> Index:
+        """An index as an expression of the kernel's values, as loads and stores hold it."""
+        return index.replace(self._bound)
 
-    def _atom(self, atom: Any) -> Register:
+    def _bound(self, symbol: Any) -> Index | None:
+        if isinstance(symbol, Known):
+            return variable(symbol.value)
+        if not isinstance(symbol, Variable):
+            return None
         for scope in reversed(self._scopes):
-            if atom in scope:
-                return scope[atom]
-        if isinstance(atom, Known):
-            return atom.value
-        if isinstance(atom, Variable):
-            raise CompileError("a kernel uses a loop variable outside its loop")
-        op = self.b.divide if isinstance(atom, Quotient) else self.b.remainder
-        register = op(self.index(atom.dividend), atom.divisor)
-        self._scopes[-1][atom] = register
-        return register
+            if symbol in scope:
+                return scope[symbol]
+        raise CompileError("a kernel uses a loop variable outside its loop")
 
     def known(self, register: Register, extent: int, size: int = 1) -> Index:
         """A run-time start index of any integer type as an index, clamped so that `size` elements fit in `extent`."""
@@ -215,9 +208,9 @@ class Context:
         finally:
             self._scopes.pop()
 
-    def bind(self, atom: Variable, register: Register) -> None:
-        """The value of a loop variable, for the rest of the open block."""
-        self._scopes[-1][atom] = register
+    def bind(self, atom: Variable, index: Register | Index) -> None:
+        """What a loop variable is, for the rest of the open block."""
+        self._scopes[-1][atom] = index if isinstance(index, Index) else variable(index)
 
     @contextmanager
     def parallel(self, variables: Sequence[Variable]) -> Iterator[None]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.index import Index, Indices, Known, constant, fresh, places, variable
+from trivium.compiler.lowering.index import Index, Indices, constant, fresh, places, variable
 from trivium.compiler.lowering.reduction import widened
 from trivium.compiler.lowering.rules import element, kernel
 from trivium.compiler.lowering.scalars import Scalar
@@ -116,15 +116,16 @@ def _scatter_window(ctx: Context, op: ops.Scatter, targets: list, at: Indices, w
         for dimension, extent in enumerate(shape):
             inserted = dimension in numbers.inserted_window_dims
             if dimension in numbers.input_batching_dims:
-                along = numbers.scatter_indices_batching_dims[numbers.input_batching_dims.index(dimension)]
-                place.append(listed[along - (along > numbers.index_vector_dim)])
+                listed_along = numbers.scatter_indices_batching_dims[numbers.input_batching_dims.index(dimension)]
+                place.append(listed[listed_along - (listed_along > numbers.index_vector_dim)])
                 continue
             offset = constant(0) if inserted else next(offsets)
             if dimension in starts:
-                register = ctx.b.add(starts[dimension], ctx.index(offset))
+                along = variable(starts[dimension]) + offset
+                register = ctx.position(along)
                 test = ctx.b.apply("and", ctx.b.compare("GE", register, 0), ctx.b.compare("LT", register, extent))
                 inside = test if inside is None else ctx.b.apply("and", inside, test)
-                place.append(variable(Known(register, extent - 1)))
+                place.append(along)
             else:
                 place.append(offset)
         if inside is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from trivium.compiler.kernel import Buffer
+from trivium.compiler.kernel import Buffer, expression
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.index import Known, Variable, fresh, places, variable
@@ -52,12 +52,12 @@ def merge_sort(ctx: Context, extent: int, less: Less) -> Buffer:
     source, target = ctx.b.scratch("i64", (extent,)), ctx.b.scratch("i64", (extent,))
     along = fresh([extent])
     with ctx.parallel(along):
-        ctx.write(source, places(along), ctx.index(places(along)[0]))
+        ctx.write(source, places(along), ctx.position(places(along)[0]))
     width = 1
     while width < extent:
         runs = [Variable(-(-extent // (2 * width)))]
         with ctx.parallel(runs):
-            start = ctx.index(places(runs)[0] * (2 * width))
+            start = ctx.position(places(runs)[0] * (2 * width))
             _merge(ctx, source, target, start, width, extent, less)
         source, target, width = target, source, 2 * width
     return source
@@ -75,7 +75,7 @@ def _merge(ctx: Context, source: Buffer, target: Buffer, start: Register, width:
         other = b.load(source, b.apply("minimum", right, extent - 1))
         more_left, more_right = b.compare("LT", left, middle), b.compare("LT", right, end)
         takes_right = b.apply("and", more_right, b.apply("or", b.apply("not", more_left), less(other, one)))
-        b.store(target, b.select(takes_right, other, one), b.add(start, frame.index))
+        b.store(target, b.select(takes_right, other, one), expression([(start, 1), (frame.index, 1)]))
         step = b.convert(takes_right, "i64")
         frame.yield_(b.add(left, b.subtract(b.index(1), step)), b.add(right, step))
 
@@ -95,7 +95,7 @@ def top_k(ctx: Context, op: ops.TopK) -> None:
         first = Variable(op.k)
         with ctx.parallel([first]):
             at = (*places(variables[:-1]), *places([first]))
-            source = ctx.b.load(order, ctx.index(at[-1]))
+            source = ctx.b.load(order, ctx.position(at[-1]))
             value: Scalar = ctx.b.load(row, source)
             ctx.store(op.values, at, value)
             ctx.store(op.indices, at, ctx.b.convert(source, "i32"))

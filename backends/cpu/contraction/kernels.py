@@ -105,7 +105,7 @@ class Marked:
     @property
     def only_stores(self) -> bool:
         """Whether the epilogue does nothing but store the sum."""
-        return len([i for i in self.epilogue.instructions if not self.analysis.is_affine(i)]) == 1
+        return len([i for i in self.epilogue.instructions if not self.analysis.is_index(i)]) == 1
 
 
 class Share:
@@ -133,7 +133,7 @@ class Share:
             indices |= unflatten(e, oriented.columns, flat)
         with emitter.scope(), emitter.in_lanes(vector, lanes, mask):
             emitter.values[epilogue.parameters[0]] = value
-            emitter.values.update(self._arguments(e, indices))
+            emitter.values |= self._arguments(e, indices)
             emitter.block(epilogue)
 
     def _in_step(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CpuTarget, host
 from trivium.compiler import program
-from trivium.compiler.kernel import Buffer, Kernel
+from trivium.compiler.kernel import Buffer, Index, Kernel, expression
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript, contraction_kernel
 from trivium.compiler.kernel.structure import Block, Value
@@ -18,7 +18,7 @@ from trivium.compiler.kernel.structure import Block, Value
 Order = tuple[int, ...]
 """An operand's dimensions, from the slowest to the fastest in memory."""
 
-Epilogue = Callable[[KernelBuilder, Value, tuple[Value, ...]], Value]
+Epilogue = Callable[[KernelBuilder, Value, tuple[Value | Index, ...]], Value]
 
 
 @dataclass(frozen=True)
@@ -137,14 +137,14 @@ def convolution(
         lhs_at.append(at(-window.padding[d][0], window.lhs_dilation[d], **terms))
         rhs_at.append(at(kernel[d] - 1, **{tap: -1}) if window.reversal[d] else at(**{tap: 1}))
 
-    def indices(all_indices: tuple[Value, ...], builder: KernelBuilder) -> tuple[Value, ...]:
+    def indices(all_indices: tuple[Value, ...]) -> tuple[Value | Index, ...]:
         g, i, oh, ow, o = all_indices
-        return i, builder.affine([(g, per_group), (o, 1)]), oh, ow
+        return i, expression([(g, per_group), (o, 1)]), oh, ow
 
     builder = KernelBuilder("epilogue")
     total, parameters = Value(x.dtype), tuple(Value("i64") for _ in range(5))
     builder.body.parameters = [total, *parameters]
-    place = indices(parameters, builder)
+    place = indices(parameters)
     value = total if epilogue is None else epilogue(builder, total, place)
     builder.store(z, value, *(place[d] for d in orders[2]))
     contraction = Contraction(

@@ -24,6 +24,7 @@ from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.contraction.tiling import Rhs, split
 from trivium.backends.cpu.target import LEVELS, emulated, host
 from trivium.compiler.kernel.builder import KernelBuilder
+from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.structure import Value
 
 CONSTANTS = (set(), {"rhs"}, {"lhs"}, {"lhs", "rhs"})
@@ -146,7 +147,7 @@ def test_matmul_with_bias_and_relu(m: int, n: int, constants: set[str]) -> None:
     lhs, rhs, bias = normal(1, m, 20), normal(1, 20, n), normal(n)
     b_buffer = buffer("bias", bias, (0,))
 
-    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value, ...]) -> Value:
+    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value | Index, ...]) -> Value:
         return b.apply("maximum", b.add(total, b.load(b_buffer, indices[2])), 0.0)
 
     case = matmul(lhs, rhs, extra={b_buffer: bias}, epilogue=epilogue)
@@ -159,7 +160,7 @@ def test_convolution_with_bias_gelu_and_residual(layout: str) -> None:
     orders, window = LAYOUTS[layout], Window(padding=ONE)
     b_buffer, r_buffer = buffer("bias", bias, (0,)), buffer("residual", residual, orders[2])
 
-    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value, ...]) -> Value:
+    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value | Index, ...]) -> Value:
         activated = gelu(b, b.add(total, b.load(b_buffer, indices[1])))
         return b.add(activated, b.load(r_buffer, *(indices[d] for d in orders[2])))
 
@@ -174,8 +175,8 @@ def test_epilogue_that_computes_with_indices() -> None:
     lhs, rhs = normal(1, 4, 7, 5), normal(6, 4, 3, 3)
     window = Window(padding=ONE)
 
-    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value, ...]) -> Value:
-        return b.add(total, b.convert(indices[3], "f32"))
+    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value | Index, ...]) -> Value:
+        return b.add(total, b.apply("convert", indices[3], dtype="f32"))
 
     want = reference(lhs, rhs, window) + np.arange(5, dtype=np.float32)
     assert_close(convolution(lhs, rhs, window, epilogue=epilogue).run(), want)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.backends.harness import CLIENT, program_of, run
-from trivium.compiler.kernel import Kernel, KernelBuilder, Value
+from trivium.compiler.kernel import Kernel, KernelBuilder, Value, expression
 
 EXTENTS = [1, 2, 3, 7, 16, 17, 31, 64, 65, 130, 1000]
 
@@ -45,8 +45,8 @@ def test_reversal_and_strides() -> None:
     b = KernelBuilder("reverse")
     x, y = b.input("x", "f32", (100,)), b.output("y", "f32", (50,))
     with b.parallel(50) as (i,):
-        from_end = b.subtract(99, i)
-        b.store(y, b.add(b.load(x, from_end), b.load(x, b.multiply(i, 2))), i)
+        from_end, every_second = expression([(i, -1)], 99), expression([(i, 2)])
+        b.store(y, b.add(b.load(x, from_end), b.load(x, every_second)), i)
     a = f32(100)
     np.testing.assert_array_equal(run(b.build(), a), a[::-1][:50] + a[::2])
 
@@ -166,7 +166,7 @@ def test_padding_becomes_a_masked_load(extent: int) -> None:
     b = KernelBuilder("pad")
     x, y = b.input("x", "f32", (extent,)), b.output("y", "f32", (extent + 5,))
     with b.parallel(extent + 5) as (i,):
-        position = b.subtract(i, 2)
+        position = expression([(i, 1)], -2)
         inside = b.apply("and", b.compare("GE", position, 0), b.compare("LT", position, extent))
         with b.if_(inside) as branch:
             branch.yield_(b.load(x, position))
@@ -225,7 +225,7 @@ def test_indices_as_numbers() -> None:
     b = KernelBuilder("iota")
     y = b.output("y", "f32", (6, 20))
     with b.parallel(6, 20) as (i, j):
-        quotient, rest = b.divide(b.affine([(i, 20), (j, 1)]), 7), b.remainder(j, 3)
+        quotient, rest = b.divide(expression([(i, 20), (j, 1)]), 7), b.remainder(j, 3)
         b.store(y, b.convert(b.add(b.multiply(quotient, 100), rest), "f32"), i, j)
     flat = np.arange(120).reshape(6, 20)
     np.testing.assert_array_equal(run(b.build()), flat // 7 * 100 + flat % 20 % 3)
@@ -306,7 +306,7 @@ def test_large_scratch_comes_from_the_heap() -> None:
     x, y = b.input("x", "f32", (100_000,)), b.output("y", "f32", (100_000,))
     scratch = b.scratch("f32", (100_000,))
     with b.parallel(100_000) as (i,):
-        b.store(scratch, b.load(x, b.subtract(99_999, i)), i)
+        b.store(scratch, b.load(x, expression([(i, -1)], 99_999)), i)
     with b.parallel(100_000) as (i,):
         b.store(y, b.load(scratch, i), i)
     a = f32(100_000)

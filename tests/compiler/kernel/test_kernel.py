@@ -19,6 +19,7 @@ from trivium.compiler.kernel import (
     Subscript,
     Value,
     contraction_kernel,
+    expression,
     may_share,
 )
 from trivium.compiler.kernel.affine import Analysis
@@ -38,11 +39,11 @@ def test_text() -> None:
         "kernel @scaled {",
         "  in x: 4x8xf32",
         "  out y: 4x8xf32",
-        "  parallel (%0, %1) < (4, 8) {",
-        "    %2 = load x[%0, %1] : f32",
+        "  parallel (i0, i1) < (4, 8) {",
+        "    %2 = load x[i0, i1] : f32",
         "    %3 = 2.0 : f32",
         "    %4 = multiply %2, %3 : f32",
-        "    store %4, y[%0, %1]",
+        "    store %4, y[i0, i1]",
         "  }",
         "}",
     ]
@@ -57,11 +58,36 @@ def test_constant_index_arithmetic_is_folded() -> None:
     b = KernelBuilder("fold")
     y = b.output("y", "f32", (100,))
     with b.parallel(4) as (i,):
-        b.store(y, 1.0, b.affine([(i, 1)], 0))
+        b.store(y, 1.0, i)
         assert b.add(b.multiply(i, 1), 0) is i
+        assert b.position(expression([(i, 1)])) is i
         nine = b.add(b.multiply(b.index(4), 2), 1)
     analysis = Analysis(b.build())
-    assert (analysis.form(nine).constant, analysis.form(nine).terms) == (9, {})
+    assert (analysis.form(nine).offset, analysis.form(nine).terms) == (9, {})
+
+
+def test_loads_and_stores_print_index_expressions() -> None:
+    b = KernelBuilder("strided")
+    x, y = b.input("x", "f32", (60,)), b.output("y", "f32", (5, 6))
+    with b.parallel(5, 6) as (i, j):
+        place = expression([(i, 6), (j, 1)])
+        b.store(y, b.load(x, place * 2 - 1), (place + 3) // 6, place % 6)
+    assert str(b.build()).splitlines()[4:6] == [
+        "    %2 = load x[i0*12 + i1*2 - 1] : f32",
+        "    store %2, y[i0 + (i1 + 3)//6, i1%6]",
+    ]
+
+
+def test_numbers_in_index_expressions_are_seen_through() -> None:
+    """A number that was computed from an expression is that expression where it is an index again."""
+    b = KernelBuilder("through")
+    x, y = b.input("x", "i64", (60,)), b.output("y", "i64", (10,))
+    with b.parallel(10) as (i,):
+        place = b.position(expression([(i, 2)], 1))
+        b.store(y, b.add(b.load(x, place), place), i)
+    lines = str(b.build()).splitlines()
+    assert "    %1 = i0*2 + 1 : i64" in lines
+    assert "    %2 = load x[i0*2 + 1] : i64" in lines
 
 
 def verification_error(body: Block, *params: Buffer) -> str:
@@ -75,7 +101,7 @@ def test_use_before_definition() -> None:
     x, y, i = Value("f32"), Value("f32"), Value("i64")
     out = Buffer("out", "f32", (1,), "out")
     assert "not defined before it" in verification_error(Block([], [Apply("negate", (x,), {}, y)]))
-    assert "not defined before it" in verification_error(Block([], [Store(out, x, (i,))]), out)
+    assert "not defined before it" in verification_error(Block([], [Store(out, x, (expression([(i, 1)]),))]), out)
 
 
 def test_types_of_operands() -> None:
@@ -113,13 +139,13 @@ def test_linear_addresses() -> None:
     b = KernelBuilder("address")
     x, y = b.input("x", "f32", (4, 8)), b.output("y", "f32", (8, 4))
     with b.parallel(8, 4) as (i, j):
-        b.store(y, b.load(x, b.subtract(3, j), i), i, j)
+        b.store(y, b.load(x, expression([(j, -1)], 3), i), i, j)
     kernel = b.build()
     analysis = Analysis(kernel)
     (loop,) = (k for k in kernel.body.instructions if isinstance(k, Loop))
     (load,) = (k for k in loop.body.instructions if isinstance(k, Load))
     address = analysis.address(load.buffer, load.indices)
-    assert (analysis.step(address, i), analysis.step(address, j), address.constant) == (1, -8, 24)
+    assert (analysis.step(address, i), analysis.step(address, j), address.offset) == (1, -8, 24)
 
 
 def test_sharing_wants_equal_indices() -> None:
