@@ -19,9 +19,9 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "ir": (set(), {"numpy", "ml_dtypes"}),
     "importers": ({"ir"}, {"numpy", "ml_dtypes"}),
     "importers/pytorch": ({"ir", "importers"}, {"numpy", "ml_dtypes", "torch"}),
-    "importers/tensorflow": ({"ir", "importers"}, {"numpy", "ml_dtypes", "tensorflow", "keras"}),
+    # Protocol buffers are the file format of TensorFlow and of ONNX; a broken file raises google.protobuf's error.
+    "importers/tensorflow": ({"ir", "importers"}, {"numpy", "ml_dtypes", "tensorflow", "keras", "google"}),
     "importers/jax": ({"ir", "importers"}, {"numpy", "ml_dtypes", "jax", "jaxlib"}),
-    # Protocol buffers are ONNX's own file format; reading a broken file raises google.protobuf's error.
     "importers/onnx": ({"ir", "importers"}, {"numpy", "ml_dtypes", "onnx", "google"}),
     "compiler": ({"ir"}, {"numpy", "ml_dtypes"}),
     "backends": ({"ir", "compiler"}, {"numpy", "ml_dtypes", "llvmlite", "scipy"}),
