@@ -172,7 +172,9 @@ class DenseElements:
     def filler(self) -> np.ndarray | None:
         """The value of a splat without elements, as an array of one, if that is what this is. MLIR keeps it."""
         base = self.array.base
-        return base.reshape(1) if not self.array.size and isinstance(base, np.ndarray) and base.size == 1 else None
+        if self.array.size or not isinstance(base, np.ndarray) or base.nbytes != self.array.itemsize:
+            return None
+        return base.reshape(1).view(self.array.dtype)  # bytes that were read are seen as another type
 
     @property
     def is_uniform(self) -> bool:

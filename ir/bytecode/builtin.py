@@ -22,7 +22,7 @@ from trivium.ir.attributes import (
     SymbolRef,
     Unit,
 )
-from trivium.ir.bits import float_bits, float_of_bits
+from trivium.ir.bits import float_bits, float_of_bits, view
 from trivium.ir.bytecode.elements import elements_bytes, elements_of
 from trivium.ir.bytecode.resources import read_dense_resource
 from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter, home_of
@@ -117,10 +117,9 @@ def _read_range(reader: EntryReader) -> FileLocation:
 def _read_array(reader: EntryReader) -> DenseArray:
     kind, size, data = reader.type(), reader.varint(), reader.blob()
     reader.expect(kind, IntegerType, FloatType)
-    values = np.frombuffer(data, kind.dtype)
-    if len(values) != size:
+    if len(data) != size * kind.dtype.itemsize:
         raise reader.error(f"an array of {size} numbers has {len(data)} bytes")
-    return DenseArray(kind, tuple(values.tolist()))
+    return DenseArray(kind, tuple(view(data, TensorType((size,), kind)).tolist()))
 
 
 def _read_elements(reader: EntryReader) -> DenseElements:

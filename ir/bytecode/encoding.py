@@ -76,9 +76,10 @@ class Cursor:
         return value
 
     def integer(self, width: int) -> int:
-        """An integer whose width is known, as an unsigned one. A wide one stands as words of 64 bits."""
+        """An integer whose width is known, as an unsigned one: of a byte or word that has more bits, the lowest. A wide
+        one stands as words of 64 bits."""
         if width <= 8:
-            return self.byte()
+            return self.byte() & ((1 << width) - 1)
         if width <= 64:
             return self.signed() & ((1 << width) - 1)
         words = [self.signed() & ((1 << 64) - 1) for _ in range(self.count())]

@@ -94,9 +94,10 @@ def _read_float(reader: EntryReader) -> Float:
     return Float(float_of_bits(reader.integer(kind.width), kind), kind)
 
 
-def _read_integer(reader: EntryReader) -> Integer:
+def _read_integer(reader: EntryReader) -> Integer | bool:
     kind = reader.expect(reader.type(), IntegerType, IndexType)
-    return Integer(signed_value(reader.integer(width_of(kind)), kind), kind)
+    bits = reader.integer(width_of(kind))
+    return bool(bits) if kind is I1 else Integer(signed_value(bits, kind), kind)
 
 
 def width_of(kind: Type) -> int:

@@ -9,7 +9,7 @@ import trivium
 from tests.ir.bytecode.mlir import artifact, context, text_of
 from trivium.ir.bytecode import deserialize, serialize
 from trivium.ir.equality import difference
-from trivium.ir.text import parse
+from trivium.ir.text import parse, print_module
 
 SINCE = {
     **dict.fromkeys(
@@ -52,7 +52,12 @@ REFUSED = {
     "#stablehlo.bounds<1>": "the attribute #stablehlo.bounds<1>",
 }
 """Attributes that no artifact has, and what is told."""
-OTHER_KINDS = {"array<i64: 1, 2>": "dense<[1, 2]> : tensor<2xi64>", "array<i1>": "dense<> : tensor<0xi1>", "@f": '"f"'}
+OTHER_KINDS = {
+    "array<i64: 1, 2>": "dense<[1, 2]> : tensor<2xi64>",
+    "array<i1>": "dense<> : tensor<0xi1>",
+    "@f": '"f"',
+    "[{a = @f}]": '[{a = "f"}]',
+}
 """Attributes that VHLO does not tell from others."""
 PLACES = ("op", "function", "argument", "result", "module")
 
@@ -112,6 +117,35 @@ def test_what_no_artifact_has(place, value):
     assert "cannot be written" in str(caught.value)
 
 
+NARROW = [f"3 : {kind}" for kind in ("ui2", "i2", "ui4", "i4", "ui8", "i8", "ui16", "i16", "ui32", "ui64", "index")]
+NARROW += [f"dense<3> : tensor<1x{kind}>" for kind in ("ui2", "i2", "ui4", "i4", "ui8")] + [
+    "array<i8: 3>",
+    "array<i1: true>",
+]
+
+
+@pytest.mark.parametrize("value", NARROW)
+def test_numbers_have_the_bits_of_their_type(value):
+    """Of a byte that has more, the lowest count: what is read is printed as a number that can be read again."""
+    read, numbers = 0, set()
+    for place in ("op", "module"):
+        data = serialize(parse(program(place, value)))
+        for position, byte in ((p, b) for p in range(len(data)) for b in (0xF9, 0x80, 0x01)):
+            try:
+                module = deserialize(data[:position] + bytes([byte]) + data[position + 1 :])
+                text = print_module(module)
+                module.verify()
+            except trivium.Error:
+                continue
+            again = parse(text)
+            assert print_module(again) == text
+            assert difference(again, module) == ""
+            read += 1
+            numbers.update(re.findall(r"foo.a = (.*)", text))
+    assert read > 10
+    assert len(numbers) > 2
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_what_is_called_vhlo_and_is_not(place):
     with pytest.raises(trivium.Error, match=r"attribute #vhlo.none<1> cannot be written"):
@@ -127,10 +161,12 @@ def test_mlir_has_none_of_them_either(any_dialect, value):
 
 @pytest.mark.jax
 @pytest.mark.parametrize("value", OTHER_KINDS)
-def test_kinds_that_become_others(value):
-    module, other = (parse(program("op", given)) for given in (value, OTHER_KINDS[value]))
+@pytest.mark.parametrize("place", [place for place in PLACES if place != "module"])
+def test_kinds_that_become_others(place, value):
+    """Wherever they stand: as MLIR reads them."""
+    module, other = (parse(program(place, given)) for given in (value, OTHER_KINDS[value]))
     assert difference(deserialize(serialize(module)), other) == ""
-    assert difference(parse(text_of(artifact(program("op", value), "1.17.0"))), other) == ""
+    assert difference(parse(text_of(artifact(program(place, value), "1.17.0"))), other) == ""
 
 
 @pytest.mark.parametrize("value", ["memref<2x?xf32>", "tensor<*xf32>", "#stablehlo.gather<offset_dims = [0]>"])
