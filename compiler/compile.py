@@ -21,6 +21,7 @@ from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
+from trivium.ir.location import Location
 from trivium.ir.memory import memory_limit, size_text
 from trivium.ir.types import TensorType
 
@@ -115,13 +116,13 @@ class Lowering:
         if id(elements) not in self._constants:
             place = self.make(op.result, Arena(), self.name("constant"))
             if elements.is_splat and place.nbytes > LARGEST_STORED_SPLAT:
-                self._fill(place, elements.array[(0,) * elements.array.ndim])
+                self._fill(place, elements.array[(0,) * elements.array.ndim], op.location)
             else:
                 place.storage = _stored(elements.array, place.shape, place.dtype)
             self._constants[id(elements)] = place
         return self._constants[id(elements)]
 
-    def _fill(self, place: Place, element: np.ndarray) -> None:
+    def _fill(self, place: Place, element: np.ndarray, origin: Location) -> None:
         """Launches what fills a temporary with one element, outside of all loops and branches: all of the program may
         use it from there on."""
         repeated = place.shape[:-1] if place.is_complex else place.shape
@@ -132,7 +133,7 @@ class Lowering:
         with b.parallel(*y.shape) as indices:
             b.store(y, b.load(x, *indices[1:]), *indices)
         assert self._outermost is not None, "a constant is filled before the program begins"
-        self._outermost.append(Launch(b.build(), (source, place)))
+        self._outermost.append(Launch(b.build(), (source, place), (origin,)))
 
     def name(self, base: str) -> str:
         """`base` with a number that it had not before."""
@@ -170,7 +171,7 @@ class Lowering:
             # The buffer plan drops the copies that are not needed.
             self.copy(self.place(operand), self.place(result))
         kernel, arguments = build(group, self.name(kernel_name(group)), self._target)
-        self.steps.append(Launch(kernel, tuple(map(self.place, arguments))))
+        self.steps.append(Launch(kernel, tuple(map(self.place, arguments)), group.origins()))
 
     def _step(self, op: Operation) -> None:
         rule = STEP.get(type(op))

@@ -41,6 +41,7 @@ from trivium.compiler.requests import (
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
+from trivium.ir.location import Location
 
 MOST_MEMBERS = 160
 MOST_DEEP = 40
@@ -69,6 +70,10 @@ class Group:
     def ordered(self) -> list[Operation]:
         """The members in program order: they joined from the end."""
         return list(reversed(self.members))
+
+    def origins(self) -> tuple[Location, ...]:
+        """Where the members come from. Constants are part of what uses them."""
+        return tuple(dict.fromkeys(op.location for op in self.ordered() if not isinstance(op, ops.Constant)))
 
     def reads(self) -> int:
         """How many values the group asks for that it does not compute, as far as is known."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from trivium.compiler.kernel import DType, Kernel, storage_bytes
 from trivium.ir.func import Module
+from trivium.ir.location import Location
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,12 @@ class Value:
 class Launch:
     """Runs `kernel` with its params bound to `arguments`, in order. An argument's buffer must hold as many elements
     of the same type as the param's, the shape may differ. Two arguments may share bytes only where `may_share`
-    (compiler.kernel.sharing) says so."""
+    (compiler.kernel.sharing) says so. `origins` are the locations of the ops that this launch computes, in program
+    order: launches may share a kernel, but not where they come from."""
 
     kernel: Kernel
     arguments: tuple[Value, ...]
+    origins: tuple[Location, ...] = ()
 
 
 @dataclass(eq=False)
@@ -258,8 +261,9 @@ def _names(values: tuple[Value, ...]) -> str:
 def _print_steps(steps: list[Step], indent: str) -> Iterator[str]:
     for step in steps:
         match step:
-            case Launch(kernel, arguments):
-                yield f"{indent}launch @{kernel.name}({', '.join(a.name for a in arguments)})"
+            case Launch(kernel, arguments, origins):
+                known = "; ".join(dict.fromkeys(filter(None, (origin.describe() for origin in origins))))
+                yield f"{indent}launch @{kernel.name}({_names(arguments)}){f'  // {known}' if known else ''}"
             case Copy(source, destination):
                 yield f"{indent}copy {source.name} to {destination.name}"
             case HostCall(target, attributes, arguments, results):

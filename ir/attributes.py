@@ -98,10 +98,6 @@ class Dictionary(Mapping[str, Attribute]):
     def __repr__(self) -> str:
         return f"Dictionary({self._items!r})"
 
-    def with_(self, **more: Attribute) -> Dictionary:
-        """A copy with entries added or replaced."""
-        return Dictionary(self._items, **more)
-
 
 class DenseArray:
     """A short list of numbers of one element type: `array<i64: 1, 2>`."""

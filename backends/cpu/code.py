@@ -32,11 +32,6 @@ def element(type_: ll.Type) -> ll.Type:
     return type_.element if isinstance(type_, ll.VectorType) else type_
 
 
-def lanes_of(type_: ll.Type) -> int:
-    """How many elements: 1 for scalars."""
-    return type_.count if isinstance(type_, ll.VectorType) else 1
-
-
 def shaped(scalar: ll.Type, like: ll.Type) -> ll.Type:
     """`scalar`, or the vector of it with as many lanes as `like`."""
     return ll.VectorType(scalar, like.count) if isinstance(like, ll.VectorType) else scalar

@@ -3,7 +3,6 @@ associative operation."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -222,7 +221,3 @@ def window_place(
             inside = test if inside is None else ctx.b.apply("and", inside, test)
         at.append(place // window.base_dilation)
     return inside, tuple(at)
-
-
-def window_count(windows: Sequence[Window]) -> int:
-    return math.prod(window.size for window in windows)

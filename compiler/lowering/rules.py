@@ -38,7 +38,8 @@ REPEATING: set[type] = set()
 
 def element(*ops: type[Op], repeats: bool = False) -> Callable[[Callable], Callable]:
     """Declares an element rule. `repeats`: it reads operands' elements more than once each."""
-    REPEATING.update(ops if repeats else ())
+    if repeats:
+        _note(ops)
     return lambda rule: _declare(ELEMENT, ops, rule)
 
 
@@ -49,10 +50,10 @@ def indexing(*ops: type[Op]) -> Callable[[Callable], Callable]:
 
 def kernel(*ops: type[Op], in_place: str = "") -> Callable[[Callable], Callable]:
     """Declares a kernel rule."""
-    for op in ops:
-        REPEATING.add(op)
-        if in_place:
-            IN_PLACE[op] = in_place
+    _note(ops)
+    if in_place:
+        for op in ops:
+            _file(IN_PLACE, op, in_place)
     return lambda rule: _declare(KERNEL, ops, rule)
 
 
@@ -60,7 +61,7 @@ def special_kernel(op: type[Op], when: Callable[[Any], bool]) -> Callable[[Calla
     """Declares a kernel rule for the cases of an op in which `when` holds."""
 
     def declare(rule: Callable) -> Callable:
-        SPECIAL[op] = when, rule
+        _file(SPECIAL, op, (when, rule))
         return rule
 
     return declare
@@ -81,7 +82,8 @@ def scalar(*ops: type[Op]) -> Callable[[Callable], Callable]:
     """Declares the rule for an op inside a region of scalars, beside the one it has elsewhere."""
 
     def declare(rule: Callable) -> Callable:
-        SCALAR.update(dict.fromkeys(ops, rule))
+        for op in ops:
+            _file(SCALAR, op, rule)
         return rule
 
     return declare
@@ -102,6 +104,21 @@ def _declare(table: dict[type, Any], ops: tuple[type[Op], ...], rule: Callable) 
             raise Error(f"{op.NAME} has two lowering rules, the second is {rule.__module__}.{rule.__name__}")
         table[op] = rule
     return rule
+
+
+def _file(table: dict[type, Any], op: type[Op], entry: Any) -> None:
+    """Adds an entry to a table that may hold ops of other tables as well."""
+    if op in table:
+        raise Error(f"{op.NAME} is declared twice in one table of lowering rules, the second time as {entry}")
+    table[op] = entry
+
+
+def _note(ops: tuple[type[Op], ...]) -> None:
+    """Notes ops that read elements several times."""
+    for op in ops:
+        if op in REPEATING:
+            raise Error(f"{op.NAME} is declared twice as an op that reads elements several times")
+        REPEATING.add(op)
 
 
 def updated_in_place(op: Operation) -> list[tuple[Value, Value]]:

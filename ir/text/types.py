@@ -282,9 +282,6 @@ class TypeReader(Lexer):
                 raise self.error("has lists of unequal lengths or depths at one depth", pos)
         return (len(inner), *(inner[0] or ()))
 
-    def _parameter_item(self, items: list[tuple[float, int]]) -> tuple[int, ...] | None:
-        return self._parameter_list(items) if self.at("{") else items.append(self._parameter())
-
     def _parameter(self) -> tuple[float, int]:
         """`0.5:-20`: a scale, and a zero point unless it is 0."""
         pos = self.pos

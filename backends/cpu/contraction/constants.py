@@ -47,4 +47,4 @@ def _packed_launch(launch: Launch, target: CpuTarget) -> Launch:
     array = plan.pack(original.storage.array)
     bound[operands[name]] = Value(f"{original.name}.packed", original.dtype, array.shape, Constant(array))
     packed = PackedKernel(kernel.name, kernel.params, kernel.body, contraction, packed=name)
-    return Launch(packed, tuple(bound[param] for param in kernel.params))
+    return Launch(packed, tuple(bound[param] for param in kernel.params), launch.origins)

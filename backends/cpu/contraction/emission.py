@@ -171,9 +171,6 @@ class Emission:
     def fma(self, a: ll.Value, b: ll.Value, c: ll.Value) -> ll.Value:
         return self._call("llvm.fma", self._suffix, self.vector, [a, b, c])
 
-    def all_lanes(self) -> ll.Value:
-        return ll.Constant(self.mask, [1] * self.lanes)
-
     def lanes_below(self, count: Number) -> ll.Value:
         """The mask of the first `count` lanes."""
         return self.builder.icmp_signed("<", self.iota(), self.to_lanes(count))

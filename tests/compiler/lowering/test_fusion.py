@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
+from tests.compiler.targets import TARGET
 from tests.random_programs.generator import scalar_region
+from trivium.compiler.pipeline import lower
 from trivium.compiler.program import Launch, Program, walk
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Value
+from trivium.ir.text import parse
 from trivium.ir.types import tensor
 
 LESS = ops.ComparisonDirection.LT
@@ -196,3 +199,20 @@ def test_a_reduction_read_in_one_place_is_written_whole():
         return less, b.add(ops.Sort([largest], dimension=0, comparator=before))[0]
 
     expect_same(program_of([tensor(2, 4, 4), tensor(2)], body), [some(2, 4, 4), some(2)])
+
+
+def test_launches_know_where_their_ops_come_from() -> None:
+    module = parse("""
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %two = stablehlo.constant dense<2.0> : tensor<4xf32> loc("model.py":1:1)
+  %0 = stablehlo.tanh %x : tensor<4xf32> loc("model.py":2:1)
+  %1 = stablehlo.multiply %0, %two : tensor<4xf32> loc("model.py":3:1)
+  %2 = stablehlo.tanh %y : tensor<4xf32> loc("model.py":4:1)
+  %3 = stablehlo.multiply %2, %two : tensor<4xf32> loc("model.py":5:1)
+  return %1, %3 : tensor<4xf32>, tensor<4xf32>
+}""")
+    program = lower(module, TARGET)
+    first, second = (step for step in walk(program.steps) if isinstance(step, Launch))
+    assert first.kernel.digest() == second.kernel.digest()
+    assert [origin.describe() for origin in first.origins] == ["model.py:2:1", "model.py:3:1"]
+    assert "(arg1, result1)  // model.py:4:1; model.py:5:1" in str(program)
