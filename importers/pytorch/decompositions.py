@@ -7,16 +7,18 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._ops import OpOverload
+from torch.nn import functional
 
 from trivium.importers.pytorch.context import rule
 
 
 @cache
 def decompositions() -> dict[OpOverload, Callable[..., Any]]:
-    """PyTorch's decompositions of the ops that have no rule."""
-    known = {**decomposition_table, **core_aten_decompositions()}
+    """PyTorch's decompositions of the ops that have no rule, and ours of those that it has none for."""
+    known = {**decomposition_table, **core_aten_decompositions(), **OWN}
     return {op: function for op, function in known.items() if isinstance(op, OpOverload) and str(op) not in rule}
 
 
@@ -25,3 +27,64 @@ def export_decompositions() -> dict[Any, Callable[..., Any]]:
     """The same for exported programs, where composite ops are still whole."""
     composite = torch.export.default_decompositions()
     return {**decompositions(), **{op: composite[op] for op in list(composite) if str(op) not in rule}}
+
+
+def transformer_encoder_layer(
+    src: Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Tensor,
+    norm_bias_1: Tensor,
+    norm_weight_2: Tensor,
+    norm_bias_2: Tensor,
+    ffn_weight_1: Tensor,
+    ffn_bias_1: Tensor,
+    ffn_weight_2: Tensor,
+    ffn_bias_2: Tensor,
+    mask: Tensor | None = None,
+    mask_type: int | None = None,
+) -> Tensor:
+    """The layer that `nn.TransformerEncoder` runs as one op in inference."""
+
+    def attention(x: Tensor) -> Tensor:
+        batch, length, _ = x.shape
+        heads = (batch, length, 3, num_heads, embed_dim // num_heads)
+        query, key, value = functional.linear(x, qkv_weight, qkv_bias).view(heads).permute(2, 0, 3, 1, 4)
+        allowed = None if mask is None else _allowed(mask, mask_type)
+        found = functional.scaled_dot_product_attention(query, key, value, allowed)
+        return functional.linear(found.transpose(1, 2).reshape(batch, length, embed_dim), proj_weight, proj_bias)
+
+    def feed_forward(x: Tensor) -> Tensor:
+        hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
+        hidden = functional.gelu(hidden) if use_gelu else functional.relu(hidden)
+        return functional.linear(hidden, ffn_weight_2, ffn_bias_2)
+
+    x = src
+    for part, weight, bias in (
+        (attention, norm_weight_1, norm_bias_1),
+        (feed_forward, norm_weight_2, norm_bias_2),
+    ):
+        if norm_first:
+            x = x + part(functional.layer_norm(x, (embed_dim,), weight, bias, eps))
+        else:
+            x = functional.layer_norm(x + part(x), (embed_dim,), weight, bias, eps)
+    return x
+
+
+def _allowed(mask: Tensor, mask_type: int | None) -> Tensor:
+    """Which keys a query sees. Of the op's masks, what is not zero is hidden; they are for pairs of places (0), for the
+    places of each example (1), or both (2)."""
+    seen = mask.to(torch.bool).logical_not()
+    return seen[:, None, None, :] if mask_type == 1 else seen
+
+
+OWN: dict[OpOverload, Callable[..., Any]] = {
+    torch.ops.aten._transformer_encoder_layer_fwd.default: transformer_encoder_layer
+}

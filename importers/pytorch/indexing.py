@@ -281,6 +281,9 @@ def index_copy(ctx: Context, x: Value, dim: int, index: Value, source: Value | N
 
 def _along(ctx: Context, op: type | None, x: Value, d: int, index: Value, source: Value) -> Value:
     """Writes slices of `source` at an index vector along a dimension."""
+    if not x.type.rank:
+        row = ctx.reshape(source, (1,)) if source.type.size == 1 else source
+        return ctx.reshape(_along(ctx, op, ctx.reshape(x, (1,)), 0, index, row), ())
     d = dim(d, x.type.rank)
     order = [d, *(i for i in range(x.type.rank) if i != d)]
     index = ctx.reshape(index, (index.type.size,))

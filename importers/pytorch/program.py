@@ -339,6 +339,11 @@ class _Recorder(fx.Interpreter):
         super().__init__(module)
         self.found: dict[fx.Node, Any] = {}
 
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        # A graph's own results may lie in memory otherwise than where it was traced, where a view was possible.
+        reshape = target is torch.ops.aten.view.default
+        return super().call_function(torch.ops.aten.reshape.default if reshape else target, args, kwargs)
+
     def run_node(self, n: fx.Node) -> Any:
         try:
             self.found[n] = result = super().run_node(n)

@@ -4,13 +4,16 @@ AOTAutograd makes functional graphs of aten ops, forward and backward, of what D
 and a native function. Tensors go in and out without a copy. A graph with symbolic sizes is compiled once for each
 combination of sizes that it meets; the logger `trivium.torch` tells why.
 
-Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`.
+Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`. The modes of PyTorch's own
+compiler are accepted, so that code written for it runs; each means the default.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Sequence
+from inspect import Parameter
 from typing import Any
 
 import torch
@@ -30,6 +33,15 @@ from trivium.ir.errors import Error
 
 logger = logging.getLogger(__name__)
 
+OPTIONS = tuple(
+    name
+    for name, parameter in inspect.signature(trivium.compile).parameters.items()
+    if parameter.kind is Parameter.KEYWORD_ONLY
+)
+"""What `trivium.compile` can be told."""
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
 # Dynamo keeps modules with an LSTM or GRU out of graphs unless told otherwise, and asks before it asks a backend.
 torch._dynamo.config.allow_rnn = True
 
@@ -38,10 +50,7 @@ def backend(
     module: fx.GraphModule, example_inputs: Sequence[Any], *, options: dict[str, Any] | None = None, **others: Any
 ) -> Any:
     """The backend that `torch.compile` calls for each graph that Dynamo captures."""
-    if others:
-        given = ", ".join(f"{name}={value!r}" for name, value in others.items())
-        raise Error(f"torch.compile has {given} for the backend trivium, expected nothing but options")
-    options = options or {}
+    options = _checked_options(options, others)
     keep_lstm_layers(module)
 
     def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], CompiledGraph]:
@@ -55,6 +64,23 @@ def backend(
         partition_fn=min_cut_rematerialization_partition,
     )
     return compile_all(module, example_inputs)
+
+
+def _checked_options(options: dict[str, Any] | None, others: dict[str, Any]) -> dict[str, Any]:
+    """The options for `trivium.compile`, if it has all of them."""
+    mode = others.pop("mode", None) or "default"
+    if mode not in MODES:
+        raise Error(f"torch.compile has mode={mode!r} for the backend trivium, expected one of {', '.join(MODES)}")
+    if others:
+        given = ", ".join(f"{name}={value!r}" for name, value in others.items())
+        raise Error(f"torch.compile has {given} for the backend trivium, expected nothing but options and a mode")
+    unknown = sorted(set(options or {}) - set(OPTIONS))
+    if unknown:
+        raise Error(
+            f"torch.compile has options {', '.join(unknown)} for the backend trivium, expected any of "
+            f"{', '.join(OPTIONS)}"
+        )
+    return options or {}
 
 
 class CompiledGraph:

@@ -319,11 +319,17 @@ def test_unsupported_ops_are_named_with_their_lines(counts: Counts) -> None:
 
 def test_options_reach_the_compiler() -> None:
     torch._dynamo.reset()
-    with pytest.raises(BackendCompilerFailed, match="speed"):
+    with pytest.raises(BackendCompilerFailed, match=r"options speed .* expected any of device, threads, fast_math"):
         compiled(lambda x: x + 1, options={"speed": "all of it"})(torch.ones(2))
 
 
-def test_a_mode_of_another_compiler_is_refused() -> None:
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
+def test_modes_of_pytorch_s_own_compiler_are_accepted(mode: str) -> None:
     torch._dynamo.reset()
-    with pytest.raises(BackendCompilerFailed, match="mode='max-autotune'"):
-        torch.compile(lambda x: x + 1, backend="trivium", mode="max-autotune")(torch.ones(2))
+    assert torch.compile(lambda x: x + 1, backend="trivium", mode=mode)(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    torch._dynamo.reset()
+    with pytest.raises(BackendCompilerFailed, match=r"mode='max-speed' .* expected one of default, reduce-overhead"):
+        torch.compile(lambda x: x + 1, backend="trivium", mode="max-speed")(torch.ones(2))
