@@ -18,6 +18,9 @@ from trivium.ir.decompositions.tensors import Tensor, where
 from trivium.ir.ops import ComparisonDirection, ComparisonType, Precision, RaggedDotDimensionNumbers
 from trivium.ir.types import I32, I64, TensorType, is_float, tensor
 
+MOST_GROUPS = 1 << 10
+"""The groups of a ragged product up to which it is written as one product for each."""
+
 
 def _expect_static(op: Op) -> None:
     for kind in (*op.operand_types, *op.result_types):
@@ -147,6 +150,8 @@ def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
 def ragged_dot(op, lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision_config, result):
     """A product for each group, with its matrix or of its part; the rest is zero."""
     _expect_static(op)
+    if (groups := group_sizes.type.static_shape[-1]) > MOST_GROUPS:
+        raise unsupported(op, f"it has {groups} groups, expected at most {MOST_GROUPS}")
     numbers: RaggedDotDimensionNumbers = ragged_dot_dimension_numbers
     precision = None if precision_config is None else [Precision(entry.value) for entry in precision_config]
     contracted = numbers.ragged in numbers.lhs_contracting_dimensions

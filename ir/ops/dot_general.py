@@ -98,8 +98,13 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE, EXPRESSED}):
         shape = (*batch, *(lhs.shape[axis] for axis in left), *(rhs.shape[axis] for axis in right))
         kind = sum_dtype(result.dtype) if algorithm is None else wide(rows).dtype
         sums = np.zeros((*rows.shape[:-1], columns.shape[-1]), kind)
-        add_products(sums, rows.astype(kind), columns.astype(kind))
+        add_products(sums, _converted(rows, kind), _converted(columns, kind))
         return narrow(sums, result.dtype).reshape(shape)
+
+
+def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The array in the dtype of the sums; of complex numbers where that is real, the real part, as `convert` has it."""
+    return (array.real if array.dtype.kind == "c" != dtype.kind else array).astype(dtype)
 
 
 def _grouped(array: np.ndarray, *groups: Sequence[int]) -> np.ndarray:

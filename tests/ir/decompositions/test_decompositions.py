@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import trivium
 from tests.ir.bytecode.mlir import parsed
 from tests.ir.ops.records import Record, collect
 from tests.ir.ops.test_quantized_mlir import ELEMENTS, quantized, taken
@@ -13,6 +14,7 @@ from trivium.ir.builder import Builder
 from trivium.ir.bytecode import deserialize, serialize
 from trivium.ir.declare import ELEMENTWISE, OPS
 from trivium.ir.decompositions import DECOMPOSITIONS, decompose
+from trivium.ir.decompositions.programs import MOST_GROUPS
 from trivium.ir.equality import difference
 from trivium.ir.errors import UnsupportedOpError
 from trivium.ir.func import Function, Module
@@ -163,3 +165,20 @@ def agree_exactly(record: Record) -> None:
     found, wanted = (evaluate(module, *record.arrays)[0] for module in (expand(record.module()), record.module()))
     different = (found.view(np.uint8) != wanted.view(np.uint8)) & ~np.isnan(wanted.astype(np.float32))
     assert not different.any(), [(a[different][0] for a in record.arrays)]
+
+
+@pytest.mark.parametrize("groups", [MOST_GROUPS + 1, (1 << 63) - 1])
+def test_too_many_groups(groups):
+    """A short text may ask for a product for each of very many groups."""
+    module = parse(
+        f"""func.func @main(%x: tensor<2x5x3xf32>, %y: tensor<2x3x4xf32>, %g: tensor<{groups}xi64>)
+            -> tensor<2x5x4xf32> {{
+          %0 = "chlo.ragged_dot"(%x, %y, %g) <{{ragged_dot_dimension_numbers = #chlo.ragged_dot<
+            lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2],
+            rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0]>}}>
+            : (tensor<2x5x3xf32>, tensor<2x3x4xf32>, tensor<{groups}xi64>) -> tensor<2x5x4xf32>
+          return %0 : tensor<2x5x4xf32>
+        }}"""
+    )
+    with pytest.raises(trivium.Error, match=f"it has {groups} groups, expected at most {MOST_GROUPS}"):
+        serialize(module)
