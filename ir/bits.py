@@ -4,11 +4,15 @@ payload of a NaN, at the high end of the double's. Elements of less than a byte 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 
-from trivium.ir.types import FloatType, IntegerType, TensorType
+from trivium.ir.element_types import FloatType, IntegerType
+
+if TYPE_CHECKING:
+    from trivium.ir.types import TensorType
 
 _TF32_EXCESS = 13
 """What an f32 has more than a tf32 at its low end."""

@@ -16,7 +16,7 @@ from trivium.ir.declare import Op, Trait, prefixed
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError, VerificationError
 from trivium.ir.func import Function, Module
 from trivium.ir.memory import memory_limit, size_text, storage_size
-from trivium.ir.parallel import Process
+from trivium.ir.process import Process
 from trivium.ir.types import TensorType, shapes_compatible
 
 

@@ -10,8 +10,10 @@ from typing import Any, NoReturn
 import ml_dtypes
 import numpy as np
 
+from trivium.ir.bits import narrow
 from trivium.ir.element_types import F64, FloatType, IntegerType, Type
 from trivium.ir.errors import Error
+from trivium.ir.numerals import float_text
 
 MAX_STORAGE_WIDTH = 32
 
@@ -177,9 +179,6 @@ class SubChannelType(QuantizedType):
 
 
 def _rounded(number: float, expressed_type: FloatType) -> float:
-    # Bits of numbers are looked at by their types.
-    from trivium.ir.bits import narrow
-
     return float(narrow(number, expressed_type))  # type: ignore[arg-type]
 
 
@@ -190,9 +189,6 @@ def _wrapped(number: int, storage_type: IntegerType) -> int:
 
 
 def _parameter_text(scale: float, zero_point: int, kind: FloatType | None = None) -> str:
-    # The digits of numbers are a matter of text, which itself needs the types.
-    from trivium.ir.text.numbers import float_text
-
     digits = float_text(scale, kind or F64)
     if kind is not None and digits.startswith("0x"):
         # Readers, MLIR's as well, take bits for those of a double.

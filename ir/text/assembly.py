@@ -22,8 +22,8 @@ from trivium.ir.core import Region, Value
 from trivium.ir.declare import REQUIRED, AttributeField, Field, Op, Role, Trait
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import Location
+from trivium.ir.numerals import float_text
 from trivium.ir.text.lexer import NUMBER, WORD, quote
-from trivium.ir.text.numbers import float_text
 from trivium.ir.types import F64, FunctionType, Type
 
 if TYPE_CHECKING:

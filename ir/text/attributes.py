@@ -24,10 +24,10 @@ from trivium.ir.attributes import (
 from trivium.ir.bits import widen
 from trivium.ir.errors import Error
 from trivium.ir.location import Location
+from trivium.ir.numerals import float_of, float_text, integer_of, scalar_text
 from trivium.ir.text.elements import ELIDED, HEX_ABOVE, bytes_array, elements_text, hex_pieces, is_splat
 from trivium.ir.text.lexer import ALIAS, NUMBER, STRING, WORD, quote, symbol_text, token, unescape
 from trivium.ir.text.locations import LocationReader, location_text
-from trivium.ir.text.numbers import float_of, float_text, integer_of, scalar_text
 from trivium.ir.text.structs import enumeration_text, read_enumeration, read_struct, struct_text
 from trivium.ir.types import F64, I1, I64, FloatType, IndexType, IntegerType, Type
 

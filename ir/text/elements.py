@@ -11,8 +11,8 @@ import numpy as np
 from trivium.ir.attributes import DenseElements
 from trivium.ir.bits import view
 from trivium.ir.errors import Error
+from trivium.ir.numerals import DECIMAL, float_of, integer_of, integer_range, scalar_text
 from trivium.ir.text.lexer import SPACE, STRING, token, unescape
-from trivium.ir.text.numbers import DECIMAL, float_of, integer_of, integer_range, scalar_text
 from trivium.ir.text.types import TypeReader
 from trivium.ir.types import (
     I64,

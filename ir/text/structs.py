@@ -13,9 +13,9 @@ from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Attribute, Enumeration,
 from trivium.ir.codecs import Codec, codec_of, coerce
 from trivium.ir.errors import VerificationError
 from trivium.ir.mesh import Mesh, MeshAxis, SubAxis
+from trivium.ir.numerals import float_of, float_text
 from trivium.ir.text.elements import ElementsReader
 from trivium.ir.text.lexer import INTEGER, NUMBER, WORD
-from trivium.ir.text.numbers import float_of, float_text
 from trivium.ir.types import F64, Bounds, Type
 
 _CONV = "stablehlo.conv"

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from trivium.ir.attributes import Attribute
 from trivium.ir.errors import Error
+from trivium.ir.numerals import float_of
 from trivium.ir.text.lexer import ALIAS, NUMBER, WORD, Lexer, token
-from trivium.ir.text.numbers import float_of
 from trivium.ir.types import (
     F64,
     FLOATS,

@@ -6,8 +6,8 @@ import pytest
 
 from trivium.ir.attributes import DenseElements
 from trivium.ir.errors import ParseError
+from trivium.ir.numerals import float_text
 from trivium.ir.text import parse, print_module
-from trivium.ir.text.numbers import float_text
 from trivium.ir.types import BF16, F16, F32, F64, FLOATS, dtype_of, tensor
 
 

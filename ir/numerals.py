@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trivium.ir.bits import narrow
-from trivium.ir.types import ComplexType, FloatType, IntegerType, Type
+from trivium.ir.element_types import ComplexType, FloatType, IntegerType, Type
 
 _INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,32}|\d{1,40})", re.ASCII)
 DECIMAL = re.compile(r"-?\d{1,400}\.\d*(?:[eE][-+]?\d{1,9})?", re.ASCII)
