@@ -16,6 +16,7 @@ from trivium.backends.cpu.narrow import held_type
 from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
 from trivium.compiler.kernel.index import Index
+from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Value, symbols, walk
 from trivium.compiler.schedule import LoopSchedule, Unit
 
@@ -248,7 +249,7 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
     assert schedule.vector is not None, "some dimension is in lanes"
     lanes, index = schedule.lanes, loop.indices[schedule.vector]
     extent = schedule.extents[schedule.vector]
-    starts = [emitter.code.splat(_neutral(emitter, loop, init), lanes) for init in loop.inits]
+    starts = [emitter.code.splat(start, lanes) for start in _starts(emitter, loop)]
 
     def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
@@ -288,11 +289,33 @@ def _dynamic_fold(
     return chunk(main, carried, mask)
 
 
-def _neutral(emitter: Emitter, loop: Loop, init: Value) -> ll.Value:
+def _starts(emitter: Emitter, loop: Loop) -> Values:
+    """What each lane starts from: what changes nothing when folded in, where the combiner tells; else the inits, which
+    are then folded in more than once."""
+    names = _operations(loop)
+    if names is None:
+        return [emitter.value(init) for init in loop.inits]
+    return [_neutral(name, init.dtype) for name, init in zip(names, loop.inits, strict=True)]
+
+
+def _operations(loop: Loop) -> list[str] | None:
+    """The named operation that folds each value, where the combiner folds each by one and apart from the others."""
+    if isinstance(loop.combiner, str):
+        return [loop.combiner] * len(loop.inits)
+    assert loop.combiner is not None, "a reduction has a combiner"
+    block, names = loop.combiner, []
+    made = {i.result: i for i in block.instructions if isinstance(i, Apply)}
+    pairs = zip(block.parameters, block.parameters[len(loop.inits) :], block.yields, strict=False)
+    for accumulated, term, result in pairs:
+        fold = made.get(result)
+        if fold is None or set(fold.arguments) != {accumulated, term} or not OPERATIONS[fold.op].associative:
+            return None
+        names.append(fold.op)
+    return names
+
+
+def _neutral(operation: str, dtype: str) -> ll.Value:
     """What changes nothing when folded in."""
-    if not isinstance(loop.combiner, str):
-        return emitter.value(init)
-    dtype = init.dtype
     largest, smallest = float("inf"), -float("inf")
     if dtype not in FLOATS:
         bits = bit_width(dtype)
@@ -300,7 +323,7 @@ def _neutral(emitter: Emitter, loop: Loop, init: Value) -> ll.Value:
         smallest = -(1 << (bits - 1)) if dtype in SIGNED else 0
     ones = 1 if dtype == "i1" else -1
     neutral = {"add": -0.0, "multiply": 1, "maximum": smallest, "minimum": largest, "and": ones, "or": 0, "xor": 0}
-    return literal(held_type(dtype), neutral[loop.combiner])
+    return literal(held_type(dtype), neutral[operation])
 
 
 def _half(code: Code, vector: ll.Value, lanes: int, side: int) -> ll.Value:

@@ -16,6 +16,7 @@ from tests.random_programs.shrinker import shrink
 from trivium.ir.text import parse
 
 MOST_SHRUNK = 12
+SECONDS_SHOWN = 20.0
 
 
 def main() -> int:
@@ -23,13 +24,13 @@ def main() -> int:
     options = _options()
     if options.replay:
         return _replay(options)
-    tally, told = Tally(), 0
+    tally, told, shown = Tally(), 0, 0.0
     for tally in run(options.seed, options.count, options.jobs, options.everywhere):
         for found in tally.found[told:]:
             print(f"{found.seed}: {found.key}: {found.detail}", flush=True)
         told = len(tally.found)
-        if tally.programs and tally.programs % 50 == 0:
-            rate = tally.programs / max(tally.seconds, 1e-9)
+        if tally.seconds > shown + SECONDS_SHOWN:
+            rate, shown = tally.programs / tally.seconds, tally.seconds
             print(f"{tally.programs} programs, {rate:.1f}/s, {told} found", file=sys.stderr, flush=True)
     print(f"{tally.programs} programs in {tally.seconds:.0f} s, {len(tally.found)} findings, ", end="")
     print(f"{tally.undecided} undecided, {tally.ops.total()} ops of {len(tally.ops)} kinds")

@@ -3,7 +3,9 @@ program it was at, and goes on behind it."""
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -99,6 +101,7 @@ def _start(seeds: range, everywhere: bool) -> _Worker:
 
 def _work(seeds: range, at: Any, sender: Connection, everywhere: bool) -> None:
     os.environ["TRIVIUM_CACHE"] = "0"
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     for seed in seeds:
         at.value = seed
         kinds: list[str] = []
@@ -138,6 +141,8 @@ def _hangs(worker: _Worker) -> bool:
         worker.moved = worker.at.value, time.monotonic()
     if time.monotonic() - worker.moved[1] < _HUNG:
         return False
+    os.kill(worker.process.pid, signal.SIGUSR1)  # it tells where it is
+    time.sleep(1)
     worker.process.kill()
     return True
 

@@ -198,7 +198,7 @@ def test_lstm_classifier() -> None:
     assert_close(trivium.compile(module)(tokens), model(tokens))
 
 
-@pytest.mark.parametrize(("name", "size"), [("MobileNetV2", 96), ("ResNet50", 64)])
+@pytest.mark.parametrize(("name", "size"), [("MobileNetV2", 96), ("ResNet50", 64), ("Xception", 71)])
 def test_keras_applications(name: str, size: int) -> None:
     keras.utils.set_random_seed(0)
     model = getattr(keras.applications, name)(weights=None, input_shape=(size, size, 3), classifier_activation=None)
