@@ -129,7 +129,12 @@ def _sections(data: bytes, header: np.void) -> list[Section]:
     names = contents[header["section_names"]]
     fields = ("type", "flags", "size", "alignment", "link", "info")
     return [
-        Section(index, _name(names, int(row["name"])), *(int(row[field]) for field in fields), content)
+        Section(
+            index=index,
+            name=_name(names, int(row["name"])),
+            data=content,
+            **{field: int(row[field]) for field in fields},
+        )
         for index, (row, content) in enumerate(zip(rows, contents, strict=True))
     ]
 

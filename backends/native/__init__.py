@@ -63,7 +63,7 @@ class _Interpreter(ctypes.Structure):
 
 def _set_interpreter(library: ctypes.CDLL) -> None:
     """Gives the library what it needs of this interpreter."""
-    functions = [name for name, _ in _Interpreter._fields_ if name != "main_thread"]
+    functions = [field[0] for field in _Interpreter._fields_ if field[0] != "main_thread"]
     addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in functions]
     library.trivium_set_interpreter(ctypes.byref(_Interpreter(*addresses, threading.main_thread().ident)))
 
