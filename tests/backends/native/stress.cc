@@ -22,7 +22,6 @@ extern "C" {
 int trivium_runtime_version();
 int trivium_num_threads();
 void trivium_parallel_for(trivium::RangeFunction function, void* context, int64_t count, int64_t grain, int32_t limit);
-int32_t trivium_host_call(void* callable, int64_t number, void** pointers);
 int32_t trivium_check_signals();
 void trivium_set_interpreter(const trivium::Interpreter* interpreter);
 int32_t trivium_run(const trivium::Frame* frame);
@@ -160,7 +159,7 @@ int32_t Enter(void** arguments, void* arena, void** context) {
     trivium_parallel_for(Count, program->counts.data(), static_cast<int64_t>(program->counts.size()), 16, 0);
     if (trivium_check_signals() != 0) return -1;
   }
-  return trivium_host_call(program, 0, arguments);
+  return trivium::CallPython(program, 0, arguments);
 }
 
 void CheckRun(int turns, bool inner_fails, bool fails) {
