@@ -10,8 +10,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from trivium.compiler.dump import Dump
+from trivium.compiler.lower import lower
 from trivium.compiler.passes.refine import Shape, is_dynamic, shape_arguments
-from trivium.compiler.pipeline import inline, lower, optimize, specialize
+from trivium.compiler.pipeline import inline, optimize, specialize
 from trivium.compiler.program import Program
 from trivium.compiler.target import Target
 from trivium.ir.errors import CompileError

@@ -16,6 +16,7 @@ from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Index, Indices, Variable, places, variable
+from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.reduction import commutes, reduce_together
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.requests import Opaque, Request
@@ -46,15 +47,7 @@ def build(group: Group, name: str, target: Target) -> tuple[Kernel, list[Value]]
                     ctx.store(value, indices, ctx.element(value, indices))
         return ctx.b.build(), ctx.arguments
     except Error as error:
-        raise error.add(
-            inside=text_of(last), source=last.location.describe() or None, during=f"lowering to kernel {name}"
-        ) from None
-
-
-def text_of(op: Operation) -> str:
-    """An op on one line, for errors."""
-    operands = ", ".join(str(value.type) for value in op.operands)
-    return f'"{op.NAME}"({operands}) -> {", ".join(str(value.type) for value in op.results)}'
+        raise error.add(**origin_of(last), during=f"lowering to kernel {name}") from None
 
 
 def _pieces(ctx: Context, op: ops.Concatenate) -> None:

@@ -16,8 +16,6 @@ from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.refine import RefineShapes, Shape
-from trivium.compiler.program import Program
-from trivium.compiler.target import Target
 from trivium.ir.func import Module
 
 CLEAN_UP = Repeat((Canonicalize(), FoldConstants(), CommonSubexpressions(), DeadCode()))
@@ -44,10 +42,3 @@ def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[i
 def optimize(module: Module, *, verify: bool = False, observe: Observer | None = None) -> Module:
     """An optimized copy of `module`; the module itself stays as it is."""
     return run_passes(module.clone(), PIPELINE, verify=verify, observe=observe)
-
-
-def lower(module: Module, target: Target) -> Program:
-    """The kernels, buffers and steps of an optimized module; every type is static."""
-    from trivium.compiler.compile import lower
-
-    return lower(module, target)

@@ -150,13 +150,6 @@ class Program:
         """Every kernel object that is launched, once."""
         return list(dict.fromkeys(step.kernel for step in walk(self.steps) if isinstance(step, Launch)))
 
-    def verify(self) -> None:
-        """Raises CompileError where a launch does not fit its kernel or a value its place, or where values that are
-        alive together share bytes."""
-        from trivium.compiler.verifier import verify
-
-        verify(self)
-
     def __str__(self) -> str:
         lines = [f"program @{self.name} (arena {self.arena_size} bytes) {{"]
         lines += [f"  {describe(value)}" for value in self.values()]

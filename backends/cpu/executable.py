@@ -19,6 +19,7 @@ from trivium.backends.cpu.program import ENTRY, emit_program
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.program import Constant, Program, Value
+from trivium.compiler.verifier import verify
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import ExecutionError
 from trivium.ir.types import TensorType, tensor
@@ -45,7 +46,7 @@ class CpuExecutable:
     """A program's machine code and constants."""
 
     def __init__(self, program: Program, target: CpuTarget, fast_math: bool = False):
-        program.verify()
+        verify(program)
         emitted = emit_program(program, target, fast_math)
         self.name = program.name
         self.program = program

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.program_builder import ProgramBuilder
 from trivium.compiler.lowering.reduction import flat, grouped
 from trivium.compiler.lowering.rules import scalar, step
 from trivium.compiler.lowering.scalars import Scalar
@@ -15,12 +16,9 @@ from trivium.ir import ops
 from trivium.ir.core import Region, Value
 from trivium.ir.errors import CompileError
 
-if TYPE_CHECKING:
-    from trivium.compiler.compile import Lowering
-
 
 @step(ops.While)
-def while_(lowering: Lowering, op: ops.While) -> None:
+def while_(lowering: ProgramBuilder, op: ops.While) -> None:
     """Carried values have one place each, which the body's results are copied to; those that the body hands on as they
     are stay where they were."""
     returned = op.body.terminator.operands
@@ -41,7 +39,7 @@ def while_(lowering: Lowering, op: ops.While) -> None:
 
 
 def _assign(
-    sources: Sequence[Place], targets: Sequence[Place], lowering: Lowering, values: Sequence[Value]
+    sources: Sequence[Place], targets: Sequence[Place], lowering: ProgramBuilder, values: Sequence[Value]
 ) -> list[Step]:
     """Copies all at once: a source that is another one's target is saved first."""
     first: list[Step] = []
@@ -58,7 +56,7 @@ def _assign(
 
 
 @step(ops.Tuple, ops.GetTupleElement)
-def tuples(lowering: Lowering, op: ops.Tuple | ops.GetTupleElement) -> None:
+def tuples(lowering: ProgramBuilder, op: ops.Tuple | ops.GetTupleElement) -> None:
     """Tuples have no place: their elements are the values that they were made of."""
     if isinstance(op, ops.GetTupleElement):
         made = op.operand.defining_op
@@ -68,16 +66,16 @@ def tuples(lowering: Lowering, op: ops.Tuple | ops.GetTupleElement) -> None:
 
 
 @step(ops.If)
-def if_(lowering: Lowering, op: ops.If) -> None:
+def if_(lowering: ProgramBuilder, op: ops.If) -> None:
     _switch(lowering, op, op.pred, [op.false_branch, op.true_branch])
 
 
 @step(ops.Case)
-def case(lowering: Lowering, op: ops.Case) -> None:
+def case(lowering: ProgramBuilder, op: ops.Case) -> None:
     _switch(lowering, op, op.index, op.branches)
 
 
-def _switch(lowering: Lowering, op: Any, index: Value, regions: Sequence[Region]) -> None:
+def _switch(lowering: ProgramBuilder, op: Any, index: Value, regions: Sequence[Region]) -> None:
     results = [lowering.temporary(result) for result in op.results]
     branches = []
     for region in regions:

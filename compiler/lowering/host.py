@@ -4,9 +4,9 @@ calls that the user registered. A program names them; the backend that loads it 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRANSPOSED, TRIANGULAR_SOLVE
+from trivium.compiler.lowering.program_builder import ProgramBuilder
 from trivium.compiler.lowering.rules import step
 from trivium.compiler.program import HostCall, PythonCall
 from trivium.compiler.program import Value as Place
@@ -19,18 +19,15 @@ from trivium.ir.errors import CompileError
 from trivium.ir.func import Function, Module
 from trivium.ir.text import print_module
 
-if TYPE_CHECKING:
-    from trivium.compiler.compile import Lowering
-
 
 @step(ops.Cholesky)
-def cholesky(lowering: Lowering, op: ops.Cholesky) -> None:
+def cholesky(lowering: ProgramBuilder, op: ops.Cholesky) -> None:
     *batch, _, order = op.a.type.static_shape
     _call(lowering, op, CHOLESKY, {"batch": math.prod(batch), "order": order, "lower": int(op.lower)})
 
 
 @step(ops.TriangularSolve)
-def triangular_solve(lowering: Lowering, op: ops.TriangularSolve) -> None:
+def triangular_solve(lowering: ProgramBuilder, op: ops.TriangularSolve) -> None:
     *batch, rows, columns = op.b.type.static_shape
     flags = {"left_side": op.left_side, "lower": op.lower, "unit_diagonal": op.unit_diagonal}
     sizes = {"batch": math.prod(batch), "rows": rows, "columns": columns}
@@ -39,7 +36,7 @@ def triangular_solve(lowering: Lowering, op: ops.TriangularSolve) -> None:
     _call(lowering, op, TRIANGULAR_SOLVE, attributes)
 
 
-def _call(lowering: Lowering, op: Op, target: str, attributes: dict[str, int]) -> None:
+def _call(lowering: ProgramBuilder, op: Op, target: str, attributes: dict[str, int]) -> None:
     results = _results(lowering, op)
     if any(result.nbytes for result in results):
         arguments = tuple(map(lowering.place, op.operands))
@@ -47,7 +44,7 @@ def _call(lowering: Lowering, op: Op, target: str, attributes: dict[str, int]) -
 
 
 @step(ops.CustomCall)
-def custom_call(lowering: Lowering, op: ops.CustomCall) -> None:
+def custom_call(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
     """A call of Python, unless the project itself knows better."""
     if op.call_target_name == RANDOM_STATE:
         _call(lowering, op, RANDOM_STATE, {})
@@ -63,7 +60,7 @@ def custom_call(lowering: Lowering, op: ops.CustomCall) -> None:
     lowering.steps.append(PythonCall(op.call_target_name, _as_program(op), arguments, results))
 
 
-def _results(lowering: Lowering, op: Op) -> tuple[Place, ...]:
+def _results(lowering: ProgramBuilder, op: Op) -> tuple[Place, ...]:
     results = tuple(lowering.temporary(result) for result in op.results)
     for result, place in zip(op.results, results, strict=True):
         lowering.bind(result, place)

@@ -10,7 +10,8 @@ from tests.compiler.targets import TARGET
 from trivium.compiler.analysis import Cost, kernel_cost, program_cost
 from trivium.compiler.costs import element_cost
 from trivium.compiler.kernel import KernelBuilder
-from trivium.compiler.pipeline import lower, optimize
+from trivium.compiler.lower import lower
+from trivium.compiler.pipeline import optimize
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.func import Function, Module

@@ -16,11 +16,12 @@ from tests.random_programs.arrays import arguments_of
 from tests.random_programs.programs import random_program
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
-from trivium.compiler.compile import lower
 from trivium.compiler.interpreter import interpret
 from trivium.compiler.kernel import KernelBuilder
+from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.compiler.program import Arena, Constant, Copy, Input, Launch, Output, Program, Switch, Value, While
+from trivium.compiler.verifier import verify
 from trivium.ir.errors import ExecutionError
 
 
@@ -61,7 +62,7 @@ def test_a_while_runs_until_its_predicate_is_false() -> None:
     double = scalar_launch("double", "f32", lambda b, x: b.multiply(x, 2.0), state, following)
     loop = While([test], going, [double, Copy(following, state)])
     program = Program("grow", [x], [y], [Copy(x, state), loop, Copy(state, y)], arena_size=192)
-    program.verify()
+    verify(program)
     assert [interpret(program, np.float32(start))[0] for start in (3, 1000)] == [192, 1000]
 
 

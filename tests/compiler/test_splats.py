@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import trivium
-from trivium.compiler.compile import LARGEST_STORED_SPLAT
-from trivium.compiler.pipeline import lower, optimize
+from tests.compiler.targets import TARGET
+from trivium.compiler.lower import lower
+from trivium.compiler.lowering.program_builder import LARGEST_STORED_SPLAT
+from trivium.compiler.pipeline import optimize
 from trivium.compiler.program import Constant
 from trivium.ir.text import parse
 
@@ -18,7 +20,9 @@ SIZE = LARGEST_STORED_SPLAT // 2
 def stored(module) -> int:
     """The bytes of the constants that a program holds."""
     arrays = {
-        id(v.storage): v.storage.array for v in lower(optimize(module)).values() if isinstance(v.storage, Constant)
+        id(v.storage): v.storage.array
+        for v in lower(optimize(module), TARGET).values()
+        if isinstance(v.storage, Constant)
     }
     return sum(array.nbytes for array in arrays.values())
 

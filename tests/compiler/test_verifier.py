@@ -22,6 +22,7 @@ from trivium.compiler.program import (
     Value,
     While,
 )
+from trivium.compiler.verifier import verify
 from trivium.ir.errors import CompileError
 
 N = 16
@@ -52,7 +53,7 @@ def program(*steps: Step, arena_size: int = 4 * N * 4) -> Program:
 
 def refused(message: str, *steps: Step, arena_size: int = 4 * N * 4) -> None:
     with pytest.raises(CompileError, match=message):
-        program(*steps, arena_size=arena_size).verify()
+        verify(program(*steps, arena_size=arena_size))
 
 
 def adding() -> Kernel:
@@ -65,7 +66,7 @@ def adding() -> Kernel:
 
 def test_a_correct_plan_is_accepted() -> None:
     a, b = value("a", Arena(0)), value("b", Arena(0))
-    program(Launch(SAME, (X, a)), Launch(SAME, (a, b)), Launch(REVERSED, (b, Y))).verify()
+    verify(program(Launch(SAME, (X, a)), Launch(SAME, (a, b)), Launch(REVERSED, (b, Y))))
 
 
 def test_values_that_are_alive_together_share_no_bytes() -> None:

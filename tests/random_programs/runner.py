@@ -20,6 +20,7 @@ from tests.random_programs.tracking import Tracker
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host
 from trivium.compiler import pipeline
+from trivium.compiler.lower import lower
 from trivium.compiler.program import Program
 from trivium.ir.func import Module
 
@@ -76,7 +77,7 @@ def judge(module: Module, configurations: Sequence[Configuration] = CONFIGURATIO
     arguments = arguments_of(module.main)
     expected = Tracker().main(module, arguments)
     try:
-        program = pipeline.lower(pipeline.optimize(module), host())
+        program = lower(pipeline.optimize(module), host())
     except Exception as error:
         raise _failure("compile", error) from error
     for configuration in configurations:

@@ -9,7 +9,8 @@ from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import LEVELS, emulated, host, level
 from trivium.compiler.kernel import Kernel, KernelBuilder
-from trivium.compiler.pipeline import lower, optimize
+from trivium.compiler.lower import lower
+from trivium.compiler.pipeline import optimize
 from trivium.ir.errors import Error
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse

@@ -10,7 +10,7 @@ import numpy as np
 from tests.compiler.targets import TARGET
 from tests.ir.ops.records import Record, collect
 from tests.ir.ops.test_records import error_allowed, widest
-from trivium.compiler.compile import lower
+from trivium.compiler.lower import lower
 from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.program import Program

@@ -9,8 +9,8 @@ import numpy as np
 
 from tests.compiler.targets import TARGET
 from trivium.backends.cpu.client import CpuClient
-from trivium.compiler.compile import lower
 from trivium.compiler.driver import CompileOptions
+from trivium.compiler.lower import lower
 from trivium.compiler.program import Program
 from trivium.ir.func import Function, Module
 from trivium.ir.interpreter import evaluate

@@ -7,7 +7,7 @@ import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
-from trivium.compiler.compile import lower
+from trivium.compiler.lower import lower
 from trivium.compiler.program import Copy, Program, walk
 from trivium.ir import ops
 from trivium.ir.builder import region

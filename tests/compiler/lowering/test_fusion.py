@@ -8,7 +8,7 @@ import pytest
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
 from tests.random_programs.generator import scalar_region
-from trivium.compiler.pipeline import lower
+from trivium.compiler.lower import lower
 from trivium.compiler.program import Launch, Program, walk
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region

@@ -14,7 +14,7 @@ from tests.compiler.lowering.coverage import COMPILED, lowered
 from tests.compiler.lowering.running import client, expect_same, program_of, run, some
 from tests.compiler.targets import TARGET
 from tests.ir.ops.records import Record
-from trivium.compiler.compile import lower
+from trivium.compiler.lower import lower
 from trivium.compiler.program import HostCall, PythonCall, walk
 from trivium.ir import ops
 from trivium.ir.custom_calls import CUSTOM_CALLS, register_custom_call

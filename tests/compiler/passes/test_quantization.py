@@ -8,7 +8,7 @@ import pytest
 from tests.compiler.lowering.running import run
 from tests.compiler.targets import TARGET
 from tests.ir import checks
-from trivium.compiler.compile import lower
+from trivium.compiler.lower import lower
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.pipeline import optimize
 from trivium.ir.errors import Error

@@ -1,0 +1,112 @@
+"""From an optimized graph to a program: blocks are divided into kernels (`fusion`), kernels are built (`kernels`) and
+launched in order, control flow becomes steps, and the buffer plan (`buffers`) gives every value its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trivium.compiler.buffers import assign_buffers
+from trivium.compiler.fusion import Group, fuse
+from trivium.compiler.kernels import build
+from trivium.compiler.lowering import STEP, updated_in_place
+from trivium.compiler.lowering.origins import origin_of
+from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
+from trivium.compiler.program import Copy, Input, Launch, Output, Program, Step
+from trivium.compiler.target import Target
+from trivium.compiler.verifier import verify
+from trivium.ir import ops
+from trivium.ir.core import Block, Operation
+from trivium.ir.errors import CompileError
+from trivium.ir.func import Module
+from trivium.ir.memory import memory_limit, size_text
+
+
+def lower(module: Module, target: Target) -> Program:
+    """The program of a module's `main`, in which everything but control flow is inlined and every type is static."""
+    main = module.main
+    program = Program(main.sym_name, graph=module)
+    lowering = _Lowering(target)
+    for index, argument in enumerate(main.arguments):
+        place = lowering.make(argument, Input(index), f"arg{index}")
+        lowering.bind(argument, place)
+        program.inputs.append(place)
+    program.steps = lowering.block(main.body.block)
+    for index, value in enumerate(main.returned):
+        result = lowering.make(value, Output(index), f"result{index}")
+        program.outputs.append(result)
+        program.steps.append(Copy(lowering.place(value), result))
+    assign_buffers(program, target.alignment)
+    _require_memory(program)
+    verify(program)
+    return program
+
+
+def _require_memory(program: Program) -> None:
+    """Refuses a program whose temporaries and results are more than this process may have."""
+    results = sum(value.nbytes for value in program.outputs)
+    if program.arena_size + results > memory_limit():
+        raise CompileError(
+            f"{program.name} needs {size_text(program.arena_size)} for temporaries and {size_text(results)} for "
+            f"results, expected at most {size_text(memory_limit())}, the memory there is"
+        )
+
+
+class _Lowering(ProgramBuilder):
+    """Turns blocks into steps: what fusion makes kernels of is launched, other ops have their step rules."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._target = target
+
+    def block(self, block: Block) -> list[Step]:
+        """The steps of a block; afterwards every value that it returns has a place."""
+        outer, self.steps = self.steps, []
+        if self.outermost is None:
+            self.outermost = self.steps
+        plan = fuse(block, self._target)
+        self._views |= plan.views
+        for item in plan.items:
+            if isinstance(item, Group):
+                self._launch(item)
+            else:
+                self._step(item)
+        steps, self.steps = self.steps, outer
+        return steps
+
+    def _launch(self, group: Group) -> None:
+        for value in group.outputs:
+            self.bind(value, self.temporary(value))
+        if all(static_size(value) == 0 for value in group.outputs):
+            return
+        for operand, result in updated_in_place(group.whole) if group.whole is not None else ():
+            # The buffer plan drops the copies that are not needed.
+            self.copy(self.place(operand), self.place(result))
+        kernel, arguments = build(group, self.name(kernel_name(group)), self._target)
+        self.steps.append(Launch(kernel, tuple(map(self.place, arguments)), group.origins()))
+
+    def _step(self, op: Operation) -> None:
+        rule = STEP.get(type(op))
+        if rule is None:
+            raise CompileError(f"{op.NAME} is not compiled", **origin_of(op))
+        rule(self, op)
+
+
+def kernel_name(group: Group) -> str:
+    """A readable name: the first few kinds of ops that do something."""
+    if group.whole is not None:
+        return f"{_short(group.whole)}_"
+    kinds = list(dict.fromkeys(map(_short, _telling(group.ordered()))))
+    if group.contraction is not None:
+        kinds = [_short(group.contraction), *(kind for kind in kinds if kind != _short(group.contraction))]
+    if not kinds:
+        kinds = [_short(next(iter(group.members)))]
+    return "_".join(["fused", *kinds[:4]] if len(kinds) > 1 else kinds) + "_"
+
+
+def _telling(members: Sequence[Operation]) -> Iterable[Operation]:
+    silent = (ops.Constant, ops.Iota, ops.Reshape, ops.BroadcastInDim, ops.Convert, ops.Transpose, ops.Slice)
+    return (op for op in members if not isinstance(op, silent))
+
+
+def _short(op: Operation) -> str:
+    return op.NAME.rpartition(".")[2].removesuffix("_general")

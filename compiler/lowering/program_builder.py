@@ -1,0 +1,133 @@
+"""Where step rules write: the program under construction, with the place of every value that has a buffer, and the
+steps of the open block."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from trivium.compiler.kernel import DType, KernelBuilder, numpy_dtype
+from trivium.compiler.lowering.origins import origin_of, text_of
+from trivium.compiler.lowering.scalars import dtype_of, is_pair, parts
+from trivium.compiler.program import Arena, Constant, Copy, Launch, Step
+from trivium.compiler.program import Value as Place
+from trivium.ir import ops
+from trivium.ir.core import Block, Value
+from trivium.ir.errors import CompileError
+from trivium.ir.location import Location
+from trivium.ir.memory import memory_limit, size_text
+from trivium.ir.types import TensorType
+
+LARGEST_STORED_SPLAT = 1 << 20
+"""The bytes of a constant of equal elements up to which they are stored one by one; larger ones are filled at run
+time."""
+
+
+class ProgramBuilder(ABC):
+    """A program under construction: its steps, and the place of every value that has a buffer."""
+
+    def __init__(self) -> None:
+        self._places: dict[Value, Place] = {}
+        self._views: dict[Value, Value] = {}
+        self._constants: dict[int, Place] = {}
+        self._names: dict[str, int] = {}
+        self.steps: list[Step] = []
+        self.outermost: list[Step] | None = None
+
+    # Places
+
+    def make(self, value: Value, storage: object, name: str) -> Place:
+        """A new place for a value of that type."""
+        shape = static_shape(value)
+        kind = value.type.element_type
+        shape = (*shape, *parts(kind))
+        place = Place(name, dtype_of(kind), shape, storage, is_pair(kind))  # type: ignore[arg-type]
+        if place.nbytes > memory_limit():
+            raise CompileError(
+                f"{name} has type {value.type}, {size_text(place.nbytes)}; expected at most "
+                f"{size_text(memory_limit())}, the memory there is",
+                **origin_of(value),
+            )
+        return place
+
+    def temporary(self, value: Value, name: str = "") -> Place:
+        """A new place in the arena for a value of that type."""
+        return self.make(value, Arena(), self.name(name or (f"{value.name_hint}_" if value.name_hint else "t")))
+
+    def bind(self, value: Value, place: Place) -> None:
+        """States where a value is."""
+        self._places[value] = place
+
+    def place(self, value: Value) -> Place:
+        """Where a value is."""
+        while value in self._views:
+            value = self._views[value]
+        if value not in self._places:
+            op = value.defining_op
+            if not isinstance(op, ops.Constant):
+                what = text_of(op) if op is not None else "an argument"
+                raise CompileError(f"a value has no buffer, the result of {what}")
+            self._places[value] = self._constant(op)
+        return self._places[value]
+
+    def _constant(self, op: ops.Constant) -> Place:
+        """The constant's own memory, where it is dense; the same for constants that are one array. A large one of equal
+        elements is a temporary that is filled."""
+        elements = op.value
+        if id(elements) not in self._constants:
+            place = self.make(op.result, Arena(), self.name("constant"))
+            if elements.is_splat and place.nbytes > LARGEST_STORED_SPLAT:
+                self._fill(place, elements.array[(0,) * elements.array.ndim], op.location)
+            else:
+                place.storage = _stored(elements.array, place.shape, place.dtype)
+            self._constants[id(elements)] = place
+        return self._constants[id(elements)]
+
+    def _fill(self, place: Place, element: np.ndarray, origin: Location) -> None:
+        """Launches what fills a temporary with one element, outside of all loops and branches: all of the program may
+        use it from there on."""
+        repeated = place.shape[:-1] if place.is_complex else place.shape
+        parts = place.shape[len(repeated) :]
+        source = Place(self.name("element"), place.dtype, parts, _stored(np.asarray(element), parts, place.dtype))
+        b = KernelBuilder(self.name("fill_"))
+        x, y = b.input("x", place.dtype, parts), b.output("y", place.dtype, (math.prod(repeated), *parts))
+        with b.parallel(*y.shape) as indices:
+            b.store(y, b.load(x, *indices[1:]), *indices)
+        assert self.outermost is not None, "a constant is filled before the program begins"
+        self.outermost.append(Launch(b.build(), (source, place), (origin,)))
+
+    def name(self, base: str) -> str:
+        """`base` with a number that it had not before."""
+        count = self._names.get(base, 0)
+        self._names[base] = count + 1
+        return f"{base}{count}"
+
+    # Steps
+
+    @abstractmethod
+    def block(self, block: Block) -> list[Step]:
+        """The steps of a block; afterwards every value that it returns has a place."""
+
+    def copy(self, source: Place, destination: Place) -> None:
+        if source is not destination and destination.nbytes:
+            self.steps.append(Copy(source, destination))
+
+
+def static_shape(value: Value) -> tuple[int, ...]:
+    """The shape of a value; a CompileError that names it where it is not static."""
+    kind = value.type
+    if isinstance(kind, TensorType) and kind.is_static:
+        return kind.static_shape
+    name = f"%{value.name_hint}" if value.name_hint else "a value"
+    raise CompileError(f"{name} has type {kind}, expected a tensor of static shape", **origin_of(value))
+
+
+def _stored(array: np.ndarray, shape: tuple[int, ...], dtype: DType) -> Constant:
+    array = np.ascontiguousarray(array)
+    return Constant((array.view(numpy_dtype(dtype)) if array.dtype.kind == "c" else array).reshape(shape))
+
+
+def static_size(value: Value) -> int:
+    return math.prod(static_shape(value))
