@@ -28,10 +28,9 @@ KNOWN: dict[str, set[tuple[str, str]]] = {
     },
     "importers": set(),
     "compiler": {
-        # Kernels and programs print and verify themselves.
+        # A kernel prints and verifies itself.
         ("compiler.kernel.structure", "compiler.kernel.printer"),
         ("compiler.kernel.structure", "compiler.kernel.verifier"),
-        ("compiler.program", "compiler.verifier"),
     },
     "backends": {
         # A parallel loop is divided among threads, whose pieces are loops.
