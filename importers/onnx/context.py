@@ -96,4 +96,12 @@ def element_type(code: int) -> Any:
 
 def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
     """Axes counted from the front."""
-    return tuple(int(axis) % rank if rank else 0 for axis in axes)
+    return tuple(axis_of(axis, rank) for axis in axes)
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis counted from the front; a tensor without dimensions counts as having one."""
+    count = max(rank, 1)
+    if not -count <= int(axis) < count:
+        raise Error(f"axis has {int(axis)}, expected a number from {-count} to {count - 1}")
+    return int(axis) % count

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from trivium.importers.emit import accumulation_type, in_single
-from trivium.importers.onnx.context import Context, element_type, rule
+from trivium.importers.onnx.context import Context, axis_of, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import BF16, is_integer
@@ -266,7 +266,7 @@ def gelu(ctx: Context, x: Value, approximate: str = "none") -> Value:
 @rule("Softmax", "LogSoftmax")
 def softmax(ctx: Context, x: Value, axis: int = -1) -> Value:
     """Softmax(input, axis): narrow floats are rounded after each step, as ONNX's definition has it"""
-    axis %= x.type.rank
+    axis = axis_of(axis, x.type.rank)
     kind = x.type.element_type
     shifted = ctx.minus(x, ctx.reduce(ops.Maximum, x, [axis], keep=True))
     powers = ctx.add(ops.Exponential(shifted))

@@ -18,7 +18,10 @@ from trivium.ir.func import Function, Module
 from trivium.ir.location import Location
 from trivium.ir.types import TensorType
 
-OLDEST, DEFAULT_DOMAINS = 13, ("", "ai.onnx")
+OLDEST, NEWEST = 13, 28
+"""The versions of the operator set that the rules know. Of a newer one, an operator is known if it has not changed."""
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
 def import_module(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Module:
@@ -68,6 +71,8 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         self.functions = functions
         self.folder = folder
         self.environment: dict[str, Value] = {}
+        self.defined: set[str] = set()
+        self.declared: dict[str, onnx.TypeProto.Tensor] = {}
 
     def name_of(self, node: onnx.NodeProto) -> str:
         return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}::{node.op_type}"
@@ -75,7 +80,10 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
     def rule_of(self, node: onnx.NodeProto) -> Callable[..., Any] | None:
         if (function := self.functions.get((node.domain, node.op_type))) is not None:
             return lambda ctx, *values, **attributes: self._call(ctx, function, node, values)
-        return rule.find(self.name_of(node), self.emit.opset)
+        name, opset = self.name_of(node), self.emit.opset
+        if opset > NEWEST and node.domain in DEFAULT_DOMAINS and _has_changed(name, opset):
+            return None
+        return rule.find(name, opset)
 
     def location_of(self, node: onnx.NodeProto) -> Location:
         stack = next((entry.value for entry in node.metadata_props if entry.key == "pkg.torch.onnx.stack_trace"), "")
@@ -103,12 +111,21 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         self.emit.inner = self._inner
         results = rule(self.emit, *values, **attributes)
         results = (results,) if isinstance(results, Value) else tuple(results)
-        for output, value in zip(node.output, results, strict=False):
-            if output:
-                self.environment[output] = value
         missing = [output for output in node.output[len(results) :] if output]
         if missing:
             raise UnsupportedOpError(f"{name}: output {len(results)} ({missing[0]}) is not supported")
+        for output, value in zip(node.output, results, strict=False):
+            if output:
+                self.define(output, value)
+
+    def define(self, name: str, value: Value) -> None:
+        """Keeps the value of a tensor that a node defines; a name stands for one value, and of the type it declares."""
+        if name in self.defined:
+            raise Error(f"tensor {name!r} is defined twice, expected once")
+        self.defined.add(name)
+        self.environment[name] = value
+        if (declared := self.declared.get(name)) is not None:
+            _check_declared(name, value.type, declared)
 
     def read(self, name: str) -> Value:
         """The value of a tensor by its name."""
@@ -118,6 +135,12 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
 
     def run(self, graph: onnx.GraphProto) -> tuple[Value, ...]:
         """Converts a whole graph. Returns the values of its outputs."""
+        self.defined = {entry.name for entry in (*graph.input, *graph.initializer)}
+        self.declared = {
+            info.name: info.type.tensor_type
+            for info in (*graph.value_info, *graph.output)
+            if info.type.HasField("tensor_type")
+        }
         for tensor in graph.initializer:
             self.environment[tensor.name] = self.emit.elements(array_of(tensor, self.folder))
         if graph.sparse_initializer:
@@ -202,6 +225,23 @@ def _input_type(info: onnx.ValueInfoProto, shapes: Mapping[str, Sequence[int]]) 
             f"input {info.name} has shape {extents}, expected numbers; give them as shapes={{'{info.name}': ...}}"
         )
     return TensorType(known, kind)
+
+
+def _has_changed(name: str, opset: int) -> bool:
+    """Whether an operator differs, in an operator set newer than the rules, from the newest that they know."""
+    if opset > onnx.defs.onnx_opset_version() or not onnx.defs.has(name):
+        return True
+    return onnx.defs.get_schema(name, opset).since_version > NEWEST
+
+
+def _check_declared(name: str, kind: Any, declared: onnx.TypeProto.Tensor) -> None:
+    """Refuses a tensor whose type differs from the one that the model declares for it, where that is known."""
+    extents = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in declared.shape.dim]
+    same_element = not declared.elem_type or element_type(declared.elem_type) is kind.element_type
+    if not same_element or (declared.HasField("shape") and not _fits(kind.static_shape, extents)):
+        shape = extents if declared.HasField("shape") else "any shape"
+        element = onnx.TensorProto.DataType.Name(declared.elem_type)
+        raise Error(f"tensor {name!r} has type {kind}, the model declares {element} and {shape}")
 
 
 def _fits(shape: Sequence[int], extents: Sequence[int | str]) -> bool:

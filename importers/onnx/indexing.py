@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trivium.importers.onnx.context import Context, rule
+from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64, TensorType
@@ -21,14 +21,14 @@ def _from_front(ctx: Context, indices: Value, extent: int) -> Value:
 @rule("Gather")
 def gather(ctx: Context, x: Value, indices: Value, axis: int = 0) -> Value:
     """Gather(data, indices, axis)"""
-    axis %= x.type.rank
+    axis = axis_of(axis, x.type.rank)
     return ctx.take(x, _from_front(ctx, indices, x.type.shape[axis]), axis)
 
 
 @rule("GatherElements")
 def gather_elements(ctx: Context, x: Value, indices: Value, axis: int = 0) -> Value:
     """GatherElements(data, indices, axis): `out[i][j] = data[index[i][j]][j]` along `axis` 0"""
-    vectors = _element_places(ctx, x, indices, axis % x.type.rank)
+    vectors = _element_places(ctx, x, indices, axis_of(axis, x.type.rank))
     rank = x.type.rank
     numbers = ops.GatherDimensionNumbers(
         collapsed_slice_dims=tuple(range(rank)), start_index_map=tuple(range(rank)), index_vector_dim=rank
@@ -41,7 +41,7 @@ def scatter_elements(
     ctx: Context, x: Value, indices: Value, updates: Value, axis: int = 0, reduction: str = "none"
 ) -> Value:
     """ScatterElements(data, indices, updates, axis, reduction)"""
-    vectors = _element_places(ctx, x, indices, axis % x.type.rank)
+    vectors = _element_places(ctx, x, indices, axis_of(axis, x.type.rank))
     rank = x.type.rank
     numbers = ops.ScatterDimensionNumbers(
         inserted_window_dims=tuple(range(rank)), scatter_dims_to_operand_dims=tuple(range(rank)), index_vector_dim=rank
@@ -111,7 +111,7 @@ def one_hot(ctx: Context, indices: Value, depth: Value, values: Value, axis: int
     """OneHot(indices, depth, values, axis): values are (off, on)"""
     (count,) = ctx.known_ints(depth, "depth")
     rank = indices.type.rank + 1
-    axis %= rank
+    axis = axis_of(axis, rank)
     places = ctx.unsqueeze(_from_front(ctx, indices, count), [axis])
     shape = [count if d == axis else extent for d, extent in enumerate(places.type.shape)]
     hot = ctx.compare("EQ", ctx.iota(shape, axis, indices.type.element_type), places)

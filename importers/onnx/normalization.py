@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.onnx.context import Context, rule
+from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32
@@ -32,7 +32,7 @@ def layer_normalization(
     stash_type: int = 1,
 ) -> Sequence[Value]:  # fmt: skip
     """LayerNormalization(X, Scale, B, axis, epsilon): the statistics are computed in float32"""
-    dimensions = list(range(axis % x.type.rank, x.type.rank))
+    dimensions = list(range(axis_of(axis, x.type.rank), x.type.rank))
     wide = ctx.convert(x, F32) if stash_type == 1 else x
     normal, mean, inverse = _normalized(ctx, wide, dimensions, epsilon)
     result = ctx.times(ctx.convert(normal, x.type.element_type), scale)

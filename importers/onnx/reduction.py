@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.onnx.context import Context, axes_of, rule
+from trivium.importers.onnx.context import Context, axes_of, axis_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64
@@ -51,7 +51,7 @@ def _reduced(ctx: Context, x: Value, dimensions: Sequence[int], keep: bool) -> V
 @rule("ArgMax", "ArgMin")
 def arg_extreme(ctx: Context, x: Value, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Value:
     """ArgMax(data, axis, keepdims, select_last_index)"""
-    axis %= x.type.rank
+    axis = axis_of(axis, x.type.rank)
     source = ctx.add(ops.Reverse(x, dimensions=(axis,))) if select_last_index else x
     _, indices = ctx.arg_reduce("GT" if ctx.op == "ArgMax" else "LT", source, axis)
     if select_last_index:
@@ -62,7 +62,7 @@ def arg_extreme(ctx: Context, x: Value, axis: int = 0, keepdims: int = 1, select
 @rule("TopK")
 def top_k(ctx: Context, x: Value, k: Value, axis: int = -1, largest: int = 1, sorted: int = 1) -> Sequence[Value]:
     """TopK(X, K, axis, largest)"""
-    axis %= x.type.rank
+    axis = axis_of(axis, x.type.rank)
     (count,) = ctx.known_ints(k, "K")
     values, indices = ctx.sort([x, ctx.iota(x.type.static_shape, axis, I64)], axis, descending=bool(largest))
     return ctx.slice(values, axis, 0, count), ctx.slice(indices, axis, 0, count)
@@ -71,7 +71,7 @@ def top_k(ctx: Context, x: Value, k: Value, axis: int = -1, largest: int = 1, so
 @rule("CumSum")
 def cumsum(ctx: Context, x: Value, axis: Value, exclusive: int = 0, reverse: int = 0) -> Value:
     """CumSum(x, axis, exclusive, reverse)"""
-    place = ctx.known_ints(axis, "axis")[0] % x.type.rank
+    place = axis_of(ctx.known_ints(axis, "axis")[0], x.type.rank)
     kind = x.type.element_type
     wide = ctx.convert(x, accumulation_type(kind))
     return ctx.convert(ctx.cumulative(ops.Add, wide, place, bool(reverse), bool(exclusive)), kind)

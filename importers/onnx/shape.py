@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from trivium.importers.onnx.context import Context, axes_of, rule
+from trivium.importers.onnx.context import Context, axes_of, axis_of, rule
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -123,7 +123,7 @@ def tile(ctx: Context, x: Value, repeats: Value) -> Value:
 @rule("Concat")
 def concat(ctx: Context, *values: Value, axis: int) -> Value:
     """Concat(inputs, axis)"""
-    return ctx.concatenate(values, axis % values[0].type.rank)
+    return ctx.concatenate(values, axis_of(axis, values[0].type.rank))
 
 
 @rule("Split")
@@ -131,7 +131,7 @@ def split(
     ctx: Context, x: Value, sizes: Value | None = None, axis: int = 0, num_outputs: int | None = None
 ) -> Sequence[Value]:
     """Split(input, split, axis, num_outputs): the last part may be smaller"""
-    axis %= x.type.rank
+    axis = axis_of(axis, x.type.rank)
     extent = x.type.shape[axis]
     if sizes is not None:
         parts = ctx.known_ints(sizes, "split")

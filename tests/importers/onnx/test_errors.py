@@ -1,8 +1,10 @@
 """Bad models: each gets one clear error, with the node."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
@@ -60,3 +62,55 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
         path.write_bytes(content[:length])
         with pytest.raises(trivium.Error, match=r"model\.onnx is no ONNX model|the model names no version"):
             trivium.load(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (model("y = Concat<axis=1>(x, x)"), r"(?s)axis has 1, expected a number from -1 to 0.*in: +y = Concat"),
+        (model("y = Concat<axis=-2>(x, x)"), "axis has -2, expected a number from -1 to 0"),
+        (model("y = Softmax<axis=3>(x)"), "axis has 3, expected a number from -1 to 0"),
+        (model("y = Relu(x) y = Neg(x)"), r"(?s)tensor 'y' is defined twice.*in: +y = Neg\(x\)"),
+        (model("x = Relu(x) y = Neg(x)"), "tensor 'x' is defined twice, expected once"),
+        (
+            model("y = Relu(x)", result="float[3] y"),
+            r"tensor 'y' has type tensor<2xf32>, the model declares FLOAT and \[3\]",
+        ),
+        (model("y = Relu(x)", result="int64[2] y"), r"tensor 'y' has type tensor<2xf32>, the model declares INT64"),
+        (model("y = Relu(x)", result="float[2,1] y"), r"the model declares FLOAT and \[2, 1\]"),
+        (model("y = Relu(x)", opset=1000), r"(?s)1 op has no rule.*Relu"),
+    ],
+)
+def test_what_the_checker_of_onnx_finds_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(trivium.Error, match=message):
+        trivium.from_onnx(given)
+
+
+def test_operators_that_changed_after_the_newest_known_set_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trivium.importers.onnx import graph
+
+    newest = onnx.defs.onnx_opset_version()
+    monkeypatch.setattr(graph, "NEWEST", onnx.defs.get_schema("Cast").since_version - 1)
+    assert trivium.from_onnx(model("y = Relu(x)", opset=newest))
+    with pytest.raises(trivium.UnsupportedOpError, match="Cast"):
+        trivium.from_onnx(model("y = Cast<to=1>(x)", opset=newest))
+
+
+def test_graphs_inside_nodes_do_not_meet_where_threads_import_at_once() -> None:
+    """Each importer reads the bodies of its own model."""
+
+    def looped(number: int) -> Any:
+        body = f"""
+            n = Constant<value = int64 {{3}}>()
+            y = Loop(n, , x) <body = b (int64 i, bool go, float[2] v) => (bool again, float[2] w) {{
+                again = Identity(go) k = Constant<value = float {{{number}}}>() w = Add(v, k) }}>
+        """
+        return model(body)
+
+    models = [looped(number) for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        for modules in pool.map(lambda made: [trivium.from_onnx(made) for _ in range(10)], models):
+            assert len(modules) == 10
+        modules = list(pool.map(trivium.from_onnx, models * 5))
+    for index, module in enumerate(modules):
+        assert trivium.evaluate(module, np.zeros(2, np.float32))[0].tolist() == [3.0 * (index % 8)] * 2
