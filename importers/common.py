@@ -114,7 +114,7 @@ class GraphImporter(ABC, Generic[Node]):
                     error.add(inside=self.describe(node), **place)
                     raise
                 # Graphs come from files too, and what no framework checked can surprise a rule.
-                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
                     message = f"{self.name_of(node)}: {type(error).__name__}: {error}"
                     raise Error(message, inside=self.describe(node), **place) from error
 

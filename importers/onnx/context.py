@@ -15,7 +15,7 @@ from trivium.ir.core import Operation, Value
 from trivium.ir.declare import Op
 from trivium.ir.errors import Error
 from trivium.ir.ops import Constant
-from trivium.ir.types import element_type_of
+from trivium.ir.types import TensorType, element_type_of
 
 rule = Rules("ONNX")
 """The table of all ONNX rules; names are those of operators, `Conv`; `since` is a version of the operator set."""
@@ -50,12 +50,21 @@ class Context(Emitter):
         """The array that a value always has; refuses the node if it depends on the model's inputs."""
         array = evaluate_known(value)
         if array is None:
-            self.unsupported(argument, "a value that depends on the model's inputs", "one known when importing")
+            has = "a value that depends on the model's inputs, or has very many elements"
+            self.unsupported(argument, has, "one known when importing")
         return array
 
     def known_ints(self, value: Value, argument: str) -> list[int]:
         """The integers of a value that is known when importing."""
         return [int(number) for number in self.known(value, argument).reshape(-1)]
+
+
+MOST_KNOWN = 1 << 27
+"""The elements of a value up to which it is computed when importing."""
+
+
+def _is_too_large(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.is_static and value.type.size > MOST_KNOWN
 
 
 def evaluate_known(value: Value) -> np.ndarray | None:
@@ -67,9 +76,11 @@ def evaluate_known(value: Value) -> np.ndarray | None:
         op = current.defining_op
         if current in arrays:
             stack.pop()
+        elif op is None or _is_too_large(current):
+            return None
         elif isinstance(op, Constant):
             arrays[current] = op.value.array
-        elif op is None or not _is_foldable(op):
+        elif not _is_foldable(op):
             return None
         elif missing := [operand for operand in op.operands if operand not in arrays]:
             stack.extend(missing)

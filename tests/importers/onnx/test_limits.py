@@ -1,0 +1,52 @@
+"""Small models that ask for more than a machine has: refused with the node that asks, or kept as what they are."""
+
+import numpy as np
+import pytest
+
+import trivium
+
+onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.onnx
+
+HUGE = 10**12
+
+
+def model(*nodes, **initializers):
+    """A model of nodes of which the last gives `y`."""
+    constants = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in initializers.items()]
+    outputs = [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
+    graph = onnx.helper.make_graph([onnx.helper.make_node(*node) for node in nodes], "main", [], outputs, constants)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+
+
+FILLED = ("ConstantOfShape", ["s"], ["z"])
+SQUARE = np.array([10**6, 10**6])
+NOT_IMPORTED = {
+    "range": model(("Range", ["a", "b", "c"], ["y"]), a=0, b=HUGE, c=1),
+    "eye": model(FILLED, ("EyeLike", ["z"], ["y"]), s=SQUARE),
+    "triangle": model(FILLED, ("Trilu", ["z"], ["y"]), s=SQUARE),
+    "indices": model(FILLED, ("NonZero", ["z"], ["y"]), s=np.array([HUGE])),
+    "too many for an array": model(("ConstantOfShape", ["s"], ["y"]), s=np.array([1 << 62, 1 << 62])),
+    "shape": model(FILLED, ("Cast", ["z"], ["w"]), ("ConstantOfShape", ["z"], ["y"]), s=np.array([HUGE])),
+}
+NOT_COMPILED = {
+    "filled": model(("ConstantOfShape", ["s"], ["y"]), s=np.array([HUGE])),
+    "expanded": model(("Expand", ["x", "s"], ["y"]), x=np.float32(1), s=np.array([HUGE])),
+    "tiled": model(("Tile", ["x", "s"], ["y"]), x=np.ones(4, np.float32), s=np.array([HUGE])),
+    "padded": model(("Pad", ["x", "p"], ["y"]), x=np.ones(4, np.float32), p=np.array([0, HUGE])),
+}
+
+
+@pytest.mark.parametrize("name", NOT_IMPORTED)
+def test_refused_when_imported(name):
+    with pytest.raises(trivium.Error) as raised:
+        trivium.from_onnx(NOT_IMPORTED[name])
+    assert raised.value.inside is not None
+
+
+@pytest.mark.parametrize("name", NOT_COMPILED)
+def test_refused_when_compiled(name):
+    module = trivium.from_onnx(NOT_COMPILED[name])
+    assert len(str(module)) < 2000
+    with pytest.raises(trivium.CompileError, match=r"bytes \(\d+ TB\); expected at most"):
+        trivium.compile(module)
