@@ -11,7 +11,7 @@ from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Indices, constant, fresh, places
+from trivium.compiler.lowering.index import Index, Indices, Variable, constant, places, variable
 from trivium.compiler.lowering.reduction import flat, grouped, guarded
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
@@ -21,18 +21,26 @@ from trivium.ir.declare import Op
 from trivium.ir.ops.windows import Window, windows_of
 from trivium.ir.types import F32, ComplexType, FloatType, Type, is_boolean, is_integer
 
-Terms = dict[str, int]
+
+@dataclass(frozen=True)
+class Dilated:
+    """Where along one dimension of an operand an element lies: at `position` / `dilation`, with padding between the
+    multiples of `dilation` and outside."""
+
+    position: Index
+    dilation: int = 1
 
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops of a contraction, and how its tensors' dimensions follow from them. `result` names the loop of each
-    dimension of the result, or the two (outer, inner) of one that is split into groups. Places are a pair: factors by
-    loop, and the windows' offset and dilation."""
+    """The loops of a contraction by name, the variable of each, and how its tensors' dimensions follow from these.
+    `result` names the loop of each dimension of the result, or the two (outer, inner) of one that is split into
+    groups."""
 
     loops: dict[str, ContractionLoop]
-    lhs: tuple[tuple[Terms, int, int], ...]
-    rhs: tuple[tuple[Terms, int, int], ...]
+    variables: dict[str, Variable]
+    lhs: tuple[Dilated, ...]
+    rhs: tuple[Dilated, ...]
     result: tuple[tuple[str, ...], ...]
 
     def access(self, buffer: Buffer, side: str, order: Sequence[int] | None = None) -> Access:
@@ -40,11 +48,16 @@ class Loops:
         dimensions = self.lhs if side == "lhs" else self.rhs
         if order is not None:
             dimensions = tuple(dimensions[d] for d in order)
-        subscripts = (
-            Subscript(tuple(terms.get(name, 0) for name in self.loops), offset, dilation)
-            for terms, offset, dilation in dimensions
-        )
-        return Access(buffer, tuple(subscripts))
+        return Access(buffer, tuple(map(self._subscript, dimensions)))
+
+    def _subscript(self, place: Dilated) -> Subscript:
+        terms = place.position.terms
+        coefficients = tuple(terms.get(self.variables[name], 0) for name in self.loops)
+        return Subscript(coefficients, place.position.offset, place.dilation)
+
+
+def _variables(loops: dict[str, ContractionLoop]) -> dict[str, Variable]:
+    return {name: Variable(loop.extent) for name, loop in loops.items()}
 
 
 def dot_loops(op: ops.DotGeneral) -> Loops:
@@ -72,11 +85,9 @@ def dot_loops(op: ops.DotGeneral) -> Loops:
     free("n", rhs_shape, rhs, (*numbers.rhs_batching_dimensions, *right))
     result = tuple((name,) for name in loops)
     pair("k", left, right)
-    return Loops(loops, _plain(lhs), _plain(rhs), result)
-
-
-def _plain(names: dict[int, str]) -> tuple[tuple[Terms, int, int], ...]:
-    return tuple(({names[dimension]: 1}, 0, 1) for dimension in range(len(names)))
+    at = _variables(loops)
+    places_of = (tuple(Dilated(variable(at[names[d]])) for d in range(len(names))) for names in (lhs, rhs))
+    return Loops(loops, at, *places_of, result)
 
 
 def convolution_loops(op: ops.Convolution) -> Loops:
@@ -94,18 +105,24 @@ def convolution_loops(op: ops.Convolution) -> Loops:
     loops["kernel"] = ContractionLoop("n", kernels)
     loops |= {f"tap{i}": ContractionLoop("k", window.size) for i, window in enumerate(windows)}
     loops["input"] = ContractionLoop("k", inputs)
+    variables = _variables(loops)
+    at = {name: variable(v) for name, v in variables.items()}
+    group = at.get("group", constant(0))
     grouped_batch, grouped_features = op.batch_group_count > 1, op.feature_group_count > 1
     lhs = {
-        n.input_batch_dimension: ({"image": 1, **({"group": batch} if grouped_batch else {})}, 0, 1),
-        n.input_feature_dimension: ({"input": 1, **({"group": inputs} if grouped_features else {})}, 0, 1),
+        n.input_batch_dimension: Dilated(at["image"] + group * batch if grouped_batch else at["image"]),
+        n.input_feature_dimension: Dilated(at["input"] + group * inputs if grouped_features else at["input"]),
     }
-    features = {"kernel": 1, **({"group": kernels} if groups > 1 else {})}
-    rhs = {n.kernel_output_feature_dimension: (features, 0, 1), n.kernel_input_feature_dimension: ({"input": 1}, 0, 1)}
+    rhs = {
+        n.kernel_output_feature_dimension: Dilated(at["kernel"] + group * kernels),
+        n.kernel_input_feature_dimension: Dilated(at["input"]),
+    }
     for i, window in enumerate(windows):
-        terms = {f"place{i}": window.stride, f"tap{i}": window.dilation}
-        lhs[n.input_spatial_dimensions[i]] = (terms, -window.low, window.base_dilation)
+        tap = at[f"tap{i}"]
+        position = at[f"place{i}"] * window.stride + tap * window.dilation - window.low
+        lhs[n.input_spatial_dimensions[i]] = Dilated(position, window.base_dilation)
         reverse = op.window_reversal is not None and op.window_reversal[i]
-        rhs[n.kernel_spatial_dimensions[i]] = ({f"tap{i}": -1 if reverse else 1}, window.size - 1 if reverse else 0, 1)
+        rhs[n.kernel_spatial_dimensions[i]] = Dilated(tap * -1 + (window.size - 1) if reverse else tap)
     result: dict[int, tuple[str, ...]] = {
         n.output_batch_dimension: ("image",),
         n.output_feature_dimension: ("kernel",),
@@ -114,7 +131,8 @@ def convolution_loops(op: ops.Convolution) -> Loops:
         result[n.output_feature_dimension] = ("group", "kernel")
     result |= {dimension: (f"place{i}",) for i, dimension in enumerate(n.output_spatial_dimensions)}
     rank = range(len(lhs_shape))
-    return Loops(loops, tuple(lhs[d] for d in rank), tuple(rhs[d] for d in rank), tuple(result[d] for d in rank))
+    places_of = (tuple(side[d] for d in rank) for side in (lhs, rhs))
+    return Loops(loops, variables, *places_of, tuple(result[d] for d in rank))
 
 
 def conv_windows(op: ops.Convolution) -> list[Window]:
@@ -206,13 +224,14 @@ def sum_of_products(ctx: Context, op: Op, indices: Indices) -> Scalar:
             at[name], index = index % loops.loops[name].extent, index // loops.loops[name].extent
         at[names[0]] = index
     inner = [name for name in loops.loops if name not in at]
-    variables = fresh([loops.loops[name].extent for name in inner])
+    variables = [loops.variables[name] for name in inner]
     at |= dict(zip(inner, places(variables), strict=True))
+    bound = {loops.variables[name]: index for name, index in at.items()}
     zero = ctx.literal(_zero(kind), kind)
 
     def term() -> list[Scalar]:
-        lhs_inside, lhs = _operand_place(ctx, op.operands[0], loops.lhs, at)
-        rhs_inside, rhs = _operand_place(ctx, op.operands[1], loops.rhs, at)
+        lhs_inside, lhs = _operand_place(ctx, op.operands[0], loops.lhs, bound)
+        rhs_inside, rhs = _operand_place(ctx, op.operands[1], loops.rhs, bound)
         tests = [test for test in (lhs_inside, rhs_inside) if test is not None]
         inside = None if not tests else tests[0] if len(tests) == 1 else ctx.b.apply("and", *tests)
 
@@ -261,13 +280,13 @@ def _sum_block(ctx: Context, kind: Type):
     return block
 
 
-def _operand_place(ctx: Context, operand: Value, dimensions, at: dict[str, Index]):
-    """Whether an element stands there (None: always), and where."""
+def _operand_place(
+    ctx: Context, operand: Value, dimensions: Sequence[Dilated], at: dict[Variable, Index]
+) -> tuple[Register | None, Indices]:
+    """Whether an element is there (None: always), and where."""
     inside, place = None, []
-    for (terms, offset, dilation), extent in zip(dimensions, operand.type.shape, strict=True):
-        position = constant(offset)
-        for name, factor in terms.items():
-            position += at[name] * factor
+    for dimension, extent in zip(dimensions, operand.type.shape, strict=True):
+        position, dilation = dimension.position.replace(at.get), dimension.dilation  # type: ignore[arg-type]
         limit = (extent - 1) * dilation
         tests = []
         if position.range[0] < 0:
