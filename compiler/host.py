@@ -4,6 +4,7 @@ where a call enters Python anyway."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,15 +39,18 @@ def host_function(call: HostCall) -> Function:
     if call.target == RANDOM_STATE:
         return lambda arrays: [random_state()]
     if call.target == CHOLESKY:
-        shape = numbers["batch"], numbers["order"], numbers["order"]
-        return lambda arrays: [Cholesky.evaluate(arrays[0].reshape(shape), bool(numbers["lower"]))]
+        return lambda arrays: [_factor(arrays, **numbers)]
     if call.target == TRIANGULAR_SOLVE:
         return lambda arrays: [_solved(arrays, **numbers)]
     raise CompileError(f"the host has no function {call.target!r}")
 
 
+def _factor(arrays: Sequence[Any], *, batch: int, order: int, lower: int) -> np.ndarray:
+    return Cholesky.evaluate(arrays[0].reshape(batch, order, order), bool(lower))
+
+
 def _solved(
-    arrays: Sequence[np.ndarray],
+    arrays: Sequence[Any],
     *,
     batch: int,
     rows: int,
@@ -69,7 +73,7 @@ def python_function(call: PythonCall) -> tuple[Function, list[TensorType]]:
     if definition is None or definition.evaluate is None:
         raise CompileError(f"custom_call has the target {call.target!r}, which is not registered")
     module, evaluate = parse(call.program), definition.evaluate
-    op = next(iter(next(iter(module.functions.values())).body.block))
+    op: Any = next(iter(next(iter(module.functions.values())).body.block))
 
     def function(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         try:

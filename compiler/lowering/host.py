@@ -74,7 +74,7 @@ def _as_program(op: ops.CustomCall) -> str:
         return builder.add(op.clone(dict(zip(op.operands, arguments, strict=True))))
 
     entry = Function.build("trivium.python_call", op.operand_types, body)
-    named = _beside(op) if op.called_computations else []
+    named: list[Any] = _beside(op) if op.called_computations else []
     return print_module(Module.build(functions=[entry, *named]), generic=True, locations=True)
 
 
@@ -84,4 +84,5 @@ def _beside(op: Operation) -> list[Operation]:
     while not isinstance(parents[-1], Module):
         parents.append(parents[-1].parent_op)  # type: ignore[arg-type]
     *_, function, module = parents
+    assert isinstance(module, Module)
     return [other.clone() for other in module.body.block if other is not function]

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F32, F64, I1, I32, I64, Code, mangle, shaped
+from trivium.backends.cpu.code import F32, F64, I32, I64, Code, shaped
 from trivium.backends.cpu.math import f64
+from trivium.backends.cpu.math.trigonometric import by_all_digits, unless_any
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 0.693115234375, 3.194618329871446e-05
@@ -71,18 +72,18 @@ def exp(code: Code, x: ll.Value) -> ll.Value:
     # below the normal ones are slow on many processors, and masks make many zeros.
     vanishes = code.compare("<", x, UNDERFLOW)
     x = code.select(vanishes, 0.0, code.select(code.compare(">", x, 89.0), 89.0, x))
-    n, r = _split_exponent(code, x)
-    return code.select(vanishes, 0.0, _scale(code, code.add(_exp_minus_one(code, r), 1.0), n))
+    n, r = split_exponent(code, x)
+    return code.select(vanishes, 0.0, scale(code, code.add(exp_minus_one(code, r), 1.0), n))
 
 
 def expm1(code: Code, x: ll.Value) -> ll.Value:
     """exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1)"""
     y = code.select(code.compare(">", x, 89.0), 89.0, x)
     y = code.select(code.compare("<", y, -20.0), -20.0, y)
-    n, r = _split_exponent(code, y)
+    n, r = split_exponent(code, y)
     # Half the power of two, which does not overflow.
     half = code.bits(code.shl(code.iadd(n, 126), 23), F32)
-    result = code.fma(half, _exp_minus_one(code, r), code.sub(half, 0.5))
+    result = code.fma(half, exp_minus_one(code, r), code.sub(half, 0.5))
     return code.select(code.compare("==", x, 0.0), x, code.add(result, result))
 
 
@@ -124,8 +125,8 @@ def tanh(code: Code, x: ll.Value) -> ll.Value:
     """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), beyond"""
     a, square = code.abs(x), code.mul(x, x)
     small = code.fma(code.mul(x, square), code.polynomial(square, TANH_SMALL), x)
-    n, r = _split_exponent(code, code.mul(code.select(code.compare(">", a, 10.0), 10.0, a), -2.0))
-    q = code.mul(code.add(_exp_minus_one(code, r), 1.0), code.bits(code.shl(code.iadd(n, 127), 23), F32))
+    n, r = split_exponent(code, code.mul(code.select(code.compare(">", a, 10.0), 10.0, a), -2.0))
+    q = code.mul(code.add(exp_minus_one(code, r), 1.0), code.bits(code.shl(code.iadd(n, 127), 23), F32))
     large = code.sub(1.0, code.div(code.add(q, q), code.add(q, 1.0)))
     return code.copysign(code.select(code.compare("<", a, 0.5625), small, large), x)
 
@@ -141,33 +142,28 @@ def rsqrt(code: Code, x: ll.Value) -> ll.Value:
 
 
 def sin(code: Code, x: ll.Value) -> ll.Value:
-    def fast() -> ll.Value:
-        quadrant, r = _quadrant(code, x)
-        odd = code.icompare("!=", code.both(quadrant, 1), 0)
-        value = code.select(odd, _cos(code, r), _sin(code, r))
-        return _negate_if_bit(code, value, quadrant, 1)
-
-    return _unless_huge(code, x, fast, "sinf")
+    quadrant, r = _quadrant(code, x)
+    r = _narrow(code, r)
+    odd = code.icompare("!=", code.both(quadrant, 1), 0)
+    value = _negate_if_bit(code, code.select(odd, _cos(code, r), _sin(code, r)), quadrant, 1)
+    return code.select(code.compare("==", x, 0.0), x, value)
 
 
 def cos(code: Code, x: ll.Value) -> ll.Value:
-    def fast() -> ll.Value:
-        quadrant, r = _quadrant(code, x)
-        odd = code.icompare("!=", code.both(quadrant, 1), 0)
-        value = code.select(odd, _sin(code, r), _cos(code, r))
-        return _negate_if_bit(code, value, code.iadd(quadrant, 1), 1)
-
-    return _unless_huge(code, x, fast, "cosf")
+    quadrant, r = _quadrant(code, x)
+    r = _narrow(code, r)
+    odd = code.icompare("!=", code.both(quadrant, 1), 0)
+    value = code.select(odd, _sin(code, r), _cos(code, r))
+    return _negate_if_bit(code, value, code.iadd(quadrant, 1), 1)
 
 
 def tan(code: Code, x: ll.Value) -> ll.Value:
-    def fast() -> ll.Value:
-        quadrant, r = _quadrant(code, x)
-        s, c = _sin(code, r), _cos(code, r)
-        odd = code.icompare("!=", code.both(quadrant, 1), 0)
-        return code.div(code.select(odd, code.builder.fneg(c), s), code.select(odd, s, c))
-
-    return _unless_huge(code, x, fast, "tanf")
+    """sin(x) / cos(x), whose errors would add up in f32"""
+    quadrant, r = _quadrant(code, x)
+    s, c = _sin(code, r), _cos(code, r)
+    odd = code.icompare("!=", code.both(quadrant, 1), 0)
+    found = code.div(code.select(odd, code.builder.fneg(c), s), code.select(odd, s, c))
+    return code.select(code.compare("==", x, 0.0), x, _narrow(code, found))
 
 
 def erf(code: Code, x: ll.Value) -> ll.Value:
@@ -175,9 +171,9 @@ def erf(code: Code, x: ll.Value) -> ll.Value:
     a = code.abs(x)
     small = code.fma(x, code.polynomial(code.mul(x, x), ERF_SMALL), x)
     limited = code.select(code.compare(">", a, 4.0), 4.0, a)
-    n, r = _split_exponent(code, code.polynomial(limited, ERFC_LOG))
+    n, r = split_exponent(code, code.polynomial(limited, ERFC_LOG))
     scale = code.bits(code.shl(code.iadd(n, 127), 23), F32)
-    erfc = code.mul(code.add(_exp_minus_one(code, r), 1.0), scale)
+    erfc = code.mul(code.add(exp_minus_one(code, r), 1.0), scale)
     large = code.copysign(code.sub(1.0, erfc), x)
     return code.select(code.compare("<", a, 0.9), small, large)
 
@@ -210,31 +206,28 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     return code.select(one, 1.0, result)
 
 
-def digamma(code: Code, x: ll.Value) -> ll.Value:
-    return _narrow(code, f64.digamma(code, _widen(code, x)))
-
-
 FUNCTIONS: dict[str, Callable[..., ll.Value]] = {
     "exponential": exp, "exponential_minus_one": expm1, "log": log, "log_plus_one": log1p, "tanh": tanh,
     "logistic": logistic, "rsqrt": rsqrt, "sine": sin, "cosine": cos, "tan": tan, "erf": erf, "erf_inv": erf_inv,
-    "power": power, "digamma": digamma,
+    "power": power,
 }  # fmt: skip
 
 
-def _split_exponent(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value]:
-    """n = round(x / ln 2) as an integer, and r = x - n ln 2."""
-    rounded = code.fma(x, LOG2_E, ROUND)
+def split_exponent(code: Code, x: ll.Value, low: ll.Value | None = None) -> tuple[ll.Value, ll.Value]:
+    """n = round(x / ln 2) as an integer, and r = x - n ln 2. `low` is what x lacks."""
+    rounded = code.fma(x if low is None else code.add(x, low), LOG2_E, ROUND)
     integer = code.isub(code.bits(rounded, I32), code.bits(code.like(x, ROUND), I32))
     n = code.sub(rounded, ROUND)
-    return integer, code.fma(n, -LN2_LOW, code.fma(n, -LN2_HIGH, x))
+    r = code.fma(n, -LN2_HIGH, x)
+    return integer, code.fma(n, -LN2_LOW, r if low is None else code.add(r, low))
 
 
-def _exp_minus_one(code: Code, r: ll.Value) -> ll.Value:
+def exp_minus_one(code: Code, r: ll.Value) -> ll.Value:
     """exp(r) - 1 for |r| <= ln(2) / 2"""
     return code.fma(code.mul(r, r), code.polynomial(r, EXP), r)
 
 
-def _scale(code: Code, value: ll.Value, n: ll.Value) -> ll.Value:
+def scale(code: Code, value: ll.Value, n: ll.Value) -> ll.Value:
     """value * 2^n in two steps, so that both powers are normal numbers and the result may be subnormal or infinite."""
     half = code.ashr(n, 1)
     for part in (half, code.isub(n, half)):
@@ -243,32 +236,15 @@ def _scale(code: Code, value: ll.Value, n: ll.Value) -> ll.Value:
 
 
 def _quadrant(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value]:
-    """n = round(x / (pi/2)), as an integer modulo 2^32, and x - n pi/2, reduced in f64."""
+    """n = round(x / (pi/2)), as an integer modulo 4 at least, and x - n pi/2, reduced in f64."""
     wide = _widen(code, x)
     shift = 1.5 * 2.0**52
     rounded = code.fma(wide, 0.6366197723675814, shift)
     n = code.sub(rounded, shift)
-    r = code.fma(n, -6.123233995736766e-17, code.fma(n, -1.5707963267948966, wide))
-    quadrant = code.builder.trunc(code.bits(rounded, I64), shaped(I32, x.type))
-    return quadrant, _narrow(code, r)
-
-
-def _unless_huge(code: Code, x: ll.Value, fast: Callable[[], ll.Value], library: str) -> ll.Value:
-    """`fast`, but for arguments whose reduction needs hundreds of digits of pi: those are left to the C library."""
-    builder = code.builder
-    limit = 2.0**45 if code.target.fma else 2.0**10
-    huge = code.compare(">", code.abs(x), limit)
-    if isinstance(x.type, ll.VectorType):
-        huge = code.call(f"llvm.vector.reduce.or.{mangle(huge.type)}", I1, huge)
-    result = fast()
-    before = builder.block
-    with builder.if_then(huge, likely=False):
-        exact = code.each_lane(library, x)
-        rare = builder.block
-    phi = builder.phi(x.type)
-    phi.add_incoming(result, before)
-    phi.add_incoming(exact, rare)
-    return phi
+    fast = code.bits(rounded, I64), code.fma(n, -6.123233995736766e-17, code.fma(n, -1.5707963267948966, wide))
+    huge = code.compare(">", code.abs(wide), 2.0**45 if code.target.fma else 2.0**10)
+    quadrant, r = unless_any(code, huge, fast, lambda: by_all_digits(code, wide, huge, fast))
+    return code.builder.trunc(quadrant, shaped(I32, x.type)), r
 
 
 def _sin(code: Code, r: ll.Value) -> ll.Value:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -98,6 +99,8 @@ def _along(planes: Tensor, axis: int, inverse: bool, *, real_result: bool) -> Te
 # Lengths and roots of unity
 
 
+ComplexArray = np.ndarray[Any, np.dtype[np.clongdouble]]
+
 TURN = 2 * np.longdouble("3.14159265358979323846264338327950288")
 
 
@@ -121,7 +124,7 @@ def _cost(factors: Sequence[int]) -> int:
     return sum(4 * radix + PASS for radix in factors)
 
 
-def roots(exponents: np.ndarray, order: int, inverse: bool) -> np.ndarray:
+def roots(exponents: np.ndarray, order: int, inverse: bool) -> ComplexArray:
     """exp(-2 pi i k / order) for whole numbers k, or the conjugates; exact where a part is 0 or 1."""
     angles = (exponents % order).astype(np.longdouble) * (TURN / order)
     parts = np.cos(angles), np.sin(angles) * (1 if inverse else -1)
@@ -129,7 +132,7 @@ def roots(exponents: np.ndarray, order: int, inverse: bool) -> np.ndarray:
     return real_part + 1j * imaginary
 
 
-def _times(planes: Tensor, factors: np.ndarray, dimensions: Sequence[int]) -> Tensor:
+def _times(planes: Tensor, factors: ComplexArray, dimensions: Sequence[int]) -> Tensor:
     """Each number by that of an array along some dimensions; both parts of it, where the numbers are real."""
     shape = planes.type.static_shape
     if shape[0] == 1:

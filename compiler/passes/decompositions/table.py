@@ -113,7 +113,8 @@ def reduced(x: Tensor, axes: Sequence[int], combine: type[Op] = ops.Add) -> Tens
         return x
     scalar = x.type.with_shape(())
     body = region([scalar, scalar], lambda builder, one, other: builder.add(combine(one, other)))
-    return x.of(ops.Reduce([x.value], [splat(0, scalar)], tuple(axes), body))[0]
+    (found,) = x.of(ops.Reduce([x.value], [splat(0, scalar)], tuple(axes), body))
+    return found
 
 
 def dot(lhs: Tensor, rhs: Tensor, numbers: ops.DotDimensionNumbers, kind: Type | None = None) -> Tensor:

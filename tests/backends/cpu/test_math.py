@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.special as special
 
-from tests.backends.harness import elementwise, run
+from tests.backends.harness import elementwise, load, run
 
 F32 = {
     "exponential": (np.exp, 1.0), "exponential_minus_one": (np.expm1, 1.5), "log": (np.log, 1.0),
@@ -65,26 +65,121 @@ def test_f32(op: str) -> None:
         np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(expected[zeros]))
 
 
-F64 = {
-    "exponential": mpmath.exp, "log": mpmath.log, "logistic": lambda x: 1 / (1 + mpmath.exp(-x)), "tanh": mpmath.tanh,
-    "erf_inv": mpmath.erfinv, "digamma": mpmath.digamma, "sine": mpmath.sin, "log_plus_one": mpmath.log1p,
-    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+# Of f64, and of all exponents
+
+
+REFERENCES = {
+    "exponential": mpmath.exp, "exponential_minus_one": mpmath.expm1, "log": mpmath.log, "log_plus_one": mpmath.log1p,
+    "logistic": lambda x: 1 / (1 + mpmath.exp(-x)), "rsqrt": lambda x: 1 / mpmath.sqrt(x), "sine": mpmath.sin,
+    "cosine": mpmath.cos, "tan": mpmath.tan, "tanh": mpmath.tanh, "sinh": mpmath.sinh, "cosh": mpmath.cosh,
+    "asin": mpmath.asin, "acos": mpmath.acos, "atan": mpmath.atan, "asinh": mpmath.asinh, "acosh": mpmath.acosh,
+    "atanh": mpmath.atanh, "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), "erf": mpmath.erf,
+    "erfc": mpmath.erfc, "erf_inv": mpmath.erfinv, "lgamma": mpmath.loggamma,
+}  # fmt: skip
+DOMAINS = {
+    **dict.fromkeys(("log", "rsqrt", "lgamma"), (5e-324, 1e308)), "log_plus_one": (-1 + 2**-53, 1e308),
+    **dict.fromkeys(("asin", "acos"), (-1.0, 1.0)), **dict.fromkeys(("atanh", "erf_inv"), (-1 + 2**-53, 1 - 2**-53)),
+    "acosh": (1.0, 1e308), "exponential": (-750, 709.7), "exponential_minus_one": (-100, 709.7), "tanh": (-50, 50),
+    "logistic": (-745, 750), "sinh": (-710, 710), "cosh": (-710, 710), "erf": (-30, 30), "erfc": (-30, 28),
+}  # fmt: skip
+"""Where functions are asked at numbers of all exponents; beyond, they are what `test_limits` says."""
+LIMITS = {("f32", "erfc"): 2.6, ("f32", "erf_inv"): 3.2, ("f64", "lgamma"): 6.0}
+"""Units in the last place, where they are not 2 in f32 and 4 in f64."""
+
+
+def everywhere(dtype: type, domain: tuple[float, float]) -> np.ndarray:
+    """Numbers of all exponents in the domain, and many of its middle."""
+    random, kind = np.random.default_rng(0), np.finfo(dtype)
+    exponents = random.uniform(kind.minexp - kind.nmant, kind.maxexp - 0.01, 500)
+    numbers = np.concatenate([np.exp2(exponents), np.exp2(random.uniform(-10, 10, 400)), random.uniform(0, 3, 200)])
+    numbers = np.concatenate([numbers, -numbers, random.uniform(max(domain[0], -1e4), min(domain[1], 1e4), 300)])
+    numbers = numbers.astype(dtype)
+    return numbers[(numbers >= domain[0]) & (numbers <= domain[1])]
+
+
+def distance(value: float, exact: mpmath.mpf, dtype: type) -> float:
+    """In units in the last place, which are those of the smallest normal number below it."""
+    kind = np.finfo(dtype)
+    if not np.isfinite(value):
+        return 0.0 if abs(exact) > mpmath.mpf(float(kind.max)) else np.inf
+    magnitude = max(abs(exact), mpmath.mpf(float(kind.tiny)))
+    unit = mpmath.mpf(2) ** (mpmath.floor(mpmath.log(magnitude, 2)) - kind.nmant)
+    return float(abs(mpmath.mpf(value) - exact) / unit)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("op", REFERENCES)
+def test_all_exponents(op: str, dtype: type) -> None:
+    name = "f32" if dtype is np.float32 else "f64"
+    x = everywhere(dtype, DOMAINS.get(op, (-np.inf, np.inf)))
+    got = run(elementwise(op, [name], name, len(x)), x)
+    with mpmath.workprec(1200 if op in ("sine", "cosine", "tan") else 200):
+        worst = max(
+            distance(value, REFERENCES[op](mpmath.mpf(argument)), dtype)
+            for argument, value in zip(x.tolist(), got.tolist(), strict=True)
+        )
+    assert worst <= LIMITS.get((name, op), 2.0 if name == "f32" else 4.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lgamma_and_digamma_of_negative_numbers(dtype: type) -> None:
+    """Next to their zeros only the absolute error is small."""
+    name = "f32" if dtype is np.float32 else "f64"
+    x = np.random.default_rng(0).uniform(-30, 5, 400).astype(dtype)
+    for op, reference in (("lgamma", lambda v: mpmath.log(abs(mpmath.gamma(v)))), ("digamma", mpmath.digamma)):
+        got = run(elementwise(op, [name], name, len(x)), x)
+        with mpmath.workprec(200):
+            wanted = np.array([float(reference(mpmath.mpf(v))) for v in x.tolist()])
+        np.testing.assert_allclose(got, wanted, rtol=40 * np.finfo(dtype).eps, atol=100 * np.finfo(dtype).eps)
+
+
+NAN, INF, HALF_PI = np.nan, np.inf, np.pi / 2
+AT_LIMITS = {
+    # of 0, -0, inf, -inf
+    "exponential": (1, 1, INF, 0), "exponential_minus_one": (0, -0.0, INF, -1), "log": (-INF, -INF, INF, NAN),
+    "log_plus_one": (0, -0.0, INF, NAN), "logistic": (0.5, 0.5, 1, 0), "sine": (0, -0.0, NAN, NAN),
+    "cosine": (1, 1, NAN, NAN), "tan": (0, -0.0, NAN, NAN), "tanh": (0, -0.0, 1, -1), "sinh": (0, -0.0, INF, -INF),
+    "cosh": (1, 1, INF, INF), "asin": (0, -0.0, NAN, NAN), "acos": (HALF_PI, HALF_PI, NAN, NAN),
+    "atan": (0, -0.0, HALF_PI, -HALF_PI), "asinh": (0, -0.0, INF, -INF), "acosh": (NAN, NAN, INF, NAN),
+    "atanh": (0, -0.0, NAN, NAN), "cbrt": (0, -0.0, INF, -INF), "erf": (0, -0.0, 1, -1), "erfc": (1, 1, 0, 2),
+    "erf_inv": (0, -0.0, NAN, NAN), "lgamma": (INF, INF, INF, INF), "digamma": (NAN, NAN, INF, NAN),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("op", F64)
-def test_f64(op: str) -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("op", AT_LIMITS)
+def test_limits(op: str, dtype: type) -> None:
+    """Zeros with their signs, infinities and NaN."""
+    name = "f32" if dtype is np.float32 else "f64"
+    x = np.array([0.0, -0.0, INF, -INF, NAN], dtype)
+    got, wanted = run(elementwise(op, [name], name, len(x)), x), np.array([*AT_LIMITS[op], NAN], dtype)
+    np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
+
+
+def test_no_function_calls_the_c_library() -> None:
+    names = {*AT_LIMITS, *REFERENCES}
+    for dtype in ("f32", "f64"):
+        for op in names:
+            text = load(elementwise(op, [dtype], dtype, 64)).llvm  # type: ignore[attr-defined]
+            declared = {line.split("@")[1].split("(")[0].strip('"') for line in text.splitlines() if "declare" in line}
+            assert {name for name in declared if not name.startswith(("llvm.", "trivium_"))} == set(), op
+
+
+def test_power_in_f64() -> None:
     random = np.random.default_rng(0)
-    x = np.concatenate([random.uniform(-1, 1, 60), random.standard_normal(60) * 10, random.uniform(-700, 700, 40)])
-    x = np.abs(x) if op in ("log", "rsqrt", "log_plus_one") else x[np.abs(x) < 1] if op == "erf_inv" else x
-    got = run(elementwise(op, ["f64"], "f64", len(x)), x)
-    worst = 0.0
-    with mpmath.workprec(120):
-        for argument, value in zip(x.tolist(), got.tolist(), strict=True):
-            exact = F64[op](mpmath.mpf(argument))
-            worst = max(worst, float(abs(value - exact)) / np.spacing(max(abs(float(exact)), 1e-300)))
-    # Digamma cancels near its zeros and poles.
-    assert worst <= (3e3 if op == "digamma" else 4.0)
+    x = np.concatenate(
+        [np.exp(random.uniform(-300, 300, 800)), random.uniform(0.5, 2, 300), random.uniform(-9, 9, 200)]
+    )
+    y = np.concatenate(
+        [random.uniform(-1, 1, 800) * 700, random.uniform(-900, 900, 300), random.integers(-30, 30, 200)]
+    )
+    y[:800] /= np.abs(np.log(x[:800]))
+    got = run(elementwise("power", ["f64", "f64"], "f64", len(x)), x, y)
+    with mpmath.workprec(250):
+        pairs = zip(x.tolist(), y.tolist(), got.tolist(), strict=True)
+        worst = max(distance(value, mpmath.power(mpmath.mpf(a), mpmath.mpf(b)), np.float64) for a, b, value in pairs)
+    assert worst <= 4.0
 
 
 def test_power() -> None:
@@ -99,10 +194,12 @@ def test_power() -> None:
     assert ulps(got[finite], exact[finite]).max() <= 0.6
 
 
-def test_power_in_special_cases() -> None:
-    values = np.array([0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, np.inf, -np.inf, np.nan], np.float32)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_power_in_special_cases(dtype: str) -> None:
+    kind = np.float32 if dtype == "f32" else np.float64
+    values = np.array([0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, np.inf, -np.inf, np.nan], kind)
     x, y = (grid.ravel() for grid in np.meshgrid(values, values))
-    got = run(elementwise("power", ["f32", "f32"], "f32", len(x)), x, y)
+    got = run(elementwise("power", [dtype, dtype], dtype, len(x)), x, y)
     with np.errstate(all="ignore"):
         expected = np.power(x, y)
     np.testing.assert_allclose(got, expected, rtol=1e-6)

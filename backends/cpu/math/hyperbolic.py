@@ -1,0 +1,140 @@
+"""Hyperbolic functions and their inverses, and what they are made of, in f64; for f32 rounded once."""
+
+from __future__ import annotations
+
+import math
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu.code import F64, I64, Code
+from trivium.backends.cpu.math import f64
+from trivium.backends.cpu.math.inverse import Function, in_f64
+
+SINH = (
+    7.76156841180285e-13, 1.6057167329942863e-10, 2.505212431661565e-08, 2.755731914969951e-06, 0.00019841269841455034,
+    0.008333333333333115, 0.16666666666666669,
+)  # fmt: skip
+"""(sinh(x) - x) / x^3 in x^2 for |x| <= 1"""
+TANH = (
+    -1.9049032677736385e-05, 8.260175784415725e-05, -0.0002328884222465209, 0.000588253020247892,
+    -0.001455496928794139, 0.0035920850036365837, -0.00886323191695177, 0.021869488344815093, -0.053968253962354565,
+    0.13333333333324252, -0.33333333333333287,
+)  # fmt: skip
+"""(tanh(x) - x) / x^3 in x^2 for |x| <= 0.56"""
+LOG_2 = math.log(2)
+
+
+def expm1(code: Code, x: ll.Value) -> ll.Value:
+    """2^n (exp(r) - 1) + (2^n - 1)"""
+    y = code.select(code.compare(">", x, 710.0), 710.0, x)
+    y = code.select(code.compare("<", y, -40.0), -40.0, y)
+    n, r = f64.split_exponent(code, y)
+    # Half the power of two, which does not overflow.
+    half = code.bits(code.shl(code.iadd(n, 1022), 52), F64)
+    found = code.fma(half, f64.exp_minus_one(code, r), code.sub(half, 0.5))
+    return code.select(code.compare("==", x, 0.0), x, code.add(found, found))
+
+
+def log1p(code: Code, x: ll.Value) -> ll.Value:
+    """log(u) for u = 1 + x, plus what the rounding of u lost"""
+    u = code.add(x, 1.0)
+    lost = code.select(code.compare("<", x, 1.0), code.sub(x, code.sub(u, 1.0)), code.sub(1.0, code.sub(u, x)))
+    main = f64.log(code, u)
+    found = code.add(main, code.div(lost, u))
+    ordinary = code.both(code.compare(">", u, 0.0), code.compare("<", u, float("inf")))
+    return code.select(code.compare("==", x, 0.0), x, code.select(ordinary, found, main))
+
+
+def tanh(code: Code, x: ll.Value) -> ll.Value:
+    """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), beyond"""
+    a, square = code.abs(x), code.mul(x, x)
+    small = code.fma(code.mul(x, square), code.polynomial(square, TANH), x)
+    q = f64.exp(code, code.mul(code.select(code.compare(">", a, 20.0), 20.0, a), -2.0))
+    large = code.sub(1.0, code.div(code.add(q, q), code.add(q, 1.0)))
+    found = code.select(code.compare("<", a, 0.56), small, code.copysign(large, x))
+    return code.select(code.compare("==", x, 0.0), x, found)
+
+
+@in_f64
+def sinh(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
+    square = code.mul(x, x)
+    small = code.fma(code.mul(x, square), code.polynomial(square, SINH), x)
+    half, quarter = _halves(code, code.abs(x))
+    return code.select(code.compare("<", code.abs(x), 1.0), small, code.copysign(code.sub(half, quarter), x))
+
+
+@in_f64
+def cosh(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
+    return code.add(*_halves(code, code.abs(x)))
+
+
+def _halves(code: Code, a: ll.Value) -> tuple[ll.Value, ll.Value]:
+    """exp(a) / 2 and exp(-a) / 2; the first overflows no earlier than the result does."""
+    limited = code.select(code.compare(">", a, 711.0), 711.0, a)
+    n, r = f64.split_exponent(code, limited)
+    power = code.add(f64.exp_minus_one(code, r), 1.0)
+    half = f64.scale(code, power, code.isub(n, 1))
+    return half, code.div(0.25, half)
+
+
+@in_f64
+def asinh(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
+    """log1p(a + a^2 / (1 + sqrt(1 + a^2))), and log(2 a) for large numbers"""
+    a = code.abs(x)
+    large = code.compare(">", a, 2.0**28)
+    y = code.select(large, 1.0, a)
+    square = code.mul(y, y)
+    root = code.intrinsic("llvm.sqrt", code.add(square, 1.0))
+    inner = code.add(y, code.div(square, code.add(root, 1.0)))
+    found = code.select(large, code.add(f64.log(code, a), LOG_2), log1p(code, inner))
+    return code.select(code.compare("==", x, 0.0), x, code.copysign(found, x))
+
+
+@in_f64
+def acosh(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
+    """log1p(t + sqrt(2 t + t^2)) for t = x - 1, and log(2 x) for large numbers"""
+    large = code.compare(">", x, 2.0**28)
+    t = code.select(large, 1.0, code.sub(x, 1.0))
+    root = code.intrinsic("llvm.sqrt", code.mul(t, code.add(t, 2.0)))
+    found = code.select(large, code.add(f64.log(code, x), LOG_2), log1p(code, code.add(t, root)))
+    return code.select(code.compare("<", x, 1.0), float("nan"), found)
+
+
+@in_f64
+def atanh(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
+    """log1p(2 a + 2 a^2 / (1 - a)) / 2"""
+    a = code.abs(x)
+    twice = code.add(a, a)
+    inner = code.add(twice, code.mul(twice, code.div(a, code.sub(1.0, a))))
+    inner = code.select(code.compare("==", a, 1.0), float("inf"), inner)
+    found = code.mul(log1p(code, inner), 0.5)
+    found = code.select(code.compare(">", a, 1.0), float("nan"), found)
+    return code.select(code.compare("==", x, 0.0), x, code.copysign(found, x))
+
+
+@in_f64
+def cbrt(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
+    """A third of the exponent gives an estimate, which Halley's method improves."""
+    a = code.abs(x)
+    tiny = code.compare("<", a, 2.0**-1022)
+    huge = code.compare(">", a, 2.0**1000)
+    scaled = code.mul(a, code.select(tiny, code.like(a, 2.0**54), code.select(huge, code.like(a, 2.0**-54), 1.0)))
+    # A third of the bits, taken as a number of 32 bits, whose third a product gives.
+    high = code.lshr(code.bits(scaled, I64), 32)
+    third = code.lshr(code.builder.mul(high, code.like(high, 0x55555556)), 32)
+    y = code.bits(code.shl(code.iadd(third, 0x2A9F7893), 32), F64)
+    for _ in range(2 if is_short else 3):
+        cube = code.mul(code.mul(y, y), y)
+        # y (y^3 + 2 a) / (2 y^3 + a), as a step from y.
+        step = code.div(code.sub(scaled, cube), code.add(code.add(cube, cube), scaled))
+        y = code.fma(y, step, y)
+    y = code.mul(y, code.select(tiny, code.like(a, 2.0**-18), code.select(huge, code.like(a, 2.0**18), 1.0)))
+    ordinary = code.both(code.compare(">", a, 0.0), code.compare("<", a, float("inf")))
+    return code.select(ordinary, code.copysign(y, x), x)
+
+
+WIDE: dict[str, Function] = {"exponential_minus_one": expm1, "log_plus_one": log1p, "tanh": tanh}
+"""Those of f64; f32 has its own."""
+FUNCTIONS: dict[str, Function] = {
+    "sinh": sinh, "cosh": cosh, "asinh": asinh, "acosh": acosh, "atanh": atanh, "cbrt": cbrt,
+}  # fmt: skip
