@@ -4,6 +4,7 @@ calls that the user registered. A program names them; the backend that loads it 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRANSPOSED, TRIANGULAR_SOLVE
 from trivium.compiler.lowering.program_builder import ProgramBuilder
