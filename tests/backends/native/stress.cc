@@ -213,7 +213,7 @@ void RunsThatSignalsEnd() {
 
 // A child has no workers and may have inherited held locks of the pool; it makes a pool of its own. The busy thread allocates no memory: the
 // sanitizer's allocator has locks too, which a child would inherit.
-void Forks() {
+[[maybe_unused]] void Forks() {
   std::atomic<bool> stop{false};
   std::vector<int> counts(3000);
   std::thread busy([&] {
