@@ -46,9 +46,6 @@ class Target:
     vector_registers: int
     """How many of them a piece of code can use at once."""
 
-    scalar_operations: frozenset[str] = frozenset()
-    """Operations on floats that have no vector form: they are computed lane by lane."""
-
     divides_integers_in_lanes: bool
     """Whether division of integers has a vector form."""
 

@@ -166,10 +166,9 @@ class _Planner:
         return each * self._analysis.divisions[block]
 
     def _is_scalar(self, op: str, dtype: str) -> bool:
-        """Whether an operation has no vector form."""
-        if op in ("divide", "remainder") and dtype not in FLOATS:
-            return not self._target.divides_integers_in_lanes
-        return op in self._target.scalar_operations
+        """Whether an operation has no vector form, and is computed lane by lane."""
+        divides = op in ("divide", "remainder") and dtype not in FLOATS
+        return divides and not self._target.divides_integers_in_lanes
 
 
 def _count(extent: int | Value) -> int:

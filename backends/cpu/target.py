@@ -14,11 +14,6 @@ from trivium.ir.errors import Error
 # Level 1 was measured to give the speed of level 3 on code that is vectorized already.
 CODE_GENERATION = {"opt": 1, "reloc": "pic", "codemodel": "default"}
 
-SCALAR_OPERATIONS = frozenset(
-    {"erfc", "lgamma", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "sinh", "digamma"}
-)
-"""Functions that the C library computes lane by lane, or that take as long as if it did."""
-
 CACHE_LINE = 64
 
 LIMITS = FusionLimits(
@@ -49,7 +44,6 @@ class CpuTarget(Target):
     features: str
     fma: bool
     half: bool
-    scalar_operations: frozenset[str] = SCALAR_OPERATIONS
     divides_integers_in_lanes: bool = False
     # A nominal second-level cache, which no processor of the last years has much less of.
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
