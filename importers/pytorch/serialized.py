@@ -30,8 +30,15 @@ Json = dict[str, Any]
 MODES = ("higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast")
 """Regions of another mode, which PyTorch's own decompositions dissolve."""
 
-OUTSIDE = ("aten.from_file.default", "aten.from_file.out", "aten._print.default")
-"""Operators of the dispatcher that reach out of the program."""
+REFUSED = frozenset(
+    {
+        # they reach out of the program
+        *("aten.from_file.default", "aten.from_file.out", "aten._print.default"),
+        # they make as many tensors as a number says
+        *("aten.hsplit.int", "aten.vsplit.int", "aten.dsplit.int", "aten.tensor_split.tensor_indices_or_sections"),
+    }
+)
+"""Operators of the dispatcher that do more than compute."""
 
 _FRAME = re.compile(r'File "(?P<file>[^"\n]{1,4096})", line (?P<line>\d{1,9}), in (?P<function>[\w<>.]{1,256})')
 
@@ -140,7 +147,7 @@ def _is_known(name: str) -> bool:
         return name in rule and isinstance(_found(name), HigherOrderOperator)
     op = _found(name) if name.startswith(("aten.", "prims.")) or name in rule else None
     # Others are TorchScript's own, which read and write files and raise.
-    return isinstance(op, OpOverload) and name not in OUTSIDE and torch._C._dispatch_has_kernel(op.name())
+    return isinstance(op, OpOverload) and name not in REFUSED and torch._C._dispatch_has_kernel(op.name())
 
 
 def _found(name: str) -> Any:
@@ -165,9 +172,10 @@ class _Graph:
 
     def __init__(self, graph: Json):
         tensors = {_name(name): _meta(meta) for name, meta in graph["tensor_values"].items()}
+        self.tensors = tensors
         self.sizes = Sizes(tensors, graph)
         inputs = [self.argument(entry) for entry in graph["inputs"]]
-        nodes = [checked for node in graph["nodes"] if (checked := self._node(node)) is not None]
+        nodes = [checked for node in graph["nodes"] for checked in self._nodes(node)]
         self.checked: Json = {
             "inputs": inputs,
             "outputs": [self.argument(entry) for entry in graph["outputs"]],
@@ -180,11 +188,37 @@ class _Graph:
             "is_single_tensor_return": graph.get("is_single_tensor_return", False),
         }
 
-    def _node(self, node: Json) -> Json | None:
+    def _nodes(self, node: Json) -> list[Json]:
+        """What a node becomes."""
         target = node["target"].removeprefix("torch.ops.")
         if target in SIZE_OPS:
             self.sizes.evaluate(target, node)
-            return None
+            return []
+        checked = self._node(node)
+        return [*self._held(target, checked), checked] if target in SPLITS else [checked]
+
+    def _held(self, target: str, node: Json) -> list[Json]:
+        """A split makes as many tensors as its operand has room for, whatever the file says of them. So there must be
+        as many as that, and the operand is held to the sizes that the file gives it by a view in front of the split."""
+        given = {entry["name"]: entry["arg"] for entry in node["inputs"]}
+        source = given["self"]["as_tensor"]["name"]
+        meta = self.tensors[source]
+        sizes = [entry["as_int"] for entry in meta["sizes"]]
+        parts, dimension = (given.get(name, {}).get("as_int", 0) for name in (SPLITS[target], "dim"))
+        expected = _count_of(target, sizes[dimension], parts)
+        count = sum(len(entry.get("as_tensors", (0,))) for entry in node["outputs"])
+        if count != expected:
+            raise Error(f"the program is damaged: {target} of {sizes} has {count} results, expected {expected}")
+        held = f"{source}_held_{len(self.tensors)}"
+        self.tensors[held] = meta
+        next(entry for entry in node["inputs"] if entry["name"] == "self")["arg"] = {"as_tensor": {"name": held}}
+        size = {"name": "size", "arg": {"as_ints": sizes}, "kind": 1}
+        source = {"name": "self", "arg": {"as_tensor": {"name": source}}, "kind": 1}
+        outputs = [{"as_tensor": {"name": held}}]
+        view = {"target": "torch.ops.aten.view.default", "inputs": [source, size], "outputs": outputs, "name": held}
+        return [{**node, **view}]
+
+    def _node(self, node: Json) -> Json:
         name = node.get("name")
         return {
             "target": node["target"],
@@ -232,6 +266,26 @@ class _Graph:
             return {"as_tensor": self._tensor(value["as_tensor"])}
         return value if set(value) == {"as_none"} else {"name": _name(value["name"])}
 
+
+def _count_of(target: str, size: int, parts: int) -> int:
+    """How many tensors a split of a dimension makes."""
+    if target == "aten.unbind.int":
+        return size
+    if parts < 1:
+        raise Error(f"the program is damaged: {target} into {parts}")
+    if SPLITS[target] == "sections":
+        return parts
+    each = parts if SPLITS[target] == "split_size" else -(-size // parts)
+    return -(-size // each) if size else max(parts if SPLITS[target] == "chunks" else 1, 1)
+
+
+SPLITS = {
+    "aten.unbind.int": "",
+    **dict.fromkeys(("aten.split.Tensor", "aten.unsafe_split.Tensor"), "split_size"),
+    **dict.fromkeys(("aten.chunk.default", "aten.unsafe_chunk.default"), "chunks"),
+    "aten.tensor_split.sections": "sections",
+}
+"""Ops that make as many tensors as a dimension has room for, and the argument that says how it is divided."""
 
 _AS_IT_IS = frozenset(
     f"as_{kind}"

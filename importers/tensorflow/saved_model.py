@@ -198,7 +198,7 @@ def _stored_variable(name: str, checkpoint: Checkpoint, key: str, shape: Any, dt
         extents = tf.TensorShape(checkpoint.shape(key))
     dtype = tf.as_dtype(dtype)
     kind = TensorType(tuple(extents), element_type_of(dtype))
-    return Variable(name, kind, role, Stored(checkpoint, key, tuple(extents), dtype))
+    return Variable(name, kind, role, Stored(checkpoint, key, kind.static_shape, dtype))
 
 
 # TensorFlow 1: one graph

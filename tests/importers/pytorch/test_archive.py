@@ -466,6 +466,45 @@ def test_arithmetic_on_sizes_is_bounded(genuine: Path, tmp_path: Path, op: str, 
     refuse(edited(tmp_path / "model.pt2", genuine, {MODEL: compute}), f"on sizes: .*{message}")
 
 
+class Splits(nn.Module):
+    def forward(self, x):
+        y = x + 1
+        return [*y.split(3), *y.chunk(4), *y.unbind(), *torch.tensor_split(y, 5), *x.split(4), *y.split(2, dim=-1)]
+
+
+def test_splits_make_as_many_tensors_as_the_file_says(tmp_path: Path) -> None:
+    x = torch.arange(7.0)
+    save(export(Splits(), (x,)), tmp_path / "splits.pt2")
+    module = trivium.load(tmp_path / "splits.pt2")
+    assert str(module) == str(trivium.load(tmp_path / "splits.pt2", trust=True))
+    for op, argument in (("split", "split_size"), ("chunk", "chunks"), ("unbind", ""), ("tensor_split", "sections")):
+
+        def enlarge(program: Any, op: str = op, argument: str = argument) -> Any:
+            for entry in node_of(program, f"aten.{op}.")["inputs"]:
+                if entry["name"] == argument:
+                    entry["arg"] = {"as_int": 1 if op == "split" else 10**9}
+            return replaced(program, 7, 10**9)  # the only extent
+
+        path = edited(tmp_path / "model.pt2", tmp_path / "splits.pt2", {MODEL: enlarge})
+        refuse(path, "has . results, expected 1?[0-9]+")
+
+
+class Sums(nn.Module):
+    def forward(self, x):
+        return (x + 1).split(3)
+
+
+def test_operands_of_splits_are_as_the_file_says(tmp_path: Path) -> None:
+    """The file says that the input has many elements, and the sum of it, which is split, has few."""
+    save(export(Sums(), (torch.arange(7.0),)), tmp_path / "sums.pt2")
+
+    def widen(program: Any) -> None:
+        graph_of(program)["tensor_values"]["x"]["sizes"] = [{"as_int": 10**9}]
+
+    path = edited(tmp_path / "model.pt2", tmp_path / "sums.pt2", {MODEL: widen})
+    refuse(path, "is invalid for input of size 1000000000")
+
+
 def test_sizes_that_do_not_fit_their_claims(genuine: Path, tmp_path: Path) -> None:
     def lie(program: Any) -> None:
         node = node_of(program, "_operator.add")
