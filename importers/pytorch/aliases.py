@@ -26,7 +26,7 @@ class View:
         if meta is self.base_meta:
             return base
         moved = base.storage_offset() * base.itemsize - int(self.base_meta.storage_offset()) * self.base_meta.itemsize
-        offset = int(meta.storage_offset()) + moved // meta.itemsize
+        offset = int(meta.storage_offset()) + int(moved) // int(meta.itemsize)
         shape, strides = tuple(map(int, meta.shape)), tuple(map(int, meta.stride()))
         if base.is_complex() and not meta.is_complex():
             base = torch.view_as_real(base)
@@ -36,7 +36,7 @@ class View:
             view = torch.empty(0, dtype=meta.dtype, device="cpu").set_(base.untyped_storage(), offset, shape, strides)
         if meta.is_conj() != self.base_meta.is_conj():
             view = view.conj()
-        return torch._neg_view(view) if meta.is_neg() != self.base_meta.is_neg() else view
+        return torch.ops.aten._neg_view.default(view) if meta.is_neg() != self.base_meta.is_neg() else view
 
 
 def views_among(
