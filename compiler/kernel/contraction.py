@@ -10,62 +10,47 @@ from typing import Literal
 
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.dtypes import DType
-from trivium.compiler.kernel.index import Index, expression
+from trivium.compiler.kernel.index import Index, variable
 from trivium.compiler.kernel.structure import Block, Buffer, Kernel, Value
 
 Role = Literal["batch", "m", "n", "k"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ContractionLoop:
-    """One loop: `batch` appears in both operands and the result, `m` in lhs and result, `n` in rhs and result, `k` is
-    summed over."""
+    """One loop, and the symbol of its index in expressions: `batch` appears in both operands and the result, `m` in lhs
+    and result, `n` in rhs and result, `k` is summed over."""
 
     role: Role
     extent: int
 
+    @property
+    def range(self) -> tuple[int, int]:
+        return 0, self.extent - 1
+
 
 @dataclass(frozen=True)
 class Subscript:
-    """Where along one buffer dimension an element lies: position = sum(coefficient * loop index) + offset, index =
-    position / dilation. Elements at positions outside [0, extent * dilation) or between multiples of `dilation` are
+    """Where along one buffer dimension an element lies: index = position / dilation, with `position` an affine
+    expression of the loops. Elements at positions outside [0, extent * dilation) or between multiples of `dilation` are
     padding: they count as zero."""
 
-    coefficients: tuple[int, ...]
-    offset: int = 0
+    position: Index
     dilation: int = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """How an operand is addressed: a subscript for each dimension of its buffer, with a coefficient for each loop."""
+    """How an operand is addressed: a subscript for each dimension of its buffer."""
 
     buffer: Buffer
     subscripts: tuple[Subscript, ...]
 
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Elements that one step of each loop moves (meaningful where no subscript is dilated)."""
-        loops = len(self.subscripts[0].coefficients) if self.subscripts else 0
-        columns = ([s.coefficients[loop] for s in self.subscripts] for loop in range(loops))
-        return tuple(sum(c * step for c, step in zip(column, self.buffer.layout, strict=True)) for column in columns)
-
-    @property
-    def offset(self) -> int:
-        """The element at which all loops are 0 (negative where padding comes first)."""
-        places = zip(self.subscripts, self.buffer.layout, strict=True)
-        return self.buffer.offset + sum(subscript.offset * step for subscript, step in places)
-
-    def bounds(self, loops: Sequence[ContractionLoop], dimension: int) -> tuple[int, int]:
-        """The lowest and highest position reached along `dimension`."""
-        subscript = self.subscripts[dimension]
-        reach = [c * (loop.extent - 1) for c, loop in zip(subscript.coefficients, loops, strict=True)]
-        return subscript.offset + sum(r for r in reach if r < 0), subscript.offset + sum(r for r in reach if r > 0)
-
-    def padded(self, loops: Sequence[ContractionLoop], dimension: int) -> bool:
+    def padded(self, dimension: int) -> bool:
         """Whether some position along `dimension` is padding."""
-        low, high = self.bounds(loops, dimension)
-        return low < 0 or high >= self.buffer.shape[dimension] or self.subscripts[dimension].dilation != 1
+        subscript = self.subscripts[dimension]
+        low, high = subscript.position.range
+        return low < 0 or high >= self.buffer.shape[dimension] or subscript.dilation != 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +79,9 @@ class Contraction:
     def describe(self, names: dict[Buffer, str]) -> str:
         """One line for printers."""
         loops = " ".join(f"{loop.role}{loop.extent}" for loop in self.loops)
-        return f"({loops}) {_describe(self.lhs, names)} * {_describe(self.rhs, names)} in {self.accumulate}"
+        numbers = {loop: f"l{number}" for number, loop in enumerate(self.loops)}
+        lhs, rhs = (_describe(access, names, numbers) for access in (self.lhs, self.rhs))
+        return f"({loops}) {lhs} * {rhs} in {self.accumulate}"
 
 
 def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contraction) -> Kernel:
@@ -122,10 +109,10 @@ def _operand(
     """One element of an operand, after its prologue; zero where it is padding."""
     inside: Value | None = None
     indices = []
+    bound = {loop: variable(value) for loop, value in zip(contraction.loops, loops, strict=True)}
     for dimension, subscript in enumerate(access.subscripts):
-        terms = [(index, c) for index, c in zip(loops, subscript.coefficients, strict=True) if c]
-        index = expression(terms, subscript.offset)
-        if access.padded(contraction.loops, dimension):
+        index = subscript.position.replace(bound.get)  # type: ignore[arg-type]
+        if access.padded(dimension):
             index, here = _inside(b, index, subscript.dilation, access.buffer.shape[dimension])
             inside = here if inside is None else b.apply("and", inside, here)
         indices.append(index)
@@ -162,10 +149,11 @@ def _element(
     return b.convert(element, contraction.accumulate)
 
 
-def _describe(access: Access, names: dict[Buffer, str]) -> str:
+def _describe(access: Access, names: dict[Buffer, str], loops: dict[ContractionLoop, str]) -> str:
     def one(subscript: Subscript) -> str:
-        terms = [f"{c}*l{i}" if c != 1 else f"l{i}" for i, c in enumerate(subscript.coefficients) if c]
-        text = "+".join([*terms, *([str(subscript.offset)] if subscript.offset or not terms else [])])
+        position = subscript.position
+        terms = [f"{c}*{loops[loop]}" if c != 1 else loops[loop] for loop, c in position.terms.items()]  # type: ignore[index]
+        text = "+".join([*terms, *([str(position.offset)] if position.offset or not terms else [])])
         return f"({text})/{subscript.dilation}" if subscript.dilation != 1 else text
 
     return f"{names[access.buffer]}[{', '.join(map(one, access.subscripts))}]"

@@ -290,9 +290,9 @@ def _operand(
     """An operand's elements, after the prologue; zero where they are padding."""
     inside, indices = np.ones((1, 1), np.bool_), []
     for subscript, extent in zip(access.subscripts, access.buffer.shape, strict=True):
-        position = np.full((1, 1), subscript.offset)
-        for coefficient, index in zip(subscript.coefficients, loops, strict=True):
-            position = position + coefficient * index
+        position = np.full((1, 1), subscript.position.offset)
+        for loop, index in zip(contraction.loops, loops, strict=True):
+            position = position + subscript.position.terms.get(loop, 0) * index
         indices.append(position // subscript.dilation)
         inside = inside & (position % subscript.dilation == 0) & (indices[-1] >= 0) & (indices[-1] < extent)
     with state.masked(inside):

@@ -11,7 +11,7 @@ from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Indices, Variable, constant, places, variable
+from trivium.compiler.lowering.index import Index, Indices, constant, fresh, places, variable
 from trivium.compiler.lowering.reduction import flat, grouped, guarded
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
@@ -23,24 +23,13 @@ from trivium.ir.types import F32, ComplexType, FloatType, Type, is_boolean, is_i
 
 
 @dataclass(frozen=True)
-class Dilated:
-    """Where along one dimension of an operand an element lies: at `position` / `dilation`, with padding between the
-    multiples of `dilation` and outside."""
-
-    position: Index
-    dilation: int = 1
-
-
-@dataclass(frozen=True)
 class Loops:
-    """The loops of a contraction by name, the variable of each, and how its tensors' dimensions follow from these.
-    `result` names the loop of each dimension of the result, or the two (outer, inner) of one that is split into
-    groups."""
+    """The loops of a contraction by name, and how its tensors' dimensions follow from them. `result` names the loop of
+    each dimension of the result, or the two (outer, inner) of one that is split into groups."""
 
     loops: dict[str, ContractionLoop]
-    variables: dict[str, Variable]
-    lhs: tuple[Dilated, ...]
-    rhs: tuple[Dilated, ...]
+    lhs: tuple[Subscript, ...]
+    rhs: tuple[Subscript, ...]
     result: tuple[tuple[str, ...], ...]
 
     def access(self, buffer: Buffer, side: str, order: Sequence[int] | None = None) -> Access:
@@ -48,16 +37,7 @@ class Loops:
         dimensions = self.lhs if side == "lhs" else self.rhs
         if order is not None:
             dimensions = tuple(dimensions[d] for d in order)
-        return Access(buffer, tuple(map(self._subscript, dimensions)))
-
-    def _subscript(self, place: Dilated) -> Subscript:
-        terms = place.position.terms
-        coefficients = tuple(terms.get(self.variables[name], 0) for name in self.loops)
-        return Subscript(coefficients, place.position.offset, place.dilation)
-
-
-def _variables(loops: dict[str, ContractionLoop]) -> dict[str, Variable]:
-    return {name: Variable(loop.extent) for name, loop in loops.items()}
+        return Access(buffer, dimensions)
 
 
 def dot_loops(op: ops.DotGeneral) -> Loops:
@@ -85,9 +65,8 @@ def dot_loops(op: ops.DotGeneral) -> Loops:
     free("n", rhs_shape, rhs, (*numbers.rhs_batching_dimensions, *right))
     result = tuple((name,) for name in loops)
     pair("k", left, right)
-    at = _variables(loops)
-    places_of = (tuple(Dilated(variable(at[names[d]])) for d in range(len(names))) for names in (lhs, rhs))
-    return Loops(loops, at, *places_of, result)
+    sides = (tuple(Subscript(variable(loops[names[d]])) for d in range(len(names))) for names in (lhs, rhs))
+    return Loops(loops, *sides, result)
 
 
 def convolution_loops(op: ops.Convolution) -> Loops:
@@ -105,24 +84,23 @@ def convolution_loops(op: ops.Convolution) -> Loops:
     loops["kernel"] = ContractionLoop("n", kernels)
     loops |= {f"tap{i}": ContractionLoop("k", window.size) for i, window in enumerate(windows)}
     loops["input"] = ContractionLoop("k", inputs)
-    variables = _variables(loops)
-    at = {name: variable(v) for name, v in variables.items()}
+    at = {name: variable(loop) for name, loop in loops.items()}
     group = at.get("group", constant(0))
     grouped_batch, grouped_features = op.batch_group_count > 1, op.feature_group_count > 1
     lhs = {
-        n.input_batch_dimension: Dilated(at["image"] + group * batch if grouped_batch else at["image"]),
-        n.input_feature_dimension: Dilated(at["input"] + group * inputs if grouped_features else at["input"]),
+        n.input_batch_dimension: Subscript(at["image"] + group * batch if grouped_batch else at["image"]),
+        n.input_feature_dimension: Subscript(at["input"] + group * inputs if grouped_features else at["input"]),
     }
     rhs = {
-        n.kernel_output_feature_dimension: Dilated(at["kernel"] + group * kernels),
-        n.kernel_input_feature_dimension: Dilated(at["input"]),
+        n.kernel_output_feature_dimension: Subscript(at["kernel"] + group * kernels),
+        n.kernel_input_feature_dimension: Subscript(at["input"]),
     }
     for i, window in enumerate(windows):
         tap = at[f"tap{i}"]
         position = at[f"place{i}"] * window.stride + tap * window.dilation - window.low
-        lhs[n.input_spatial_dimensions[i]] = Dilated(position, window.base_dilation)
+        lhs[n.input_spatial_dimensions[i]] = Subscript(position, window.base_dilation)
         reverse = op.window_reversal is not None and op.window_reversal[i]
-        rhs[n.kernel_spatial_dimensions[i]] = Dilated(tap * -1 + (window.size - 1) if reverse else tap)
+        rhs[n.kernel_spatial_dimensions[i]] = Subscript(tap * -1 + (window.size - 1) if reverse else tap)
     result: dict[int, tuple[str, ...]] = {
         n.output_batch_dimension: ("image",),
         n.output_feature_dimension: ("kernel",),
@@ -131,8 +109,8 @@ def convolution_loops(op: ops.Convolution) -> Loops:
         result[n.output_feature_dimension] = ("group", "kernel")
     result |= {dimension: (f"place{i}",) for i, dimension in enumerate(n.output_spatial_dimensions)}
     rank = range(len(lhs_shape))
-    places_of = (tuple(side[d] for d in rank) for side in (lhs, rhs))
-    return Loops(loops, variables, *places_of, tuple(result[d] for d in rank))
+    sides = (tuple(side[d] for d in rank) for side in (lhs, rhs))
+    return Loops(loops, *sides, tuple(result[d] for d in rank))
 
 
 def conv_windows(op: ops.Convolution) -> list[Window]:
@@ -224,9 +202,9 @@ def sum_of_products(ctx: Context, op: Op, indices: Indices) -> Scalar:
             at[name], index = index % loops.loops[name].extent, index // loops.loops[name].extent
         at[names[0]] = index
     inner = [name for name in loops.loops if name not in at]
-    variables = [loops.variables[name] for name in inner]
+    variables = fresh([loops.loops[name].extent for name in inner])
     at |= dict(zip(inner, places(variables), strict=True))
-    bound = {loops.variables[name]: index for name, index in at.items()}
+    bound = {loops.loops[name]: index for name, index in at.items()}
     zero = ctx.literal(_zero(kind), kind)
 
     def term() -> list[Scalar]:
@@ -281,7 +259,7 @@ def _sum_block(ctx: Context, kind: Type):
 
 
 def _operand_place(
-    ctx: Context, operand: Value, dimensions: Sequence[Dilated], at: dict[Variable, Index]
+    ctx: Context, operand: Value, dimensions: Sequence[Subscript], at: dict[ContractionLoop, Index]
 ) -> tuple[Register | None, Indices]:
     """Whether an element is there (None: always), and where."""
     inside, place = None, []

@@ -79,8 +79,9 @@ class Marked:
         access = Access({}, operand.buffer.offset)
         dimensions = zip(operand.subscripts, operand.buffer.shape, operand.buffer.layout, strict=True)
         for subscript, size, stride in dimensions:
-            terms = tuple((axis, c) for axis, c in zip(self.axes, subscript.coefficients, strict=True) if c)
-            access = dimension(access, size, stride, terms, subscript.offset, subscript.dilation)
+            position, loops = subscript.position, zip(self.axes, self.contraction.loops, strict=True)
+            terms = tuple((axis, position.terms[loop]) for axis, loop in loops if loop in position.terms)
+            access = dimension(access, size, stride, terms, position.offset, subscript.dilation)
         return access
 
     def _result(self) -> Access:

@@ -13,6 +13,7 @@ from trivium.compiler import program
 from trivium.compiler.kernel import Buffer, Index, Kernel, expression
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript, contraction_kernel
+from trivium.compiler.kernel.index import variable
 from trivium.compiler.kernel.structure import Block, Value
 
 Order = tuple[int, ...]
@@ -73,16 +74,10 @@ def matmul(
     n = rhs.shape[2]
     x, y = buffer("lhs", lhs, orders[0]), buffer("rhs", rhs, orders[1])
     z = buffer("result", np.empty((batch, m, n), lhs.dtype), orders[2], "out")
-    one = {
-        "b": Subscript((1, 0, 0, 0)),
-        "m": Subscript((0, 1, 0, 0)),
-        "n": Subscript((0, 0, 1, 0)),
-        "k": Subscript((0, 0, 0, 1)),
-    }
+    loops = tuple(ContractionLoop(role, extent) for role, extent in (("batch", batch), ("m", m), ("n", n), ("k", k)))
+    one = {name: Subscript(variable(loop)) for name, loop in zip("bmnk", loops, strict=True)}
     contraction = Contraction(
-        loops=tuple(
-            ContractionLoop(role, extent) for role, extent in (("batch", batch), ("m", m), ("n", n), ("k", k))
-        ),
+        loops=loops,
         lhs=Access(x, tuple(one["bmk"[d]] for d in orders[0])), rhs=Access(y, tuple(one["bkn"[d]] for d in orders[1])),
         accumulate=x.dtype, epilogue=epilogue_block(z, orders[2], x.dtype, 3, epilogue),
     )  # fmt: skip
@@ -128,8 +123,11 @@ def convolution(
     counts = (window.groups, batch, *extents, per_group, inputs, *kernel)
     roles = ("batch", "m", "m", "m", "n", "k", "k", "k")
 
+    loops = tuple(ContractionLoop(role, count) for role, count in zip(roles, counts, strict=True))
+    named = dict(zip(names, loops, strict=True))
+
     def at(offset: int = 0, dilation: int = 1, **coefficients: int) -> Subscript:
-        return Subscript(tuple(coefficients.get(name, 0) for name in names), offset, dilation)
+        return Subscript(expression(((named[name], c) for name, c in coefficients.items()), offset), dilation)
 
     lhs_at, rhs_at = [at(i=1), at(g=inputs, c=1)], [at(g=per_group, o=1), at(c=1)]
     for d, (position, tap) in enumerate((("oh", "kh"), ("ow", "kw"))):
@@ -148,7 +146,7 @@ def convolution(
     value = total if epilogue is None else epilogue(builder, total, place)
     builder.store(z, value, *(place[d] for d in orders[2]))
     contraction = Contraction(
-        loops=tuple(ContractionLoop(role, count) for role, count in zip(roles, counts, strict=True)),
+        loops=loops,
         lhs=Access(x, tuple(lhs_at[d] for d in orders[0])), rhs=Access(y, tuple(rhs_at[d] for d in orders[1])),
         accumulate=x.dtype, epilogue=builder.body,
     )  # fmt: skip
