@@ -65,8 +65,10 @@ def dot_loops(op: ops.DotGeneral) -> Loops:
     free("n", rhs_shape, rhs, (*numbers.rhs_batching_dimensions, *right))
     result = tuple((name,) for name in loops)
     pair("k", left, right)
-    sides = (tuple(Subscript(variable(loops[names[d]])) for d in range(len(names))) for names in (lhs, rhs))
-    return Loops(loops, *sides, result)
+    left_side, right_side = (
+        tuple(Subscript(variable(loops[names[d]])) for d in range(len(names))) for names in (lhs, rhs)
+    )
+    return Loops(loops, left_side, right_side, result)
 
 
 def convolution_loops(op: ops.Convolution) -> Loops:
@@ -109,8 +111,8 @@ def convolution_loops(op: ops.Convolution) -> Loops:
         result[n.output_feature_dimension] = ("group", "kernel")
     result |= {dimension: (f"place{i}",) for i, dimension in enumerate(n.output_spatial_dimensions)}
     rank = range(len(lhs_shape))
-    sides = (tuple(side[d] for d in rank) for side in (lhs, rhs))
-    return Loops(loops, *sides, tuple(result[d] for d in rank))
+    left_side, right_side = (tuple(side[d] for d in rank) for side in (lhs, rhs))
+    return Loops(loops, left_side, right_side, tuple(result[d] for d in rank))
 
 
 def conv_windows(op: ops.Convolution) -> list[Window]:

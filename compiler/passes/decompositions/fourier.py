@@ -66,7 +66,7 @@ def fft(op):
         planes = _along(planes, axis + 1, inverse, real_result=last and op.fft_type is FftType.IRFFT)
         if last and op.fft_type is FftType.RFFT:
             planes = part(planes, axis + 1, 0, kind.static_shape[axis])
-    found = [reshape(part(planes, 0, place, place + 1), *kind.static_shape) for place in range(planes.type.shape[0])]
+    found = [reshape(part(planes, 0, place, place + 1), *kind.static_shape) for place in range(planes.type.static_shape[0])]
     return (complex_of(*found) if len(found) == 2 else found[0]).value
 
 
@@ -129,7 +129,7 @@ def roots(exponents: np.ndarray, order: int, inverse: bool) -> ComplexArray:
     angles = (exponents % order).astype(np.longdouble) * (TURN / order)
     parts = np.cos(angles), np.sin(angles) * (1 if inverse else -1)
     real_part, imaginary = (np.where(np.abs(each) < 2.0**-55, 0, each) for each in parts)
-    return real_part + 1j * imaginary
+    return (real_part + 1j * imaginary).astype(np.clongdouble)
 
 
 def _times(planes: Tensor, factors: ComplexArray, dimensions: Sequence[int]) -> Tensor:
@@ -215,7 +215,7 @@ def _by_convolution(planes: Tensor, inverse: bool, scale: np.longdouble) -> Tens
     one = np.longdouble(1)
     turned = padded(_times(planes, chirp, [2]), 2, long)
     spectrum = _by_radices(turned, False, one)
-    product = _times(spectrum, np.fft.fft(kernel) / long, [2])
+    product = _times(spectrum, (np.fft.fft(kernel) / long).astype(np.clongdouble), [2])
     return _times(part(_by_radices(product, True, one), 2, 0, length), chirp * scale, [2])
 
 

@@ -96,7 +96,8 @@ def part(x: Tensor, axis: int, start: int, limit: int, stride: int = 1) -> Tenso
 
 def joined(axis: int, *parts: Tensor) -> Tensor:
     """The parts one after the other along an axis."""
-    return parts[0].of(ops.Concatenate([each.value for each in parts], axis)) if len(parts) > 1 else parts[0]
+    first, *others = parts
+    return first.of(ops.Concatenate([each.value for each in parts], axis)) if others else first
 
 
 def padded(x: Tensor, axis: int, extent: int) -> Tensor:
