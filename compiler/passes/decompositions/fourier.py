@@ -66,7 +66,9 @@ def fft(op):
         planes = _along(planes, axis + 1, inverse, real_result=last and op.fft_type is FftType.IRFFT)
         if last and op.fft_type is FftType.RFFT:
             planes = part(planes, axis + 1, 0, kind.static_shape[axis])
-    found = [reshape(part(planes, 0, place, place + 1), *kind.static_shape) for place in range(planes.type.static_shape[0])]
+    found = [
+        reshape(part(planes, 0, place, place + 1), *kind.static_shape) for place in range(planes.type.static_shape[0])
+    ]
     return (complex_of(*found) if len(found) == 2 else found[0]).value
 
 
