@@ -197,4 +197,6 @@ class _Entry:
         constant.initializer = ll.Constant(kind, numbers)
         constant.global_constant = True
         constant.linkage = "internal"
+        # llvmlite gives globals a typed pointer, which fits only calls with as many numbers.
+        constant.type = POINTER
         return constant

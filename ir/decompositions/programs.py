@@ -163,6 +163,8 @@ def ragged_dot(op, lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precisio
 
     if contracted:
         masks = _group_masks(group_sizes, lhs.type.shape, range(lhs.type.rank), numbers)
+        if not masks:
+            return Tensor(lhs.scope.add(ops.Constant(DenseElements.splat(0, result))), lhs.scope)
         parts = [product(where(mask, lhs, 0), rhs) for mask in masks]
         rows = [part.of(ops.Reshape(part.value, result=kind.with_shape((1, *kind.shape)))).value for part in parts]
         return lhs.of(ops.Concatenate(rows, 0, result=result))
@@ -195,10 +197,12 @@ def _group_masks(sizes: Tensor, shape: Ints, order: Sequence[int], numbers: Ragg
     axes = tuple(order.index(axis) for axis in outer)
     kind = TensorType(shape, I64)
     places = sizes.of(ops.Iota(order.index(numbers.ragged), result=kind))
-    sizes = sizes.to(I64)
+    sizes, groups = sizes.to(I64), sizes.type.static_shape[-1]
+    if not groups:
+        return []
     end = _in_shape(_at(sizes, 0, sizes.type.rank - 1).like(0), axes, kind)
     masks = []
-    for group in range(sizes.type.static_shape[-1]):
+    for group in range(groups):
         start = end
         end = start + _in_shape(_at(sizes, group, sizes.type.rank - 1), axes, kind)
         masks.append((places >= start) & (places < end))

@@ -83,11 +83,9 @@ def test_bounds():
 
 
 def test_a_long_chain_of_functions():
-    """Time and memory are those of the result, not of all functions with their calls inlined."""
+    """What is copied is the result, not all functions with their calls inlined: those would be millions of operations."""
     module = chain(3000, 1)
-    start = time.process_time()
     assert inline_calls(module.main)
-    assert time.process_time() - start < 2
     assert [op.NAME for op in module.main.body.walk()] == ["stablehlo.negate", "func.return"]
 
 

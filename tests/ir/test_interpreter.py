@@ -148,9 +148,9 @@ def test_deep_programs_need_no_stack() -> None:
     assert evaluate(program([SCALAR], body), 0.0) == (5000,)
 
 
-def test_values_too_large_for_memory_are_told_with_their_op() -> None:
+def test_values_too_large_for_memory_are_told() -> None:
     module = program([], lambda b: b.add(Iota(0, result=tensor(10**12))))
-    with pytest.raises(ExecutionError, match=r"(?s)iota: needs more memory than there is.*in: +%0 = .*iota"):
+    with pytest.raises(ExecutionError, match=r"its results have 4000000000000 bytes .* the memory there is"):
         evaluate(module)
 
 

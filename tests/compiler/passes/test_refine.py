@@ -218,7 +218,8 @@ def test_arguments_that_do_not_fit_are_refused_as_by_the_interpreter(name):
     result = signature.rpartition("-> ")[2]
     module = parse(f"func.func @main{signature} {{\n{body}\nreturn %0 : {result}\n}}")
     for run in (lambda: trivium.evaluate(module, *arguments), lambda: trivium.compile(module)(*arguments)):
-        with pytest.raises(trivium.ExecutionError, match=expected):
+        # What no memory holds is found when the shapes are known, which a call of a compiled program compiles for.
+        with pytest.raises((trivium.ExecutionError, trivium.CompileError), match=expected):
             run()
 
 

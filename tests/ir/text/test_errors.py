@@ -103,7 +103,7 @@ ERRORS = {
     "misplaced comma": (attribute("dense<[1,, 2]> : tensor<2xi32>"), "has ',,' in a list of elements"),
     "boolean element": (attribute("dense<true> : tensor<2xi32>"), "'true' is no i32"),
     "bytes": (attribute('dense<"0x00"> : tensor<2xi32>'), "has 1 bytes, tensor<2xi32> has 8"),
-    "hexadecimal": (attribute('dense<"0x0G"> : tensor<2xi32>'), "non-hexadecimal"),
+    "hexadecimal": (attribute('dense<"0x0G"> : tensor<2xi32>'), "has no hexadecimal digits"),
     "elements of a dynamic type": (attribute("dense<1> : tensor<?xi32>"), "expected a static shape"),
     "too many elements": (
         attribute("dense<1.0> : tensor<4611686018427387904x4611686018427387904xf32>"),

@@ -85,6 +85,8 @@ CASES = [
     case("replication_pad1d.default", f(2, 4), [1, 2]),
     case("replication_pad2d.default", f(2, 3, 4), [1, 2, 2, 1]),
     case("replication_pad3d.default", f(1, 2, 2, 2), [1, 1, 1, 1, 2, 0]),
+    case("diagonal_scatter.default", f(3, 4), f(3)),
+    case("diagonal_scatter.default", f(2, 3, 4), f(2, 2), -1, 1, 2),
     case("slice_scatter.default", f(6, 2), f(2, 2), 0, 1, 5, 2),
     case("slice_scatter.default", f(2, 6), f(2, 2), 1, -2),
     case("select_scatter.default", f(2, 3), f(2), 1, -1),
