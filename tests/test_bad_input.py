@@ -234,7 +234,9 @@ def test_results_too_large_for_memory_are_told() -> None:
         "  %0 = stablehlo.iota dim = 0 : tensor<1000000000000000xf32>\n"
         "  return %0 : tensor<1000000000000000xf32>\n}"
     )
-    with pytest.raises(trivium.CompileError, match="4000000000000000 bytes .* expected at most .* the memory there is"):
+    with pytest.raises(
+        trivium.CompileError, match=r"4000000000000000 bytes .* expected at most .* the memory there is"
+    ):
         trivium.compile(huge)
 
 

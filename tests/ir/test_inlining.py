@@ -83,7 +83,7 @@ def test_bounds():
 
 
 def test_a_long_chain_of_functions():
-    """What is copied is the result, not all functions with their calls inlined: those would be millions of operations."""
+    """What is copied is the result, not each function with its calls inlined: that would be millions of operations."""
     module = chain(3000, 1)
     assert inline_calls(module.main)
     assert [op.NAME for op in module.main.body.walk()] == ["stablehlo.negate", "func.return"]
