@@ -205,6 +205,8 @@ def _combined(body: Region, used: Sequence[Tracked], results: Results, count: in
     kinds = kinds - {"reshape", "concatenate", "reduce", "if"} | ({"select"} if "if" in kinds else set())
     if kinds & {"compare", "select"} and _any(used):
         raise Unstable("a choice among numbers that are not exact")
+    if kinds & {"compare", "select"} and any(_has_no_order(value.array) for value in used):
+        raise Unstable("a choice that depends on the order of folding, which is free")
     if kinds <= CHOICES | {"compare", "select"}:
         return [_any(used)] * len(results)
     floats = [value for value in used if is_inexact(value.array.dtype)]
@@ -230,6 +232,16 @@ def _combined(body: Region, used: Sequence[Tracked], results: Results, count: in
         raise Unstable("a choice among sums that are not exact")
     error = count * _any(used) + _sum_error(inexact[0], count, count * most)
     return [error + _rounding(result) for result in results]
+
+
+def _has_no_order(array: np.ndarray) -> bool:
+    """Whether comparisons do not tell all elements apart: NaN is neither greater nor less, and zeros of both signs are
+    equal."""
+    if not is_inexact(array.dtype) or array.dtype.kind == "c":
+        return False
+    numbers = wide(array)
+    zeros = np.signbit(numbers[numbers == 0])
+    return bool(np.isnan(numbers).any() or (zeros.any() and not zeros.all()))
 
 
 @rule(ops.Sort)
