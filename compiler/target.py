@@ -85,5 +85,5 @@ class Target:
         return flops / (2 * self.multiply_adds * (self.vector_bytes // element_bytes))
 
     def with_threads(self, threads: int) -> Self:
-        """The same device, of which a program may use so many threads."""
+        """The same device, with `threads` as the number of threads that a program may use."""
         return replace(self, threads=threads)

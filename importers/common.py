@@ -140,7 +140,8 @@ MAX_DEPTH = 40
 """Calls of a model's functions inside one another."""
 
 MAX_NODES, MAX_GROWTH = 20_000, 16
-"""How many nodes a graph may have when its functions are inlined: this many, or so many times what is written."""
+"""The limit on a graph's nodes after its functions are inlined: the larger of MAX_NODES and MAX_GROWTH times the number
+of nodes in the file."""
 
 
 class Calls(Generic[Node]):

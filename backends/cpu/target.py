@@ -103,6 +103,4 @@ def emulated(name: str) -> CpuTarget:
     """As `level`, but in instructions that this processor has: LLVM splits the vectors that are too wide for it. So
     code that is planned for another processor runs here."""
     here = host()
-    return replace(
-        level(name), cpu=here.cpu, features=here.features, fma=here.fma, half=here.half, vector_bytes=LEVELS[name][0]
-    )
+    return replace(level(name), cpu=here.cpu, features=here.features, fma=here.fma, half=here.half)

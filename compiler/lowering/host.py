@@ -80,7 +80,7 @@ def _as_program(op: ops.CustomCall) -> str:
 
 
 def _beside(op: Operation) -> list[Operation]:
-    """Copies of what stands in the op's module, but for the function that the op is in."""
+    """Copies of the other functions and symbols of the op's module, without the function that contains the op."""
     parents = [op]
     while not isinstance(parents[-1], Module):
         parents.append(parents[-1].parent_op)  # type: ignore[arg-type]

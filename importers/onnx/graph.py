@@ -171,7 +171,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
 
 def _require_bounded(graph: onnx.GraphProto, functions: Mapping[tuple[str, str], onnx.FunctionProto]) -> None:
     """Refuses a model whose own functions never end, or are far more when they are inlined."""
-    names = {f"{domain}::{name}": key for key in functions for domain, name in (key,)}
+    names = {"::".join(key): key for key in functions}
 
     def called(node: onnx.NodeProto) -> Iterator[str]:
         name = f"{node.domain}::{node.op_type}"

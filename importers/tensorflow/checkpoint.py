@@ -38,10 +38,7 @@ class Checkpoint:
 
     def array(self, key: str, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray:
         """The value of a variable, of the shape and dtype that the graph gives it."""
-        entry = self.entries.get(key)
-        if entry is None:
-            raise Error(f"{self.prefix} has no value of the variable {key}")
-        have = tuple(dim.size for dim in entry.shape.dim)
+        entry, have = self._variable(key), self.shape(key)
         if have != shape or entry.dtype != dtype.as_datatype_enum:
             name = tf.dtypes.as_dtype(entry.dtype).name
             raise Error(f"{self.prefix} has {name} {have} for the variable {key}, expected {dtype.name} {shape}")
@@ -57,9 +54,12 @@ class Checkpoint:
 
     def shape(self, key: str) -> tuple[int, ...]:
         """The shape of a variable's value."""
+        return tuple(dim.size for dim in self._variable(key).shape.dim)
+
+    def _variable(self, key: str) -> Any:
         if key not in self.entries:
             raise Error(f"{self.prefix} has no value of the variable {key}")
-        return tuple(dim.size for dim in self.entries[key].shape.dim)
+        return self.entries[key]
 
     def text(self, key: str) -> bytes:
         """The value of a 0-d string: its length, a checksum, its bytes."""

@@ -228,10 +228,10 @@ def _variables_of_graph(handles: Sequence[tf.Tensor], meta: Any, folder: Path) -
     names = {variable_pb2.VariableDef.FromString(data).variable_name.partition(":")[0] for data in trained}
     checkpoint = Checkpoint(folder / "variables" / "variables")
     found: dict[str, Variable] = {}
-    for handle in handles:
-        name = handle.op.get_attr("shared_name").decode() or handle.op.name
+    shared = [handle.op.get_attr("shared_name").decode() or handle.op.name for handle in handles]
+    for handle, name in zip(handles, shared, strict=True):
         if name not in found:
             role = "parameter" if name in names else "buffer"
             shape, dtype = handle.op.get_attr("shape"), handle.op.get_attr("dtype")
             found[name] = _stored_variable(name, checkpoint, name, shape, dtype, role)
-    return [found[handle.op.get_attr("shared_name").decode() or handle.op.name] for handle in handles]
+    return [found[name] for name in shared]

@@ -18,7 +18,8 @@ ONE = "tensor<f32>"
 
 
 def chain(length: int, calls: int, last: str = "") -> Module:
-    """Functions of which each calls the one before so many times; the first negates."""
+    """A chain of functions: the first negates its argument, and each of the others calls the previous one that many
+    times."""
     functions = [
         f"func.func private @f0(%x0: {ONE}) -> {ONE} {{\n%x1 = stablehlo.negate %x0 : {ONE}\nreturn %x1 : {ONE}\n}}"
     ]

@@ -145,7 +145,7 @@ def _fits(dtype: np.dtype, number: float) -> bool:
 
 
 def _sum_error(dtype: np.dtype, count: int, total: float) -> float:
-    """The rounding error of two sums of so many terms, whose magnitudes add up to `total`."""
+    """The rounding error between two sums of `count` terms whose magnitudes add up to `total`."""
     return min(2 * count, 8 + 4 * math.sqrt(count)) * epsilon(dtype) * total
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trivium.compiler.lowering.contraction import accumulate_type
 from trivium.compiler.passes.decompositions.table import (
     dot,
     is_static,
@@ -16,7 +17,7 @@ from trivium.compiler.passes.decompositions.table import (
 )
 from trivium.ir.decompositions.tensors import Tensor
 from trivium.ir.ops import DotDimensionNumbers, Einsum, Or, UnaryEinsum
-from trivium.ir.types import F32, FloatType, Type, is_boolean
+from trivium.ir.types import is_boolean
 
 Names = list[str | int]
 """What the dimensions of a tensor are called: letters, and numbers, counted from the last one, for those of `...`."""
@@ -29,7 +30,7 @@ def unary_einsum(op):
         return None
     (x,) = operands_of(op)
     (names,), wanted = _names(op.einsum_config, [x.type.rank], op.result.type.rank)
-    x = x.to(_summed(op.result.type.element_type))
+    x = x.to(accumulate_type(op.result.type.element_type))
     x, names = _of_single(x, names, wanted)
     return _arranged(x, names, wanted).to(op.result.type.element_type).value
 
@@ -43,7 +44,7 @@ def einsum(op):
     named, wanted = _names(op.einsum_config, [x.type.rank for x in operands], op.result.type.rank)
     factors = []
     for x, names, others in zip(operands, named, reversed(named), strict=True):
-        x, names = _without_repeated(x.to(_summed(kind)), names, others)
+        x, names = _without_repeated(x.to(accumulate_type(kind)), names, others)
         factors.append(_of_single(x, names, [*wanted, *others]))
     (lhs, left), (rhs, right) = factors
     shared = [name for name in left if name in right]
@@ -52,11 +53,6 @@ def einsum(op):
     numbers = DotDimensionNumbers(places[0], places[1], places[2], places[3])
     rest = [name for names in (left, right) for name in names if name not in shared]
     return _arranged(dot(lhs, rhs, numbers), [*batch, *rest], wanted).to(kind).value
-
-
-def _summed(kind: Type) -> Type:
-    """The type that sums of another are computed in."""
-    return F32 if isinstance(kind, FloatType) and kind.width < 32 else kind
 
 
 def _names(config: str, ranks: Sequence[int], rank: int) -> tuple[list[Names], Names]:

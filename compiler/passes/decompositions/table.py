@@ -103,9 +103,8 @@ def joined(axis: int, *parts: Tensor) -> Tensor:
 def padded(x: Tensor, axis: int, extent: int) -> Tensor:
     """Zeros after the elements of an axis, up to an extent."""
     behind = [extent - have if each == axis else 0 for each, have in enumerate(x.type.static_shape)]
-    zero = x.of_value(x.scope.constant(0, x.of_value(splat(0, x.type.with_shape(()))).value))
-    none = (0,) * len(behind)
-    return x.of(ops.Pad(x.value, zero.value, none, tuple(behind), none)) if any(behind) else x
+    none, zero = (0,) * len(behind), splat(0, x.type.with_shape(()))
+    return x.of(ops.Pad(x.value, zero, none, tuple(behind), none)) if any(behind) else x
 
 
 def reduced(x: Tensor, axes: Sequence[int], combine: type[Op] = ops.Add) -> Tensor:
