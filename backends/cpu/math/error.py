@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F32, F64, I32, I64, Code, element
+from trivium.backends.cpu.code import F64, Code, element
 from trivium.backends.cpu.math import f32, f64
 from trivium.backends.cpu.math.hyperbolic import log1p
 from trivium.ir.decompositions.coefficients import ERF_INV
@@ -92,14 +92,14 @@ def _small(code: Code, x: ll.Value, numbers: _Constants) -> ll.Value:
 
 def _tail(code: Code, a: ll.Value, numbers: _Constants) -> ll.Value:
     """erfc(a) = exp(-a^2) P((a - k) / (a + k)), where a^2 is taken in two parts"""
-    base, integer, scalar = (f64, I64, F64) if numbers is _F64 else (f32, I32, F32)
-    # What gives 0 is not scaled down to it; see `f32.exp`.
+    exp = f64.exp if numbers is _F64 else f32.exp
+    # What gives 0 is not scaled down to it; see `Exponential`.
     vanishes = code.compare(">", a, numbers.vanishing)
     a = code.select(vanishes, 1.0, a)
-    head = code.bits(code.both(code.bits(a, integer), numbers.mask), scalar)
+    head = code.bits(code.both(code.bits(a, exp.integer), numbers.mask), exp.scalar)
     square = code.builder.fneg(code.mul(head, head))
     rest = code.mul(code.sub(head, a), code.add(head, a))
-    n, r = base.split_exponent(code, square, rest)
+    n, r = exp.split(code, square, rest)
     below = code.add(a, numbers.k)
     above = code.sub(a, numbers.k)
     ratio = code.div(above, below)
@@ -112,8 +112,8 @@ def _tail(code: Code, a: ll.Value, numbers: _Constants) -> ll.Value:
     step = code.mul(code.mul(lost, below), 0.5 / numbers.k)
     slope = code.fma(code.add(a, a), smooth, -2 / math.sqrt(math.pi))
     smooth = code.select(code.compare("<", a, numbers.k), code.fma(step, slope, smooth), smooth)
-    found = code.fma(smooth, base.exp_minus_one(code, r), smooth)
-    return code.select(vanishes, 0.0, base.scale(code, found, n))
+    found = code.fma(smooth, exp.minus_one(code, r), smooth)
+    return code.select(vanishes, 0.0, exp.scale(code, found, n))
 
 
 def erf_inv(code: Code, x: ll.Value) -> ll.Value:

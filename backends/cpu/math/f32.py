@@ -9,27 +9,27 @@ from collections.abc import Callable
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.code import F32, F64, I32, I64, Code, shaped
-from trivium.backends.cpu.math import f64
+from trivium.backends.cpu.math import exponential, f64
+from trivium.backends.cpu.math.exponential import Exponential
 from trivium.backends.cpu.math.trigonometric import by_all_digits, unless_any
 
-LOG2_E = 1.4426950408889634
-LN2_HIGH, LN2_LOW = 0.693115234375, 3.194618329871446e-05
-"""ln 2 in two parts; a multiple of the first by any exponent is exact."""
-UNDERFLOW = -103.97207708399179
-"""The logarithm of half of the smallest number."""
-ROUND = 1.5 * 2.0**23
-"""Adding this rounds to an integer, which then lies in the low bits."""
 SQRT_HALF_BITS = 0x3F3504F3
 
-EXP = (
-    0.0001991849858313799,
-    0.0013946177205070853,
-    0.008333263918757439,
-    0.041666269302368164,
-    0.1666666716337204,
-    0.5,
-)
-"""(exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2"""
+exp = Exponential(
+    scalar=F32,
+    integer=I32,
+    digits=23,
+    bias=127,
+    ln2=(0.693115234375, 3.194618329871446e-05),
+    coefficients=(
+        0.0001991849858313799, 0.0013946177205070853, 0.008333263918757439, 0.041666269302368164, 0.1666666716337204,
+        0.5,
+    ),
+    underflow=-103.97207708399179,
+    overflow=89.0,
+    negligible=-20.0,
+)  # fmt: skip
+
 LOG = (
     0.06917817145586014, -0.117909274995327, 0.11872382462024689, -0.12384109199047089, 0.1421872079372406,
     -0.16669267416000366, 0.20002223551273346, -0.24999986588954926, 0.3333331048488617,
@@ -66,27 +66,6 @@ ERF_INV_TAIL = (
 erfinv function, 2011"""
 
 
-def exp(code: Code, x: ll.Value) -> ll.Value:
-    """exp(x) = 2^n exp(r), where n = round(x / ln 2)"""
-    # Beyond, the result is 0 or infinity anyway; comparisons keep NaN. What gives 0 is not scaled down to it: numbers
-    # below the normal ones are slow on many processors, and masks make many zeros.
-    vanishes = code.compare("<", x, UNDERFLOW)
-    x = code.select(vanishes, 0.0, code.select(code.compare(">", x, 89.0), 89.0, x))
-    n, r = split_exponent(code, x)
-    return code.select(vanishes, 0.0, scale(code, code.add(exp_minus_one(code, r), 1.0), n))
-
-
-def expm1(code: Code, x: ll.Value) -> ll.Value:
-    """exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1)"""
-    y = code.select(code.compare(">", x, 89.0), 89.0, x)
-    y = code.select(code.compare("<", y, -20.0), -20.0, y)
-    n, r = split_exponent(code, y)
-    # Half the power of two, which does not overflow.
-    half = code.bits(code.shl(code.iadd(n, 126), 23), F32)
-    result = code.fma(half, exp_minus_one(code, r), code.sub(half, 0.5))
-    return code.select(code.compare("==", x, 0.0), x, code.add(result, result))
-
-
 def log(code: Code, x: ll.Value) -> ll.Value:
     """log(x) = e ln 2 + log(m), where m lies between sqrt(1/2) and sqrt(2)"""
     tiny = code.compare("<", x, 2.0**-126)
@@ -97,48 +76,24 @@ def log(code: Code, x: ll.Value) -> ll.Value:
     e = code.builder.sitofp(exponent, x.type)
     f = code.sub(mantissa, 1.0)
     square = code.mul(f, f)
-    small = code.fma(e, LN2_LOW, code.mul(code.mul(square, f), code.polynomial(f, LOG)))
+    small = code.fma(e, exp.ln2[1], code.mul(code.mul(square, f), code.polynomial(f, LOG)))
     small = code.fma(square, -0.5, small)
-    result = code.fma(e, LN2_HIGH, code.add(f, small))
-    return log_special(code, x, result)
-
-
-def log_special(code: Code, x: ll.Value, result: ll.Value) -> ll.Value:
-    """`result` where x is positive and finite; else -inf at 0, inf at inf, NaN."""
-    special = code.select(code.compare("==", x, float("inf")), x, float("nan"))
-    special = code.select(code.compare("==", x, 0.0), -float("inf"), special)
-    ordinary = code.both(code.compare(">", x, 0.0), code.compare("<", x, float("inf")))
-    return code.select(ordinary, result, special)
+    result = code.fma(e, exp.ln2[0], code.add(f, small))
+    return exponential.log_special(code, x, result)
 
 
 def log1p(code: Code, x: ll.Value) -> ll.Value:
-    """log(u) for u = 1 + x, plus what the rounding of u lost"""
-    u = code.add(x, 1.0)
-    lost = code.select(code.compare("<", x, 1.0), code.sub(x, code.sub(u, 1.0)), code.sub(1.0, code.sub(u, x)))
-    main = log(code, u)
-    result = code.add(main, code.div(lost, u))
-    ordinary = code.both(code.compare(">", u, 0.0), code.compare("<", u, float("inf")))
-    return code.select(code.compare("==", x, 0.0), x, code.select(ordinary, result, main))
+    return exponential.log1p(code, x, log)
 
 
 def tanh(code: Code, x: ll.Value) -> ll.Value:
     """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), beyond"""
     a, square = code.abs(x), code.mul(x, x)
     small = code.fma(code.mul(x, square), code.polynomial(square, TANH_SMALL), x)
-    n, r = split_exponent(code, code.mul(code.select(code.compare(">", a, 10.0), 10.0, a), -2.0))
-    q = code.mul(code.add(exp_minus_one(code, r), 1.0), code.bits(code.shl(code.iadd(n, 127), 23), F32))
+    n, r = exp.split(code, code.mul(code.select(code.compare(">", a, 10.0), 10.0, a), -2.0))
+    q = code.mul(code.add(exp.minus_one(code, r), 1.0), exp.power_of_two(code, n))
     large = code.sub(1.0, code.div(code.add(q, q), code.add(q, 1.0)))
     return code.copysign(code.select(code.compare("<", a, 0.5625), small, large), x)
-
-
-def logistic(code: Code, x: ll.Value) -> ll.Value:
-    """1 / (1 + exp(-x)), by exp(-|x|), which does not overflow"""
-    e = exp(code, code.builder.fneg(code.abs(x)))
-    return code.div(code.select(code.compare("<", x, 0.0), e, 1.0), code.add(e, 1.0))
-
-
-def rsqrt(code: Code, x: ll.Value) -> ll.Value:
-    return code.div(1.0, code.intrinsic("llvm.sqrt", x))
 
 
 def sin(code: Code, x: ll.Value) -> ll.Value:
@@ -171,9 +126,9 @@ def erf(code: Code, x: ll.Value) -> ll.Value:
     a = code.abs(x)
     small = code.fma(x, code.polynomial(code.mul(x, x), ERF_SMALL), x)
     limited = code.select(code.compare(">", a, 4.0), 4.0, a)
-    n, r = split_exponent(code, code.polynomial(limited, ERFC_LOG))
-    scale = code.bits(code.shl(code.iadd(n, 127), 23), F32)
-    erfc = code.mul(code.add(exp_minus_one(code, r), 1.0), scale)
+    n, r = exp.split(code, code.polynomial(limited, ERFC_LOG))
+    scale = exp.power_of_two(code, n)
+    erfc = code.mul(code.add(exp.minus_one(code, r), 1.0), scale)
     large = code.copysign(code.sub(1.0, erfc), x)
     return code.select(code.compare("<", a, 0.9), small, large)
 
@@ -207,32 +162,10 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
 
 
 FUNCTIONS: dict[str, Callable[..., ll.Value]] = {
-    "exponential": exp, "exponential_minus_one": expm1, "log": log, "log_plus_one": log1p, "tanh": tanh,
-    "logistic": logistic, "rsqrt": rsqrt, "sine": sin, "cosine": cos, "tan": tan, "erf": erf, "erf_inv": erf_inv,
-    "power": power,
+    "exponential": exp, "exponential_minus_one": exp.expm1, "log": log, "log_plus_one": log1p, "tanh": tanh,
+    "logistic": exp.logistic, "rsqrt": exponential.rsqrt, "sine": sin, "cosine": cos, "tan": tan, "erf": erf,
+    "erf_inv": erf_inv, "power": power,
 }  # fmt: skip
-
-
-def split_exponent(code: Code, x: ll.Value, low: ll.Value | None = None) -> tuple[ll.Value, ll.Value]:
-    """n = round(x / ln 2) as an integer, and r = x - n ln 2. `low` is what x lacks."""
-    rounded = code.fma(x if low is None else code.add(x, low), LOG2_E, ROUND)
-    integer = code.isub(code.bits(rounded, I32), code.bits(code.like(x, ROUND), I32))
-    n = code.sub(rounded, ROUND)
-    r = code.fma(n, -LN2_HIGH, x)
-    return integer, code.fma(n, -LN2_LOW, r if low is None else code.add(r, low))
-
-
-def exp_minus_one(code: Code, r: ll.Value) -> ll.Value:
-    """exp(r) - 1 for |r| <= ln(2) / 2"""
-    return code.fma(code.mul(r, r), code.polynomial(r, EXP), r)
-
-
-def scale(code: Code, value: ll.Value, n: ll.Value) -> ll.Value:
-    """value * 2^n in two steps, so that both powers are normal numbers and the result may be subnormal or infinite."""
-    half = code.ashr(n, 1)
-    for part in (half, code.isub(n, half)):
-        value = code.mul(value, code.bits(code.shl(code.iadd(part, 127), 23), F32))
-    return value
 
 
 def _quadrant(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value]:

@@ -7,7 +7,7 @@ import math
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.code import F64, I64, Code
-from trivium.backends.cpu.math import f64
+from trivium.backends.cpu.math import exponential, f64
 from trivium.backends.cpu.math.inverse import Function, in_f64
 
 SINH = (
@@ -24,25 +24,8 @@ TANH = (
 LOG_2 = math.log(2)
 
 
-def expm1(code: Code, x: ll.Value) -> ll.Value:
-    """2^n (exp(r) - 1) + (2^n - 1)"""
-    y = code.select(code.compare(">", x, 710.0), 710.0, x)
-    y = code.select(code.compare("<", y, -40.0), -40.0, y)
-    n, r = f64.split_exponent(code, y)
-    # Half the power of two, which does not overflow.
-    half = code.bits(code.shl(code.iadd(n, 1022), 52), F64)
-    found = code.fma(half, f64.exp_minus_one(code, r), code.sub(half, 0.5))
-    return code.select(code.compare("==", x, 0.0), x, code.add(found, found))
-
-
 def log1p(code: Code, x: ll.Value) -> ll.Value:
-    """log(u) for u = 1 + x, plus what the rounding of u lost"""
-    u = code.add(x, 1.0)
-    lost = code.select(code.compare("<", x, 1.0), code.sub(x, code.sub(u, 1.0)), code.sub(1.0, code.sub(u, x)))
-    main = f64.log(code, u)
-    found = code.add(main, code.div(lost, u))
-    ordinary = code.both(code.compare(">", u, 0.0), code.compare("<", u, float("inf")))
-    return code.select(code.compare("==", x, 0.0), x, code.select(ordinary, found, main))
+    return exponential.log1p(code, x, f64.log)
 
 
 def tanh(code: Code, x: ll.Value) -> ll.Value:
@@ -71,9 +54,9 @@ def cosh(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
 def _halves(code: Code, a: ll.Value) -> tuple[ll.Value, ll.Value]:
     """exp(a) / 2 and exp(-a) / 2; the first overflows no earlier than the result does."""
     limited = code.select(code.compare(">", a, 711.0), 711.0, a)
-    n, r = f64.split_exponent(code, limited)
-    power = code.add(f64.exp_minus_one(code, r), 1.0)
-    half = f64.scale(code, power, code.isub(n, 1))
+    n, r = f64.exp.split(code, limited)
+    power = code.add(f64.exp.minus_one(code, r), 1.0)
+    half = f64.exp.scale(code, power, code.isub(n, 1))
     return half, code.div(0.25, half)
 
 
@@ -133,7 +116,7 @@ def cbrt(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
     return code.select(ordinary, code.copysign(y, x), x)
 
 
-WIDE: dict[str, Function] = {"exponential_minus_one": expm1, "log_plus_one": log1p, "tanh": tanh}
+WIDE: dict[str, Function] = {"exponential_minus_one": f64.exp.expm1, "log_plus_one": log1p, "tanh": tanh}
 """Those of f64; f32 has its own."""
 FUNCTIONS: dict[str, Function] = {
     "sinh": sinh, "cosh": cosh, "asinh": asinh, "acosh": acosh, "atanh": atanh, "cbrt": cbrt,

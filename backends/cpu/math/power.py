@@ -79,14 +79,14 @@ def _product(code: Code, logarithm: Pair, y: ll.Value) -> Pair:
 
 
 def _exponential(code: Code, x: Pair) -> ll.Value:
-    """exp of a sum; see `f64.exp`."""
+    """exp of a sum, as `Exponential` computes it."""
     head, low = x
-    vanishes = code.compare("<", head, f64.UNDERFLOW)
+    vanishes = code.compare("<", head, f64.exp.underflow)
     overflows = code.compare(">", head, 710.0)
     outside = code.either(vanishes, overflows)
     head, low = code.select(outside, 0.0, head), code.select(outside, 0.0, low)
-    n, r = f64.split_exponent(code, head, low)
-    found = f64.scale(code, code.add(f64.exp_minus_one(code, r), 1.0), n)
+    n, r = f64.exp.split(code, head, low)
+    found = f64.exp.scale(code, code.add(f64.exp.minus_one(code, r), 1.0), n)
     return code.select(vanishes, 0.0, code.select(overflows, float("inf"), found))
 
 
