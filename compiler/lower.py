@@ -13,7 +13,6 @@ from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
 from trivium.compiler.program import Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.target import Target
-from trivium.compiler.verifier import verify
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation
 from trivium.ir.errors import CompileError
@@ -22,7 +21,8 @@ from trivium.ir.memory import memory_limit, size_text
 
 
 def lower(module: Module, target: Target) -> Program:
-    """The program of a module's `main`, in which everything but control flow is inlined and every type is static."""
+    """The program of a module's `main`, in which everything but control flow is inlined and every type is static.
+    Whoever loads a program verifies it (`compiler.verifier`): it may also come from elsewhere."""
     main = module.main
     program = Program(main.sym_name, graph=module)
     lowering = _Lowering(target)
@@ -37,7 +37,6 @@ def lower(module: Module, target: Target) -> Program:
         program.steps.append(Copy(lowering.place(value), result))
     assign_buffers(program, target.alignment)
     _require_memory(program)
-    verify(program)
     return program
 
 

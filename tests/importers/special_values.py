@@ -4,9 +4,12 @@ sign of zero exactly, other numbers up to rounding."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import ml_dtypes
 import numpy as np
+
+import trivium
 
 ALONE = [
     0.0,
@@ -63,6 +66,15 @@ def assert_same(got: object, expected: object) -> None:
         zero = (ours == 0) & (theirs == 0)
         np.testing.assert_array_equal(np.signbit(ours[zero]), np.signbit(theirs[zero]), "the sign of zero")
     np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=1e-30)
+
+
+def assert_runs(module: trivium.Module, arrays: Sequence[np.ndarray], expected: object) -> None:
+    """Runs a module interpreted, and compiled where it has f32: the compiler has tests of its own for other types."""
+    runs = [trivium.evaluate(module, *arrays)]
+    if np.float32 in (arrays[0].dtype, np.asarray(expected).dtype):
+        runs.append(trivium.compile(module)(*arrays))
+    for results in runs:
+        assert_same(results[0], expected)
 
 
 def _integers(dtype: object) -> list[int]:

@@ -14,6 +14,7 @@ from trivium.compiler.lower import lower
 from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.program import Program
+from trivium.compiler.verifier import verify
 from trivium.ir import ops
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
@@ -65,7 +66,9 @@ def lowered(record: Record) -> Program:
     module = record.module()
     ExpandQuantized().run(module)
     Decompose().run(module)
-    return lower(module, TARGET)
+    program = lower(module, TARGET)
+    verify(program)
+    return program
 
 
 def expect_equal(record: Record, module: Module, results: Sequence[np.ndarray]) -> None:

@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 import trivium
 from tests.importers.onnx.test_cast import model
-from tests.importers.special_values import assert_same, numbers, pairs
+from tests.importers.special_values import assert_runs, numbers, pairs
 
 pytestmark = pytest.mark.onnx
 
@@ -29,11 +29,7 @@ def check(op: str, arrays: tuple[np.ndarray, ...], **attributes: Any) -> None:
     with np.errstate(all="ignore"):
         expected = ReferenceEvaluator(made).run(None, {f"x{i}": array for i, array in enumerate(arrays)})[0]
     module = trivium.from_onnx(made)
-    runs = [trivium.evaluate(module, *arrays)]
-    if arrays[0].dtype == np.float32:  # the compiler has tests of its own for the other types
-        runs.append(trivium.compile(module)(*arrays))
-    for results in runs:
-        assert_same(results[0], expected)
+    assert_runs(module, arrays, expected)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16], ids=["float32", "float16"])

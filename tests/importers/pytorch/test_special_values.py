@@ -9,8 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import trivium
-from tests.importers.special_values import assert_same, numbers, pairs
+from tests.importers.special_values import assert_runs, numbers, pairs
 from trivium.importers.pytorch import import_graph
 from trivium.importers.pytorch.types import to_array, to_tensor
 
@@ -67,11 +66,7 @@ def check(op: Any, *arguments: Any) -> None:
     tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
     module = import_graph(torch.fx.GraphModule(torch.nn.Module(), graph), tensors).module
     arrays = [to_array(tensor) for tensor in tensors]
-    runs = [trivium.evaluate(module, *arrays)]
-    if expected.dtype is torch.float32:  # the compiler has tests of its own for the other types
-        runs.append(trivium.compile(module)(*arrays))
-    for results in runs:
-        assert_same(results[0], to_array(expected))
+    assert_runs(module, arrays, to_array(expected))
 
 
 def tensor(array: np.ndarray) -> Any:

@@ -11,7 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 tf = pytest.importorskip("tensorflow")
 
 import trivium
-from tests.importers.special_values import assert_same, numbers, pairs
+from tests.importers.special_values import assert_runs, numbers, pairs
 
 pytestmark = pytest.mark.tensorflow
 
@@ -55,11 +55,7 @@ def check(name: str, arrays: tuple[np.ndarray, ...]) -> None:
     except (TypeError, ValueError, tf.errors.OpError):
         pytest.skip("TensorFlow has no such op for this type")
     module = trivium.from_tensorflow(tf.function(call), *arrays)
-    runs = [trivium.evaluate(module, *arrays)]
-    if arrays[0].dtype == np.float32:  # the compiler has tests of its own for the other types
-        runs.append(trivium.compile(module)(*arrays))
-    for results in runs:
-        assert_same(results[0], expected)
+    assert_runs(module, arrays, expected)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int32], ids=["float32", "int32"])
