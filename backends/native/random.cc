@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <random>
 
+#include <unistd.h>
+
 namespace {
 
 uint64_t RandomKey() {
@@ -13,13 +15,17 @@ uint64_t RandomKey() {
 
 }  // namespace
 
-// Writes a key of this process, and a counter of 128 bits whose high word no other draw has: three words for Philox.
+// Draws of one process; above these bits the counter has the number of the process, since a forked child has the key and the count of its
+// parent.
+constexpr int kDrawBits = 40;
+
+// Writes a key, and a counter of 128 bits whose high word no other draw with that key has: three words for Philox.
 extern "C" __attribute__((visibility("default"))) int32_t trivium_random_state(void*, void** pointers, const int64_t*) {
   static const uint64_t key = RandomKey();
   static std::atomic<uint64_t> draws{0};
   uint64_t* state = static_cast<uint64_t*>(pointers[0]);
   state[0] = key;
   state[1] = 0;
-  state[2] = draws.fetch_add(1, std::memory_order_relaxed);
+  state[2] = static_cast<uint64_t>(getpid()) << kDrawBits | draws.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -253,3 +254,30 @@ def test_a_scalar_and_nothing():
     finally:
         del CUSTOM_CALLS["test.function"]
     assert (found[0], found[1].shape) == (8, (0,))
+
+
+# Random draws
+
+
+def test_forked_processes_draw_other_numbers() -> None:
+    """A child has the memory of its parent, and so the key and the count of its draws."""
+    module = trivium.parse("""func.func @main() -> tensor<4xf64> {
+      %a = stablehlo.constant dense<0.0> : tensor<f64>
+      %b = stablehlo.constant dense<1.0> : tensor<f64>
+      %n = stablehlo.constant dense<4> : tensor<1xi64>
+      %0 = stablehlo.rng %a, %b, %n, distribution = UNIFORM : (tensor<f64>, tensor<f64>, tensor<1xi64>) -> tensor<4xf64>
+      return %0 : tensor<4xf64>
+    }""")
+    run = trivium.compile(module, threads=1)
+    run()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, run()[0].tobytes())
+        os._exit(0)
+    of_child = np.frombuffer(os.read(reading, 32))
+    assert os.waitpid(child, 0)[1] == 0
+    (of_parent,) = run()
+    os.close(reading)
+    os.close(writing)
+    assert not set(of_child) & set(of_parent)
