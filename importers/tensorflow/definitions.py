@@ -59,8 +59,13 @@ class Definitions:
 
 
 def library_of(graph: tf.compat.v1.GraphDef) -> Definitions:
-    """The functions in a graph's library."""
-    return Definitions({function.signature.name: function for function in graph.library.function})
+    """The library of a graph, to be checked."""
+    return Definitions(functions_of(graph))
+
+
+def functions_of(graph: tf.compat.v1.GraphDef) -> dict[str, Any]:
+    """The functions in a graph's library, by name."""
+    return {function.signature.name: function for function in graph.library.function}
 
 
 def importable(definition: tf.compat.v1.GraphDef, ends: Iterable[str] | None = None) -> tf.compat.v1.GraphDef:

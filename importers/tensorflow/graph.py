@@ -17,7 +17,7 @@ from tensorflow.python.framework.function_def_to_graph import function_def_to_gr
 
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.tensorflow.context import Context, rule
-from trivium.importers.tensorflow.definitions import INPUTS
+from trivium.importers.tensorflow.definitions import INPUTS, functions_of
 from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
@@ -172,7 +172,7 @@ class LoadedGraph(FuncGraph):
         super().__init__("main")
         self.functions: dict[str, tf.Graph] = {}
         # TensorFlow's own, once asked for, would be in this process for good, under names that others have too.
-        self.definitions = {function.signature.name: function for function in definition.library.function}
+        self.definitions = functions_of(definition)
         with self._building("the graph"):
             tf.graph_util.import_graph_def(definition, name="")
 
