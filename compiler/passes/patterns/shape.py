@@ -124,7 +124,8 @@ def slice_slice(op):
     for (start, step, low, _, stride), extent in zip(bounds, op.result.type.shape, strict=True):
         if extent is None:
             return None
-        starts.append(start + low * step)
+        # Nothing is taken at the start; where the steps lead beyond the operand, that would be no valid place.
+        starts.append(start + low * step if extent else start)
         strides.append(step * stride)
         # The tightest limit: one past the last element that is taken.
         limits.append(starts[-1] + max(extent - 1, 0) * strides[-1] + (1 if extent else 0))

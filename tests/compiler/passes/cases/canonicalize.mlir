@@ -66,6 +66,20 @@ func.func @main(%arg0: tensor<20xf32>) -> tensor<3xf32> {
 //=  }
 //=}
 // -----
+// an empty slice of a slice whose steps lead beyond the operand
+func.func @main(%arg0: tensor<5xf32>) -> tensor<0xf32> {
+  %0 = stablehlo.slice %arg0 [3:5:3] : (tensor<5xf32>) -> tensor<1xf32>
+  %1 = stablehlo.slice %0 [1:1] : (tensor<1xf32>) -> tensor<0xf32>
+  return %1 : tensor<0xf32>
+}
+//=module {
+//=  func.func @main(%arg0: tensor<5xf32>) -> tensor<0xf32> {
+//=    %0 = stablehlo.slice %arg0 [3:5:3] : (tensor<5xf32>) -> tensor<1xf32>
+//=    %1 = stablehlo.slice %arg0 [3:3:3] : (tensor<5xf32>) -> tensor<0xf32>
+//=    return %1 : tensor<0xf32>
+//=  }
+//=}
+// -----
 // broadcasts compose
 func.func @main(%arg0: tensor<3xf32>) -> tensor<2x3x4xf32> {
   %0 = stablehlo.broadcast_in_dim %arg0, dims = [0] : (tensor<3xf32>) -> tensor<3x4xf32>
