@@ -40,6 +40,7 @@ class Archive:
         self.name = name
         try:
             self.zip = zipfile.ZipFile(source)
+        # zipfile raises each of these for damaged archives: bad offsets, and features that it does not have.
         except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
             raise Error(f"cannot read {name}: {error}") from None
         listed = self.zip.infolist()
@@ -88,6 +89,7 @@ class Archive:
                 while count := file.readinto(memoryview(content)[filled:]):  # type: ignore[arg-type]
                     filled += count
                 file.read(1)  # beyond the end, where the checksum is compared
+        # The same, and what it raises for members that end early or are encrypted.
         except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
             self.refuse(member, f"is damaged: {error}")
         if filled < info.file_size:
