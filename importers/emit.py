@@ -14,8 +14,10 @@ from trivium.ir import ops
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Builder
 from trivium.ir.core import Block, Region, Value
+from trivium.ir.errors import Error
 from trivium.ir.types import (
     F32,
+    F64,
     I1,
     I64,
     FloatType,
@@ -28,6 +30,19 @@ from trivium.ir.types import (
 )
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+MAX_RAMP = 1 << 20
+"""Elements of a ramp that is a constant of the program."""
+
+MAX_COMPUTED = 1 << 26
+"""Elements of an array that a rule may compute of what the file has in a few numbers."""
+
+
+def require_computable(count: int, what: str) -> None:
+    """Refuses an array that is too large to be computed while importing."""
+    if count > MAX_COMPUTED:
+        raise Error(f"{what} has {count} elements that are computed while importing, expected at most {MAX_COMPUTED}")
 
 
 class Emitter(Builder):
@@ -55,6 +70,17 @@ class Emitter(Builder):
     def iota(self, shape: Sequence[int], dimension: int, element_type: Any = I64) -> Value:
         """Each element is its index along `dimension`."""
         return self.add(ops.Iota(iota_dimension=dimension, result=TensorType(tuple(shape), element_type)))
+
+    def ramp(self, start: Any, step: Any, count: int, element_type: Any) -> Value:
+        """`start`, `start + step`, ...: `count` elements, computed in 64 bits, integers as integers. It is a constant,
+        or is computed when the program runs if it would be a large one."""
+        wide = F64 if is_float(element_type) else I64
+        if count <= MAX_RAMP:
+            with np.errstate(over="ignore"):
+                numbers = wide.dtype.type(start) + wide.dtype.type(step) * np.arange(count, dtype=wide.dtype)
+            return self.elements(numbers.astype(element_type.dtype))
+        steps = self.times(self.iota((count,), 0, wide), self.scalar(step, wide))
+        return self.convert(self.plus(self.scalar(start, wide), steps), element_type)
 
     # Shape and type
 

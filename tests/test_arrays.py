@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import os
 import struct
-import time
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
+from tests.limits import bounded
 from trivium.cli import _read
 from trivium.ir.errors import Error
 
@@ -63,10 +63,8 @@ ATTACKS = {
 def test_refused(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     Path("x.npy").write_bytes(data)
-    start = time.process_time()
-    with pytest.raises(Error, match=r"cannot read x\.npy: \S"):
+    with bounded(), pytest.raises(Error, match=r"cannot read x\.npy: \S"):
         _read(Path("x.npy"))
-    assert time.process_time() - start < 5
     assert os.listdir() == ["x.npy"]  # nothing was run
 
 

@@ -123,10 +123,10 @@ def one_hot(ctx: Context, indices: Value, depth: Value, values: Value, axis: int
 def trilu(ctx: Context, x: Value, k: Value | None = None, upper: int = 1) -> Value:
     """Trilu(input, k, upper)"""
     offset = 0 if k is None else ctx.known_ints(k, "k")[0]
-    rows, columns = x.type.shape[-2:]
-    place = np.arange(columns)[None] - np.arange(rows)[:, None]
-    kept = place >= offset if upper else place <= offset
-    return ctx.select(ctx.elements(kept), x, ctx.full_like(x, 0))
+    shape = x.type.static_shape[-2:]
+    rows, columns = (ctx.iota(shape, d) for d in range(2))
+    kept = ctx.compare("GE" if upper else "LE", columns, ctx.plus(rows, ctx.scalar(offset, I64)))
+    return ctx.select(kept, x, ctx.full_like(x, 0))
 
 
 @rule("NonZero")

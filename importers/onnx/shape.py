@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from trivium.importers.emit import require_computable
 from trivium.importers.onnx.context import Context, axes_of, axis_of, rule
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
@@ -53,7 +54,10 @@ def size(ctx: Context, x: Value) -> Value:
 def range_(ctx: Context, start: Value, limit: Value, delta: Value) -> Value:
     """Range(start, limit, delta)"""
     bounds = [ctx.known(value, name) for value, name in ((start, "start"), (limit, "limit"), (delta, "delta"))]
-    return ctx.elements(np.arange(*(bound.item() for bound in bounds)).astype(start.type.dtype))
+    first, last, step = (bound.item() for bound in bounds)
+    if step == 0:
+        ctx.unsupported("delta", 0, "another number")
+    return ctx.ramp(first, step, max(0, math.ceil((last - first) / step)), start.type.element_type)
 
 
 @rule("EyeLike")
@@ -61,7 +65,8 @@ def eye_like(ctx: Context, x: Value, k: int = 0, dtype: int | None = None) -> Va
     """EyeLike(input, dtype, k)"""
     if dtype is not None:
         ctx.unsupported("dtype", dtype, "none")
-    return ctx.elements(np.eye(*x.type.static_shape, k=k, dtype=x.type.dtype))
+    rows, columns = (ctx.iota(x.type.static_shape, d) for d in range(2))
+    return ctx.convert(ctx.compare("EQ", columns, ctx.plus(rows, ctx.scalar(k, I64))), x.type.element_type)
 
 
 @rule("Reshape")
@@ -179,6 +184,7 @@ def pad(
         ctx.unsupported("mode", mode, "constant, reflect, edge or wrap")
     for axis, edges in enumerate(zip(low, high, strict=True)):
         if any(edges):
+            require_computable(x.type.shape[axis] + sum(edges), f"axis {axis} of the result")
             taken = np.pad(np.arange(x.type.shape[axis]), edges, mode=mode)
             x = ctx.take(x, ctx.elements(taken, I64), axis)
     return x

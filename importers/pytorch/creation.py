@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trivium.importers.emit import require_computable
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir.core import Value
 from trivium.ir.types import I64, is_float
@@ -63,7 +64,7 @@ def _ramp(ctx: Context, start: Number, step: Number) -> Value:
     """`start`, `start + step`, ...; floats are computed in double precision, as PyTorch does."""
     shape, kind = ctx.result.static_shape, ctx.result.element_type
     if is_float(kind):
-        return ctx.elements(start + step * np.arange(*shape, dtype=np.float64), kind)
+        return ctx.ramp(start, step, *shape, kind)
     ramp = ctx.iota(shape, 0, I64)
     scaled = ramp if step == 1 else ctx.times(ramp, ctx.tensor(step, I64))
     return ctx.convert(scaled if start == 0 else ctx.plus(scaled, ctx.tensor(start, I64)), kind)
@@ -72,6 +73,7 @@ def _ramp(ctx: Context, start: Number, step: Number) -> Value:
 @rule("aten.linspace.default")
 def linspace(ctx: Context, start: Number, end: Number, steps: int) -> Value:
     """linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, ...) -> Tensor"""
+    require_computable(steps, "the result")
     return ctx.elements(np.linspace(start, end, steps), ctx.result.element_type)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.emit import require_computable
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir.core import Value
 
@@ -47,6 +48,7 @@ def padded_by_index(ctx: Context, x: Value, pad: Sequence[int], mode: str) -> Va
         d = x.type.rank - 1 - i
         low, high = pad[2 * i], pad[2 * i + 1]
         kept = np.arange(max(-low, 0), x.type.shape[d] - max(-high, 0))
+        require_computable(len(kept) + max(low, 0) + max(high, 0), f"dimension {d} of the result")
         places = np.pad(kept, (max(low, 0), max(high, 0)), mode=mode)  # type: ignore[call-overload]
         x = ctx.take(x, ctx.elements(places), d)
     return x

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.emit import require_computable
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.indexing import scatter_into
 from trivium.ir.core import Value
@@ -55,6 +56,7 @@ def _flat(ctx: Context, x: Value) -> Value:
 
 def _offsets(ctx: Context, x: Value, size: Ints, stride: Ints, storage_offset: int | None) -> np.ndarray:
     """Where each element of the view lies, counted from the first element of `x`."""
+    require_computable(math.prod(size), "the result")
     start = ctx.metas[x].storage_offset()
     offsets = np.asarray((start if storage_offset is None else storage_offset) - start)
     for extent, step in zip(size, stride, strict=True):

@@ -18,6 +18,7 @@ from tensorflow.python.framework.function_def_to_graph import function_def_to_gr
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.tensorflow.context import Context, rule
 from trivium.importers.tensorflow.definitions import INPUTS, functions_of
+from trivium.importers.tensorflow.hiding import hide_constants
 from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
@@ -166,13 +167,15 @@ def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
 
 
 class LoadedGraph(FuncGraph):
-    """A graph read from a file: of the functions in its library it has definitions, and builds their graphs."""
+    """A graph read from a file: of the functions in its library it has definitions, and builds their graphs. It takes
+    over the definition."""
 
     def __init__(self, definition: tf.compat.v1.GraphDef):
         super().__init__("main")
         self.functions: dict[str, tf.Graph] = {}
         # TensorFlow's own, once asked for, would be in this process for good, under names that others have too.
         self.definitions = functions_of(definition)
+        hide_constants(definition)
         with self._building("the graph"):
             tf.graph_util.import_graph_def(definition, name="")
 

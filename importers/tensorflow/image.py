@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from trivium.importers.emit import require_computable
 from trivium.importers.tensorflow.context import Context, Known, rule, shape_of
 from trivium.importers.tensorflow.convolution import Layout, windows_of
 from trivium.ir.core import Value
@@ -113,6 +114,7 @@ def extract_patches(
 
 def _places(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
     """Where each of the new pixels lies among the old ones, in single precision as TensorFlow computes it."""
+    require_computable(have * wanted, "the matrix of the resize")
     if align_corners and wanted > 1:
         scale = np.float32(have - 1) / np.float32(wanted - 1)
     else:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from trivium.importers.emit import MAX_RAMP
 from trivium.importers.tensorflow.context import Context, Known, axes, axis, rule, shape_of
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -117,10 +118,16 @@ def fill(ctx: Context, dims: Known, value: Value) -> Value:
 
 
 @rule("Range")
-def range_(ctx: Context, start: Known, limit: Known, delta: Known) -> np.ndarray:
+def range_(ctx: Context, start: Known, limit: Known, delta: Known) -> Value | np.ndarray:
     """Range(start, limit, delta) -> output"""
-    count = max(0, math.ceil((limit - start) / delta))
-    return (start + np.arange(count) * delta).astype(start.dtype)
+    if delta == 0:
+        ctx.unsupported("delta", 0, "another number")
+    first, last, step = start.item(), limit.item(), delta.item()
+    # Floats might not hold the quotient of integers.
+    count = -((first - last) // step) if isinstance(step, int) else math.ceil((last - first) / step)
+    if count <= MAX_RAMP:
+        return (start + np.arange(max(0, count)) * delta).astype(start.dtype)
+    return ctx.ramp(first, step, count, ctx.element_type)
 
 
 @rule("LinSpace")

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from trivium.importers.tensorflow.graph import ends_of, function_graph, needed_nodes
+from trivium.importers.tensorflow.hiding import HIDDEN
 from trivium.importers.tensorflow.schema import attribute_of
 
 MAX_TRIPS = 100_000
@@ -33,6 +34,7 @@ _ARITHMETIC = {
     "Mul": np.multiply,
     "Neg": np.negative,
     "NotEqual": np.not_equal,
+    HIDDEN: lambda x: x,
     "Sub": np.subtract,
 }
 """What counters are made of."""

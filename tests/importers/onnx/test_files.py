@@ -12,6 +12,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 
 import trivium
+from tests.limits import bounded
 
 pytestmark = pytest.mark.onnx
 
@@ -54,7 +55,7 @@ def external(**fields: Any) -> Callable[[Any], None]:
 
 
 def refuse(path: Path, message: str) -> None:
-    with pytest.raises(trivium.Error, match=f"(?s){message}"):
+    with bounded(), pytest.raises(trivium.Error, match=f"(?s){message}"):
         trivium.load(path)
 
 

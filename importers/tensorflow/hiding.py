@@ -1,0 +1,64 @@
+"""Constants of a graph from a file, hidden from TensorFlow while it builds the graph. To infer shapes it runs every op
+whose operands it knows, of whatever size its result is: a range of 10^10 elements, of which a file has three numbers.
+Here the rules infer shapes and compute what is known, within bounds. So TensorFlow is to know nothing: it takes what
+went through a `PlaceholderWithDefault` for unknown, and so it does what is asked of a shape that it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+HIDDEN = "PlaceholderWithDefault"
+"""The op whose result TensorFlow never takes for a constant. It gives its operand."""
+
+_OF_SHAPES = frozenset({"Rank", "Shape", "ShapeN", "Size"})
+"""Ops that TensorFlow computes from the shapes of their operands."""
+
+
+def hide_constants(graph: tf.compat.v1.GraphDef) -> None:
+    """Hides the constants in the nodes of a graph and of its functions. Every node keeps its name."""
+    _hide(graph.node, "{}")
+    for function in graph.library.function:
+        _hide(function.node_def, "{}:output:0")
+
+
+def _hide(nodes: Any, output: str) -> None:
+    """Hides constants in a field of nodes; `output` is how these call the first output of a node."""
+    names = {node.name for node in nodes}
+    used = {source.split(":")[0] for node in nodes for source in node.input}
+    for node in list(nodes):
+        if node.op == "Const" and node.name in used:
+            name, node.name = node.name, _unused(f"{node.name}/value", names)
+            shape = tf.compat.v1.AttrValue(shape=node.attr["value"].tensor.tensor_shape)
+            _add(nodes, name, output.format(node.name), node.attr["dtype"], shape)
+        elif node.op in _OF_SHAPES:
+            unknown = tf.compat.v1.AttrValue(shape=tf.TensorShape(None).as_proto())
+            for index, source in enumerate(_data(node.input)):
+                name = _unused(f"{node.name}/operand", names)
+                _add(nodes, name, source, node.attr["T"], unknown)
+                node.input[index] = output.format(name)
+
+
+def _data(inputs: Iterable[str]) -> list[str]:
+    """The inputs that are no control edges, which come last."""
+    return [source for source in inputs if not source.startswith("^")]
+
+
+def _add(nodes: Any, name: str, source: str, dtype: Any, shape: Any) -> None:
+    attributes: Mapping[str, Any] = {"dtype": dtype, "shape": shape}
+    node = nodes.add(name=name, op=HIDDEN, input=[source])
+    for key, value in attributes.items():
+        node.attr[key].CopyFrom(value)
+
+
+def _unused(wish: str, names: set[str]) -> str:
+    """A name that no node has, and that is taken from now on."""
+    name = wish
+    for number in range(len(names) + 1):
+        if name not in names:
+            break
+        name = f"{wish}_{number}"
+    names.add(name)
+    return name
