@@ -24,7 +24,9 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "importers/jax": ({"ir", "importers"}, {"numpy", "ml_dtypes", "jax", "jaxlib"}),
     "importers/onnx": ({"ir", "importers"}, {"numpy", "ml_dtypes", "onnx", "google"}),
     "compiler": ({"ir"}, {"numpy", "ml_dtypes"}),
-    "backends": ({"ir", "compiler"}, {"numpy", "ml_dtypes", "llvmlite", "scipy"}),
+    "backends": ({"ir", "compiler", "backends/llvm"}, {"numpy", "ml_dtypes", "llvmlite", "scipy"}),
+    # What every device that LLVM emits code for shares knows none of them.
+    "backends/llvm": ({"ir", "compiler"}, {"numpy", "ml_dtypes", "llvmlite"}),
 }
 FRAMEWORKS = {"torch", "tensorflow", "keras", "jax", "jaxlib", "onnx"}
 
@@ -95,6 +97,7 @@ def test_the_language_and_the_compiler_load_no_llvmlite() -> None:
         ("importers", "torch"),
         ("importers/jax", "trivium.importers.onnx.rules"),
         ("backends", "torch"),
+        ("backends/llvm", "trivium.backends.cpu.target"),
         ("ir", ".types"),
     ],
 )

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import loops, memory
-from trivium.backends.cpu.apply import apply
-from trivium.backends.cpu.code import I8, I64, POINTER, Code, literal, stack_slot
-from trivium.backends.cpu.narrow import held_type
+from trivium.backends.cpu import loops
 from trivium.backends.cpu.target import CpuTarget
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.apply import apply
+from trivium.backends.llvm.code import I8, I64, POINTER, Code, literal, stack_slot
+from trivium.backends.llvm.narrow import held_type
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.dtypes import INDEX
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import I32, I64, Code, stack_slot
+from trivium.backends.llvm.code import I32, I64, Code, stack_slot
 from trivium.compiler.kernel import Kernel
 from trivium.compiler.kernel.structure import Block, Instruction, Loop
 from trivium.compiler.kernel.structure import While as KernelWhile

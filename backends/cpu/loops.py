@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import memory, threads
-from trivium.backends.cpu.apply import combine
-from trivium.backends.cpu.code import I32, I64, Code, literal
-from trivium.backends.cpu.narrow import held_type
+from trivium.backends.cpu import threads
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.apply import combine
+from trivium.backends.llvm.code import I32, I64, Code, literal
+from trivium.backends.llvm.narrow import held_type
 from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
 from trivium.compiler.kernel.index import Index

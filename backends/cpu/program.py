@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import I8, I32, I64, POINTER, Code, stack_slot
 from trivium.backends.cpu.contraction import kernels as contractions
 from trivium.backends.cpu.contraction.constants import pack_constants
 from trivium.backends.cpu.contraction.tiling import Tiling
@@ -16,6 +15,7 @@ from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import CpuTarget
+from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
 from trivium.compiler.kernel import Kernel, storage_bytes
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.program import (

@@ -1,5 +1,4 @@
-"""The CPU as a target: what the compiler asks of any device, and what code emission must know of a processor beyond
-that, its name and its features."""
+"""The CPU as a target: the facts of this processor, or of another one that is asked for by name."""
 
 from __future__ import annotations
 
@@ -8,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import llvmlite.binding as llvm
 
-from trivium.compiler.target import FusionLimits, Target
+from trivium.backends.llvm.target import LlvmTarget
+from trivium.compiler.target import FusionLimits
 from trivium.ir.errors import Error
 
 # Level 1 was measured to give the speed of level 3 on code that is vectorized already.
@@ -35,15 +35,9 @@ LEVELS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class CpuTarget(Target):
-    """A processor that LLVM emits code for. `fma`, `half`: fused multiply-add, and
-    conversions from and to f16, are instructions."""
+class CpuTarget(LlvmTarget):
+    """A processor."""
 
-    triple: str
-    cpu: str
-    features: str
-    fma: bool
-    half: bool
     divides_integers_in_lanes: bool = False
     # A nominal second-level cache, which no processor of the last years has much less of.
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import llvmlite.ir as ll
 
 from trivium.backends.cpu import loops
-from trivium.backends.cpu.code import I32, I64, POINTER, Code, stack_slot
+from trivium.backends.llvm.code import I32, I64, POINTER, Code, stack_slot
 from trivium.compiler.kernel.index import Atom
 from trivium.compiler.kernel.structure import Buffer, Loop, Value
 from trivium.compiler.schedule import LoopSchedule, Unit

@@ -9,18 +9,18 @@ from functools import cached_property
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import I32, I64, POINTER, Code
 from trivium.backends.cpu.contraction.emission import Emission, Number, index
-from trivium.backends.cpu.contraction.phases import Phase, phases
 from trivium.backends.cpu.contraction.place import Indices, unflatten
 from trivium.backends.cpu.contraction.plan import Plan, plan
-from trivium.backends.cpu.contraction.problem import Access, Axis, Group, Problem, dimension
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import Emitter
-from trivium.backends.cpu.narrow import held_type
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import PARALLEL_FOR
+from trivium.backends.llvm.code import I32, I64, POINTER, Code
+from trivium.backends.llvm.narrow import held_type
+from trivium.compiler.contraction.phases import Phase, phases
+from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, dimension
 from trivium.compiler.kernel import contraction as mark
 from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.dtypes import storage_bytes

@@ -9,8 +9,8 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.emission import I64, Emission, Number
 from trivium.backends.cpu.contraction.place import Place, join, place, resolve, unflatten
-from trivium.backends.cpu.contraction.problem import Group, Problem
 from trivium.backends.cpu.contraction.tiling import Tiling
+from trivium.compiler.contraction.problem import Group, Problem
 
 RowPointers = Callable[[Number], list[ll.Value]]
 """The rows' addresses at a tap."""

@@ -14,7 +14,7 @@ import numpy as np
 from trivium.backends.cpu.constant_memory import aligned, frozen
 from trivium.backends.cpu.contraction.emission import Emission, Loop, Number, index
 from trivium.backends.cpu.contraction.place import Indices, Place, join, place, resolve, unflatten
-from trivium.backends.cpu.contraction.problem import Access, Group, lies_across
+from trivium.compiler.contraction.problem import Access, Group, lies_across
 
 Reader = Callable[[Indices], ll.Value]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.emission import Emission, Number
-from trivium.backends.cpu.contraction.problem import Access, Axis, Group
+from trivium.compiler.contraction.problem import Access, Axis, Group
 
 Indices = dict[Axis, Number]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from trivium.backends.cpu.contraction.packing import dense, pack_panels
-from trivium.backends.cpu.contraction.problem import Access, Axis, Group, Problem, canonicalize, orient
 from trivium.backends.cpu.contraction.tiling import Rhs, Tiling, choose
 from trivium.backends.cpu.target import CpuTarget
+from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, canonicalize, orient
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from trivium.backends.cpu.contraction.problem import Access, Group, Problem, lies_across
+from trivium.compiler.contraction.problem import Access, Group, Problem, lies_across
 from trivium.compiler.target import Target
 
 MOST_ROWS = 12

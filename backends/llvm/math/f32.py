@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F32, F64, I32, I64, Code, shaped
-from trivium.backends.cpu.math import exponential, f64
-from trivium.backends.cpu.math.exponential import Exponential
-from trivium.backends.cpu.math.trigonometric import by_all_digits, unless_any
+from trivium.backends.llvm.code import F32, F64, I32, I64, Code, shaped
+from trivium.backends.llvm.math import exponential, f64
+from trivium.backends.llvm.math.exponential import Exponential
+from trivium.backends.llvm.math.trigonometric import by_all_digits, unless_any
 
 SQRT_HALF_BITS = 0x3F3504F3
 

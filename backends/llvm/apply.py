@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import integers, math
-from trivium.backends.cpu.code import Code, element, mangle, shaped
-from trivium.backends.cpu.narrow import from_memory, held_type, memory_type, rounded, to_memory
+from trivium.backends.llvm import integers, math
+from trivium.backends.llvm.code import Code, element, mangle, shaped
+from trivium.backends.llvm.narrow import from_memory, held_type, memory_type, rounded, to_memory
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, UNSIGNED
 from trivium.compiler.kernel.structure import Apply
 from trivium.ir.errors import CompileError

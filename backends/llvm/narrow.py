@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F32, F64, I16, I32, Code, shaped
+from trivium.backends.llvm.code import F32, F64, I16, I32, Code, shaped
 from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, UNSIGNED, bit_width, storage_bytes
 
 

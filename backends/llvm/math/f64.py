@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F64, I64, Code
-from trivium.backends.cpu.math.exponential import Exponential, log_special, rsqrt
+from trivium.backends.llvm.code import F64, I64, Code
+from trivium.backends.llvm.math.exponential import Exponential, log_special, rsqrt
 
 SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 

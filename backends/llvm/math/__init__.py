@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F64, element
-from trivium.backends.cpu.math import error, f32, f64, gamma, hyperbolic, inverse, power, trigonometric
+from trivium.backends.llvm.code import F64, element
+from trivium.backends.llvm.math import error, f32, f64, gamma, hyperbolic, inverse, power, trigonometric
 from trivium.ir.errors import CompileError
 
 Function = Callable[..., ll.Value]
@@ -27,5 +27,5 @@ def function(op: str, type_: ll.Type) -> Function:
     """The function for operands of `type_`, called with a Code and the operands."""
     known = _F64 if element(type_) == F64 else _F32
     if op not in known:
-        raise CompileError(f"{op}: the CPU backend has no function for it")
+        raise CompileError(f"{op} of {element(type_)}: no function computes it")
     return known[op]

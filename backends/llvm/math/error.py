@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F64, Code, element
-from trivium.backends.cpu.math import f32, f64
-from trivium.backends.cpu.math.hyperbolic import log1p
+from trivium.backends.llvm.code import F64, Code, element
+from trivium.backends.llvm.math import f32, f64
+from trivium.backends.llvm.math.hyperbolic import log1p
 from trivium.ir.decompositions.coefficients import ERF_INV
 
 

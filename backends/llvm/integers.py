@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import I1, Code, element, mangle
+from trivium.backends.llvm.code import I1, Code, element, mangle
 
 
 def divide(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from trivium.backends.cpu.contraction.problem import Access, Axis, Group, Problem, Window, dimension
+from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, Window, dimension
 
 Origin = tuple[Axis, int, int]
 """An axis of the original problem: index = axis * scale + offset."""

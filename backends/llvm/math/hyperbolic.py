@@ -6,9 +6,9 @@ import math
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F64, I64, Code
-from trivium.backends.cpu.math import exponential, f64
-from trivium.backends.cpu.math.inverse import Function, in_f64
+from trivium.backends.llvm.code import F64, I64, Code
+from trivium.backends.llvm.math import exponential, f64
+from trivium.backends.llvm.math.inverse import Function, in_f64
 
 SINH = (
     7.76156841180285e-13, 1.6057167329942863e-10, 2.505212431661565e-08, 2.755731914969951e-06, 0.00019841269841455034,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F64, I64, Code
-from trivium.backends.cpu.math import f64
+from trivium.backends.llvm.code import F64, I64, Code
+from trivium.backends.llvm.math import f64
 
 ATANH = (
     0.13266839885182868, 0.13248417892123426, 0.15387165884652151, 0.18181773954322017, 0.2222222266808859,

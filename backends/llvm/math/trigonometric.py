@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F64, I1, I32, I64, Code, mangle
+from trivium.backends.llvm.code import F64, I1, I32, I64, Code, mangle
 
 ROUND = 1.5 * 2.0**52
 SIN = (

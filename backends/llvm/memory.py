@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import I1, I32, I64, POINTER, Code, Literal, element, mangle
-from trivium.backends.cpu.narrow import from_memory, memory_type, to_memory
+from trivium.backends.llvm.code import I1, I32, I64, POINTER, Code, Literal, element, mangle
+from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import F32, F64, Code, element, shaped
+from trivium.backends.llvm.code import F32, F64, Code, element, shaped
 
 ATAN = (
     -0.017850177848565324, 0.038013666070159914, -0.05037350799399303, 0.05847467241194927, -0.06663047728198712,

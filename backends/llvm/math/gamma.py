@@ -6,9 +6,9 @@ import math
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import Code
-from trivium.backends.cpu.math import f64, trigonometric
-from trivium.backends.cpu.math.inverse import Function, in_f64
+from trivium.backends.llvm.code import Code
+from trivium.backends.llvm.math import f64, trigonometric
+from trivium.backends.llvm.math.inverse import Function, in_f64
 
 LGAMMA = (
     -1.4437737337444666e-07, 2.800522575349163e-07, -4.1865140991350405e-07, 9.187496431122147e-07,

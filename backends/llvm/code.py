@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import llvmlite.ir as ll
 from llvmlite.ir.values import FormattedConstant
 
-from trivium.backends.cpu.target import CpuTarget
+from trivium.backends.llvm.target import LlvmTarget
 
 I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64 = ll.FloatType(), ll.DoubleType()
@@ -82,7 +82,7 @@ class Code:
     """Emits arithmetic at the builder's position. All operands of an operation have one type; Python numbers take
     it."""
 
-    def __init__(self, builder: ll.IRBuilder, target: CpuTarget, fast_math: bool = False):
+    def __init__(self, builder: ll.IRBuilder, target: LlvmTarget, fast_math: bool = False):
         self.builder = builder
         self.target = target
         # Not nnan and ninf, which would make programs that compute with infinities (masks) undefined.

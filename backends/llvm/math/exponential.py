@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.code import Code
+from trivium.backends.llvm.code import Code
 
 LOG2_E = 1.4426950408889634
 
