@@ -9,8 +9,10 @@ import time
 import llvmlite.binding as llvm
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction.emission import I64, Emission
 from trivium.backends.cpu.target import CpuTarget, host
+from trivium.backends.llvm.code import F32, I32, I64, literal
+from trivium.backends.llvm.numbers import Int
+from trivium.backends.llvm.vectors import Vectors
 
 CHAINS = 12
 """Enough to hide the latency of four or five cycles on two units, few enough for sixteen registers."""
@@ -20,15 +22,16 @@ def fma_loop(target: CpuTarget) -> ll.Module:
     """`float spin(i64 n)`: n rounds of CHAINS vector multiply-adds."""
     module = ll.Module("peak")
     module.triple = target.triple
-    spin = ll.Function(module, ll.FunctionType(ll.FloatType(), [I64]), "spin")
-    e = Emission(ll.IRBuilder(spin.append_basic_block("entry")), ll.FloatType(), target.vector_bytes // 4)
-    scale = ll.Constant(e.vector, [0.5] * e.lanes)
-    with e.loop(0, spin.args[0], carried=[e.zero] * CHAINS, nonempty=True) as loop:
-        loop.next = [e.fma(total, scale, scale) for total in loop.carried]
+    spin = ll.Function(module, ll.FunctionType(F32, [I64]), "spin")
+    builder = ll.IRBuilder(spin.append_basic_block("entry"))
+    e = Vectors(builder, target, F32, target.vector_bytes // 4)
+    scale = literal(e.vector, 0.5)
+    with e.loop(0, Int(e, spin.args[0]), carried=[e.zero] * CHAINS, nonempty=True) as loop:
+        loop.next = [e.fused(total, scale, scale) for total in loop.carried]
     total = loop.carried[0]
     for chain in loop.carried[1:]:
         total = e.builder.fadd(total, chain)
-    e.builder.ret(e.builder.extract_element(total, ll.Constant(ll.IntType(32), 0)))
+    e.builder.ret(e.builder.extract_element(total, I32(0)))
     return module
 
 

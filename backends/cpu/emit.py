@@ -15,6 +15,7 @@ from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import apply
 from trivium.backends.llvm.code import I8, I64, POINTER, Code, literal, stack_slot
 from trivium.backends.llvm.narrow import held_type
+from trivium.backends.llvm.numbers import Int, Number
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.dtypes import INDEX
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
@@ -156,15 +157,19 @@ class Emitter:
         step = index.terms.get(self.vector, 0) if self.vector is not None else 0
         return base, step, scattered
 
+    def extent(self, extent: int | Value) -> Number:
+        """A loop's extent as a number."""
+        return extent if isinstance(extent, int) else Int(self.code, self.value(extent))
+
     def same_shape(self, values: Sequence[ll.Value]) -> list[ll.Value]:
         """Scalars repeated over the lanes where one of the values is a vector."""
         if any(isinstance(value.type, ll.VectorType) for value in values):
             return [self.code.splat(value, self.lanes) for value in values]
         return list(values)
 
-    def place(self, buffer: Buffer, indices: Indices) -> memory.Place:
+    def address(self, buffer: Buffer, indices: Indices) -> memory.Address:
         """Where an access goes."""
-        return memory.Place(self.buffers[buffer], buffer.dtype, *self.split(self.analysis.address(buffer, indices)))
+        return memory.Address(self.buffers[buffer], buffer.dtype, *self.split(self.analysis.address(buffer, indices)))
 
     # Instructions
 
@@ -180,11 +185,11 @@ class Emitter:
                 operands = self.same_shape([self.value(argument) for argument in arguments])
                 self.values[result] = self._apply(instruction, operands)
             case Load(buffer, indices, result):
-                place = self.place(buffer, indices)
-                self.values[result] = memory.load(self.code, place, self.lanes, self.mask)
+                address = self.address(buffer, indices)
+                self.values[result] = memory.load(self.code, address, self.lanes, self.mask)
             case Store(buffer, value, indices):
-                place = self.place(buffer, indices)
-                memory.store(self.code, place, self.value(value), self.lanes, self.mask)
+                address = self.address(buffer, indices)
+                memory.store(self.code, address, self.value(value), self.lanes, self.mask)
             case Scratch(buffer):
                 self.buffers[buffer] = self._allocate(buffer)
             case Loop():
@@ -232,7 +237,7 @@ class Emitter:
             builder.branch(blocks[2])
         builder.position_at_end(blocks[2])
         for result, pair in zip(branch.outcomes, shaped, strict=True):
-            self.values[result] = self.phi(list(zip(pair, ends, strict=True)))
+            self.values[result] = self.code.phi(list(zip(pair, ends, strict=True)))
 
     def _shape_at(self, ends: list[ll.Block], pair: tuple[ll.Value, ...]) -> list[ll.Value]:
         """`same_shape`, where each value must be repeated in its own branch."""
@@ -243,12 +248,6 @@ class Emitter:
             self.builder.position_at_end(end)
             result.append(self.code.splat(value, self.lanes))
         return result
-
-    def phi(self, incoming: list[tuple[ll.Value, ll.Block]]) -> ll.Value:
-        phi = self.builder.phi(incoming[0][0].type)
-        for value, block in incoming:
-            phi.add_incoming(value, block)
-        return phi
 
     def _masked_if(self, branch: If, condition: ll.Value) -> None:
         """Lanes disagree: both branches run, each with its own lanes."""
@@ -271,7 +270,7 @@ class Emitter:
         inits = [self.value(value) for value in loop.inits]
         builder.branch(header)
         builder.position_at_end(header)
-        phis = [self.phi([(init, before)]) for init in inits]
+        phis = [self.code.phi([(init, before)]) for init in inits]
         with self.scope():
             self.values.update(zip(loop.condition.parameters, phis, strict=True))
             (condition,) = self.inline(loop.condition)

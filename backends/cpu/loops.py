@@ -13,7 +13,9 @@ from trivium.backends.cpu import threads
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import combine
 from trivium.backends.llvm.code import I32, I64, Code, literal
+from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import held_type
+from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
 from trivium.compiler.kernel.index import Index
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from trivium.backends.cpu.emit import Emitter
 
 Values = list[ll.Value]
-Bound = ll.Value | int
 Body = Callable[[ll.Value, Values], Values]
 
 UNROLLED = 128
@@ -48,38 +49,16 @@ def emit_loop(emitter: Emitter, loop: Loop) -> None:
     emitter.depth -= 1
 
 
-def count(emitter: Emitter, begin: Bound, end: Bound, step: int, inits: Values, body: Body) -> Values:
-    """for (i = begin; i < end; i += step), carrying values; tested at the bottom, and at the top where it may not run
-    at all."""
-    builder = emitter.builder
+def count(emitter: Emitter, begin: Number, end: Number, step: int, inits: Values, body: Body) -> Values:
+    """for (i = begin; i < end; i += step), carrying values."""
     if isinstance(begin, int) and isinstance(end, int):
         if begin >= end:
             return inits
         if begin + step >= end:
             return body(I64(begin), inits)
-    start, stop = (I64(bound) if isinstance(bound, int) else bound for bound in (begin, end))
-    before = builder.block
-    head, after = builder.append_basic_block("loop"), builder.append_basic_block("end")
-    guarded = not (isinstance(begin, int) and isinstance(end, int))
-    if guarded:
-        builder.cbranch(builder.icmp_signed("<", start, stop), head, after)
-    else:
-        builder.branch(head)
-    builder.position_at_end(head)
-    index = builder.phi(I64)
-    index.add_incoming(start, before)
-    phis = [emitter.phi([(init, before)]) for init in inits]
-    results = body(index, list(phis))
-    following = builder.add(index, I64(step), flags=("nsw",))
-    latch = builder.block
-    builder.cbranch(builder.icmp_signed("<", following, stop), head, after)
-    index.add_incoming(following, latch)
-    for phi, result in zip(phis, results, strict=True):
-        phi.add_incoming(result, latch)
-    builder.position_at_end(after)
-    if not guarded:
-        return results
-    return [emitter.phi([(init, before), (result, latch)]) for init, result in zip(inits, results, strict=True)]
+    with counted(emitter.code, begin, end, step, inits) as loop:
+        loop.next = body(i64(loop.index), loop.carried)
+    return loop.carried
 
 
 def nest(
@@ -104,7 +83,7 @@ def nest(
         for position in range(extent):
             inits = inner(I64(position), inits)
         return inits
-    return count(emitter, 0, extent if isinstance(extent, int) else emitter.value(extent), 1, inits, inner)
+    return count(emitter, 0, emitter.extent(extent), 1, inits, inner)
 
 
 def _is_short(loop: Loop) -> bool:
@@ -142,14 +121,16 @@ def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     nest(emitter, _dimensions(loop, schedule), [], body)
 
 
-def run_body(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Bound = 0, end: Bound | None = None) -> None:
+def run_body(
+    emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number = 0, end: Number | None = None
+) -> None:
     """The body of a parallel loop, once, or over [begin, end) of its vector dimension; the other indices are bound
     already."""
     if schedule.vector is None:
         emitter.block(loop.body)
         return
     index, extent = loop.indices[schedule.vector], schedule.extents[schedule.vector]
-    end = end if end is not None else extent if isinstance(extent, int) else emitter.value(extent)
+    end = end if end is not None else emitter.extent(extent)
     with emitter.scope():
         if isinstance(extent, int):
             _hoist(emitter, loop, index)
@@ -158,7 +139,7 @@ def run_body(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Bound 
         )
 
 
-def _lanes(emitter: Emitter, loop: Loop, index: Value, lanes: int, begin: Bound, end: Bound, whole: bool) -> None:
+def _lanes(emitter: Emitter, loop: Loop, index: Value, lanes: int, begin: Number, end: Number, whole: bool) -> None:
     """Full vectors, then what is left: a power of two in narrower vectors, else masked."""
 
     def chunk(position: ll.Value, lanes: int, mask: ll.Value | None = None) -> None:
@@ -183,14 +164,12 @@ def _lanes(emitter: Emitter, loop: Loop, index: Value, lanes: int, begin: Bound,
 
 
 def _dynamic_lanes(
-    emitter: Emitter, lanes: int, begin: Bound, end: Bound, full: Body, chunk: Callable[..., None]
+    emitter: Emitter, lanes: int, begin: Number, end: Number, full: Body, chunk: Callable[..., None]
 ) -> None:
-    builder = emitter.builder
-    start, stop = (I64(bound) if isinstance(bound, int) else bound for bound in (begin, end))
-    span = builder.sub(stop, start)
-    rest = builder.and_(span, I64(lanes - 1))
+    builder, start, stop = emitter.builder, i64(begin), i64(end)
+    rest = builder.and_(builder.sub(stop, start), I64(lanes - 1))
     main_end = builder.sub(stop, rest)
-    count(emitter, start, main_end, lanes, [], full)
+    count(emitter, begin, Int(emitter.code, main_end), lanes, [], full)
     with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
         left = emitter.code.splat(rest, lanes)
         chunk(main_end, lanes, builder.icmp_signed("<", memory.lane_numbers(lanes), left))
@@ -285,7 +264,7 @@ def _dynamic_fold(
     builder = emitter.builder
     rest = builder.and_(extent, I64(lanes - 1))
     main = builder.sub(extent, rest)
-    carried = count(emitter, I64(0), main, lanes, carried, chunk)
+    carried = count(emitter, 0, Int(emitter.code, main), lanes, carried, chunk)
     mask = builder.icmp_signed("<", memory.lane_numbers(lanes), emitter.code.splat(rest, lanes))
     return chunk(main, carried, mask)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import kernels as contractions
-from trivium.backends.cpu.contraction.constants import pack_constants
+from trivium.backends.cpu.contraction.constants import packings
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
@@ -32,6 +32,7 @@ from trivium.compiler.program import (
     Switch,
     Value,
     While,
+    operands,
     walk,
 )
 from trivium.compiler.schedule import Schedule
@@ -44,45 +45,63 @@ class Emitted:
     """The module, and what a call of `int trivium_entry(void** args, void* arena, void** context)` needs: `args` are
     the inputs, then the outputs; `context` holds two addresses for each host call, of its function and of what the
     function is given, and then those of the constants' data. It returns 0, or another status where it ended early: a
-    signal came, or a host call failed."""
+    signal came, or a host call failed. `schedules` are those of the module's functions, by name."""
 
     module: ll.Module
-    constants: list[Value] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    """What the program reads and writes, with packed constants in the place of its own."""
     host_calls: list[HostCall | PythonCall] = field(default_factory=list)
-    schedules: dict[Kernel, Schedule | Tiling] = field(default_factory=dict)
+    schedules: dict[str, Schedule | Tiling] = field(default_factory=dict)
+
+    @property
+    def constants(self) -> list[Value]:
+        return [value for value in self.values if isinstance(value.storage, Constant)]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a launch becomes."""
+
+    function: ll.Function
+    arguments: tuple[Value, ...]
 
 
 def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -> Emitted:
     """The LLVM module of `program` for `target`. Constants that contractions want packed are packed here, once."""
-    program = pack_constants(program, target)
     module = ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
-    emitted.constants = [v for v in program.values() if isinstance(v.storage, Constant)]
+    calls = _emit_launches(program, target, emitted, fast_math)
+    emitted.values = _values(program, calls)
     emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall | PythonCall)]
-    functions = _emit_kernels(program, target, emitted, fast_math)
-    _Entry(program, target, emitted, functions).emit()
+    _Entry(program, target, emitted, calls).emit()
     return emitted
 
 
-def _emit_kernels(program: Program, target: CpuTarget, emitted: Emitted, fast_math: bool) -> dict[Kernel, ll.Function]:
-    """A function for every kernel; kernels of equal structure share theirs."""
-    shared: dict[str, tuple[ll.Function, Schedule | Tiling]] = {}
-    functions = {}
-    for kernel in program.kernels():
-        digest = kernel.digest()
-        if digest not in shared:
-            name = emitted.module.get_unique_name(f"kernel.{kernel.name}")
-            shared[digest] = _emit_kernel(emitted.module, name, kernel, target, fast_math)
-        functions[kernel], emitted.schedules[kernel] = shared[digest]
-    return functions
+def _emit_launches(program: Program, target: CpuTarget, emitted: Emitted, fast_math: bool) -> dict[Launch, Call]:
+    """A function for every kernel and operand that it reads packed; kernels of equal structure share theirs."""
+    functions: dict[tuple[str, str | None], ll.Function] = {}
+    digests = {kernel: kernel.digest() for kernel in program.kernels()}
+    packed = packings(program, target)
+    calls = {}
+    for launch in (step for step in walk(program.steps) if isinstance(step, Launch)):
+        packing = packed.get(launch)
+        operand, arguments = (packing.operand, packing.arguments) if packing else (None, launch.arguments)
+        key = digests[launch.kernel], operand
+        if key not in functions:
+            name = emitted.module.get_unique_name(f"kernel.{launch.kernel.name}")
+            function, schedule = _emit_kernel(emitted.module, name, launch.kernel, target, operand, fast_math)
+            functions[key], emitted.schedules[name] = function, schedule
+        calls[launch] = Call(functions[key], arguments)
+    return calls
 
 
 def _emit_kernel(
-    module: ll.Module, name: str, kernel: Kernel, target: CpuTarget, fast_math: bool
+    module: ll.Module, name: str, kernel: Kernel, target: CpuTarget, packed: str | None, fast_math: bool
 ) -> tuple[ll.Function, Schedule | Tiling]:
+    """The kernel's function; `packed` names the operand of its contraction that it reads packed."""
     if contractions.supports(kernel):
-        lowering = contractions.Lowering(kernel, target)
+        lowering = contractions.Lowering(kernel, target, frozenset({packed} if packed else ()))
         return lowering.emit(module, name, fast_math), lowering.tiling
     analysis = Analysis(kernel)
     schedule = choose(kernel, target, analysis)
@@ -90,23 +109,32 @@ def _emit_kernel(
     return function, schedule
 
 
+def _values(program: Program, calls: dict[Launch, Call]) -> list[Value]:
+    """Every value that is passed to something, inputs and outputs first."""
+    found = dict.fromkeys([*program.inputs, *program.outputs])
+    for step in walk(program.steps):
+        found.update(dict.fromkeys(calls[step].arguments if isinstance(step, Launch) else operands(step)))
+    return list(found)
+
+
 class _Entry:
     """Writes the entry function."""
 
-    def __init__(self, program: Program, target: CpuTarget, emitted: Emitted, functions: dict[Kernel, ll.Function]):
+    def __init__(self, program: Program, target: CpuTarget, emitted: Emitted, calls: dict[Launch, Call]):
         self._program = program
         self._emitted = emitted
-        self._functions = functions
+        self._calls = calls
         function = ll.Function(emitted.module, ll.FunctionType(I32, [POINTER, POINTER, POINTER]), ENTRY)
         function.attributes.add("nounwind")
         self._args, self._arena, self._context = function.args
         self._builder = ll.IRBuilder(function.append_basic_block("entry"))
         self._code = Code(self._builder, target)
         self._interrupts = Interrupts(self._builder, self._code)
+        self._constants = {value: number for number, value in enumerate(emitted.constants)}
         self._pointers: dict[Value, ll.Value] = {}
 
     def emit(self) -> None:
-        for value in self._program.values():
+        for value in self._emitted.values:
             self._pointers[value] = self._place(value)
         self._steps(self._program.steps)
         self._builder.ret(I32(0))
@@ -119,7 +147,7 @@ class _Entry:
                 return self._entry_of(self._args, len(self._program.inputs) + index)
             case Constant():
                 calls = len(self._emitted.host_calls)
-                return self._entry_of(self._context, 2 * calls + self._emitted.constants.index(value))
+                return self._entry_of(self._context, 2 * calls + self._constants[value])
             case Arena(offset):
                 return self._builder.gep(self._arena, [I64(offset)], source_etype=I8)
 
@@ -132,11 +160,12 @@ class _Entry:
         for step in steps:
             self._interrupts.before(step)
             match step:
-                case Launch(kernel, arguments):
-                    self._builder.call(self._functions[kernel], [self._pointers[a] for a in arguments])
+                case Launch():
+                    call = self._calls[step]
+                    self._builder.call(call.function, [self._pointers[a] for a in call.arguments])
                 case Copy(source, destination):
-                    operands = self._pointers[destination], self._pointers[source], I64(source.nbytes)
-                    self._code.call("memmove", POINTER, *operands)
+                    ends = self._pointers[destination], self._pointers[source]
+                    self._code.call("memmove", POINTER, *ends, I64(source.nbytes))
                 case While():
                     self._while(step)
                 case Switch():

@@ -10,6 +10,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu import loops
 from trivium.backends.llvm.code import I32, I64, POINTER, Code, stack_slot
+from trivium.backends.llvm.numbers import Int, Number
 from trivium.compiler.kernel.index import Atom
 from trivium.compiler.kernel.structure import Buffer, Loop, Value
 from trivium.compiler.schedule import LoopSchedule, Unit
@@ -64,7 +65,8 @@ def _part(
     function.linkage = "internal"
     function.attributes.update(parent.attributes)
     inner = _inside(emitter, function, captured)
-    _, begin, end = function.args
+    _, *bounds = function.args
+    begin, end = (Int(inner.code, bound) for bound in bounds)
     if ranges:
         inner.values.update((index, I64(0)) for index, _ in outer)
         loops.run_body(inner, loop, schedule, begin, end)
@@ -90,7 +92,7 @@ def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emit
 
 
 def _rows(
-    emitter: Emitter, loop: Loop, schedule: LoopSchedule, outer: list[tuple[Value, int]], begin: ll.Value, end: ll.Value
+    emitter: Emitter, loop: Loop, schedule: LoopSchedule, outer: list[tuple[Value, int]], begin: Number, end: Number
 ) -> None:
     """The iterations [begin, end) of all dimensions but the vector one, counted in row-major order."""
     builder = emitter.builder

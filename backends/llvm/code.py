@@ -195,6 +195,13 @@ class Code:
 
     # Both
 
+    def phi(self, incoming: Sequence[tuple[ll.Value, ll.Block]]) -> ll.Value:
+        """The value that belongs to the block that control comes from."""
+        phi = self.builder.phi(incoming[0][0].type)
+        for value, block in incoming:
+            phi.add_incoming(value, block)
+        return phi
+
     def select(self, condition: ll.Value, a: ll.Value | Number, b: ll.Value | Number) -> ll.Value:
         like = a if isinstance(a, ll.Value) else b
         return self.builder.select(condition, self.like(like, a), self.like(like, b))

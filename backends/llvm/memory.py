@@ -14,7 +14,7 @@ from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
 
 
 @dataclass(frozen=True)
-class Place:
+class Address:
     """Element offsets from `pointer`: `base` for lane 0, `step` more for each lane, plus a vector of `scattered`
     offsets where they are irregular."""
 
@@ -25,45 +25,79 @@ class Place:
     scattered: ll.Value | None = None
 
 
-def load(code: Code, place: Place, lanes: int, mask: ll.Value | None) -> ll.Value:
-    """The held value at `place`: a scalar where all lanes read the same element."""
-    type_ = memory_type(place.dtype)
-    if place.scattered is None and place.step == 0:
-        base = place.base if mask is None else code.select(_any(code, mask), place.base, 0)
-        raw = _aligned(code.builder.load(_pointer(code, place, base), typ=type_), type_)
-    elif place.scattered is None and place.step in (1, -1):
-        raw = _load_run(code, place, lanes, mask, type_)
-    elif place.scattered is None and place.step == 2 and mask is None:
-        raw = _load_every_second(code, place, lanes, type_)
+def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.Value:
+    """The held value at `address`: a scalar where all lanes read the same element."""
+    type_ = memory_type(address.dtype)
+    if address.scattered is None and address.step == 0:
+        base = address.base if mask is None else code.select(_any(code, mask), address.base, 0)
+        raw = _aligned(code.builder.load(_pointer(code, address, base), typ=type_), type_)
+    elif address.scattered is None and address.step in (1, -1):
+        raw = _load_run(code, address, lanes, mask, type_)
+    elif address.scattered is None and address.step == 2 and mask is None:
+        raw = _load_every_second(code, address, lanes, type_)
     else:
-        pointers = _pointers(code, place, lanes)
-        vector = ll.VectorType(type_, lanes)
-        raw = code.call(
-            f"llvm.masked.gather.{mangle(vector)}.v{lanes}p0", vector, pointers, I32(_bytes(type_)),
-            _mask(mask, lanes), Literal(vector, "zeroinitializer"),
-        )  # fmt: skip
-    return from_memory(code, raw, place.dtype)
+        raw = gather(code, _pointers(code, address, lanes), ll.VectorType(type_, lanes), mask)
+    return from_memory(code, raw, address.dtype)
 
 
-def store(code: Code, place: Place, value: ll.Value, lanes: int, mask: ll.Value | None) -> None:
-    """Writes a held value to `place`."""
-    type_ = memory_type(place.dtype)
-    raw = to_memory(code, value, place.dtype)
+def store(code: Code, address: Address, value: ll.Value, lanes: int, mask: ll.Value | None) -> None:
+    """Writes a held value to `address`."""
+    type_ = memory_type(address.dtype)
+    raw = to_memory(code, value, address.dtype)
     if lanes == 1:
-        _aligned(code.builder.store(raw, _pointer(code, place, place.base)), type_)
+        _aligned(code.builder.store(raw, _pointer(code, address, address.base)), type_)
         return
     raw = code.splat(raw, lanes)
-    if place.scattered is None and place.step == 1:
-        pointer = _pointer(code, place, place.base)
-        if mask is None:
-            _aligned(code.builder.store(raw, pointer), type_)
-        else:
-            name = f"llvm.masked.store.{mangle(raw.type)}.p0"
-            code.call(name, ll.VoidType(), raw, pointer, I32(_bytes(type_)), mask)
+    if address.scattered is None and address.step == 1:
+        store_vector(code, raw, _pointer(code, address, address.base), mask)
+    else:
+        scatter(code, raw, _pointers(code, address, lanes), mask)
+
+
+# Vectors as memory has them, at any pointer
+
+
+def load_vector(
+    code: Code, pointer: ll.Value, vector: ll.Type, mask: ll.Value | None = None, otherwise: ll.Value | None = None
+) -> ll.Value:
+    """Neighbours from `pointer` on; where `mask` is off, the lanes of `otherwise` (or zero), and memory is not
+    touched."""
+    if mask is None:
+        return _aligned(code.builder.load(pointer, typ=vector), vector)
+    zero = Literal(vector, "zeroinitializer")
+    operands = pointer, I32(_bytes(vector)), mask, zero if otherwise is None else otherwise
+    return code.call(f"llvm.masked.load.{mangle(vector)}.p0", vector, *operands)
+
+
+def store_vector(code: Code, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
+    """Writes neighbours from `pointer` on, those where `mask` is on."""
+    if mask is None:
+        _aligned(code.builder.store(value, pointer), value.type)
         return
-    pointers = _pointers(code, place, lanes)
-    name = f"llvm.masked.scatter.{mangle(raw.type)}.v{lanes}p0"
-    code.call(name, ll.VoidType(), raw, pointers, I32(_bytes(type_)), _mask(mask, lanes))
+    operands = value, pointer, I32(_bytes(value.type)), mask
+    code.call(f"llvm.masked.store.{mangle(value.type)}.p0", ll.VoidType(), *operands)
+
+
+def gather(code: Code, pointers: ll.Value, vector: ll.Type, mask: ll.Value | None = None) -> ll.Value:
+    """One element from each pointer; zero where `mask` is off."""
+    lanes = vector.count
+    operands = pointers, I32(_bytes(vector)), _mask(mask, lanes), Literal(vector, "zeroinitializer")
+    return code.call(f"llvm.masked.gather.{mangle(vector)}.v{lanes}p0", vector, *operands)
+
+
+def scatter(code: Code, value: ll.Value, pointers: ll.Value, mask: ll.Value | None = None) -> None:
+    """Writes one element to each pointer where `mask` is on."""
+    lanes = value.type.count
+    operands = value, pointers, I32(_bytes(value.type)), _mask(mask, lanes)
+    code.call(f"llvm.masked.scatter.{mangle(value.type)}.v{lanes}p0", ll.VoidType(), *operands)
+
+
+def lane_pointers(code: Code, base: ll.Value, offsets: ll.Value, type_: ll.Type) -> ll.Value:
+    """`base` + each lane's offset, in elements of `type_`."""
+    pointers = code.builder.gep(base, [offsets], source_etype=type_)
+    # llvmlite takes the type of the pointer that the offsets are added to.
+    pointers.type = ll.VectorType(POINTER, offsets.type.count)
+    return pointers
 
 
 @functools.cache
@@ -83,60 +117,51 @@ def reverse(code: Code, vector: ll.Value) -> ll.Value:
     return code.shuffle(vector, tuple(range(vector.type.count))[::-1])
 
 
-def _load_run(code: Code, place: Place, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
-    vector = ll.VectorType(type_, lanes)
-    base = place.base if place.step == 1 else code.isub(place.base, lanes - 1)
-    pointer = _pointer(code, place, base)
-    if mask is None:
-        raw = _aligned(code.builder.load(pointer, typ=vector), type_)
-    else:
-        mask = mask if place.step == 1 else reverse(code, mask)
-        raw = code.call(
-            f"llvm.masked.load.{mangle(vector)}.p0", vector, pointer, I32(_bytes(type_)), mask,
-            Literal(vector, "zeroinitializer"),
-        )  # fmt: skip
-    return raw if place.step == 1 else reverse(code, raw)
+def _load_run(code: Code, address: Address, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
+    base = address.base if address.step == 1 else code.isub(address.base, lanes - 1)
+    pointer, vector = _pointer(code, address, base), ll.VectorType(type_, lanes)
+    if address.step == 1:
+        return load_vector(code, pointer, vector, mask)
+    return reverse(code, load_vector(code, pointer, vector, mask if mask is None else reverse(code, mask)))
 
 
-def _load_every_second(code: Code, place: Place, lanes: int, type_: ll.Type) -> ll.Value:
+def _load_every_second(code: Code, address: Address, lanes: int, type_: ll.Type) -> ll.Value:
     """Two vectors that together reach from the first element to the last and no further, and the lanes that are
     wanted of them."""
     vector = ll.VectorType(type_, lanes)
-    bases = place.base, code.iadd(place.base, lanes - 1)
-    low, high = (_aligned(code.builder.load(_pointer(code, place, b), typ=vector), type_) for b in bases)
+    bases = address.base, code.iadd(address.base, lanes - 1)
+    low, high = (_aligned(code.builder.load(_pointer(code, address, b), typ=vector), type_) for b in bases)
     return code.shuffle(low, tuple(2 * lane if 2 * lane < lanes else 2 * lane + 1 for lane in range(lanes)), high)
 
 
-def _pointers(code: Code, place: Place, lanes: int) -> ll.Value:
+def _pointers(code: Code, address: Address, lanes: int) -> ll.Value:
     """The address of each lane's element."""
-    pointers = code.builder.gep(place.pointer, [_offsets(code, place, lanes)], source_etype=memory_type(place.dtype))
-    # llvmlite takes the type of the pointer that the offsets are added to.
-    pointers.type = ll.VectorType(POINTER, lanes)
-    return pointers
+    return lane_pointers(code, address.pointer, _offsets(code, address, lanes), memory_type(address.dtype))
 
 
-def _offsets(code: Code, place: Place, lanes: int) -> ll.Value:
-    offsets = code.splat(place.base, lanes)
-    if place.step:
-        offsets = code.iadd(offsets, lane_numbers(lanes, place.step))
-    return offsets if place.scattered is None else code.iadd(offsets, place.scattered)
+def _offsets(code: Code, address: Address, lanes: int) -> ll.Value:
+    offsets = code.splat(address.base, lanes)
+    if address.step:
+        offsets = code.iadd(offsets, lane_numbers(lanes, address.step))
+    return offsets if address.scattered is None else code.iadd(offsets, address.scattered)
 
 
-def _pointer(code: Code, place: Place, base: ll.Value) -> ll.Value:
-    return code.builder.gep(place.pointer, [base], source_etype=memory_type(place.dtype))
+def _pointer(code: Code, address: Address, base: ll.Value) -> ll.Value:
+    return code.builder.gep(address.pointer, [base], source_etype=memory_type(address.dtype))
 
 
 def _aligned(access: ll.Instruction, type_: ll.Type) -> ll.Instruction:
-    """Arrays may start at any element: a vector access is only as aligned as one of its elements, and constants not
-    even that."""
-    access.align = 1 if _bytes(type_) == 1 else _bytes(type_)
+    """Arrays may start at any element: a vector access is only as aligned as one of its elements."""
+    access.align = _bytes(type_)
     return access
 
 
 def _bytes(type_: ll.Type) -> int:
-    if isinstance(type_, ll.DoubleType):
+    """Of an element."""
+    scalar = element(type_)
+    if isinstance(scalar, ll.DoubleType):
         return 8
-    return 4 if isinstance(type_, ll.FloatType) else element(type_).width // 8
+    return 4 if isinstance(scalar, ll.FloatType) else scalar.width // 8
 
 
 def _mask(mask: ll.Value | None, lanes: int) -> ll.Value:

@@ -7,21 +7,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, Window, dimension
-
-Origin = tuple[Axis, int, int]
-"""An axis of the original problem: index = axis * scale + offset."""
+from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, Window, dimension, factors
+from trivium.compiler.kernel.index import Index, constant, variable
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One share of a problem: the problem, and where those of the original's axes went that were split."""
+    """One share of a problem: the problem, and what those of the original's axes that were split are in its own."""
 
     problem: Problem
-    origins: dict[Axis, Origin]
+    origins: dict[Axis, Index]
 
-    def origin(self, axis: Axis) -> Origin:
-        return self.origins.get(axis, (axis, 1, 0))
+    def origin(self, axis: Axis) -> Index:
+        """An axis of the original problem in this one's."""
+        return self.origins.get(axis) or variable(axis)
 
 
 def phases(problem: Problem) -> list[Phase]:
@@ -34,14 +33,19 @@ def phases(problem: Problem) -> list[Phase]:
 
 
 def _further(share: Phase) -> list[Phase]:
-    return [Phase(inner.problem, share.origins | inner.origins) for inner in phases(share.problem)]
+    return [Phase(inner.problem, _composed(share.origins, inner.origins)) for inner in phases(share.problem)]
+
+
+def _composed(outer: dict[Axis, Index], inner: dict[Axis, Index]) -> dict[Axis, Index]:
+    """The origins of a share of a share."""
+    return {axis: _moved(index, inner) for axis, index in outer.items()} | inner
 
 
 def _place_and_tap(problem: Problem, window: Window) -> tuple[Axis, Axis, int] | None:
     """The axes of a window that can be split, and by how much its taps are dilated."""
-    if window.dilation == 1 or len(window.terms) != 2:
+    if window.dilation == 1 or len(window.position.terms) != 2:
         return None
-    (one, scale), (other, step) = window.terms
+    (one, scale), (other, step) = factors(window.position).items()
     if one in problem.reduction.axes:
         one, scale, other, step = other, step, one, scale
     alone = not any(w.uses(axis) for w in problem.lhs.windows if w is not window for axis in (one, other))
@@ -52,20 +56,19 @@ def _place_and_tap(problem: Problem, window: Window) -> tuple[Axis, Axis, int] |
 
 def _split(problem: Problem, window: Window, position: Axis, tap: Axis, step: int) -> list[Phase]:
     """A share for each remainder of the position."""
-    d = window.dilation
+    d, offset = window.dilation, window.position.offset
     shares = []
     for remainder in range(min(d, position.extent)):
-        first = next(u for u in range(d) if (remainder + step * u + window.offset) % d == 0)
-        places = Axis(_count(position.extent, remainder, d))
-        taps = Axis(_count(tap.extent, first, d))
-        origins = {position: (places, d, remainder), tap: (taps, d, first)}
-        terms, offset = ((places, 1), (taps, step)), (remainder + step * first + window.offset) // d
+        first = next(u for u in range(d) if (remainder + step * u + offset) % d == 0)
+        places, taps = Axis(_count(position.extent, remainder, d)), Axis(_count(tap.extent, first, d))
+        origins = {position: variable(places) * d + remainder, tap: variable(taps) * d + first}
+        inside = variable(places) + variable(taps) * step + (remainder + step * first + offset) // d
         if taps.extent == 0:
             # Nothing is added up here: one tap, which reads padding.
             taps = Axis(1)
-            origins[tap] = (taps, 1, 0)
-            terms, offset = (), -1
-        shares.append(Phase(_substituted(problem, window, origins, terms, offset), origins))
+            origins[tap], inside = variable(taps), constant(-1)
+        axes = {position: places, tap: taps}
+        shares.append(Phase(_substituted(problem, window, axes, origins, inside), origins))
     return shares
 
 
@@ -75,33 +78,28 @@ def _count(extent: int, first: int, step: int) -> int:
 
 
 def _substituted(
-    problem: Problem, window: Window, origins: dict[Axis, Origin], terms: tuple[tuple[Axis, int], ...], offset: int
+    problem: Problem, window: Window, axes: dict[Axis, Axis], origins: dict[Axis, Index], position: Index
 ) -> Problem:
+    """The problem on new axes, its window without dilation."""
     groups = {
-        name: Group(tuple(origins[axis][0] if axis in origins else axis for axis in getattr(problem, name).axes))
+        name: Group(tuple(axes.get(axis) or axis for axis in getattr(problem, name).axes))
         for name in ("batch", "rows", "columns", "reduction")
     }
     others = tuple(w for w in problem.lhs.windows if w is not window)
-    lhs = _moved(replace(problem.lhs, windows=others), origins)
-    lhs = dimension(lhs, window.size, window.stride, terms, offset)
-    out = _dense(_moved(problem.out, origins))
-    return replace(problem, **groups, lhs=lhs, rhs=_moved(problem.rhs, origins), out=out)
+    lhs = dimension(Access(_moved(problem.lhs.index, origins), others), window.size, window.stride, position)
+    rhs = replace(problem.rhs, index=_moved(problem.rhs.index, origins))
+    return replace(problem, **groups, lhs=lhs, rhs=rhs, out=Access(_dense(_moved(problem.out.index, origins))))
 
 
-def _moved(access: Access, origins: dict[Axis, Origin]) -> Access:
-    """The access in terms of the new axes."""
-    strides, offset = {}, access.offset
-    for axis, stride in access.strides.items():
-        new, scale, shift = origins.get(axis, (axis, 1, 0))
-        strides[new] = stride * scale
-        offset += stride * shift
-    return replace(access, strides=strides, offset=offset)
+def _moved(index: Index, origins: dict[Axis, Index]) -> Index:
+    """The expression in terms of the new axes."""
+    return index.replace(origins.get)  # type: ignore[arg-type]
 
 
-def _dense(out: Access) -> Access:
+def _dense(out: Index) -> Index:
     """The share of the result as if it lay by itself: what is contiguous there is walked along."""
-    strides, step = {}, 1
-    for axis, stride in sorted(out.strides.items(), key=lambda item: abs(item[1])):
-        strides[axis] = step if stride else 0
-        step *= axis.extent if stride else 1
-    return replace(out, strides=strides)
+    terms, step = {}, 1
+    for axis, _ in sorted(factors(out).items(), key=lambda item: abs(item[1])):
+        terms[axis] = step
+        step *= axis.extent
+    return Index(terms)

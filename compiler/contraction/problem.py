@@ -7,12 +7,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from trivium.compiler.kernel.index import Index, Variable
 
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """A loop of the contraction; compared by identity."""
+Axis = Variable
+"""A loop of the contraction."""
 
-    extent: int
+
+def factors(index: Index) -> dict[Axis, int]:
+    """The axes of an affine expression, and what each is multiplied by."""
+    return index.terms  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -20,31 +23,26 @@ class Window:
     """A dimension that indices may leave (padding) or whose elements lie apart (dilation): elements outside, or
     between, read as zero."""
 
-    terms: tuple[tuple[Axis, int], ...]
-    offset: int
+    position: Index
     size: int
     stride: int
     dilation: int = 1
 
     def uses(self, axis: Axis) -> bool:
-        return any(term is axis for term, _ in self.terms)
+        return axis in self.position.terms
 
 
 @dataclass(frozen=True)
 class Access:
-    """Place of an operand's element, in elements: offset + sum(stride * axis) + what the windows contribute."""
+    """Where an operand's element lies, in elements: at `index`, an affine expression of axes. A dilated window adds
+    (position / dilation) * stride to it; all others are part of it, and only say where there is an element."""
 
-    strides: dict[Axis, int]
-    offset: int = 0
+    index: Index
     windows: tuple[Window, ...] = ()
 
     def stride(self, axis: Axis) -> int:
-        return self.strides.get(axis, 0)
-
-    def reach(self, axis: Axis) -> int:
-        """Elements between neighbours on `axis`, through plain strides and undilated windows alike."""
-        windows = (window for window in self.windows if window.dilation == 1)
-        return self.stride(axis) + sum(scale * w.stride for w in windows for term, scale in w.terms if term is axis)
+        """Elements between neighbours on `axis`, dilated windows aside."""
+        return self.index.terms.get(axis, 0)
 
     def windowed(self, axis: Axis) -> bool:
         return any(window.uses(axis) for window in self.windows)
@@ -80,26 +78,19 @@ class Problem:
     def elementwise(self) -> bool:
         """Whether lhs, too, varies along the columns, as in a depthwise convolution: then lanes multiply lane by
         lane."""
-        return any(self.lhs.reach(axis) for axis in self.columns.axes)
+        return any(self.lhs.stride(axis) for axis in self.columns.axes)
 
     @property
     def flops(self) -> int:
         return 2 * self.batch.extent * self.rows.extent * self.columns.extent * self.reduction.extent
 
 
-def dimension(
-    access: Access, size: int, stride: int, terms: tuple[tuple[Axis, int], ...], offset: int = 0, dilation: int = 1
-) -> Access:
-    """`access` with one more dimension, whose position is offset + sum(scale * axis); plain strides wherever it cannot
-    leave the array."""
-    low = offset + sum(min(0, scale * (axis.extent - 1)) for axis, scale in terms)
-    high = offset + sum(max(0, scale * (axis.extent - 1)) for axis, scale in terms)
-    if low < 0 or high >= size or dilation != 1:
-        return replace(access, windows=(*access.windows, Window(terms, offset, size, stride, dilation)))
-    strides = dict(access.strides)
-    for axis, scale in terms:
-        strides[axis] = strides.get(axis, 0) + scale * stride
-    return replace(access, strides=strides, offset=access.offset + offset * stride)
+def dimension(access: Access, size: int, stride: int, position: Index, dilation: int = 1) -> Access:
+    """`access` with one more dimension, which has a window where its position can leave the array or is dilated."""
+    low, high = position.range
+    inside = low >= 0 and high < size and dilation == 1
+    windows = access.windows if inside else (*access.windows, Window(position, size, stride, dilation))
+    return Access(access.index + position * stride if dilation == 1 else access.index, windows)
 
 
 def lies_across(access: Access, lines: Group, across: Group) -> bool:
@@ -137,13 +128,13 @@ def orient(problem: Problem) -> Problem:
 
 def _by_reach(group: Group, access: Access) -> Group:
     """The axes with the longest way between neighbours first."""
-    return Group(tuple(sorted(group.axes, key=lambda axis: -abs(access.reach(axis)))))
+    return Group(tuple(sorted(group.axes, key=lambda axis: -abs(access.stride(axis)))))
 
 
 def _lanes_alike(problem: Problem, axis: Axis) -> bool:
     """Whether lhs and the result both lie contiguous along a batch axis."""
     return (
-        axis.extent > 1 and problem.out.stride(axis) == 1 == problem.lhs.reach(axis) and not problem.lhs.windowed(axis)
+        axis.extent > 1 and problem.out.stride(axis) == 1 == problem.lhs.stride(axis) and not problem.lhs.windowed(axis)
     )
 
 
@@ -193,7 +184,9 @@ def _merge(problem: Problem, name: str) -> Problem:
         if merged and _mergeable(problem, merged[-1], axis):
             outer = merged.pop()
             both = Axis(outer.extent * axis.extent)
-            problem = replace(problem, **{key: _joined(getattr(problem, key), axis, both) for key in ("lhs", "rhs")})
+            problem = replace(
+                problem, **{key: _joined(getattr(problem, key), outer, axis, both) for key in ("lhs", "rhs")}
+            )
             axis = both
         merged.append(axis)
     return replace(problem, **{name: Group(tuple(merged))})
@@ -208,5 +201,6 @@ def _mergeable(problem: Problem, outer: Axis, inner: Axis) -> bool:
     )
 
 
-def _joined(access: Access, inner: Axis, both: Axis) -> Access:
-    return replace(access, strides={**access.strides, both: access.stride(inner)})
+def _joined(access: Access, outer: Axis, inner: Axis, both: Axis) -> Access:
+    terms = {axis: factor for axis, factor in access.index.terms.items() if axis not in (outer, inner)}
+    return replace(access, index=Index({**terms, both: access.stride(inner)}, access.index.offset))

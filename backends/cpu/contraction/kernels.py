@@ -4,38 +4,27 @@ emits for one, with the kernel's own epilogue as the sink."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction.emission import Emission, Number, index
-from trivium.backends.cpu.contraction.place import Indices, unflatten
 from trivium.backends.cpu.contraction.plan import Plan, plan
+from trivium.backends.cpu.contraction.rooms import Rooms
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import Emitter
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import PARALLEL_FOR
 from trivium.backends.llvm.code import I32, I64, POINTER, Code
+from trivium.backends.llvm.displacement import Indices, terms_of, unflatten
 from trivium.backends.llvm.narrow import held_type
+from trivium.backends.llvm.numbers import Int, Number, i64, maximum, minimum
+from trivium.backends.llvm.vectors import Vectors
+from trivium.compiler.contraction.marked import Marked
 from trivium.compiler.contraction.phases import Phase, phases
-from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, dimension
-from trivium.compiler.kernel import contraction as mark
-from trivium.compiler.kernel.affine import Analysis, accesses
+from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.dtypes import storage_bytes
-from trivium.compiler.kernel.structure import Kernel, Store, Value
+from trivium.compiler.kernel.structure import Kernel, Value
 from trivium.compiler.schedule import fits_lanes, serial
-
-
-@dataclass(eq=False)
-class PackedKernel(Kernel):
-    """A kernel one of whose contraction's operands ("lhs" or "rhs") is bound to its packed form."""
-
-    packed: str = ""
-
-    def digest(self) -> str:
-        return f"{super().digest()}.{self.packed}"
 
 
 def supports(kernel: Kernel) -> bool:
@@ -53,62 +42,6 @@ def supports(kernel: Kernel) -> bool:
     return alike and plain and small and work and fits_lanes(epilogue, epilogue.parameters, Analysis(epilogue))
 
 
-class Marked:
-    """A kernel's contraction in the words of problems: an axis for each loop, and how the epilogue uses them."""
-
-    def __init__(self, contraction: mark.Contraction) -> None:
-        self.contraction, self.epilogue = contraction, contraction.epilogue
-        self.axes = [Axis(loop.extent) for loop in contraction.loops]
-        self.analysis = Analysis(contraction.epilogue)
-
-    @cached_property
-    def parameters(self) -> dict[Axis, Value]:
-        """The epilogue's index parameters."""
-        outer = [axis for axis, loop in zip(self.axes, self.contraction.loops, strict=True) if loop.role != "k"]
-        return dict(zip(outer, self.epilogue.parameters[1:], strict=True))
-
-    @cached_property
-    def problem(self) -> Problem:
-        batch, rows, columns, reduction = (
-            Group(tuple(self.axes[i] for i in self.contraction.positions(role))) for role in ("batch", "m", "n", "k")
-        )
-        lhs, rhs = self._access(self.contraction.lhs), self._access(self.contraction.rhs)
-        return Problem(batch, rows, columns, reduction, lhs, rhs, self._result())
-
-    def _access(self, operand: mark.Access) -> Access:
-        access = Access({}, operand.buffer.offset)
-        dimensions = zip(operand.subscripts, operand.buffer.shape, operand.buffer.layout, strict=True)
-        for subscript, size, stride in dimensions:
-            position, loops = subscript.position, zip(self.axes, self.contraction.loops, strict=True)
-            terms = tuple((axis, position.terms[loop]) for axis, loop in loops if loop in position.terms)
-            access = dimension(access, size, stride, terms, position.offset, subscript.dilation)
-        return access
-
-    def _result(self) -> Access:
-        """How the epilogue stores: of several results, as the first."""
-        store = next(access for access in accesses(self.epilogue) if isinstance(access, Store))
-        terms = self.analysis.address(store.buffer, store.indices).terms
-        return Access({axis: terms.get(value, 0) for axis, value in self.parameters.items()})
-
-    def is_flat(self, axes: Sequence[Axis]) -> bool:
-        """Whether the epilogue may see several axes as one: each address moves by an even step, and the indices are no
-        numbers in it."""
-        inner, run = axes[-1], axes[-1].extent
-        if any(self.parameters[axis] in self.analysis.escaping for axis in axes):
-            return False
-        forms = [self.analysis.address(a.buffer, a.indices).terms for a in accesses(self.epilogue)]
-        for axis in reversed(axes[:-1]):
-            if any(form.get(self.parameters[axis], 0) != run * form.get(self.parameters[inner], 0) for form in forms):
-                return False
-            run *= axis.extent
-        return True
-
-    @property
-    def only_stores(self) -> bool:
-        """Whether the epilogue does nothing but store the sum."""
-        return len([i for i in self.epilogue.instructions if not self.analysis.is_index(i)]) == 1
-
-
 class Share:
     """One phase of a contraction with its plan, and the way from its indices to the epilogue's."""
 
@@ -117,11 +50,11 @@ class Share:
         self.columns = [axis for axis in chosen.oriented.columns.axes if axis.extent > 1]
         """What runs over the lanes."""
 
-    def sink(self, emitter: Emitter, e: Emission, value: ll.Value, element: Element) -> None:
+    def sink(self, emitter: Emitter, e: Vectors, value: ll.Value, element: Element) -> None:
         """The epilogue on one vector of sums: along one axis of columns, several seen as one, or, where that cannot be,
         with a vector of indices for each."""
         oriented, epilogue = self.plan.oriented, self.marked.epilogue
-        indices = unflatten(e, oriented.batch, element.batch) | unflatten(e, oriented.rows, element.row)
+        indices = unflatten(oriented.batch, element.batch) | unflatten(oriented.rows, element.row)
         indices |= dict.fromkeys(oriented.columns.axes, 0)
         vector, lanes, mask = None, e.lanes, element.mask
         if not self.columns:
@@ -130,8 +63,7 @@ class Share:
             vector = self.marked.parameters[self.columns[-1]]
             indices[self.columns[-1]] = element.column
         else:
-            flat = e.builder.add(e.to_lanes(element.column), e.iota())
-            indices |= unflatten(e, oriented.columns, flat)
+            indices |= unflatten(oriented.columns, e.spread(element.column))
         with emitter.scope(), emitter.in_lanes(vector, lanes, mask):
             emitter.values[epilogue.parameters[0]] = value
             emitter.values |= self._arguments(e, indices)
@@ -144,12 +76,12 @@ class Share:
             return False
         return len(self.columns) == 1 or self.marked.is_flat(self.columns)
 
-    def _arguments(self, e: Emission, indices: Indices) -> dict[Value, ll.Value]:
+    def _arguments(self, e: Vectors, indices: Indices) -> dict[Value, ll.Value]:
         """The epilogue's indices: 64 bits each, scalars or a vector of the lanes'."""
         arguments = {}
         for axis, parameter in self.marked.parameters.items():
-            new, scale, offset = self.phase.origin(axis)
-            number = index(e.add(e.mul(indices[new], scale), offset))
+            origin = self.phase.origin(axis)
+            number = i64(terms_of(origin, indices) + origin.offset)
             lanes = isinstance(number.type, ll.VectorType)
             arguments[parameter] = e.builder.sext(number, ll.VectorType(I64, e.lanes)) if lanes else number
         return arguments
@@ -163,7 +95,6 @@ class Lowering:
         self.kernel, self.target = kernel, target
         self.marked = Marked(kernel.contraction)
         found = phases(self.marked.problem)
-        constants = frozenset({kernel.packed}) if isinstance(kernel, PackedKernel) else constants
         if len(found) > 1:
             constants = frozenset()
         self.element_bytes = storage_bytes(kernel.contraction.accumulate)
@@ -195,7 +126,7 @@ class Lowering:
             Code(builder, self.target).call(PARALLEL_FOR, ll.VoidType(), *operands)
             builder.ret_void()
         else:
-            self._units(builder, function.args, 0, self.units, fast)
+            self._units(builder, function.args, (0, self.units), fast)
         return function
 
     def _part(self, module: ll.Module, name: str, fast: bool) -> ll.Function:
@@ -203,28 +134,31 @@ class Lowering:
         function, builder = _begin(module, name, [POINTER, I64, I64])
         context, begin, end = function.args
         places = [builder.gep(context, [I64(n)], source_etype=POINTER) for n in range(len(self.kernel.params))]
-        self._units(builder, [builder.load(place, typ=POINTER) for place in places], begin, end, fast)
+        code = Code(builder, self.target)
+        pointers = [builder.load(place, typ=POINTER) for place in places]
+        self._units(builder, pointers, (Int(code, begin), Int(code, end)), fast)
         return function
 
     def _units(
-        self, builder: ll.IRBuilder, pointers: Sequence[ll.Value], begin: Number, end: Number, fast: bool
+        self, builder: ll.IRBuilder, pointers: Sequence[ll.Value], units: tuple[Number, Number], fast: bool
     ) -> None:
-        """The units [begin, end), counted over all shares."""
+        """Those from the first to before the second of `units`, counted over all shares."""
         contraction, analysis = self.marked.contraction, self.marked.analysis
         buffers = dict(zip(self.kernel.params, pointers, strict=True))
         schedule = serial(contraction.epilogue, analysis)
         emitter = Emitter(Code(builder, self.target, fast), analysis, schedule, buffers)
         emitter.depth = 1
-        e = Emission(builder, held_type(contraction.accumulate), self.tiling.lanes)
+        e = Vectors(builder, self.target, held_type(contraction.accumulate), self.tiling.lanes)
+        rooms = Rooms(e)
         first = 0
         for share in self.shares:
             lhs, rhs = buffers[contraction.lhs.buffer], buffers[contraction.rhs.buffer]
             if share.plan.oriented.swapped:
                 lhs, rhs = rhs, lhs
-            own = [e.maximum(e.minimum(e.sub(bound, first), share.plan.units), 0) for bound in (begin, end)]
-            emit(e, share.plan, lhs, rhs, (own[0], own[1]), _sink(share, emitter), inline=self.marked.only_stores)
+            begin, end = (maximum(minimum(bound - first, share.plan.units), 0) for bound in units)
+            emit(e, rooms, share.plan, (lhs, rhs), (begin, end), _sink(share, emitter), self.marked.only_stores)
             first += share.plan.units
-        e.release()
+        rooms.release()
         emitter.finish()
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction.emission import I64, Emission, Number
-from trivium.backends.cpu.contraction.place import Place, join, place, resolve, unflatten
 from trivium.backends.cpu.contraction.tiling import Tiling
+from trivium.backends.llvm.code import I64, mangle
+from trivium.backends.llvm.displacement import Displacement, displacement, resolve, unflatten
+from trivium.backends.llvm.numbers import Number
+from trivium.backends.llvm.vectors import Vectors
 from trivium.compiler.contraction.problem import Group, Problem
 
 RowPointers = Callable[[Number], list[ll.Value]]
@@ -19,7 +21,7 @@ RowPointers = Callable[[Number], list[ll.Value]]
 class Lhs:
     """The operand `lhs` of `problem`, at `base`."""
 
-    def __init__(self, e: Emission, problem: Problem, tiling: Tiling, base: ll.Value) -> None:
+    def __init__(self, e: Vectors, problem: Problem, tiling: Tiling, base: ll.Value) -> None:
         self.e, self.problem, self.tiling, self.base = e, problem, tiling, base
         self.access = problem.lhs
         self.taps = self._tap_group()
@@ -30,37 +32,37 @@ class Lhs:
         axes = self.problem.reduction.axes
         return self.access.stride(axes[-1]) if axes else 0
 
-    def pointers(self, outer: Place, row: Number, rows: int) -> RowPointers:
+    def pointers(self, outer: Displacement, row: Number, rows: int) -> RowPointers:
         """For `rows` rows from `row` on. Rows on one plain axis lie a constant apart, which instructions can hold;
         others are placed one by one."""
         e = self.e
         if self.access.windows or len(self.problem.rows.axes) > 1:
-            places = [join(e, outer, self.row(e.add(row, r))) for r in range(rows)]
-            return lambda tap: [self.pointer(join(e, one, self._tap(tap))) for one in places]
+            places = [outer + self.row(row + r) for r in range(rows)]
+            return lambda tap: [self.pointer(one + self._tap(tap)) for one in places]
         step = self.access.stride(self.problem.rows.axes[0]) if self.problem.rows.axes else 0
-        first = join(e, outer, Place(e.mul(row, step), ()))
+        first = outer + Displacement(row * step)
 
         def evenly(tap: Number) -> list[ll.Value]:
-            start = e.at(self.base, join(e, first, self._tap(tap)).offset)
+            start = e.at(self.base, (first + self._tap(tap)).offset)
             return [e.at(start, r * step) for r in range(rows)]
 
         return evenly
 
-    def row(self, number: Number) -> Place:
-        """What a row adds to the place."""
-        return place(self.e, self.access, unflatten(self.e, self.problem.rows, number))
+    def row(self, number: Number) -> Displacement:
+        """What a row adds."""
+        return displacement(self.access, unflatten(self.problem.rows, number))
 
-    def shifted(self, outer: Place, offset: Number) -> Place:
-        return join(self.e, outer, Place(offset, (0,) * len(self.access.windows)))
+    def shifted(self, outer: Displacement, offset: Number) -> Displacement:
+        return outer + Displacement(offset, (0,) * len(self.access.windows))
 
-    def pointer(self, here: Place) -> ll.Value:
+    def pointer(self, here: Displacement) -> ll.Value:
         """The address of an element, or of zeros where that is padding."""
         offset, valid = resolve(self.e, self.access, here)
         pointer = self.e.at(self.base, offset)
         return pointer if valid is None else self.e.builder.select(valid, pointer, self._zeros())
 
-    def _tap(self, tap: Number) -> Place:
-        return place(self.e, self.access, unflatten(self.e, self.taps, tap) if self.taps.axes else {})
+    def _tap(self, tap: Number) -> Displacement:
+        return displacement(self.access, unflatten(self.taps, tap) if self.taps.axes else {})
 
     def _tap_group(self) -> Group:
         """The reduction's axes outside the run."""
@@ -75,7 +77,7 @@ class Lhs:
         count = (self.tiling.reduction.run - 1) * abs(self.stride) + 1
         if self.problem.elementwise:
             count += self.tiling.panels.size * e.lanes
-        name, module = f"contraction.zeros.{count}.{e.bytes}", e.builder.module
+        name, module = f"contraction.zeros.{count}.{mangle(e.element)}", e.builder.module
         if name not in module.globals:
             kind = ll.ArrayType(e.element, count)
             zeros = ll.GlobalVariable(module, kind, name)

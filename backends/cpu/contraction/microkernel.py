@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction.emission import Emission, Number
 from trivium.backends.cpu.contraction.lhs import RowPointers
+from trivium.backends.llvm.code import I32
+from trivium.backends.llvm.numbers import Number
+from trivium.backends.llvm.vectors import Vectors
 
 Tile = list[list[ll.Value]]
 
@@ -17,15 +19,15 @@ MOST_UNROLLED = 25
 """Taps of a window: 5 x 5."""
 
 
-def zeros(e: Emission, rows: int, vectors: int) -> Tile:
+def zeros(e: Vectors, rows: int, vectors: int) -> Tile:
     return [[e.zero] * vectors for _ in range(rows)]
 
 
-def load_tile(e: Emission, base: ll.Value, pitch: int, rows: int, vectors: int) -> Tile:
+def load_tile(e: Vectors, base: ll.Value, pitch: int, rows: int, vectors: int) -> Tile:
     return [[e.load(e.at(base, r * pitch + v * e.lanes)) for v in range(vectors)] for r in range(rows)]
 
 
-def store_tile(e: Emission, tile: Tile, base: ll.Value, pitch: int) -> None:
+def store_tile(e: Vectors, tile: Tile, base: ll.Value, pitch: int) -> None:
     for r, row in enumerate(tile):
         for v, vector in enumerate(row):
             e.store(vector, e.at(base, r * pitch + v * e.lanes))
@@ -49,7 +51,7 @@ class Stream:
     mask: ll.Value | None = None
 
 
-def accumulate(e: Emission, tile: Tile, stream: Stream) -> Tile:
+def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
     """Adds lhs * rhs to `tile`. Taps are a loop, except where they are few and a step each: there is no other loop then
     that would keep their addresses from costing as much as the products."""
     first, last = stream.taps
@@ -65,12 +67,12 @@ def accumulate(e: Emission, tile: Tile, stream: Stream) -> Tile:
     return shaped(tile, loop.carried[1:])
 
 
-def _run(e: Emission, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -> tuple[Tile, ll.Value]:
+def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -> tuple[Tile, ll.Value]:
     """The innermost loop; also gives the panel's next row."""
     rows = stream.pointers(tap)
     ahead = stream.ahead
     if ahead is not None:
-        ahead = e.at(ahead, e.product(e.sub(tap, stream.taps[0]), e.mul(stream.steps, e.lanes)))
+        ahead = e.at(ahead, (tap - stream.taps[0]) * (stream.steps * e.lanes))
     if stream.steps == 1:
         return _step(e, tile, stream, rows, panel, ahead, 0)
     with e.loop(0, stream.steps, carried=[panel, *_flat(tile)], nonempty=True) as loop:
@@ -81,7 +83,7 @@ def _run(e: Emission, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) 
 
 
 def _step(
-    e: Emission,
+    e: Vectors,
     tile: Tile,
     stream: Stream,
     rows: list[ll.Value],
@@ -92,15 +94,21 @@ def _step(
     """One product for every sum."""
     rhs = [e.load(e.at(panel, v * e.lanes)) for v in range(len(tile[0]))]
     if ahead is not None:
-        e.prefetch(e.at(ahead, e.mul(step, e.lanes)))
+        _prefetch(e, e.at(ahead, step * e.lanes))
     result: Tile = []
     for pointer, row in zip(rows, tile, strict=True):
-        lhs = _factors(e, stream, e.at(pointer, e.mul(step, stream.stride)), len(rhs))
-        result.append([e.fma(*operands) for operands in zip(lhs, rhs, row, strict=True)])
+        lhs = _factors(e, stream, e.at(pointer, step * stream.stride), len(rhs))
+        result.append([e.fused(*operands) for operands in zip(lhs, rhs, row, strict=True)])
     return result, e.at(panel, stream.pitch)
 
 
-def _factors(e: Emission, stream: Stream, pointer: ll.Value, count: int) -> list[ll.Value]:
+def _prefetch(e: Vectors, pointer: ll.Value) -> None:
+    """Asks for a cache line, to be read soon, in the second-level cache."""
+    read, second_level, data = I32(0), I32(2), I32(1)
+    e.call("llvm.prefetch.p0", ll.VoidType(), pointer, read, second_level, data)
+
+
+def _factors(e: Vectors, stream: Stream, pointer: ll.Value, count: int) -> list[ll.Value]:
     """One lhs element for all vectors, or, lane by lane, one vector for each, the last masked."""
     if not stream.lanewise:
         return [e.broadcast(pointer)] * count

@@ -12,8 +12,11 @@ import llvmlite.ir as ll
 import numpy as np
 
 from trivium.backends.cpu.constant_memory import aligned, frozen
-from trivium.backends.cpu.contraction.emission import Emission, Loop, Number, index
-from trivium.backends.cpu.contraction.place import Indices, Place, join, place, resolve, unflatten
+from trivium.backends.llvm.code import I64
+from trivium.backends.llvm.displacement import Displacement, Indices, displacement, resolve, unflatten
+from trivium.backends.llvm.loops import Loop
+from trivium.backends.llvm.numbers import Int, Number, i64, in_lanes, minimum
+from trivium.backends.llvm.vectors import Vectors
 from trivium.compiler.contraction.problem import Access, Group, lies_across
 
 Reader = Callable[[Indices], ll.Value]
@@ -28,13 +31,13 @@ class Source:
 
     access: Access
     base: ll.Value
-    outer: Place
+    outer: Displacement
     lines: Group
     across: Group
 
 
 def emit_pack(
-    e: Emission,
+    e: Vectors,
     source: Source,
     line: tuple[Number, Number],
     lane: tuple[Number, Number],
@@ -47,19 +50,19 @@ def emit_pack(
     turned = lies_across(source.access, source.lines, source.across)
     together = 1 if turned else _together(e, source, vectors)
     with e.loop(0, vectors, step=together, nonempty=True) as across:
-        shifts = [e.mul(e.add(across.index, v), e.lanes) for v in range(together)]
+        shifts = [(across.index + v) * e.lanes for v in range(together)]
         if turned:
-            _transpose(e, source, line, e.add(lane[0], shifts[0]), lane[1], e.at(target, shifts[0]), pitch)
+            _transpose(e, source, line, lane[0] + shifts[0], lane[1], e.at(target, shifts[0]), pitch)
             return
-        firsts = [e.add(lane[0], shift) for shift in shifts]
-        readers = [vector_reader(e, source, first, e.sub(lane[1], first)) for first in firsts]
+        firsts = [lane[0] + shift for shift in shifts]
+        readers = [vector_reader(e, source, first, lane[1] - first) for first in firsts]
         with walk(e, source.lines, *line) as (loop, indices):
-            row = e.at(target, e.mul(e.sub(loop.index, line[0]), pitch))
+            row = e.at(target, (loop.index - line[0]) * pitch)
             for read, shift in zip(readers, shifts, strict=True):
                 e.store(read(indices), e.at(row, shift))
 
 
-def _together(e: Emission, source: Source, vectors: Number) -> int:
+def _together(e: Vectors, source: Source, vectors: Number) -> int:
     """How many vectors of a line to read in one go: neighbours share cache lines and index arithmetic, but their masks
     need registers."""
     runs = _runs(e, source) or 1
@@ -70,7 +73,7 @@ def _together(e: Emission, source: Source, vectors: Number) -> int:
 
 
 def _transpose(
-    e: Emission,
+    e: Vectors,
     source: Source,
     line: tuple[Number, Number],
     first: Number,
@@ -81,60 +84,59 @@ def _transpose(
     """Lanes beyond `end` repeat the last one."""
     step = source.access.stride(source.across.axes[0])
     base = e.at(source.base, source.outer.offset)
-    lanes = [e.minimum(e.add(first, j), e.sub(end, 1)) for j in range(e.lanes)]
-    columns = [e.at(base, e.mul(lane, step)) for lane in lanes]
+    lanes = [minimum(first + j, end - 1) for j in range(e.lanes)]
+    columns = [e.at(base, lane * step) for lane in lanes]
     with e.loop(*line, step=e.lanes, nonempty=True) as loop:
-        mask = e.lanes_below(e.sub(line[1], loop.index))
+        mask = e.lanes_below(line[1] - loop.index)
         square = _turned(e, [e.load(e.at(column, loop.index), mask) for column in columns])
-        corner = e.at(target, e.mul(e.sub(loop.index, line[0]), pitch))
+        corner = e.at(target, (loop.index - line[0]) * pitch)
         for i, vector in enumerate(square):
             e.store(vector, e.at(corner, i * pitch))
 
 
-def _turned(e: Emission, rows: list[ll.Value]) -> list[ll.Value]:
+def _turned(e: Vectors, rows: list[ll.Value]) -> list[ll.Value]:
     """The transpose of a square of vectors: in each round, pairs of rows trade every other block of lanes."""
     size = 1
     while size < e.lanes:
-        low = [lane if not lane & size else lane - size + e.lanes for lane in range(e.lanes)]
-        high = [lane + size if not lane & size else lane + e.lanes for lane in range(e.lanes)]
+        low = tuple(lane if not lane & size else lane - size + e.lanes for lane in range(e.lanes))
+        high = tuple(lane + size if not lane & size else lane + e.lanes for lane in range(e.lanes))
         turned = list(rows)
         for i in range(e.lanes):
             if not i & size:
-                turned[i], turned[i + size] = (e.shuffle(rows[i], rows[i + size], order) for order in (low, high))
+                turned[i], turned[i + size] = (e.shuffle(rows[i], order, rows[i + size]) for order in (low, high))
         rows, size = turned, 2 * size
     return rows
 
 
 @contextmanager
 def walk(
-    e: Emission, group: Group, begin: Number, end: Number, carried: Sequence[ll.Value] = ()
+    e: Vectors, group: Group, begin: Number, end: Number, carried: Sequence[ll.Value] = ()
 ) -> Iterator[tuple[Loop, Indices]]:
     """A loop over flat indices of `group` that keeps the index of each axis by counting, without divisions. Never
     empty."""
-    start, count = unflatten(e, group, begin), len(carried)
-    counters = [index(start[axis]) for axis in group.axes]
+    start, count = unflatten(group, begin), len(carried)
+    counters = [i64(start[axis]) for axis in group.axes]
     with e.loop(begin, end, [*carried, *counters], nonempty=True) as loop:
         counters, loop.carried = loop.carried[count:], loop.carried[:count]
-        yield loop, dict(zip(group.axes, counters, strict=True))
+        yield loop, {axis: Int(e, value) for axis, value in zip(group.axes, counters, strict=True)}
         loop.next = [*loop.next, *_successor(e, group, counters)]
     loop.carried = loop.carried[:count]
 
 
-def _successor(e: Emission, group: Group, indices: list[ll.Value]) -> list[ll.Value]:
+def _successor(e: Vectors, group: Group, indices: list[ll.Value]) -> list[ll.Value]:
     following: list[ll.Value] = []
     carry: ll.Value | None = None
     for axis, value in zip(reversed(group.axes), reversed(indices), strict=True):
-        raised = e.builder.add(value, index(1) if carry is None else e.builder.zext(carry, value.type))
-        carry = e.builder.icmp_signed("==", raised, index(axis.extent))
-        following.append(e.builder.select(carry, index(0), raised))
+        raised = e.builder.add(value, I64(1) if carry is None else e.builder.zext(carry, value.type))
+        carry = e.builder.icmp_signed("==", raised, I64(axis.extent))
+        following.append(e.builder.select(carry, I64(0), raised))
     return following[::-1]
 
 
-def vector_reader(e: Emission, source: Source, first: Number, count: Number) -> Reader:
+def vector_reader(e: Vectors, source: Source, first: Number, count: Number) -> Reader:
     """How to read `lanes` values across from `first` on, of which `count` exist, given the line's indices. What does
     not depend on the line is computed here, before the loop over lines."""
-    flat = e.builder.add(e.to_lanes(first), e.iota())
-    lanes = place(e, source.access, unflatten(e, source.across, flat))
+    lanes = displacement(source.access, unflatten(source.across, e.spread(first)))
     inside = e.lanes_below(count)
     runs = _runs(e, source)
     if runs is None or runs > MOST_SEGMENTS:
@@ -142,40 +144,40 @@ def vector_reader(e: Emission, source: Source, first: Number, count: Number) -> 
     return _segmented(e, source, lanes, inside, first, runs)
 
 
-def _runs(e: Emission, source: Source) -> int | None:
+def _runs(e: Vectors, source: Source) -> int | None:
     """How many contiguous runs of memory a vector across may touch; None where neighbours are not contiguous at all."""
     if not source.across.axes:
         return 1
     inner = source.across.axes[-1]
     dilated = any(w.dilation != 1 and w.uses(axis) for w in source.access.windows for axis in source.across.axes)
-    if source.access.reach(inner) != 1 or dilated:
+    if source.access.stride(inner) != 1 or dilated:
         return None
     return 1 if len(source.across.axes) == 1 else 1 + -(-(e.lanes - 1) // inner.extent)
 
 
-def _gathering(e: Emission, source: Source, lanes: Place, inside: ll.Value) -> Reader:
+def _gathering(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value) -> Reader:
     base = e.at(source.base, source.outer.offset)
-    elsewhere = Place(0, source.outer.positions)
+    elsewhere = Displacement(0, source.outer.positions)
 
     def read(indices: Indices) -> ll.Value:
-        here = join(e, elsewhere, place(e, source.access, indices), lanes)
+        here = elsewhere + displacement(source.access, indices) + lanes
         offset, valid = resolve(e, source.access, here)
-        return e.gather(base, e.to_lanes(offset), e.both(inside, valid))
+        return e.gather(base, offset, e.conjunction(inside, valid) or inside)
 
     return read
 
 
-def _segmented(e: Emission, source: Source, lanes: Place, inside: ll.Value, first: Number, runs: int) -> Reader:
+def _segmented(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value, first: Number, runs: int) -> Reader:
     """One masked load per run, each keeping the lanes of those before it."""
     segments = list(_segments(e, source, inside, first, runs))
 
     def read(indices: Indices) -> ll.Value:
-        line = join(e, source.outer, place(e, source.access, indices))
-        here = join(e, line, Place(0, lanes.positions))
+        line = source.outer + displacement(source.access, indices)
+        here = line + Displacement(0, lanes.positions)
         offset, valid = resolve(e, source.access, here)
         value = None
         for pointer, mask in segments:
-            value = e.load(e.at(pointer, offset), e.both(mask, valid), value)
+            value = e.load(e.at(pointer, offset), e.conjunction(mask, valid), value)
         assert value is not None
         return value
 
@@ -183,23 +185,23 @@ def _segmented(e: Emission, source: Source, lanes: Place, inside: ll.Value, firs
 
 
 def _segments(
-    e: Emission, source: Source, inside: ll.Value, first: Number, runs: int
+    e: Vectors, source: Source, inside: ll.Value, first: Number, runs: int
 ) -> Iterator[tuple[ll.Value, ll.Value]]:
     """(pointer that lane 0 would have, mask of its lanes) of each run that the vector at `first` may touch."""
     axes = source.across.axes
     if len(axes) < 2:
-        offset = place(e, source.access, {axis: first for axis in axes}).offset
+        offset = displacement(source.access, {axis: first for axis in axes}).offset
         yield e.at(source.base, offset), inside
         return
     inner = axes[-1]
-    row, within = e.divmod(first, inner.extent)
+    row, within = divmod(first, inner.extent)
     for number in range(runs):
-        indices = unflatten(e, Group(axes[:-1]), e.add(row, number))
-        begin = e.sub(number * inner.extent, within)
-        offset = e.sub(place(e, source.access, indices).offset, begin)
-        after = e.builder.icmp_signed(">=", e.iota(), e.to_lanes(begin))
-        before = e.lanes_below(e.add(begin, inner.extent))
-        yield e.at(source.base, offset), e.both(inside, e.both(after, before))
+        indices = unflatten(Group(axes[:-1]), row + number)
+        begin = number * inner.extent - within
+        offset = displacement(source.access, indices).offset - begin
+        after = e.builder.icmp_signed(">=", e.lane_numbers().value, in_lanes(e, begin, e.lanes))
+        before = e.lanes_below(begin + inner.extent)
+        yield e.at(source.base, offset), e.conjunction(inside, e.conjunction(after, before))
 
 
 def dense(array: np.ndarray, access: Access, groups: tuple[Group, ...]) -> np.ndarray:
@@ -207,7 +209,7 @@ def dense(array: np.ndarray, access: Access, groups: tuple[Group, ...]) -> np.nd
     windows."""
     axes = [axis for group in groups for axis in group.axes]
     strides = [access.stride(axis) * array.itemsize for axis in axes]
-    view = np.lib.stride_tricks.as_strided(array[access.offset :], [axis.extent for axis in axes], strides)
+    view = np.lib.stride_tricks.as_strided(array[access.index.offset :], [axis.extent for axis in axes], strides)
     return view.reshape([group.extent for group in groups])
 
 

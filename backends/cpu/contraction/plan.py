@@ -10,6 +10,7 @@ from trivium.backends.cpu.contraction.packing import dense, pack_panels
 from trivium.backends.cpu.contraction.tiling import Rhs, Tiling, choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, canonicalize, orient
+from trivium.compiler.kernel.index import Index
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ class Plan:
     def packed_access(self) -> Access:
         """How the batch leads to a packed rhs."""
         step = self.problem.reduction.extent * self.tiling.panels.extent * self.tiling.lanes
-        strides = {}
+        terms = {}
         for axis in reversed(self._packed_batch()):
-            strides[axis] = step
+            terms[axis] = step
             step *= axis.extent
-        return Access(strides)
+        return Access(Index(terms))
 
     def _packed_batch(self) -> tuple[Axis, ...]:
-        return tuple(axis for axis in self.problem.batch.axes if self.problem.rhs.reach(axis))
+        return tuple(axis for axis in self.problem.batch.axes if self.problem.rhs.stride(axis))
 
 
 def plan(problem: Problem, element_bytes: int, target: CpuTarget, constant: frozenset[str] = frozenset()) -> Plan:

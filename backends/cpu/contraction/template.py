@@ -10,13 +10,15 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import microkernel
-from trivium.backends.cpu.contraction.emission import Emission, Number, index
 from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
-from trivium.backends.cpu.contraction.place import Place, join, origin, place, unflatten
 from trivium.backends.cpu.contraction.plan import Plan
+from trivium.backends.cpu.contraction.rooms import Rooms
 from trivium.backends.cpu.contraction.tiling import Rhs, Split, rhs_step
+from trivium.backends.llvm.displacement import Displacement, displacement, origin, unflatten
+from trivium.backends.llvm.numbers import Number, i64, maximum, minimum
+from trivium.backends.llvm.vectors import Vectors
 
 
 @dataclass(frozen=True)
@@ -30,16 +32,23 @@ class Element:
     mask: ll.Value | None
 
 
-Sink = Callable[[Emission, ll.Value, Element], None]
+Sink = Callable[[Vectors, ll.Value, Element], None]
 
 
 def emit(
-    e: Emission, plan: Plan, lhs: ll.Value, rhs: ll.Value, units: tuple[Number, Number], sink: Sink, inline: bool
+    e: Vectors,
+    rooms: Rooms,
+    plan: Plan,
+    operands: tuple[ll.Value, ll.Value],
+    units: tuple[Number, Number],
+    sink: Sink,
+    inline: bool,
 ) -> None:
-    """Emits `units` of `plan` where the builder stands. `lhs` and `rhs` are the oriented problem's, a constant rhs
+    """Emits `units` of `plan` where the builder stands. The operands are the oriented problem's, a constant rhs
     packed. `inline` unrolls the sink over the tile's registers; otherwise it is emitted once, in a loop over the tile
     in memory."""
-    template = Template(e, plan, lhs, rhs, sink, inline)
+    template = Template(e, plan, operands, sink, inline)
+    template.reserve(rooms)
     with e.loop(*units) as loop:
         template.unit(loop.index)
 
@@ -49,8 +58,8 @@ class Unit:
     """One unit of work: how its batch leads to the operands, and what it covers."""
 
     batch: Number
-    lhs: Place
-    rhs: Place
+    lhs: Displacement
+    rhs: Displacement
     tiles: tuple[Number, Number]
     panels: tuple[Number, Number]
     rows: tuple[Number, Number]
@@ -93,32 +102,31 @@ class Tile:
 class Template:
     """Emits the parts of one contraction."""
 
-    def __init__(self, e: Emission, plan: Plan, lhs: ll.Value, rhs: ll.Value, sink: Sink, inline: bool) -> None:
+    def __init__(self, e: Vectors, plan: Plan, operands: tuple[ll.Value, ll.Value], sink: Sink, inline: bool) -> None:
         self.e, self.plan, self.sink = e, plan, sink
         self.problem, self.tiling, self.reduction = plan.problem, plan.tiling, plan.tiling.reduction
-        self.lhs, self.rhs = Lhs(e, plan.problem, plan.tiling, lhs), rhs
+        self.lhs, self.rhs = Lhs(e, plan.problem, plan.tiling, operands[0]), operands[1]
         self.lhs_by_steps = self._lies_by_steps()
         self.in_blocks = self.reduction.blocks > 1
         self.inline = inline and not self.in_blocks
-        self._reserve()
 
-    def _reserve(self) -> None:
+    def reserve(self, rooms: Rooms) -> None:
         """Room for what is packed, with a vector's worth of lines to spare, and for sums that wait."""
-        e, tiling, lanes, steps = self.e, self.tiling, self.tiling.lanes, self.reduction.most_steps
+        tiling, lanes, steps = self.tiling, self.tiling.lanes, self.reduction.most_steps
         rows, width = tiling.chunks.size * tiling.tiles.size, tiling.panels.size * lanes
         lines, across = (steps, rows) if self.lhs_by_steps else (rows, steps)
         self.lhs_pitch = -(-across // lanes) * lanes + lanes
         if tiling.pack_lhs:
-            self.lhs_room = e.reserve((lines + lanes) * self.lhs_pitch, "packed_lhs")
+            self.lhs_room = rooms.reserve((lines + lanes) * self.lhs_pitch)
         if tiling.rhs is Rhs.PACKED:
-            self.rhs_room = e.reserve((steps + lanes) * width, "packed_rhs")
+            self.rhs_room = rooms.reserve((steps + lanes) * width)
         self.pitch = tiling.groups.size * width if self.in_blocks else width
         if not self.inline:
-            self.sums = e.reserve((rows if self.in_blocks else tiling.tiles.size) * self.pitch, "sums")
+            self.sums = rooms.reserve((rows if self.in_blocks else tiling.tiles.size) * self.pitch)
 
     # Units and blocks
 
-    def unit(self, number: ll.Value) -> None:
+    def unit(self, number: Number) -> None:
         """Everything of one unit."""
         unit = self._unit(number)
         if self.in_blocks:
@@ -130,57 +138,57 @@ class Template:
             for width, panel in self._parts(self.tiling.panels, unit.panels):
                 self._panel(unit, block, width, panel)
 
-    def _unit(self, number: ll.Value) -> Unit:
-        e, tiling, problem = self.e, self.tiling, self.problem
-        rest, chunk = e.divmod(number, tiling.chunks.count)
-        batch, group = e.divmod(rest, tiling.groups.count)
+    def _unit(self, number: Number) -> Unit:
+        tiling, problem = self.tiling, self.problem
+        rest, chunk = divmod(number, tiling.chunks.count)
+        batch, group = divmod(rest, tiling.groups.count)
         tiles, panels = self._range(tiling.chunks, chunk), self._range(tiling.groups, group)
-        indices = unflatten(e, problem.batch, batch)
+        indices = unflatten(problem.batch, batch)
         rhs = self.plan.packed_access() if tiling.rhs is Rhs.CONSTANT else problem.rhs
         return Unit(
             batch=batch,
-            lhs=join(e, origin(problem.lhs), place(e, problem.lhs, indices)),
-            rhs=join(e, origin(rhs), place(e, rhs, indices)),
+            lhs=origin(problem.lhs) + displacement(problem.lhs, indices),
+            rhs=origin(rhs) + displacement(rhs, indices),
             tiles=tiles,
             panels=panels,
             rows=(self._start(tiling.tiles, tiles[0]), self._start(tiling.tiles, tiles[1])),
-            first_column=e.mul(self._start(tiling.panels, panels[0]), tiling.lanes),
+            first_column=self._start(tiling.panels, panels[0]) * tiling.lanes,
         )
 
     def _clear(self, unit: Unit) -> None:
         e, (first, last) = self.e, unit.rows
-        with e.loop(0, e.mul(e.sub(last, first), self.pitch), step=e.lanes) as loop:
+        with e.loop(0, (last - first) * self.pitch, step=e.lanes) as loop:
             e.store(e.zero, e.at(self.sums, loop.index))
 
     def _block(self, number: Number) -> Block:
-        e, reduction = self.e, self.reduction
-        group, piece = e.divmod(number, reduction.run_blocks)
-        first = e.mul(group, reduction.block_taps)
-        last = e.minimum(e.add(first, reduction.block_taps), reduction.taps)
-        start = e.mul(piece, reduction.block_run)
-        steps = e.minimum(e.sub(reduction.run, start), reduction.block_run)
-        begin = e.add(e.mul(first, reduction.run), start)
-        end = e.add(e.add(e.mul(e.sub(last, 1), reduction.run), start), steps)
+        reduction = self.reduction
+        group, piece = divmod(number, reduction.run_blocks)
+        first = group * reduction.block_taps
+        last = minimum(first + reduction.block_taps, reduction.taps)
+        start = piece * reduction.block_run
+        steps = minimum(reduction.run - start, reduction.block_run)
+        begin = first * reduction.run + start
+        end = (last - 1) * reduction.run + start + steps
         return Block(number, (first, last), start, steps, begin, end)
 
     def _lies_by_steps(self) -> bool:
         """Whether packed lhs holds the rows of each step, not the steps of each row: whichever is contiguous now."""
         rows, access = self.problem.rows.axes, self.problem.lhs
-        return bool(rows) and access.reach(rows[-1]) == 1
+        return bool(rows) and access.stride(rows[-1]) == 1
 
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         e, problem = self.e, self.problem
         sides = [(problem.rows, unit.rows), (problem.reduction, (block.begin, block.end))]
         (lines, line), (across, lane) = sides[::-1] if self.lhs_by_steps else sides
         source = Source(problem.lhs, self.lhs.base, unit.lhs, lines, across)
-        vectors, _ = e.divmod(e.add(e.sub(lane[1], lane[0]), e.lanes - 1), e.lanes)
+        vectors = (lane[1] - lane[0] + (e.lanes - 1)) // e.lanes
         emit_pack(e, source, line, lane, vectors, self.lhs_room, self.lhs_pitch)
 
     # Panels and tiles
 
-    def _panel(self, unit: Unit, block: Block, width: int, number: ll.Value) -> None:
+    def _panel(self, unit: Unit, block: Block, width: int, number: Number) -> None:
         e = self.e
-        column = e.mul(self._start(self.tiling.panels, number), e.lanes)
+        column = self._start(self.tiling.panels, number) * e.lanes
         pitch = rhs_step(self.problem) if self.tiling.rhs is Rhs.IN_PLACE else width * e.lanes
         panel = Panel(width, column, pitch, self._panel_data(unit, block, width, column, pitch))
         for count, tile in self._parts(self.tiling.tiles, unit.tiles):
@@ -193,13 +201,12 @@ class Template:
             case Rhs.DIRECT:
                 return None
             case Rhs.IN_PLACE:
-                return e.at(self.rhs, e.add(e.add(unit.rhs.offset, column), e.mul(block.begin, pitch)))
+                return e.at(self.rhs, unit.rhs.offset + column + block.begin * pitch)
             case Rhs.PACKED:
                 lanes = column, problem.columns.extent
                 emit_pack(e, self._rhs_source(unit), (block.begin, block.end), lanes, width, self.rhs_room, pitch)
                 return self.rhs_room
-        offset = e.add(e.mul(column, problem.reduction.extent), e.mul(block.begin, pitch))
-        return e.at(self.rhs, e.add(unit.rhs.offset, offset))
+        return e.at(self.rhs, unit.rhs.offset + (column * problem.reduction.extent + block.begin * pitch))
 
     def _rhs_source(self, unit: Unit) -> Source:
         return Source(self.problem.rhs, self.rhs, unit.rhs, self.problem.reduction, self.problem.columns)
@@ -210,11 +217,11 @@ class Template:
             sums = self._accumulate(unit, block, panel, tile, microkernel.zeros(e, tile.count, panel.width))
             self._finish(unit, panel, tile, sums)
             return
-        row, column = e.sub(tile.row, unit.rows[0]), e.sub(panel.column, unit.first_column)
-        room = e.at(self.sums, e.add(e.mul(row, self.pitch), column))
+        row, column = tile.row - unit.rows[0], panel.column - unit.first_column
+        room = e.at(self.sums, row * self.pitch + column)
         sums = microkernel.load_tile(e, room, self.pitch, tile.count, panel.width)
         microkernel.store_tile(e, self._accumulate(unit, block, panel, tile, sums), room, self.pitch)
-        last = e.builder.icmp_signed("==", index(block.number), index(self.reduction.blocks - 1))
+        last = e.builder.icmp_signed("==", i64(block.number), i64(self.reduction.blocks - 1))
         with e.builder.if_then(last):
             self._sink_memory(unit, panel, tile, room)
 
@@ -226,18 +233,17 @@ class Template:
         return microkernel.accumulate(self.e, sums, self._stream(unit, block, panel, panel.data, tile))
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
-        e, pitch, steps = self.e, panel.pitch, self.e.sub(block.end, block.begin)
+        e, pitch, steps = self.e, panel.pitch, block.end - block.begin
         ahead = None
         if self.tiling.prefetch:
-            share = e.product(tile.number, e.mul(steps, e.lanes))
-            ahead = e.at(data, e.add(e.mul(steps, pitch), share))
+            ahead = e.at(data, steps * pitch + tile.number * (steps * e.lanes))
         if self.tiling.pack_lhs:
             row_step, step = (1, self.lhs_pitch) if self.lhs_by_steps else (self.lhs_pitch, 1)
-            first = e.at(self.lhs_room, e.mul(e.sub(tile.row, unit.rows[0]), row_step))
+            first = e.at(self.lhs_room, (tile.row - unit.rows[0]) * row_step)
             rows = [e.at(first, r * row_step) for r in range(tile.count)]
             return Stream(lambda _: rows, (0, 1), steps, step, data, pitch, ahead)
         lanewise = self.problem.elementwise
-        start = e.add(e.mul(block.start, self.lhs.stride), panel.column if lanewise else 0)
+        start = block.start * self.lhs.stride + (panel.column if lanewise else 0)
         pointers = self.lhs.pointers(self.lhs.shifted(unit.lhs, start), tile.row, tile.count)
         taps = (0, 1) if self.reduction.taps == 1 else block.taps
         mask = self._mask(panel, panel.width - 1) if lanewise else None
@@ -246,17 +252,17 @@ class Template:
     def _accumulate_direct(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> microkernel.Tile:
         """Both operands where they lie, one step of the reduction after the other."""
         e, problem = self.e, self.problem
-        firsts = [e.add(panel.column, v * e.lanes) for v in range(panel.width)]
+        firsts = [panel.column + v * e.lanes for v in range(panel.width)]
         source = self._rhs_source(unit)
-        readers = [vector_reader(e, source, first, e.sub(problem.columns.extent, first)) for first in firsts]
-        rows = [join(e, unit.lhs, self.lhs.row(e.add(tile.row, r))) for r in range(tile.count)]
+        readers = [vector_reader(e, source, first, problem.columns.extent - first) for first in firsts]
+        rows = [unit.lhs + self.lhs.row(tile.row + r) for r in range(tile.count)]
         flat = [vector for line in sums for vector in line]
         with walk(e, problem.reduction, 0, problem.reduction.extent, flat) as (loop, indices):
             rhs = [read(indices) for read in readers]
-            step = place(e, problem.lhs, indices)
+            step = displacement(problem.lhs, indices)
             for row, totals in zip(rows, microkernel.shaped(sums, loop.carried), strict=True):
-                lhs = e.broadcast(self.lhs.pointer(join(e, row, step)))
-                loop.next += [e.fma(lhs, vector, total) for vector, total in zip(rhs, totals, strict=True)]
+                lhs = e.broadcast(self.lhs.pointer(row + step))
+                loop.next += [e.fused(lhs, vector, total) for vector, total in zip(rhs, totals, strict=True)]
         return microkernel.shaped(sums, loop.carried)
 
     # Results
@@ -269,17 +275,17 @@ class Template:
             return
         for r, vectors in enumerate(sums):
             for v, vector in enumerate(vectors):
-                self._sink(unit, panel, self.e.add(tile.row, r), v, vector)
+                self._sink(unit, panel, tile.row + r, v, vector)
 
     def _sink_memory(self, unit: Unit, panel: Panel, tile: Tile, sums: ll.Value) -> None:
         e = self.e
         with e.loop(0, tile.count) as loop:
-            line = e.at(sums, e.mul(loop.index, self.pitch))
+            line = e.at(sums, loop.index * self.pitch)
             for v in range(panel.width):
-                self._sink(unit, panel, e.add(tile.row, loop.index), v, e.load(e.at(line, v * e.lanes)))
+                self._sink(unit, panel, tile.row + loop.index, v, e.load(e.at(line, v * e.lanes)))
 
     def _sink(self, unit: Unit, panel: Panel, row: Number, vector: int, value: ll.Value) -> None:
-        column = self.e.add(panel.column, vector * self.e.lanes)
+        column = panel.column + vector * self.e.lanes
         self.sink(self.e, value, Element(unit.batch, row, column, self._mask(panel, vector)))
 
     def _mask(self, panel: Panel, vector: int) -> ll.Value | None:
@@ -287,26 +293,25 @@ class Template:
         e, columns = self.e, self.problem.columns.extent
         if columns % e.lanes == 0 or vector < panel.width - 1:
             return None
-        return e.lanes_below(e.sub(e.sub(columns, panel.column), vector * e.lanes))
+        return e.lanes_below(columns - panel.column - vector * e.lanes)
 
     # Splits as code
 
     def _start(self, split: Split, part: Number) -> Number:
-        e = self.e
         if split.larger == split.count:
-            return e.mul(part, split.size)
-        return e.add(e.mul(part, split.size - 1), e.minimum(part, split.larger))
+            return part * split.size
+        return part * (split.size - 1) + minimum(part, split.larger)
 
     def _range(self, split: Split, part: Number) -> tuple[Number, Number]:
         if split.count == 1:
             return 0, split.extent
-        return self._start(split, part), self._start(split, self.e.add(part, 1))
+        return self._start(split, part), self._start(split, part + 1)
 
-    def _parts(self, split: Split, bounds: tuple[Number, Number]) -> Iterator[tuple[int, ll.Value]]:
+    def _parts(self, split: Split, bounds: tuple[Number, Number]) -> Iterator[tuple[int, Number]]:
         """Code for the parts in `bounds`, once for each of their one or two sizes: the size, and the part's number."""
         e, (begin, end) = self.e, bounds
-        with e.loop(begin, e.minimum(end, split.larger)) as loop:
+        with e.loop(begin, minimum(end, split.larger)) as loop:
             yield split.size, loop.index
         if split.larger < split.count:
-            with e.loop(e.maximum(begin, split.larger), end) as loop:
+            with e.loop(maximum(begin, split.larger), end) as loop:
                 yield split.size - 1, loop.index

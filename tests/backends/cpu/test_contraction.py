@@ -22,10 +22,12 @@ from tests.backends.cpu.contraction_kernels import (
 )
 from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.contraction.tiling import Rhs, split
+from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import LEVELS, emulated, host
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.index import Index
-from trivium.compiler.kernel.structure import Value
+from trivium.compiler.kernel.structure import Value as Scalar
+from trivium.compiler.program import Constant, Input, Launch, Output, Program, Step, Value
 
 CONSTANTS = (set(), {"rhs"}, {"lhs"}, {"lhs", "rhs"})
 
@@ -137,7 +139,7 @@ def test_convolution_in_blocks_and_threads(layout: str) -> None:
     assert_close(convolution(lhs, rhs, window, LAYOUTS[layout]).run(threads=2), reference(lhs, rhs, window))
 
 
-def gelu(b: KernelBuilder, x: Value) -> Value:
+def gelu(b: KernelBuilder, x: Scalar) -> Scalar:
     return b.multiply(b.multiply(x, 0.5), b.add(b.apply("erf", b.multiply(x, 0.70710678)), 1.0))
 
 
@@ -147,7 +149,7 @@ def test_matmul_with_bias_and_relu(m: int, n: int, constants: set[str]) -> None:
     lhs, rhs, bias = normal(1, m, 20), normal(1, 20, n), normal(n)
     b_buffer = buffer("bias", bias, (0,))
 
-    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value | Index, ...]) -> Value:
+    def epilogue(b: KernelBuilder, total: Scalar, indices: tuple[Scalar | Index, ...]) -> Scalar:
         return b.apply("maximum", b.add(total, b.load(b_buffer, indices[2])), 0.0)
 
     case = matmul(lhs, rhs, extra={b_buffer: bias}, epilogue=epilogue)
@@ -160,7 +162,7 @@ def test_convolution_with_bias_gelu_and_residual(layout: str) -> None:
     orders, window = LAYOUTS[layout], Window(padding=ONE)
     b_buffer, r_buffer = buffer("bias", bias, (0,)), buffer("residual", residual, orders[2])
 
-    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value | Index, ...]) -> Value:
+    def epilogue(b: KernelBuilder, total: Scalar, indices: tuple[Scalar | Index, ...]) -> Scalar:
         activated = gelu(b, b.add(total, b.load(b_buffer, indices[1])))
         return b.add(activated, b.load(r_buffer, *(indices[d] for d in orders[2])))
 
@@ -175,7 +177,7 @@ def test_epilogue_that_computes_with_indices() -> None:
     lhs, rhs = normal(1, 4, 7, 5), normal(6, 4, 3, 3)
     window = Window(padding=ONE)
 
-    def epilogue(b: KernelBuilder, total: Value, indices: tuple[Value | Index, ...]) -> Value:
+    def epilogue(b: KernelBuilder, total: Scalar, indices: tuple[Scalar | Index, ...]) -> Scalar:
         return b.add(total, b.apply("convert", indices[3], dtype="f32"))
 
     want = reference(lhs, rhs, window) + np.arange(5, dtype=np.float32)
@@ -197,6 +199,23 @@ def test_plans() -> None:
     assert first.plan.packed_operand is None
     last = convolution(normal(1, 8, 9, 9), normal(8, 8, 3, 3), Window(padding=ONE), LAYOUTS["channels last"])
     assert chosen(last, frozenset({"rhs"})).plan.packed_operand == "rhs"
+
+
+def test_a_constant_is_packed_once_for_equal_launches() -> None:
+    """And the program keeps its own constant, of the shape that the kernel reads."""
+    lhs, rhs = normal(1, 100, 64), normal(1, 64, 70)
+    case = matmul(lhs, rhs)
+    x, y, z = case.kernel.params
+    given, weights = Value("x", "f32", x.shape, Input(0)), Value("w", "f32", y.shape, Constant(case.operands[y]))
+    results = [Value("z", "f32", z.shape, Output(number)) for number in range(2)]
+    launches: list[Step] = [Launch(matmul(lhs, rhs).kernel, (given, weights, result)) for result in results]
+    program = Program("twice", [given], results, launches)
+    executable = CpuExecutable(program, host())
+    assert len(executable._constants) == 1
+    assert executable._constants[0].size > rhs.size
+    assert weights in program.values()
+    for result in executable.execute(lhs):
+        assert_close(result, lhs @ rhs)
 
 
 def test_the_template_leaves_what_it_cannot_do() -> None:

@@ -1,0 +1,57 @@
+"""Counted loops in generated code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import llvmlite.ir as ll
+
+from trivium.backends.llvm.code import I64, Code
+from trivium.backends.llvm.numbers import Int, Number, i64
+
+
+@dataclass
+class Loop:
+    """The inside of a loop: its index, the values it carries, and, set by the body, their next values. After the loop
+    `carried` holds their last values."""
+
+    index: Number
+    carried: list[ll.Value]
+    next: list[ll.Value] = field(default_factory=list)
+
+
+@contextmanager
+def counted(
+    code: Code,
+    begin: Number,
+    end: Number,
+    step: int = 1,
+    carried: Sequence[ll.Value] = (),
+    nonempty: bool = False,
+) -> Iterator[Loop]:
+    """Runs its body for begin, begin + step, ... below `end`. Tested at the bottom; and at the top, except where the
+    bounds are known, or the loop is `nonempty`."""
+    builder = code.builder
+    surely = nonempty or (isinstance(begin, int) and isinstance(end, int) and begin < end)
+    start, stop, before = i64(begin), i64(end), builder.block
+    body, after = builder.append_basic_block("loop"), builder.append_basic_block("end")
+    if surely:
+        builder.branch(body)
+    else:
+        builder.cbranch(builder.icmp_signed("<", start, stop), body, after)
+    builder.position_at_end(body)
+    index, *phis = (code.phi([(value, before)]) for value in (start, *carried))
+    loop = Loop(Int(code, index), phis)
+    yield loop
+    following = builder.add(index, I64(step), flags=("nsw",))
+    latch = builder.block
+    builder.cbranch(builder.icmp_signed("<", following, stop), body, after)
+    for phi, value in zip((index, *phis), (following, *loop.next), strict=True):
+        phi.add_incoming(value, latch)
+    builder.position_at_end(after)
+    loop.carried = loop.next
+    if not surely:
+        pairs = zip(carried, loop.next, strict=True)
+        loop.carried = [code.phi([(first, before), (last, latch)]) for first, last in pairs]

@@ -1,0 +1,82 @@
+"""Code for vectors of one element type and one number of lanes, as templates use it: addresses in elements, loads and
+stores of whole vectors, masks of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import llvmlite.ir as ll
+
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.code import I32, Code, literal
+from trivium.backends.llvm.loops import Loop, counted
+from trivium.backends.llvm.numbers import Int, Number, i64, in_lanes
+from trivium.backends.llvm.target import LlvmTarget
+
+
+class Vectors(Code):
+    """`element` is the scalar type, `vector` that of `lanes` of them."""
+
+    def __init__(
+        self, builder: ll.IRBuilder, target: LlvmTarget, element: ll.Type, lanes: int, fast_math: bool = False
+    ) -> None:
+        super().__init__(builder, target, fast_math)
+        self.element, self.lanes = element, lanes
+        self.vector = ll.VectorType(element, lanes)
+        self.zero = literal(self.vector, 0.0)
+
+    # Numbers
+
+    def lane_numbers(self) -> Int:
+        """0, 1, 2, ...: each lane's own."""
+        return Int(self, ll.Constant(ll.VectorType(I32, self.lanes), list(range(self.lanes))))
+
+    def spread(self, first: Number) -> Int:
+        """`first` in lane 0, one more in each of the next."""
+        return Int(self, self.builder.add(in_lanes(self, first, self.lanes), self.lane_numbers().value))
+
+    def lanes_below(self, count: Number) -> ll.Value:
+        """The mask of the first `count` lanes."""
+        return self.builder.icmp_signed("<", self.lane_numbers().value, in_lanes(self, count, self.lanes))
+
+    def conjunction(self, a: ll.Value | None, b: ll.Value | None) -> ll.Value | None:
+        """Of masks, where None is true; scalars spread over the lanes."""
+        if a is None or b is None:
+            return a if b is None else b
+        if a.type != b.type:
+            a, b = self.splat(a, self.lanes), self.splat(b, self.lanes)
+        return self.builder.and_(a, b)
+
+    # Memory
+
+    def at(self, base: ll.Value, offset: Number) -> ll.Value:
+        """`base` + `offset` elements."""
+        if isinstance(offset, int) and offset == 0:
+            return base
+        return self.builder.gep(base, [i64(offset)], source_etype=self.element)
+
+    def load(self, pointer: ll.Value, mask: ll.Value | None = None, otherwise: ll.Value | None = None) -> ll.Value:
+        """A vector; where `mask` is off, the lanes of `otherwise` (or zero), and memory is not touched."""
+        return memory.load_vector(self, pointer, self.vector, mask, otherwise)
+
+    def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
+        """Writes a vector, or its lanes where `mask` is on."""
+        memory.store_vector(self, value, pointer, mask)
+
+    def gather(self, base: ll.Value, offsets: Number, mask: ll.Value) -> ll.Value:
+        """The elements at `base` + lane offsets; zero where `mask` is off."""
+        pointers = memory.lane_pointers(self, base, in_lanes(self, offsets, self.lanes), self.element)
+        return memory.gather(self, pointers, self.vector, mask)
+
+    def broadcast(self, pointer: ll.Value) -> ll.Value:
+        """One element in every lane."""
+        return self.splat(self.builder.load(pointer, typ=self.element), self.lanes)
+
+    # Loops
+
+    def loop(
+        self, begin: Number, end: Number, carried: Sequence[ll.Value] = (), step: int = 1, nonempty: bool = False
+    ) -> AbstractContextManager[Loop]:
+        """`counted`, of this code."""
+        return counted(self, begin, end, step, carried, nonempty)
