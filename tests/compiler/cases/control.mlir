@@ -1,0 +1,345 @@
+// while
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %limit = stablehlo.constant dense<5> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<4xf32>
+    cond {
+    %1 = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = stablehlo.cosine %v : tensor<4xf32>
+    stablehlo.return %1, %2 : tensor<i32>, tensor<4xf32>
+  }
+  return %0#1 : tensor<4xf32>
+}
+//=program @main (arena 65 bytes) {
+//=  arg0: 4xf32 at input 0
+//=  result0: 4xf32 at output 0
+//=  constant0: i32 at constant
+//=  t1: i32 at arena 0
+//=  t0: i1 at arena 64
+//=  copy constant0 to t1
+//=  copy arg0 to result0
+//=  while {
+//=    launch @compare_0(t1, t0)
+//=  } t0 {
+//=    launch @add_0(t1, t1)
+//=    launch @cosine_0(result0, result0)
+//=  }
+//=}
+//=kernel @compare_0 {
+//=  in x0: i32
+//=  out y0: i1
+//=  %0 = load x0[] : i32
+//=  %1 = 5 : i32
+//=  %2 = compare %0, %1 direction=LT : i1
+//=  store %2, y0[]
+//=}
+//=kernel @add_0 {
+//=  in x0: i32
+//=  out y0: i32
+//=  %0 = load x0[] : i32
+//=  %1 = 1 : i32
+//=  %2 = add %0, %1 : i32
+//=  store %2, y0[]
+//=}
+//=kernel @cosine_0 {
+//=  in x0: 4xf32
+//=  out y0: 4xf32
+//=  parallel (i0) < (4) {
+//=    %1 = load x0[i0] : f32
+//=    %2 = cosine %1 : f32
+//=    store %2, y0[i0]
+//=  }
+//=}
+// -----
+// a loop that swaps its values needs a copy
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %limit = stablehlo.constant dense<3> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %n, %a = %x, %b = %y) : tensor<i32>, tensor<4xf32>, tensor<4xf32>
+    cond {
+    %1 = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %1, %b, %a : tensor<i32>, tensor<4xf32>, tensor<4xf32>
+  }
+  return %0#1, %0#2 : tensor<4xf32>, tensor<4xf32>
+}
+//=program @main (arena 80 bytes) {
+//=  arg0: 4xf32 at input 0
+//=  arg1: 4xf32 at input 1
+//=  arg2: i32 at input 2
+//=  result0: 4xf32 at output 0
+//=  result1: 4xf32 at output 1
+//=  t1: i32 at arena 0
+//=  t0: i1 at arena 64
+//=  saved1: 4xf32 at arena 64
+//=  copy arg2 to t1
+//=  copy arg0 to result0
+//=  copy arg1 to result1
+//=  while {
+//=    launch @compare_0(t1, t0)
+//=  } t0 {
+//=    launch @add_0(t1, t1)
+//=    copy result0 to saved1
+//=    copy result1 to result0
+//=    copy saved1 to result1
+//=  }
+//=}
+//=kernel @compare_0 {
+//=  in x0: i32
+//=  out y0: i1
+//=  %0 = load x0[] : i32
+//=  %1 = 3 : i32
+//=  %2 = compare %0, %1 direction=LT : i1
+//=  store %2, y0[]
+//=}
+//=kernel @add_0 {
+//=  in x0: i32
+//=  out y0: i32
+//=  %0 = load x0[] : i32
+//=  %1 = 1 : i32
+//=  %2 = add %0, %1 : i32
+//=  store %2, y0[]
+//=}
+// -----
+// a loop updates its rows in place
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %limit = stablehlo.constant dense<4> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<4x8xf32>
+    cond {
+    %1 = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.dynamic_slice %v, %i, %zero, sizes = [1, 8] : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8xf32>
+    %2 = stablehlo.negate %1 : tensor<1x8xf32>
+    %3 = stablehlo.dynamic_update_slice %v, %2, %i, %zero : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+    %4 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %4, %3 : tensor<i32>, tensor<4x8xf32>
+  }
+  return %0#1 : tensor<4x8xf32>
+}
+//=program @main (arena 96 bytes) {
+//=  arg0: 4x8xf32 at input 0
+//=  result0: 4x8xf32 at output 0
+//=  constant0: i32 at constant
+//=  t3: i32 at arena 0
+//=  t0: i1 at arena 64
+//=  t1: 1x8xf32 at arena 64
+//=  copy constant0 to t3
+//=  copy arg0 to result0
+//=  while {
+//=    launch @compare_0(t3, t0)
+//=  } t0 {
+//=    launch @dynamic_slice_0(t3, result0, t1)
+//=    launch @dynamic_update_slice_0(result0, t3, t1)
+//=    launch @add_0(t3, t3)
+//=  }
+//=}
+//=kernel @compare_0 {
+//=  in x0: i32
+//=  out y0: i1
+//=  %0 = load x0[] : i32
+//=  %1 = 4 : i32
+//=  %2 = compare %0, %1 direction=LT : i1
+//=  store %2, y0[]
+//=}
+//=kernel @dynamic_slice_0 {
+//=  in x0: i32
+//=  in x1: 4x8xf32
+//=  out y0: 8xf32
+//=  parallel (i0) < (8) {
+//=    %1 = load x0[] : i32
+//=    %2 = convert %1 dtype=i64 : i64
+//=    %3 = 0 : i64
+//=    %4 = 3 : i64
+//=    %5 = clamp %3, %2, %4 : i64
+//=    %6 = load x1[%5, i0] : f32
+//=    store %6, y0[i0]
+//=  }
+//=}
+//=kernel @dynamic_update_slice_0 {
+//=  inout z0: 4x8xf32
+//=  in x0: i32
+//=  in x1: 8xf32
+//=  %0 = load x0[] : i32
+//=  %1 = convert %0 dtype=i64 : i64
+//=  %2 = 0 : i64
+//=  %3 = 3 : i64
+//=  %4 = clamp %2, %1, %3 : i64
+//=  parallel (i5) < (8) {
+//=    %6 = load x1[i5] : f32
+//=    %7 = negate %6 : f32
+//=    store %7, z0[%4, i5]
+//=  }
+//=}
+//=kernel @add_0 {
+//=  in x0: i32
+//=  out y0: i32
+//=  %0 = load x0[] : i32
+//=  %1 = 1 : i32
+//=  %2 = add %0, %1 : i32
+//=  store %2, y0[]
+//=}
+// -----
+// if
+func.func @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    %1 = stablehlo.negate %x : tensor<4xf32>
+    stablehlo.return %1 : tensor<4xf32>
+  }, {
+    stablehlo.return %x : tensor<4xf32>
+  }) : (tensor<i1>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+//=program @main (arena 0 bytes) {
+//=  arg0: i1 at input 0
+//=  arg1: 4xf32 at input 1
+//=  result0: 4xf32 at output 0
+//=  switch arg0 { case 0:
+//=    copy arg1 to result0
+//=  case 1:
+//=    launch @negate_0(arg1, result0)
+//=  }
+//=}
+//=kernel @negate_0 {
+//=  in x0: 4xf32
+//=  out y0: 4xf32
+//=  parallel (i0) < (4) {
+//=    %1 = load x0[i0] : f32
+//=    %2 = negate %1 : f32
+//=    store %2, y0[i0]
+//=  }
+//=}
+// -----
+// case of three branches
+func.func @main(%i: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.case"(%i) ({
+    %1 = stablehlo.negate %x : tensor<4xf32>
+    stablehlo.return %1 : tensor<4xf32>
+  }, {
+    %1 = stablehlo.add %x, %x : tensor<4xf32>
+    stablehlo.return %1 : tensor<4xf32>
+  }, {
+    stablehlo.return %x : tensor<4xf32>
+  }) : (tensor<i32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+//=program @main (arena 0 bytes) {
+//=  arg0: i32 at input 0
+//=  arg1: 4xf32 at input 1
+//=  result0: 4xf32 at output 0
+//=  switch arg0 { case 0:
+//=    launch @negate_0(arg1, result0)
+//=  case 1:
+//=    launch @add_0(arg1, result0)
+//=  case 2:
+//=    copy arg1 to result0
+//=  }
+//=}
+//=kernel @negate_0 {
+//=  in x0: 4xf32
+//=  out y0: 4xf32
+//=  parallel (i0) < (4) {
+//=    %1 = load x0[i0] : f32
+//=    %2 = negate %1 : f32
+//=    store %2, y0[i0]
+//=  }
+//=}
+//=kernel @add_0 {
+//=  in x0: 4xf32
+//=  out y0: 4xf32
+//=  parallel (i0) < (4) {
+//=    %1 = load x0[i0] : f32
+//=    %2 = add %1, %1 : f32
+//=    store %2, y0[i0]
+//=  }
+//=}
+// -----
+// calls are inlined
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = func.call @twice(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = func.call @twice(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+func.func private @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.add %x, %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+//=program @main (arena 0 bytes) {
+//=  arg0: 4xf32 at input 0
+//=  result0: 4xf32 at output 0
+//=  launch @add_0(arg0, result0)
+//=}
+//=kernel @add_0 {
+//=  in x0: 4xf32
+//=  out y0: 4xf32
+//=  parallel (i0) < (4) {
+//=    %1 = load x0[i0] : f32
+//=    %2 = add %1, %1 : f32
+//=    %3 = add %2, %2 : f32
+//=    store %3, y0[i0]
+//=  }
+//=}
+// -----
+// a barrier divides kernels without a copy
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.negate %x : tensor<4xf32>
+  %1 = stablehlo.optimization_barrier %0 : tensor<4xf32>
+  %2 = stablehlo.exponential %1 : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+//=program @main (arena 0 bytes) {
+//=  arg0: 4xf32 at input 0
+//=  result0: 4xf32 at output 0
+//=  t0: 4xf32 at output 0
+//=  launch @negate_0(arg0, t0)
+//=  launch @exponential_0(t0, result0)
+//=}
+//=kernel @negate_0 {
+//=  in x0: 4xf32
+//=  out y0: 4xf32
+//=  parallel (i0) < (4) {
+//=    %1 = load x0[i0] : f32
+//=    %2 = negate %1 : f32
+//=    store %2, y0[i0]
+//=  }
+//=}
+//=kernel @exponential_0 {
+//=  in x0: 4xf32
+//=  out y0: 4xf32
+//=  parallel (i0) < (4) {
+//=    %1 = load x0[i0] : f32
+//=    %2 = exponential %1 : f32
+//=    store %2, y0[i0]
+//=  }
+//=}
+// -----
+// a factorization is a call of the host
+func.func @main(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
+  %0 = stablehlo.cholesky %x, lower = true : tensor<3x3xf32>
+  %1 = stablehlo.negate %0 : tensor<3x3xf32>
+  return %1 : tensor<3x3xf32>
+}
+//=program @main (arena 0 bytes) {
+//=  arg0: 3x3xf32 at input 0
+//=  result0: 3x3xf32 at output 0
+//=  t0: 3x3xf32 at output 0
+//=  call @cholesky(arg0) {batch = 1, order = 3, lower = 1} to (t0)
+//=  launch @negate_0(t0, result0)
+//=}
+//=kernel @negate_0 {
+//=  in x0: 3x3xf32
+//=  out y0: 3x3xf32
+//=  parallel (i0, i1) < (3, 3) {
+//=    %2 = load x0[i0, i1] : f32
+//=    %3 = negate %2 : f32
+//=    store %3, y0[i0, i1]
+//=  }
+//=}
