@@ -25,7 +25,6 @@ from trivium.ir import ops
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
-from trivium.ir.types import I64, TensorType
 
 ORIGINS = re.compile(r"  // <text>.*")
 """Where the ops of a launch come from: line numbers that say nothing about the case."""

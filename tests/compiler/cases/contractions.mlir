@@ -153,7 +153,7 @@ func.func @main(%x: tensor<2x4x8xf32>, %y: tensor<2x6x8xf32>) -> tensor<4x2x6xf3
 //=  }
 //=}
 // -----
-// integers are converted to the type of their sums in prologues
+// integers are converted to the type of their sums
 func.func @main(%x: tensor<4x8xi8>, %y: tensor<8x4xi8>) -> tensor<4x4xi32> {
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<4x8xi8>, tensor<8x4xi8>) -> tensor<4x4xi32>
   return %0 : tensor<4x4xi32>
@@ -317,5 +317,74 @@ func.func @main(%x: tensor<4x0xf32>, %y: tensor<0x4xf32>) -> tensor<4x4xf32> {
 //=      yield %16
 //=    }
 //=    store %3, y0[i0, i1]
+//=  }
+//=}
+// -----
+// an algorithm that rounds its operands has a prologue for each
+func.func @main(%x: tensor<4x8xf32>, %y: tensor<8x16xf32>) -> tensor<4x16xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], algorithm = <lhs_precision_type = bf16, rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false> : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  return %0 : tensor<4x16xf32>
+}
+//=program @main (arena 0 bytes) {
+//=  arg0: 4x8xf32 at input 0
+//=  arg1: 8x16xf32 at input 1
+//=  result0: 4x16xf32 at output 0
+//=  launch @dot_0(arg0, arg1, result0)
+//=}
+//=kernel @dot_0 {
+//=  in x0: 4x8xf32
+//=  in x1: 8x16xf32
+//=  out y0: 4x16xf32
+//=  parallel (i0, i1) < (4, 16) {
+//=    %2 = 0.0 : f32
+//=    %3 = reduction (i4) < (8) onto (%2) with add {
+//=      %5 = load x0[i0, i4] : f32
+//=      %6 = 0.0 : f32
+//=      %7 = convert %5 dtype=bf16 : bf16
+//=      %8 = convert %7 dtype=f32 : f32
+//=      %9 = add %6, %8 : f32
+//=      %10 = is_finite %8 : i1
+//=      %11 = subtract %5, %8 : f32
+//=      %12 = 0.0 : f32
+//=      %13 = select %10, %11, %12 : f32
+//=      %14 = load x1[i4, i1] : f32
+//=      %15 = 0.0 : f32
+//=      %16 = convert %14 dtype=bf16 : bf16
+//=      %17 = convert %16 dtype=f32 : f32
+//=      %18 = add %15, %17 : f32
+//=      %19 = is_finite %17 : i1
+//=      %20 = subtract %14, %17 : f32
+//=      %21 = 0.0 : f32
+//=      %22 = select %19, %20, %21 : f32
+//=      %23 = multiply %9, %18 : f32
+//=      yield %23
+//=    }
+//=    store %3, y0[i0, i1]
+//=  }
+//=  contraction (m4 n16 k8) x0[l0, l2] * x1[l2, l1] in f32
+//=  lhs_prologue (%24, %25, %26, %27) {
+//=    %28 = 0.0 : f32
+//=    %29 = convert %24 dtype=bf16 : bf16
+//=    %30 = convert %29 dtype=f32 : f32
+//=    %31 = add %28, %30 : f32
+//=    %32 = is_finite %30 : i1
+//=    %33 = subtract %24, %30 : f32
+//=    %34 = 0.0 : f32
+//=    %35 = select %32, %33, %34 : f32
+//=    yield %31
+//=  }
+//=  rhs_prologue (%36, %37, %38, %39) {
+//=    %40 = 0.0 : f32
+//=    %41 = convert %36 dtype=bf16 : bf16
+//=    %42 = convert %41 dtype=f32 : f32
+//=    %43 = add %40, %42 : f32
+//=    %44 = is_finite %42 : i1
+//=    %45 = subtract %36, %42 : f32
+//=    %46 = 0.0 : f32
+//=    %47 = select %44, %45, %46 : f32
+//=    yield %43
+//=  }
+//=  epilogue (%48, %49, %50) {
+//=    store %48, y0[%49, %50]
 //=  }
 //=}
