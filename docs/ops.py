@@ -41,7 +41,8 @@ def ops_page() -> str:
     sections = [HEAD]
     for name, module in families.items():
         short = name.rpartition(".")[2]
-        sections.append(f"## [{short}](../../ir/ops/{short}.py)\n\n{joined(module.__doc__)}\n")
+        path = name.removeprefix("trivium.").replace(".", "/")
+        sections.append(f"## [{short}](../../{path}.py)\n\n{joined(module.__doc__)}\n")
         constraints = constraints_of(inspect.getsource(module))
         members = [cls for cls in language() if cls.__module__ == name]
         sections += [section(cls, constraints.get(cls.__name__, ())) for cls in members]
@@ -50,7 +51,7 @@ def ops_page() -> str:
 
 def language() -> list[type[Op]]:
     """The ops of StableHLO and CHLO, in order of declaration."""
-    return [cls for name, cls in OPS.items() if cls.__module__.startswith("trivium.ir.ops.")]
+    return [cls for cls in OPS.values() if cls.__module__.startswith(("trivium.ir.ops.", "trivium.ir.terminators"))]
 
 
 def section(cls: type[Op], constraints: tuple[str, ...]) -> str:

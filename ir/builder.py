@@ -9,6 +9,7 @@ from typing import Any
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import Op
 from trivium.ir.location import UNKNOWN, Location
+from trivium.ir.terminators import Return
 from trivium.ir.types import Type
 
 
@@ -69,8 +70,6 @@ class Rewriter(Builder):
 def region(argument_types: Sequence[Type], body: Callable[..., Any], location: Location = UNKNOWN) -> Region:
     """A region of one block: `body(builder, *arguments)` adds its ops and returns the value, or the values, that the
     region returns."""
-    from trivium.ir.ops.control import Return
-
     block = Block(argument_types)
     builder = Builder(block, location=location)
     returned = body(builder, *block.arguments)

@@ -30,7 +30,7 @@ from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin
 
 from trivium.ir.codecs import Codec, codec_of, coerce
-from trivium.ir.core import Operation, Region, Value
+from trivium.ir.core import Operation, OpResult, Region, Value
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.types import QuantizedType, Type
@@ -195,16 +195,9 @@ class Op(Operation):
         values = (*self._operands, *self.results)
         return any(isinstance(getattr(value.type, "element_type", None), QuantizedType) for value in values)
 
-    def evaluate_with(self, operands: Sequence[Any], regions: Sequence[Any], context: Any) -> Any:
-        """Calls the declared `evaluate`; see the module's text for what it gets. To an op that computes with what
-        quantized elements express, they come dequantized, and its results are quantized."""
-        if Trait.EXPRESSED in self.TRAITS and self.is_quantized:
-            from trivium.ir.ops.quantization import evaluate_expressed
-
-            return evaluate_expressed(self, operands, context)
-        return self.EVALUATE(self, operands, regions, context)
-
     EVALUATE: ClassVar[Callable[..., Any]]
+    """The declared `evaluate`, of the op, its operands, its regions and a context. `ops.quantization.evaluate_op` calls
+    it, and knows quantized elements."""
 
     # Groups of operands and results
 
@@ -227,8 +220,6 @@ class Op(Operation):
         return [kind for group in groups for kind in group], tuple(map(len, groups))
 
     def _set_results(self, result_types: Sequence[Type], sizes: tuple[int, ...]) -> None:
-        from trivium.ir.core import OpResult
-
         self.results = tuple(OpResult(kind, self, index) for index, kind in enumerate(result_types))
         if self._unequal(type(self).RESULTS, sizes):
             self.segments = {**(self.segments or {}), "results": sizes}

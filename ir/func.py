@@ -13,6 +13,7 @@ from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
 from trivium.ir.declare import TERMINATOR, Op, Operands, Results, Trait
 from trivium.ir.errors import ConstraintKind, Error, VerificationError, fail
 from trivium.ir.location import UNKNOWN, Location
+from trivium.ir.services import SERVICES
 from trivium.ir.types import FunctionType, Type
 
 
@@ -55,19 +56,14 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
 
     def verify(self) -> None:
         """Checks the whole program against the specification; raises `VerificationError`."""
-        from trivium.ir.verifier import verify
-
-        verify(self)
+        SERVICES.verify(self)
 
     def save(self, path: str | Path, version: str | None = None) -> None:
         """Writes the program with its locations: as MLIR text (`.mlir`), or as a portable artifact (`.mlirbc`) of that
         version of StableHLO, or of the lowest from 1.0.0 on that can express it."""
-        from trivium.ir.bytecode import serialize
-        from trivium.ir.text import text_pieces
-
         path = Path(path)
         if path.suffix == ".mlirbc":
-            data = serialize(self, version)
+            data = SERVICES.serialize(self, version)
         elif path.suffix != ".mlir":
             raise Error(f"cannot save {path.name!r}: has the suffix {path.suffix!r}, expected .mlir or .mlirbc")
         elif version is not None:
@@ -77,7 +73,7 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
         try:
             if data is None:
                 with open(path, "w", encoding="utf-8", newline="") as file:
-                    file.writelines(text_pieces(self, locations=True))
+                    file.writelines(SERVICES.text_pieces(self, locations=True))
             else:
                 path.write_bytes(data)
         except OSError as error:
@@ -86,9 +82,7 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
     def text(self, *, elide: bool = True, locations: bool = False) -> str:
         """The program as MLIR text. `elide` leaves out the elements of constants that have more than 64, for a reader;
         such a text cannot be parsed. `locations` adds where each op came from."""
-        from trivium.ir.text import print_module
-
-        return print_module(self, locations=locations, elide=elide)
+        return "".join(SERVICES.text_pieces(self, locations=locations, elide=elide))
 
     def show(self) -> None:
         """Prints the program, without the elements of large constants."""

@@ -16,7 +16,9 @@ from trivium.ir.declare import Op, Trait, prefixed
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError, VerificationError
 from trivium.ir.func import Function, Module
 from trivium.ir.memory import memory_limit, size_text, storage_size
+from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.process import Process
+from trivium.ir.text import print_op
 from trivium.ir.types import TensorType, shapes_compatible
 
 
@@ -108,7 +110,7 @@ class Interpreter:
             regions = [self.callable(region, environment) for region in op.regions]
             operands = [environment[value] for value in op.operands]
             self._check_shapes(op, operands)
-            returned = op.evaluate_with(operands, regions, self)
+            returned = evaluate_op(op, operands, regions, self)
             return results_of(op, returned)
         except FAILURES as error:
             raise failure(op, error)  # noqa: B904, it has its cause
@@ -197,7 +199,7 @@ def failure(op: Operation, error: Exception) -> Error:
     if error.inside is None:
         if isinstance(op, Op) and getattr(error, "label", ""):  # of a constraint of the op
             prefixed(error, type(op))
-        error.add(inside=_text(op), source=op.location.describe() or None)
+        error.add(inside=print_op(op), source=op.location.describe() or None)
     return error
 
 
@@ -244,12 +246,6 @@ def _of_known_shape(value: Value, array: Any) -> Value:
     known = copy(value)
     known.type = value.type.with_shape(np.shape(array))
     return known
-
-
-def _text(op: Operation) -> str:
-    from trivium.ir.text import print_op
-
-    return print_op(op)
 
 
 def results_of(op: Op, returned: Any) -> Sequence[Any]:

@@ -48,6 +48,7 @@ from trivium.ir.quantized_types import (  # noqa: F401
     scale_range,
     storage_range,
 )
+from trivium.ir.services import SERVICES
 
 DYNAMIC = None
 """The extent of a dimension known only at run time, `?` in text."""
@@ -92,7 +93,7 @@ class TensorType(Type):
                 raise Error(f"a tensor type has the bound {bound} for dimension {dimension}, a static one of {extent}")
 
     def __str__(self) -> str:
-        encoding = "" if self.encoding is None else f", {_attribute_text(self.encoding)}"
+        encoding = "" if self.encoding is None else f", {SERVICES.attribute_text(self.encoding)}"
         return f"tensor<{_extents_text(self.shape)}{self.element_type}{encoding}>"
 
     @property
@@ -246,13 +247,6 @@ class OpaqueType(Type):
 
 def _extents_text(shape: tuple[int | None, ...]) -> str:
     return "".join("?x" if extent is None else f"{extent}x" for extent in shape)
-
-
-def _attribute_text(encoding: Any) -> str:
-    # The text of attributes needs the types.
-    from trivium.ir.text.attributes import AttributeWriter
-
-    return AttributeWriter().attribute(encoding)
 
 
 def _checked_shape(shape: Any) -> tuple[int | None, ...]:

@@ -11,8 +11,11 @@ from trivium.ir.core import MAX_NESTING, Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Field, Op, Trait
 from trivium.ir.errors import ConstraintKind, Error, VerificationError
 from trivium.ir.func import FuncReturn, Function, Module, Symbols, symbols
-from trivium.ir.ops.control import Composite, Return
+from trivium.ir.ops.control import Composite
 from trivium.ir.ops.sdy import ShardyReturn
+from trivium.ir.services import SERVICES
+from trivium.ir.terminators import Return
+from trivium.ir.text import print_op
 
 
 def verify(operation: Operation) -> None:
@@ -148,9 +151,10 @@ def _verify_symbols(module: Module) -> None:
 
 def _broken(op: Operation, message: str, label: str = "", kind: ConstraintKind = ConstraintKind.TYPE) -> NoReturn:
     """Raises with the op's name, text and place; the one spot where a message is put together."""
-    from trivium.ir.text import print_op
-
     name = op.NAME.partition(".")[2] or type(op).__name__
     source = op.location.describe() or None
     text = message if message.startswith(f"{name}: ") else f"{name}: {message}"
     raise VerificationError(text, label=label, kind=kind, inside=print_op(op), source=source)
+
+
+SERVICES.verify = verify

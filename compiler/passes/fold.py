@@ -15,6 +15,7 @@ from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Call, Module
 from trivium.ir.interpreter import FAILURES
 from trivium.ir.ops import BroadcastInDim, Constant, CustomCall, DynamicSlice, Gather, Iota, Reshape, Slice
+from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.types import TensorType
 
 # Constants themselves, and calls: those are for the inliner, or for whoever registered the target.
@@ -80,10 +81,10 @@ def fold(op: Op) -> bool:
     if _keeps_splats(op):
         types = [kind.with_shape(()) for kind in op.result_types]  # type: ignore[attr-defined]
         values = [_elements(value).array.reshape(-1)[:1].reshape(()) for value in op.operands]
-        scalar = values[0] if isinstance(op, BroadcastInDim | Reshape) else _only(op.evaluate_with(values, (), None))
+        scalar = values[0] if isinstance(op, BroadcastInDim | Reshape) else _only(evaluate_op(op, values))
         folded = [DenseElements.splat(np.asarray(scalar, dtype=types[0].dtype), op.result_types[0])]  # type: ignore[arg-type]
     else:
-        results = op.evaluate_with([_elements(value).array for value in op.operands], (), None)
+        results = evaluate_op(op, [_elements(value).array for value in op.operands])
         results = results if isinstance(results, tuple) else (results,)
         folded = [
             DenseElements(np.asarray(array), kind)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from trivium.ir.core import Operation, Value
 from trivium.ir.declare import Op
 from trivium.ir.errors import Error
 from trivium.ir.ops import Constant
+from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.types import TensorType, element_type_of
 
 rule = Rules("ONNX")
@@ -86,7 +87,7 @@ def evaluate_known(value: Value) -> np.ndarray | None:
             stack.extend(missing)
         else:
             assert isinstance(op, Op)
-            results = op.evaluate_with([arrays[operand] for operand in op.operands], (), None)
+            results = evaluate_op(op, [arrays[operand] for operand in op.operands])
             results = results if isinstance(results, tuple | list) else (results,)
             arrays.update(zip(op.results, map(np.asarray, results), strict=True))
     return arrays[value]

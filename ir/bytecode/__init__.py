@@ -12,6 +12,7 @@ from trivium.ir.bytecode.writing import ModuleWriter
 from trivium.ir.collection import collection_paused
 from trivium.ir.errors import Error, ParseError
 from trivium.ir.func import Module
+from trivium.ir.services import SERVICES
 
 __all__ = ["deserialize", "load", "serialize"]
 
@@ -50,3 +51,6 @@ def serialize(module: Module, version: str | None = None) -> bytes:
         if version is not None or target == CURRENT:
             raise writer.refusals.error()
         target = writer.refusals.version or CURRENT
+
+
+SERVICES.serialize = serialize

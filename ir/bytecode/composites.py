@@ -12,6 +12,7 @@ from trivium.ir.builder import Builder
 from trivium.ir.codecs import Ints, codec_of, coerce, decode
 from trivium.ir.core import Block, Operation, Region
 from trivium.ir.declare import OPS, REQUIRED, AttributeField, Op
+from trivium.ir.decompositions import decompose
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.func import FuncReturn, Function, Module, lookup, symbols
 from trivium.ir.ops import Composite, RaggedDotDimensionNumbers
@@ -101,8 +102,6 @@ class _Decompositions:
 
 def _body(op: Op) -> Region:
     """A region that does what the op does, with nothing of CHLO."""
-    from trivium.ir.decompositions import decompose
-
     block = Block(op.operand_types)
     copy = op.clone(dict(zip(op.operands, block.arguments, strict=True)))
     block.append(copy)

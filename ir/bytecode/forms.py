@@ -22,10 +22,10 @@ from trivium.ir.declare import OPS, AttributeField, Op
 from trivium.ir.errors import Error
 from trivium.ir.func import FuncReturn, Module
 from trivium.ir.ops.control import CustomCallApiVersion
-from trivium.ir.ops.control import Return as RegionReturn
 from trivium.ir.ops.conversion import ComparisonType
 from trivium.ir.ops.products import Precision
 from trivium.ir.ops.transcendental import ResultAccuracy
+from trivium.ir.terminators import Return as RegionReturn
 from trivium.ir.types import I64, NONE
 
 Attributes = Mapping[str, Any]

@@ -24,7 +24,8 @@ from trivium.ir.core import MAX_NESTING, Block, Operation, Region, Value
 from trivium.ir.errors import Error, ParseError, Unsupported, UnsupportedOpError
 from trivium.ir.func import Module
 from trivium.ir.location import UNKNOWN, Location
-from trivium.ir.ops.control import Return
+from trivium.ir.terminators import Return
+from trivium.ir.text.parser import Parser
 from trivium.ir.types import Type
 
 MAGIC = b"ML\xefR"
@@ -392,8 +393,6 @@ def _version_of(text: str) -> Version | None:
 
 def _parse_text(what: str, text: str) -> Any:
     """An attribute or a type that a dialect spells as MLIR text."""
-    from trivium.ir.text.parser import Parser
-
     parser = Parser(text)
     value = parser.attribute() if what == "attribute" else parser.type()
     if parser.pos < len(text):

@@ -8,6 +8,7 @@ from trivium.ir.attributes import DenseElements
 from trivium.ir.bytecode.encoding import Cursor
 from trivium.ir.bytecode.tables import EntryReader, Tables
 from trivium.ir.errors import Error
+from trivium.ir.text.elements import bytes_array
 from trivium.ir.types import TensorType
 
 _BLOB = 0
@@ -46,8 +47,6 @@ def _read_group(offsets: Cursor, data: Cursor, tables: Tables) -> list[Resource]
 
 def read_dense_resource(reader: EntryReader) -> DenseElements:
     """An attribute that is a resource: its type and its number. The elements stay where they are."""
-    from trivium.ir.text.elements import bytes_array
-
     kind, number = reader.expect(reader.type(), TensorType), reader.varint()
     if number >= len(reader.tables.resources):
         raise reader.error(f"resource {number} is asked for, the file has {len(reader.tables.resources)}")

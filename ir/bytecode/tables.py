@@ -13,6 +13,7 @@ from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
 from trivium.ir.bytecode.refusals import Refusals
 from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
 from trivium.ir.errors import Error, ParseError
+from trivium.ir.text.attributes import AttributeWriter
 from trivium.ir.types import Bounds, Type
 
 Read = Callable[["EntryReader"], Any]
@@ -376,8 +377,6 @@ def home_of(value: Any) -> str:
 
 def text_of_attribute(value: Any, brief: bool = False) -> str:
     """An attribute as MLIR text; with `brief`, for messages."""
-    from trivium.ir.text.attributes import AttributeWriter
-
     return AttributeWriter(brief).attribute(value)
 
 

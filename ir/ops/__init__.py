@@ -25,5 +25,4 @@ from trivium.ir.ops.random import *  # noqa: F403
 from trivium.ir.ops.reduction import *  # noqa: F403
 from trivium.ir.ops.sdy import *  # noqa: F403
 from trivium.ir.ops.shape import *  # noqa: F403
-from trivium.ir.ops.targets import *  # noqa: F403
 from trivium.ir.ops.transcendental import *  # noqa: F403

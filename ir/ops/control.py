@@ -14,7 +14,6 @@ from trivium.ir.custom_calls import CUSTOM_CALLS, evaluate_custom_call
 from trivium.ir.declare import (
     PURE,
     RECURSIVE_EFFECTS,
-    TERMINATOR,
     Op,
     Operand,
     Operands,
@@ -27,6 +26,7 @@ from trivium.ir.func import check_callee
 from trivium.ir.ops.buffers import check_buffers
 from trivium.ir.ops.common import expect_values
 from trivium.ir.ops.regions import check_region, outputs_of
+from trivium.ir.terminators import Return
 from trivium.ir.types import (
     I1,
     I32,
@@ -53,12 +53,6 @@ __all__ = [
     "Tuple",
     "While",
 ]
-
-
-class Return(Op, name="stablehlo.return", traits={PURE, TERMINATOR}):
-    """Ends a region, with the values that it returns."""
-
-    values: Operands
 
 
 class While(Op, name="stablehlo.while", traits={RECURSIVE_EFFECTS}):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trivium.ir.core import Value
-from trivium.ir.declare import ELEMENTWISE, EXPRESSED, PURE, Op, Operand, Result
+from trivium.ir.declare import ELEMENTWISE, EXPRESSED, PURE, Op, Operand, Result, Trait
 from trivium.ir.errors import ExecutionError, fail
 from trivium.ir.ops.common import expect_element, expect_element_is, expect_same_shape
 from trivium.ir.ops.numerics import compute, convert
@@ -124,8 +124,15 @@ def zeros(kind: TensorType, shape: Sequence[int]) -> np.ndarray:
 # Any op
 
 
-def evaluate_expressed(op: Any, operands: Sequence[Any], context: Any) -> Any:
-    """Evaluates an op that computes with what quantized elements express, of which its types have some."""
+def evaluate_op(op: Op, operands: Sequence[Any], regions: Sequence[Any] = (), context: Any = None) -> Any:
+    """What an op's `evaluate` returns. An op that computes with what quantized elements express gets them dequantized,
+    and its results are quantized."""
+    if Trait.EXPRESSED in op.TRAITS and op.is_quantized:
+        return _evaluate_expressed(op, operands, context)
+    return op.EVALUATE(op, operands, regions, context)
+
+
+def _evaluate_expressed(op: Op, operands: Sequence[Any], context: Any) -> Any:
     arrays = [
         _cast(array, value.type, expressed(value.type)) for array, value in zip(operands, op.operands, strict=True)
     ]

@@ -25,6 +25,7 @@ from trivium.ir.bits import widen
 from trivium.ir.errors import Error
 from trivium.ir.location import Location
 from trivium.ir.numerals import float_of, float_text, integer_of, scalar_text
+from trivium.ir.services import SERVICES
 from trivium.ir.text.elements import ELIDED, HEX_ABOVE, bytes_array, elements_text, hex_pieces, is_splat
 from trivium.ir.text.lexer import ALIAS, NUMBER, STRING, WORD, quote, symbol_text, token, unescape
 from trivium.ir.text.locations import LocationReader, location_text
@@ -146,6 +147,14 @@ def key_text(name: str) -> str:
     """A name in a dictionary: quoted unless it is a plain word."""
     match = WORD.fullmatch(name)
     return name if match is not None and match[1] == name else quote(name)
+
+
+def attribute_text(value: Attribute) -> str:
+    """An attribute with all that it holds."""
+    return AttributeWriter().attribute(value)
+
+
+SERVICES.attribute_text = attribute_text
 
 
 # Reading

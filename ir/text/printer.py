@@ -10,6 +10,7 @@ from trivium.ir.attributes import DenseArray
 from trivium.ir.core import BlockArgument, Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Op, group_sizes
 from trivium.ir.location import Location
+from trivium.ir.services import SERVICES
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import form_of, functional_text
 from trivium.ir.text.attributes import AttributeWriter, key_text
@@ -44,6 +45,9 @@ def text_pieces(
     for array, following in zip(printer.apart, others, strict=True):
         yield from hex_pieces(array)
         yield following
+
+
+SERVICES.text_pieces = text_pieces
 
 
 def print_op(op: Operation) -> str:

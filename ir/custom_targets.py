@@ -13,6 +13,7 @@ from trivium.ir.custom_calls import register_custom_call
 from trivium.ir.declare import Op
 from trivium.ir.errors import ExecutionError
 from trivium.ir.func import Module, resolve
+from trivium.ir.interpreter import Interpreter
 from trivium.ir.ops.chlo import TopK
 from trivium.ir.ops.random import RngAlgorithm, RngBitGenerator
 from trivium.ir.ops.reduction import ReduceWindow
@@ -86,8 +87,6 @@ def _run(kind: type[Op], op: Any, arrays: list[Any], types: Any, regions: Any = 
 
 def _called(op: Any) -> Any:
     """The first function that the custom call names, as ops with regions get theirs."""
-    from trivium.ir.interpreter import Interpreter
-
     function = resolve(op, op.called_computations[0])
     module = function.parent_op
     assert isinstance(module, Module)

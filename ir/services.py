@@ -1,0 +1,31 @@
+"""What types, ops and modules ask of the parts of the language that are built on them: text, artifacts and the
+verifier. Each of those parts provides its function here when it is imported, and `trivium.ir` imports them all before
+anything else; so no module imports one that is built on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from trivium.ir.attributes import Attribute
+    from trivium.ir.core import Operation
+    from trivium.ir.func import Module
+
+
+class TextPieces(Protocol):
+    """Gives the text of an op with all inside it, in pieces."""
+
+    def __call__(self, module: Operation, *, locations: bool = ..., elide: bool = ...) -> Iterator[str]: ...
+
+
+class Services:
+    """One function for each task; the name says which."""
+
+    attribute_text: Callable[[Attribute], str]
+    serialize: Callable[[Module, str | None], bytes]
+    text_pieces: TextPieces
+    verify: Callable[[Operation], None]
+
+
+SERVICES = Services()

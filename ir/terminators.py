@@ -1,0 +1,11 @@
+"""The op that ends regions. It lies below the ops that have regions, since whoever builds a region adds one."""
+
+from __future__ import annotations
+
+from trivium.ir.declare import PURE, TERMINATOR, Op, Operands
+
+
+class Return(Op, name="stablehlo.return", traits={PURE, TERMINATOR}):
+    """Ends a region, with the values that it returns."""
+
+    values: Operands
