@@ -15,11 +15,7 @@ ROOMS = ("ir", "importers", "compiler", "backends")
 KNOWN: dict[str, set[tuple[str, str]]] = {
     "ir": set(),
     "importers": set(),
-    "compiler": {
-        # A kernel prints and verifies itself.
-        ("compiler.kernel.structure", "compiler.kernel.printer"),
-        ("compiler.kernel.structure", "compiler.kernel.verifier"),
-    },
+    "compiler": set(),
     "backends": {
         # A parallel loop is divided among threads, whose pieces are loops.
         ("backends.cpu.loops", "backends.cpu.threads"),

@@ -19,6 +19,7 @@ from trivium.backends.llvm.numbers import Int, Number
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.dtypes import INDEX
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
+from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -26,7 +27,6 @@ from trivium.compiler.kernel.structure import (
     Constant,
     If,
     Instruction,
-    Kernel,
     Load,
     Loop,
     Scratch,

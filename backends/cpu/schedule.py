@@ -8,12 +8,12 @@ import math
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.kernel.affine import Analysis, holds
 from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width
+from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.ops import cost as operation_cost
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
     Instruction,
-    Kernel,
     Load,
     Loop,
     Store,

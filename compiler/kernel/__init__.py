@@ -1,9 +1,11 @@
 """The kernel level: small SSA loop programs over buffers, between the graph and machine code (see `structure`)."""
 
 from trivium.compiler.kernel.builder import KernelBuilder
-from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript, contraction_kernel
+from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript
+from trivium.compiler.kernel.contraction_nest import contraction_kernel
 from trivium.compiler.kernel.dtypes import DType, bit_width, from_numpy, numpy_dtype, storage_bytes
 from trivium.compiler.kernel.index import Index, expression
+from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.sharing import may_share
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -12,7 +14,6 @@ from trivium.compiler.kernel.structure import (
     Constant,
     If,
     Instruction,
-    Kernel,
     Load,
     Loop,
     Position,

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from trivium.compiler.kernel.dtypes import INDEX
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder, constant, variable
+from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import (
     Block,
     Buffer,
     Constant,
     Instruction,
-    Kernel,
     Load,
     Loop,
     Position,

@@ -24,6 +24,7 @@ from trivium.compiler.kernel import index as expressions
 from trivium.compiler.kernel.clone import clone_into
 from trivium.compiler.kernel.dtypes import BOOL, INDEX, INTEGERS, DType
 from trivium.compiler.kernel.index import Index, Indices
+from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.ops import result_type
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -32,7 +33,6 @@ from trivium.compiler.kernel.structure import (
     Constant,
     If,
     Instruction,
-    Kernel,
     Kind,
     Load,
     Loop,

@@ -18,6 +18,7 @@ from trivium.compiler.kernel import evaluation
 from trivium.compiler.kernel.contraction import Access, Contraction
 from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.kernel.index import Index, Indices, Quotient, Remainder
+from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -25,7 +26,6 @@ from trivium.compiler.kernel.structure import (
     Constant,
     If,
     Instruction,
-    Kernel,
     Load,
     Loop,
     Position,

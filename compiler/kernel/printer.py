@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
@@ -16,7 +17,6 @@ from trivium.compiler.kernel.structure import (
     Constant,
     If,
     Instruction,
-    Kernel,
     Load,
     Loop,
     Position,
@@ -25,6 +25,9 @@ from trivium.compiler.kernel.structure import (
     Value,
     While,
 )
+
+if TYPE_CHECKING:
+    from trivium.compiler.kernel.kernel import Kernel
 
 
 def print_kernel(kernel: Kernel) -> str:

@@ -4,7 +4,8 @@ overwrites it, so that a buffer planner can let a result take the place of an op
 from __future__ import annotations
 
 from trivium.compiler.kernel.contraction import Contraction
-from trivium.compiler.kernel.structure import Block, Buffer, Kernel, Load, Loop, Store, Value
+from trivium.compiler.kernel.kernel import Kernel
+from trivium.compiler.kernel.structure import Block, Buffer, Load, Loop, Store, Value
 
 
 def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:

@@ -7,13 +7,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from trivium.compiler.kernel.dtypes import DType, storage_bytes
 from trivium.compiler.kernel.index import Index, Indices
-
-if TYPE_CHECKING:
-    from trivium.compiler.kernel.contraction import Contraction
 
 Mode = Literal["in", "out", "inout", "scratch"]
 Kind = Literal["parallel", "reduction", "sequential"]
@@ -246,36 +243,6 @@ class While(Instruction):
     @property
     def blocks(self) -> tuple[Block, ...]:
         return (self.condition, self.body)
-
-
-@dataclass(eq=False)
-class Kernel:
-    """A named kernel: `params` are the buffers a launch binds, in order; `body` is the program; `contraction`, where
-    set, describes the matrix product or convolution that the body computes, so that a backend may use a template in
-    its place."""
-
-    name: str
-    params: list[Buffer]
-    body: Block
-    contraction: Contraction | None = None
-
-    def __str__(self) -> str:
-        from trivium.compiler.kernel.printer import print_kernel
-
-        return print_kernel(self)
-
-    def verify(self) -> None:
-        """Raises CompileError where the kernel is malformed."""
-        from trivium.compiler.kernel.verifier import verify
-
-        verify(self)
-
-    def digest(self) -> str:
-        """Equal for kernels that differ at most in their names and their buffers' names: a backend compiles each
-        digest once."""
-        from trivium.compiler.kernel.printer import digest
-
-        return digest(self)
 
 
 def symbols(*indices: Index) -> tuple[Value, ...]:

@@ -5,6 +5,7 @@ the kernel and the instruction."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from trivium.compiler.kernel.dtypes import BOOL, DTYPES, INDEX
 from trivium.compiler.kernel.index import Index
@@ -15,7 +16,6 @@ from trivium.compiler.kernel.structure import (
     Buffer,
     If,
     Instruction,
-    Kernel,
     Load,
     Loop,
     Position,
@@ -26,6 +26,9 @@ from trivium.compiler.kernel.structure import (
     symbols,
 )
 from trivium.ir.errors import CompileError
+
+if TYPE_CHECKING:
+    from trivium.compiler.kernel.kernel import Kernel
 
 
 def verify(kernel: Kernel) -> None:

@@ -23,7 +23,8 @@ from trivium.compiler.contraction.marked import Marked
 from trivium.compiler.contraction.phases import Phase, phases
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.dtypes import storage_bytes
-from trivium.compiler.kernel.structure import Kernel, Value
+from trivium.compiler.kernel.kernel import Kernel
+from trivium.compiler.kernel.structure import Value
 from trivium.compiler.schedule import fits_lanes, serial
 
 

@@ -12,7 +12,8 @@ from trivium.backends.cpu.target import CpuTarget, host
 from trivium.compiler import program
 from trivium.compiler.kernel import Buffer, Index, Kernel, expression
 from trivium.compiler.kernel.builder import KernelBuilder
-from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript, contraction_kernel
+from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript
+from trivium.compiler.kernel.contraction_nest import contraction_kernel
 from trivium.compiler.kernel.index import variable
 from trivium.compiler.kernel.structure import Block, Value
 
