@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import loops
+from trivium.backends.cpu import loops, threads
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import apply
@@ -34,7 +34,7 @@ from trivium.compiler.kernel.structure import (
     Value,
     While,
 )
-from trivium.compiler.schedule import Schedule
+from trivium.compiler.schedule import Schedule, Unit
 
 STACK_LIMIT = 64 * 1024
 """Bytes of scratch that a function takes from its stack; larger ones come from the heap."""
@@ -193,11 +193,17 @@ class Emitter:
             case Scratch(buffer):
                 self.buffers[buffer] = self._allocate(buffer)
             case Loop():
-                loops.emit_loop(self, instruction)
+                self._loop(instruction)
             case If():
                 self._if(instruction)
             case While():
                 self._while(instruction)
+
+    def _loop(self, loop: Loop) -> None:
+        if self.depth == 0 and self.schedule.loops[loop].mapping(Unit.THREADS):
+            threads.emit_split(self, loop)
+        else:
+            loops.emit_loop(self, loop)
 
     def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
         """Division by a literal needs none of the guards that division by a value does."""

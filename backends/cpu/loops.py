@@ -1,5 +1,4 @@
-"""Loops to LLVM: plain counted loops, loops in vector lanes with a tail, reductions in lanes, and parallel loops
-split over threads."""
+"""Loops to LLVM: plain counted loops, loops in vector lanes with a tail, reductions in lanes, and parallel loops."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import threads
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import combine
 from trivium.backends.llvm.code import I32, I64, Code, literal
@@ -21,7 +19,7 @@ from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
 from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Value, symbols, walk
-from trivium.compiler.schedule import LoopSchedule, Unit
+from trivium.compiler.schedule import LoopSchedule
 
 if TYPE_CHECKING:
     from trivium.backends.cpu.emit import Emitter
@@ -36,9 +34,6 @@ UNROLLED = 128
 def emit_loop(emitter: Emitter, loop: Loop) -> None:
     """Emits `loop` as its schedule says; its results become known."""
     schedule = emitter.schedule.loops[loop]
-    if schedule.mapping(Unit.THREADS) and emitter.depth == 0:
-        threads.emit_split(emitter, loop, schedule)
-        return
     emitter.depth += 1
     if loop.kind == "parallel":
         _parallel(emitter, loop, schedule)

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 PARALLEL_FOR = "trivium_parallel_for"
 
 
-def emit_split(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
+def emit_split(emitter: Emitter, loop: Loop) -> None:
     """Calls the runtime with the loop's body over all iterations of the dimensions that are not in lanes, counted as
     one; where there are none, over ranges of the vector dimension."""
+    schedule = emitter.schedule.loops[loop]
     extents, split = schedule.static_extents, schedule.mapping(Unit.THREADS)
     assert extents is not None, "only loops of known extents are split"
     assert split is not None, "the schedule says over what"
