@@ -12,6 +12,7 @@ from trivium.compiler.program import HostCall, PythonCall
 from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError, ExecutionError
 from trivium.ir.interpreter import FAILURES, failure, results_of
+from trivium.ir.lapack import ROUTINES, evaluate_numbers
 from trivium.ir.ops import Cholesky, TransposeMode, TriangularSolve
 from trivium.ir.text import parse
 from trivium.ir.types import TensorType
@@ -42,6 +43,8 @@ def host_function(call: HostCall) -> Function:
         return lambda arrays: [_factor(arrays, **numbers)]
     if call.target == TRIANGULAR_SOLVE:
         return lambda arrays: [_solved(arrays, **numbers)]
+    if call.target in ROUTINES:
+        return lambda arrays: evaluate_numbers(call.target, arrays, numbers)
     raise CompileError(f"the host has no function {call.target!r}")
 
 

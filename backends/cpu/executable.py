@@ -103,9 +103,11 @@ class CpuExecutable:
             frame = self._new_frame(len(pointers))
         frame.table[:] = pointers
         try:
-            self._run(frame.address)
+            status = self._run(frame.address)
         finally:
             self._frames.append(frame)
+        if status:
+            raise ExecutionError(f"{self.name} ended early: a function of the host lacks memory")
 
     def _new_frame(self, pointers: int) -> _Frame:
         try:

@@ -15,13 +15,18 @@ import numpy as np
 from trivium.backends import native
 from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRIANGULAR_SOLVE, python_function
 from trivium.compiler.program import HostCall, PythonCall
+from trivium.ir import lapack
 from trivium.ir.errors import CompileError
 from trivium.ir.types import TensorType
 
 Addresses = tuple[int, int]
 """Of a function, and of the routine that it is given, or the function of Python; 0 for none."""
 
-_ROUTINES = {CHOLESKY: ("cython_lapack", "potrf"), TRIANGULAR_SOLVE: ("cython_blas", "trsm")}
+_ROUTINES = {
+    CHOLESKY: ("cython_lapack", "potrf"),
+    TRIANGULAR_SOLVE: ("cython_blas", "trsm"),
+    **{name: ("cython_lapack", name) for name in lapack.ROUTINES},
+}
 """SciPy's modules, and the names of routines in them without the letter of their type."""
 
 _LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
@@ -54,6 +59,8 @@ def native_function(call: HostCall) -> Addresses:
         letter = _LETTERS.get((first.dtype, first.is_complex))
         if letter is not None:
             module, name = _ROUTINES[call.target]
+            if first.is_complex and call.target in lapack.ROUTINES:
+                name = lapack.ROUTINES[call.target].complex_name or name
             return native.address(f"trivium_{call.target}_{letter}"), _routine(module, letter + name)
     kinds = ", ".join(argument.dtype for argument in call.arguments)
     raise CompileError(f"the CPU backend has no host function {call.target!r} of ({kinds})")

@@ -1,0 +1,340 @@
+"""Custom calls of LAPACK: the targets, such as `lapack_sgetrf_ffi`, by which JAX and XLA call its routines on a CPU. A
+program that calls them runs here and there.
+
+The target says the type (`s`, `d`, `c` or `z`) and the routine; complex types have names of their own for some, of
+which we use the real one throughout (`orgqr` for `ungqr`). Matrices are column-major in the layouts of the call, as the
+routines want them; our arrays are not laid out, so the layouts are demanded and then have no meaning. This module says
+which operands, attributes and results each routine has; `trivium.ir.factorizations` says what it computes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trivium.ir import factorizations
+from trivium.ir.attributes import DenseElements, Dictionary, Integer
+from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.errors import Error
+from trivium.ir.types import F32, F64, I32, INDEX, UI8, ComplexType, TensorType, is_complex
+
+Numbers = Mapping[str, int]
+Extents = dict[str, int]
+
+NUMBER, FLAG = "number", "flag"
+"""Attributes that have no letters: a 32-bit integer, and a boolean."""
+
+MAX_EXTENT = 2**31 - 1
+"""LAPACK's integers have 32 bits."""
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A routine, for batches of matrices. Operands and results are lists such as `m n, i32 k, i32`: names of extents
+    after those of the batch, and before them the type of the elements where it is not that of the call (`real`: of its
+    parts; `complex`: with such parts; `values`: eigenvalues, which for real matrices are two tensors, of real and of
+    imaginary parts). `k` is the smaller of `m` and `n`, and `p` is one less than `n`. `attributes` gives the letters
+    that each may have, or `NUMBER` or `FLAG`. `check` returns what is wrong with extents and attributes, if anything,
+    and `defaults` gives the extents that follow from no operand."""
+
+    name: str
+    operands: str
+    results: str
+    attributes: Mapping[str, str]
+    complex_name: str = ""
+    check: Callable[[Extents, Numbers], str] = lambda extents, given: ""
+    defaults: Callable[[Extents, Numbers], Extents] = lambda extents, given: {}
+    constants: tuple[int, ...] = ()
+    """Further numbers for the native function."""
+
+    @property
+    def count(self) -> int:
+        return len(self.operands.split(","))
+
+    def settings(self, numbers: Numbers) -> dict[str, int]:
+        """What of a call's numbers its operands do not tell: attributes, and extents of results."""
+        known = {*_names(self.operands), "k", "p"}
+        return {name: numbers[name] for name in (*self.attributes, *_names(self.results)) if name not in known}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A custom call as its routine takes it, checked. `numbers` are for the native function: how many matrices, the
+    extents, the attributes, and what else it wants."""
+
+    routine: str
+    numbers: dict[str, int]
+
+
+def target_of(routine: str, element_type: Any) -> str:
+    """The name by which a routine is called for matrices of a type of elements."""
+    letter = next((letter for letter, kind in _LETTERS.items() if kind is element_type), None)
+    if letter is None:
+        raise Error(f"{routine} has elements of {element_type}, expected f32, f64 or complex numbers of them")
+    known = ROUTINES[routine]
+    return f"lapack_{letter}{known.complex_name if is_complex(element_type) and known.complex_name else routine}_ffi"
+
+
+def is_target(target: str) -> bool:
+    """Whether a custom call's target is a routine of this module."""
+    return _routine_of(target) is not None
+
+
+def read_call(op: Any) -> Call:
+    """What a custom call of one of the targets says. Raises an `Error` if it does not fit the routine."""
+    where = f"custom_call @{op.call_target_name}"
+    routine, kind = _known(op)
+    attributes = _attributes(where, op, routine)
+    batch, extents = _bind_operands(where, routine, kind, op.operand_types)
+    _bind(f"{where}: result", routine.results, kind, op.result_types, batch, extents)
+    if wrong := routine.check(extents, attributes):
+        raise Error(f"{where}: {wrong}")
+    _check_layouts(where, op)
+    more = {name: extents[name] for name in routine.defaults(extents, attributes)}
+    own = {name: extents[name] for name in _names(routine.operands)}
+    constants = {f"constant{i}": number for i, number in enumerate(routine.constants)}
+    return Call(routine.name, {"batch": math.prod(batch), **own, **attributes, **more, **constants})
+
+
+def call_attributes(routine: str, operands: Sequence[TensorType], attributes: Numbers) -> dict[str, Any]:
+    """What to build a `CustomCall` of beside its operands: target, attributes, layouts and result types."""
+    known = ROUTINES[routine]
+    kind = operands[_main(known)].element_type
+    target = target_of(routine, kind)
+    batch, extents = _bind_operands(routine, known, kind, operands)
+    extents.update(known.defaults(extents, attributes))
+    if wrong := known.check(extents, attributes):
+        raise Error(f"{routine}: {wrong}")
+    results = [
+        TensorType((*batch, *(extents[name] for name in names)), element)
+        for element, names in _tensors(known.results, kind)
+    ]
+    rank = len(batch) + 2
+    written = {name: _written(known, name, number) for name, number in attributes.items()}
+    return {
+        "call_target_name": target,
+        "backend_config": Dictionary(written) if written else None,
+        "api_version": 4,
+        "operand_layouts": tuple(_layout(each, rank) for each in operands),
+        "result_layouts": tuple(_layout(each, rank) for each in results),
+        "results": results,
+    }
+
+
+def evaluate_numbers(name: str, arrays: Sequence[np.ndarray], numbers: Numbers) -> tuple[np.ndarray, ...]:
+    """What a routine computes, given its call's `numbers`; arrays may have any shape that holds the elements."""
+    routine = ROUTINES[name]
+    shapes = [(numbers["batch"], *map(numbers.__getitem__, names)) for _, names in _tensors(routine.operands, F32)]
+    shaped = [array.reshape(shape) for array, shape in zip(arrays, shapes, strict=True)]
+    return factorizations.evaluate(name, shaped, routine.settings(numbers))
+
+
+# Types
+
+
+def _routine_of(target: str) -> tuple[Routine, Any] | None:
+    match = _TARGET.fullmatch(target)
+    if match is None:
+        return None
+    letter, name = match.groups()
+    name = _COMPLEX.get(name, name) if letter in "cz" else name
+    return (ROUTINES[name], _LETTERS[letter]) if name in ROUTINES else None
+
+
+def _known(op: Any) -> tuple[Routine, Any]:
+    found = _routine_of(op.call_target_name)
+    assert found is not None, op.call_target_name
+    return found
+
+
+def _main(routine: Routine) -> int:
+    """Which operand has matrices."""
+    return next(i for i, (_, names) in enumerate(_tensors(routine.operands, F32)) if len(names) == 2)
+
+
+def _tensors(listed: str, kind: Any) -> list[tuple[Any, list[str]]]:
+    """Element type and names of extents of each operand or result."""
+    real = kind.element_type if isinstance(kind, ComplexType) else kind
+    named = {"i32": I32, "real": real, "complex": ComplexType(real), "values": kind}
+    found = []
+    for entry in listed.split(","):
+        words = entry.split()
+        element = named.get(words[0], kind)
+        names = [word for word in words if word not in named]
+        found += [(element, names)] * (2 if words[0] == "values" and kind is real else 1)
+    return found
+
+
+def _names(listed: str) -> list[str]:
+    return list(dict.fromkeys(name for _, names in _tensors(listed, F32) for name in names))
+
+
+def _bind_operands(where: str, routine: Routine, kind: Any, operands: Sequence[Any]) -> tuple[tuple[int, ...], Extents]:
+    """The batch and the extents that the types of operands give."""
+    if len(operands) != routine.count:
+        raise Error(f"{where} has {len(operands)} operands, expected {routine.count}")
+    main = operands[_main(routine)]
+    if not isinstance(main, TensorType) or not main.is_static or main.rank < 2:
+        raise Error(f"{where} has {main}, expected matrices of static shape")
+    batch = main.static_shape[:-2]
+    extents: Extents = {}
+    _bind(f"{where}: operand", routine.operands, kind, operands, batch, extents)
+    if "n" in extents:
+        extents["p"] = max(extents["n"] - 1, 0)
+        extents["k"] = min(extents.get("m", extents["n"]), extents["n"])
+    if max(extents.values()) > MAX_EXTENT:
+        raise Error(f"{where} has {main}, expected extents up to {MAX_EXTENT}")
+    return batch, extents
+
+
+def _bind(where: str, listed: str, kind: Any, types: Sequence[Any], batch: tuple[int, ...], extents: Extents) -> None:
+    """Compares types with what a list of tensors says, and keeps the extents of names that are new."""
+    tensors = _tensors(listed, kind)
+    if len(types) != len(tensors):
+        raise Error(f"{where} count is {len(types)}, expected {len(tensors)}")
+    for index, (given, (element, names)) in enumerate(zip(types, tensors, strict=True)):
+        shape = given.shape if isinstance(given, TensorType) else None
+        if shape is not None and len(shape) == len(batch) + len(names):
+            for name, extent in zip(names, shape[len(batch) :], strict=True):
+                extents.setdefault(name, extent)
+        expected = TensorType((*batch, *(extents.get(name) for name in names)), element)
+        if given is not expected or not expected.is_static:
+            raise Error(f"{where} {index} has type {given}, expected {expected}")
+
+
+# Attributes and layouts
+
+
+def _attributes(where: str, op: Any, routine: Routine) -> dict[str, int]:
+    given = op.backend_config if isinstance(op.backend_config, Dictionary) else op.extra.get("mhlo.backend_config", {})
+    if not isinstance(given, Mapping) or set(given) != set(routine.attributes):
+        found = ", ".join(given) if isinstance(given, Mapping) else given
+        raise Error(f"{where} has the attributes {found or 'none'}, expected {', '.join(routine.attributes) or 'none'}")
+    return {name: _read(where, name, given[name], allowed) for name, allowed in routine.attributes.items()}
+
+
+def _read(where: str, name: str, value: Any, allowed: str) -> int:
+    number = value.value if isinstance(value, Integer) else value
+    fits = isinstance(number, int) and (allowed in (NUMBER, FLAG) or number in map(ord, allowed))
+    if not fits or isinstance(number, bool) != (allowed == FLAG):
+        expected = f"a {allowed}" if allowed in (NUMBER, FLAG) else f"the code of one of {', '.join(allowed)}"
+        raise Error(f"{where}: {name} has {number}, expected {expected}")
+    return int(number)
+
+
+def _written(routine: Routine, name: str, number: int) -> Any:
+    kind = routine.attributes[name]
+    return bool(number) if kind == FLAG else Integer(number, I32 if kind == NUMBER else UI8)
+
+
+def _check_layouts(where: str, op: Any) -> None:
+    """Matrices are column-major, as JAX and the routines have them; otherwise the call computes with the transposed."""
+    rank = max(kind.rank for kind in op.operand_types)
+    for name, types in (("operand", op.operand_types), ("result", op.result_types)):
+        layouts = getattr(op, f"{name}_layouts")
+        if layouts is None:
+            raise Error(f"{where} has no layouts, expected column-major matrices")
+        for kind, layout in zip(types, layouts, strict=True):
+            if layout.array.tolist() != (expected := _order(kind, rank)):
+                raise Error(f"{where}: {name} {kind} has layout {layout.array.tolist()}, expected {expected}")
+
+
+def _order(kind: TensorType, rank: int) -> list[int]:
+    """Dimensions from the fastest to the slowest: column-major for what has the rank of the matrices."""
+    order = list(reversed(range(kind.rank)))
+    if kind.rank == rank:
+        order[:2] = order[1::-1]
+    return order
+
+
+def _layout(kind: TensorType, rank: int) -> DenseElements:
+    return DenseElements(np.array(_order(kind, rank), np.int64), TensorType((kind.rank,), INDEX))
+
+
+# The routines
+
+
+def _check_reflectors(extents: Extents, given: Numbers) -> str:
+    if extents["c"] <= extents["n"] <= extents["m"]:
+        return ""
+    return (
+        f"has {extents['c']} reflectors of {extents['m']} rows and {extents['n']} columns, expected at most as many "
+        "reflectors as columns, and at most as many columns as rows"
+    )
+
+
+def _check_product(extents: Extents, given: Numbers) -> str:
+    met = extents["m"] if given["left"] else extents["n"]
+    if extents["r"] != met:
+        return f"the reflectors have {extents['r']} rows, expected {met}"
+    if extents["c"] > min(extents["r"], extents["w"]):
+        return f"has {extents['c']} reflectors in {extents['r']} rows and {extents['w']} columns"
+    return ""
+
+
+def _check_svd(extents: Extents, given: Numbers) -> str:
+    full, reduced = (extents["m"], extents["n"]), (extents["k"], extents["k"])
+    allowed = {"A": [full], "S": [reduced], "N": [full, reduced]}[chr(given["mode"])]
+    if (found := (extents["u"], extents["v"])) not in allowed:
+        return f"has {found[0]} left and {found[1]} right vectors, expected {allowed[0][0]} and {allowed[0][1]}"
+    return ""
+
+
+def _svd_vectors(extents: Extents, given: Numbers) -> Extents:
+    full = given["mode"] == ord("A")
+    return {"u": extents["m" if full else "k"], "v": extents["n" if full else "k"]}
+
+
+def _check_range(extents: Extents, given: Numbers) -> str:
+    low, high, order = given["low"], given["high"], extents["n"]
+    if (order == 0 and (low, high) == (1, 0)) or 1 <= low <= high <= order:
+        return ""
+    return f"low and high have {low} and {high}, expected a range within 1 to {order}"
+
+
+_VECTORS = {"mode": "VN", "uplo": "LU"}
+_SVD = "m n, real k, m u, v n, i32"
+ROUTINES = {
+    routine.name: routine
+    for routine in (
+        Routine("getrf", "m n", "m n, i32 k, i32", {}),
+        Routine("geqrf", "m n", "m n, k", {}),
+        Routine("geqp3", "m n, i32 n", "m n, i32 n, k", {}),
+        Routine("orgqr", "m n, c", "m n", {}, "ungqr", _check_reflectors),
+        Routine("ormqr", "r w, c, m n", "m n", {"left": FLAG, "transpose": FLAG}, "unmqr", _check_product),
+        Routine("syevd", "n n", "n n, real n, i32", _VECTORS, "heevd"),
+        Routine("gesdd", "m n", _SVD, {"mode": "ASN"}, "", _check_svd, _svd_vectors, (1,)),
+        Routine("gesvd", "m n", _SVD, {"mode": "ASN"}, "", _check_svd, _svd_vectors, (0,)),
+        Routine(
+            "geev",
+            "n n",
+            "values n, complex n n, complex n n, i32",
+            {"compute_left": "VN", "compute_right": "VN"},
+        ),
+        Routine("gees", "n n", "n n, n n, values n, i32, i32", {"mode": "VN", "sort": "N"}),
+        Routine("gehrd", "n n", "n n, p, i32", {"low": NUMBER, "high": NUMBER}, "", _check_range),
+        Routine("sytrd", "n n", "n n, real n, real p, p, i32", {"uplo": "LU"}, "hetrd"),
+        Routine("gtsv", "n, n, n, n m", "n, n, n, n m, i32", {}),
+    )
+}
+"""The results of syevd are the eigenvectors (with mode N, the matrix) and eigenvalues; the first ones of gesdd and
+gesvd, and the first three of gtsv, are the operands, which the routines themselves spoil."""
+
+_COMPLEX = {routine.complex_name: routine.name for routine in ROUTINES.values() if routine.complex_name}
+_TARGET = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
+_LETTERS = {"s": F32, "d": F64, "c": ComplexType(F32), "z": ComplexType(F64)}
+
+
+def _evaluate(op: Any, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    call = read_call(op)
+    return factorizations.evaluate(call.routine, arrays, ROUTINES[call.routine].settings(call.numbers))
+
+
+for _name in ROUTINES:
+    for _kind in _LETTERS.values():
+        register_custom_call(target_of(_name, _kind), evaluate=_evaluate)

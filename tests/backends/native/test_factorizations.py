@@ -1,0 +1,60 @@
+"""Calls of LAPACK in machine code and in the interpreter of programs; matrices that have no factors; no matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trivium
+from tests.compiler.targets import TARGET
+from tests.ir.lapack_cases import CASES, DTYPES, numbers
+from trivium.compiler.interpreter import interpret
+from trivium.compiler.lower import lower
+from trivium.compiler.program import HostCall, walk
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_machine_code(name: str, dtype: Any) -> None:
+    case = CASES[name]
+    operands = case.make(dtype)
+    case.holds(list(operands), list(trivium.compile(case.module(operands))(*operands)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_interpreted_program(name: str) -> None:
+    case = CASES[name]
+    operands = case.make(np.complex64)
+    program = lower(case.module(operands), TARGET)
+    (call,) = (step for step in walk(program.steps) if isinstance(step, HostCall))
+    assert call.target == case.routine
+    case.holds(list(operands), interpret(program, *operands))
+
+
+def test_a_singular_matrix_and_a_number_that_is_missing() -> None:
+    """The others of a batch are not touched by one that fails."""
+    case = CASES["getrf"]
+    a = numbers(3, 3, 3, dtype=np.float32)
+    a[1] = 0
+    lu, _, info = trivium.compile(case.module((a,)))(a)
+    assert info.tolist() == [0, 1, 0]
+    assert np.isfinite(lu).all()
+    case = CASES["syevd"]
+    a[1] = np.nan
+    vectors, values, info = trivium.compile(case.module((a,)))(a)
+    assert np.isfinite(vectors[[0, 2]]).all()
+    assert np.isfinite(values[[0, 2]]).all()
+    assert info[1] != 0 or np.isnan(values[1]).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 0), (1, 1)])
+@pytest.mark.parametrize("name", ["getrf", "geqrf", "syevd", "gesdd, S of (3, 5)", "geev", "gees", "sytrd"])
+def test_small_shapes(name: str, shape: tuple[int, ...]) -> None:
+    case = CASES[name]
+    operands = (numbers(*shape, dtype=np.float64),)
+    found = trivium.compile(case.module(operands))(*operands)
+    assert [x.shape[: len(shape) - 2] for x in found] == [shape[:-2]] * len(found)
+    if shape == (1, 1):
+        case.holds(list(operands), list(found))
