@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-Arrays = tuple[np.ndarray, ...]
+Array = Any
+"""NumPy's own stubs do not know that arrays of any type have real and imaginary parts."""
+
+Arrays = tuple[Array, ...]
 
 
 def evaluate(routine: str, arrays: Sequence[np.ndarray], settings: Mapping[str, int]) -> Arrays:
@@ -25,11 +28,11 @@ def evaluate(routine: str, arrays: Sequence[np.ndarray], settings: Mapping[str, 
     return tuple(x[: len(rows)].reshape((*batch, *x.shape[1:])) for x in stacked)
 
 
-def _info(failed: bool = False) -> np.ndarray:
+def _info(failed: bool = False) -> Array:
     return np.asarray(int(failed), np.int32)
 
 
-def _getrf(a: np.ndarray) -> Arrays:
+def _getrf(a: Array) -> Arrays:
     lu, count = a.copy(), min(a.shape)
     pivots, info = np.zeros(count, np.int32), 0
     for k in range(count):
@@ -44,14 +47,14 @@ def _getrf(a: np.ndarray) -> Arrays:
     return lu, pivots, np.asarray(info, np.int32)
 
 
-def _geqrf(a: np.ndarray) -> Arrays:
+def _geqrf(a: Array) -> Arrays:
     if not a.size:
         return a, np.zeros(0, a.dtype)
     transposed, scales = np.linalg.qr(a, mode="raw")
     return np.ascontiguousarray(transposed.T), scales
 
 
-def _geqp3(a: np.ndarray, given: np.ndarray) -> Arrays:
+def _geqp3(a: Array, given: Array) -> Arrays:
     """Columns that `given` marks come first; of the others, at each step the one with the largest rest."""
     m, n = a.shape
     order = [*np.flatnonzero(given), *np.flatnonzero(given == 0)]
@@ -68,7 +71,7 @@ def _geqp3(a: np.ndarray, given: np.ndarray) -> Arrays:
     return a, np.asarray(order, np.int32) + 1, scales
 
 
-def _reflector(x: np.ndarray) -> tuple[np.ndarray, Any, Any]:
+def _reflector(x: Array) -> tuple[Array, Any, Any]:
     """`v`, `tau` and `beta` with `(1 - tau v v^H)^H x = beta e_1`, `v[0] = 1` and a real `beta`."""
     rest = np.linalg.norm(x[1:])
     if rest == 0 and x[0].imag == 0:
@@ -78,20 +81,20 @@ def _reflector(x: np.ndarray) -> tuple[np.ndarray, Any, Any]:
     return v, (beta - x[0]) / beta, beta
 
 
-def _reflectors(a: np.ndarray, scales: np.ndarray) -> list[tuple[np.ndarray, Any]]:
+def _reflectors(a: Array, scales: Array) -> list[tuple[Array, Any]]:
     """Each reflector below the diagonal of `a`, with its scale."""
     vectors = np.tril(a[:, : len(scales)], -1) + np.eye(len(a), len(scales), dtype=a.dtype)
     return list(zip(vectors.T, scales, strict=True))
 
 
-def _orgqr(a: np.ndarray, scales: np.ndarray) -> Arrays:
+def _orgqr(a: Array, scales: Array) -> Arrays:
     q = np.eye(*a.shape, dtype=a.dtype)
     for v, tau in reversed(_reflectors(a, scales)):
         q -= tau * np.outer(v, v.conj() @ q)
     return (q,)
 
 
-def _ormqr(a: np.ndarray, scales: np.ndarray, c: np.ndarray, *, left: int, transpose: int) -> Arrays:
+def _ormqr(a: Array, scales: Array, c: Array, *, left: int, transpose: int) -> Arrays:
     c, steps = c.copy(), _reflectors(a, scales)
     for v, tau in steps if bool(left) == bool(transpose) else reversed(steps):
         tau = np.conj(tau) if transpose else tau
@@ -99,15 +102,15 @@ def _ormqr(a: np.ndarray, scales: np.ndarray, c: np.ndarray, *, left: int, trans
     return (c,)
 
 
-def _syevd(a: np.ndarray, *, mode: int, uplo: int) -> Arrays:
+def _syevd(a: Array, *, mode: int, uplo: int) -> Arrays:
     try:
-        values, vectors = np.linalg.eigh(a, chr(uplo))
+        values, vectors = np.linalg.eigh(a, "L" if uplo == ord("L") else "U")
     except np.linalg.LinAlgError:
         return a, np.zeros(len(a), a.real.dtype), _info(failed=True)
     return vectors if mode == ord("V") else a, values, _info()
 
 
-def _svd(a: np.ndarray, *, mode: int, u: int, v: int) -> Arrays:
+def _svd(a: Array, *, mode: int, u: int, v: int) -> Arrays:
     """`u` and `v` are how many left and right singular vectors there are; with mode N they are zeros."""
     m, n = a.shape
     left, values, right = np.eye(m, u, dtype=a.dtype), np.zeros(min(m, n), a.real.dtype), np.eye(v, n, dtype=a.dtype)
@@ -121,7 +124,7 @@ def _svd(a: np.ndarray, *, mode: int, u: int, v: int) -> Arrays:
     return a, values, left, right, _info()
 
 
-def _geev(a: np.ndarray, *, compute_left: int, compute_right: int) -> Arrays:
+def _geev(a: Array, *, compute_left: int, compute_right: int) -> Arrays:
     wide = np.result_type(a.dtype, np.complex64)
     none = np.zeros(a.shape, wide)
     try:
@@ -134,14 +137,14 @@ def _geev(a: np.ndarray, *, compute_left: int, compute_right: int) -> Arrays:
     return *_parts(values, a), left.astype(wide), right.astype(wide), _info()
 
 
-def _parts(values: np.ndarray, a: np.ndarray) -> Arrays:
+def _parts(values: Array, a: Array) -> Arrays:
     """Eigenvalues as the routines have them: of a real matrix, real and imaginary parts."""
     if np.iscomplexobj(a):
         return (values.astype(a.dtype),)
     return values.real.astype(a.dtype), values.imag.astype(a.dtype)
 
 
-def _gees(a: np.ndarray, *, mode: int, sort: int) -> Arrays:
+def _gees(a: Array, *, mode: int, sort: int) -> Arrays:
     """By deflation: the first columns of a basis are those of an eigenvector, or of a conjugate pair; then the rest."""
     n, at = len(a), 0
     form, basis = a.copy(), np.eye(n, dtype=a.dtype)
@@ -150,8 +153,8 @@ def _gees(a: np.ndarray, *, mode: int, sort: int) -> Arrays:
             values, vectors = np.linalg.eig(form[at:, at:])
             pair = not np.iscomplexobj(a) and values[0].imag != 0
             v = vectors[:, 0]
-            columns = np.stack([v.real, v.imag], 1) if pair else v[:, None]
-            columns = columns.astype(a.dtype) if np.iscomplexobj(a) else columns.real.astype(a.dtype)
+            columns = np.stack([np.real(v), np.imag(v)], 1) if pair else v[:, None]
+            columns = columns.astype(a.dtype) if np.iscomplexobj(a) else np.real(columns).astype(a.dtype)
             q = np.eye(n, dtype=a.dtype)
             q[at:, at:] = np.linalg.qr(columns, mode="complete")[0]
             form, basis = q.conj().T @ form @ q, basis @ q
@@ -166,7 +169,7 @@ def _gees(a: np.ndarray, *, mode: int, sort: int) -> Arrays:
     return form, vectors, *_parts(_block_values(form), a), _info(), _info()
 
 
-def _balanced(block: np.ndarray, at: int, n: int) -> np.ndarray:
+def _balanced(block: Array, at: int, n: int) -> Array:
     """The rotation after which both diagonal elements of a block with complex eigenvalues are equal."""
     angle = np.arctan2(block[1, 1] - block[0, 0], block[0, 1] + block[1, 0]) / 2
     q = np.eye(n, dtype=block.dtype)
@@ -175,7 +178,7 @@ def _balanced(block: np.ndarray, at: int, n: int) -> np.ndarray:
     return q
 
 
-def _block_values(form: np.ndarray) -> np.ndarray:
+def _block_values(form: Array) -> Array:
     """The eigenvalues of a Schur form, in their order on its diagonal."""
     values = np.diag(form).astype(np.complex128)
     for k in range(len(form) - 1):
@@ -185,7 +188,7 @@ def _block_values(form: np.ndarray) -> np.ndarray:
     return values
 
 
-def _gehrd(a: np.ndarray, *, low: int, high: int) -> Arrays:
+def _gehrd(a: Array, *, low: int, high: int) -> Arrays:
     form, scales = a.copy(), np.zeros(max(len(a) - 1, 0), a.dtype)
     for k in range(low - 1, high - 1):
         v, scales[k], beta = _reflector(form[k + 1 : high, k])
@@ -195,7 +198,7 @@ def _gehrd(a: np.ndarray, *, low: int, high: int) -> Arrays:
     return form, scales, _info()
 
 
-def _sytrd(a: np.ndarray, *, uplo: int) -> Arrays:
+def _sytrd(a: Array, *, uplo: int) -> Arrays:
     """Of the upper triangle: the lower one of the matrix with rows and columns reversed."""
     if uplo == ord("U"):
         form, diagonal, beside, scales, info = _sytrd(a[::-1, ::-1], uplo=ord("L"))
@@ -203,7 +206,7 @@ def _sytrd(a: np.ndarray, *, uplo: int) -> Arrays:
     n = len(a)
     form, scales = a.copy(), np.zeros(max(n - 1, 0), a.dtype)
     full = np.tril(a) + np.tril(a, -1).conj().T
-    np.fill_diagonal(full, np.diag(a).real)
+    np.fill_diagonal(full, np.real(np.diag(a)))
     for k in range(n - 1):
         v, scales[k], beta = _reflector(full[k + 1 :, k])
         h = np.eye(n, dtype=a.dtype)
@@ -212,10 +215,10 @@ def _sytrd(a: np.ndarray, *, uplo: int) -> Arrays:
         form[k + 1, k], form[k + 2 :, k] = beta, v[1:]
     np.fill_diagonal(form, np.diag(full))
     below = np.diag(full, -1) if n > 1 else np.zeros(0, a.dtype)
-    return form, np.diag(full).real.copy(), below.real.copy(), scales, _info()
+    return form, np.real(np.diag(full)).copy(), np.real(below).copy(), scales, _info()
 
 
-def _gtsv(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> Arrays:
+def _gtsv(lower: Array, main: Array, upper: Array, b: Array) -> Arrays:
     """The solution of dense elimination; the diagonals stay as they are given."""
     a = np.diag(main) + np.diag(lower[1:], -1) + np.diag(upper[:-1], 1)
     try:

@@ -201,7 +201,8 @@ def _bind(where: str, listed: str, kind: Any, types: Sequence[Any], batch: tuple
         shape = given.shape if isinstance(given, TensorType) else None
         if shape is not None and len(shape) == len(batch) + len(names):
             for name, extent in zip(names, shape[len(batch) :], strict=True):
-                extents.setdefault(name, extent)
+                if extent is not None:
+                    extents.setdefault(name, extent)
         expected = TensorType((*batch, *(extents.get(name) for name in names)), element)
         if given is not expected or not expected.is_static:
             raise Error(f"{where} {index} has type {given}, expected {expected}")
