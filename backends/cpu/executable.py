@@ -43,7 +43,8 @@ class Slot:
 
 
 class CpuExecutable:
-    """A program's machine code and constants."""
+    """A program's machine code and constants. To run it, call `entry` on a table of addresses, those of `inputs` and
+    then of `outputs`, an arena, and `context`."""
 
     def __init__(self, program: Program, target: CpuTarget, fast_math: bool = False):
         verify(program)
@@ -57,16 +58,16 @@ class CpuExecutable:
         self.code_size = len(machine_code)
         self._code = jit.Code(machine_code)
         self._run = _RUN_TYPE(native.address("trivium_run"))
-        self._entry = self._code.address(ENTRY)
-        self._inputs = [_slot(value) for value in program.inputs]
-        self._outputs = [_slot(value) for value in program.outputs]
+        self.entry = self._code.address(ENTRY)
+        self.inputs = [_slot(value) for value in program.inputs]
+        self.outputs = [_slot(value) for value in program.outputs]
         self._host = HostFunctions(emitted.host_calls)
         constants = [value.storage.array for value in emitted.constants if isinstance(value.storage, Constant)]
         self._constants = [kept(array) for array in constants]
         self.constant_size = sum(array.nbytes for array in constants)
         self._context = _table([*chain(*self._host.addresses), *(array.ctypes.data for array in self._constants)])
-        self._context_address = ctypes.addressof(self._context)
-        self._arena_size = program.arena_size
+        self.context = ctypes.addressof(self._context)
+        self.arena_size, self.arena_alignment = program.arena_size, target.alignment
         self._frames: list[_Frame] = []
 
     def assembly(self) -> str:
@@ -75,8 +76,8 @@ class CpuExecutable:
 
     def execute(self, *arguments: object) -> list[np.ndarray]:
         """Runs on host arrays and gives new ones, the caller's own."""
-        if len(arguments) != len(self._inputs):
-            raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(self._inputs)}")
+        if len(arguments) != len(self.inputs):
+            raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(self.inputs)}")
         arrays = [
             argument
             if type(argument) is np.ndarray
@@ -84,10 +85,10 @@ class CpuExecutable:
             and argument.shape == slot.shape
             and argument.flags.c_contiguous
             else self._fitted(argument, slot, position)
-            for position, (argument, slot) in enumerate(zip(arguments, self._inputs, strict=True))
+            for position, (argument, slot) in enumerate(zip(arguments, self.inputs, strict=True))
         ]
         try:
-            results = [np.empty(slot.shape, slot.dtype) for slot in self._outputs]
+            results = [np.empty(slot.shape, slot.dtype) for slot in self.outputs]
         except (MemoryError, ValueError) as error:  # NumPy's for arrays beyond the space of addresses
             raise self._lacks_memory(error) from error
         self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
@@ -111,7 +112,7 @@ class CpuExecutable:
 
     def _new_frame(self, pointers: int) -> _Frame:
         try:
-            return _Frame(self._entry, pointers, self._arena_size, self._context_address, self._target.alignment)
+            return _Frame(self.entry, pointers, self.arena_size, self.context, self.arena_alignment)
         except (MemoryError, ValueError) as error:
             raise self._lacks_memory(error) from error
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from trivium.ir.errors import ExecutionError
 
 LIBRARY = "libtrivium_runtime.so"
-VERSION = 4
+VERSION = 5
 MAX_THREADS = 4096
 
 
@@ -57,6 +57,12 @@ class _Interpreter(ctypes.Structure):
         "PyErr_CheckSignals",
         "PyObject_CallFunction",
         "Py_DecRef",
+        "PyGILState_Ensure",
+        "PyGILState_Release",
+        "PyErr_Fetch",
+        "PyObject_Str",
+        "PyUnicode_AsUTF8AndSize",
+        "PyErr_Clear",
     )
     _fields_ = (*((name, ctypes.c_void_p) for name in FUNCTIONS), ("main_thread", ctypes.c_uint64))
 

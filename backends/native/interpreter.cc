@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <utility>
+
 namespace trivium {
 namespace {
 
@@ -16,20 +18,57 @@ thread_local void* saved = nullptr;
 
 thread_local int64_t last_check = 0;
 
+// The text of the exception that ended this thread's last run outside Python.
+thread_local std::string exception_text;
+
 int64_t Milliseconds() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
   return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-// Holds the interpreter's lock within a run.
+// Holds the interpreter's lock within a run. What runs meanwhile, called by Python, is not within that run.
 class Lock {
  public:
-  Lock() { python.restore_thread(saved); }
+  Lock() { python.restore_thread(std::exchange(saved, nullptr)); }
   ~Lock() { saved = python.save_thread(); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 };
+
+// The same in a thread that Python need not know.
+class ForeignLock {
+ public:
+  ForeignLock() : state_(python.ensure()) {}
+  ~ForeignLock() { python.leave(state_); }
+  ForeignLock(const ForeignLock&) = delete;
+  ForeignLock& operator=(const ForeignLock&) = delete;
+
+ private:
+  int state_;
+};
+
+// Takes the exception that is set and gives its text.
+std::string ExceptionText() {
+  void *type = nullptr, *value = nullptr, *traceback = nullptr;
+  python.fetch(&type, &value, &traceback);
+  void* text = value == nullptr ? nullptr : python.text(value);
+  intptr_t size = 0;
+  const char* characters = text == nullptr ? nullptr : python.utf8(text, &size);
+  std::string result = characters == nullptr ? "an exception without a text" : std::string(characters, size);
+  python.clear();
+  for (void* object : {type, value, traceback, text}) {
+    if (object != nullptr) python.release(object);
+  }
+  return result;
+}
+
+int32_t CallPythonLocked(void* callable, int64_t number, void** pointers) {
+  void* result = python.call(callable, "LK", static_cast<long long>(number), reinterpret_cast<unsigned long long>(pointers));
+  if (result == nullptr) return -1;
+  python.release(result);
+  return 0;
+}
 
 }  // namespace
 
@@ -53,11 +92,20 @@ int32_t CheckSignals() {
 }
 
 int32_t CallPython(void* callable, int64_t number, void** pointers) {
-  Lock lock;
-  void* result = python.call(callable, "LK", static_cast<long long>(number), reinterpret_cast<unsigned long long>(pointers));
-  if (result == nullptr) return -1;
-  python.release(result);
-  return 0;
+  if (saved != nullptr) {
+    Lock lock;
+    return CallPythonLocked(callable, number, pointers);
+  }
+  if (python.ensure == nullptr) {
+    exception_text = "the program calls Python, which this process does not have";
+    return -1;
+  }
+  ForeignLock lock;
+  const int32_t status = CallPythonLocked(callable, number, pointers);
+  if (status != 0) exception_text = ExceptionText();
+  return status;
 }
+
+std::string TakeException() { return std::exchange(exception_text, std::string()); }
 
 }  // namespace trivium

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace trivium {
 
@@ -14,6 +15,12 @@ struct Interpreter {
   int (*check_signals)();                                      // PyErr_CheckSignals
   void* (*call)(void* callable, const char* format, ...);      // PyObject_CallFunction
   void (*release)(void* object);                               // Py_DecRef
+  int (*ensure)();                                             // PyGILState_Ensure
+  void (*leave)(int state);                                    // PyGILState_Release
+  void (*fetch)(void** type, void** value, void** traceback);  // PyErr_Fetch
+  void* (*text)(void* object);                                 // PyObject_Str
+  const char* (*utf8)(void* text, intptr_t* size);             // PyUnicode_AsUTF8AndSize
+  void (*clear)();                                             // PyErr_Clear
   uint64_t main_thread;                                        // pthread_self() of Python's main thread
 };
 
@@ -35,7 +42,11 @@ int32_t Run(const Frame& frame);
 // exception is set, and the run must end.
 int32_t CheckSignals();
 
-// Called from a run: calls `callable(number, address of pointers)`. Returns 0, or -1 when it raised; the exception is set.
+// Called from a run: calls `callable(number, address of pointers)`. Returns 0, or -1 when it raised. Where the run was called from Python,
+// by `Run`, the exception is set; in any other run its text is kept for `TakeException`.
 int32_t CallPython(void* callable, int64_t number, void** pointers);
+
+// What Python said in this thread's last run that was not called from Python, once; empty if it said nothing.
+std::string TakeException();
 
 }  // namespace trivium

@@ -1,0 +1,211 @@
+#include "buffer.h"
+
+#include <cstring>
+
+#include "guard.h"
+
+namespace trivium::pjrt {
+
+StoragePtr Buffer::Present(StoragePtr storage) const {
+  if (storage == nullptr) throw Failure(Error_Code_INVALID_ARGUMENT, "the buffer of " + shape.text() + " has been deleted or donated");
+  return storage;
+}
+
+StoragePtr Buffer::storage() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return Present(storage_);
+}
+
+bool Buffer::is_deleted() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return storage_ == nullptr;
+}
+
+StoragePtr Buffer::Donate() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return Present(std::move(storage_));
+}
+
+void Buffer::Delete() {
+  StoragePtr dropped;  // freed after the lock is
+  std::lock_guard<std::mutex> lock(mutex_);
+  dropped.swap(storage_);
+}
+
+void Buffer::AddExternalReference() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (external_references_ == 0) shared_ = Present(storage_);
+  ++external_references_;
+}
+
+void Buffer::DropExternalReference() {
+  StoragePtr dropped;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (external_references_ == 0) throw Failure(Error_Code_FAILED_PRECONDITION, "the buffer has no external reference");
+  if (--external_references_ == 0) dropped.swap(shared_);
+}
+
+namespace {
+
+void Destroy(Buffer_Destroy_Args& args) { delete args.buffer; }
+
+void ElementType(Buffer_ElementType_Args& args) { args.type = args.buffer->shape.type; }
+
+void Dimensions(Buffer_Dimensions_Args& args) {
+  args.dims = args.buffer->shape.dims.data();
+  args.num_dims = args.buffer->shape.dims.size();
+}
+
+void UnpaddedDimensions(Buffer_UnpaddedDimensions_Args& args) {
+  args.unpadded_dims = args.buffer->shape.dims.data();
+  args.num_dims = args.buffer->shape.dims.size();
+}
+
+void DynamicDimensionIndices(Buffer_DynamicDimensionIndices_Args& args) {
+  args.dynamic_dim_indices = nullptr;
+  args.num_dynamic_dims = 0;
+}
+
+constexpr int64_t kMaxRank = 64;
+
+// The dimensions from the last to the first, for an array of any rank.
+const int64_t* MinorToMajor(size_t rank) {
+  static const std::vector<int64_t> descending = [] {
+    std::vector<int64_t> numbers;
+    for (int64_t number = kMaxRank; number-- > 0;) numbers.push_back(number);
+    return numbers;
+  }();
+  if (rank > static_cast<size_t>(kMaxRank)) throw Failure(Error_Code_UNIMPLEMENTED, "an array has more than 64 dimensions");
+  return descending.data() + kMaxRank - rank;
+}
+
+void GetMemoryLayout(Buffer_GetMemoryLayout_Args& args) {
+  const size_t rank = args.buffer->shape.dims.size();
+  args.layout.type = Buffer_MemoryLayout_Type_Tiled;
+  args.layout.tiled = Buffer_MemoryLayout_Tiled{
+      {sizeof(Buffer_MemoryLayout_Tiled), nullptr}, MinorToMajor(rank), rank, nullptr, nullptr, 0};
+}
+
+void OnDeviceSizeInBytes(Buffer_OnDeviceSizeInBytes_Args& args) { args.on_device_size_in_bytes = args.buffer->storage()->bytes(); }
+
+void GetDevice(Buffer_Device_Args& args) { args.device = args.buffer->memory->device; }
+
+void GetMemory(Buffer_Memory_Args& args) { args.memory = args.buffer->memory; }
+
+void Delete(Buffer_Delete_Args& args) { args.buffer->Delete(); }
+
+void IsDeleted(Buffer_IsDeleted_Args& args) { args.is_deleted = args.buffer->is_deleted(); }
+
+void IsOnCpu(Buffer_IsOnCpu_Args& args) { args.is_on_cpu = true; }
+
+void ReadyEvent(Buffer_ReadyEvent_Args& args) { args.event = NewEvent(args.buffer->ready); }
+
+void* WaitForData(const Buffer& buffer) {
+  void* data = buffer.storage()->data();
+  WaitFor(buffer.ready);
+  return data;
+}
+
+void UnsafePointer(Buffer_UnsafePointer_Args& args) { args.buffer_pointer = reinterpret_cast<uintptr_t>(WaitForData(*args.buffer)); }
+
+void OpaquePointer(Buffer_OpaqueDeviceMemoryDataPointer_Args& args) { args.device_memory_ptr = WaitForData(*args.buffer); }
+
+void IncreaseExternalReferenceCount(Buffer_IncreaseExternalReferenceCount_Args& args) { args.buffer->AddExternalReference(); }
+
+void DecreaseExternalReferenceCount(Buffer_DecreaseExternalReferenceCount_Args& args) { args.buffer->DropExternalReference(); }
+
+// Does `copy` when the elements are there, and gives an event of its end.
+Event* WhenReady(const CompletionPtr& ready, std::function<void()> copy) {
+  if (IsDone(ready)) {
+    WaitFor(ready);
+    copy();
+    return NewEvent();
+  }
+  auto done = std::make_shared<Completion>();
+  ready->OnDone([done, copy = std::move(copy)](const Error* error) {
+    if (error != nullptr) {
+      done->Finish(*error);
+      return;
+    }
+    copy();
+    done->Finish();
+  });
+  return NewEvent(done);
+}
+
+void ToHostBuffer(Buffer_ToHostBuffer_Args& args) {
+  const Buffer& buffer = *args.src;
+  const size_t bytes = buffer.shape.bytes();
+  if (args.dst == nullptr) {
+    args.dst_size = bytes;
+    return;
+  }
+  if (args.dst_size < bytes) {
+    throw Failure(Error_Code_INVALID_ARGUMENT, "the host's buffer has " + std::to_string(args.dst_size) + " bytes, " +
+                                                   buffer.shape.text() + " needs " + std::to_string(bytes));
+  }
+  auto copy = [shape = buffer.shape, storage = buffer.storage(), strides = StridesOf(args.host_layout, buffer.shape), dst = args.dst] {
+    CopyStrided(shape, storage->data(), RowMajorStrides(shape), dst, strides);
+  };
+  args.event = WhenReady(buffer.ready, std::move(copy));
+}
+
+void CopyRawToHost(Buffer_CopyRawToHost_Args& args) {
+  const Buffer& buffer = *args.buffer;
+  const int64_t bytes = static_cast<int64_t>(buffer.shape.bytes());
+  Require(args.offset >= 0 && args.transfer_size >= 0 && args.offset <= bytes && args.transfer_size <= bytes - args.offset,
+          "the range is not within the buffer");
+  Require(args.dst != nullptr || args.transfer_size == 0, "the host's memory is null");
+  args.event = WhenReady(buffer.ready, [storage = buffer.storage(), dst = args.dst, offset = args.offset, size = args.transfer_size] {
+    std::memcpy(dst, static_cast<const char*>(storage->data()) + offset, size);
+  });
+}
+
+// To another memory of the same host: a view where it is the same device's, which has the same life; a copy otherwise, so that each
+// device's statistics count what is its own.
+Buffer* CopyTo(const Buffer& buffer, Memory& memory) {
+  if (buffer.memory->device == memory.device) return new Buffer(&memory, buffer.shape, buffer.storage(), buffer.ready);
+  StoragePtr source = buffer.storage();
+  WaitFor(buffer.ready);
+  StoragePtr target = Storage::Allocate(memory, source->bytes());
+  std::memcpy(target->data(), source->data(), source->bytes());
+  return new Buffer(&memory, buffer.shape, std::move(target), nullptr);
+}
+
+void CopyToDevice(Buffer_CopyToDevice_Args& args) {
+  Require(args.dst_device != nullptr, "the device is null");
+  args.dst_buffer = CopyTo(*args.buffer, args.dst_device->default_memory());
+}
+
+void CopyToMemory(Buffer_CopyToMemory_Args& args) {
+  Require(args.dst_memory != nullptr, "the memory is null");
+  args.dst_buffer = CopyTo(*args.buffer, *args.dst_memory);
+}
+
+}  // namespace
+
+void BindBuffers(Api& api) {
+  api.Buffer_Destroy = Slot<Destroy>;
+  api.Buffer_ElementType = Method<ElementType>;
+  api.Buffer_Dimensions = Method<Dimensions>;
+  api.Buffer_UnpaddedDimensions = Method<UnpaddedDimensions>;
+  api.Buffer_DynamicDimensionIndices = Method<DynamicDimensionIndices>;
+  api.Buffer_GetMemoryLayout = Method<GetMemoryLayout>;
+  api.Buffer_OnDeviceSizeInBytes = Method<OnDeviceSizeInBytes>;
+  api.Buffer_Device = Method<GetDevice>;
+  api.Buffer_Memory = Method<GetMemory>;
+  api.Buffer_Delete = Method<Delete>;
+  api.Buffer_IsDeleted = Method<IsDeleted>;
+  api.Buffer_IsOnCpu = Method<IsOnCpu>;
+  api.Buffer_ReadyEvent = Method<ReadyEvent>;
+  api.Buffer_UnsafePointer = Method<UnsafePointer>;
+  api.Buffer_OpaqueDeviceMemoryDataPointer = Method<OpaquePointer>;
+  api.Buffer_IncreaseExternalReferenceCount = Method<IncreaseExternalReferenceCount>;
+  api.Buffer_DecreaseExternalReferenceCount = Method<DecreaseExternalReferenceCount>;
+  api.Buffer_ToHostBuffer = Method<ToHostBuffer>;
+  api.Buffer_CopyRawToHost = Method<CopyRawToHost>;
+  api.Buffer_CopyToDevice = Method<CopyToDevice>;
+  api.Buffer_CopyToMemory = Method<CopyToMemory>;
+}
+
+}  // namespace trivium::pjrt

@@ -1,0 +1,50 @@
+// Buffers: arrays in a memory.
+
+#pragma once
+
+#include <mutex>
+
+#include "client.h"
+#include "event.h"
+#include "shape.h"
+#include "storage.h"
+
+namespace trivium::pjrt {
+
+// Deleting a buffer takes its storage away from it; runs and views that use the storage keep it. Whoever reads the elements waits for
+// `ready` first.
+struct Buffer {
+  Buffer(Memory* memory, Shape shape, StoragePtr storage, CompletionPtr ready)
+      : memory(memory), shape(std::move(shape)), ready(std::move(ready)), storage_(std::move(storage)) {}
+
+  // Throws when the buffer has been deleted or donated.
+  StoragePtr storage() const;
+  bool is_deleted() const;
+  void Delete();
+  // As `storage` and `Delete` at once: of two runs that a buffer is donated to, one gets it.
+  StoragePtr Donate();
+
+  void AddExternalReference();
+  void DropExternalReference();
+
+  Memory* const memory;
+  const Shape shape;
+  const CompletionPtr ready;
+
+ private:
+  StoragePtr Present(StoragePtr storage) const;
+
+  mutable std::mutex mutex_;
+  StoragePtr storage_;
+  // Of others who read the memory behind PJRT's back. They keep it even if the buffer is deleted.
+  StoragePtr shared_;
+  int64_t external_references_ = 0;
+};
+
+// An event of `completion` for a caller, who owns it.
+inline Event* NewEvent(CompletionPtr completion = nullptr) { return new Event{std::move(completion)}; }
+
+void BindBuffers(Api& api);
+void BindBufferCreation(Api& api);
+
+}  // namespace trivium::pjrt

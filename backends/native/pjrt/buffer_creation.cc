@@ -1,0 +1,91 @@
+// Buffers that callers make: of the host's arrays, of memory that is there already, and of nothing yet.
+
+#include "buffer.h"
+#include "guard.h"
+
+namespace trivium::pjrt {
+namespace {
+
+// Where a buffer is wanted: in a memory, or in the default one of a device.
+Memory& Target(const Client& client, Device* device, Memory* memory) {
+  if (memory != nullptr) return *memory;
+  return (device != nullptr ? *device : client.device(0)).default_memory();
+}
+
+bool IsZeroCopy(HostBufferSemantics semantics) {
+  return semantics == HostBufferSemantics_kImmutableZeroCopy || semantics == HostBufferSemantics_kMutableZeroCopy;
+}
+
+// Compiled programs take every array that begins at a multiple of its element's size.
+bool IsAligned(const void* data, Buffer_Type type) {
+  const size_t alignment = std::min<size_t>(BytesOf(type), 8);
+  return reinterpret_cast<uintptr_t>(data) % alignment == 0;
+}
+
+void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
+  const Shape shape = ShapeOf(args.type, args.dims, args.num_dims);
+  const size_t bytes = shape.bytes();
+  Require(args.data != nullptr || bytes == 0, "the host's buffer is null");
+  RequireRowMajor(args.device_layout, shape);
+  const std::vector<int64_t> row_major = RowMajorStrides(shape);
+  std::vector<int64_t> strides = row_major;
+  if (args.byte_strides != nullptr && (args.num_byte_strides != 0 || args.num_dims == 0)) {
+    Require(args.num_byte_strides == args.num_dims, "the host's buffer has another number of strides than of dimensions");
+    strides.assign(args.byte_strides, args.byte_strides + args.num_byte_strides);
+  }
+  Memory& memory = Target(*args.client, args.device, args.memory);
+  const bool borrowed =
+      IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, row_major) && IsAligned(args.data, args.type);
+  if (borrowed) {
+    auto done = std::make_shared<Completion>();
+    StoragePtr storage = Storage::Borrow(const_cast<void*>(args.data), bytes, [done] { done->Finish(); });
+    args.done_with_host_buffer = NewEvent(done);
+    args.buffer = new Buffer(&memory, shape, std::move(storage), nullptr);
+    return;
+  }
+  StoragePtr storage = Storage::Allocate(memory, bytes);
+  CopyStrided(shape, args.data, strides, storage->data(), row_major);
+  args.done_with_host_buffer = NewEvent();
+  args.buffer = new Buffer(&memory, shape, std::move(storage), nullptr);
+}
+
+void CreateViewOfDeviceBuffer(Client_CreateViewOfDeviceBuffer_Args& args) {
+  const Shape shape = ShapeOf(args.element_type, args.dims, args.num_dims);
+  Require(args.device_buffer_ptr != nullptr || shape.bytes() == 0, "the memory of the view is null");
+  Require(IsAligned(args.device_buffer_ptr, args.element_type), "the memory of the view does not begin at a multiple of its element's size");
+  RequireRowMajor(args.layout, shape);
+  std::function<void()> release;
+  if (args.on_delete_callback != nullptr) {
+    release = [callback = args.on_delete_callback, data = args.device_buffer_ptr, argument = args.on_delete_callback_arg] {
+      callback(data, argument);
+    };
+  }
+  StoragePtr storage = Storage::Borrow(args.device_buffer_ptr, shape.bytes(), std::move(release));
+  args.buffer = new Buffer(&Target(*args.client, args.device, args.memory), shape, std::move(storage), nullptr);
+}
+
+void CreateUninitializedBuffer(Client_CreateUninitializedBuffer_Args& args) {
+  const Shape shape = ShapeOf(args.shape_element_type, args.shape_dims, args.shape_num_dims);
+  RequireRowMajor(args.shape_layout, shape);
+  Memory& memory = Target(*args.client, args.device, args.memory);
+  args.buffer = new Buffer(&memory, shape, Storage::Allocate(memory, shape.bytes()), nullptr);
+}
+
+// A buffer that has no elements but an error, which whoever uses it gets.
+void CreateErrorBuffer(Client_CreateErrorBuffer_Args& args) {
+  const Shape shape = ShapeOf(args.shape_element_type, args.shape_dims, args.shape_num_dims);
+  Memory& memory = Target(*args.client, nullptr, args.memory);
+  Error error{args.error_code, std::string(View(args.error_message, args.error_message_size))};
+  args.buffer = new Buffer(&memory, shape, Storage::Borrow(nullptr, 0, nullptr), Failed(std::move(error)));
+}
+
+}  // namespace
+
+void BindBufferCreation(Api& api) {
+  api.Client_BufferFromHostBuffer = Method<BufferFromHostBuffer>;
+  api.Client_CreateViewOfDeviceBuffer = Method<CreateViewOfDeviceBuffer>;
+  api.Client_CreateUninitializedBuffer = Method<CreateUninitializedBuffer>;
+  api.Client_CreateErrorBuffer = Method<CreateErrorBuffer>;
+}
+
+}  // namespace trivium::pjrt

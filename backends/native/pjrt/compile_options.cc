@@ -1,0 +1,110 @@
+#include "compile_options.h"
+
+#include "error.h"
+
+namespace trivium::pjrt {
+namespace {
+
+// The fields of a message in the wire format of protocol buffers, one after the other.
+class Message {
+ public:
+  explicit Message(std::string_view bytes) : rest_(bytes) {}
+
+  // Moves to the next field; false after the last one.
+  bool Next() {
+    if (rest_.empty()) return false;
+    const uint64_t key = Varint();
+    number = key >> 3;
+    text = {};
+    value = 0;
+    switch (key & 7) {
+      case 0: value = static_cast<int64_t>(Varint()); break;
+      case 1: Take(8); break;
+      case 2: text = Take(Varint()); break;
+      case 5: Take(4); break;
+      default: Require(false, "the compile options are no protocol buffer");
+    }
+    return true;
+  }
+
+  uint64_t number = 0;
+  int64_t value = 0;      // of an integer
+  std::string_view text;  // of a string, of bytes or of a message
+
+  uint64_t Varint() {
+    uint64_t result = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const uint8_t byte = static_cast<uint8_t>(Take(1)[0]);
+      result |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return result;
+    }
+    throw Failure(Error_Code_INVALID_ARGUMENT, "the compile options have an integer of more than 64 bits");
+  }
+
+  bool empty() const { return rest_.empty(); }
+
+ private:
+  std::string_view Take(uint64_t count) {
+    Require(count <= rest_.size(), "the compile options end too early");
+    const std::string_view taken = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return taken;
+  }
+
+  std::string_view rest_;
+};
+
+// DeviceAssignmentProto: one list of replicas' devices for each partition.
+void ReadDeviceAssignment(std::string_view bytes, CompileOptions& options) {
+  std::vector<std::vector<int64_t>> partitions;
+  for (Message assignment(bytes); assignment.Next();) {
+    if (assignment.number != 3) continue;
+    std::vector<int64_t>& devices = partitions.emplace_back();
+    for (Message computation(assignment.text); computation.Next();) {
+      if (computation.number != 1) continue;
+      Message packed(computation.text);
+      if (computation.text.empty()) devices.push_back(computation.value);
+      while (!packed.empty()) devices.push_back(static_cast<int64_t>(packed.Varint()));
+    }
+  }
+  for (size_t replica = 0; !partitions.empty() && replica < partitions[0].size(); ++replica) {
+    for (const std::vector<int64_t>& devices : partitions) {
+      Require(devices.size() == partitions[0].size(), "the device assignment is no rectangle");
+      options.device_ids.push_back(devices[replica]);
+    }
+  }
+}
+
+void ReadBuildOptions(std::string_view bytes, CompileOptions& options) {
+  for (Message build(bytes); build.Next();) {
+    if (build.number == 1) options.device_ordinal = build.value;
+    if (build.number == 4) options.num_replicas = build.value;
+    if (build.number == 5) options.num_partitions = build.value;
+    if (build.number == 9) ReadDeviceAssignment(build.text, options);
+  }
+}
+
+}  // namespace
+
+CompileOptions ReadCompileOptions(std::string_view bytes) {
+  CompileOptions options;
+  for (Message message(bytes); message.Next();) {
+    if (message.number == 3) ReadBuildOptions(message.text, options);
+  }
+  // A number that a protocol buffer leaves out is zero.
+  if (options.num_replicas == 0) options.num_replicas = 1;
+  if (options.num_partitions == 0) options.num_partitions = 1;
+  return options;
+}
+
+std::string SerializedDeviceAssignment(int64_t device_id) {
+  std::string id;
+  for (uint64_t rest = static_cast<uint64_t>(device_id);; rest >>= 7) {
+    id += static_cast<char>(rest < 0x80 ? rest : (rest & 0x7f) | 0x80);
+    if (rest < 0x80) break;
+  }
+  const std::string devices = std::string("\x0a") + static_cast<char>(id.size()) + id;
+  return std::string("\x08\x01\x10\x01\x1a") + static_cast<char>(devices.size()) + devices;
+}
+
+}  // namespace trivium::pjrt

@@ -1,0 +1,54 @@
+// Devices, which are this machine's processors under one or several names, and their memories, which are the host's.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "error.h"
+
+namespace trivium::pjrt {
+
+struct DeviceDescription {
+  int id;
+  std::string kind;
+  std::string text;
+};
+
+// What a device's memories hold at the moment.
+struct Statistics {
+  std::atomic<int64_t> bytes_in_use{0}, peak_bytes_in_use{0}, allocations{0}, largest_allocation{0};
+
+  void Allocated(int64_t bytes);
+  void Freed(int64_t bytes) { bytes_in_use.fetch_sub(bytes, std::memory_order_relaxed); }
+};
+
+struct Memory {
+  int id;
+  int kind_id;
+  std::string kind;
+  std::string text;
+  Device* device;
+};
+
+struct Device {
+  Device(Client* client, int id);
+  Device(const Device&) = delete;
+
+  Memory& default_memory() { return memories[0]; }
+
+  Client* client;
+  DeviceDescription description;
+  // What JAX's users may ask for by name. All are the host's memory, so moving from one to another moves nothing.
+  std::array<Memory, 3> memories;
+  std::vector<Memory*> memory_list;
+  std::vector<Device*> itself;
+  Statistics statistics;
+};
+
+void BindDevices(Api& api);
+
+}  // namespace trivium::pjrt

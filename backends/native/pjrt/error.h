@@ -1,0 +1,36 @@
+// Errors: inside the runtime an exception, `Failure`; at the C interface an object that the caller owns.
+
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "abi/table.h"
+
+namespace trivium::pjrt {
+
+struct Error {
+  Error_Code code;
+  std::string message;
+};
+
+// Thrown by the runtime, and made an `Error` before it could leave through the C interface.
+class Failure : public std::exception {
+ public:
+  Failure(Error_Code code, std::string message) : error{code, std::move(message)} {}
+  const char* what() const noexcept override { return error.message.c_str(); }
+
+  Error error;
+};
+
+// Throws unless `condition` holds: the caller gave something wrong.
+inline void Require(bool condition, const char* message) {
+  if (!condition) throw Failure(Error_Code_INVALID_ARGUMENT, message);
+}
+
+inline std::string_view View(const char* text, size_t size) { return text == nullptr ? std::string_view() : std::string_view(text, size); }
+
+void BindErrors(Api& api);
+
+}  // namespace trivium::pjrt

@@ -1,0 +1,82 @@
+// Running an executable on buffers.
+
+#include "buffer.h"
+#include "executable.h"
+#include "guard.h"
+
+namespace trivium::pjrt {
+namespace {
+
+// What a run uses while it lasts.
+struct RunMemory {
+  std::vector<StoragePtr> arguments;
+  std::vector<StoragePtr> results;
+  std::vector<void*> addresses;
+};
+
+void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count) {
+  if (count != program.arguments.size()) {
+    throw Failure(Error_Code_INVALID_ARGUMENT, program.name + " was given " + std::to_string(count) + " arguments, expected " +
+                                                   std::to_string(program.arguments.size()));
+  }
+  Require(arguments != nullptr || count == 0, "the list of arguments is null");
+  for (size_t i = 0; i < count; ++i) {
+    Require(arguments[i] != nullptr, "an argument is null");
+    if (arguments[i]->shape == program.arguments[i]) continue;
+    throw Failure(Error_Code_INVALID_ARGUMENT, "argument " + std::to_string(i) + " of " + program.name + " is " +
+                                                   arguments[i]->shape.text() + ", expected " + program.arguments[i].text());
+  }
+}
+
+bool IsKept(const ExecuteOptions* options, size_t argument) {
+  if (options == nullptr) return false;
+  for (size_t i = 0; i < options->num_non_donatable_input_indices; ++i) {
+    if (options->non_donatable_input_indices[i] == static_cast<int64_t>(argument)) return true;
+  }
+  return false;
+}
+
+// Takes what the run needs, and donated arguments' memory from them: last, so that a run that cannot begin leaves them as they are.
+RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, Memory& memory, const ExecuteOptions* options) {
+  RunMemory taken;
+  taken.results.reserve(program.results.size());
+  for (const size_t bytes : program.result_bytes) taken.results.push_back(Storage::Allocate(memory, bytes));
+  const size_t count = program.arguments.size();
+  taken.arguments.reserve(count);
+  taken.addresses.reserve(count + program.results.size());
+  for (size_t i = 0; i < count; ++i) {
+    WaitFor(arguments[i]->ready);
+    taken.arguments.push_back(arguments[i]->storage());
+    taken.addresses.push_back(taken.arguments[i]->data());
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (program.donated[i] && !IsKept(options, i)) arguments[i]->Donate();
+  }
+  for (const StoragePtr& result : taken.results) taken.addresses.push_back(result->data());
+  return taken;
+}
+
+void Execute(LoadedExecutable_Execute_Args& args) {
+  LoadedExecutable& executable = *args.executable;
+  CompiledProgram& program = *executable.program;
+  if (executable.deleted) throw Failure(Error_Code_FAILED_PRECONDITION, "executable " + program.name + " has been deleted");
+  Require(args.num_devices == 1, "the program runs on one device, and is given arguments for another number");
+  if (args.options != nullptr && args.options->num_send_ops + args.options->num_recv_ops != 0) {
+    throw Failure(Error_Code_UNIMPLEMENTED, "programs that send to the host or receive from it are not supported");
+  }
+  Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[0];
+  CheckArguments(program, arguments, args.num_args);
+  Device& device = args.execute_device != nullptr ? *args.execute_device : *executable.device;
+  RunMemory memory = TakeMemory(program, arguments, device.default_memory(), args.options);
+  program.Run(memory.addresses.data());
+  for (size_t i = 0; i < memory.results.size(); ++i) {
+    args.output_lists[0][i] = new Buffer(&device.default_memory(), program.results[i], std::move(memory.results[i]), nullptr);
+  }
+  if (args.device_complete_events != nullptr) args.device_complete_events[0] = NewEvent();
+}
+
+}  // namespace
+
+void BindExecution(Api& api) { api.LoadedExecutable_Execute = Method<Execute>; }
+
+}  // namespace trivium::pjrt

@@ -1,0 +1,64 @@
+// How a function of the runtime, `void Function(Args&)`, becomes one of the table: exceptions become errors, and records of callers that
+// were compiled with another version of the interface are met halfway.
+
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "error.h"
+
+namespace trivium::pjrt {
+
+// Calls `Function` on a whole record, whatever part of it the caller knows: fields that it does not know are zero, and are not written.
+template <class Args, void (*Function)(Args&)>
+void CallWithSize(Args* args) {
+  const size_t known = args->struct_size;
+  Require(known >= sizeof(Record), "the record of the arguments has no valid struct_size");
+  if (known >= sizeof(Args)) {
+    Function(*args);
+    return;
+  }
+  Args whole{};
+  std::memcpy(static_cast<void*>(&whole), args, known);
+  Function(whole);
+  std::memcpy(static_cast<void*>(args), &whole, known);
+}
+
+template <class Args, void (*Function)(Args&)>
+Error* Guarded(Args* args) noexcept {
+  try {
+    Require(args != nullptr, "the record of the arguments is null");
+    CallWithSize<Args, Function>(args);
+    return nullptr;
+  } catch (Failure& failure) {
+    return new Error(std::move(failure.error));
+  } catch (const std::bad_alloc&) {
+    return new Error{Error_Code_RESOURCE_EXHAUSTED, "there is not enough memory"};
+  } catch (const std::exception& exception) {
+    return new Error{Error_Code_INTERNAL, exception.what()};
+  }
+}
+
+template <class Args>
+Args ArgumentsOf(void (*)(Args&));
+
+// As `Function`, which is given an object, the first field of its arguments: refuses null.
+template <class Args, void (*Function)(Args&)>
+void OnObject(Args& args) {
+  const void* object;
+  std::memcpy(&object, reinterpret_cast<const char*>(&args) + sizeof(Record), sizeof(object));
+  Require(object != nullptr, "the object that the function was called on is null");
+  Function(args);
+}
+
+// The slot for a function: `api.Event_Create = Slot<Create>;`
+template <auto Function>
+constexpr auto Slot = Guarded<decltype(ArgumentsOf(Function)), Function>;
+
+// The slot for a function of an object: `api.Event_IsReady = Method<IsReady>;`
+template <auto Function>
+constexpr auto Method = Slot<OnObject<decltype(ArgumentsOf(Function)), Function>>;
+
+}  // namespace trivium::pjrt

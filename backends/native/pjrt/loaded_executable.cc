@@ -1,0 +1,70 @@
+// Compiling for a device, and what is asked of the result apart from running it.
+
+#include "compile_options.h"
+#include "executable.h"
+#include "guard.h"
+
+namespace trivium::pjrt {
+namespace {
+
+Device* ChosenDevice(const Client& client, const CompileOptions& options) {
+  if (options.num_replicas * options.num_partitions != 1 || options.device_ids.size() > 1) {
+    throw Failure(Error_Code_UNIMPLEMENTED, "the program is for " + std::to_string(options.num_replicas) + " replicas of " +
+                                                std::to_string(options.num_partitions) +
+                                                " partitions, expected one of each: Trivium does not divide programs among devices yet");
+  }
+  if (!options.device_ids.empty()) return &client.device(options.device_ids[0]);
+  return &client.device(options.device_ordinal < 0 ? 0 : options.device_ordinal);
+}
+
+void CompileForClient(Client_Compile_Args& args) {
+  Require(args.program != nullptr && args.program->code != nullptr, "the program is null");
+  const CompileOptions options = ReadCompileOptions(View(args.compile_options, args.compile_options_size));
+  Device* device = ChosenDevice(*args.client, options);
+  auto program = Compile({args.program->code, args.program->code_size}, View(args.program->format, args.program->format_size));
+  args.executable = new LoadedExecutable(std::move(program), device);
+}
+
+void Destroy(LoadedExecutable_Destroy_Args& args) { delete args.executable; }
+
+void GetExecutable(LoadedExecutable_GetExecutable_Args& args) { args.executable = new Executable(args.loaded_executable->program); }
+
+void AddressableDevices(LoadedExecutable_AddressableDevices_Args& args) {
+  args.addressable_devices = args.executable->devices.data();
+  args.num_addressable_devices = args.executable->devices.size();
+}
+
+void GetDeviceAssignment(LoadedExecutable_GetDeviceAssignment_Args& args) {
+  // The opaque structure that the caller deletes is the string itself.
+  auto* bytes = new std::string(SerializedDeviceAssignment(args.executable->device->description.id));
+  args.serialized_bytes = bytes->data();
+  args.serialized_bytes_size = bytes->size();
+  args.serialized_device_assignment = reinterpret_cast<DeviceAssignmentSerialized*>(bytes);
+  args.serialized_device_assignment_deleter = [](DeviceAssignmentSerialized* assignment) {
+    delete reinterpret_cast<std::string*>(assignment);
+  };
+}
+
+void Delete(LoadedExecutable_Delete_Args& args) { args.executable->deleted = true; }
+
+void IsDeleted(LoadedExecutable_IsDeleted_Args& args) { args.is_deleted = args.executable->deleted; }
+
+void Fingerprint(LoadedExecutable_Fingerprint_Args& args) {
+  args.executable_fingerprint = args.executable->program->fingerprint.data();
+  args.executable_fingerprint_size = args.executable->program->fingerprint.size();
+}
+
+}  // namespace
+
+void BindLoadedExecutables(Api& api) {
+  api.Client_Compile = Method<CompileForClient>;
+  api.LoadedExecutable_Destroy = Slot<Destroy>;
+  api.LoadedExecutable_GetExecutable = Method<GetExecutable>;
+  api.LoadedExecutable_AddressableDevices = Method<AddressableDevices>;
+  api.LoadedExecutable_GetDeviceAssignment = Method<GetDeviceAssignment>;
+  api.LoadedExecutable_Delete = Method<Delete>;
+  api.LoadedExecutable_IsDeleted = Method<IsDeleted>;
+  api.LoadedExecutable_Fingerprint = Method<Fingerprint>;
+}
+
+}  // namespace trivium::pjrt

@@ -1,0 +1,106 @@
+#include "program.h"
+
+#include <atomic>
+#include <cstdlib>
+
+#include "../interpreter.h"
+
+#define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace trivium::pjrt {
+namespace {
+
+// Null where Python has not started, or has ended.
+std::atomic<CompileFunction> compile_function{nullptr};
+std::atomic<ReleaseFunction> release_function{nullptr};
+
+Shape Copied(const SlotType& slot) { return ShapeOf(static_cast<Buffer_Type>(slot.type), slot.dims, static_cast<size_t>(slot.rank)); }
+
+}  // namespace
+
+CompiledProgram::CompiledProgram(const CompileReply& reply)
+    : name(reply.name),
+      fingerprint(reply.fingerprint),
+      generated_code_size(reply.generated_code_size),
+      constant_size(reply.constant_size),
+      arena_size(static_cast<int64_t>(reply.arena_size)),
+      flops(reply.flops),
+      transcendentals(reply.transcendentals),
+      bytes_accessed(reply.bytes_accessed),
+      reply_(reply) {
+  for (size_t i = 0; i < reply.num_arguments; ++i) arguments.push_back(Copied(reply.slots[i]));
+  for (size_t i = 0; i < reply.num_results; ++i) results.push_back(Copied(reply.slots[reply.num_arguments + i]));
+  for (const Shape& result : results) result_bytes.push_back(result.bytes());
+  donated.assign(reply.donated, reply.donated + reply.num_arguments);
+}
+
+CompiledProgram::~CompiledProgram() {
+  for (void* arena : arenas_) std::free(arena);
+  if (const ReleaseFunction release = release_function.load()) release(reply_.handle);
+}
+
+// Temporary memory of one run, from the pool and back.
+class CompiledProgram::Arena {
+ public:
+  explicit Arena(CompiledProgram& program) : program_(program), data_(nullptr) {
+    if (program.arena_size == 0) return;
+    {
+      std::lock_guard<std::mutex> lock(program.mutex_);
+      if (!program.arenas_.empty()) {
+        data_ = program.arenas_.back();
+        program.arenas_.pop_back();
+        return;
+      }
+    }
+    const size_t alignment = program.reply_.arena_alignment;
+    data_ = std::aligned_alloc(alignment, (program.arena_size + alignment - 1) / alignment * alignment);
+    if (data_ == nullptr) {
+      throw Failure(Error_Code_RESOURCE_EXHAUSTED,
+                    "out of memory: " + program.name + " needs " + std::to_string(program.arena_size) + " bytes to run");
+    }
+  }
+
+  ~Arena() {
+    if (data_ == nullptr) return;
+    std::lock_guard<std::mutex> lock(program_.mutex_);
+    program_.arenas_.push_back(data_);
+  }
+
+  void* data() const { return data_; }
+
+ private:
+  CompiledProgram& program_;
+  void* data_;
+};
+
+void CompiledProgram::Run(void** addresses) {
+  const Arena arena(*this);
+  if (reply_.entry(addresses, arena.data(), reply_.context) == 0) return;
+  const std::string reason = TakeException();
+  throw Failure(Error_Code_INTERNAL, reason.empty() ? name + " ended early" : reason);
+}
+
+std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format) {
+  const CompileFunction compile = compile_function.load();
+  if (compile == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "there is no compiler: Trivium compiles in a process with Python only");
+  const CompileRequest request{code.data(), code.size(), format.data(), format.size()};
+  CompileReply reply{};
+  std::string failure;
+  if (const int32_t status = compile(&request, &reply, &failure)) {
+    throw Failure(static_cast<Error_Code>(status), failure.empty() ? "the compiler failed, and has not said why" : failure);
+  }
+  return std::make_shared<CompiledProgram>(reply);
+}
+
+}  // namespace trivium::pjrt
+
+// Null for both takes the compiler away: whoever compiles afterwards gets an error, and what was compiled is kept until the process ends.
+TRIVIUM_EXPORT void trivium_pjrt_set_compiler(trivium::pjrt::CompileFunction compile, trivium::pjrt::ReleaseFunction release) {
+  trivium::pjrt::compile_function.store(compile);
+  trivium::pjrt::release_function.store(release);
+}
+
+// Tells a compilation why it fails.
+TRIVIUM_EXPORT void trivium_pjrt_fail(void* failure, const char* message, size_t size) {
+  static_cast<std::string*>(failure)->assign(message, size);
+}

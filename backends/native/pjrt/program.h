@@ -1,0 +1,87 @@
+// Compiled programs, and the compiler, which is Python's: one function that it registers takes a module and gives machine code.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shape.h"
+
+namespace trivium::pjrt {
+
+// Three structures that backends/plugin/native.py has too.
+
+struct CompileRequest {
+  const char* code;
+  size_t code_size;
+  const char* format;
+  size_t format_size;
+};
+
+struct SlotType {
+  int32_t type;  // a Buffer_Type
+  int32_t rank;
+  const int64_t* dims;
+};
+
+// What a compilation gives. Machine code and context are in use until `handle` is released; all else is copied at once.
+struct CompileReply {
+  uint64_t handle;
+  int32_t (*entry)(void** arguments, void* arena, void** context);
+  void** context;
+  size_t arena_size;
+  size_t arena_alignment;
+  size_t num_arguments;
+  size_t num_results;
+  const SlotType* slots;   // of the arguments, then of the results
+  const uint8_t* donated;  // for each argument, whether a run may have its memory
+  const char* name;
+  const char* fingerprint;
+  int64_t generated_code_size;
+  int64_t constant_size;
+  double flops;
+  double transcendentals;
+  double bytes_accessed;
+};
+
+// Returns an Error_Code; where that is not 0, `trivium_pjrt_fail(failure, ...)` has been told why.
+using CompileFunction = int32_t (*)(const CompileRequest* request, CompileReply* reply, void* failure);
+using ReleaseFunction = void (*)(uint64_t handle);
+
+// Machine code with all that it needs to run. Runs may overlap: each has an arena of its own.
+class CompiledProgram {
+ public:
+  explicit CompiledProgram(const CompileReply& reply);
+  ~CompiledProgram();
+  CompiledProgram(const CompiledProgram&) = delete;
+  CompiledProgram& operator=(const CompiledProgram&) = delete;
+
+  // Runs on the addresses of arguments and then of results. Throws what ended the run early.
+  void Run(void** addresses);
+
+  const std::string name;
+  const std::string fingerprint;
+  std::vector<Shape> arguments;
+  std::vector<Shape> results;
+  std::vector<size_t> result_bytes;
+  std::vector<bool> donated;
+  int64_t generated_code_size, constant_size, arena_size;
+  double flops, transcendentals, bytes_accessed;
+
+ private:
+  class Arena;
+
+  const CompileReply reply_;
+  std::mutex mutex_;
+  std::vector<void*> arenas_;  // that no run has at the moment
+};
+
+// Throws where no compiler is registered, and what it says against the program.
+std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format);
+
+}  // namespace trivium::pjrt

@@ -1,0 +1,147 @@
+#include "shape.h"
+
+#include <cstring>
+#include <limits>
+
+namespace trivium::pjrt {
+
+size_t BytesOf(Buffer_Type type) {
+  switch (type) {
+    case Buffer_Type_PRED:
+    case Buffer_Type_S8:
+    case Buffer_Type_U8:
+    case Buffer_Type_F8E5M2:
+    case Buffer_Type_F8E4M3FN:
+    case Buffer_Type_F8E4M3B11FNUZ:
+    case Buffer_Type_F8E5M2FNUZ:
+    case Buffer_Type_F8E4M3FNUZ:
+    case Buffer_Type_F8E4M3:
+    case Buffer_Type_F8E3M4:
+    case Buffer_Type_F8E8M0FNU:
+    // Elements of fewer bits than a byte have one for themselves, on the host as well as here.
+    case Buffer_Type_S4:
+    case Buffer_Type_U4:
+    case Buffer_Type_S2:
+    case Buffer_Type_U2:
+    case Buffer_Type_F4E2M1FN:
+      return 1;
+    case Buffer_Type_S16:
+    case Buffer_Type_U16:
+    case Buffer_Type_F16:
+    case Buffer_Type_BF16:
+      return 2;
+    case Buffer_Type_S32:
+    case Buffer_Type_U32:
+    case Buffer_Type_F32:
+      return 4;
+    case Buffer_Type_S64:
+    case Buffer_Type_U64:
+    case Buffer_Type_F64:
+    case Buffer_Type_C64:
+      return 8;
+    case Buffer_Type_C128:
+      return 16;
+    default:
+      throw Failure(Error_Code_UNIMPLEMENTED, "element type " + std::to_string(type) + " of PJRT is not supported");
+  }
+}
+
+size_t Shape::bytes() const {
+  size_t bytes = BytesOf(type);
+  for (int64_t extent : dims) {
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(extent), &bytes) || bytes > std::numeric_limits<int64_t>::max()) {
+      throw Failure(Error_Code_RESOURCE_EXHAUSTED, "an array of " + text() + " is larger than any memory");
+    }
+  }
+  return bytes;
+}
+
+std::string Shape::text() const {
+  static constexpr const char* kNames[] = {"invalid", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64",
+      "f16", "f32", "f64", "bf16", "c64", "c128", "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "s4", "u4",
+      "token", "s2", "u2", "f8e4m3", "f8e3m4", "f8e8m0fnu", "f4e2m1fn"};
+  const bool known = type >= 0 && type <= Buffer_Type_F4E2M1FN;
+  std::string result = known ? kNames[type] : "type " + std::to_string(type);
+  result += '[';
+  for (size_t i = 0; i < dims.size(); ++i) result += (i ? "," : "") + std::to_string(dims[i]);
+  return result + ']';
+}
+
+Shape ShapeOf(Buffer_Type type, const int64_t* dims, size_t num_dims) {
+  Require(dims != nullptr || num_dims == 0, "the dimensions are null");
+  Shape shape{type, std::vector<int64_t>(dims, dims + num_dims)};
+  for (int64_t extent : shape.dims) Require(extent >= 0, "a dimension is negative");
+  shape.bytes();
+  return shape;
+}
+
+std::vector<int64_t> RowMajorStrides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.dims.size());
+  int64_t stride = static_cast<int64_t>(BytesOf(shape.type));
+  for (size_t i = strides.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= shape.dims[i] > 0 ? shape.dims[i] : 1;
+  }
+  return strides;
+}
+
+std::vector<int64_t> StridesOf(const Buffer_MemoryLayout* layout, const Shape& shape) {
+  if (layout == nullptr) return RowMajorStrides(shape);
+  const size_t rank = shape.dims.size();
+  if (layout->type == Buffer_MemoryLayout_Type_Strides) {
+    Require(layout->strides.num_byte_strides == rank, "the layout has another number of strides than the array has dimensions");
+    return {layout->strides.byte_strides, layout->strides.byte_strides + rank};
+  }
+  if (layout->tiled.num_tiles != 0) throw Failure(Error_Code_UNIMPLEMENTED, "layouts with tiles are not supported");
+  Require(layout->tiled.minor_to_major_size == rank, "the layout has another number of dimensions than the array");
+  std::vector<int64_t> strides(rank, 0);
+  int64_t stride = static_cast<int64_t>(BytesOf(shape.type));
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t dimension = layout->tiled.minor_to_major[i];
+    Require(dimension >= 0 && dimension < static_cast<int64_t>(rank) && strides[dimension] == 0, "minor_to_major is no permutation");
+    strides[dimension] = stride;
+    stride *= shape.dims[dimension] > 0 ? shape.dims[dimension] : 1;
+  }
+  return strides;
+}
+
+bool SameStrides(const Shape& shape, const std::vector<int64_t>& left, const std::vector<int64_t>& right) {
+  for (int64_t extent : shape.dims) {
+    if (extent == 0) return true;
+  }
+  for (size_t i = 0; i < shape.dims.size(); ++i) {
+    if (shape.dims[i] != 1 && left[i] != right[i]) return false;
+  }
+  return true;
+}
+
+void RequireRowMajor(const Buffer_MemoryLayout* layout, const Shape& shape) {
+  if (layout == nullptr || SameStrides(shape, StridesOf(layout, shape), RowMajorStrides(shape))) return;
+  throw Failure(Error_Code_UNIMPLEMENTED, "buffers are row-major, and another layout was asked for " + shape.text());
+}
+
+void CopyStrided(const Shape& shape, const void* source, const std::vector<int64_t>& source_strides, void* target,
+                 const std::vector<int64_t>& target_strides) {
+  const size_t bytes = shape.bytes(), element = BytesOf(shape.type), rank = shape.dims.size();
+  if (bytes == 0) return;
+  if (SameStrides(shape, source_strides, target_strides) && SameStrides(shape, source_strides, RowMajorStrides(shape))) {
+    std::memcpy(target, source, bytes);
+    return;
+  }
+  const char* from = static_cast<const char*>(source);
+  char* to = static_cast<char*>(target);
+  std::vector<int64_t> index(rank, 0);
+  for (size_t count = bytes / element; count-- > 0;) {
+    std::memcpy(to, from, element);
+    for (size_t i = rank; i-- > 0;) {
+      from += source_strides[i];
+      to += target_strides[i];
+      if (++index[i] < shape.dims[i]) break;
+      from -= source_strides[i] * shape.dims[i];
+      to -= target_strides[i] * shape.dims[i];
+      index[i] = 0;
+    }
+  }
+}
+
+}  // namespace trivium::pjrt

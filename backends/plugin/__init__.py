@@ -1,0 +1,61 @@
+"""Trivium as a PJRT plugin: the native library's table of C functions, with this process's Python as its compiler. The
+compiler itself is imported when the first program comes, so that a host that only lists devices does not wait for it."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+from typing import TYPE_CHECKING
+
+from trivium.backends import native
+from trivium.backends.plugin.structures import COMPILE, RELEASE, CompileReply, CompileRequest
+
+if TYPE_CHECKING:
+    from trivium.backends.plugin.compiler import Kept
+
+_kept: dict[int, Kept] = {}
+"""What native executables use, by the handle that they release it with."""
+
+
+@functools.cache
+def api() -> int:
+    """The address of the table, PJRT's `PJRT_Api`, for whoever hosts plugins. Programs can be compiled from here on,
+    until the interpreter exits."""
+    library = native.load()
+    _set_compiler(library, _compile, _release)
+    # Other threads may outlive the interpreter, and must find no function of Python then.
+    atexit.register(_set_compiler, library, COMPILE(), RELEASE())
+    library.GetPjrtApi.restype = ctypes.c_void_p
+    return library.GetPjrtApi()
+
+
+def _set_compiler(library: ctypes.CDLL, compile: object, release: object) -> None:
+    library.trivium_pjrt_set_compiler(compile, release)
+
+
+@COMPILE
+def _compile(request: ctypes._Pointer[CompileRequest], reply: ctypes._Pointer[CompileReply], failure: int) -> int:
+    """Called from native code, in any thread. Nothing may be raised into it: errors become a code and a text."""
+    try:
+        from trivium.backends.plugin.compiler import compile_program
+
+        kept = compile_program(request.contents, reply.contents)
+        _kept[reply.contents.handle] = kept
+        return 0
+    except BaseException as error:
+        return _failed(error, failure)
+
+
+@RELEASE
+def _release(handle: int) -> None:
+    _kept.pop(handle, None)
+
+
+def _failed(error: BaseException, failure: int) -> int:
+    from trivium.backends.plugin.compiler import explanation
+
+    code, text = explanation(error)
+    message = text.encode(errors="replace")
+    native.load().trivium_pjrt_fail(ctypes.c_void_p(failure), message, ctypes.c_size_t(len(message)))
+    return code

@@ -1,0 +1,167 @@
+"""From a program that a PJRT host gives to machine code that the native runtime runs."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trivium.backends import client
+from trivium.backends.cpu.client import CpuLoadedExecutable
+from trivium.backends.cpu.executable import Slot
+from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
+from trivium.compiler.driver import CompileOptions
+from trivium.ir.bytecode import deserialize
+from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
+from trivium.ir.func import Module
+from trivium.ir.memory import exhaustion
+from trivium.ir.text import parse
+
+TYPES = {
+    name: number
+    for number, name in enumerate(
+        [
+            "bool",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "float16",
+            "float32",
+            "float64",
+            "bfloat16",
+            "complex64",
+            "complex128",
+            "float8_e5m2",
+            "float8_e4m3fn",
+            "float8_e4m3b11fnuz",
+            "float8_e5m2fnuz",
+            "float8_e4m3fnuz",
+            "int4",
+            "uint4",
+            "token",
+            "int2",
+            "uint2",
+            "float8_e4m3",
+            "float8_e3m4",
+            "float8_e8m0fnu",
+            "float4_e2m1fn",
+        ],
+        start=1,
+    )
+}
+"""The numbers of PJRT's element types (`Buffer_Type`), by NumPy's names."""
+
+DONATED = ("jax.buffer_donor", "tf.aliasing_output")
+"""Attributes with which JAX marks an argument whose memory a run may have. The second says for which result."""
+
+BYTECODE = b"ML\xefR"
+
+CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL = 1, 3, 8, 12, 13
+"""PJRT's codes of errors."""
+
+_handles = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a reply points to."""
+
+    executable: CpuLoadedExecutable
+    tables: Sequence[Any]
+
+
+def compile_program(request: CompileRequest, reply: CompileReply) -> Kept:
+    """Compiles the program and fills in the reply, which points into the result. Raises an `Error`."""
+    code = ctypes.string_at(request.code, request.code_size)
+    with exhaustion("compiling the program", CompileError):
+        module = _read(code, ctypes.string_at(request.format, request.format_size).decode(errors="replace"))
+        donated = _donated(module)
+        executable = client("cpu").compile(module, CompileOptions())
+    if not isinstance(executable, CpuLoadedExecutable):
+        raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
+    return _fill(reply, executable, donated, hashlib.sha256(code).hexdigest())
+
+
+def explanation(error: BaseException) -> tuple[int, str]:
+    """The code and the text with which a host hears of an exception."""
+    match error:
+        case UnsupportedOpError():
+            return UNIMPLEMENTED, str(error)
+        case ParseError() | VerificationError():
+            return INVALID_ARGUMENT, str(error)
+        case Error():
+            return INTERNAL, str(error)
+        case MemoryError():
+            return RESOURCE_EXHAUSTED, "there is not enough memory to compile the program"
+        case KeyboardInterrupt():
+            return CANCELLED, "compiling was interrupted"
+    return INTERNAL, f"{type(error).__name__}: {error}"
+
+
+def _read(code: bytes, format: str) -> Module:
+    if format != "mlir":
+        raise ParseError(f"the program's format is {format!r}, expected 'mlir'")
+    if code.startswith(BYTECODE):
+        return deserialize(code)
+    try:
+        return parse(code.decode())
+    except UnicodeDecodeError as error:
+        raise ParseError(f"the program is neither bytecode nor text: {error}") from None
+
+
+def _donated(module: Module) -> list[bool]:
+    function = module.main
+    attributes = [function.argument_attributes(index) for index in range(len(function.function_type.inputs))]
+    return [any(name in marks for name in DONATED) for marks in attributes]
+
+
+def _fill(reply: CompileReply, executable: CpuLoadedExecutable, donated: Sequence[bool], fingerprint: str) -> Kept:
+    dims, slots = _slots([*executable.inputs, *executable.outputs])
+    flags = (ctypes.c_uint8 * len(donated))(*donated)
+    name, digest = executable.name.encode(), fingerprint.encode()
+    cost = executable.cost_analysis()
+    fields = {
+        "handle": next(_handles),
+        "entry": executable.entry,
+        "context": executable.context,
+        "arena_size": executable.arena_size,
+        "arena_alignment": executable.arena_alignment,
+        "num_arguments": len(executable.inputs),
+        "num_results": len(executable.outputs),
+        "slots": slots,
+        "donated": flags,
+        "name": name,
+        "fingerprint": digest,
+        "generated_code_size": executable.code_size,
+        "constant_size": executable.constant_size,
+        "flops": cost["flops"],
+        "transcendentals": cost["transcendentals"],
+        "bytes_accessed": cost["bytes accessed"],
+    }
+    for field, value in fields.items():
+        setattr(reply, field, value)
+    return Kept(executable, (dims, slots, flags, name, digest))
+
+
+def _slots(slots: Sequence[Slot]) -> tuple[Sequence[Any], ctypes.Array[SlotType]]:
+    dims = [(ctypes.c_int64 * len(slot.shape))(*slot.shape) for slot in slots]
+    described = [
+        SlotType(_type(slot.dtype), len(slot.shape), extents) for slot, extents in zip(slots, dims, strict=True)
+    ]
+    return dims, (SlotType * len(slots))(*described)
+
+
+def _type(dtype: np.dtype) -> int:
+    if dtype.name not in TYPES:
+        raise CompileError(f"PJRT has no element type for {dtype.name}")
+    return TYPES[dtype.name]

@@ -1,0 +1,33 @@
+"""Trivium as a device of JAX: `JAX_PLATFORMS=trivium python train.py`. JAX finds this module by its entry point and
+calls `initialize` when it first needs a device."""
+
+from __future__ import annotations
+
+import ctypes
+
+import trivium
+
+PLATFORM = "trivium"
+
+PRIORITY = -1
+"""Below that of JAX's own platforms: whoever has Trivium installed and does not ask for it keeps their default."""
+
+
+def initialize() -> None:
+    """Registers the platform. Nothing is compiled or loaded for that but the small native library."""
+    # JAX has no public name for registering a plugin by its table, and none for saying that it is no experiment.
+    from jax._src import xla_bridge
+
+    from trivium.backends import plugin
+
+    xla_bridge._nonexperimental_plugins.add(PLATFORM)
+    options = {"platform_version": f"Trivium {trivium.__version__}"}
+    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=_capsule(plugin.api()), options=options)
+
+
+def _capsule(address: int) -> object:
+    """JAX's form of the table: a capsule of that name, which need not be freed."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(address, b"pjrt_c_api", None)

@@ -1,0 +1,102 @@
+"""Our declaration of PJRT's C ABI, against the C header that TensorFlow's wheel ships: every constant, and the size and
+the offset of every field of every structure, the table of functions included."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trivium.backends.plugin.compiler import TYPES
+from trivium.ir.bytecode.versions import CURRENT, FIRST
+
+pytestmark = pytest.mark.tensorflow
+
+NATIVE = Path(__file__).parents[3] / "backends/native"
+
+
+def include() -> Path:
+    """The folder of TensorFlow's headers; TensorFlow itself is not loaded."""
+    found = importlib.util.find_spec("tensorflow")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("TensorFlow, whose wheel has the header, is not installed")
+    folder = Path(found.submodule_search_locations[0]) / "include"
+    if not (folder / "xla/pjrt/c/pjrt_c_api.h").exists():
+        pytest.skip("TensorFlow's wheel has no xla/pjrt/c/pjrt_c_api.h")
+    return folder
+
+
+def structures(header: str) -> Iterator[tuple[str, list[str]]]:
+    """The names of structures and of their fields, without the prefix of C."""
+    for name, body in re.findall(r"^(?:typedef )?struct (?:PJRT_)?(\w+) \{\n(.*?)^\}", header, re.S | re.M):
+        code = re.sub(r"//.*", "", body)
+        code = re.sub(r"union \{|\};", "", code)
+        fields = re.findall(r"\(\*(\w+)\)\(|\b(\w+);|_PJRT_API_STRUCT_FIELD\(PJRT_(\w+)\)", code)
+        yield name, [next(filter(None, field)) for field in fields]
+
+
+def constants(header: str) -> list[str]:
+    enums = re.findall(r"typedef enum \{(.*?)\}", header, re.S)
+    return re.findall(r"^\s*PJRT_(\w+)", "".join(enums), re.M)
+
+
+def program(header: str, ours: bool) -> str:
+    """Prints all that is compared, of one of the two declarations."""
+    prefix = "trivium::pjrt::" if ours else "PJRT_"
+    top = '#include "pjrt/abi/table.h"' if ours else '#include "xla/pjrt/c/pjrt_c_api.h"'
+    lines = [f'printf("{name} %d\\n", (int){prefix}{name});' for name in constants(header)]
+    for name, fields in structures(header):
+        lines.append(f'printf("{name} %zu\\n", sizeof({prefix}{name}));')
+        for field in fields:
+            member = field if ours or name != "Api" or not is_function(header, field) else f"PJRT_{field}"
+            lines.append(f'printf("{name}.{field} %zu\\n", offsetof({prefix}{name}, {member}));')
+    version = "trivium::pjrt::kMinorVersion" if ours else "PJRT_API_MINOR"
+    lines.append(f'printf("version %d\\n", {version});')
+    body = "\n  ".join(lines)
+    return f"#include <cstddef>\n#include <cstdio>\n{top}\nint main() {{\n  {body}\n}}\n"
+
+
+def is_function(header: str, field: str) -> bool:
+    return f"_PJRT_API_STRUCT_FIELD(PJRT_{field})" in header
+
+
+def output(folder: Path, source: str, include: Path) -> list[str]:
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    folder.mkdir()
+    (folder / "print.cc").write_text(source)
+    flags = ["-std=c++20", "-Wno-invalid-offsetof", "-I", str(include)]
+    subprocess.run([compiler, *flags, "print.cc", "-o", "print"], cwd=folder, check=True)
+    return subprocess.run([folder / "print"], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def test_declaration_equals_the_published_header(tmp_path: Path) -> None:
+    headers = include()
+    header = (headers / "xla/pjrt/c/pjrt_c_api.h").read_text()
+    ours = output(tmp_path / "ours", program(header, ours=True), NATIVE)
+    theirs = output(tmp_path / "theirs", program(header, ours=False), headers)
+    assert len(theirs) > 900
+    assert ours == theirs
+
+
+def test_element_types_have_the_numbers_of_the_header() -> None:
+    declared = (NATIVE / "pjrt/abi/values.h").read_text()
+    numbers = re.findall(r"Buffer_Type_(\w+),", declared)
+    assert numbers[0] == "INVALID"
+    assert list(TYPES.values()) == list(range(1, len(numbers)))
+    short = {"bool": "pred", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128", "token": "token"}
+    for name, number in TYPES.items():
+        expected = short.get(name) or re.sub(
+            r"^(uint|int|float)", lambda m: {"uint": "u", "int": "s", "float": "f"}[m[1]], name
+        )
+        assert numbers[number].lower() == expected.replace("_", "")
+
+
+def test_the_plugin_announces_what_the_reader_takes() -> None:
+    source = (NATIVE / "pjrt/plugin.cc").read_text()
+    announced = re.findall(r"k(?:Current|Minimum)Version\[\] = \{([\d, ]+)\}", source)
+    assert announced == [", ".join(map(str, version)) for version in (CURRENT, FIRST)]
