@@ -1,5 +1,5 @@
-"""Trivium as a PJRT plugin: the native library's table of C functions, with this process's Python as its compiler. The
-compiler itself is imported when the first program comes, so that a host that only lists devices does not wait for it."""
+"""Trivium as a PJRT plugin: the native library's table of C functions, with this process's Python as its compiler,
+which is imported when the first program comes: a host that only lists devices does not wait for it."""
 
 from __future__ import annotations
 

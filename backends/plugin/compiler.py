@@ -23,42 +23,12 @@ from trivium.ir.memory import exhaustion
 from trivium.ir.text import parse
 
 TYPES = {
-    name: number
-    for number, name in enumerate(
-        [
-            "bool",
-            "int8",
-            "int16",
-            "int32",
-            "int64",
-            "uint8",
-            "uint16",
-            "uint32",
-            "uint64",
-            "float16",
-            "float32",
-            "float64",
-            "bfloat16",
-            "complex64",
-            "complex128",
-            "float8_e5m2",
-            "float8_e4m3fn",
-            "float8_e4m3b11fnuz",
-            "float8_e5m2fnuz",
-            "float8_e4m3fnuz",
-            "int4",
-            "uint4",
-            "token",
-            "int2",
-            "uint2",
-            "float8_e4m3",
-            "float8_e3m4",
-            "float8_e8m0fnu",
-            "float4_e2m1fn",
-        ],
-        start=1,
-    )
-}
+    "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
+    "float16": 10, "float32": 11, "float64": 12, "bfloat16": 13, "complex64": 14, "complex128": 15, "float8_e5m2": 16,
+    "float8_e4m3fn": 17, "float8_e4m3b11fnuz": 18, "float8_e5m2fnuz": 19, "float8_e4m3fnuz": 20, "int4": 21,
+    "uint4": 22, "token": 23, "int2": 24, "uint2": 25, "float8_e4m3": 26, "float8_e3m4": 27, "float8_e8m0fnu": 28,
+    "float4_e2m1fn": 29,
+}  # fmt: skip
 """The numbers of PJRT's element types (`Buffer_Type`), by NumPy's names."""
 
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
