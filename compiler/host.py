@@ -69,14 +69,19 @@ def _solved(
     return TriangularSolve.evaluate(a, b, bool(left_side), bool(lower), bool(unit_diagonal), mode)
 
 
+def called_op(call: PythonCall) -> Any:
+    """The custom call itself, apart from its program."""
+    module = parse(call.program)
+    return next(iter(next(iter(module.functions.values())).body.block))
+
+
 def python_function(call: PythonCall) -> tuple[Function, list[TensorType]]:
     """What is registered now for a custom call, and the types of its arguments and then of its results. What it gives
     is checked; what it raises becomes an `Error` that has the op."""
     definition = CUSTOM_CALLS.get(call.target)
     if definition is None or definition.evaluate is None:
         raise CompileError(f"custom_call has the target {call.target!r}, which is not registered")
-    module, evaluate = parse(call.program), definition.evaluate
-    op: Any = next(iter(next(iter(module.functions.values())).body.block))
+    op, evaluate = called_op(call), definition.evaluate
 
     def function(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         try:

@@ -16,12 +16,14 @@ from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.refine import RefineShapes, Shape
+from trivium.compiler.passes.tokens import EraseTokens
 from trivium.ir.func import Module
 
 CLEAN_UP = Repeat((Canonicalize(), FoldConstants(), CommonSubexpressions(), DeadCode()))
 
 PIPELINE = (
     Inline(),
+    EraseTokens(),
     DeadCode(),
     ExpandQuantized(),
     Decompose(),

@@ -15,13 +15,16 @@ class CustomCallDefinition:
     """What one target means. Each function gets the op first, with its attributes and types.
 
     `evaluate(op, *arrays)` gives the result's array, or a tuple of one for each result. `infer(op)` gives the result
-    types. `lower(op, ...)` is for compilers. `effects` tells whether it does more than compute its results.
+    types. `lower(op, ...)` is for compilers. `native(op)` gives an object for backends whose memory is the host's: its
+    `addresses` are those of a C function, as `trivium.backends.cpu.host` has them, and of what that is given.
+    `effects` tells whether it does more than compute its results.
     """
 
     target: str
     evaluate: Callable[..., Any] | None = None
     infer: Callable[..., Any] | None = None
     lower: Callable[..., Any] | None = None
+    native: Callable[..., Any] | None = None
     effects: bool = False
 
 
@@ -35,13 +38,14 @@ def register_custom_call(
     evaluate: Callable[..., Any] | None = None,
     infer: Callable[..., Any] | None = None,
     lower: Callable[..., Any] | None = None,
+    native: Callable[..., Any] | None = None,
     effects: bool = False,
     replace: bool = False,
 ) -> CustomCallDefinition:
     """Tells what a target means. A target is registered once, unless `replace` says that the new meaning holds."""
     if target in CUSTOM_CALLS and not replace:
         raise Error(f"the custom call {target!r} is registered already; pass replace=True to give it a new meaning")
-    definition = CustomCallDefinition(target, evaluate, infer, lower, effects)
+    definition = CustomCallDefinition(target, evaluate, infer, lower, native, effects)
     CUSTOM_CALLS[target] = definition
     return definition
 

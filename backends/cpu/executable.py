@@ -29,6 +29,10 @@ from trivium.ir.types import TensorType, tensor
 _RUN_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
+LACKS_MEMORY = "a function of the host lacks memory"
+"""All that a native function has to say where it ends a run without a text."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """An argument or result: what NumPy type and shape it has."""
@@ -108,7 +112,7 @@ class CpuExecutable:
         finally:
             self._frames.append(frame)
         if status:
-            raise ExecutionError(f"{self.name} ended early: a function of the host lacks memory")
+            raise ExecutionError(f"{self.name} ended early: {native.exception() or LACKS_MEMORY}")
 
     def _new_frame(self, pointers: int) -> _Frame:
         try:

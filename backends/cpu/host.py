@@ -13,9 +13,10 @@ from types import ModuleType
 import numpy as np
 
 from trivium.backends import native
-from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRIANGULAR_SOLVE, python_function
+from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRIANGULAR_SOLVE, called_op, python_function
 from trivium.compiler.program import HostCall, PythonCall
 from trivium.ir import lapack
+from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError
 from trivium.ir.types import TensorType
 
@@ -37,13 +38,24 @@ class HostFunctions:
     """The functions that a program calls, for as long as this object lives."""
 
     def __init__(self, calls: Sequence[HostCall | PythonCall]):
-        self._python = {number: _Python(call) for number, call in enumerate(calls) if isinstance(call, PythonCall)}
+        self._python: dict[int, _Python] = {}
+        self._native: list[object] = []
         self._entry = self._call
-        # In CPython, an object's identity is where it is.
-        entry = native.address("trivium_call_python"), id(self._entry)
         self.addresses: list[Addresses] = [
-            entry if isinstance(call, PythonCall) else native_function(call) for call in calls
+            self._registered(number, call) if isinstance(call, PythonCall) else native_function(call)
+            for number, call in enumerate(calls)
         ]
+
+    def _registered(self, number: int, call: PythonCall) -> Addresses:
+        """What is registered for a custom call: a C function, or else one of Python."""
+        definition = CUSTOM_CALLS.get(call.target)
+        if definition is not None and definition.native is not None:
+            function = definition.native(called_op(call))
+            self._native.append(function)
+            return function.addresses
+        self._python[number] = _Python(call)
+        # In CPython, an object's identity is where it is.
+        return native.address("trivium_call_python"), id(self._entry)
 
     def _call(self, number: int, address: int) -> None:
         """Called from native code, with pointers at an address. What it raises ends the run."""

@@ -39,6 +39,13 @@ def address(name: str) -> int:
     return ctypes.cast(getattr(load(), name), ctypes.c_void_p).value or 0
 
 
+def exception() -> str:
+    """What ended this thread's last call of the library early, where that has raised nothing in Python."""
+    function = load().trivium_exception
+    function.restype = ctypes.c_char_p
+    return function().decode(errors="replace")
+
+
 def num_threads() -> int:
     """Threads that the runtime uses, the caller's included."""
     # The runtime itself, which no Python need stand in front of, takes what is no number for nothing.

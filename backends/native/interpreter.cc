@@ -106,6 +106,8 @@ int32_t CallPython(void* callable, int64_t number, void** pointers) {
   return status;
 }
 
+void KeepException(const char* text) { exception_text = text; }
+
 std::string TakeException() { return std::exchange(exception_text, std::string()); }
 
 }  // namespace trivium

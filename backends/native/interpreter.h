@@ -46,6 +46,9 @@ int32_t CheckSignals();
 // by `Run`, the exception is set; in any other run its text is kept for `TakeException`.
 int32_t CallPython(void* callable, int64_t number, void** pointers);
 
+// Keeps a text for `TakeException` in the same way.
+void KeepException(const char* text);
+
 // What Python said in this thread's last run that was not called from Python, once; empty if it said nothing.
 std::string TakeException();
 

@@ -1,6 +1,7 @@
 // What the library offers: to compiled programs, loops over threads, functions of the host and a way to hear signals; to Python, runs.
 
 #include <cstdint>
+#include <string>
 
 #include "interpreter.h"
 #include "thread_pool.h"
@@ -34,3 +35,10 @@ TRIVIUM_EXPORT int32_t trivium_check_signals() { return trivium::CheckSignals();
 TRIVIUM_EXPORT void trivium_set_interpreter(const trivium::Interpreter* interpreter) { trivium::SetInterpreter(*interpreter); }
 
 TRIVIUM_EXPORT int32_t trivium_run(const trivium::Frame* frame) { return trivium::Run(*frame); }
+
+// What ended this thread's last run, or last call, that gave another status than 0 without a Python exception. Lives until the next one.
+TRIVIUM_EXPORT const char* trivium_exception() {
+  static thread_local std::string text;
+  text = trivium::TakeException();
+  return text.c_str();
+}

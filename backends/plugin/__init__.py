@@ -6,13 +6,18 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from trivium.backends import native
 from trivium.backends.plugin.structures import COMPILE, RELEASE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
     from trivium.backends.plugin.compiler import Kept
+
+foreign_functions: list[Callable[[str], Mapping[str, Any] | None]] = []
+"""Where custom calls are looked up whose target Trivium does not know: each gives capsules of handlers by stage, as
+`trivium.backends.plugin.foreign` has them."""
 
 _kept: dict[int, Kept] = {}
 """What native executables use, by the handle that they release it with."""

@@ -14,12 +14,16 @@ import numpy as np
 from trivium.backends import client
 from trivium.backends.cpu.client import CpuLoadedExecutable
 from trivium.backends.cpu.executable import Slot
+from trivium.backends.plugin import foreign_functions
+from trivium.backends.plugin.foreign import handlers_of, register_foreign_function
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
 from trivium.compiler.driver import CompileOptions
 from trivium.ir.bytecode import deserialize
+from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
 from trivium.ir.func import Module
 from trivium.ir.memory import exhaustion
+from trivium.ir.ops import CustomCall
 from trivium.ir.text import parse
 
 TYPES = {
@@ -55,6 +59,7 @@ def compile_program(request: CompileRequest, reply: CompileReply) -> Kept:
     code = ctypes.string_at(request.code, request.code_size)
     with exhaustion("compiling the program", CompileError):
         module = _read(code, ctypes.string_at(request.format, request.format_size).decode(errors="replace"))
+        _register_foreign_functions(module)
         donated = _donated(module)
         executable = client("cpu").compile(module, CompileOptions())
     if not isinstance(executable, CpuLoadedExecutable):
@@ -87,6 +92,15 @@ def _read(code: bytes, format: str) -> Module:
         return parse(code.decode())
     except UnicodeDecodeError as error:
         raise ParseError(f"the program is neither bytecode nor text: {error}") from None
+
+
+def _register_foreign_functions(module: Module) -> None:
+    targets = {op.call_target_name for op in module.walk() if isinstance(op, CustomCall)}
+    for target in targets - CUSTOM_CALLS.keys():
+        for find in foreign_functions:
+            if capsules := find(target):
+                register_foreign_function(target, handlers_of(capsules))
+                break
 
 
 def _donated(module: Module) -> list[bool]:

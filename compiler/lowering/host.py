@@ -47,7 +47,7 @@ def _call(lowering: ProgramBuilder, op: Op, target: str, attributes: dict[str, i
 
 @step(ops.CustomCall)
 def custom_call(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
-    """A call of Python, unless the project itself knows better."""
+    """A call of Python, or of whatever else the table says; unless the project itself knows better."""
     if op.call_target_name == RANDOM_STATE:
         _call(lowering, op, RANDOM_STATE, {})
         return
@@ -56,7 +56,7 @@ def custom_call(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
         _call(lowering, op, call.routine, call.numbers)
         return
     known = CUSTOM_CALLS.get(op.call_target_name)
-    if known is None or known.evaluate is None:
+    if known is None or (known.evaluate is None and known.native is None):
         raise CompileError(
             f"custom_call has the target {op.call_target_name!r}, which is not registered",
             source=op.location.describe() or None,

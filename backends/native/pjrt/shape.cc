@@ -122,23 +122,30 @@ void RequireRowMajor(const Buffer_MemoryLayout* layout, const Shape& shape) {
 
 void CopyStrided(const Shape& shape, const void* source, const std::vector<int64_t>& source_strides, void* target,
                  const std::vector<int64_t>& target_strides) {
-  const size_t bytes = shape.bytes(), element = BytesOf(shape.type), rank = shape.dims.size();
+  const size_t bytes = shape.bytes(), element = BytesOf(shape.type);
   if (bytes == 0) return;
   if (SameStrides(shape, source_strides, target_strides) && SameStrides(shape, source_strides, RowMajorStrides(shape))) {
     std::memcpy(target, source, bytes);
     return;
   }
+  CopyStrided(shape.dims, element, source, source_strides, target, target_strides);
+}
+
+void CopyStrided(const std::vector<int64_t>& dims, size_t element_bytes, const void* source, const std::vector<int64_t>& source_strides,
+                 void* target, const std::vector<int64_t>& target_strides) {
+  int64_t count = 1;
+  for (int64_t extent : dims) count *= extent;
   const char* from = static_cast<const char*>(source);
   char* to = static_cast<char*>(target);
-  std::vector<int64_t> index(rank, 0);
-  for (size_t count = bytes / element; count-- > 0;) {
-    std::memcpy(to, from, element);
-    for (size_t i = rank; i-- > 0;) {
+  std::vector<int64_t> index(dims.size(), 0);
+  while (count-- > 0) {
+    std::memcpy(to, from, element_bytes);
+    for (size_t i = dims.size(); i-- > 0;) {
       from += source_strides[i];
       to += target_strides[i];
-      if (++index[i] < shape.dims[i]) break;
-      from -= source_strides[i] * shape.dims[i];
-      to -= target_strides[i] * shape.dims[i];
+      if (++index[i] < dims[i]) break;
+      from -= source_strides[i] * dims[i];
+      to -= target_strides[i] * dims[i];
       index[i] = 0;
     }
   }

@@ -43,4 +43,8 @@ bool SameStrides(const Shape& shape, const std::vector<int64_t>& left, const std
 void CopyStrided(const Shape& shape, const void* source, const std::vector<int64_t>& source_strides, void* target,
                  const std::vector<int64_t>& target_strides);
 
+// The same for elements of a number of bytes, whatever they are.
+void CopyStrided(const std::vector<int64_t>& dims, size_t element_bytes, const void* source, const std::vector<int64_t>& source_strides,
+                 void* target, const std::vector<int64_t>& target_strides);
+
 }  // namespace trivium::pjrt

@@ -4,6 +4,8 @@ calls `initialize` when it first needs a device."""
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
+from typing import Any
 
 import trivium
 
@@ -15,14 +17,30 @@ PRIORITY = -1
 
 def initialize() -> None:
     """Registers the platform. Nothing is compiled or loaded for that but the small native library."""
+    import jax
+
     # JAX has no public name for registering a plugin by its table, and none for saying that it is no experiment.
     from jax._src import xla_bridge
 
     from trivium.backends import plugin
+    from trivium.jax_plugin import lowerings
 
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     options = {"platform_version": f"Trivium {trivium.__version__}"}
     xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=_capsule(plugin.api()), options=options)
+    lowerings.register(PLATFORM)
+    plugin.foreign_functions.append(_registered_with_jax)
+    if jax.config.jax_platforms == PLATFORM:
+        # Callbacks get their arguments as arrays of the CPU platform.
+        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
+
+
+def _registered_with_jax(target: str) -> Mapping[str, Any] | None:
+    """The capsules of a function that was registered for JAX's CPU platform, by JAX itself or through `jax.ffi`."""
+    from jaxlib import xla_client
+
+    found = xla_client._xla.custom_call_targets("Host").get(target)
+    return found if isinstance(found, Mapping) else None
 
 
 def _capsule(address: int) -> object:

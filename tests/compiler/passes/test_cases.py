@@ -16,10 +16,14 @@ from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.manager import run_passes
+from trivium.compiler.passes.tokens import EraseTokens
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
 
-PASSES = {step.NAME: step for step in (Canonicalize(), CommonSubexpressions(), DeadCode(), FoldConstants(), Inline())}
+PASSES = {
+    step.NAME: step
+    for step in (Canonicalize(), CommonSubexpressions(), DeadCode(), EraseTokens(), FoldConstants(), Inline())
+}
 
 
 @pytest.mark.parametrize("case", list(file_cases(Path(__file__).parent / "cases")))

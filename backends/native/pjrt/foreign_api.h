@@ -1,0 +1,29 @@
+// What handlers of foreign functions may ask of us while they run.
+
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "abi/ffi.h"
+#include "event.h"
+
+namespace trivium::ffi {
+
+struct Error {
+  std::string message;
+  int32_t code;
+};
+
+struct Future {
+  pjrt::CompletionPtr completion = std::make_shared<pjrt::Completion>();
+};
+
+// Where a handler's stages keep what later ones need.
+struct ExecutionContext {
+  std::array<void*, 4> states{};
+};
+
+const Api& ForeignApi();
+
+}  // namespace trivium::ffi

@@ -1,0 +1,225 @@
+"""Custom calls whose target is a foreign function: a handler behind the C ABI that XLA's clients share, as JAX's LAPACK
+and the functions of `jax.ffi` are. A call is described here once, in the structures of
+`backends/native/pjrt/foreign_call.h`; native code makes it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from trivium.backends import native
+from trivium.ir.attributes import DenseArray, DenseElements, Dictionary, Float, Integer
+from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.errors import CompileError, ExecutionError
+from trivium.ir.ops import CustomCall
+from trivium.ir.types import TensorType, Type
+
+STAGES = ("instantiate", "prepare", "initialize", "execute")
+"""The handlers that a foreign function may have; it must have the last one."""
+
+Handlers = Mapping[str, int]
+"""The addresses of handlers, by stage."""
+
+TYPES = {
+    "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
+    "float16": 10, "float32": 11, "float64": 12, "complex64": 15, "bfloat16": 16, "complex128": 18, "float8_e5m2": 19,
+    "float8_e4m3fn": 20, "int4": 21, "uint4": 22, "float8_e4m3b11fnuz": 23, "float8_e5m2fnuz": 24,
+    "float8_e4m3fnuz": 25, "int2": 26, "uint2": 27, "float8_e4m3": 28, "float8_e3m4": 29, "float4_e2m1fn": 32,
+    "float8_e8m0fnu": 33,
+}  # fmt: skip
+"""The ABI's numbers of element types, by NumPy's names."""
+
+ARRAY, DICTIONARY, SCALAR, STRING = 1, 2, 3, 4
+
+FRONTEND = "mhlo.backend_config"
+"""Where JAX has the attributes of a foreign function, as long as its own versions of StableHLO had another place."""
+
+
+class _Value(ctypes.Structure):
+    _fields_ = (
+        ("dtype", ctypes.c_int32),
+        ("element_bytes", ctypes.c_int32),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("alias", ctypes.c_int64),
+    )
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("types", ctypes.c_void_p),
+        ("names", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+    )
+
+
+class _Span(ctypes.Structure):
+    _fields_ = (("pointer", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+
+class _Scalar(ctypes.Structure):
+    _fields_ = (("dtype", ctypes.c_int32), ("value", ctypes.c_void_p))
+
+
+class _Array(ctypes.Structure):
+    _fields_ = (("dtype", ctypes.c_int32), ("size", ctypes.c_size_t), ("data", ctypes.c_void_p))
+
+
+class _Call(ctypes.Structure):
+    _fields_ = (
+        *((stage, ctypes.c_void_p) for stage in STAGES),
+        ("num_arguments", ctypes.c_int64),
+        ("num_results", ctypes.c_int64),
+        ("values", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("states", ctypes.c_void_p * 4),
+    )
+
+
+def register_foreign_function(target: str, handlers: Handlers) -> None:
+    """Lets custom calls of this target call the handlers, on every backend whose memory is the host's."""
+    register_custom_call(target, native=lambda op: ForeignCall(op, handlers), replace=True)
+
+
+class ForeignCall:
+    """One custom call of a program: `addresses` are the native function that makes it, and what that is given. In use
+    for as long as the program is."""
+
+    def __init__(self, op: CustomCall, handlers: Handlers):
+        self._memory: list[Any] = []
+        values = (_Value * (len(op.inputs) + len(op.results)))(*self._values(op))
+        addresses = {stage: handlers.get(stage) for stage in STAGES}
+        call = _Call(
+            **addresses,
+            num_arguments=len(op.inputs),
+            num_results=len(op.results),
+            values=self._kept(values),
+            attributes=self._dictionary(_attributes(op)),
+        )
+        self.addresses = native.address("trivium_foreign_call"), self._kept(call)
+        library = native.load()
+        if library.trivium_foreign_instantiate(ctypes.byref(call)) != 0:
+            raise CompileError(f"custom_call @{op.call_target_name}: {native.exception()}")
+
+    def _values(self, op: CustomCall) -> list[_Value]:
+        aliases = {_result_of(alias): alias.operand_index for alias in op.output_operand_aliases}
+        layouts = [*(op.operand_layouts or [None] * len(op.inputs)), *(op.result_layouts or [None] * len(op.results))]
+        types = [value.type for value in (*op.inputs, *op.results)]
+        first = len(op.inputs)
+        return [
+            self._value(kind, layout, aliases.get(position - first, -1) if position >= first else -1)
+            for position, (kind, layout) in enumerate(zip(types, layouts, strict=True))
+        ]
+
+    def _value(self, kind: TensorType, layout: DenseElements | None, alias: int) -> _Value:
+        shape, dtype = kind.static_shape, kind.dtype
+        strides = None if layout is None else _strides(shape, dtype.itemsize, layout.array.tolist())
+        if strides == _strides(shape, dtype.itemsize, range(len(shape))[::-1]):
+            strides = None
+        return _Value(
+            _type(dtype),
+            dtype.itemsize,
+            len(shape),
+            self._integers(shape),
+            None if strides is None else self._integers(strides),
+            alias,
+        )
+
+    def _integers(self, numbers: Any) -> int:
+        return self._kept((ctypes.c_int64 * len(numbers))(*numbers))
+
+    def _dictionary(self, attributes: Mapping[str, Any]) -> int:
+        """The ABI's form of a dictionary; its names are in ascending order, in which handlers look them up."""
+        items = sorted(attributes.items())
+        forms = [self._attribute(name, value) for name, value in items]
+        names = [name.encode() for name, _ in items]
+        count = len(items)
+        spans = [self._kept(_Span(name, len(name))) for name in names]
+        return self._kept(
+            _Attributes(
+                struct_size=ctypes.sizeof(_Attributes),
+                size=count,
+                types=self._kept((ctypes.c_int32 * count)(*(kind for kind, _ in forms))),
+                names=self._kept((ctypes.c_void_p * count)(*spans)),
+                values=self._kept((ctypes.c_void_p * count)(*(value for _, value in forms))),
+            )
+        )
+
+    def _attribute(self, name: str, value: Any) -> tuple[int, int]:
+        match value:
+            case bool():
+                return SCALAR, self._scalar(np.asarray(value))
+            case Integer(number, kind) | Float(number, kind):
+                return SCALAR, self._scalar(np.asarray(number, _dtype(kind)))
+            case str():
+                text = value.encode()
+                return STRING, self._kept(_Span(text, len(text)))
+            case Mapping():
+                return DICTIONARY, self._dictionary(value)
+            case DenseArray():
+                return ARRAY, self._array(np.asarray(value.values, _dtype(value.element_type)))
+            case DenseElements():
+                return ARRAY, self._array(np.ascontiguousarray(value.array).reshape(-1))
+        raise CompileError(f"attribute {name} has {value!r}, for which foreign functions have no form")
+
+    def _scalar(self, array: np.ndarray) -> int:
+        self._memory.append(array)
+        return self._kept(_Scalar(_type(array.dtype), array.ctypes.data))
+
+    def _array(self, array: np.ndarray) -> int:
+        self._memory.append(array)
+        return self._kept(_Array(_type(array.dtype), array.size, array.ctypes.data))
+
+    def _kept(self, structure: Any) -> int:
+        """The address of a structure that lives as long as this object."""
+        self._memory.append(structure)
+        return ctypes.addressof(structure)
+
+
+def handlers_of(capsules: Mapping[str, Any]) -> Handlers:
+    """The addresses in Python's capsules, whatever their names are."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    get: Callable[[Any], int] = lambda capsule: api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))  # noqa: E731
+    found = {stage: get(capsule) for stage, capsule in capsules.items()}
+    if "execute" not in found or not found.keys() <= set(STAGES):
+        raise ExecutionError(f"a foreign function has the stages {', '.join(found)}, expected execute among {STAGES}")
+    return found
+
+
+def _attributes(op: CustomCall) -> Mapping[str, Any]:
+    for found in (op.backend_config, op.extra.get(FRONTEND)):
+        if isinstance(found, Dictionary):
+            return found
+    return {}
+
+
+def _result_of(alias: Any) -> int:
+    return alias.output_tuple_indices[0] if alias.output_tuple_indices else 0
+
+
+def _strides(shape: Any, itemsize: int, minor_to_major: Any) -> list[int]:
+    strides, stride = [0] * len(shape), itemsize
+    for dimension in minor_to_major:
+        strides[dimension] = stride
+        stride *= max(shape[dimension], 1)
+    return strides
+
+
+def _type(dtype: np.dtype) -> int:
+    if dtype.name not in TYPES:
+        raise CompileError(f"foreign functions have no element type for {dtype.name}")
+    return TYPES[dtype.name]
+
+
+def _dtype(kind: Type) -> np.dtype:
+    return TensorType((), kind).dtype

@@ -1,0 +1,82 @@
+"""What JAX lowers for its own platforms only. For a platform that it does not know, JAX has no factorizations and no
+callbacks: here they are lowered as for its CPU platform, to custom calls that Trivium serves."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jax._src import callback
+from jax._src.interpreters import mlir
+
+from trivium.ir.custom_calls import register_custom_call
+
+LIKE_CPU = (
+    "debug_callback", "debug_print", "dot_general", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
+    "householder_product", "lu", "ormqr", "schur", "svd", "tridiagonal", "tridiagonal_solve",
+)  # fmt: skip
+"""Primitives whose rule for the CPU is taken. Others that have one are lowered better by the rule for all platforms:
+Cholesky's is an op of StableHLO, those of random numbers become one kernel."""
+
+PYTHON_CALLBACK = "xla_ffi_python_cpu_callback"
+"""The target with which JAX's rules for the CPU call Python."""
+
+_callbacks: weakref.WeakValueDictionary[int, Callable[..., Any]] = weakref.WeakValueDictionary()
+"""By the number that stands in the program; kept alive by JAX, together with the program."""
+
+_numbers = itertools.count()
+
+
+def register(platform: str) -> None:
+    """Registers everything that the platform lacks. JAX has no public table of rules, nor of platforms with donation."""
+    rules = {
+        primitive.name: (primitive, entry) for primitive, entry in mlir._platform_specific_lowerings["cpu"].items()
+    }
+    for name in LIKE_CPU:
+        primitive, entry = rules[name]
+        mlir.register_lowering(primitive, _like_cpu(entry.rule), platform=platform, inline=entry.inline)
+    for primitive in (callback.pure_callback_p, callback.io_callback_p):
+        rule = _like_cpu(mlir._lowerings[primitive].rule)
+        mlir.register_lowering(primitive, rule, platform=platform, cacheable=False)
+    mlir._platforms_with_donation.append(platform)
+    register_custom_call(PYTHON_CALLBACK, evaluate=_call_python, replace=True)
+
+
+def _like_cpu(rule: Callable[..., Any]) -> Callable[..., Any]:
+    def lowering(context: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
+        module = context.module_context
+        numbered = module.replace(platforms=("cpu",), backend=None, host_callbacks=_Numbered(module))
+        inner = context.replace(module_context=numbered)
+        results = rule(inner, *args, **params)
+        if inner.tokens_out is not None:
+            context.set_tokens_out(inner.tokens_out)
+        return results
+
+    return lowering
+
+
+class _Numbered(list):
+    """Stands for the list of a module's callbacks, whose last index JAX writes into the program: here it is a number
+    that no other callback of this process has."""
+
+    def __init__(self, module: Any):
+        super().__init__()
+        self._module = module
+        self._length = 0
+
+    def append(self, function: Callable[..., Any]) -> None:
+        number = next(_numbers)
+        _callbacks[number] = function
+        self._module.add_keepalive(function)
+        self._length = number + 1
+
+    def __len__(self) -> int:
+        return self._length
+
+
+def _call_python(op: Any, *arrays: np.ndarray) -> tuple[Any, ...]:
+    attributes = op.backend_config or op.extra["mhlo.backend_config"]
+    return tuple(_callbacks[attributes["index"].value](*arrays))
