@@ -31,12 +31,9 @@ _numbers = itertools.count()
 
 
 def register(platform: str) -> None:
-    """Registers everything that the platform lacks. JAX has no public table of rules, nor of platforms with donation."""
-    rules = {
-        primitive.name: (primitive, entry) for primitive, entry in mlir._platform_specific_lowerings["cpu"].items()
-    }
-    for name in LIKE_CPU:
-        primitive, entry = rules[name]
+    """Registers all that the platform lacks. JAX has no public table of rules, nor of platforms with donation."""
+    rules = mlir._platform_specific_lowerings["cpu"]
+    for primitive, entry in [(primitive, entry) for primitive, entry in rules.items() if primitive.name in LIKE_CPU]:
         mlir.register_lowering(primitive, _like_cpu(entry.rule), platform=platform, inline=entry.inline)
     for primitive in (callback.pure_callback_p, callback.io_callback_p):
         rule = _like_cpu(mlir._lowerings[primitive].rule)
