@@ -11,13 +11,13 @@ from trivium.compiler.kernels import build
 from trivium.compiler.lowering import STEP, updated_in_place
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
+from trivium.compiler.memory import require_memory
 from trivium.compiler.program import Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
-from trivium.ir.memory import memory_limit, size_text
 
 
 def lower(module: Module, target: Target) -> Program:
@@ -36,18 +36,8 @@ def lower(module: Module, target: Target) -> Program:
         program.outputs.append(result)
         program.steps.append(Copy(lowering.place(value), result))
     assign_buffers(program, target.alignment)
-    _require_memory(program)
+    require_memory(program, program.arena_size)
     return program
-
-
-def _require_memory(program: Program) -> None:
-    """Refuses a program whose temporaries and results are more than this process may have."""
-    results = sum(value.nbytes for value in program.outputs)
-    if program.arena_size + results > memory_limit():
-        raise CompileError(
-            f"{program.name} needs {size_text(program.arena_size)} for temporaries and {size_text(results)} for "
-            f"results, expected at most {size_text(memory_limit())}, the memory there is"
-        )
 
 
 class _Lowering(ProgramBuilder):

@@ -162,7 +162,7 @@ class CpuLoadedExecutable(CpuExecutable):
             generated_code_size_in_bytes=self.code_size,
             argument_size_in_bytes=sum(value.nbytes for value in self.program.inputs),
             output_size_in_bytes=sum(value.nbytes for value in self.program.outputs),
-            temp_size_in_bytes=self.program.arena_size,
+            temp_size_in_bytes=self.arena_size,
             constant_size_in_bytes=self.constant_size,
         )
 

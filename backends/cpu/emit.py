@@ -11,9 +11,10 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu import loops, threads
 from trivium.backends.cpu.target import CpuTarget
+from trivium.backends.cpu.workspace import Workspace, WorkspaceSize
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import apply
-from trivium.backends.llvm.code import I8, I64, POINTER, Code, literal, stack_slot
+from trivium.backends.llvm.code import I64, POINTER, Code, literal
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.compiler.kernel.affine import Analysis
@@ -36,9 +37,6 @@ from trivium.compiler.kernel.structure import (
 )
 from trivium.compiler.schedule import Schedule, Unit
 
-STACK_LIMIT = 64 * 1024
-"""Bytes of scratch that a function takes from its stack; larger ones come from the heap."""
-
 
 def emit_kernel(
     module: ll.Module,
@@ -47,43 +45,47 @@ def emit_kernel(
     schedule: Schedule,
     target: CpuTarget,
     analysis: Analysis,
+    size: WorkspaceSize,
     fast: bool = False,
 ) -> ll.Function:
-    """Defines `void name(ptr, ...)`, one pointer for each param of `kernel`."""
-    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER] * len(kernel.params)), name)
+    """Defines `void name(ptr, ..., ptr)`: one pointer for each param of `kernel`, and the workspace, of which it needs
+    `size`."""
+    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER] * (len(kernel.params) + 1)), name)
     function.linkage = "internal"
     function.attributes.add("nounwind")
     builder = ll.IRBuilder(function.append_basic_block("entry"))
-    buffers = dict(zip(kernel.params, function.args, strict=True))
-    emitter = Emitter(Code(builder, target, fast), analysis, schedule, buffers)
+    buffers = dict(zip(kernel.params, function.args, strict=False))
+    workspace = Workspace(function.args[-1], size)
+    emitter = Emitter(Code(builder, target, fast), analysis, schedule, buffers, workspace)
     emitter.block(kernel.body)
-    emitter.finish()
+    builder.ret_void()
     return function
 
 
 class Emitter:
     """Emits blocks at the builder's position. `values` maps kernel values to LLVM values: scalars, or vectors of
     `lanes`; index arithmetic is only computed where a value itself is needed. `vector` is the loop index spread over
-    lanes, `mask` the lanes that are active."""
+    lanes, `mask` the lanes that are active; scratch lies in `workspace`."""
 
-    def __init__(self, code: Code, analysis: Analysis, schedule: Schedule, buffers: dict[Buffer, ll.Value]):
+    def __init__(
+        self,
+        code: Code,
+        analysis: Analysis,
+        schedule: Schedule,
+        buffers: dict[Buffer, ll.Value],
+        workspace: Workspace,
+    ):
         self.code = code
         self.builder = code.builder
         self.analysis = analysis
         self.schedule = schedule
         self.buffers = buffers
+        self.workspace = workspace
         self.values: dict[Value | Atom, ll.Value] = {}
         self.vector: Value | None = None
         self.lanes = 1
         self.mask: ll.Value | None = None
         self.depth = 0
-        self._heap: list[ll.Value] = []
-
-    def finish(self) -> None:
-        """Ends the function."""
-        for pointer in self._heap:
-            self.code.call("free", ll.VoidType(), pointer)
-        self.builder.ret_void()
 
     def block(self, block: Block) -> list[ll.Value]:
         """Emits the instructions; returns what the block yields. What is defined in it is forgotten afterwards."""
@@ -191,7 +193,7 @@ class Emitter:
                 address = self.address(buffer, indices)
                 memory.store(self.code, address, self.value(value), self.lanes, self.mask)
             case Scratch(buffer):
-                self.buffers[buffer] = self._allocate(buffer)
+                self.buffers[buffer] = self.workspace.room(self.builder, buffer.nbytes)
             case Loop():
                 self._loop(instruction)
             case If():
@@ -212,14 +214,6 @@ class Emitter:
             if divisor.is_constant and divisor.offset > 0:
                 return loops.divide_index(self.code, instruction.op, operands[0], divisor.offset)
         return apply(self.code, instruction, operands)
-
-    def _allocate(self, buffer: Buffer) -> ll.Value:
-        """Memory that lives until the function ends."""
-        if buffer.nbytes > STACK_LIMIT:
-            with self.builder.goto_entry_block():
-                self._heap.append(self.code.call("malloc", POINTER, I64(buffer.nbytes)))
-            return self._heap[-1]
-        return stack_slot(self.builder, ll.ArrayType(I8, max(1, buffer.nbytes)), align=64)
 
     # Branches
 

@@ -71,7 +71,7 @@ class CpuExecutable:
         self.constant_size = sum(array.nbytes for array in constants)
         self._context = _table([*chain(*self._host.addresses), *(array.ctypes.data for array in self._constants)])
         self.context = ctypes.addressof(self._context)
-        self.arena_size, self.arena_alignment = program.arena_size, target.alignment
+        self.arena_size, self.arena_alignment = emitted.arena_size, target.alignment
         self._frames: list[_Frame] = []
 
     def assembly(self) -> str:

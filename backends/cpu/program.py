@@ -15,9 +15,11 @@ from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import CpuTarget
+from trivium.backends.cpu.workspace import WorkspaceSize
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
 from trivium.compiler.kernel import Kernel, storage_bytes
 from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.memory import require_memory
 from trivium.compiler.program import (
     Arena,
     Constant,
@@ -44,10 +46,12 @@ ENTRY = "trivium_entry"
 class Emitted:
     """The module, and what a call of `int trivium_entry(void** args, void* arena, void** context)` needs: `args` are
     the inputs, then the outputs; `context` holds two addresses for each host call, of its function and of what the
-    function is given, and then those of the constants' data. It returns 0, or another status where it ended early: a
-    signal came, or a host call failed. `schedules` are those of the module's functions, by name."""
+    function is given, and then those of the constants' data; the arena has `arena_size` bytes, which are the program's
+    own and the workspace of its kernels. It returns 0, or another status where it ended early: a signal came, or a host
+    call failed. `schedules` are those of the module's functions, by name."""
 
     module: ll.Module
+    arena_size: int = 0
     values: list[Value] = field(default_factory=list)
     """What the program reads and writes, with packed constants in the place of its own."""
     host_calls: list[HostCall | PythonCall] = field(default_factory=list)
@@ -71,41 +75,55 @@ def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -
     module = ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
-    calls = _emit_launches(program, target, emitted, fast_math)
+    calls, workspace = _emit_launches(program, target, emitted, fast_math)
     emitted.values = _values(program, calls)
     emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall | PythonCall)]
-    _Entry(program, target, emitted, calls).emit()
+    begin = -(-program.arena_size // target.alignment) * target.alignment
+    emitted.arena_size = begin + workspace if workspace else program.arena_size
+    require_memory(program, emitted.arena_size)
+    _Entry(program, target, emitted, calls, I64(begin)).emit()
     return emitted
 
 
-def _emit_launches(program: Program, target: CpuTarget, emitted: Emitted, fast_math: bool) -> dict[Launch, Call]:
-    """A function for every kernel and operand that it reads packed; kernels of equal structure share theirs."""
+def _emit_launches(
+    program: Program, target: CpuTarget, emitted: Emitted, fast_math: bool
+) -> tuple[dict[Launch, Call], int]:
+    """A function for every kernel and operand that it reads packed; kernels of equal structure share theirs. And the
+    bytes of workspace that the one takes that takes most."""
     functions: dict[tuple[str, str | None], ll.Function] = {}
     digests = {kernel: kernel.digest() for kernel in program.kernels()}
     packed = packings(program, target)
-    calls = {}
+    calls, workspace = {}, 0
     for launch in (step for step in walk(program.steps) if isinstance(step, Launch)):
         packing = packed.get(launch)
         operand, arguments = (packing.operand, packing.arguments) if packing else (None, launch.arguments)
         key = digests[launch.kernel], operand
         if key not in functions:
             name = emitted.module.get_unique_name(f"kernel.{launch.kernel.name}")
-            function, schedule = _emit_kernel(emitted.module, name, launch.kernel, target, operand, fast_math)
+            size = WorkspaceSize()
+            function, schedule = _emit_kernel(emitted.module, name, launch.kernel, target, operand, size, fast_math)
+            workspace = max(workspace, size.nbytes)
             functions[key], emitted.schedules[name] = function, schedule
         calls[launch] = Call(functions[key], arguments)
-    return calls
+    return calls, workspace
 
 
 def _emit_kernel(
-    module: ll.Module, name: str, kernel: Kernel, target: CpuTarget, packed: str | None, fast_math: bool
+    module: ll.Module,
+    name: str,
+    kernel: Kernel,
+    target: CpuTarget,
+    packed: str | None,
+    size: WorkspaceSize,
+    fast_math: bool,
 ) -> tuple[ll.Function, Schedule | Tiling]:
     """The kernel's function; `packed` names the operand of its contraction that it reads packed."""
     if contractions.supports(kernel):
         lowering = contractions.Lowering(kernel, target, frozenset({packed} if packed else ()))
-        return lowering.emit(module, name, fast_math), lowering.tiling
+        return lowering.emit(module, name, size, fast_math), lowering.tiling
     analysis = Analysis(kernel)
     schedule = choose(kernel, target, analysis)
-    function = emit_kernel(module, name, kernel, schedule, target, analysis, fast_math)
+    function = emit_kernel(module, name, kernel, schedule, target, analysis, size, fast_math)
     return function, schedule
 
 
@@ -118,9 +136,16 @@ def _values(program: Program, calls: dict[Launch, Call]) -> list[Value]:
 
 
 class _Entry:
-    """Writes the entry function."""
+    """Writes the entry function. `workspace` is where in the arena the workspace begins."""
 
-    def __init__(self, program: Program, target: CpuTarget, emitted: Emitted, calls: dict[Launch, Call]):
+    def __init__(
+        self,
+        program: Program,
+        target: CpuTarget,
+        emitted: Emitted,
+        calls: dict[Launch, Call],
+        workspace: ll.Value,
+    ):
         self._program = program
         self._emitted = emitted
         self._calls = calls
@@ -128,6 +153,7 @@ class _Entry:
         function.attributes.add("nounwind")
         self._args, self._arena, self._context = function.args
         self._builder = ll.IRBuilder(function.append_basic_block("entry"))
+        self._workspace = self._builder.gep(self._arena, [workspace], source_etype=I8)
         self._code = Code(self._builder, target)
         self._interrupts = Interrupts(self._builder, self._code)
         self._constants = {value: number for number, value in enumerate(emitted.constants)}
@@ -162,7 +188,8 @@ class _Entry:
             match step:
                 case Launch():
                     call = self._calls[step]
-                    self._builder.call(call.function, [self._pointers[a] for a in call.arguments])
+                    pointers = [self._pointers[argument] for argument in call.arguments]
+                    self._builder.call(call.function, [*pointers, self._workspace])
                 case Copy(source, destination):
                     ends = self._pointers[destination], self._pointers[source]
                     self._code.call("memmove", POINTER, *ends, I64(source.nbytes))

@@ -40,12 +40,13 @@ Captured = tuple[list[ll.Type], list[Buffer], list[Value | Atom]]
 
 
 def _capture(emitter: Emitter) -> tuple[ll.Value, Captured]:
-    """Puts all that the body may use, pointers and values, into a table on the stack, eight bytes each."""
+    """Puts all that the body may use (workspace, buffers and values) in a table on the stack, eight bytes each."""
     builder = emitter.builder
     buffers = list(emitter.buffers)
     values = [value for value, known in emitter.values.items() if not isinstance(known, ll.Constant)]
-    fields = [*(emitter.buffers[b] for b in buffers), *(emitter.values[v] for v in values)]
-    context = stack_slot(builder, ll.ArrayType(I64, max(1, len(fields))))
+    fields = [emitter.workspace.pointer]
+    fields += [*(emitter.buffers[b] for b in buffers), *(emitter.values[v] for v in values)]
+    context = stack_slot(builder, ll.ArrayType(I64, len(fields)))
     for position, field in enumerate(fields):
         builder.store(field, builder.gep(context, [I64(position)], source_etype=I64))
     return context, ([field.type for field in fields], buffers, values)
@@ -59,21 +60,21 @@ def _part(
     outer: list[tuple[Value, int]],
     ranges: bool,
 ) -> ll.Function:
-    """void part(ptr context, i64 begin, i64 end)"""
+    """void part(ptr context, i64 begin, i64 end, i64 participant)"""
     module, parent = emitter.builder.module, emitter.builder.function
     name = module.get_unique_name(f"{parent.name}.part")
-    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, I64, I64]), name)
+    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, I64, I64, I64]), name)
     function.linkage = "internal"
     function.attributes.update(parent.attributes)
     inner = _inside(emitter, function, captured)
-    _, *bounds = function.args
+    _, *bounds, _ = function.args
     begin, end = (Int(inner.code, bound) for bound in bounds)
     if ranges:
         inner.values.update((index, I64(0)) for index, _ in outer)
         loops.run_body(inner, loop, schedule, begin, end)
     else:
         _rows(inner, loop, schedule, outer, begin, end)
-    inner.finish()
+    inner.builder.ret_void()
     return function
 
 
@@ -84,11 +85,12 @@ def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emit
     places = [builder.gep(function.args[0], [I64(n)], source_etype=I64) for n in range(len(types))]
     fields = [builder.load(place, typ=type_) for place, type_ in zip(places, types, strict=True)]
     code = Code(builder, emitter.code.target, bool(emitter.code.flags))
-    pointers = dict(zip(buffers, fields, strict=False))
-    inner = type(emitter)(code, emitter.analysis, emitter.schedule, pointers)
+    workspace = emitter.workspace.shared(fields[0], code.target.threads, function.args[3])
+    pointers = dict(zip(buffers, fields[1:], strict=False))
+    inner = type(emitter)(code, emitter.analysis, emitter.schedule, pointers, workspace)
     inner.depth = 1
     inner.values = {value: known for value, known in emitter.values.items() if isinstance(known, ll.Constant)}
-    inner.values.update(zip(values, fields[len(buffers) :], strict=True))
+    inner.values.update(zip(values, fields[len(buffers) + 1 :], strict=True))
     return inner
 
 

@@ -9,7 +9,7 @@
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
 // Changes whenever a signature below does; the Python side refuses another library.
-TRIVIUM_EXPORT int trivium_runtime_version() { return 5; }
+TRIVIUM_EXPORT int trivium_runtime_version() { return 6; }
 
 TRIVIUM_EXPORT int trivium_num_threads() { return trivium::GlobalThreadPool().threads(); }
 

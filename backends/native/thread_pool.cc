@@ -84,7 +84,7 @@ void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t coun
   const int wanted = limit > 0 ? std::min(limit, threads()) : threads();
   const bool alone = wanted < 2 || count <= grain || inside_job || !busy_.try_lock();
   if (alone) {
-    if (count > 0) function(context, 0, count);
+    if (count > 0) function(context, 0, count, 0);
     return;
   }
   std::lock_guard<std::mutex> lock(busy_, std::adopt_lock);
@@ -95,17 +95,17 @@ void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t coun
   sequence_.fetch_add(1);
   sequence_.notify_all();
   inside_job = true;
-  TakePieces(job_);
+  TakePieces(job_, 0);
   inside_job = false;
   state_.fetch_and(~kOpen);
   while (Active(state_.load(std::memory_order_acquire)) != 0) Pause();
 }
 
-void ThreadPool::TakePieces(const Job& job) {
+void ThreadPool::TakePieces(const Job& job, int64_t participant) {
   for (;;) {
     const int64_t begin = next_.fetch_add(job.grain, std::memory_order_relaxed);
     if (begin >= job.count) return;
-    job.function(job.context, begin, std::min(begin + job.grain, job.count));
+    job.function(job.context, begin, std::min(begin + job.grain, job.count), participant);
   }
 }
 
@@ -114,31 +114,32 @@ void ThreadPool::Work(int) {
   uint64_t seen = 0;
   bool stop = false;
   while (!stop) {
-    if (!Join(seen, stop)) continue;
-    TakePieces(job_);
+    const int64_t participant = Join(seen, stop);
+    if (participant == 0) continue;
+    TakePieces(job_, participant);
     state_.fetch_sub(kActive, std::memory_order_release);
   }
 }
 
-// Waits for a job that this worker has not seen and tries to enter it.
-bool ThreadPool::Join(uint64_t& seen, bool& stop) {
+// Waits for a job that this worker has not seen and tries to enter it. Returns its number in the job, or 0 where it is not in it.
+int64_t ThreadPool::Join(uint64_t& seen, bool& stop) {
   const uint32_t sequence = sequence_.load();
   uint64_t state = state_.load();
   for (int spins = 0; state / kGeneration == seen; ++spins) {
-    if ((stop = stop_.load(std::memory_order_relaxed))) return false;
+    if ((stop = stop_.load(std::memory_order_relaxed))) return 0;
     if (spins < kSpins) {
       Pause();
     } else {
       sequence_.wait(sequence);
-      return false;
+      return 0;
     }
     state = state_.load();
   }
   seen = state / kGeneration;
   while ((state & kOpen) && Places(state) > 0 && state / kGeneration == seen) {
-    if (state_.compare_exchange_weak(state, state - kPlace + kActive)) return true;
+    if (state_.compare_exchange_weak(state, state - kPlace + kActive)) return static_cast<int64_t>(Places(state));
   }
-  return false;
+  return 0;
 }
 
 int DefaultThreads() {

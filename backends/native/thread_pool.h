@@ -10,8 +10,9 @@
 
 namespace trivium {
 
-// A range of iterations [begin, end) of a loop; `context` holds what the loop's body captured.
-using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
+// A range of iterations [begin, end) of a loop; `context` holds what the loop's body captured. `participant` is a number below the limit of
+// the loop that no other thread has while the loop runs: the caller's is 0.
+using RangeFunction = void (*)(void* context, int64_t begin, int64_t end, int64_t participant);
 
 // One job at a time: the caller opens it, idle workers join, all take pieces until none are left, and the caller closes it. A worker that
 // wakes too late finds the job closed and is not waited for. The caller of a job that finds the pool busy, or that is itself inside a
@@ -39,8 +40,8 @@ class ThreadPool {
   };
 
   void Work(int number);
-  bool Join(uint64_t& seen, bool& stop);
-  void TakePieces(const Job& job);
+  int64_t Join(uint64_t& seen, bool& stop);
+  void TakePieces(const Job& job, int64_t participant);
 
   // The generation of the job (high bits), how many workers may still join it, how many are in it, and whether it is open. Only a worker that is
   // in the job reads `job_`, and the caller changes it only when nobody is.

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.plan import Plan, plan
-from trivium.backends.cpu.contraction.rooms import Rooms
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import Emitter
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import PARALLEL_FOR
+from trivium.backends.cpu.workspace import Workspace, WorkspaceSize
 from trivium.backends.llvm.code import I32, I64, POINTER, Code
 from trivium.backends.llvm.displacement import Indices, terms_of, unflatten
 from trivium.backends.llvm.narrow import held_type
@@ -116,51 +116,57 @@ class Lowering:
     def units(self) -> int:
         return sum(share.plan.units for share in self.shares)
 
-    def emit(self, module: ll.Module, name: str, fast: bool = False) -> ll.Function:
-        """Defines `void name(ptr, ...)`, one pointer for each param of the kernel."""
-        function, builder = _begin(module, name, [POINTER] * len(self.kernel.params))
+    def emit(self, module: ll.Module, name: str, size: WorkspaceSize, fast: bool = False) -> ll.Function:
+        """Defines `void name(ptr, ..., ptr)`: one pointer for each param of the kernel, and the workspace, of which it
+        needs `size`."""
+        function, builder = _begin(module, name, [POINTER] * (len(self.kernel.params) + 1))
+        workspace = Workspace(function.args[-1], size)
         cost = self.target.product_cost(sum(share.plan.problem.flops for share in self.shares), self.element_bytes)
         grain = max(1, int(self.target.piece_cost * self.units / cost))
         if self.target.threads > 1 and self.units > grain:
-            part = self._part(module, f"{name}.part", fast)
+            part = self._part(module, f"{name}.part", workspace, fast)
             operands = [part, _table(builder, function.args), I64(self.units), I64(grain), I32(self.target.threads)]
             Code(builder, self.target).call(PARALLEL_FOR, ll.VoidType(), *operands)
             builder.ret_void()
         else:
-            self._units(builder, function.args, (0, self.units), fast)
+            self._units(builder, function.args, workspace, (0, self.units), fast)
         return function
 
-    def _part(self, module: ll.Module, name: str, fast: bool) -> ll.Function:
-        """void part(ptr params, i64 begin, i64 end)"""
-        function, builder = _begin(module, name, [POINTER, I64, I64])
-        context, begin, end = function.args
-        places = [builder.gep(context, [I64(n)], source_etype=POINTER) for n in range(len(self.kernel.params))]
+    def _part(self, module: ll.Module, name: str, whole: Workspace, fast: bool) -> ll.Function:
+        """void part(ptr pointers, i64 begin, i64 end, i64 participant)"""
+        function, builder = _begin(module, name, [POINTER, I64, I64, I64])
+        context, begin, end, participant = function.args
+        places = [builder.gep(context, [I64(n)], source_etype=POINTER) for n in range(len(self.kernel.params) + 1)]
         code = Code(builder, self.target)
         pointers = [builder.load(place, typ=POINTER) for place in places]
-        self._units(builder, pointers, (Int(code, begin), Int(code, end)), fast)
+        workspace = whole.shared(pointers[-1], self.target.threads, participant)
+        self._units(builder, pointers, workspace, (Int(code, begin), Int(code, end)), fast)
         return function
 
     def _units(
-        self, builder: ll.IRBuilder, pointers: Sequence[ll.Value], units: tuple[Number, Number], fast: bool
+        self,
+        builder: ll.IRBuilder,
+        pointers: Sequence[ll.Value],
+        workspace: Workspace,
+        units: tuple[Number, Number],
+        fast: bool,
     ) -> None:
         """Those from the first to before the second of `units`, counted over all shares."""
         contraction, analysis = self.marked.contraction, self.marked.analysis
-        buffers = dict(zip(self.kernel.params, pointers, strict=True))
+        buffers = dict(zip(self.kernel.params, pointers, strict=False))
         schedule = serial(contraction.epilogue, analysis)
-        emitter = Emitter(Code(builder, self.target, fast), analysis, schedule, buffers)
+        emitter = Emitter(Code(builder, self.target, fast), analysis, schedule, buffers, workspace)
         emitter.depth = 1
         e = Vectors(builder, self.target, held_type(contraction.accumulate), self.tiling.lanes)
-        rooms = Rooms(e)
         first = 0
         for share in self.shares:
             lhs, rhs = buffers[contraction.lhs.buffer], buffers[contraction.rhs.buffer]
             if share.plan.oriented.swapped:
                 lhs, rhs = rhs, lhs
             begin, end = (maximum(minimum(bound - first, share.plan.units), 0) for bound in units)
-            emit(e, rooms, share.plan, (lhs, rhs), (begin, end), _sink(share, emitter), self.marked.only_stores)
+            emit(e, workspace, share.plan, (lhs, rhs), (begin, end), _sink(share, emitter), self.marked.only_stores)
             first += share.plan.units
-        rooms.release()
-        emitter.finish()
+        builder.ret_void()
 
 
 def _sink(share: Share, emitter: Emitter) -> Sink:

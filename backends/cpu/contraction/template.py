@@ -14,8 +14,8 @@ from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
 from trivium.backends.cpu.contraction.plan import Plan
-from trivium.backends.cpu.contraction.rooms import Rooms
 from trivium.backends.cpu.contraction.tiling import Rhs, Split, rhs_step
+from trivium.backends.cpu.workspace import Workspace
 from trivium.backends.llvm.displacement import Displacement, displacement, origin, unflatten
 from trivium.backends.llvm.numbers import Number, i64, maximum, minimum
 from trivium.backends.llvm.vectors import Vectors
@@ -37,7 +37,7 @@ Sink = Callable[[Vectors, ll.Value, Element], None]
 
 def emit(
     e: Vectors,
-    rooms: Rooms,
+    workspace: Workspace,
     plan: Plan,
     operands: tuple[ll.Value, ll.Value],
     units: tuple[Number, Number],
@@ -48,7 +48,7 @@ def emit(
     packed. `inline` unrolls the sink over the tile's registers; otherwise it is emitted once, in a loop over the tile
     in memory."""
     template = Template(e, plan, operands, sink, inline)
-    template.reserve(rooms)
+    template.reserve(workspace)
     with e.loop(*units) as loop:
         template.unit(loop.index)
 
@@ -110,19 +110,24 @@ class Template:
         self.in_blocks = self.reduction.blocks > 1
         self.inline = inline and not self.in_blocks
 
-    def reserve(self, rooms: Rooms) -> None:
+    def reserve(self, workspace: Workspace) -> None:
         """Room for what is packed, with a vector's worth of lines to spare, and for sums that wait."""
+
+        def room(count: int) -> ll.Value:
+            """For `count` elements."""
+            return workspace.room(self.e.builder, count * (8 if isinstance(self.e.element, ll.DoubleType) else 4))
+
         tiling, lanes, steps = self.tiling, self.tiling.lanes, self.reduction.most_steps
         rows, width = tiling.chunks.size * tiling.tiles.size, tiling.panels.size * lanes
         lines, across = (steps, rows) if self.lhs_by_steps else (rows, steps)
         self.lhs_pitch = -(-across // lanes) * lanes + lanes
         if tiling.pack_lhs:
-            self.lhs_room = rooms.reserve((lines + lanes) * self.lhs_pitch)
+            self.lhs_room = room((lines + lanes) * self.lhs_pitch)
         if tiling.rhs is Rhs.PACKED:
-            self.rhs_room = rooms.reserve((steps + lanes) * width)
+            self.rhs_room = room((steps + lanes) * width)
         self.pitch = tiling.groups.size * width if self.in_blocks else width
         if not self.inline:
-            self.sums = rooms.reserve((rows if self.in_blocks else tiling.tiles.size) * self.pitch)
+            self.sums = room((rows if self.in_blocks else tiling.tiles.size) * self.pitch)
 
     # Units and blocks
 

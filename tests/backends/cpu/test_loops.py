@@ -301,18 +301,6 @@ def test_threaded_rows_with_reductions() -> None:
     np.testing.assert_allclose(run(b.build(), a), a - a.mean(-1, keepdims=True), atol=1e-5)
 
 
-def test_large_scratch_comes_from_the_heap() -> None:
-    b = KernelBuilder("scratch")
-    x, y = b.input("x", "f32", (100_000,)), b.output("y", "f32", (100_000,))
-    scratch = b.scratch("f32", (100_000,))
-    with b.parallel(100_000) as (i,):
-        b.store(scratch, b.load(x, expression([(i, -1)], 99_999)), i)
-    with b.parallel(100_000) as (i,):
-        b.store(y, b.load(scratch, i), i)
-    a = f32(100_000)
-    np.testing.assert_array_equal(run(b.build(), a), a[::-1])
-
-
 def test_empty_loops() -> None:
     b = KernelBuilder("empty")
     x, y = b.input("x", "f32", (0, 4)), b.output("y", "f32", (4,))

@@ -47,7 +47,7 @@ void InThreads(int count, const std::function<void(int)>& work) {
 
 // Loops. Each iteration counts itself, in memory that is not atomic: a race or an iteration that runs twice is found.
 
-void Count(void* context, int64_t begin, int64_t end) {
+void Count(void* context, int64_t begin, int64_t end, int64_t) {
   int* counts = static_cast<int*>(context);
   for (int64_t i = begin; i < end; ++i) ++counts[i];
 }
@@ -72,11 +72,30 @@ void ManyCallers() {
   InThreads(kCallers, [](int number) { CheckLoops(trivium_parallel_for, 500, number); });
 }
 
+// Each participant of a loop works in memory of its own, which is not atomic: two threads under one number are a race.
+void Participants() {
+  constexpr int kLimit = 3;
+  struct Work {
+    int64_t sums[kLimit] = {};
+  };
+  const auto add = [](void* context, int64_t begin, int64_t end, int64_t participant) {
+    EXPECT(participant >= 0 && participant < kLimit);
+    for (int64_t i = begin; i < end; ++i) static_cast<Work*>(context)->sums[participant] += i;
+  };
+  InThreads(kCallers, [&](int) {
+    for (int turn = 0; turn < 300; ++turn) {
+      Work work;
+      trivium_parallel_for(add, &work, 1000, 7, kLimit);
+      EXPECT(work.sums[0] + work.sums[1] + work.sums[2] == 499500);
+    }
+  });
+}
+
 void LoopsWithinLoops() {
   struct Matrix {
     std::vector<int> counts = std::vector<int>(64 * 50);
   };
-  const auto rows = [](void* context, int64_t begin, int64_t end) {
+  const auto rows = [](void* context, int64_t begin, int64_t end, int64_t) {
     auto* matrix = static_cast<Matrix*>(context);
     for (int64_t row = begin; row < end; ++row) trivium_parallel_for(Count, matrix->counts.data() + row * 50, 50, 7, 0);
   };
@@ -246,6 +265,7 @@ int main() {
   EXPECT(trivium_runtime_version() > 0);
   EXPECT(trivium_num_threads() == 4);
   Part(ManyCallers);
+  Part(Participants);
   Part(LoopsWithinLoops);
   Part(PoolsThatComeAndGo);
   Part(Runs);

@@ -1,0 +1,49 @@
+"""Where the scratch memory of kernels lies: small buffers on the stack, all others in the workspace, memory behind the
+arena that every run has for itself. Its size is known when the program is compiled, so that a run allocates nothing.
+Each thread that takes part in a loop has buffers of its own."""
+
+from __future__ import annotations
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu.target import CACHE_LINE
+from trivium.backends.llvm.code import I8, I64, stack_slot
+
+STACK_LIMIT = 32 * 1024
+"""Bytes that the buffers of one function take from its stack: threads that others made may have little of it."""
+
+
+class WorkspaceSize:
+    """The bytes of workspace that a kernel needs, as far as it has been emitted."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+
+
+class Workspace:
+    """The workspace as one function sees it: `pointer` is where it begins. Where several threads run the function,
+    `participants` is how many, and `participant` the number of the one that runs it."""
+
+    def __init__(
+        self, pointer: ll.Value, size: WorkspaceSize, participants: int = 1, participant: ll.Value | None = None
+    ) -> None:
+        self.pointer, self._size = pointer, size
+        self._participants, self._participant = participants, participant
+        self._stack = 0
+
+    def shared(self, pointer: ll.Value, participants: int, participant: ll.Value) -> Workspace:
+        """The same workspace in a function that several threads run."""
+        return Workspace(pointer, self._size, participants, participant)
+
+    def room(self, builder: ll.IRBuilder, nbytes: int) -> ll.Value:
+        """Memory that is the function's own until it returns, aligned to a line of the caches."""
+        nbytes = -(-max(1, nbytes) // CACHE_LINE) * CACHE_LINE
+        if self._stack + nbytes <= STACK_LIMIT:
+            self._stack += nbytes
+            return stack_slot(builder, ll.ArrayType(I8, nbytes), align=CACHE_LINE)
+        offset: ll.Value = I64(self._size.nbytes)
+        self._size.nbytes += nbytes * self._participants
+        with builder.goto_entry_block():
+            if self._participant is not None:
+                offset = builder.add(offset, builder.mul(self._participant, I64(nbytes)))
+            return builder.gep(self.pointer, [offset], source_etype=I8)
