@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.kernel import Block, Contraction, If, Instruction, Kernel, Loop, Store, Value, walk
+from trivium.compiler.kernel import Block, Contraction, If, Instruction, Kernel, Loop, Store, Update, Value, walk
 from trivium.compiler.kernel.ops import flops, is_transcendental
 from trivium.compiler.kernel.structure import Apply, While
 from trivium.compiler.program import Copy, HostCall, Launch, Program, PythonCall, Step, Switch
@@ -96,6 +96,8 @@ def _instruction(instruction: Instruction, computing: Callable[[Apply], bool]) -
             elif instruction.combiner is not None:
                 combiner = Cost(flops=len(instruction.inits))
             return (_block(instruction.body, computing) + combiner) * turns
+        case Update(_, values, combiner):
+            return _block(combiner, computing) if isinstance(combiner, Block) else Cost(flops=len(values))
         case If(_, then, otherwise):
             return _most(_block(block, computing) for block in (then, otherwise))
         case While(_, condition, body):
@@ -112,6 +114,8 @@ def _computing(block: Block) -> Callable[[Apply], bool]:
         match instruction:
             case Store(_, value):
                 needed.add(value)
+            case Update(_, values):
+                needed.update(values)
             case If(condition):
                 needed.add(condition)
             case Loop() | While():

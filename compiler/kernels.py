@@ -4,6 +4,7 @@ epilogue."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -16,6 +17,7 @@ from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Index, Indices, Variable, places, variable
+from trivium.compiler.lowering.launches import Argument, Launches
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.reduction import commutes, reduce_together
 from trivium.compiler.lowering.scalars import dtype_of
@@ -26,37 +28,39 @@ from trivium.ir.core import Operation, Value
 from trivium.ir.errors import Error
 
 
-def build(group: Group, name: str, target: Target) -> tuple[Kernel, list[Value]]:
-    """The kernel of a group, and the values that its parameters are bound to."""
-    ctx = Context(name, group.members)
+def build(group: Group, name: str, target: Target) -> list[tuple[Kernel, Sequence[Argument]]]:
+    """The kernels of a group, and the values that their parameters are bound to, in the order of their launches."""
+    launches = Launches(name, group.members, target)
     last = next(iter(group.members))
     try:
         if group.whole is not None:
-            kernel_rule(group.whole)(ctx, group.whole)  # type: ignore[misc]
+            kernel_rule(group.whole)(launches, group.whole)  # type: ignore[misc]
         elif group.contraction is not None:
-            return _contraction(ctx, group), ctx.arguments
+            ctx = Context(name, group.members)
+            launches.add(_contraction(ctx, group), ctx.arguments)
         elif group.points is not None:
-            _rows(ctx, group, target)
+            with launches.kernel() as ctx:
+                _rows(ctx, group, target)
         elif isinstance(last, ops.Concatenate) and list(group.outputs) == [last.result]:
-            _pieces(ctx, last)
+            _pieces(launches, last)
         elif isinstance(last, ops.Pad) and list(group.outputs) == [last.result] and _only_adds(last):
-            _padded(ctx, last)
+            _padded(launches, last)
         else:
-            with ctx.parallel(group.space):
+            with launches.kernel() as ctx, ctx.nest(group.space):
                 for value, indices in group.outputs.items():
                     ctx.store(value, indices, ctx.element(value, indices))
-        return ctx.b.build(), ctx.arguments
+        return launches.finished
     except Error as error:
         raise error.add(**origin_of(last), during=f"lowering to kernel {name}") from None
 
 
-def _pieces(ctx: Context, op: ops.Concatenate) -> None:
-    """A concatenation as one loop for each operand: no branches inside."""
+def _pieces(launches: Launches, op: ops.Concatenate) -> None:
+    """A concatenation as one launch for each operand: no branches inside."""
     start = 0
-    for operand in op.inputs:
+    for number, operand in enumerate(op.inputs):
         if operand.type.size:
             variables = [Variable(extent) for extent in operand.type.shape]
-            with ctx.parallel(variables):
+            with launches.kernel(f"_piece{number}") as ctx, ctx.nest(variables):
                 at = places(variables)
                 target = tuple(index + (start if d == op.dimension else 0) for d, index in enumerate(at))
                 ctx.store(op.result, target, ctx.element(operand, at))
@@ -68,15 +72,15 @@ def _only_adds(op: ops.Pad) -> bool:
     return min((*op.edge_padding_low, *op.edge_padding_high, 0)) == 0
 
 
-def _padded(ctx: Context, op: ops.Pad) -> None:
+def _padded(launches: Launches, op: ops.Pad) -> None:
     """The padding everywhere, then the operand where it stands: again no branches inside."""
     everywhere = [Variable(extent) for extent in op.result.type.shape]
-    with ctx.parallel(everywhere):
+    with launches.kernel("_padding") as ctx, ctx.nest(everywhere):
         ctx.store(op.result, places(everywhere), ctx.element(op.padding_value))
     if not op.operand.type.size:
         return
     variables = [Variable(extent) for extent in op.operand.type.shape]
-    with ctx.parallel(variables):
+    with launches.kernel("_operand") as ctx, ctx.nest(variables):
         at = places(variables)
         steps = zip(at, op.interior_padding, op.edge_padding_low, strict=True)
         target = tuple(index * (interior + 1) + low for index, interior, low in steps)
@@ -94,7 +98,7 @@ def _rows(ctx: Context, group: Group, target: Target) -> None:
     for op in members:
         if is_fold(op):
             ctx.reduced[op] = _reduced_variables(op, group.row)
-    with ctx.parallel(group.points or ()):
+    with ctx.nest(group.points or ()):
         for level in range(max(levels.values()) + 1):
             _reduce(ctx, group, [op for op in members if is_fold(op) and levels[op] == level])
             for op in members:
@@ -156,9 +160,7 @@ def _store_row(ctx: Context, group: Group) -> None:
 
 def _kept(group: Group, target: Target) -> set[Operation]:
     """The members whose results are stored for the row: expensive, and needed by several of its loops."""
-    size = 1
-    for v in group.row:
-        size *= v.extent
+    size = math.prod(v.extent for v in group.row)
     if size > target.fusion.scratch_row:
         return set()
     loops = [list(op.operands) for op in group.members if is_fold(op)]
@@ -167,7 +169,16 @@ def _kept(group: Group, target: Target) -> set[Operation]:
     for roots in loops:
         for op in _behind(group, roots):
             counts[op] = counts.get(op, 0) + 1
-    return {op for op, count in counts.items() if count > 1 and is_expensive(op, target) and _spans(group, op)}
+    kept: set[Operation] = set()
+    room = target.fusion.scratch_bytes
+    for op in group.ordered():
+        if counts.get(op, 0) > 1 and is_expensive(op, target) and _spans(group, op):
+            value = op.results[0]
+            needed = 0 if value in group.outputs else size * value.type.dtype.itemsize
+            if needed <= room:
+                room -= needed
+                kept.add(op)
+    return kept
 
 
 def _spans(group: Group, op: Operation) -> bool:

@@ -9,10 +9,12 @@ from trivium.compiler.buffers import assign_buffers
 from trivium.compiler.fusion import Group, fuse
 from trivium.compiler.kernels import build
 from trivium.compiler.lowering import STEP, updated_in_place
+from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
 from trivium.compiler.memory import require_memory
 from trivium.compiler.program import Copy, Input, Launch, Output, Program, Step
+from trivium.compiler.program import Value as Place
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation
@@ -70,8 +72,17 @@ class _Lowering(ProgramBuilder):
         for operand, result in updated_in_place(group.whole) if group.whole is not None else ():
             # The buffer plan drops the copies that are not needed.
             self.copy(self.place(operand), self.place(result))
-        kernel, arguments = build(group, self.name(kernel_name(group)), self._target)
-        self.steps.append(Launch(kernel, tuple(map(self.place, arguments)), group.origins()))
+        places: dict[Temporary, Place] = {}
+        for kernel, arguments in build(group, self.name(kernel_name(group)), self._target):
+            bound = tuple(self._argument(argument, places) for argument in arguments)
+            self.steps.append(Launch(kernel, bound, group.origins()))
+
+    def _argument(self, argument: Argument, places: dict[Temporary, Place]) -> Place:
+        if not isinstance(argument, Temporary):
+            return self.place(argument)
+        if argument not in places:
+            places[argument] = self.temporary(argument)
+        return places[argument]
 
     def _step(self, op: Operation) -> None:
         rule = STEP.get(type(op))

@@ -23,6 +23,10 @@ class FusionLimits:
     scratch_row: int
     """Elements of a row up to which its intermediates are stored in scratch rather than computed again."""
 
+    scratch_bytes: int
+    """Scratch that one iteration of a kernel's parallel nest may have in all: the memory that a group of threads
+    shares, or of a processor what stays in the caches of one."""
+
 
 @dataclass(frozen=True)
 class MatrixInstruction:

@@ -32,6 +32,7 @@ from trivium.compiler.kernel.structure import (
     Loop,
     Scratch,
     Store,
+    Update,
     Value,
     While,
 )
@@ -192,6 +193,8 @@ class Emitter:
             case Store(buffer, value, indices):
                 address = self.address(buffer, indices)
                 memory.store(self.code, address, self.value(value), self.lanes, self.mask)
+            case Update():
+                self._update(instruction)
             case Scratch(buffer):
                 self.buffers[buffer] = self.workspace.room(self.builder, buffer.nbytes)
             case Loop():
@@ -214,6 +217,15 @@ class Emitter:
             if divisor.is_constant and divisor.offset > 0:
                 return loops.divide_index(self.code, instruction.op, operands[0], divisor.offset)
         return apply(self.code, instruction, operands)
+
+    def _update(self, update: Update) -> None:
+        """By a load and a store: the schedule lets no two threads or lanes update one element."""
+        places = [self.address(target.buffer, target.indices) for target in update.targets]
+        old = [memory.load(self.code, place, self.lanes, self.mask) for place in places]
+        values = [self.value(value) for value in update.values]
+        new = loops.combined(self, update.combiner, old, values, [value.dtype for value in update.values])
+        for place, value in zip(places, new, strict=True):
+            memory.store(self.code, place, value, self.lanes, self.mask)
 
     # Branches
 

@@ -15,7 +15,7 @@ from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.compiler.kernel.affine import divisions, expressions, holds
-from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, bit_width
+from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, DType, bit_width
 from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Value, symbols, walk
@@ -34,14 +34,15 @@ UNROLLED = 128
 def emit_loop(emitter: Emitter, loop: Loop) -> None:
     """Emits `loop` as its schedule says; its results become known."""
     schedule = emitter.schedule.loops[loop]
-    emitter.depth += 1
+    repeated = any(extent != 1 for extent in loop.extents)
+    emitter.depth += repeated
     if loop.kind == "parallel":
         _parallel(emitter, loop, schedule)
     elif loop.kind == "reduction" and schedule.vector is not None:
         _reduction_in_lanes(emitter, loop, schedule)
     else:
         _in_order(emitter, loop, schedule)
-    emitter.depth -= 1
+    emitter.depth -= repeated
 
 
 def count(emitter: Emitter, begin: Number, end: Number, step: int, inits: Values, body: Body) -> Values:
@@ -210,13 +211,20 @@ def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
 
 def _fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Values:
     """The reduction's combiner."""
-    if isinstance(loop.combiner, str):
-        pair = zip(accumulated, terms, loop.inits, strict=True)
-        return [combine(emitter.code, loop.combiner, init.dtype, a, t) for a, t, init in pair]
     assert loop.combiner is not None, "a reduction has a combiner"
+    return combined(emitter, loop.combiner, accumulated, terms, [init.dtype for init in loop.inits])
+
+
+def combined(
+    emitter: Emitter, combiner: str | Block, accumulated: Values, terms: Values, dtypes: Sequence[DType]
+) -> Values:
+    """What a combiner gives for accumulated values and terms."""
+    if isinstance(combiner, str):
+        pairs = zip(dtypes, accumulated, terms, strict=True)
+        return [combine(emitter.code, combiner, dtype, *emitter.same_shape(pair)) for dtype, *pair in pairs]
     with emitter.scope():
-        emitter.values.update(zip(loop.combiner.parameters, [*accumulated, *terms], strict=True))
-        return emitter.same_shape(emitter.block(loop.combiner)) if len(accumulated) else []
+        emitter.values.update(zip(combiner.parameters, [*accumulated, *terms], strict=True))
+        return emitter.same_shape(emitter.block(combiner)) if len(accumulated) else []
 
 
 def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:

@@ -4,19 +4,23 @@ of costs."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from trivium.backends.cpu.target import CpuTarget
-from trivium.compiler.kernel.affine import Analysis, holds
+from trivium.compiler.kernel.affine import Analysis, apart, holds
 from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width
+from trivium.compiler.kernel.index import Indices
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.ops import cost as operation_cost
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
+    Buffer,
     Instruction,
     Load,
     Loop,
     Store,
+    Update,
     Value,
     While,
     walk,
@@ -34,11 +38,18 @@ def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) 
     planner = _Planner(analysis or Analysis(kernel), target)
     cost, loops = planner.block(kernel.body)
     if target.threads > 1:
-        for loop in kernel.body.instructions:
-            if isinstance(loop, Loop) and loop.kind == "parallel" and loop in loops:
+        for loop in _outermost(kernel.body):
+            if all(extent == 1 or d in apart(loop) for d, extent in enumerate(loop.extents)):
                 loops[loop] = _threaded(loops[loop], planner.costs[loop], target)
     order = [i for i in walk(kernel.body) if isinstance(i, Loop)]
     return Schedule({loop: loops[loop] for loop in order}, cost)
+
+
+def _outermost(block: Block) -> Iterator[Loop]:
+    """The parallel loops that run one after the other: a loop of one iteration is none."""
+    for loop in block.instructions:
+        if isinstance(loop, Loop) and loop.kind == "parallel":
+            yield from _outermost(loop.body) if all(extent == 1 for extent in loop.extents) else (loop,)
 
 
 def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSchedule:
@@ -92,12 +103,20 @@ class _Planner:
         best = cost * trips, {loop: LoopSchedule(extents), **loops}
         if loop.kind == "sequential" or not fits_lanes(loop.body, loop.indices, self._analysis):
             return best
+        possible = self._apart(loop)
         for dimension in range(len(extents)):
-            if extents[dimension] == 1:
+            if extents[dimension] == 1 or dimension not in possible:
                 continue
             option = self._vectorized(loop, extents, dimension)
             best = min(best, option, key=lambda found: found[0])
         return best
+
+    def _apart(self, loop: Loop) -> frozenset[int]:
+        """The dimensions of which several iterations may run at once, as they update different elements: all that the
+        loop has merged, or none of them."""
+        possible = apart(loop)
+        whole = all(extent == 1 or d in possible for d, extent in enumerate(loop.extents))
+        return possible if whole else frozenset()
 
     def _vectorized(self, loop: Loop, extents: tuple[int | Value, ...], dimension: int) -> tuple[float, Loops]:
         extent, index = extents[dimension], loop.indices[dimension]
@@ -127,6 +146,7 @@ class _Planner:
         """Width of the widest number computed with, index arithmetic aside."""
         values = [i.result for i in walk(loop.body) if isinstance(i, Load | Apply)]
         values += [i.value for i in walk(loop.body) if isinstance(i, Store)]
+        values += [value for i in walk(loop.body) if isinstance(i, Update) for value in i.values]
         widths = [max(32, bit_width(v.dtype)) if v.dtype in FLOATS else bit_width(v.dtype) for v in values]
         return max([8, *widths, *([bit_width(INDEX)] if self._divides(loop.body) else [])])
 
@@ -141,20 +161,34 @@ class _Planner:
             case Apply(op, arguments):
                 cost = operation_cost(op, arguments[0].dtype)
                 return cost * lanes if self._is_scalar(op, arguments[0].dtype) else cost
-            case Load(buffer, indices) | Store(buffer, _, indices):
-                step = self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
-                if step in (0, 1):
-                    return 1.0
-                if isinstance(instruction, Load):
-                    return 2.0 if step in (-1, 2) else 1.0 * lanes
-                # A scattered store touches, and owns, a line for every lane.
-                return 2.0 * lanes
+            case Load(buffer, indices):
+                return self._load_cost(buffer, indices, index, lanes)
+            case Store(buffer, _, indices):
+                return self._store_cost(buffer, indices, index, lanes)
+            case Update(targets):
+                places = [(target.buffer, target.indices, index, lanes) for target in targets]
+                moved = sum(self._load_cost(*place) + self._store_cost(*place) for place in places)
+                return moved + sum(self._body_cost(block, index, lanes) for block in instruction.blocks)
             case Loop():
                 trips = math.prod(_count(e) for e in instruction.extents)
                 return trips * self._body_cost(instruction.body, index, lanes)
             case While():
                 return 50.0
         return sum(self._body_cost(block, index, lanes) for block in instruction.blocks)
+
+    def _step(self, buffer: Buffer, indices: Indices, index: Value | None) -> int | None:
+        """Elements from one lane to the next."""
+        return self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
+
+    def _load_cost(self, buffer: Buffer, indices: Indices, index: Value | None, lanes: int) -> float:
+        step = self._step(buffer, indices, index)
+        if step in (0, 1):
+            return 1.0
+        return 2.0 if step in (-1, 2) else 1.0 * lanes
+
+    def _store_cost(self, buffer: Buffer, indices: Indices, index: Value | None, lanes: int) -> float:
+        # A scattered store touches, and owns, a line for every lane.
+        return 1.0 if self._step(buffer, indices, index) in (0, 1) else 2.0 * lanes
 
     def _body_cost(self, block: Block, index: Value | None, lanes: int) -> float:
         """Of all instructions of a block, and of the divisions in their index expressions."""

@@ -23,6 +23,8 @@ LIMITS = FusionLimits(
     serial_row=1 << 14,
     # 256 KB of f32: half of the second-level cache of most processors.
     scratch_row=1 << 16,
+    # What one core has of most last-level caches.
+    scratch_bytes=1 << 22,
 )
 
 LEVELS = {

@@ -18,6 +18,8 @@ from trivium.compiler.kernel.structure import (
     Loop,
     Position,
     Store,
+    Target,
+    Update,
     Value,
     symbols,
     walk,
@@ -113,6 +115,9 @@ class Analysis:
                 pass
             case Store(_, value, _):
                 self._escape(value)
+            case Update(_, values):
+                for value in values:
+                    self._escape(value)
             case _ if not self.is_index(instruction):
                 for operand in instruction.operands:
                     self._escape(operand)
@@ -147,12 +152,37 @@ def expressions(instruction: Instruction) -> Indices:
             return indices
         case Position(index):
             return (index,)
+        case Update(targets):
+            return tuple(index for target in targets for index in target.indices)
     return ()
 
 
-def accesses(block: Block) -> Iterator[Load | Store]:
-    """All loads and stores in `block`, nested ones included."""
-    return (instruction for instruction in walk(block) if isinstance(instruction, Load | Store))
+def accesses(block: Block) -> Iterator[Load | Store | Target]:
+    """All loads, stores and targets of updates in `block`, nested ones included."""
+    for instruction in walk(block):
+        if isinstance(instruction, Load | Store):
+            yield instruction
+        elif isinstance(instruction, Update):
+            yield from instruction.targets
+
+
+def apart(loop: Loop) -> frozenset[int]:
+    """The dimensions of a loop along which no two iterations update the same element: all of them where the loop holds
+    no updates. Of each target, one index follows evenly from that dimension, and from nothing else in the loop."""
+    updates = [update for update in walk(loop.body) if isinstance(update, Update)]
+    targets = [target for update in updates for target in update.targets]
+    own = {*loop.body.parameters, *(v for i in walk(loop.body) for v in i.results)} if targets else set()
+    own.update(parameter for i in walk(loop.body) for block in i.blocks for parameter in block.parameters)
+
+    def follows(index: Index, variable: Value) -> bool:
+        inside = {symbol for symbol in symbols(index) if symbol in own}
+        return inside == {variable} and index.terms.get(variable, 0) != 0
+
+    return frozenset(
+        dimension
+        for dimension, variable in enumerate(loop.indices)
+        if all(any(follows(index, variable) for index in target.indices) for target in targets)
+    )
 
 
 def holds(block: Block, *kinds: type[Instruction]) -> bool:

@@ -39,6 +39,8 @@ from trivium.compiler.kernel.structure import (
     Position,
     Scratch,
     Store,
+    Target,
+    Update,
     Value,
     While,
 )
@@ -92,6 +94,13 @@ class KernelBuilder:
 
     def store(self, buffer: Buffer, value: Operand, *indices: Operand) -> None:
         self._append(Store(buffer, self._value(value, buffer.dtype), self._indices(indices)))
+
+    def update(
+        self, targets: Sequence[tuple[Buffer, Sequence[Operand]]], values: Sequence[Value], combiner: str | Block
+    ) -> None:
+        """Combines values into elements, each given as a buffer and indices (see `Update`)."""
+        places = tuple(Target(buffer, self._indices(indices)) for buffer, indices in targets)
+        self._append(Update(places, tuple(values), combiner))
 
     # Scalars
 

@@ -18,6 +18,8 @@ from trivium.compiler.kernel.structure import (
     Position,
     Scratch,
     Store,
+    Target,
+    Update,
     Value,
     While,
 )
@@ -53,6 +55,8 @@ class _Copier:
                 return Load(self._buffer(buffer), self._indices(indices), self._fresh(result))
             case Store(buffer, value, indices):
                 return Store(self._buffer(buffer), self._values.get(value, value), self._indices(indices))
+            case Update():
+                return self._update(instruction)
             case Scratch(buffer):
                 self._buffers[buffer] = replace(buffer)
                 return Scratch(self._buffers[buffer])
@@ -65,6 +69,11 @@ class _Copier:
                 inits = tuple(self.values(inits))
                 return While(inits, self._block(condition), self._block(body), self._fresh_all(outcomes))
         raise AssertionError(f"unknown instruction {type(instruction).__name__}")
+
+    def _update(self, update: Update) -> Update:
+        targets = tuple(Target(self._buffer(t.buffer), self._indices(t.indices)) for t in update.targets)
+        combiner = self._block(update.combiner) if isinstance(update.combiner, Block) else update.combiner
+        return Update(targets, tuple(self.values(update.values)), combiner)
 
     def _indices(self, indices: Indices) -> Indices:
         return tuple(map(self._index, indices))

@@ -16,7 +16,7 @@ import numpy as np
 
 from trivium.compiler.kernel import evaluation
 from trivium.compiler.kernel.contraction import Access, Contraction
-from trivium.compiler.kernel.dtypes import numpy_dtype
+from trivium.compiler.kernel.dtypes import from_numpy, numpy_dtype
 from trivium.compiler.kernel.index import Index, Indices, Quotient, Remainder
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import (
@@ -31,6 +31,7 @@ from trivium.compiler.kernel.structure import (
     Position,
     Scratch,
     Store,
+    Update,
     Value,
     While,
 )
@@ -126,6 +127,8 @@ class Interpreter:
                 self._values[result] = self.load(buffer, self.indices(indices))
             case Store(buffer, value, indices):
                 self._store(buffer, self.value(value), self.indices(indices))
+            case Update():
+                self._update(instruction)
             case Position(index, result):
                 self._values[result] = self.index(index)
             case Scratch(buffer):
@@ -153,6 +156,24 @@ class Interpreter:
         if len(np.unique(addresses)) < len(addresses):
             raise CompileError(f"store to {buffer.name}: several iterations of a parallel loop write one element")
         self._memory[buffer][addresses] = np.broadcast_to(value, self.shape)[active]
+
+    def _update(self, update: Update) -> None:
+        """In turns: the first has the first iteration that updates an element, and so on."""
+        places = [self.indices(target.indices) for target in update.targets]
+        active = np.broadcast_to(self.mask, self.shape)
+        turns = np.zeros(self.shape, np.int64)
+        which = [
+            np.broadcast_to(self._addresses(target.buffer, at), self.shape)[active]
+            for target, at in zip(update.targets, places, strict=True)
+        ]
+        turns[active] = _occurrences(which, update)
+        values = self.values(update.values)
+        for turn in range(1 + int(np.max(turns, initial=-1, where=active))):
+            with self.masked(active & (turns == turn)):
+                old = [self.load(t.buffer, at) for t, at in zip(update.targets, places, strict=True)]
+                new = self._combined(update.combiner, old, values)
+                for target, value, at in zip(update.targets, new, places, strict=True):
+                    self._store(target.buffer, value, at)
 
     def _addresses(self, buffer: Buffer, indices: Sequence[np.ndarray]) -> np.ndarray:
         """Where the elements lie; 0 for iterations that are not active."""
@@ -213,7 +234,7 @@ class Interpreter:
             half = count // 2
             low, high, rest = slice(half), slice(half, 2 * half), slice(2 * half, count)
             with self.inside(half, mask[..., low] & mask[..., high]):
-                both = self._combined(loop, [t[..., low] for t in terms], [t[..., high] for t in terms])
+                both = self._combined(loop.combiner, [t[..., low] for t in terms], [t[..., high] for t in terms])
             choices = [mask[..., low] & mask[..., high], mask[..., low]]
             pairs = zip(both, terms, strict=True)
             folded = [np.where(choices[0], x, np.where(choices[1], t[..., low], t[..., high])) for x, t in pairs]
@@ -225,14 +246,14 @@ class Interpreter:
             return inits
         active = mask[..., 0]
         with self.masked(active):
-            totals = self._combined(loop, inits, [t[..., 0] for t in terms])
+            totals = self._combined(loop.combiner, inits, [t[..., 0] for t in terms])
         return [np.where(active, total, init) for total, init in zip(totals, inits, strict=True)]
 
-    def _combined(self, loop: Loop, accumulated: Arrays, terms: Arrays) -> Arrays:
-        if isinstance(loop.combiner, Block):
-            return self.block(loop.combiner, *accumulated, *terms)
-        assert loop.combiner is not None, "a reduction has a combiner"
-        return [evaluation.named(loop.combiner, loop.inits[0].dtype, [*accumulated, *terms])]
+    def _combined(self, combiner: str | Block | None, accumulated: Arrays, terms: Arrays) -> Arrays:
+        if isinstance(combiner, Block):
+            return self.block(combiner, *accumulated, *terms)
+        assert combiner is not None, "reductions and updates have a combiner"
+        return [evaluation.named(combiner, from_numpy(terms[0].dtype), [*accumulated, *terms])]
 
     # Branches
 
@@ -259,6 +280,20 @@ class Interpreter:
                 following = self.block(loop.body)
             carried = [np.where(active, new, old) for new, old in zip(following, carried, strict=True)]
         self._values.update(zip(loop.outcomes, carried, strict=True))
+
+
+def _occurrences(addresses: Sequence[np.ndarray], update: Update) -> np.ndarray:
+    """Of each iteration that updates elements at `addresses`, how many before it update the same."""
+    elements = [np.unique(each, return_inverse=True)[1] for each in addresses]
+    if any((numbers != elements[0]).any() for numbers in elements):
+        names = ", ".join(target.buffer.name for target in update.targets)
+        raise CompileError(f"update of {names}: two iterations share some of their targets, but not all")
+    order = np.argsort(elements[0], kind="stable")
+    ordered = elements[0][order]
+    begins = np.searchsorted(ordered, ordered)
+    counts = np.empty(len(order), np.int64)
+    counts[order] = np.arange(len(order)) - begins
+    return counts
 
 
 # Marks

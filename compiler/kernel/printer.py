@@ -22,6 +22,7 @@ from trivium.compiler.kernel.structure import (
     Position,
     Scratch,
     Store,
+    Update,
     Value,
     While,
 )
@@ -95,6 +96,8 @@ class _Printer:
                 yield f"{indent}{self._define([result])} = load {place} : {result.dtype}"
             case Store(buffer, value, indices):
                 yield f"{indent}store {self._use([value])}, {self._buffers[buffer]}[{self._indices(indices)}]"
+            case Update():
+                yield from self._update(instruction, indent)
             case Scratch(buffer):
                 self._buffers[buffer] = (
                     f"{buffer.name}{len(self._buffers)}" if buffer.name == "scratch" else f"s{len(self._buffers)}"
@@ -133,6 +136,17 @@ class _Printer:
             yield f"{indent}}} combine ({self._define(loop.combiner.parameters)}) {{"
             yield from self._block(loop.combiner, indent + "  ")
         yield f"{indent}}}"
+
+    def _update(self, update: Update, indent: str) -> Iterator[str]:
+        places = ", ".join(f"{self._buffers[t.buffer]}[{self._indices(t.indices)}]" for t in update.targets)
+        named = f" by {update.combiner}" if isinstance(update.combiner, str) else ""
+        head = f"{indent}update {places} with {self._use(update.values)}{named}"
+        if isinstance(update.combiner, Block):
+            yield f"{head} combine ({self._define(update.combiner.parameters)}) {{"
+            yield from self._block(update.combiner, indent + "  ")
+            yield f"{indent}}}"
+        else:
+            yield head
 
     def _indices(self, indices: Indices) -> str:
         return ", ".join(map(self._index, indices))

@@ -41,7 +41,8 @@ def _innermost(block: Block) -> tuple[Block, list[Value]] | None:
     if len(loops) != 1 or not isinstance(loops[0], Loop) or loops[0].kind != "parallel":
         return None
     loop = loops[0]
-    return None if any(i.blocks for i in loop.body.instructions) else (loop.body, loop.indices)
+    indices = [index for index, extent in zip(loop.indices, loop.extents, strict=True) if extent != 1]
+    return None if any(i.blocks for i in loop.body.instructions) else (loop.body, indices)
 
 
 def _epilogue(contraction: Contraction, source: Buffer) -> tuple[Block, list[Value]] | None:

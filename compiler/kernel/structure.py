@@ -156,6 +156,35 @@ class Store(Instruction):
         return (self.value, *symbols(*self.indices))
 
 
+@dataclass(frozen=True, eq=False)
+class Target:
+    """An element of a buffer that an update changes."""
+
+    buffer: Buffer
+    indices: Indices
+
+
+@dataclass(eq=False)
+class Update(Instruction):
+    """Combines `values` into the elements at `targets`, one value for each: `combiner` is the name of an associative
+    operation on one element, or a block of 2n parameters (the elements as they are, then the values) that yields the n
+    new elements. Iterations of parallel loops may update the same elements (all the same, or none). Each update is one
+    action; those of one element follow each other in the order of the iterations, as far as the combiner can tell. A
+    backend chooses how: one after the other, by atomic operations, or in copies that are combined in the end."""
+
+    targets: tuple[Target, ...]
+    values: tuple[Value, ...]
+    combiner: str | Block
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (*self.values, *symbols(*(index for target in self.targets for index in target.indices)))
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.combiner,) if isinstance(self.combiner, Block) else ()
+
+
 @dataclass(eq=False)
 class Scratch(Instruction):
     """Makes `buffer` (mode "scratch", contents undefined) for the enclosing block; inside a parallel loop each

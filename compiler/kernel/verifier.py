@@ -1,10 +1,10 @@
-"""Checks that a kernel is well formed: every value is defined before it is used and within its block, types agree,
-accesses have an index for each dimension, modes are respected. Whoever builds kernels gets a CompileError that names
-the kernel and the instruction."""
+"""Checks that a kernel is well formed: it is one parallel nest, every value is defined before it is used and within its
+block, types agree, accesses have an index for each dimension, modes are respected. Whoever builds kernels gets a
+CompileError that names the kernel and the instruction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from trivium.compiler.kernel.dtypes import BOOL, DTYPES, INDEX
@@ -21,9 +21,11 @@ from trivium.compiler.kernel.structure import (
     Position,
     Scratch,
     Store,
+    Update,
     Value,
     While,
     symbols,
+    walk,
 )
 from trivium.ir.errors import CompileError
 
@@ -38,9 +40,25 @@ def verify(kernel: Kernel) -> None:
     try:
         for buffer in kernel.params:
             _check_buffer(buffer)
+        _check_nest(kernel.body)
         _Checker(set(kernel.params)).block(kernel.body, frozenset())
     except CompileError as error:
         raise error.add(during=f"verifying kernel {kernel.name}") from None
+
+
+def _check_nest(body: Block) -> None:
+    """All that a kernel writes is written inside of one parallel loop, or without any loop. So iterations of the loop
+    never wait for each other; what must wait is a launch of its own."""
+    nests = [i for i in body.instructions if isinstance(i, Loop) and i.kind == "parallel"]
+    rest = [i for outer in body.instructions if outer not in nests for i in (outer, *_inside(outer))]
+    _require(len(nests) <= 1, f"the kernel has {len(nests)} parallel loops in a row, expected one around all")
+    if nests or any(isinstance(i, Loop) for i in rest):
+        writes = [_describe(i) for i in rest if isinstance(i, Store | Update | Scratch)]
+        _require(not writes, f"{', '.join(writes)} outside of the kernel's parallel loop")
+
+
+def _inside(instruction: Instruction) -> Iterator[Instruction]:
+    return (inner for block in instruction.blocks for inner in walk(block))
 
 
 def _check_buffer(buffer: Buffer) -> None:
@@ -85,6 +103,8 @@ class _Checker:
             case Store(buffer, value, indices):
                 _require(buffer.mode != "in", f"{what} writes an input buffer")
                 self._access(what, buffer, indices, value)
+            case Update():
+                self._update(instruction, visible)
             case Scratch(buffer):
                 _check_buffer(buffer)
                 self._buffers.add(buffer)
@@ -100,6 +120,26 @@ class _Checker:
                 inner = self.block(condition, frozenset(visible), [Value(BOOL)])
                 self.block(body, inner, inits)
         self._define(instruction.results, visible, what)
+
+    def _update(self, update: Update, visible: set[Value]) -> None:
+        what, values = _describe(update), update.values
+        counts = len(update.targets), len(values)
+        _require(counts[0] == counts[1], f"{what} has {counts[1]} values, expected {counts[0]}, one for each target")
+        for target, value in zip(update.targets, values, strict=True):
+            mode = target.buffer.mode
+            _require(mode in ("inout", "scratch"), f"{what} updates a buffer of mode {mode}, expected inout or scratch")
+            self._access(what, target.buffer, target.indices, value)
+        self._combiner(what, update.combiner, values, visible)
+
+    def _combiner(self, what: str, combiner: str | Block, values: Sequence[Value], visible: set[Value]) -> None:
+        if isinstance(combiner, Block):
+            _same_types(what, "combiner parameters", combiner.parameters, [*values, *values])
+            self.block(combiner, frozenset(visible), values)
+            return
+        operation = OPERATIONS.get(combiner)
+        associative = operation is not None and operation.associative
+        _require(associative, f"{what}: {combiner} is not an associative operation")
+        _require(len(values) == 1, f"{what}: a combiner by name folds one value, has {len(values)}")
 
     def _access(self, what: str, buffer: Buffer, indices: Sequence[Index], value: Value) -> None:
         _require(buffer in self._buffers, f"{what}: the buffer is neither a parameter nor a scratch made before")
@@ -125,16 +165,8 @@ class _Checker:
             f"{what}: reductions, and only they, have a combiner",
         )
         self.block(loop.body, frozenset(visible), loop.inits)
-        if isinstance(loop.combiner, Block):
-            _same_types(what, "combiner parameters", loop.combiner.parameters, [*loop.inits, *loop.inits])
-            self.block(loop.combiner, frozenset(visible), loop.inits)
-        elif loop.combiner is not None:
-            operation = OPERATIONS.get(loop.combiner)
-            _require(
-                operation is not None and operation.associative,
-                f"{what}: {loop.combiner} is not an associative operation",
-            )
-            _require(len(loop.inits) == 1, f"{what}: a combiner by name folds one value, has {len(loop.inits)}")
+        if loop.combiner is not None:
+            self._combiner(what, loop.combiner, loop.inits, visible)
 
     def _define(self, values: Sequence[Value], visible: set[Value], what: str) -> None:
         _require(self._defined.isdisjoint(values), f"{what} defines a value a second time")
@@ -160,6 +192,8 @@ def _describe(instruction: Instruction) -> str:
             return op
         case Load(buffer) | Store(buffer):
             return f"{type(instruction).__name__.lower()} of {buffer.name}{list(buffer.shape)}"
+        case Update(targets):
+            return f"update of {', '.join(f'{t.buffer.name}{list(t.buffer.shape)}' for t in targets)}"
         case Loop(kind):
             return f"{kind} loop"
     return type(instruction).__name__.lower()

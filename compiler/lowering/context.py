@@ -4,13 +4,13 @@ defining op compute it, or loads it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from trivium.compiler.kernel import Buffer, KernelBuilder
+from trivium.compiler.kernel import Block, Buffer, KernelBuilder
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.kernel.builder import LoopFrame
 from trivium.compiler.lowering.index import Index, Indices, Known, Variable, variable
@@ -22,18 +22,20 @@ from trivium.ir.errors import CompileError
 
 
 class Context:
-    """A kernel under construction. `members` are the ops computed inside it; all other values are loaded."""
+    """A kernel under construction. `members` are the ops computed inside it; all other values are loaded. `written`
+    are the values that launches before this one have written in part or whole."""
 
-    def __init__(self, name: str, members: Iterable[Operation] = ()):
+    def __init__(self, name: str, members: Iterable[Operation] = (), written: Container[Any] = ()):
         self.b = KernelBuilder(name)
-        self.arguments: list[Value] = []
+        self.arguments: list[Any] = []
         """What each parameter of the kernel is bound to."""
         self.reduced: dict[Operation, tuple[Variable, ...]] = {}
         """The loop variables that reductions shall run over, where the kernel's layout fixes them."""
         self._members = set(members)
-        self._buffers: dict[tuple[Value, tuple[int, ...], str], Buffer] = {}
+        self._earlier = written
+        self._buffers: dict[tuple[Any, tuple[int, ...], str], Buffer] = {}
         self._redirected: dict[tuple[Value, Indices], tuple[Buffer, Indices]] = {}
-        self._written: dict[Value, tuple[Buffer, Indices]] = {}
+        self._written: dict[Any, tuple[Buffer, Indices]] = {}
         self._scopes: list[dict[Any, Any]] = [{}]
 
     # Elements
@@ -110,12 +112,12 @@ class Context:
 
     # Memory
 
-    def load(self, value: Value, indices: Indices) -> Scalar:
+    def load(self, value: Any, indices: Indices) -> Scalar:
         """Reads an element of a value that has a buffer."""
         return self.read(*self._place(value, indices, "in"))
 
-    def store(self, value: Value, indices: Indices, scalar: Scalar, mode: str = "out") -> None:
-        """Writes an element of a result of the kernel."""
+    def store(self, value: Any, indices: Indices, scalar: Scalar, mode: str = "out") -> None:
+        """Writes an element of a result of the kernel, or of a temporary."""
         self._written[value] = self._place(value, indices, mode)
         self.write(*self._written[value], scalar)
 
@@ -142,12 +144,25 @@ class Context:
         else:
             self.b.store(buffer, scalar, *places)
 
+    def update(
+        self, targets: Sequence[tuple[Buffer, Indices]], scalars: Sequence[Scalar], combiner: str | Block
+    ) -> None:
+        """Combines scalars into elements of buffers."""
+        places: list[tuple[Buffer, list[Any]]] = []
+        for (buffer, indices), scalar in zip(targets, scalars, strict=True):
+            at: list[Any] = [self._expression(index) for index in indices]
+            places += [(buffer, [*at, part]) for part in range(2)] if isinstance(scalar, tuple) else [(buffer, at)]
+        parts = [part for scalar in scalars for part in (scalar if isinstance(scalar, tuple) else (scalar,))]
+        self.b.update(places, parts, combiner)
+
     def scratch(self, element_type: Any, shape: Sequence[int]) -> Buffer:
         """A temporary of the open block."""
         return self.b.scratch(dtype_of(element_type), (*shape, *parts(element_type)))
 
-    def buffer(self, value: Value, shape: tuple[int, ...], mode: str) -> Buffer:
-        """The parameter that is bound to `value`, seen as an array of `shape`."""
+    def buffer(self, value: Any, shape: tuple[int, ...], mode: str) -> Buffer:
+        """The parameter that is bound to `value`, an op's or a temporary, seen as an array of `shape`."""
+        if mode == "out" and value in self._earlier:
+            mode = "inout"
         key = value, shape, mode
         if key not in self._buffers:
             make = {"in": self.b.input, "out": self.b.output, "inout": self.b.inout}[mode]
@@ -158,7 +173,7 @@ class Context:
             self.arguments.append(value)
         return self._buffers[key]
 
-    def _place(self, value: Value, indices: Indices, mode: str) -> tuple[Buffer, Indices]:
+    def _place(self, value: Any, indices: Indices, mode: str) -> tuple[Buffer, Indices]:
         shape = value.type.shape
         shape, indices = _simplest(shape, indices)
         return self.buffer(value, shape, mode), indices
@@ -224,6 +239,21 @@ class Context:
             for atom, register in zip(variables, registers, strict=True):
                 self.bind(atom, register)
             yield
+
+    @contextmanager
+    def nest(self, variables: Sequence[Variable]) -> Iterator[None]:
+        """The kernel's parallel nest: all loops, stores and scratch of a kernel are inside of it. It has one iteration
+        where there is nothing to loop over; a kernel of scalars needs none."""
+        if any(v.extent != 1 for v in variables):
+            with self.parallel(variables):
+                yield
+            return
+        with self.b.parallel(1), self.scope():
+            yield
+        instructions = self.b.body.instructions
+        inside = instructions[-1].blocks[0].instructions
+        if not any(instruction.blocks for instruction in inside):
+            instructions[-1:] = inside
 
     @contextmanager
     def inside(self, frame: LoopFrame, variables: Sequence[Variable]) -> Iterator[LoopFrame]:

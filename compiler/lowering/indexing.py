@@ -7,7 +7,8 @@ from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.index import Index, Indices, constant, fresh, places, variable
-from trivium.compiler.lowering.reduction import widened
+from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.reduction import combine_into, widened
 from trivium.compiler.lowering.rules import element, kernel
 from trivium.compiler.lowering.scalars import Scalar
 from trivium.ir import ops
@@ -21,15 +22,16 @@ def dynamic_slice(ctx: Context, op: ops.DynamicSlice, indices: Indices) -> Scala
 
 
 @kernel(ops.DynamicUpdateSlice, in_place="operand")
-def dynamic_update_slice(ctx: Context, op: ops.DynamicUpdateSlice) -> None:
+def dynamic_update_slice(launches: Launches, op: ops.DynamicUpdateSlice) -> None:
     """Writes the box; the rest of the operand is there already."""
     shape = op.update.type.shape
-    target = ctx.buffer(op.result, op.result.type.shape, "inout")
-    starts = _box(ctx, op.start_indices, op.operand.type.shape, shape)
-    variables = fresh(shape)
-    with ctx.parallel(variables):
-        at = places(variables)
-        ctx.write(target, tuple(map(Index.__add__, starts, at)), ctx.element(op.update, at))
+    with launches.kernel() as ctx:
+        target = ctx.buffer(op.result, op.result.type.shape, "inout")
+        starts = _box(ctx, op.start_indices, op.operand.type.shape, shape)
+        variables = fresh(shape)
+        with ctx.nest(variables):
+            at = places(variables)
+            ctx.write(target, tuple(map(Index.__add__, starts, at)), ctx.element(op.update, at))
 
 
 def _box(ctx: Context, start_indices: tuple[Value, ...], shape: tuple[int, ...], sizes: tuple[int, ...]) -> list[Index]:
@@ -69,80 +71,87 @@ def _coordinate(ctx: Context, listed: Value, batch: list[Index], vector_dimensio
 
 
 @kernel(ops.Scatter, in_place="inputs")
-def scatter(ctx: Context, op: ops.Scatter) -> None:
-    """Places one after the other, since two may be the same; the elements of a window at once. A program may promise
-    that no two are (`unique_indices`); one that breaks it shall get what other compilers give, not a race."""
+def scatter(launches: Launches, op: ops.Scatter) -> None:
+    """Each listed place is an iteration, and each element of its window updates an element of the operand. A program
+    may promise that no two places are the same (`unique_indices`); one that breaks the promise gets what other
+    compilers give, not a race."""
+    for operand, result in zip(op.inputs, op.results, strict=True):
+        if operand.type.element_type is not result.type.element_type:
+            _convert(launches, operand, result)
+    if not op.updates[0].type.size:
+        return
     numbers = op.scatter_dimension_numbers
-    shape = op.updates[0].type.shape
-    targets = [_target(ctx, *pair) for pair in zip(op.inputs, op.results, strict=True)]
-    variables = fresh(shape)
+    variables = fresh(op.updates[0].type.shape)
     listed = [v for d, v in enumerate(variables) if d not in numbers.update_window_dims]
     window = [v for d, v in enumerate(variables) if d in numbers.update_window_dims]
-    order = [v for v in listed if v.extent != 1]
-    at = places(variables)
-    if not order:
-        _scatter_window(ctx, op, targets, at, window)
-        return
-    with ctx.inside(ctx.b.sequential(*[v.extent for v in order]), order):
-        _scatter_window(ctx, op, targets, at, window)
+    with launches.kernel() as ctx:
+        targets = [ctx.buffer(result, result.type.shape, "inout") for result in op.results]
+        if all(v.extent == 1 for v in listed):
+            starts = _starts(ctx, op, places(variables))
+            with ctx.nest(window):
+                _scatter_element(ctx, op, targets, starts, places(variables))
+            return
+        with ctx.nest(listed):
+            starts = _starts(ctx, op, places(variables))
+            with ctx.parallel(window):
+                _scatter_element(ctx, op, targets, starts, places(variables))
 
 
-def _target(ctx: Context, operand: Value, result: Value) -> Buffer:
-    """The buffer to update: it holds the operand already, unless that has another type."""
-    if operand.type.element_type is result.type.element_type:
-        return ctx.buffer(result, result.type.shape, "inout")
-    target = ctx.buffer(result, result.type.shape, "out")
+def _convert(launches: Launches, operand: Value, result: Value) -> None:
+    """Writes the operand to the result, which has another element type."""
     variables = fresh(result.type.shape)
-    with ctx.parallel(variables):
+    with launches.kernel("_operand") as ctx, ctx.nest(variables):
         at = places(variables)
-        ctx.write(target, at, widened(ctx, ctx.element(operand, at), result.type.element_type))
-    return target
+        ctx.store(result, at, widened(ctx, ctx.element(operand, at), result.type.element_type))
 
 
-def _scatter_window(ctx: Context, op: ops.Scatter, targets: list, at: Indices, window: list) -> None:
-    numbers = op.scatter_dimension_numbers
-    shape = op.inputs[0].type.shape
-    listed = [index for d, index in enumerate(at) if d not in numbers.update_window_dims]
+def _listed(op: ops.Scatter, at: Indices) -> list[Index]:
+    return [index for d, index in enumerate(at) if d not in op.scatter_dimension_numbers.update_window_dims]
+
+
+def _starts(ctx: Context, op: ops.Scatter, at: Indices) -> dict[int, Register]:
+    """Where a window starts along each dimension that is listed."""
+    numbers, shape, listed = op.scatter_dimension_numbers, op.inputs[0].type.shape, _listed(op, at)
     starts: dict[int, Register] = {}
     for component, dimension in enumerate(numbers.scatter_dims_to_operand_dims):
         start = _coordinate(ctx, op.scatter_indices, listed, numbers.index_vector_dim, component)
         if start.dtype == "ui64":  # beyond the extent is outside, and must not become negative
             start = ctx.b.apply("minimum", start, ctx.b.constant(shape[dimension], "ui64"))
         starts[dimension] = ctx.b.convert(start, "i64")
-    with ctx.parallel(window):
-        inside: Register | None = None
-        offsets = iter([at[dimension] for dimension in numbers.update_window_dims])
-        place: list[Index] = []
-        for dimension, extent in enumerate(shape):
-            inserted = dimension in numbers.inserted_window_dims
-            if dimension in numbers.input_batching_dims:
-                listed_along = numbers.scatter_indices_batching_dims[numbers.input_batching_dims.index(dimension)]
-                place.append(listed[listed_along - (listed_along > numbers.index_vector_dim)])
-                continue
-            offset = constant(0) if inserted else next(offsets)
-            if dimension in starts:
-                along = variable(starts[dimension]) + offset
-                register = ctx.position(along)
-                test = ctx.b.apply("and", ctx.b.compare("GE", register, 0), ctx.b.compare("LT", register, extent))
-                inside = test if inside is None else ctx.b.apply("and", inside, test)
-                place.append(along)
-            else:
-                place.append(offset)
-        if inside is None:
-            _update(ctx, op, targets, tuple(place), at)
-            return
-        with ctx.block(ctx.b.if_(inside)):
-            _update(ctx, op, targets, tuple(place), at)
+    return starts
 
 
-def _update(ctx: Context, op: ops.Scatter, targets: list, place: Indices, at: Indices) -> None:
-    updates = [ctx.element(update, at) for update in op.updates]
-    old = [ctx.read(target, place) for target in targets]
-    arguments = op.update_computation.arguments
-    scalars = [
-        widened(ctx, scalar, argument.type.element_type)
-        for scalar, argument in zip([*old, *updates], arguments, strict=True)
-    ]
-    results = ctx.region(op.update_computation, scalars)
-    for target, result, scalar in zip(targets, op.results, results, strict=True):
-        ctx.write(target, place, widened(ctx, scalar, result.type.element_type))
+def _scatter_element(
+    ctx: Context, op: ops.Scatter, targets: list[Buffer], starts: dict[int, Register], at: Indices
+) -> None:
+    """Updates the element that the update at `at` falls on, if there is one."""
+    numbers, listed = op.scatter_dimension_numbers, _listed(op, at)
+    inside: Register | None = None
+    offsets = iter([at[dimension] for dimension in numbers.update_window_dims])
+    place: list[Index] = []
+    for dimension, extent in enumerate(op.inputs[0].type.shape):
+        inserted = dimension in numbers.inserted_window_dims
+        if dimension in numbers.input_batching_dims:
+            along = numbers.scatter_indices_batching_dims[numbers.input_batching_dims.index(dimension)]
+            place.append(listed[along - (along > numbers.index_vector_dim)])
+            continue
+        offset = constant(0) if inserted else next(offsets)
+        if dimension in starts:
+            moved = variable(starts[dimension]) + offset
+            register = ctx.position(moved)
+            test = ctx.b.apply("and", ctx.b.compare("GE", register, 0), ctx.b.compare("LT", register, extent))
+            inside = test if inside is None else ctx.b.apply("and", inside, test)
+            place.append(moved)
+        else:
+            place.append(offset)
+
+    def update() -> None:
+        values = [ctx.element(value, at) for value in op.updates]
+        pairs = [(target, tuple(place)) for target in targets]
+        combine_into(ctx, op.update_computation, pairs, values)
+
+    if inside is None:
+        update()
+        return
+    with ctx.block(ctx.b.if_(inside)):
+        update()

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from trivium.compiler.kernel import DType, KernelBuilder, numpy_dtype
+from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of, text_of
 from trivium.compiler.lowering.scalars import dtype_of, is_pair, parts
 from trivium.compiler.program import Arena, Constant, Copy, Launch, Step
@@ -38,7 +39,7 @@ class ProgramBuilder(ABC):
 
     # Places
 
-    def make(self, value: Value, storage: object, name: str) -> Place:
+    def make(self, value: Argument, storage: object, name: str) -> Place:
         """A new place for a value of that type."""
         shape = static_shape(value)
         kind = value.type.element_type
@@ -48,13 +49,14 @@ class ProgramBuilder(ABC):
             raise CompileError(
                 f"{name} has type {value.type}, {size_text(place.nbytes)}; expected at most "
                 f"{size_text(memory_limit())}, the memory there is",
-                **origin_of(value),
+                **origin_of(value.op if isinstance(value, Temporary) else value),
             )
         return place
 
-    def temporary(self, value: Value, name: str = "") -> Place:
+    def temporary(self, value: Argument, name: str = "") -> Place:
         """A new place in the arena for a value of that type."""
-        return self.make(value, Arena(), self.name(name or (f"{value.name_hint}_" if value.name_hint else "t")))
+        hint = value.name_hint if isinstance(value, Value) else ""
+        return self.make(value, Arena(), self.name(name or (f"{hint}_" if hint else "t")))
 
     def bind(self, value: Value, place: Place) -> None:
         """States where a value is."""
@@ -115,11 +117,12 @@ class ProgramBuilder(ABC):
             self.steps.append(Copy(source, destination))
 
 
-def static_shape(value: Value) -> tuple[int, ...]:
+def static_shape(value: Argument) -> tuple[int, ...]:
     """The shape of a value; a CompileError that names it where it is not static."""
     kind = value.type
     if isinstance(kind, TensorType) and kind.is_static:
         return kind.static_shape
+    assert isinstance(value, Value), "temporaries have static shapes"
     name = f"%{value.name_hint}" if value.name_hint else "a value"
     raise CompileError(f"{name} has type {kind}, expected a tensor of static shape", **origin_of(value))
 

@@ -10,6 +10,7 @@ from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.elementwise import bits
 from trivium.compiler.lowering.index import Indices, Variable, constant, fresh, linearize, places
+from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.ir import ops
@@ -18,11 +19,20 @@ Words = Sequence[Register]
 
 
 @kernel(ops.RngBitGenerator)
-def rng_bit_generator(ctx: Context, op: ops.RngBitGenerator) -> None:
-    draw = _three_fry if op.rng_algorithm is ops.RngAlgorithm.THREE_FRY else _philox
-    state = [ctx.element(op.initial_state, (constant(word),)) for word in range(op.initial_state.type.shape[0])]
-    for word, value in enumerate(draw(ctx, op, state)):  # type: ignore[arg-type]
-        ctx.store(op.output_state, (constant(word),), value)
+def rng_bit_generator(launches: Launches, op: ops.RngBitGenerator) -> None:
+    """The draws, and then the state that follows."""
+    three_fry = op.rng_algorithm is ops.RngAlgorithm.THREE_FRY
+    draw, following = (_three_fry, _three_fry_state) if three_fry else (_philox, _philox_state)
+    if op.output.type.size:
+        with launches.kernel() as ctx:
+            draw(ctx, op, _state(ctx, op))
+    with launches.kernel("_state") as ctx:
+        for word, value in enumerate(following(ctx.b, op, _state(ctx, op))):
+            ctx.store(op.output_state, (constant(word),), value)
+
+
+def _state(ctx: Context, op: ops.RngBitGenerator) -> Words:
+    return [ctx.real(op.initial_state, (constant(word),)) for word in range(op.initial_state.type.shape[0])]
 
 
 def _store(ctx: Context, op: ops.RngBitGenerator, at: Indices, word: Register) -> None:
@@ -47,14 +57,11 @@ def _joined(b: KernelBuilder, low: Register, high: Register) -> Register:
 # Threefry
 
 
-def _three_fry(ctx: Context, op: ops.RngBitGenerator, state: Words) -> Words:
-    """64-bit values take a counter each; narrower ones share one between two neighbours along an even dimension."""
-    shape = op.output.type.shape
-    wide = op.output.type.dtype.itemsize == 8
-    axis = _paired_axis(shape)
-    half = shape if wide or not shape else (*shape[:axis], -(-shape[axis] // 2), *shape[axis + 1 :])
+def _three_fry(ctx: Context, op: ops.RngBitGenerator, state: Words) -> None:
+    shape, wide = op.output.type.shape, _is_wide(op)
+    axis, half = _paired_axis(shape), _counters(op)
     variables = fresh(half)
-    with ctx.parallel(variables):
+    with ctx.nest(variables):
         at = places(variables)
         counter = ctx.b.add(state[1], ctx.b.convert(ctx.position(linearize(at, half)), "ui64"))
         low, high = three_fry_2x32(ctx.b, _halves(ctx.b, state[0]), _halves(ctx.b, counter))
@@ -62,7 +69,24 @@ def _three_fry(ctx: Context, op: ops.RngBitGenerator, state: Words) -> Words:
             _store(ctx, op, at, _joined(ctx.b, low, high) if wide else low)
         else:
             _store_pair(ctx, op, at, axis, (low, high))
-    return state[0], ctx.b.add(state[1], math.prod(half))
+
+
+def _three_fry_state(b: KernelBuilder, op: ops.RngBitGenerator, state: Words) -> Words:
+    return state[0], b.add(state[1], math.prod(_counters(op)))
+
+
+def _is_wide(op: ops.RngBitGenerator) -> bool:
+    return op.output.type.dtype.itemsize == 8
+
+
+def _counters(op: ops.RngBitGenerator) -> tuple[int, ...]:
+    """The shape of the counters: 64-bit values take one each; narrower ones share one between two neighbours along an
+    even dimension."""
+    shape = op.output.type.shape
+    if _is_wide(op) or not shape:
+        return shape
+    axis = _paired_axis(shape)
+    return *shape[:axis], -(-shape[axis] // 2), *shape[axis + 1 :]
 
 
 def _paired_axis(shape: Sequence[int]) -> int:
@@ -100,15 +124,12 @@ def three_fry_2x32(b: KernelBuilder, key: Words, counter: Words) -> tuple[Regist
 # Philox
 
 
-def _philox(ctx: Context, op: ops.RngBitGenerator, state: Words) -> Words:
-    """The state is a key and a counter of 128 bits. With two words, the key doubles as the counter's high word."""
-    b, shape = ctx.b, op.output.type.shape
-    count, wide = math.prod(shape), op.output.type.dtype.itemsize == 8
+def _philox(ctx: Context, op: ops.RngBitGenerator, state: Words) -> None:
+    b, count, wide = ctx.b, op.output.type.size, _is_wide(op)
     output = ctx.buffer(op.output, (count,), "out")
-    low, high = (state[1], state[2]) if len(state) == 3 else (state[1], state[0])
-    each = 2 if wide else 4
-    blocks = Variable(-(-count // each))
-    with ctx.parallel([blocks]):
+    low, high = _counter(state)
+    each, blocks = _each(op), Variable(_blocks(op))
+    with ctx.nest([blocks]):
         block = places([blocks])[0]
         step = b.add(low, b.convert(ctx.position(block), "ui64"))
         carried = b.add(high, b.convert(b.compare("LT", step, low), "ui64"))
@@ -122,7 +143,25 @@ def _philox(ctx: Context, op: ops.RngBitGenerator, state: Words) -> Words:
             else:
                 with ctx.block(b.if_(b.compare("LT", ctx.position(position), count))):
                     ctx.write(output, (position,), _of_type(ctx, op, word))
-    following = b.add(low, blocks.extent)
+
+
+def _counter(state: Words) -> tuple[Register, Register]:
+    """The state is a key and a counter of 128 bits. With two words, the key doubles as the counter's high word."""
+    return (state[1], state[2]) if len(state) == 3 else (state[1], state[0])
+
+
+def _each(op: ops.RngBitGenerator) -> int:
+    """Values that a counter gives."""
+    return 2 if _is_wide(op) else 4
+
+
+def _blocks(op: ops.RngBitGenerator) -> int:
+    return -(-op.output.type.size // _each(op))
+
+
+def _philox_state(b: KernelBuilder, op: ops.RngBitGenerator, state: Words) -> Words:
+    low, high = _counter(state)
+    following = b.add(low, _blocks(op))
     overflow = b.convert(b.compare("LT", following, low), "ui64")
     return [state[0], following, b.add(high, overflow)][: len(state)]
 

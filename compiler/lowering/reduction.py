@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.compiler.kernel import Block
+from trivium.compiler.kernel import Block, Buffer
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering.context import Context
@@ -148,6 +148,17 @@ def combiner_block(ctx: Context, body: Region, kinds: Sequence[Any]) -> Block:
     with ctx.block(ctx.b.block(*dtypes)) as block:
         block.yields = flat(ctx.region(body, grouped(block.parameters, [*kinds, *kinds])))
     return block
+
+
+def combine_into(
+    ctx: Context, body: Region, targets: Sequence[tuple[Buffer, Indices]], values: Sequence[Scalar]
+) -> None:
+    """Combines `values` into elements of buffers with the region `body`: its arguments, of the buffers' element types,
+    are the elements as they are, then the values."""
+    kinds = [argument.type.element_type for argument in body.arguments[: len(targets)]]
+    name = combiner_name(body)
+    combiner = name if name is not None and not is_pair(kinds[0]) else combiner_block(ctx, body, kinds)
+    ctx.update(targets, _widened(ctx, values, kinds), combiner)
 
 
 def flat(scalars: Sequence[Scalar]) -> list[Register]:

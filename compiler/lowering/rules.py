@@ -1,6 +1,6 @@
 """The tables of lowering rules, by op. An op has one of: an `element` rule (its result at given indices, from its
-operands'), an `indexing` rule (the result is its operand at other indices), a `kernel` rule (it is a kernel of its
-own), or a `step` rule (it becomes steps of the program: control flow, calls to the host)."""
+operands'), an `indexing` rule (the result is its operand at other indices), a `kernel` rule (it takes
+launches of its own), or a `step` rule (it becomes steps of the program: control flow, calls to the host)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDEXING: dict[type, Callable[..., Any]] = {}
 """(op, indices) -> the indices at which the first operand holds what the result has at `indices`."""
 
 KERNEL: dict[type, Callable[..., None]] = {}
-"""(context, op): emits the whole kernel."""
+"""(launches, op): emits the kernels, one after the other."""
 
 SPECIAL: dict[type, tuple[Callable[[Any], bool], Callable[..., None]]] = {}
 """For ops with an element rule: when they are a kernel of their own all the same, and the rule for it."""

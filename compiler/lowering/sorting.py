@@ -1,106 +1,232 @@
 """Sorting: a merge sort from the bottom up, of an index for each element of a row, by any comparator. It is stable, and
-the comparator sees the elements where they stand."""
+the comparator sees the elements where they are. Rows that fit in scratch memory are sorted in one launch, each by
+itself; long ones in a launch for each pass, in which the merges of all rows are independent."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from trivium.compiler.kernel import Buffer, expression
+from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.index import Known, Variable, fresh, places, variable
+from trivium.compiler.lowering.index import Index, Indices, Known, Variable, fresh, places, variable
+from trivium.compiler.lowering.launches import Argument, Launches, Temporary
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import Scalar
 from trivium.ir import ops
-from trivium.ir.core import Value
+from trivium.ir.core import Operation, Value
+from trivium.ir.types import I32, I64, Type, tensor
 
-Less = Callable[[Register, Register], Register]
-"""Whether the element at one place of the row comes before that at another."""
+
+@dataclass(frozen=True)
+class Row:
+    """The elements of a buffer, or of a value, along one dimension; the indices before and after it are fixed."""
+
+    memory: Buffer | Argument
+    before: Indices = ()
+    after: Indices = ()
+
+    def load(self, ctx: Context, index: Index) -> Scalar:
+        at = (*self.before, index, *self.after)
+        return ctx.read(self.memory, at) if isinstance(self.memory, Buffer) else ctx.load(self.memory, at)
+
+    def store(self, ctx: Context, index: Index, scalar: Scalar) -> None:
+        at = (*self.before, index, *self.after)
+        if isinstance(self.memory, Buffer):
+            ctx.write(self.memory, at, scalar)
+        else:
+            ctx.store(self.memory, at, scalar)
+
+
+Less = Callable[[Context, list[Scalar], list[Scalar]], Register]
+"""Whether the elements at one place of the rows come before those at another."""
+
+Finish = Callable[[Context, Indices, list[Scalar], Register], None]
+"""Stores the elements that come at some indices of the result; they were at that place of their rows."""
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """What is sorted: the rows of `operands` along `dimension`, of which the first `count` elements are wanted."""
+
+    op: Operation
+    operands: Sequence[Value]
+    dimension: int
+    count: int
+    less: Less
+    finish: Finish
+
+    @property
+    def extent(self) -> int:
+        return self.operands[0].type.shape[self.dimension]
+
+    @property
+    def place_type(self) -> Type:
+        """Of places in a row."""
+        return I32 if self.extent < 1 << 31 else I64
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Of one row: its elements, and their places twice."""
+        each = sum(operand.type.dtype.itemsize for operand in self.operands) + 2 * self.place_type.dtype.itemsize
+        return self.extent * each
+
+    def variables(self) -> tuple[list[Variable], list[Variable]]:
+        """Fresh loop variables: of all dimensions, and of those that are not sorted along."""
+        variables = fresh(self.operands[0].type.shape)
+        return variables, [v for d, v in enumerate(variables) if d != self.dimension]
+
+    def at(self, variables: Sequence[Variable], along: Variable) -> Indices:
+        """The indices with `along` in the place of the sorted dimension's variable."""
+        return places([along if d == self.dimension else v for d, v in enumerate(variables)])
+
+    def known(self, place: Scalar) -> Index:
+        """A place in the row as an index."""
+        assert isinstance(place, Register)
+        return variable(Known(place, self.extent - 1))
+
+    def end(self, ctx: Context, rows: Sequence[Row], order: Row, at: Indices) -> None:
+        """Stores what comes at the indices `at` of the result."""
+        place = order.load(ctx, at[self.dimension])
+        source = ctx.b.convert(place, "i64")  # type: ignore[arg-type]
+        self.finish(ctx, at, [row.load(ctx, self.known(source)) for row in rows], place)  # type: ignore[arg-type]
 
 
 @kernel(ops.Sort)
-def sort(ctx: Context, op: ops.Sort) -> None:
-    shape = op.inputs[0].type.shape
-    dimension = op.dimension % len(shape)
-    variables = fresh(shape)
-    outer = [v for d, v in enumerate(variables) if d != dimension]
-    with ctx.parallel(outer):
-        rows = [_row(ctx, operand, variables, dimension) for operand in op.inputs]
+def sort(launches: Launches, op: ops.Sort) -> None:
+    dimension = op.dimension % op.inputs[0].type.rank
 
-        def less(one: Register, other: Register) -> Register:
-            pairs = [ctx.read(row, (variable(Known(at, shape[dimension] - 1)),)) for row in rows for at in (one, other)]
-            return ctx.region(op.comparator, pairs)[0]  # type: ignore[return-value]
+    def less(ctx: Context, one: list[Scalar], other: list[Scalar]) -> Register:
+        pairs = [scalar for pair in zip(one, other, strict=True) for scalar in pair]
+        return ctx.region(op.comparator, pairs)[0]  # type: ignore[return-value]
 
-        order = merge_sort(ctx, shape[dimension], less)
-        with ctx.parallel([variables[dimension]]):
-            along = places([variables[dimension]])
-            source = variable(Known(ctx.read(order, along), shape[dimension] - 1))  # type: ignore[arg-type]
-            for row, result in zip(rows, op.results, strict=True):
-                ctx.store(result, places(variables), ctx.read(row, (source,)))
+    def finish(ctx: Context, at: Indices, elements: list[Scalar], _: Register) -> None:
+        for result, element in zip(op.results, elements, strict=True):
+            ctx.store(result, at, element)
 
-
-def _row(ctx: Context, operand: Value, variables: Sequence[Variable], dimension: int) -> Buffer:
-    """A copy of a row, computed once."""
-    row = ctx.scratch(operand.type.element_type, [variables[dimension].extent])
-    with ctx.parallel([variables[dimension]]):
-        ctx.write(row, places([variables[dimension]]), ctx.element(operand, places(variables)))
-    return row
-
-
-def merge_sort(ctx: Context, extent: int, less: Less) -> Buffer:
-    """The places of a row's elements, in order: a buffer of i64."""
-    source, target = ctx.b.scratch("i64", (extent,)), ctx.b.scratch("i64", (extent,))
-    along = fresh([extent])
-    with ctx.parallel(along):
-        ctx.write(source, places(along), ctx.position(places(along)[0]))
-    width = 1
-    while width < extent:
-        runs = [Variable(-(-extent // (2 * width)))]
-        with ctx.parallel(runs):
-            start = ctx.position(places(runs)[0] * (2 * width))
-            _merge(ctx, source, target, start, width, extent, less)
-        source, target, width = target, source, 2 * width
-    return source
-
-
-def _merge(ctx: Context, source: Buffer, target: Buffer, start: Register, width: int, extent: int, less: Less) -> None:
-    """Merges the runs of `width` elements at `start` and behind it. At equal elements the left one goes first."""
-    b = ctx.b
-    middle = b.apply("minimum", b.add(start, width), extent)
-    end = b.apply("minimum", b.add(start, 2 * width), extent)
-    frame = b.sequential(b.subtract(end, start), inits=[start, middle])
-    with frame, ctx.scope():
-        left, right = frame.carried
-        one = b.load(source, b.apply("minimum", left, extent - 1))
-        other = b.load(source, b.apply("minimum", right, extent - 1))
-        more_left, more_right = b.compare("LT", left, middle), b.compare("LT", right, end)
-        takes_right = b.apply("and", more_right, b.apply("or", b.apply("not", more_left), less(other, one)))
-        b.store(target, b.select(takes_right, other, one), expression([(start, 1), (frame.index, 1)]))
-        step = b.convert(takes_right, "i64")
-        frame.yield_(b.add(left, b.subtract(b.index(1), step)), b.add(right, step))
+    _sort(launches, Sorting(op, op.inputs, dimension, op.inputs[0].type.shape[dimension], less, finish))
 
 
 @kernel(ops.TopK)
-def top_k(ctx: Context, op: ops.TopK) -> None:
+def top_k(launches: Launches, op: ops.TopK) -> None:
     """The first `k` of a stable sort from the greatest on; NaN is greater than all numbers."""
-    shape = op.operand.type.shape
-    variables = fresh(shape)
-    with ctx.parallel(variables[:-1]):
-        row = _row(ctx, op.operand, variables, len(shape) - 1)
 
-        def greater(one: Register, other: Register) -> Register:
-            return _is_greater(ctx, ctx.b.load(row, one), ctx.b.load(row, other))
+    def greater(ctx: Context, one: list[Scalar], other: list[Scalar]) -> Register:
+        return _is_greater(ctx, one[0], other[0])  # type: ignore[arg-type]
 
-        order = merge_sort(ctx, shape[-1], greater)
-        first = Variable(op.k)
-        with ctx.parallel([first]):
-            at = (*places(variables[:-1]), *places([first]))
-            source = ctx.b.load(order, ctx.position(at[-1]))
-            value: Scalar = ctx.b.load(row, source)
-            ctx.store(op.values, at, value)
-            ctx.store(op.indices, at, ctx.b.convert(source, "i32"))
+    def finish(ctx: Context, at: Indices, elements: list[Scalar], place: Register) -> None:
+        ctx.store(op.values, at, elements[0])
+        ctx.store(op.indices, at, ctx.b.convert(place, "i32"))
+
+    _sort(launches, Sorting(op, [op.operand], op.operand.type.rank - 1, op.k, greater, finish))
 
 
 def _is_greater(ctx: Context, one: Register, other: Register) -> Register:
     total = one.dtype.startswith(("f", "bf"))
     return ctx.b.compare("GT", one, other, total_order=total)
+
+
+def _sort(launches: Launches, sorting: Sorting) -> None:
+    limits, (_, outer) = launches.target.fusion, sorting.variables()
+    rows = math.prod(v.extent for v in outer)
+    if sorting.scratch_bytes <= limits.scratch_bytes and (rows > 1 or sorting.extent <= limits.serial_row):
+        _sort_in_scratch(launches, sorting)
+    else:
+        _sort_in_passes(launches, sorting)
+
+
+def _sort_in_scratch(launches: Launches, sorting: Sorting) -> None:
+    variables, outer = sorting.variables()
+    with launches.kernel() as ctx, ctx.nest(outer):
+        rows = [_copied_row(ctx, sorting, operand, variables) for operand in sorting.operands]
+        source, target = (Row(ctx.scratch(sorting.place_type, [sorting.extent])) for _ in range(2))
+        along = variables[sorting.dimension]
+        with ctx.parallel([along]):
+            _begin(ctx, sorting, source, along)
+        for width in _widths(sorting.extent):
+            runs = Variable(-(-sorting.extent // (2 * width)))
+            with ctx.parallel([runs]):
+                _merge(ctx, sorting, rows, (source, target), runs, width)
+            source, target = target, source
+        first = Variable(sorting.count)
+        with ctx.parallel([first]):
+            sorting.end(ctx, rows, source, sorting.at(variables, first))
+
+
+def _copied_row(ctx: Context, sorting: Sorting, operand: Value, variables: Sequence[Variable]) -> Row:
+    """A copy of a row in scratch: its elements may be computed, once, or lie far from each other."""
+    along = variables[sorting.dimension]
+    row = Row(ctx.scratch(operand.type.element_type, [along.extent]))
+    with ctx.parallel([along]):
+        row.store(ctx, places([along])[0], ctx.element(operand, places(variables)))
+    return row
+
+
+def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
+    variables, outer = sorting.variables()
+    around = places(outer)
+    before, after = around[: sorting.dimension], around[sorting.dimension :]
+    rows = [Row(_stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
+    kind = tensor(*(v.extent for v in outer), sorting.extent, of=sorting.place_type)
+    source, target = (Row(Temporary(kind, sorting.op), around) for _ in range(2))
+    along = variables[sorting.dimension]
+    with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
+        _begin(ctx, sorting, source, along)
+    for width in _widths(sorting.extent):
+        runs = Variable(-(-sorting.extent // (2 * width)))
+        with launches.kernel(f"_merge{width}") as ctx, ctx.nest([*outer, runs]):
+            _merge(ctx, sorting, rows, (source, target), runs, width)
+        source, target = target, source
+    first = Variable(sorting.count)
+    with launches.kernel("_end") as ctx, ctx.nest([first if v is along else v for v in variables]):
+        sorting.end(ctx, rows, source, sorting.at(variables, first))
+
+
+def _stored(launches: Launches, sorting: Sorting, number: int) -> Argument:
+    """An operand in memory: where it is computed in these launches, in a temporary."""
+    operand = sorting.operands[number]
+    if operand.defining_op not in launches.members:
+        return operand
+    stored, variables = Temporary(operand.type, sorting.op), fresh(operand.type.shape)
+    with launches.kernel(f"_operand{number}") as ctx, ctx.nest(variables):
+        ctx.store(stored, places(variables), ctx.element(operand, places(variables)))
+    return stored
+
+
+def _widths(extent: int) -> list[int]:
+    """Of the runs that the passes merge."""
+    return [1 << n for n in range((extent - 1).bit_length())]
+
+
+def _begin(ctx: Context, sorting: Sorting, order: Row, along: Variable) -> None:
+    """Every element in its own place."""
+    (index,) = places([along])
+    order.store(ctx, index, ctx.b.convert(ctx.position(index), str(sorting.place_type)))
+
+
+def _merge(
+    ctx: Context, sorting: Sorting, rows: Sequence[Row], order: tuple[Row, Row], runs: Variable, width: int
+) -> None:
+    """Merges a run of `width` elements with the one after it, from the first of `order` to the second. At equal
+    elements the left one goes first."""
+    b, extent, (source, target) = ctx.b, sorting.extent, order
+    start = ctx.position(places([runs])[0] * (2 * width))
+    middle = b.apply("minimum", b.add(start, width), extent)
+    end = b.apply("minimum", b.add(start, 2 * width), extent)
+    frame = b.sequential(b.subtract(end, start), inits=[start, middle])
+    with frame, ctx.scope():
+        left, right = frame.carried
+        one, other = (source.load(ctx, sorting.known(b.apply("minimum", side, extent - 1))) for side in frame.carried)
+        elements = [
+            [row.load(ctx, sorting.known(b.convert(place, "i64"))) for row in rows]  # type: ignore[arg-type]
+            for place in (other, one)
+        ]
+        more_left, more_right = b.compare("LT", left, middle), b.compare("LT", right, end)
+        other_first = sorting.less(ctx, *elements)
+        takes_right = b.apply("and", more_right, b.apply("or", b.apply("not", more_left), other_first))
+        index = variable(Known(start, extent - 1)) + variable(Known(frame.index, extent - 1))
+        target.store(ctx, index, b.select(takes_right, other, one))  # type: ignore[arg-type]
+        step = b.convert(takes_right, "i64")
+        frame.yield_(b.add(left, b.subtract(b.index(1), step)), b.add(right, step))

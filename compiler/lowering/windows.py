@@ -11,8 +11,17 @@ import numpy as np
 from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.index import Index, Indices, Known, Variable, fresh, places, variable
-from trivium.compiler.lowering.reduction import combiner_name, flat, grouped, guarded, widened, window_place
+from trivium.compiler.lowering.index import Indices, Known, Variable, fresh, places, variable
+from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.reduction import (
+    combine_into,
+    combiner_name,
+    flat,
+    grouped,
+    guarded,
+    widened,
+    window_place,
+)
 from trivium.compiler.lowering.rules import kernel, special_kernel
 from trivium.compiler.lowering.scalars import Scalar, is_pair
 from trivium.ir import ops
@@ -21,36 +30,40 @@ from trivium.ir.types import is_float
 
 
 @kernel(ops.SelectAndScatter)
-def select_and_scatter(ctx: Context, op: ops.SelectAndScatter) -> None:
-    """Windows that overlap may select the same element, so that they go one after the other; dimensions in which
-    nothing slides are independent."""
+def select_and_scatter(launches: Launches, op: ops.SelectAndScatter) -> None:
+    """The initial value everywhere, and then one iteration for each window. Windows that overlap may select the same
+    element; in dimensions in which nothing slides they cannot."""
     shape = op.operand.type.shape
     windows = windows_of(op.window_dimensions or (1,) * len(shape), op.window_strides, op.padding)
-    target = ctx.buffer(op.result, shape, "out")
-    kind = op.result.type.element_type
     everywhere = fresh(shape)
-    with ctx.parallel(everywhere):
-        ctx.write(target, places(everywhere), widened(ctx, ctx.element(op.init_value), kind))
-    counts = fresh(op.source.type.shape)
+    with launches.kernel("_init") as ctx, ctx.nest(everywhere):
+        element = widened(ctx, ctx.element(op.init_value), op.result.type.element_type)
+        ctx.store(op.result, places(everywhere), element)
     if 0 in op.source.type.shape:
         return
-    still = [v for v, window in zip(counts, windows, strict=True) if window == Window(1)]
-    sliding = [v for v, window in zip(counts, windows, strict=True) if window != Window(1)]
-    with ctx.parallel(still):
-        sliding = [v for v in sliding if v.extent != 1]
-        if not sliding:
-            _window(ctx, op, windows, places(counts), target)
+    counts = fresh(op.source.type.shape)
+    sliding = [counts[dimension] for dimension in _sliding(windows)]
+    still = [v for v in counts if v not in sliding]
+    with launches.kernel() as ctx:
+        target = ctx.buffer(op.result, shape, "inout")
+        if all(v.extent == 1 for v in still):
+            with ctx.nest(sliding):
+                _window(ctx, op, windows, places(counts), target)
             return
-        with ctx.inside(ctx.b.sequential(*[v.extent for v in sliding]), sliding):
+        with ctx.nest(still), ctx.parallel(sliding):
             _window(ctx, op, windows, places(counts), target)
+
+
+def _sliding(windows: Sequence[Window]) -> list[int]:
+    """The dimensions in which windows slide."""
+    return [d for d, window in enumerate(windows) if window != Window(1)]
 
 
 def _window(ctx: Context, op: ops.SelectAndScatter, windows: Sequence[Window], at: Indices, target: Buffer) -> None:
     """Selects in one window, and scatters there."""
     kind, shape = op.operand.type.element_type, op.operand.type.shape
-    zero = ctx.literal(0, kind)
-    nowhere = [ctx.b.index(0) for _ in shape]
-    inits = [ctx.b.constant(False, "i1"), *flat([zero]), *nowhere]
+    nowhere = [ctx.b.index(0) for _ in _sliding(windows)]
+    inits = [ctx.b.constant(False, "i1"), *flat([ctx.literal(0, kind)]), *nowhere]
     variables = [v for v in fresh([window.size for window in windows]) if v.extent != 1]
     inner = iter(variables)
     offsets = places([next(inner) if window.size != 1 else Variable(1) for window in windows])
@@ -61,14 +74,17 @@ def _window(ctx: Context, op: ops.SelectAndScatter, windows: Sequence[Window], a
         found = frame.results
     else:
         found = _better(ctx, op, windows, at, offsets, inits)
-    selected: list[Index] = [
-        variable(Known(register, extent - 1)) for register, extent in zip(found[-len(shape) :], shape, strict=True)
-    ]
-    with ctx.block(ctx.b.if_(found[0])):
-        result = op.result.type.element_type
-        source = widened(ctx, ctx.element(op.source, at), result)
-        (scalar,) = ctx.region(op.scatter, [ctx.read(target, tuple(selected)), source])
-        ctx.write(target, tuple(selected), scalar)
+    selected = list(at)
+    for dimension, register in zip(_sliding(windows), found[2 + is_pair(kind) :], strict=True):
+        selected[dimension] = variable(Known(register, shape[dimension] - 1))
+
+    def update() -> list[Scalar]:
+        combine_into(ctx, op.scatter, [(target, tuple(selected))], [ctx.element(op.source, at)])
+        return []
+
+    # A window that is all padding selects nothing.
+    empty = any(window.low >= window.size or window.high >= window.size for window in windows)
+    guarded(ctx, found[0] if empty else None, update, [])
 
 
 def _better(
@@ -79,19 +95,20 @@ def _better(
     offsets: Indices,
     carried: Sequence[Register],
 ) -> list[Register]:
-    """What is selected once the element at `offsets` is seen: whether anything is, its value, and its place."""
-    b, rank = ctx.b, len(windows)
-    kind = op.operand.type.element_type
+    """What is selected once the element at `offsets` is seen: whether anything is, its value, and its place along the
+    dimensions in which windows slide."""
+    b, kind = ctx.b, op.operand.type.element_type
     inside, place = window_place(ctx, windows, op.operand.type.shape, at, offsets)
-    (best,) = grouped(carried[1:-rank], [kind])
+    first = 2 + is_pair(kind)
+    (best,) = grouped(carried[1:first], [kind])
 
     def challenge() -> list[Scalar]:
         candidate = ctx.element(op.operand, place)
         (stays,) = flat(ctx.region(op.select, [best, candidate]))
         takes = b.apply("or", b.apply("not", carried[0]), b.apply("not", stays))
-        here = [ctx.position(index) for index in place]
+        here = [ctx.position(place[dimension]) for dimension in _sliding(windows)]
         values = [b.select(takes, new, old) for new, old in zip(flat([candidate]), flat([best]), strict=True)]
-        where = [b.select(takes, new, old) for new, old in zip(here, carried[-rank:], strict=True)]
+        where = [b.select(takes, new, old) for new, old in zip(here, carried[first:], strict=True)]
         return [b.constant(True, "i1"), *values, *where]
 
     return flat(guarded(ctx, inside, challenge, list(carried)))
@@ -129,7 +146,7 @@ def starts_neutral(op: ops.ReduceWindow) -> bool:
 
 
 @special_kernel(ops.ReduceWindow, lambda op: running_dimension(op) is not None)
-def running_fold(ctx: Context, op: ops.ReduceWindow) -> None:
+def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
     """One pass: each result is the one before it, folded with one more element."""
     dimension, shape = running_dimension(op), op.inputs[0].type.shape
     assert dimension is not None
@@ -137,7 +154,7 @@ def running_fold(ctx: Context, op: ops.ReduceWindow) -> None:
     kinds = [argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]]
     variables = fresh(shape)
     along = variables[dimension]
-    with ctx.parallel([v for v in variables if v is not along]):
+    with launches.kernel() as ctx, ctx.nest([v for v in variables if v is not along]):
         inits = [widened(ctx, ctx.element(init), kind) for init, kind in zip(op.init_values, kinds, strict=True)]
         frame = ctx.b.sequential(along.extent, inits=flat(inits))
         with ctx.inside(frame, [along]):

@@ -12,5 +12,5 @@ TARGET = Target(
     split_cost=60_000.0,
     piece_cost=20_000.0,
     recompute_cost=4.0,
-    fusion=FusionLimits(reads=32, serial_row=1 << 14, scratch_row=1 << 16),
+    fusion=FusionLimits(reads=32, serial_row=1 << 14, scratch_row=1 << 16, scratch_bytes=1 << 22),
 )

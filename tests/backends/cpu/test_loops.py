@@ -20,9 +20,10 @@ def f32(*shape: int, seed: int = 0) -> np.ndarray:
 def test_every_length_of_a_vector_loop(extent: int, dtype: str) -> None:
     b = KernelBuilder("copy")
     x, y = b.input("x", dtype, (extent,)), b.output("y", dtype, (extent + 1,))
-    with b.parallel(extent) as (i,):
-        b.store(y, b.load(x, i), b.add(i, 1))
-    b.store(y, b.load(x, 0), 0)
+    with b.parallel(1):
+        with b.parallel(extent) as (i,):
+            b.store(y, b.load(x, i), b.add(i, 1))
+        b.store(y, b.load(x, 0), 0)
     from trivium.compiler.kernel import numpy_dtype
 
     a = (f32(extent) > 0).astype(numpy_dtype(dtype)) if dtype == "i1" else (f32(extent) * 50).astype(numpy_dtype(dtype))
@@ -194,9 +195,8 @@ def test_masked_stores() -> None:
     b = KernelBuilder("some")
     x, y = b.input("x", "i32", (45,)), b.output("y", "i32", (45,))
     with b.parallel(45) as (i,):
-        b.store(y, 0, i)
-    with b.parallel(45) as (i,):
         value = b.load(x, i)
+        b.store(y, 0, i)
         with b.if_(b.compare("GT", value, 5)):
             b.store(y, value, i)
     a = np.arange(45, dtype=np.int32) % 11
@@ -264,13 +264,14 @@ def test_extents_known_at_run_time(extent: int) -> None:
     b = KernelBuilder("dynamic")
     x, n, y = b.input("x", "f32", (100,)), b.input("n", "i64", (1,)), b.output("y", "f32", (101,))
     count = b.load(n, 0)
-    with b.parallel(101) as (i,):
-        b.store(y, -1.0, i)
-    with b.parallel(count) as (i,):
-        b.store(y, b.load(x, i), i)
-    with b.reduction(count, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
-        loop.yield_(b.load(x, loop.index))
-    b.store(y, loop.result, 100)
+    with b.parallel(1):
+        with b.parallel(101) as (i,):
+            b.store(y, -1.0, i)
+        with b.parallel(count) as (i,):
+            b.store(y, b.load(x, i), i)
+        with b.reduction(count, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
+            loop.yield_(b.load(x, loop.index))
+        b.store(y, loop.result, 100)
     a = f32(100)
     got = run(b.build(), a, np.array([extent]))
     np.testing.assert_array_equal(got[:100], np.where(np.arange(100) < extent, a, -1))

@@ -1,0 +1,55 @@
+"""The launches that a group of ops becomes. A kernel is one parallel nest: what takes several that depend on each other
+takes several launches, with temporaries of the program between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from trivium.compiler.kernel import Kernel, Scratch, walk
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.target import Target
+from trivium.ir.core import Operation, Value
+from trivium.ir.errors import CompileError
+from trivium.ir.types import TensorType
+
+
+@dataclass(eq=False)
+class Temporary:
+    """A value that no op gives: what one launch of `op` leaves in memory for the next."""
+
+    type: TensorType
+    op: Operation
+
+
+Argument = Value | Temporary
+
+
+class Launches:
+    """Launches under construction. `members` are the ops that are computed inside the kernels."""
+
+    def __init__(self, name: str, members: Iterable[Operation], target: Target):
+        self.target = target
+        self.members = dict.fromkeys(members)
+        self.finished: list[tuple[Kernel, Sequence[Argument]]] = []
+        """The kernels so far, with what their parameters are bound to."""
+        self._name = name
+        self._written: set[Argument] = set()
+
+    @contextmanager
+    def kernel(self, suffix: str = "") -> Iterator[Context]:
+        """The next kernel. What kernels before it have written it reads, or updates in place."""
+        ctx = Context(self._name + suffix, self.members, self._written)
+        yield ctx
+        self.add(ctx.b.build(), ctx.arguments)
+
+    def add(self, kernel: Kernel, arguments: Sequence[Argument]) -> None:
+        """Appends a launch of a finished kernel."""
+        scratch = sum(i.buffer.nbytes for i in walk(kernel.body) if isinstance(i, Scratch))
+        limit = self.target.fusion.scratch_bytes
+        if scratch > limit:
+            raise CompileError(f"kernel {kernel.name} has {scratch} bytes of scratch, expected at most {limit}")
+        self.finished.append((kernel, arguments))
+        pairs = zip(kernel.params, arguments, strict=True)
+        self._written.update(argument for param, argument in pairs if param.mode != "in")
