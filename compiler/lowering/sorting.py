@@ -14,7 +14,7 @@ from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.index import Index, Indices, Known, Variable, fresh, places, variable
 from trivium.compiler.lowering.launches import Argument, Launches, Temporary
 from trivium.compiler.lowering.rules import kernel
-from trivium.compiler.lowering.scalars import Scalar
+from trivium.compiler.lowering.scalars import Scalar, dtype_of
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.types import I32, I64, Type, tensor
@@ -63,14 +63,9 @@ class Sorting:
         return self.operands[0].type.shape[self.dimension]
 
     @property
-    def place_type(self) -> Type:
-        """Of places in a row."""
-        return I32 if self.extent < 1 << 31 else I64
-
-    @property
     def scratch_bytes(self) -> int:
         """Of one row: its elements, and their places twice."""
-        each = sum(operand.type.dtype.itemsize for operand in self.operands) + 2 * self.place_type.dtype.itemsize
+        each = sum(operand.type.dtype.itemsize for operand in self.operands) + 2 * I64.dtype.itemsize
         return self.extent * each
 
     def variables(self) -> tuple[list[Variable], list[Variable]]:
@@ -141,10 +136,10 @@ def _sort_in_scratch(launches: Launches, sorting: Sorting) -> None:
     variables, outer = sorting.variables()
     with launches.kernel() as ctx, ctx.nest(outer):
         rows = [_copied_row(ctx, sorting, operand, variables) for operand in sorting.operands]
-        source, target = (Row(ctx.scratch(sorting.place_type, [sorting.extent])) for _ in range(2))
+        source, target = (Row(ctx.scratch(I64, [sorting.extent])) for _ in range(2))
         along = variables[sorting.dimension]
         with ctx.parallel([along]):
-            _begin(ctx, sorting, source, along)
+            _begin(ctx, source, along, I64)
         for width in _widths(sorting.extent):
             runs = Variable(-(-sorting.extent // (2 * width)))
             with ctx.parallel([runs]):
@@ -169,11 +164,13 @@ def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
     around = places(outer)
     before, after = around[: sorting.dimension], around[sorting.dimension :]
     rows = [Row(_stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
-    kind = tensor(*(v.extent for v in outer), sorting.extent, of=sorting.place_type)
+    # Passes over memory are faster the less there is of it.
+    place = I32 if sorting.extent < 1 << 31 else I64
+    kind = tensor(*(v.extent for v in outer), sorting.extent, of=place)
     source, target = (Row(Temporary(kind, sorting.op), around) for _ in range(2))
     along = variables[sorting.dimension]
     with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
-        _begin(ctx, sorting, source, along)
+        _begin(ctx, source, along, place)
     for width in _widths(sorting.extent):
         runs = Variable(-(-sorting.extent // (2 * width)))
         with launches.kernel(f"_merge{width}") as ctx, ctx.nest([*outer, runs]):
@@ -200,10 +197,10 @@ def _widths(extent: int) -> list[int]:
     return [1 << n for n in range((extent - 1).bit_length())]
 
 
-def _begin(ctx: Context, sorting: Sorting, order: Row, along: Variable) -> None:
+def _begin(ctx: Context, order: Row, along: Variable, kind: Type) -> None:
     """Every element in its own place."""
     (index,) = places([along])
-    order.store(ctx, index, ctx.b.convert(ctx.position(index), str(sorting.place_type)))
+    order.store(ctx, index, ctx.b.convert(ctx.position(index), dtype_of(kind)))
 
 
 def _merge(
