@@ -45,14 +45,16 @@ func.func @main(%x: tensor<?xf32>) -> tensor<f32> {
 //=kernel @fused_reduce_divide_0 {
 //=  in x0: 16xf32
 //=  out y0: f32
-//=  %0 = 0.0 : f32
-//=  %1 = reduction (i2) < (16) onto (%0) with add {
-//=    %3 = load x0[i2] : f32
-//=    yield %3
+//=  parallel (i0) < (1) {
+//=    %1 = 0.0 : f32
+//=    %2 = reduction (i3) < (16) onto (%1) with add {
+//=      %4 = load x0[i3] : f32
+//=      yield %4
+//=    }
+//=    %5 = 16.0 : f32
+//=    %6 = divide %2, %5 : f32
+//=    store %6, y0[]
 //=  }
-//=  %4 = 16.0 : f32
-//=  %5 = divide %1, %4 : f32
-//=  store %5, y0[]
 //=}
 // -----
 // flattened: the shape is computed from extents

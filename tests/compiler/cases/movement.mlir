@@ -7,19 +7,23 @@ func.func @main(%x: tensor<3x4xf32>, %value: tensor<f32>) -> tensor<6x7xf32> {
 //=  arg0: 3x4xf32 at input 0
 //=  arg1: f32 at input 1
 //=  result0: 6x7xf32 at output 0
-//=  launch @pad_0(arg1, result0, arg0)
+//=  launch @pad_0_padding(arg1, result0)
+//=  launch @pad_0_operand(arg0, result0)
 //=}
-//=kernel @pad_0 {
+//=kernel @pad_0_padding {
 //=  in x0: f32
 //=  out y0: 6x7xf32
-//=  in x1: 3x4xf32
 //=  parallel (i0, i1) < (6, 7) {
 //=    %2 = load x0[] : f32
 //=    store %2, y0[i0, i1]
 //=  }
-//=  parallel (i3, i4) < (3, 4) {
-//=    %5 = load x1[i3, i4] : f32
-//=    store %5, y0[i3 + 1, i4*2]
+//=}
+//=kernel @pad_0_operand {
+//=  in x0: 3x4xf32
+//=  inout z0: 6x7xf32
+//=  parallel (i0, i1) < (3, 4) {
+//=    %2 = load x0[i0, i1] : f32
+//=    store %2, z0[i0 + 1, i1*2]
 //=  }
 //=}
 // -----
@@ -33,19 +37,23 @@ func.func @main(%x: tensor<4xf32>) -> tensor<6xf32> {
 //=program @main (arena 0 bytes) {
 //=  arg0: 4xf32 at input 0
 //=  result0: 6xf32 at output 0
-//=  launch @fused_exponential_pad_0(result0, arg0)
+//=  launch @fused_exponential_pad_0_padding(result0)
+//=  launch @fused_exponential_pad_0_operand(arg0, result0)
 //=}
-//=kernel @fused_exponential_pad_0 {
+//=kernel @fused_exponential_pad_0_padding {
 //=  out y0: 6xf32
-//=  in x0: 4xf32
 //=  parallel (i0) < (6) {
 //=    %1 = 0.0 : f32
 //=    store %1, y0[i0]
 //=  }
-//=  parallel (i2) < (4) {
-//=    %3 = load x0[i2] : f32
-//=    %4 = exponential %3 : f32
-//=    store %4, y0[i2 + 1]
+//=}
+//=kernel @fused_exponential_pad_0_operand {
+//=  in x0: 4xf32
+//=  inout z0: 6xf32
+//=  parallel (i0) < (4) {
+//=    %1 = load x0[i0] : f32
+//=    %2 = exponential %1 : f32
+//=    store %2, z0[i0 + 1]
 //=  }
 //=}
 // -----
@@ -58,19 +66,23 @@ func.func @main(%x: tensor<3x4xf32>, %y: tensor<3x2xf32>) -> tensor<3x6xf32> {
 //=  arg0: 3x4xf32 at input 0
 //=  arg1: 3x2xf32 at input 1
 //=  result0: 3x6xf32 at output 0
-//=  launch @concatenate_0(arg0, result0, arg1)
+//=  launch @concatenate_0_piece0(arg0, result0)
+//=  launch @concatenate_0_piece1(arg1, result0)
 //=}
-//=kernel @concatenate_0 {
+//=kernel @concatenate_0_piece0 {
 //=  in x0: 3x4xf32
 //=  out y0: 3x6xf32
-//=  in x1: 3x2xf32
 //=  parallel (i0, i1) < (3, 4) {
 //=    %2 = load x0[i0, i1] : f32
 //=    store %2, y0[i0, i1]
 //=  }
-//=  parallel (i3, i4) < (3, 2) {
-//=    %5 = load x1[i3, i4] : f32
-//=    store %5, y0[i3, i4 + 4]
+//=}
+//=kernel @concatenate_0_piece1 {
+//=  in x0: 3x2xf32
+//=  inout z0: 3x6xf32
+//=  parallel (i0, i1) < (3, 2) {
+//=    %2 = load x0[i0, i1] : f32
+//=    store %2, z0[i0, i1 + 4]
 //=  }
 //=}
 // -----
@@ -237,7 +249,7 @@ func.func @main(%x: tensor<6x4xf32>, %ids: tensor<3x1xi32>, %rows: tensor<3x4xf3
 //=  inout z0: 6x4xf32
 //=  in x0: 3xi32
 //=  in x1: 3x4xf32
-//=  sequential (i0) < (3) {
+//=  parallel (i0) < (3) {
 //=    %1 = load x0[i0] : i32
 //=    %2 = convert %1 dtype=i64 : i64
 //=    parallel (i3) < (4) {
@@ -248,9 +260,7 @@ func.func @main(%x: tensor<6x4xf32>, %ids: tensor<3x1xi32>, %rows: tensor<3x4xf3
 //=      %8 = and %5, %7 : i1
 //=      if %8 {
 //=        %9 = load x1[i0, i3] : f32
-//=        %10 = load z0[%2, i3] : f32
-//=        %11 = add %10, %9 : f32
-//=        store %11, z0[%2, i3]
+//=        update z0[%2, i3] with %9 by add
 //=      } else {
 //=      }
 //=    }
@@ -278,7 +288,7 @@ func.func @main(%ids: tensor<3x1xi32>, %numbers: tensor<3xi32>) -> tensor<6xi32>
 //=  inout z0: 6xi32
 //=  in x0: 3xi32
 //=  in x1: 3xi32
-//=  sequential (i0) < (3) {
+//=  parallel (i0) < (3) {
 //=    %1 = load x0[i0] : i32
 //=    %2 = convert %1 dtype=i64 : i64
 //=    %3 = 0 : i64
@@ -288,8 +298,9 @@ func.func @main(%ids: tensor<3x1xi32>, %numbers: tensor<3xi32>) -> tensor<6xi32>
 //=    %7 = and %4, %6 : i1
 //=    if %7 {
 //=      %8 = load x1[i0] : i32
-//=      %9 = load z0[%2] : i32
-//=      store %8, z0[%2]
+//=      update z0[%2] with %8 combine (%9, %10) {
+//=        yield %10
+//=      }
 //=    } else {
 //=    }
 //=  }

@@ -10,13 +10,13 @@ func.func @main(%state: tensor<2xui64>) -> (tensor<2xui64>, tensor<8xui32>) {
 //=  result0: 2xui64 at output 0
 //=  result1: 8xui32 at output 1
 //=  t1: 8xui32 at output 1
-//=  launch @rng_bit_generator_0(arg0, t1, result0)
+//=  launch @rng_bit_generator_0(arg0, t1)
+//=  launch @rng_bit_generator_0_state(arg0, result0)
 //=  launch @shift_right_logical_0(t1, result1)
 //=}
 //=kernel @rng_bit_generator_0 {
 //=  in x0: 2xui64
 //=  out y0: 8xui32
-//=  out y1: 2xui64
 //=  %0 = load x0[0] : ui64
 //=  %1 = load x0[1] : ui64
 //=  parallel (i2) < (2) {
@@ -262,13 +262,19 @@ func.func @main(%state: tensor<2xui64>) -> (tensor<2xui64>, tensor<8xui32>) {
 //=    store %235, y0[i2*4 + 2]
 //=    store %221, y0[i2*4 + 3]
 //=  }
-//=  %240 = 2 : ui64
-//=  %241 = add %1, %240 : ui64
-//=  %242 = compare %241, %1 direction=LT : i1
-//=  %243 = convert %242 dtype=ui64 : ui64
-//=  %244 = add %0, %243 : ui64
-//=  store %0, y1[0]
-//=  store %241, y1[1]
+//=}
+//=kernel @rng_bit_generator_0_state {
+//=  in x0: 2xui64
+//=  out y0: 2xui64
+//=  %0 = load x0[0] : ui64
+//=  %1 = load x0[1] : ui64
+//=  %2 = 2 : ui64
+//=  %3 = add %1, %2 : ui64
+//=  %4 = compare %3, %1 direction=LT : i1
+//=  %5 = convert %4 dtype=ui64 : ui64
+//=  %6 = add %0, %5 : ui64
+//=  store %0, y0[0]
+//=  store %3, y0[1]
 //=}
 //=kernel @shift_right_logical_0 {
 //=  in x0: 8xui32
@@ -290,12 +296,12 @@ func.func @main(%state: tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>) {
 //=  arg0: 2xui64 at input 0
 //=  result0: 2xui64 at output 0
 //=  result1: 4xui32 at output 1
-//=  launch @rng_bit_generator_0(arg0, result1, result0)
+//=  launch @rng_bit_generator_0(arg0, result1)
+//=  launch @rng_bit_generator_0_state(arg0, result0)
 //=}
 //=kernel @rng_bit_generator_0 {
 //=  in x0: 2xui64
 //=  out y0: 4xui32
-//=  out y1: 2xui64
 //=  %0 = load x0[0] : ui64
 //=  %1 = load x0[1] : ui64
 //=  parallel (i2) < (2) {
@@ -477,10 +483,16 @@ func.func @main(%state: tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>) {
 //=    store %174, y0[i2*2]
 //=    store %177, y0[i2*2 + 1]
 //=  }
-//=  %178 = 2 : ui64
-//=  %179 = add %1, %178 : ui64
-//=  store %0, y1[0]
-//=  store %179, y1[1]
+//=}
+//=kernel @rng_bit_generator_0_state {
+//=  in x0: 2xui64
+//=  out y0: 2xui64
+//=  %0 = load x0[0] : ui64
+//=  %1 = load x0[1] : ui64
+//=  %2 = 2 : ui64
+//=  %3 = add %1, %2 : ui64
+//=  store %0, y0[0]
+//=  store %3, y0[1]
 //=}
 // -----
 // numbers from a state that the program does not see
@@ -497,13 +509,13 @@ func.func @main(%low: tensor<f32>, %high: tensor<f32>) -> tensor<8xf32> {
 //=  t2: 8xui32 at arena 64
 //=  t1: 3xui64 at arena 128
 //=  call @trivium.random_state() {} to (t0)
-//=  launch @rng_bit_generator_0(t0, t2, t1)
+//=  launch @rng_bit_generator_0(t0, t2)
+//=  launch @rng_bit_generator_0_state(t0, t1)
 //=  launch @fused_shift_right_logical_multiply_subtract_add_0(arg0, t2, arg1, result0)
 //=}
 //=kernel @rng_bit_generator_0 {
 //=  in x0: 3xui64
 //=  out y0: 8xui32
-//=  out y1: 3xui64
 //=  %0 = load x0[0] : ui64
 //=  %1 = load x0[1] : ui64
 //=  %2 = load x0[2] : ui64
@@ -750,14 +762,21 @@ func.func @main(%low: tensor<f32>, %high: tensor<f32>) -> tensor<8xf32> {
 //=    store %236, y0[i3*4 + 2]
 //=    store %222, y0[i3*4 + 3]
 //=  }
-//=  %241 = 2 : ui64
-//=  %242 = add %1, %241 : ui64
-//=  %243 = compare %242, %1 direction=LT : i1
-//=  %244 = convert %243 dtype=ui64 : ui64
-//=  %245 = add %2, %244 : ui64
-//=  store %0, y1[0]
-//=  store %242, y1[1]
-//=  store %245, y1[2]
+//=}
+//=kernel @rng_bit_generator_0_state {
+//=  in x0: 3xui64
+//=  out y0: 3xui64
+//=  %0 = load x0[0] : ui64
+//=  %1 = load x0[1] : ui64
+//=  %2 = load x0[2] : ui64
+//=  %3 = 2 : ui64
+//=  %4 = add %1, %3 : ui64
+//=  %5 = compare %4, %1 direction=LT : i1
+//=  %6 = convert %5 dtype=ui64 : ui64
+//=  %7 = add %2, %6 : ui64
+//=  store %0, y0[0]
+//=  store %4, y0[1]
+//=  store %7, y0[2]
 //=}
 //=kernel @fused_shift_right_logical_multiply_subtract_add_0 {
 //=  in x0: f32

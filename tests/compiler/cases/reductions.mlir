@@ -108,12 +108,14 @@ func.func @main(%x: tensor<3x5x8xf32>) -> tensor<f32> {
 //=kernel @reduce_0 {
 //=  in x0: 3x5x8xf32
 //=  out y0: f32
-//=  %0 = 0.0 : f32
-//=  %1 = reduction (i2, i3, i4) < (3, 5, 8) onto (%0) with add {
-//=    %5 = load x0[i2, i3, i4] : f32
-//=    yield %5
+//=  parallel (i0) < (1) {
+//=    %1 = 0.0 : f32
+//=    %2 = reduction (i3, i4, i5) < (3, 5, 8) onto (%1) with add {
+//=      %6 = load x0[i3, i4, i5] : f32
+//=      yield %6
+//=    }
+//=    store %2, y0[]
 //=  }
-//=  store %1, y0[]
 //=}
 // -----
 // of integers

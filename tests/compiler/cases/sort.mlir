@@ -44,14 +44,14 @@ func.func @main(%x: tensor<2x8xi32>) -> tensor<2x8xi32> {
 //=        %23 = 7 : i64
 //=        %24 = minimum %19, %23 : i64
 //=        %25 = load scratch3[%24] : i64
-//=        %26 = compare %18, %9 direction=LT : i1
-//=        %27 = compare %19, %13 direction=LT : i1
-//=        %28 = not %26 : i1
-//=        %29 = load scratch2[%25] : i32
-//=        %30 = load scratch2[%22] : i32
-//=        %31 = compare %29, %30 direction=LT : i1
-//=        %32 = or %28, %31 : i1
-//=        %33 = and %27, %32 : i1
+//=        %26 = load scratch2[%25] : i32
+//=        %27 = load scratch2[%22] : i32
+//=        %28 = compare %18, %9 direction=LT : i1
+//=        %29 = compare %19, %13 direction=LT : i1
+//=        %30 = compare %26, %27 direction=LT : i1
+//=        %31 = not %28 : i1
+//=        %32 = or %31, %30 : i1
+//=        %33 = and %29, %32 : i1
 //=        %34 = select %33, %25, %22 : i64
 //=        store %34, scratch4[i4*2 + i17]
 //=        %35 = convert %33 dtype=i64 : i64
@@ -80,14 +80,14 @@ func.func @main(%x: tensor<2x8xi32>) -> tensor<2x8xi32> {
 //=        %59 = 7 : i64
 //=        %60 = minimum %55, %59 : i64
 //=        %61 = load scratch4[%60] : i64
-//=        %62 = compare %54, %45 direction=LT : i1
-//=        %63 = compare %55, %49 direction=LT : i1
-//=        %64 = not %62 : i1
-//=        %65 = load scratch2[%61] : i32
-//=        %66 = load scratch2[%58] : i32
-//=        %67 = compare %65, %66 direction=LT : i1
-//=        %68 = or %64, %67 : i1
-//=        %69 = and %63, %68 : i1
+//=        %62 = load scratch2[%61] : i32
+//=        %63 = load scratch2[%58] : i32
+//=        %64 = compare %54, %45 direction=LT : i1
+//=        %65 = compare %55, %49 direction=LT : i1
+//=        %66 = compare %62, %63 direction=LT : i1
+//=        %67 = not %64 : i1
+//=        %68 = or %67, %66 : i1
+//=        %69 = and %65, %68 : i1
 //=        %70 = select %69, %61, %58 : i64
 //=        store %70, scratch3[i40*4 + i53]
 //=        %71 = convert %69 dtype=i64 : i64
@@ -112,14 +112,14 @@ func.func @main(%x: tensor<2x8xi32>) -> tensor<2x8xi32> {
 //=      %91 = 7 : i64
 //=      %92 = minimum %87, %91 : i64
 //=      %93 = load scratch3[%92] : i64
-//=      %94 = compare %86, %79 direction=LT : i1
-//=      %95 = compare %87, %82 direction=LT : i1
-//=      %96 = not %94 : i1
-//=      %97 = load scratch2[%93] : i32
-//=      %98 = load scratch2[%90] : i32
-//=      %99 = compare %97, %98 direction=LT : i1
-//=      %100 = or %96, %99 : i1
-//=      %101 = and %95, %100 : i1
+//=      %94 = load scratch2[%93] : i32
+//=      %95 = load scratch2[%90] : i32
+//=      %96 = compare %86, %79 direction=LT : i1
+//=      %97 = compare %87, %82 direction=LT : i1
+//=      %98 = compare %94, %95 direction=LT : i1
+//=      %99 = not %96 : i1
+//=      %100 = or %99, %98 : i1
+//=      %101 = and %97, %100 : i1
 //=      %102 = select %101, %93, %90 : i64
 //=      store %102, scratch4[i85]
 //=      %103 = convert %101 dtype=i64 : i64
@@ -183,14 +183,14 @@ func.func @main(%x: tensor<5x2xi32>) -> tensor<5x2xi32> {
 //=        %23 = 4 : i64
 //=        %24 = minimum %19, %23 : i64
 //=        %25 = load scratch3[%24] : i64
-//=        %26 = compare %18, %9 direction=LT : i1
-//=        %27 = compare %19, %13 direction=LT : i1
-//=        %28 = not %26 : i1
-//=        %29 = load scratch2[%25] : i32
-//=        %30 = load scratch2[%22] : i32
-//=        %31 = compare %29, %30 direction=GT : i1
-//=        %32 = or %28, %31 : i1
-//=        %33 = and %27, %32 : i1
+//=        %26 = load scratch2[%25] : i32
+//=        %27 = load scratch2[%22] : i32
+//=        %28 = compare %18, %9 direction=LT : i1
+//=        %29 = compare %19, %13 direction=LT : i1
+//=        %30 = compare %26, %27 direction=GT : i1
+//=        %31 = not %28 : i1
+//=        %32 = or %31, %30 : i1
+//=        %33 = and %29, %32 : i1
 //=        %34 = select %33, %25, %22 : i64
 //=        store %34, scratch4[i4*2 + i17]
 //=        %35 = convert %33 dtype=i64 : i64
@@ -219,14 +219,14 @@ func.func @main(%x: tensor<5x2xi32>) -> tensor<5x2xi32> {
 //=        %59 = 4 : i64
 //=        %60 = minimum %55, %59 : i64
 //=        %61 = load scratch4[%60] : i64
-//=        %62 = compare %54, %45 direction=LT : i1
-//=        %63 = compare %55, %49 direction=LT : i1
-//=        %64 = not %62 : i1
-//=        %65 = load scratch2[%61] : i32
-//=        %66 = load scratch2[%58] : i32
-//=        %67 = compare %65, %66 direction=GT : i1
-//=        %68 = or %64, %67 : i1
-//=        %69 = and %63, %68 : i1
+//=        %62 = load scratch2[%61] : i32
+//=        %63 = load scratch2[%58] : i32
+//=        %64 = compare %54, %45 direction=LT : i1
+//=        %65 = compare %55, %49 direction=LT : i1
+//=        %66 = compare %62, %63 direction=GT : i1
+//=        %67 = not %64 : i1
+//=        %68 = or %67, %66 : i1
+//=        %69 = and %65, %68 : i1
 //=        %70 = select %69, %61, %58 : i64
 //=        store %70, scratch3[i40*4 + i53]
 //=        %71 = convert %69 dtype=i64 : i64
@@ -251,14 +251,14 @@ func.func @main(%x: tensor<5x2xi32>) -> tensor<5x2xi32> {
 //=      %91 = 4 : i64
 //=      %92 = minimum %87, %91 : i64
 //=      %93 = load scratch3[%92] : i64
-//=      %94 = compare %86, %79 direction=LT : i1
-//=      %95 = compare %87, %82 direction=LT : i1
-//=      %96 = not %94 : i1
-//=      %97 = load scratch2[%93] : i32
-//=      %98 = load scratch2[%90] : i32
-//=      %99 = compare %97, %98 direction=GT : i1
-//=      %100 = or %96, %99 : i1
-//=      %101 = and %95, %100 : i1
+//=      %94 = load scratch2[%93] : i32
+//=      %95 = load scratch2[%90] : i32
+//=      %96 = compare %86, %79 direction=LT : i1
+//=      %97 = compare %87, %82 direction=LT : i1
+//=      %98 = compare %94, %95 direction=GT : i1
+//=      %99 = not %96 : i1
+//=      %100 = or %99, %98 : i1
+//=      %101 = and %97, %100 : i1
 //=      %102 = select %101, %93, %90 : i64
 //=      store %102, scratch4[i85]
 //=      %103 = convert %101 dtype=i64 : i64
@@ -297,136 +297,138 @@ func.func @main(%keys: tensor<6xi32>, %x: tensor<6xf32>) -> (tensor<6xi32>, tens
 //=  in x1: 6xf32
 //=  out y0: 6xi32
 //=  out y1: 6xf32
-//=  scratch scratch4: 6xi32
-//=  parallel (i0) < (6) {
-//=    %1 = load x0[i0] : i32
-//=    store %1, scratch4[i0]
-//=  }
-//=  scratch scratch5: 6xf32
-//=  parallel (i2) < (6) {
-//=    %3 = load x1[i2] : f32
-//=    store %3, scratch5[i2]
-//=  }
-//=  scratch scratch6: 6xi64
-//=  scratch scratch7: 6xi64
-//=  parallel (i4) < (6) {
-//=    store i4, scratch6[i4]
-//=  }
-//=  parallel (i5) < (3) {
-//=    %6 = i5*2 : i64
-//=    %7 = 1 : i64
-//=    %8 = add %6, %7 : i64
-//=    %9 = 6 : i64
-//=    %10 = minimum %8, %9 : i64
-//=    %11 = 2 : i64
-//=    %12 = add %6, %11 : i64
-//=    %13 = 6 : i64
-//=    %14 = minimum %12, %13 : i64
-//=    %15 = subtract %14, %6 : i64
-//=    %16, %17 = sequential (i18) < (%15) carry (%19, %20) = (%6, %10) {
-//=      %21 = 5 : i64
-//=      %22 = minimum %19, %21 : i64
-//=      %23 = load scratch6[%22] : i64
-//=      %24 = 5 : i64
-//=      %25 = minimum %20, %24 : i64
-//=      %26 = load scratch6[%25] : i64
-//=      %27 = compare %19, %10 direction=LT : i1
-//=      %28 = compare %20, %14 direction=LT : i1
-//=      %29 = not %27 : i1
-//=      %30 = load scratch4[%26] : i32
-//=      %31 = load scratch4[%23] : i32
-//=      %32 = load scratch5[%26] : f32
-//=      %33 = load scratch5[%23] : f32
-//=      %34 = compare %30, %31 direction=LT : i1
-//=      %35 = or %29, %34 : i1
-//=      %36 = and %28, %35 : i1
-//=      %37 = select %36, %26, %23 : i64
-//=      store %37, scratch7[i5*2 + i18]
-//=      %38 = convert %36 dtype=i64 : i64
-//=      %39 = 1 : i64
-//=      %40 = subtract %39, %38 : i64
-//=      %41 = add %19, %40 : i64
-//=      %42 = add %20, %38 : i64
-//=      yield %41, %42
+//=  parallel (i0) < (1) {
+//=    scratch scratch4: 6xi32
+//=    parallel (i1) < (6) {
+//=      %2 = load x0[i1] : i32
+//=      store %2, scratch4[i1]
 //=    }
-//=  }
-//=  parallel (i43) < (2) {
-//=    %44 = i43*4 : i64
-//=    %45 = 2 : i64
-//=    %46 = add %44, %45 : i64
-//=    %47 = 6 : i64
-//=    %48 = minimum %46, %47 : i64
-//=    %49 = 4 : i64
-//=    %50 = add %44, %49 : i64
-//=    %51 = 6 : i64
-//=    %52 = minimum %50, %51 : i64
-//=    %53 = subtract %52, %44 : i64
-//=    %54, %55 = sequential (i56) < (%53) carry (%57, %58) = (%44, %48) {
-//=      %59 = 5 : i64
-//=      %60 = minimum %57, %59 : i64
-//=      %61 = load scratch7[%60] : i64
-//=      %62 = 5 : i64
-//=      %63 = minimum %58, %62 : i64
-//=      %64 = load scratch7[%63] : i64
-//=      %65 = compare %57, %48 direction=LT : i1
-//=      %66 = compare %58, %52 direction=LT : i1
-//=      %67 = not %65 : i1
-//=      %68 = load scratch4[%64] : i32
-//=      %69 = load scratch4[%61] : i32
-//=      %70 = load scratch5[%64] : f32
-//=      %71 = load scratch5[%61] : f32
-//=      %72 = compare %68, %69 direction=LT : i1
-//=      %73 = or %67, %72 : i1
-//=      %74 = and %66, %73 : i1
-//=      %75 = select %74, %64, %61 : i64
-//=      store %75, scratch6[i43*4 + i56]
-//=      %76 = convert %74 dtype=i64 : i64
-//=      %77 = 1 : i64
-//=      %78 = subtract %77, %76 : i64
-//=      %79 = add %57, %78 : i64
-//=      %80 = add %58, %76 : i64
-//=      yield %79, %80
+//=    scratch scratch5: 6xf32
+//=    parallel (i3) < (6) {
+//=      %4 = load x1[i3] : f32
+//=      store %4, scratch5[i3]
 //=    }
-//=  }
-//=  %81 = 0 : i64
-//=  %82 = 4 : i64
-//=  %83 = 6 : i64
-//=  %84 = minimum %82, %83 : i64
-//=  %85 = 8 : i64
-//=  %86 = 6 : i64
-//=  %87 = minimum %85, %86 : i64
-//=  %88, %89 = sequential (i90) < (%87) carry (%91, %92) = (%81, %84) {
-//=    %93 = 5 : i64
-//=    %94 = minimum %91, %93 : i64
-//=    %95 = load scratch6[%94] : i64
-//=    %96 = 5 : i64
-//=    %97 = minimum %92, %96 : i64
-//=    %98 = load scratch6[%97] : i64
-//=    %99 = compare %91, %84 direction=LT : i1
-//=    %100 = compare %92, %87 direction=LT : i1
-//=    %101 = not %99 : i1
-//=    %102 = load scratch4[%98] : i32
-//=    %103 = load scratch4[%95] : i32
-//=    %104 = load scratch5[%98] : f32
-//=    %105 = load scratch5[%95] : f32
-//=    %106 = compare %102, %103 direction=LT : i1
-//=    %107 = or %101, %106 : i1
-//=    %108 = and %100, %107 : i1
-//=    %109 = select %108, %98, %95 : i64
-//=    store %109, scratch7[i90]
-//=    %110 = convert %108 dtype=i64 : i64
-//=    %111 = 1 : i64
-//=    %112 = subtract %111, %110 : i64
-//=    %113 = add %91, %112 : i64
-//=    %114 = add %92, %110 : i64
-//=    yield %113, %114
-//=  }
-//=  parallel (i115) < (6) {
-//=    %116 = load scratch7[i115] : i64
-//=    %117 = load scratch4[%116] : i32
-//=    store %117, y0[i115]
-//=    %118 = load scratch5[%116] : f32
-//=    store %118, y1[i115]
+//=    scratch scratch6: 6xi64
+//=    scratch scratch7: 6xi64
+//=    parallel (i5) < (6) {
+//=      store i5, scratch6[i5]
+//=    }
+//=    parallel (i6) < (3) {
+//=      %7 = i6*2 : i64
+//=      %8 = 1 : i64
+//=      %9 = add %7, %8 : i64
+//=      %10 = 6 : i64
+//=      %11 = minimum %9, %10 : i64
+//=      %12 = 2 : i64
+//=      %13 = add %7, %12 : i64
+//=      %14 = 6 : i64
+//=      %15 = minimum %13, %14 : i64
+//=      %16 = subtract %15, %7 : i64
+//=      %17, %18 = sequential (i19) < (%16) carry (%20, %21) = (%7, %11) {
+//=        %22 = 5 : i64
+//=        %23 = minimum %20, %22 : i64
+//=        %24 = load scratch6[%23] : i64
+//=        %25 = 5 : i64
+//=        %26 = minimum %21, %25 : i64
+//=        %27 = load scratch6[%26] : i64
+//=        %28 = load scratch4[%27] : i32
+//=        %29 = load scratch5[%27] : f32
+//=        %30 = load scratch4[%24] : i32
+//=        %31 = load scratch5[%24] : f32
+//=        %32 = compare %20, %11 direction=LT : i1
+//=        %33 = compare %21, %15 direction=LT : i1
+//=        %34 = compare %28, %30 direction=LT : i1
+//=        %35 = not %32 : i1
+//=        %36 = or %35, %34 : i1
+//=        %37 = and %33, %36 : i1
+//=        %38 = select %37, %27, %24 : i64
+//=        store %38, scratch7[i6*2 + i19]
+//=        %39 = convert %37 dtype=i64 : i64
+//=        %40 = 1 : i64
+//=        %41 = subtract %40, %39 : i64
+//=        %42 = add %20, %41 : i64
+//=        %43 = add %21, %39 : i64
+//=        yield %42, %43
+//=      }
+//=    }
+//=    parallel (i44) < (2) {
+//=      %45 = i44*4 : i64
+//=      %46 = 2 : i64
+//=      %47 = add %45, %46 : i64
+//=      %48 = 6 : i64
+//=      %49 = minimum %47, %48 : i64
+//=      %50 = 4 : i64
+//=      %51 = add %45, %50 : i64
+//=      %52 = 6 : i64
+//=      %53 = minimum %51, %52 : i64
+//=      %54 = subtract %53, %45 : i64
+//=      %55, %56 = sequential (i57) < (%54) carry (%58, %59) = (%45, %49) {
+//=        %60 = 5 : i64
+//=        %61 = minimum %58, %60 : i64
+//=        %62 = load scratch7[%61] : i64
+//=        %63 = 5 : i64
+//=        %64 = minimum %59, %63 : i64
+//=        %65 = load scratch7[%64] : i64
+//=        %66 = load scratch4[%65] : i32
+//=        %67 = load scratch5[%65] : f32
+//=        %68 = load scratch4[%62] : i32
+//=        %69 = load scratch5[%62] : f32
+//=        %70 = compare %58, %49 direction=LT : i1
+//=        %71 = compare %59, %53 direction=LT : i1
+//=        %72 = compare %66, %68 direction=LT : i1
+//=        %73 = not %70 : i1
+//=        %74 = or %73, %72 : i1
+//=        %75 = and %71, %74 : i1
+//=        %76 = select %75, %65, %62 : i64
+//=        store %76, scratch6[i44*4 + i57]
+//=        %77 = convert %75 dtype=i64 : i64
+//=        %78 = 1 : i64
+//=        %79 = subtract %78, %77 : i64
+//=        %80 = add %58, %79 : i64
+//=        %81 = add %59, %77 : i64
+//=        yield %80, %81
+//=      }
+//=    }
+//=    %82 = 0 : i64
+//=    %83 = 4 : i64
+//=    %84 = 6 : i64
+//=    %85 = minimum %83, %84 : i64
+//=    %86 = 8 : i64
+//=    %87 = 6 : i64
+//=    %88 = minimum %86, %87 : i64
+//=    %89, %90 = sequential (i91) < (%88) carry (%92, %93) = (%82, %85) {
+//=      %94 = 5 : i64
+//=      %95 = minimum %92, %94 : i64
+//=      %96 = load scratch6[%95] : i64
+//=      %97 = 5 : i64
+//=      %98 = minimum %93, %97 : i64
+//=      %99 = load scratch6[%98] : i64
+//=      %100 = load scratch4[%99] : i32
+//=      %101 = load scratch5[%99] : f32
+//=      %102 = load scratch4[%96] : i32
+//=      %103 = load scratch5[%96] : f32
+//=      %104 = compare %92, %85 direction=LT : i1
+//=      %105 = compare %93, %88 direction=LT : i1
+//=      %106 = compare %100, %102 direction=LT : i1
+//=      %107 = not %104 : i1
+//=      %108 = or %107, %106 : i1
+//=      %109 = and %105, %108 : i1
+//=      %110 = select %109, %99, %96 : i64
+//=      store %110, scratch7[i91]
+//=      %111 = convert %109 dtype=i64 : i64
+//=      %112 = 1 : i64
+//=      %113 = subtract %112, %111 : i64
+//=      %114 = add %92, %113 : i64
+//=      %115 = add %93, %111 : i64
+//=      yield %114, %115
+//=    }
+//=    parallel (i116) < (6) {
+//=      %117 = load scratch7[i116] : i64
+//=      %118 = load scratch4[%117] : i32
+//=      %119 = load scratch5[%117] : f32
+//=      store %118, y0[i116]
+//=      store %119, y1[i116]
+//=    }
 //=  }
 //=}
 // -----
@@ -474,14 +476,14 @@ func.func @main(%x: tensor<2x8xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
 //=        %23 = 7 : i64
 //=        %24 = minimum %19, %23 : i64
 //=        %25 = load scratch4[%24] : i64
-//=        %26 = compare %18, %9 direction=LT : i1
-//=        %27 = compare %19, %13 direction=LT : i1
-//=        %28 = not %26 : i1
-//=        %29 = load scratch3[%25] : f32
-//=        %30 = load scratch3[%22] : f32
-//=        %31 = compare %29, %30 direction=GT total_order=True : i1
-//=        %32 = or %28, %31 : i1
-//=        %33 = and %27, %32 : i1
+//=        %26 = load scratch3[%25] : f32
+//=        %27 = load scratch3[%22] : f32
+//=        %28 = compare %18, %9 direction=LT : i1
+//=        %29 = compare %19, %13 direction=LT : i1
+//=        %30 = compare %26, %27 direction=GT total_order=True : i1
+//=        %31 = not %28 : i1
+//=        %32 = or %31, %30 : i1
+//=        %33 = and %29, %32 : i1
 //=        %34 = select %33, %25, %22 : i64
 //=        store %34, scratch5[i4*2 + i17]
 //=        %35 = convert %33 dtype=i64 : i64
@@ -510,14 +512,14 @@ func.func @main(%x: tensor<2x8xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
 //=        %59 = 7 : i64
 //=        %60 = minimum %55, %59 : i64
 //=        %61 = load scratch5[%60] : i64
-//=        %62 = compare %54, %45 direction=LT : i1
-//=        %63 = compare %55, %49 direction=LT : i1
-//=        %64 = not %62 : i1
-//=        %65 = load scratch3[%61] : f32
-//=        %66 = load scratch3[%58] : f32
-//=        %67 = compare %65, %66 direction=GT total_order=True : i1
-//=        %68 = or %64, %67 : i1
-//=        %69 = and %63, %68 : i1
+//=        %62 = load scratch3[%61] : f32
+//=        %63 = load scratch3[%58] : f32
+//=        %64 = compare %54, %45 direction=LT : i1
+//=        %65 = compare %55, %49 direction=LT : i1
+//=        %66 = compare %62, %63 direction=GT total_order=True : i1
+//=        %67 = not %64 : i1
+//=        %68 = or %67, %66 : i1
+//=        %69 = and %65, %68 : i1
 //=        %70 = select %69, %61, %58 : i64
 //=        store %70, scratch4[i40*4 + i53]
 //=        %71 = convert %69 dtype=i64 : i64
@@ -542,14 +544,14 @@ func.func @main(%x: tensor<2x8xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
 //=      %91 = 7 : i64
 //=      %92 = minimum %87, %91 : i64
 //=      %93 = load scratch4[%92] : i64
-//=      %94 = compare %86, %79 direction=LT : i1
-//=      %95 = compare %87, %82 direction=LT : i1
-//=      %96 = not %94 : i1
-//=      %97 = load scratch3[%93] : f32
-//=      %98 = load scratch3[%90] : f32
-//=      %99 = compare %97, %98 direction=GT total_order=True : i1
-//=      %100 = or %96, %99 : i1
-//=      %101 = and %95, %100 : i1
+//=      %94 = load scratch3[%93] : f32
+//=      %95 = load scratch3[%90] : f32
+//=      %96 = compare %86, %79 direction=LT : i1
+//=      %97 = compare %87, %82 direction=LT : i1
+//=      %98 = compare %94, %95 direction=GT total_order=True : i1
+//=      %99 = not %96 : i1
+//=      %100 = or %99, %98 : i1
+//=      %101 = and %97, %100 : i1
 //=      %102 = select %101, %93, %90 : i64
 //=      store %102, scratch5[i85]
 //=      %103 = convert %101 dtype=i64 : i64

@@ -161,41 +161,40 @@ func.func @main(%x: tensor<4x4xf32>, %source: tensor<2x2xf32>) -> tensor<4x4xf32
 //=  arg0: 4x4xf32 at input 0
 //=  arg1: 2x2xf32 at input 1
 //=  result0: 4x4xf32 at output 0
+//=  launch @select_and_scatter_0_init(result0)
 //=  launch @select_and_scatter_0(result0, arg0, arg1)
 //=}
-//=kernel @select_and_scatter_0 {
+//=kernel @select_and_scatter_0_init {
 //=  out y0: 4x4xf32
-//=  in x0: 4x4xf32
-//=  in x1: 2x2xf32
 //=  parallel (i0, i1) < (4, 4) {
 //=    %2 = 0.0 : f32
 //=    store %2, y0[i0, i1]
 //=  }
-//=  sequential (i3, i4) < (2, 2) {
+//=}
+//=kernel @select_and_scatter_0 {
+//=  inout z0: 4x4xf32
+//=  in x0: 4x4xf32
+//=  in x1: 2x2xf32
+//=  parallel (i0, i1) < (2, 2) {
+//=    %2 = 0 : i64
+//=    %3 = 0 : i64
+//=    %4 = false : i1
 //=    %5 = 0.0 : f32
-//=    %6 = 0 : i64
-//=    %7 = 0 : i64
-//=    %8 = false : i1
-//=    %9, %10, %11, %12 = sequential (i13, i14) < (2, 2) carry (%15, %16, %17, %18) = (%8, %5, %6, %7) {
-//=      %19 = load x0[i3*2 + i13, i4*2 + i14] : f32
-//=      %20 = compare %16, %19 direction=GE : i1
-//=      %21 = not %15 : i1
-//=      %22 = not %20 : i1
-//=      %23 = or %21, %22 : i1
-//=      %24 = i3*2 + i13 : i64
-//=      %25 = i4*2 + i14 : i64
-//=      %26 = select %23, %19, %16 : f32
-//=      %27 = select %23, %24, %17 : i64
-//=      %28 = select %23, %25, %18 : i64
-//=      %29 = true : i1
-//=      yield %29, %26, %27, %28
+//=    %6, %7, %8, %9 = sequential (i10, i11) < (2, 2) carry (%12, %13, %14, %15) = (%4, %5, %2, %3) {
+//=      %16 = load x0[i0*2 + i10, i1*2 + i11] : f32
+//=      %17 = compare %13, %16 direction=GE : i1
+//=      %18 = not %12 : i1
+//=      %19 = not %17 : i1
+//=      %20 = or %18, %19 : i1
+//=      %21 = i0*2 + i10 : i64
+//=      %22 = i1*2 + i11 : i64
+//=      %23 = select %20, %16, %13 : f32
+//=      %24 = select %20, %21, %14 : i64
+//=      %25 = select %20, %22, %15 : i64
+//=      %26 = true : i1
+//=      yield %26, %23, %24, %25
 //=    }
-//=    if %9 {
-//=      %30 = load x1[i3, i4] : f32
-//=      %31 = load y0[%11, %12] : f32
-//=      %32 = add %31, %30 : f32
-//=      store %32, y0[%11, %12]
-//=    } else {
-//=    }
+//=    %27 = load x1[i0, i1] : f32
+//=    update z0[%8, %9] with %27 by add
 //=  }
 //=}

@@ -165,3 +165,41 @@ def test_memory_starts_as_garbage() -> None:
     b.store(y, b.load(scratch, 0), 0)
     assert result(b.build())[0] != 0
     assert isinstance(y, Buffer)
+
+
+def histogram(combiner: str | None) -> Kernel:
+    """Combines x[i] into y[at[i]], by a name or by a block that takes the later one."""
+    b = KernelBuilder("update")
+    x, at, y = b.input("x", "f32", (12,)), b.input("at", "i64", (12,)), b.inout("y", "f32", (3,))
+    with b.parallel(12) as (i,):
+        place = b.load(at, i)
+        if combiner is None:
+            with b.block("f32", "f32") as block:
+                block.yields = [block.parameters[1]]
+            b.update([(y, (place,))], [b.load(x, i)], block)
+        else:
+            b.update([(y, (place,))], [b.load(x, i)], combiner)
+    return b.build()
+
+
+def test_updates_of_one_element_follow_the_order_of_the_iterations() -> None:
+    data, at = some(12), np.array([0, 2, 0, 0, 2, 1, 0, 2, 2, 1, 0, 0])
+    for combiner, expected in (
+        ("add", [np.float32(1) + data[at == n].sum() for n in range(3)]),
+        (None, [data[at == n][-1] for n in range(3)]),
+    ):
+        memory = np.ones(3, np.float32)
+        run(histogram(combiner), [data, at, memory])
+        np.testing.assert_allclose(memory, expected, rtol=1e-5)
+
+
+def test_iterations_share_all_targets_of_an_update_or_none() -> None:
+    b = KernelBuilder("crossed")
+    y, z = b.inout("y", "f32", (4,)), b.inout("z", "f32", (4,))
+    with b.parallel(4) as (i,):
+        with b.block(*["f32"] * 4) as swap:
+            swap.yields = swap.parameters[2:]
+        one = b.constant(1.0, "f32")
+        b.update([(y, (i,)), (z, (0,))], [one, one], swap)
+    with pytest.raises(CompileError, match="update of y, z: two iterations share some of their targets, but not all"):
+        run(b.build(), [np.zeros(4, np.float32)] * 2)

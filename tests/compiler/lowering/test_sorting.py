@@ -1,0 +1,92 @@
+"""Sorts of rows that fit in scratch memory, and of rows that take a launch for each pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.compiler.lowering.running import program_of, run, some
+from tests.compiler.targets import TARGET
+from trivium.compiler.interpreter import interpret
+from trivium.compiler.lower import lower
+from trivium.compiler.pipeline import optimize
+from trivium.compiler.program import Launch, Program
+from trivium.compiler.target import Target
+from trivium.compiler.verifier import verify
+from trivium.ir import ops
+from trivium.ir.builder import region
+from trivium.ir.errors import CompileError
+from trivium.ir.func import Module
+from trivium.ir.interpreter import evaluate
+from trivium.ir.types import I32, tensor
+
+SCARCE = replace(TARGET, fusion=replace(TARGET.fusion, scratch_bytes=64))
+LESS = ops.ComparisonDirection.LT
+
+
+def sorted_pairs(shape: tuple[int, ...], dimension: int) -> Module:
+    """Sorts what is computed from the argument, with the place that each element comes from."""
+
+    def body(b, x):
+        values = b.add(ops.Negate(x))
+        places = b.add(ops.Iota(dimension, result=tensor(*shape, of=I32)))
+        kinds = [tensor(), tensor(), tensor(of=I32), tensor(of=I32)]
+        less = region(kinds, lambda b, p, q, *_: b.add(ops.Compare(p, q, LESS)))
+        return b.add(ops.Sort([values, places], dimension=dimension, comparator=less))
+
+    return program_of([tensor(*shape)], body)
+
+
+def names(program: Program) -> list[str]:
+    return [step.kernel.name.removeprefix("sort_0") for step in program.steps if isinstance(step, Launch)]
+
+
+def lowered(module: Module, target: Target) -> Program:
+    program = lower(optimize(module), target)
+    verify(program)
+    return program
+
+
+@pytest.mark.parametrize("target", [TARGET, SCARCE], ids=["scratch", "passes"])
+@pytest.mark.parametrize(
+    ("shape", "dimension"),
+    [((1,), 0), ((2,), 0), ((37,), 0), ((4, 33), 1), ((33, 4), 0), ((3, 17, 2), 1), ((2, 1, 40), 2), ((5, 1), 1)],
+)
+def test_every_dimension(shape: tuple[int, ...], dimension: int, target: Target) -> None:
+    module, argument = sorted_pairs(shape, dimension), np.round(some(*shape), 1)
+    program, expected = lowered(module, target), evaluate(module, argument)
+    for results in (interpret(program, argument), run(program, [argument])):
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+def test_a_row_that_fits_in_scratch_takes_one_launch_and_a_long_one_a_launch_for_each_pass() -> None:
+    assert names(lowered(sorted_pairs((4, 33), 1), TARGET)) == [""]
+    passes = ["_operand0", "_operand1", "_begin", *(f"_merge{1 << n}" for n in range(6)), "_end"]
+    program = lowered(sorted_pairs((4, 33), 1), SCARCE)
+    assert names(program) == passes
+    # Both operands, and the elements' places twice, of which one lies where a result will.
+    assert program.arena_size >= 3 * 4 * 33 * 4
+
+
+def test_one_long_row_is_sorted_in_passes_so_that_threads_share_the_work() -> None:
+    extent = TARGET.fusion.serial_row + 1
+    assert len(names(lowered(sorted_pairs((extent,), 0), TARGET))) > 10
+    assert names(lowered(sorted_pairs((2, extent), 1), TARGET)) == [""]
+
+
+@pytest.mark.parametrize("target", [TARGET, SCARCE], ids=["scratch", "passes"])
+def test_the_greatest_elements(target: Target) -> None:
+    module = program_of([tensor(3, 50)], lambda b, x: b.add(ops.TopK(x, k=7)))
+    argument = np.round(some(3, 50), 1)
+    program, expected = lowered(module, target), evaluate(module, argument)
+    for results in (interpret(program, argument), run(program, [argument])):
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+def test_temporaries_beyond_the_memory_are_refused() -> None:
+    with pytest.raises(CompileError, match="expected at most"):
+        lowered(sorted_pairs((1 << 45,), 0), SCARCE)
