@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from trivium.compiler.kernel import Block, Contraction, If, Instruction, Kernel, Loop, Store, Update, Value, walk
 from trivium.compiler.kernel.ops import flops, is_transcendental
 from trivium.compiler.kernel.structure import Apply, While
-from trivium.compiler.program import Copy, HostCall, Launch, Program, PythonCall, Step, Switch
+from trivium.compiler.program import Collective, Copy, HostCall, Launch, Program, PythonCall, Step, Switch
 from trivium.compiler.program import Value as ProgramValue
 from trivium.compiler.program import While as ProgramWhile
 
@@ -59,6 +59,8 @@ def _step(step: Step, kernels: dict[Kernel, Cost]) -> Cost:
             return kernels[kernel] + Cost(nbytes=moved)
         case Copy(source):
             return Cost(nbytes=2 * source.nbytes)
+        case Collective(_, _, source, destination):
+            return Cost(nbytes=source.nbytes + destination.nbytes)
         case HostCall(_, _, arguments, results) | PythonCall(_, _, arguments, results):
             return Cost(nbytes=_nbytes((*arguments, *results)))
         case Switch(_, branches):

@@ -1,18 +1,21 @@
 """What a program means, without any backend: its steps run in order on NumPy arrays that lie where the buffer plan has
-put them, kernels by their own interpreter. Slow; a compiled program must give the same."""
+put them, kernels by their own interpreter. Slow; a compiled program must give the same. Several devices can run a
+program together: each has a memory of its own, and they meet in the program's collectives."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from trivium.compiler.collectives import NAMES, CollectivePermute, exchange, group_of
 from trivium.compiler.host import Function, host_function, python_function
 from trivium.compiler.kernel import interpreter as kernels
 from trivium.compiler.kernel import numpy_dtype
 from trivium.compiler.program import (
     Arena,
+    Collective,
     Constant,
     Copy,
     HostCall,
@@ -32,11 +35,66 @@ from trivium.ir.errors import ExecutionError
 def interpret(program: Program, *arguments: np.ndarray, marks: bool = False) -> list[np.ndarray]:
     """Runs `program`; its results, as new arrays. Arguments have the types and shapes of the program's inputs. With
     `marks`, contractions run as their marks say, not as their loop nests do."""
+    (results,) = interpret_devices(program, [arguments], marks=marks)
+    return results
+
+
+def interpret_devices(
+    program: Program, arguments: Sequence[Sequence[np.ndarray]], *, marks: bool = False
+) -> list[list[np.ndarray]]:
+    """Runs `program` on several devices at once, each with its own arguments; the results of each. Devices have the
+    numbers 0, 1, and so on, in the order of `arguments`."""
+    runs = [_Run(program, _inputs(program, given), marks) for given in arguments]
+    _run_together(program, runs)
+    return [[_result(run.memory[value], value) for value in program.outputs] for run in runs]
+
+
+def _inputs(program: Program, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
     if len(arguments) != len(program.inputs):
         raise ExecutionError(f"{program.name} was given {len(arguments)} arguments, expected {len(program.inputs)}")
-    run = _Run(program, [_flat(array, value) for array, value in zip(arguments, program.inputs, strict=True)], marks)
-    run.steps(program.steps)
-    return [_result(run.memory[value], value) for value in program.outputs]
+    return [_flat(array, value) for array, value in zip(arguments, program.inputs, strict=True)]
+
+
+def _run_together(program: Program, runs: Sequence[_Run]) -> None:
+    """Runs all devices to their ends. A device that reaches a collective waits there until its group has."""
+    running = {device: run.steps(program.steps) for device, run in enumerate(runs)}
+    waiting: dict[int, Collective] = {}
+    while running:
+        for device in [device for device in running if device not in waiting]:
+            if (step := next(running[device], None)) is None:
+                del running[device]
+            else:
+                waiting[device] = step
+        met = [_meet(runs, waiting, device) for device in list(waiting)]
+        if waiting and not any(met):
+            device, step = next(iter(waiting.items()))
+            raise ExecutionError(
+                f"{program.name}: device {device} waits in {NAMES[type(step.kind)]} for others of its group, "
+                "which end or wait elsewhere"
+            )
+
+
+def _meet(runs: Sequence[_Run], waiting: dict[int, Collective], device: int) -> bool:
+    """Runs the collective that `device` waits in if all of its group wait in the same one, and lets them go on."""
+    step = waiting.get(device)
+    if step is None:  # it was let go together with another one
+        return True
+    name = NAMES[type(step.kind)]
+    members = group_of(step.kind, step.groups, device)
+    if any(member >= len(runs) for member in members):
+        raise ExecutionError(f"{name} needs device {max(members)}, of {len(runs)} that run")
+    if not members and not isinstance(step.kind, CollectivePermute):
+        raise ExecutionError(f"{name}: device {device} is in no group of {list(map(list, step.groups))}")
+    if any(waiting.get(member) is not step for member in members):
+        return False
+    members = members or (device,)
+    sources = [runs[member].memory[step.source].reshape(step.source.shape).copy() for member in members]
+    for member, result in zip(
+        members, exchange(step.kind, step.groups, members, sources, step.source.dtype), strict=True
+    ):
+        runs[member].memory[step.destination][:] = result.reshape(-1)
+        del waiting[member]
+    return True
 
 
 class _Run:
@@ -59,7 +117,8 @@ class _Run:
                     assert offset is not None, "the buffer plan has given every value its place"
                     self.memory[value] = arena[offset : offset + value.nbytes].view(numpy_dtype(value.dtype))
 
-    def steps(self, steps: Sequence[Step]) -> None:
+    def steps(self, steps: Sequence[Step]) -> Iterator[Collective]:
+        """Runs the steps, and stops at each collective, which is for all devices together."""
         for step in steps:
             match step:
                 case Launch(kernel, arguments):
@@ -67,13 +126,15 @@ class _Run:
                 case Copy(source, destination):
                     self.memory[destination].view(np.uint8)[:] = self.memory[source].view(np.uint8).copy()
                 case While(condition, predicate, body):
-                    self.steps(condition)
+                    yield from self.steps(condition)
                     while self.memory[predicate][0]:
-                        self.steps(body)
-                        self.steps(condition)
+                        yield from self.steps(body)
+                        yield from self.steps(condition)
                 case Switch(index, branches):
                     taken = int(self.memory[index][0])
-                    self.steps(branches[taken if 0 <= taken < len(branches) else -1])
+                    yield from self.steps(branches[taken if 0 <= taken < len(branches) else -1])
+                case Collective():
+                    yield step
                 case HostCall():
                     self._call(host_function(step), step)
                 case PythonCall():

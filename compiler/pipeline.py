@@ -16,6 +16,7 @@ from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.refine import RefineShapes, Shape
+from trivium.compiler.passes.sharding import DropSharding
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.ir.func import Module
 
@@ -25,6 +26,7 @@ PIPELINE = (
     Inline(),
     EraseTokens(),
     DeadCode(),
+    DropSharding(),
     ExpandQuantized(),
     Decompose(),
     CLEAN_UP,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from trivium.compiler.collectives import NAMES, CollectiveKind, Groups
 from trivium.compiler.kernel import DType, Kernel, storage_bytes
 from trivium.ir.func import Module
 from trivium.ir.location import Location
@@ -124,7 +125,19 @@ class PythonCall:
     results: tuple[Value, ...]
 
 
-Step = Launch | Copy | While | Switch | HostCall | PythonCall
+@dataclass(eq=False)
+class Collective:
+    """Exchanges values among the devices that run this program at the same time: each gives its `source` to its group,
+    and writes what it gets to its `destination`. `groups` lists devices by their numbers, for a permutation the pairs
+    of a source and a target. A device waits in this step until all of its group have reached it."""
+
+    kind: CollectiveKind
+    groups: Groups
+    source: Value
+    destination: Value
+
+
+Step = Launch | Copy | While | Switch | HostCall | PythonCall | Collective
 
 
 @dataclass(eq=False)
@@ -180,7 +193,7 @@ def operands(step: Step) -> tuple[Value, ...]:
     match step:
         case Launch(_, arguments):
             return arguments
-        case Copy(source, destination):
+        case Copy(source, destination) | Collective(_, _, source, destination):
             return source, destination
         case While(_, predicate, _):
             return (predicate,)
@@ -195,7 +208,7 @@ def reads(step: Step) -> tuple[Value, ...]:
     match step:
         case Launch(kernel, arguments):
             return tuple(a for p, a in zip(kernel.params, arguments, strict=True) if p.mode != "out")
-        case Copy(source, _):
+        case Copy(source, _) | Collective(_, _, source, _):
             return (source,)
         case HostCall(_, _, arguments, _) | PythonCall(_, _, arguments, _):
             return arguments
@@ -207,7 +220,7 @@ def writes(step: Step) -> tuple[Value, ...]:
     match step:
         case Launch(kernel, arguments):
             return tuple(a for p, a in zip(kernel.params, arguments, strict=True) if p.mode != "in")
-        case Copy(_, destination):
+        case Copy(_, destination) | Collective(_, _, _, destination):
             return (destination,)
         case HostCall(_, _, _, results) | PythonCall(_, _, _, results):
             return results
@@ -224,7 +237,7 @@ def replace_values(steps: list[Step], names: dict[Value, Value]) -> None:
         match step:
             case Launch():
                 step.arguments = replaced(step.arguments)
-            case Copy():
+            case Copy() | Collective():
                 step.source, step.destination = replaced((step.source, step.destination))
             case While():
                 (step.predicate,) = replaced((step.predicate,))
@@ -251,6 +264,11 @@ def _names(values: tuple[Value, ...]) -> str:
     return ", ".join(value.name for value in values)
 
 
+def _describe_kind(kind: CollectiveKind) -> str:
+    """A collective with what it is given: `all_reduce combiner=add`."""
+    return " ".join([NAMES[type(kind)], *(f"{name}={value}" for name, value in vars(kind).items())])
+
+
 def _print_steps(steps: list[Step], indent: str) -> Iterator[str]:
     for step in steps:
         match step:
@@ -259,6 +277,8 @@ def _print_steps(steps: list[Step], indent: str) -> Iterator[str]:
                 yield f"{indent}launch @{kernel.name}({_names(arguments)}){f'  // {known}' if known else ''}"
             case Copy(source, destination):
                 yield f"{indent}copy {source.name} to {destination.name}"
+            case Collective(kind, groups, source, destination):
+                yield f"{indent}{_describe_kind(kind)} of {list(map(list, groups))} {source.name} to {destination.name}"
             case HostCall(target, attributes, arguments, results):
                 about = ", ".join(f"{name} = {value}" for name, value in attributes.items())
                 yield f"{indent}call @{target}({_names(arguments)}) {{{about}}} to ({_names(results)})"

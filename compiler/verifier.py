@@ -8,10 +8,13 @@ import math
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
+from trivium.compiler.collectives import NAMES, CollectivePermute, result_shape
 from trivium.compiler.kernel import Buffer, may_share, numpy_dtype
+from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.liveness import Liveness
 from trivium.compiler.program import (
     Arena,
+    Collective,
     Constant,
     Copy,
     Input,
@@ -39,6 +42,8 @@ def verify(program: Program) -> None:
             _verify_sharing(step)
         elif isinstance(step, Copy):
             _require(step.source.nbytes == step.destination.nbytes, f"copy of {step.source.name}: sizes differ")
+        elif isinstance(step, Collective):
+            _verify_collective(step)
     _verify_memory(program)
 
 
@@ -65,6 +70,31 @@ def _verify_launch(launch: Launch) -> None:
         fits = param.dtype == argument.dtype and _reach(param) <= math.prod(argument.shape)
         if not fits:
             raise CompileError(f"launch of {name}: {describe(argument)} does not fit param {param.name} {param.shape}")
+
+
+def _verify_collective(step: Collective) -> None:
+    name, source, destination = NAMES[type(step.kind)], step.source, step.destination
+    _require(
+        source.dtype == destination.dtype, f"{name}: {describe(source)} and {describe(destination)} differ in type"
+    )
+    combiner = getattr(step.kind, "combiner", "add")
+    _require(combiner in OPERATIONS, f"{name}: {combiner!r} is not a scalar operation of kernels")
+    _require(combiner == "add" or not source.is_complex, f"{name}: complex numbers are combined by add only")
+    numbers = [number for group in step.groups for number in group]
+    if isinstance(step.kind, CollectivePermute):
+        pairs = all(len(group) == 2 for group in step.groups)
+        targets = [group[-1] for group in step.groups]
+        sources = [group[0] for group in step.groups]
+        fits = pairs and len(set(targets)) == len(targets) and len(set(sources)) == len(sources)
+        _require(fits, f"{name}: has groups {step.groups}, expected pairs in which no source or target repeats")
+    else:
+        _require(len(set(numbers)) == len(numbers), f"{name}: has groups {step.groups}, in which a device repeats")
+    for size in {len(group) for group in step.groups} or {1}:
+        expected = result_shape(step.kind, source.shape, size)
+        _require(
+            expected == destination.shape,
+            f"{name}: {describe(destination)} does not fit {describe(source)} in a group of {size}",
+        )
 
 
 def _reach(param: Buffer) -> int:

@@ -17,11 +17,13 @@ from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.workspace import WorkspaceSize
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
+from trivium.compiler.collectives import NAMES
 from trivium.compiler.kernel import Kernel, storage_bytes
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.memory import require_memory
 from trivium.compiler.program import (
     Arena,
+    Collective,
     Constant,
     Copy,
     HostCall,
@@ -38,6 +40,7 @@ from trivium.compiler.program import (
     walk,
 )
 from trivium.compiler.schedule import Schedule
+from trivium.ir.errors import CompileError
 
 ENTRY = "trivium_entry"
 
@@ -199,6 +202,9 @@ class _Entry:
                     self._switch(step)
                 case HostCall() | PythonCall():
                     self._host_call(step)
+                case Collective(kind):
+                    name = NAMES[type(kind)]
+                    raise CompileError(f"{name} is a collective, which programs on the CPU cannot run yet")
 
     def _while(self, step: While) -> None:
         builder = self._builder

@@ -1,4 +1,4 @@
-"""Ops of CHLO that have no kernels of their own, or not for all types, and what one device has no use for."""
+"""Ops of CHLO that have no kernels of their own, or not for all types."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from trivium.ir.ops import (
     BroadcastSelect,
     ChloConstant,
     ConstantLike,
-    CustomCall,
     Mulhi,
     NextAfter,
     Polygamma,
     RaggedDot,
-    Reshard,
     Scan,
-    ShardingConstraint,
     Zeta,
 )
 from trivium.ir.types import F32, F64, is_complex
@@ -47,16 +44,3 @@ def next_after(op):
     """Kernels have the neighbours of the floats that they compute with."""
     known = op.x.type.element_type in (F32, F64)
     return None if known or not is_static(op) else decompose(op, Unplaced())
-
-
-@pattern(ShardingConstraint, Reshard)
-def sharding(op):
-    """sharding_constraint(x) == x, on one device"""
-    return op.input if op.input.type is op.result.type else None
-
-
-@pattern(CustomCall)
-def sharding_call(op):
-    """custom_call @Sharding(x) == x, on one device"""
-    kept = op.call_target_name in ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")
-    return tuple(op.inputs) if kept and op.operand_types == op.result_types else None

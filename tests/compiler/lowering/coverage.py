@@ -13,6 +13,7 @@ from tests.ir.ops.test_records import error_allowed, widest
 from trivium.compiler.lower import lower
 from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.quantization import ExpandQuantized
+from trivium.compiler.passes.sharding import DropSharding
 from trivium.compiler.program import Program
 from trivium.compiler.verifier import verify
 from trivium.ir import ops
@@ -64,6 +65,7 @@ COMPILED = [record for record in RECORDS if record.op not in OF_CONSTANTS]
 def lowered(record: Record) -> Program:
     """The program of a record."""
     module = record.module()
+    DropSharding().run(module)
     ExpandQuantized().run(module)
     Decompose().run(module)
     program = lower(module, TARGET)

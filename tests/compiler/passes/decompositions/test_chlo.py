@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import trivium
-from tests.compiler.passes.decompositions.running import decomposed, module_of, program, three_ways
+from tests.compiler.passes.decompositions.running import program, three_ways
 from tests.ir.ops.records import Record
 from trivium.ir import ops
-from trivium.ir.custom_calls import CUSTOM_CALLS
-from trivium.ir.types import type_of
 
 SOME = np.concatenate([[0.0], np.logspace(-6, 1, 15), np.linspace(0.25, 6, 24)])
 PLANE = (np.concatenate([SOME, -SOME])[:, None] + 1j * np.concatenate([SOME, -SOME])[None]).ravel()
@@ -76,15 +74,6 @@ def test_next_after(name):
     for found in (expanded, compiled):
         same = found.view(f"u{dtype.itemsize}") == wanted.view(f"u{dtype.itemsize}")
         assert (same | (np.isnan(found.astype(np.float32)) & np.isnan(wanted.astype(np.float32)))).all()
-
-
-@pytest.mark.parametrize("target", ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"])
-def test_sharding_is_gone(target):
-    assert target in CUSTOM_CALLS
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    module = module_of(lambda x: ops.CustomCall([x], target, results=[type_of(np.zeros((2, 3), np.float32))]), x)
-    np.testing.assert_array_equal(trivium.compile(module)(x)[0], x)
-    assert "custom_call" not in str(decomposed(module))
 
 
 def test_ragged_dot():

@@ -1,0 +1,114 @@
+"""Collectives: how the devices that run one program exchange values. Each kind is data, and `exchange` says what it
+means: from the source of every member of a group to the destination of every member."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from trivium.compiler.kernel.dtypes import DType
+from trivium.compiler.kernel.evaluation import named
+
+
+@dataclass(frozen=True)
+class AllReduce:
+    """Every member gets the sources of all, combined element by element in the order of the group. `combiner` names a
+    scalar operation of kernels."""
+
+    combiner: str
+
+
+@dataclass(frozen=True)
+class AllGather:
+    """Every member gets the sources of all, joined along `dimension`."""
+
+    dimension: int
+
+
+@dataclass(frozen=True)
+class ReduceScatter:
+    """The sources of all are combined as by `AllReduce`; each member gets its part along `dimension`."""
+
+    combiner: str
+    dimension: int
+
+
+@dataclass(frozen=True)
+class AllToAll:
+    """Each source is split along `split_dimension` into one part for each member, and what a member gets is joined
+    along `concat_dimension`."""
+
+    split_dimension: int
+    concat_dimension: int
+
+
+@dataclass(frozen=True)
+class CollectivePermute:
+    """Each group is a pair of a source and a target, which gets the source's value. A device that is no target gets
+    zeros."""
+
+
+CollectiveKind = AllReduce | AllGather | ReduceScatter | AllToAll | CollectivePermute
+Groups = tuple[tuple[int, ...], ...]
+
+NAMES: dict[type[CollectiveKind], str] = {
+    AllReduce: "all_reduce",
+    AllGather: "all_gather",
+    ReduceScatter: "reduce_scatter",
+    AllToAll: "all_to_all",
+    CollectivePermute: "collective_permute",
+}
+"""What StableHLO calls them."""
+
+
+def group_of(kind: CollectiveKind, groups: Groups, device: int) -> tuple[int, ...]:
+    """The devices that `device` exchanges values with, itself among them; empty if it takes no part. A permutation is
+    one exchange of all devices that appear in its pairs."""
+    if isinstance(kind, CollectivePermute):
+        members = tuple(sorted({member for pair in groups for member in pair}))
+        return members if device in members else ()
+    return next((group for group in groups if device in group), ())
+
+
+def result_shape(kind: CollectiveKind, shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
+    """The shape of the destination for a source in a group of `size`; None where the source cannot be divided."""
+    extents = list(shape)
+    if isinstance(kind, ReduceScatter | AllToAll):
+        dimension = kind.dimension if isinstance(kind, ReduceScatter) else kind.split_dimension
+        if extents[dimension] % size:
+            return None
+        extents[dimension] //= size
+    if isinstance(kind, AllGather | AllToAll):
+        dimension = kind.dimension if isinstance(kind, AllGather) else kind.concat_dimension
+        extents[dimension] *= size
+    return tuple(extents)
+
+
+def exchange(
+    kind: CollectiveKind, groups: Groups, members: Sequence[int], sources: Sequence[np.ndarray], dtype: DType
+) -> list[np.ndarray]:
+    """The destinations of `members`, from their sources, both in the order of the group."""
+    count = len(members)
+    match kind:
+        case AllReduce(combiner):
+            return [_combined(combiner, sources, dtype)] * count
+        case AllGather(dimension):
+            return [np.concatenate(sources, dimension)] * count
+        case ReduceScatter(combiner, dimension):
+            return np.split(_combined(combiner, sources, dtype), count, dimension)
+        case AllToAll(split_dimension, concat_dimension):
+            parts = [np.split(source, count, split_dimension) for source in sources]
+            return [np.concatenate([each[place] for each in parts], concat_dimension) for place in range(count)]
+        case CollectivePermute():
+            given = dict(zip(members, sources, strict=True))
+            source_of = {target: source for source, target in groups}
+            return [
+                given[source_of[member]] if member in source_of else np.zeros_like(given[member]) for member in members
+            ]
+
+
+def _combined(combiner: str, sources: Sequence[np.ndarray], dtype: DType) -> np.ndarray:
+    return reduce(lambda one, other: named(combiner, dtype, [one, other]), sources)

@@ -1,0 +1,161 @@
+"""Collectives: what each kind computes for devices that run one program together, in the interpreter of programs; what
+is wrong with one, and that the CPU refuses it by its name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trivium.backends.cpu.client import CpuClient
+from trivium.compiler.analysis import program_cost
+from trivium.compiler.collectives import (
+    NAMES,
+    AllGather,
+    AllReduce,
+    AllToAll,
+    CollectiveKind,
+    CollectivePermute,
+    Groups,
+    ReduceScatter,
+    result_shape,
+)
+from trivium.compiler.driver import CompileOptions
+from trivium.compiler.interpreter import interpret, interpret_devices
+from trivium.compiler.program import Collective, Input, Output, Program, Switch, Value
+from trivium.compiler.verifier import verify
+from trivium.ir.errors import CompileError, ExecutionError
+from trivium.ir.parallel import run_parallel
+from trivium.ir.text import parse
+
+SHAPE = (4, 6)
+PAIRS = ((0, 1), (2, 3))
+ADDED = """({
+^bb0(%a: tensor<f32>, %b: tensor<f32>):
+  %1 = stablehlo.add %a, %b : tensor<f32>
+  stablehlo.return %1 : tensor<f32>
+})"""
+
+
+def program_of(kind: CollectiveKind, groups: Groups, dtype: str = "f32", is_complex: bool = False) -> Program:
+    """A program of one collective."""
+    shape = (*SHAPE, 2) if is_complex else SHAPE
+    expected = result_shape(kind, shape, len(groups[0]) if groups else 1)
+    assert expected is not None, "the test's groups divide the operand"
+    x = Value("x", dtype, shape, Input(0), is_complex)
+    y = Value("y", dtype, expected, Output(0), is_complex)
+    return Program("p", [x], [y], [Collective(kind, groups, x, y)])
+
+
+def arrays(count: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(SHAPE).astype(np.float32) for _ in range(count)]
+
+
+def reference(op: str, attributes: str, region: str, result: tuple[int, ...], groups: Groups) -> list[np.ndarray]:
+    """What the op gives in the interpreter of the language, on four replicas."""
+    kind = f"tensor<{'x'.join(map(str, result))}xf32>"
+    name = "source_target_pairs" if op == "collective_permute" else "replica_groups"
+    matrix = f"dense<{[list(group) for group in groups]}> : tensor<{len(groups)}x{len(groups[0])}xi64>"
+    module = parse(f"""func.func @main(%x: tensor<4x6xf32>) -> {kind} {{
+      %0 = "stablehlo.{op}"(%x) {region} {{{name} = {matrix}{attributes}}} : (tensor<4x6xf32>) -> {kind}
+      return %0 : {kind}
+    }}""")
+    return [found for (found,) in run_parallel(module, [["main"]] * 4, [[array] for array in arrays(4)])]
+
+
+@pytest.mark.parametrize("groups", [PAIRS, ((0, 1, 2, 3),), ((3, 0), (1, 2))], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "attributes", "region"),
+    [
+        (AllReduce("add"), "", ADDED),
+        (AllGather(1), ", all_gather_dim = 1 : i64", ""),
+        (ReduceScatter("add", 0), ", scatter_dimension = 0 : i64", ADDED),
+        (AllToAll(0, 1), ", split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = {} : i64", ""),
+    ],
+    ids=lambda value: NAMES.get(type(value), "") if not isinstance(value, str) else "",
+)
+def test_kinds_mean_what_the_ops_of_stablehlo_do(
+    kind: CollectiveKind, attributes: str, region: str, groups: Groups
+) -> None:
+    program = program_of(kind, groups)
+    verify(program)
+    found = interpret_devices(program, [[array] for array in arrays(4)])
+    result = program.outputs[0].shape
+    expected = reference(NAMES[type(kind)], attributes.format(len(groups[0])), region, result, groups)
+    for (array,), wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(array, wanted)
+
+
+def test_a_permutation_gives_zeros_to_devices_that_are_no_target() -> None:
+    groups = ((0, 1), (1, 2))
+    program = program_of(CollectivePermute(), groups)
+    verify(program)
+    found = [array for (array,) in interpret_devices(program, [[array] for array in arrays(4)])]
+    for array, wanted in zip(found, reference("collective_permute", "", "", SHAPE, groups), strict=True):
+        np.testing.assert_array_equal(array, wanted)
+    assert not found[0].any()
+    assert not found[3].any()
+
+
+def test_complex_numbers_are_added_by_parts() -> None:
+    one, other = (array + 1j * array[::-1] for array in arrays(2))
+    program = program_of(AllReduce("add"), ((0, 1),), is_complex=True)
+    for (array,) in interpret_devices(program, [[one], [other]]):
+        np.testing.assert_array_equal(array, one + other)
+
+
+def test_devices_meet_inside_branches() -> None:
+    """Which branch a device takes follows from its own data: those that meet take the same."""
+    x, y = Value("x", "f32", SHAPE, Input(1)), Value("y", "f32", SHAPE, Output(0))
+    which = Value("which", "i32", (), Input(0))
+    branches = [[Collective(AllReduce(op), PAIRS, x, y)] for op in ("add", "multiply")]
+    program = Program("p", [which, x], [y], [Switch(which, branches)])  # type: ignore[list-item]
+    given = arrays(4)
+    taken = [np.int32(index) for index in (0, 0, 1, 1)]
+    found = [array for (array,) in interpret_devices(program, list(zip(taken, given, strict=True)))]
+    np.testing.assert_array_equal(found[1], given[0] + given[1])
+    np.testing.assert_array_equal(found[2], given[2] * given[3])
+    taken[3] = np.int32(0)
+    with pytest.raises(ExecutionError, match="device 2 waits in all_reduce for others of its group"):
+        interpret_devices(program, list(zip(taken, given, strict=True)))
+
+
+def test_devices_that_do_not_run_are_named() -> None:
+    with pytest.raises(ExecutionError, match="all_reduce needs device 1, of 1 that run"):
+        interpret(program_of(AllReduce("add"), ((0, 1),)), *arrays(1))
+    with pytest.raises(ExecutionError, match=r"all_gather: device 2 is in no group of \[\[0, 1\]\]"):
+        interpret_devices(program_of(AllGather(0), ((0, 1),)), [[array] for array in arrays(3)])
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ((AllReduce("add"), ((0, 0),)), "in which a device repeats"),
+        ((AllReduce("sine2"), ((0, 1),)), "'sine2' is not a scalar operation"),
+        ((AllGather(0), ((0, 1),)), "does not fit x: 4x6xf32 at input 0 in a group of 2"),
+        ((ReduceScatter("add", 1), ((0, 1, 2, 3),)), "does not fit x: 4x6xf32 at input 0 in a group of 4"),
+        ((CollectivePermute(), ((0, 1), (2, 1))), "no source or target repeats"),
+        ((CollectivePermute(), ((0, 1, 2),)), "expected pairs"),
+    ],
+)
+def test_malformed_ones_are_refused(step: tuple[CollectiveKind, Groups], message: str) -> None:
+    x, y = Value("x", "f32", SHAPE, Input(0)), Value("y", "f32", SHAPE, Output(0))
+    with pytest.raises(CompileError, match=message):
+        verify(Program("p", [x], [y], [Collective(*step, x, y)]))
+
+
+def test_complex_products_are_refused() -> None:
+    with pytest.raises(CompileError, match="complex numbers are combined by add only"):
+        verify(program_of(AllReduce("multiply"), ((0, 1),), is_complex=True))
+
+
+def test_text_and_cost() -> None:
+    program = program_of(AllToAll(0, 1), PAIRS)
+    line = "all_to_all split_dimension=0 concat_dimension=1 of [[0, 1], [2, 3]] x to y"
+    assert line in str(program)
+    assert program_cost(program).nbytes == 2 * 4 * 24
+
+
+def test_the_cpu_refuses_them_by_name() -> None:
+    with pytest.raises(CompileError, match="all_reduce is a collective, which programs on the CPU cannot run yet"):
+        CpuClient().load(program_of(AllReduce("add"), ((0, 1),)), CompileOptions())
