@@ -17,10 +17,11 @@ bool IsZeroCopy(HostBufferSemantics semantics) {
 }
 
 // Compiled programs take every array that begins at a multiple of its element's size.
-bool IsAligned(const void* data, Buffer_Type type) {
-  const size_t alignment = std::min<size_t>(BytesOf(type), 8);
-  return reinterpret_cast<uintptr_t>(data) % alignment == 0;
-}
+bool IsUsable(const void* data, Buffer_Type type) { return reinterpret_cast<uintptr_t>(data) % std::min<size_t>(BytesOf(type), 8) == 0; }
+
+// The alignment from which on XLA's CPU client borrows the host's memory. Users who write to an array that they gave away meet the same
+// here as there.
+bool IsBorrowed(const void* data) { return reinterpret_cast<uintptr_t>(data) % 64 == 0; }
 
 void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
   const Shape shape = ShapeOf(args.type, args.dims, args.num_dims);
@@ -35,7 +36,7 @@ void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
   }
   Memory& memory = Target(*args.client, args.device, args.memory);
   const bool borrowed =
-      IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, row_major) && IsAligned(args.data, args.type);
+      IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, row_major) && IsBorrowed(args.data);
   if (borrowed) {
     auto done = std::make_shared<Completion>();
     StoragePtr storage = Storage::Borrow(const_cast<void*>(args.data), bytes, [done] { done->Finish(); });
@@ -52,7 +53,7 @@ void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
 void CreateViewOfDeviceBuffer(Client_CreateViewOfDeviceBuffer_Args& args) {
   const Shape shape = ShapeOf(args.element_type, args.dims, args.num_dims);
   Require(args.device_buffer_ptr != nullptr || shape.bytes() == 0, "the memory of the view is null");
-  Require(IsAligned(args.device_buffer_ptr, args.element_type), "the memory of the view does not begin at a multiple of its element's size");
+  Require(IsUsable(args.device_buffer_ptr, args.element_type), "the memory of the view does not begin at a multiple of its element's size");
   RequireRowMajor(args.layout, shape);
   std::function<void()> release;
   if (args.on_delete_callback != nullptr) {

@@ -27,6 +27,10 @@ void trivium_set_interpreter(const trivium::Interpreter* interpreter);
 int32_t trivium_run(const trivium::Frame* frame);
 }
 
+// In pjrt_stress.cc.
+void PjrtObjects();
+void PjrtExecutions();
+
 namespace {
 
 constexpr int kCallers = 6;
@@ -194,7 +198,12 @@ void CheckRun(int turns, bool inner_fails, bool fails) {
 
 // `main_thread`: of whom signals are asked.
 void SetInterpreter(uint64_t main_thread) {
-  const trivium::Interpreter interpreter{SaveThread, RestoreThread, CheckSignals, Call, Release, main_thread};
+  const trivium::Interpreter interpreter{.save_thread = SaveThread,
+                                         .restore_thread = RestoreThread,
+                                         .check_signals = CheckSignals,
+                                         .call = Call,
+                                         .release = Release,
+                                         .main_thread = main_thread};
   trivium_set_interpreter(&interpreter);
 }
 
@@ -270,6 +279,8 @@ int main() {
   Part(PoolsThatComeAndGo);
   Part(Runs);
   Part(RunsThatSignalsEnd);
+  Part(PjrtObjects);
+  Part(PjrtExecutions);
 #ifndef __SANITIZE_THREAD__  // it does not follow threads that a forked child starts
   Part(Forks);
 #endif

@@ -1,0 +1,294 @@
+// Stress of the runtime behind PJRT's table, as a host would drive it: a compiler that is a C function, executables that many threads share,
+// buffers and events that come and go, and every kind of wrong use that must end in an error.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pjrt/abi/table.h"
+#include "pjrt/program.h"
+
+extern "C" {
+const trivium::pjrt::Api* GetPjrtApi();
+void trivium_pjrt_set_compiler(trivium::pjrt::CompileFunction compile, trivium::pjrt::ReleaseFunction release);
+void trivium_pjrt_fail(void* failure, const char* message, size_t size);
+}
+
+namespace {
+
+using namespace trivium::pjrt;
+
+#define EXPECT(condition)                                                        \
+  do {                                                                           \
+    if (!(condition)) {                                                          \
+      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      std::_Exit(1);                                                             \
+    }                                                                            \
+  } while (false)
+
+const Api& api = *GetPjrtApi();
+
+constexpr int64_t kSize = 100;
+
+// The code of an error, which is freed, and the message where somebody wants it.
+Error_Code CodeOf(Error* error, std::string* text = nullptr) {
+  if (error == nullptr) return Error_Code_OK;
+  Error_GetCode_Args code{{sizeof(code), nullptr}, error, Error_Code_OK};
+  Error_Message_Args message{{sizeof(message), nullptr}, error, nullptr, 0};
+  EXPECT(api.Error_GetCode(&code) == nullptr);
+  api.Error_Message(&message);
+  if (text != nullptr) text->assign(message.message, message.message_size);
+  Error_Destroy_Args destroy{{sizeof(destroy), nullptr}, error};
+  api.Error_Destroy(&destroy);
+  return code.code;
+}
+
+// Calls a function of the table that must not fail; gives its arguments.
+template <class Args>
+Args Call(Error* (*function)(Args*), Args args) {
+  args.struct_size = sizeof(Args);
+  EXPECT(CodeOf(function(&args)) == Error_Code_OK);
+  return args;
+}
+
+template <class Args>
+Error_Code Refusal(Error* (*function)(Args*), Args args, std::string* text = nullptr) {
+  args.struct_size = sizeof(Args);
+  return CodeOf(function(&args), text);
+}
+
+// The compiler. A program `y = x + 1`, whose argument may be donated; an odd first element ends the run early.
+
+std::atomic<int> programs{0};
+
+int32_t AddOne(void** arguments, void* arena, void**) {
+  const auto* x = static_cast<const float*>(arguments[0]);
+  auto* scratch = static_cast<float*>(arena);
+  auto* y = static_cast<float*>(arguments[1]);
+  if (x[0] < 0) return -1;
+  for (int64_t i = 0; i < kSize; ++i) scratch[i] = x[i] + 1;
+  std::memcpy(y, scratch, kSize * sizeof(float));
+  return 0;
+}
+
+int32_t CompileProgram(const CompileRequest* request, CompileReply* reply, void* failure) {
+  static const int64_t dims[] = {kSize};
+  static const SlotType slots[] = {{Buffer_Type_F32, 1, dims}, {Buffer_Type_F32, 1, dims}};
+  static const uint8_t keep[] = {0}, donate[] = {1};
+  const std::string code(request->code, request->code_size);
+  if (code == "wrong") {
+    trivium_pjrt_fail(failure, "no program", 10);
+    return Error_Code_INVALID_ARGUMENT;
+  }
+  reply->handle = 1;
+  reply->entry = AddOne;
+  reply->arena_size = kSize * sizeof(float);
+  reply->arena_alignment = 64;
+  reply->num_arguments = reply->num_results = 1;
+  reply->slots = slots;
+  reply->donated = code == "donate" ? donate : keep;
+  reply->name = "add_one";
+  reply->fingerprint = "0";
+  ++programs;
+  return 0;
+}
+
+void Release(uint64_t) { --programs; }
+
+// A host.
+
+LoadedExecutable* Compile(Client* client, std::string code) {
+  const Program program{{sizeof(Program), nullptr}, code.data(), code.size(), "mlir", 4};
+  return Call(api.Client_Compile, Client_Compile_Args{{}, client, &program, nullptr, 0, nullptr}).executable;
+}
+
+Buffer* NewBuffer(Client* client, float first, int64_t size = kSize) {
+  const std::vector<float> data(size, first);
+  Client_BufferFromHostBuffer_Args args{};
+  args.client = client;
+  args.data = data.data();
+  args.type = Buffer_Type_F32;
+  args.dims = &size;
+  args.num_dims = 1;
+  args.host_buffer_semantics = HostBufferSemantics_kImmutableOnlyDuringCall;
+  args = Call(api.Client_BufferFromHostBuffer, args);
+  Call(api.Event_Destroy, Event_Destroy_Args{{}, args.done_with_host_buffer});
+  return args.buffer;
+}
+
+void DestroyBuffer(Buffer* buffer) { Call(api.Buffer_Destroy, Buffer_Destroy_Args{{}, buffer}); }
+
+Error_Code Execute(LoadedExecutable* executable, std::vector<Buffer*> arguments, Buffer** result, std::string* text = nullptr) {
+  Buffer* const* list = arguments.data();
+  Event* done = nullptr;
+  LoadedExecutable_Execute_Args args{};
+  args.executable = executable;
+  args.argument_lists = &list;
+  args.num_devices = 1;
+  args.num_args = arguments.size();
+  args.output_lists = &result;
+  args.device_complete_events = &done;
+  const Error_Code code = Refusal(api.LoadedExecutable_Execute, args, text);
+  if (code == Error_Code_OK) {
+    Call(api.Event_Await, Event_Await_Args{{}, done});
+    Call(api.Event_Destroy, Event_Destroy_Args{{}, done});
+  }
+  return code;
+}
+
+void ExpectElements(Buffer* buffer, float expected) {
+  std::vector<float> data(kSize);
+  Buffer_ToHostBuffer_Args args{};
+  args.src = buffer;
+  args.dst = data.data();
+  args.dst_size = data.size() * sizeof(float);
+  args = Call(api.Buffer_ToHostBuffer, args);
+  Call(api.Event_Await, Event_Await_Args{{}, args.event});
+  Call(api.Event_Destroy, Event_Destroy_Args{{}, args.event});
+  for (const float element : data) EXPECT(element == expected);
+}
+
+Client* NewClient() {
+  trivium_pjrt_set_compiler(CompileProgram, Release);
+  return Call(api.Client_Create, Client_Create_Args{}).client;
+}
+
+// No slot is empty, and those that are not implemented say which they are.
+void CheckTable() {
+  const auto* slots = reinterpret_cast<void* const*>(&api.Error_Destroy);
+  const size_t count = (sizeof(Api) - offsetof(Api, Error_Destroy)) / sizeof(void*);
+  EXPECT(count > 120);
+  for (size_t i = 0; i < count; ++i) EXPECT(slots[i] != nullptr);
+  std::string text;
+  EXPECT(Refusal(api.Client_CreateAliasBuffer, Client_CreateAliasBuffer_Args{}, &text) == Error_Code_UNIMPLEMENTED);
+  EXPECT(text.find("PJRT_Client_CreateAliasBuffer") != std::string::npos);
+  EXPECT(Refusal(api.Buffer_Delete, Buffer_Delete_Args{}) == Error_Code_INVALID_ARGUMENT);
+  EXPECT(CodeOf(api.Buffer_Delete(nullptr)) == Error_Code_INVALID_ARGUMENT);
+}
+
+// A caller of an older version does not know the last fields of a record: they are not read, nor written.
+void CheckOlderCallers(Client* client) {
+  Client_PlatformName_Args args{{offsetof(Client_PlatformName_Args, platform_name_size), nullptr}, client, nullptr, 12345};
+  EXPECT(CodeOf(api.Client_PlatformName(&args)) == Error_Code_OK);
+  EXPECT(std::strncmp(args.platform_name, "trivium", 7) == 0 && args.platform_name_size == 12345);
+  args.struct_size = 3;
+  EXPECT(CodeOf(api.Client_PlatformName(&args)) == Error_Code_INVALID_ARGUMENT);
+}
+
+void CheckWrongUse(Client* client, LoadedExecutable* add_one, LoadedExecutable* donating) {
+  std::string text;
+  std::string wrong = "wrong";
+  const Program program{{sizeof(Program), nullptr}, wrong.data(), wrong.size(), "mlir", 4};
+  EXPECT(Refusal(api.Client_Compile, Client_Compile_Args{{}, client, &program, nullptr, 0, nullptr}, &text) == Error_Code_INVALID_ARGUMENT);
+  EXPECT(text == "no program");
+  const Client_Compile_Args garbage{{}, client, &program, "\xff\xff", 2, nullptr};
+  EXPECT(Refusal(api.Client_Compile, garbage) == Error_Code_INVALID_ARGUMENT);
+  Buffer *x = NewBuffer(client, 1), *small = NewBuffer(client, 1, 3), *bad = NewBuffer(client, -1), *y = nullptr;
+  EXPECT(Execute(add_one, {}, &y) == Error_Code_INVALID_ARGUMENT);
+  EXPECT(Execute(add_one, {x, x}, &y) == Error_Code_INVALID_ARGUMENT);
+  EXPECT(Execute(add_one, {small}, &y, &text) == Error_Code_INVALID_ARGUMENT);
+  EXPECT(text.find("f32[3], expected f32[100]") != std::string::npos);
+  EXPECT(Execute(add_one, {bad}, &y) == Error_Code_INTERNAL);
+  EXPECT(Execute(donating, {x}, &y) == Error_Code_OK);
+  DestroyBuffer(y);
+  EXPECT(Call(api.Buffer_IsDeleted, Buffer_IsDeleted_Args{{}, x, false}).is_deleted);
+  EXPECT(Execute(donating, {x}, &y, &text) == Error_Code_INVALID_ARGUMENT);
+  EXPECT(text.find("deleted or donated") != std::string::npos);
+  EXPECT(Refusal(api.Buffer_DecreaseExternalReferenceCount, Buffer_DecreaseExternalReferenceCount_Args{{}, small}) ==
+         Error_Code_FAILED_PRECONDITION);
+  const int64_t huge[] = {int64_t{1} << 40, int64_t{1} << 40};
+  Client_CreateUninitializedBuffer_Args large{};
+  large.client = client;
+  large.shape_dims = huge;
+  large.shape_num_dims = 2;
+  large.shape_element_type = Buffer_Type_F64;
+  EXPECT(Refusal(api.Client_CreateUninitializedBuffer, large) == Error_Code_RESOURCE_EXHAUSTED);
+  for (Buffer* buffer : {x, small, bad}) DestroyBuffer(buffer);
+}
+
+// One thread sets the event while others wait for it, ask for it and add callbacks.
+void CheckEvents(int turn) {
+  Event* event = Call(api.Event_Create, Event_Create_Args{}).event;
+  std::atomic<int> called{0};
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 3; ++number) {
+    threads.emplace_back([&] {
+      Call(api.Event_OnReady, Event_OnReady_Args{{}, event, [](Error* error, void* count) {
+                                                   CodeOf(error);
+                                                   ++*static_cast<std::atomic<int>*>(count);
+                                                 },
+                                                 &called});
+      const Error_Code code = Refusal(api.Event_Await, Event_Await_Args{{}, event});
+      EXPECT(code == (turn % 2 ? Error_Code_ABORTED : Error_Code_OK));
+    });
+  }
+  Call(api.Event_Set, Event_Set_Args{{}, event, turn % 2 ? Error_Code_ABORTED : Error_Code_OK, "stop", 4});
+  EXPECT(Refusal(api.Event_Set, Event_Set_Args{{}, event, Error_Code_OK, nullptr, 0}) == Error_Code_FAILED_PRECONDITION);
+  for (std::thread& thread : threads) thread.join();
+  while (called != 3) std::this_thread::yield();
+  Call(api.Event_Destroy, Event_Destroy_Args{{}, event});
+}
+
+}  // namespace
+
+void PjrtObjects() {
+  CheckTable();
+  Client* client = NewClient();
+  CheckOlderCallers(client);
+  LoadedExecutable *add_one = Compile(client, "keep"), *donating = Compile(client, "donate");
+  CheckWrongUse(client, add_one, donating);
+  for (LoadedExecutable* executable : {add_one, donating}) {
+    Call(api.LoadedExecutable_Destroy, LoadedExecutable_Destroy_Args{{}, executable});
+  }
+  EXPECT(programs == 0);
+  for (int turn = 0; turn < 100; ++turn) CheckEvents(turn);
+  Call(api.Client_Destroy, Client_Destroy_Args{{}, client});
+}
+
+// Threads share an executable and a buffer, and each makes and drops buffers of its own; of those that donate one buffer, one gets it.
+void PjrtExecutions() {
+  Client* client = NewClient();
+  LoadedExecutable *add_one = Compile(client, "keep"), *donating = Compile(client, "donate");
+  Buffer* shared = NewBuffer(client, 5);
+  for (int turn = 0; turn < 20; ++turn) {
+    Buffer* once = NewBuffer(client, 7);
+    std::atomic<int> winners{0};
+    std::vector<std::thread> threads;
+    for (int number = 0; number < 4; ++number) {
+      threads.emplace_back([&, number] {
+        for (int repeat = 0; repeat < 25; ++repeat) {
+          Buffer *y = nullptr, *z = nullptr;
+          EXPECT(Execute(add_one, {shared}, &y) == Error_Code_OK);
+          EXPECT(Execute(number % 2 ? donating : add_one, {y}, &z) == Error_Code_OK);
+          ExpectElements(z, 7);
+          DestroyBuffer(y);
+          DestroyBuffer(z);
+        }
+        Buffer* mine = nullptr;
+        if (Execute(donating, {once}, &mine) != Error_Code_OK) return;
+        ++winners;
+        ExpectElements(mine, 8);
+        DestroyBuffer(mine);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT(winners == 1);
+    DestroyBuffer(once);
+  }
+  DestroyBuffer(shared);
+  Device* device = Call(api.Client_LookupDevice, Client_LookupDevice_Args{{}, client, 0, nullptr}).device;
+  Device_MemoryStats_Args statistics{};
+  statistics.device = device;
+  EXPECT(Call(api.Device_MemoryStats, statistics).bytes_in_use == 0);
+  for (LoadedExecutable* executable : {add_one, donating}) {
+    Call(api.LoadedExecutable_Destroy, LoadedExecutable_Destroy_Args{{}, executable});
+  }
+  EXPECT(programs == 0);
+  Call(api.Client_Destroy, Client_Destroy_Args{{}, client});
+  trivium_pjrt_set_compiler(nullptr, nullptr);
+}

@@ -1,0 +1,327 @@
+"""What JAX's users do with a device, on Trivium: each function is one check, in a process in which Trivium is the
+default platform. `python -m tests.jax.device_checks` runs all, or those named, and prints one line of JSON for each."""
+
+import gc
+import json
+import sys
+import traceback
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((4, 6)).astype(np.float32)
+SQUARE = RANDOM.standard_normal((3, 5, 5)).astype(np.float32)
+
+
+def same(function, *arguments, rtol=1e-5, atol=1e-5):
+    """`function` gives on Trivium what it gives on JAX's CPU platform."""
+    results = []
+    for platform in ("trivium", "cpu"):
+        device = jax.devices(platform)[0]
+        placed = jax.device_put(arguments, device)
+        with jax.default_device(device):
+            results.append(jax.jit(function)(*placed))
+    ours, expected = map(jax.tree.leaves, results)
+    assert all(leaf.devices() == {jax.devices("trivium")[0]} for leaf in ours)
+    for one, other in zip(ours, expected, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=rtol, atol=atol)
+
+
+def raises(kind, text, function, *arguments):
+    with pytest.raises(kind, match=text):
+        jax.block_until_ready(function(*arguments))
+
+
+def jit():
+    assert jax.default_backend() == "trivium"
+    same(lambda x: x + 1, X)
+    same(lambda x: {"a": (x, x.T), "b": []}, X)
+    np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(jnp.arange(8)), np.arange(1, 9))
+
+
+def grad():
+    same(jax.grad(lambda x: jnp.sum(jnp.tanh(x) ** 2)), X)
+    same(jax.jacrev(lambda x: jnp.sin(x) @ x.T), X)
+    same(jax.hessian(lambda x: jnp.sum(x**3)), X[0])
+
+
+def vmap():
+    same(jax.vmap(lambda a, b: jnp.outer(a, b)), X, X)
+
+
+def control_flow():
+    same(lambda x: jax.lax.scan(lambda c, row: (c + row, c * row), jnp.zeros(6), x), X)
+    same(jax.grad(lambda x: jax.lax.scan(lambda c, row: (jnp.sin(c) + row, c), jnp.zeros(6), x)[0].sum()), X)
+    same(lambda n: jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 2), (0, 1)), np.int32(7))
+    same(lambda x: jax.lax.fori_loop(0, 5, lambda i, y: y.at[i].add(i), x), X[0])
+    for index in (-1, 0, 1, 5):
+        branches = [jnp.sin, jnp.cos, jnp.exp]
+        same(lambda i, x, branches=branches: jax.lax.switch(i, branches, x), np.int32(index), X)
+
+
+def sort():
+    same(lambda x: (jnp.sort(x), jnp.argsort(x, axis=0), jax.lax.top_k(x, 3), jnp.cumsum(x)), X)
+
+
+def convolution():
+    image = RANDOM.standard_normal((2, 3, 8, 8)).astype(np.float32)
+    kernel = RANDOM.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    same(lambda x, w: jax.lax.conv_general_dilated(x, w, (2, 2), "SAME"), image, kernel)
+    same(jax.grad(lambda w, x: jnp.sum(jax.lax.conv(x, w, (1, 1), "VALID") ** 2)), kernel, image, rtol=1e-3)
+
+
+def random():
+    same(lambda seed: jax.random.normal(jax.random.key(seed), (5,)), np.int32(3))
+    same(lambda seed: jax.random.permutation(jax.random.key(seed), 10), np.int32(3))
+    same(lambda seed: jax.random.gamma(jax.random.key(seed), 2.0, (4,)), np.int32(3), rtol=1e-4)
+
+
+def element_types():
+    for dtype in (
+        jnp.bfloat16,
+        jnp.float16,
+        jnp.int8,
+        jnp.uint16,
+        jnp.bool_,
+        jnp.complex64,
+        jnp.float8_e4m3fn,
+        jnp.int4,
+    ):
+        x = jnp.asarray([0, 1, 2, 1], dtype)
+        assert np.asarray(jax.jit(lambda x: jnp.concatenate([x, x]))(x)).dtype == dtype
+    same(lambda x: jnp.dot(x.astype(jnp.bfloat16), x.T.astype(jnp.bfloat16), preferred_element_type=jnp.float32), X)
+
+
+def x64():
+    with jax.enable_x64(True):
+        same(lambda x: jnp.linalg.inv(x) @ jnp.exp(x), SQUARE.astype(np.float64), rtol=1e-9)
+
+
+def linear_algebra():
+    symmetric = SQUARE @ SQUARE.transpose(0, 2, 1) + 5 * np.eye(5, dtype=np.float32)
+    same(jnp.linalg.cholesky, symmetric)
+    same(lambda a: jnp.linalg.eigh(a)[0], symmetric)
+    same(jnp.linalg.svdvals, SQUARE)
+    same(jnp.linalg.qr, SQUARE)
+    same(lambda a: jnp.linalg.qr(a[:, :, :3], mode="complete"), SQUARE)
+    same(jax.scipy.linalg.lu, SQUARE[0])
+    same(lambda a, b: jnp.linalg.solve(a, b), SQUARE, SQUARE, rtol=1e-3)
+    same(lambda a: jnp.sort(jnp.abs(jnp.linalg.eigvals(a))), SQUARE, rtol=1e-3)
+    same(jax.scipy.linalg.schur, SQUARE[0], rtol=1e-3, atol=1e-4)
+    same(jax.scipy.linalg.expm, SQUARE[0], rtol=1e-3)
+    same(jax.grad(lambda a: jnp.sum(jnp.linalg.eigh(a)[0] ** 2)), symmetric[0], rtol=1e-3)
+    u, s, v = jnp.linalg.svd(SQUARE, full_matrices=False)
+    np.testing.assert_allclose((u * s[:, None]) @ v, SQUARE, rtol=1e-4, atol=1e-5)
+
+
+def donation():
+    x = jnp.arange(8.0)
+    keep = jnp.arange(8.0)
+    y = jax.jit(lambda a, b: a + b, donate_argnums=0)(x, keep)
+    assert x.is_deleted()
+    assert not keep.is_deleted()
+    np.testing.assert_array_equal(y, 2 * np.arange(8.0))
+    raises(RuntimeError, "deleted", lambda: x + 1)
+
+
+def host_memory():
+    """A copy stays as it is whatever becomes of the original; the host sees the device's memory itself."""
+    x = np.arange(1 << 12, dtype=np.float32)
+    y = jnp.array(x)
+    x[:] = -1
+    np.testing.assert_array_equal(np.asarray(y), np.arange(1 << 12))
+    view = np.asarray(y)
+    assert view.ctypes.data == y.unsafe_buffer_pointer()
+    del y
+    gc.collect()
+    np.testing.assert_array_equal(view, np.arange(1 << 12))
+    room = np.zeros(1 << 12, np.uint8)
+    aligned = room[-room.ctypes.data % 64 :][:1024]
+    assert jax.device_put(aligned).unsafe_buffer_pointer() == aligned.ctypes.data
+    strided = np.arange(24, dtype=np.int32).reshape(4, 6)[::2, ::-1].T
+    np.testing.assert_array_equal(jax.device_put(strided), strided)
+
+
+def memory_is_given_back():
+    device = jax.devices()[0]
+    before = device.memory_stats()["bytes_in_use"]
+    y = jax.jit(lambda x: x * 2)(jax.device_put(np.zeros(1 << 20, np.float32).view(np.int32)))
+    y.block_until_ready()
+    assert device.memory_stats()["bytes_in_use"] >= before + (4 << 20)
+    y.delete()
+    raises(RuntimeError, "deleted", np.asarray, y)
+    del y
+    gc.collect()
+    assert device.memory_stats()["bytes_in_use"] <= before
+
+
+def several_devices():
+    first, second = jax.devices()
+    x = jax.device_put(X, second)
+    y = jax.jit(lambda x: x + 1)(x)
+    assert y.devices() == {second}
+    assert jax.device_put(y, first).devices() == {first}
+    np.testing.assert_array_equal(jax.device_put(y, first), X + 1)
+    mesh = jax.sharding.Mesh(jax.devices(), ("x",))
+    divided = jax.device_put(X, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x")))
+    np.testing.assert_array_equal(np.asarray(divided), X)
+    raises(jax.errors.JaxRuntimeError, "does not divide programs", jax.jit(lambda x: x + 1), divided)
+
+
+def sharding_of_one_device():
+    mesh = jax.sharding.Mesh(jax.devices()[:1], ("x",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    function = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, sharding))
+    np.testing.assert_array_equal(function(jax.device_put(X, sharding)), X * 2)
+
+
+def callbacks():
+    shape = jax.ShapeDtypeStruct((4, 6), np.float32)
+    function = jax.jit(lambda x: jax.pure_callback(lambda a: np.sin(a), shape, x) + 1)
+    np.testing.assert_allclose(function(X), np.sin(X) + 1, rtol=1e-6)
+    seen = []
+    io = jax.jit(lambda x: jax.experimental.io_callback(lambda a: seen.append(float(a)), None, x, ordered=True))
+    for number in range(3):
+        io(number)
+    jax.effects_barrier()
+    assert seen == [0.0, 1.0, 2.0]
+
+    def loop(x):
+        def body(i, c):
+            jax.debug.callback(lambda a: seen.append(int(a)), i, ordered=True)
+            return c
+
+        return jax.lax.fori_loop(0, 3, body, x)
+
+    jax.block_until_ready(jax.jit(loop)(X))
+    jax.effects_barrier()
+    assert seen[3:] == [0, 1, 2]
+
+
+def error_of_a_callback():
+    def fail(x):
+        raise ValueError("the callback's own words")
+
+    shape = jax.ShapeDtypeStruct((4, 6), np.float32)
+    raises(
+        jax.errors.JaxRuntimeError, "the callback's own words", jax.jit(lambda x: jax.pure_callback(fail, shape, x)), X
+    )
+    np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(X), X + 1)
+
+
+def error_of_an_unknown_custom_call():
+    function = jax.jit(lambda x: jax.ffi.ffi_call("nobody_knows_this", jax.ShapeDtypeStruct((4, 6), np.float32))(x))
+    raises(jax.errors.JaxRuntimeError, "nobody_knows_this", function, X)
+
+
+def error_of_too_much_memory():
+    raises(jax.errors.JaxRuntimeError, "memory", jax.jit(lambda: jnp.ones((1 << 20, 1 << 20), jnp.float32)))
+
+
+def foreign_functions():
+    """A handler that a user registers for the CPU: here one of JAX's own, called by hand."""
+    from jaxlib import lapack
+
+    lapack.prepare_lapack_call("potrf_ffi", np.dtype(np.float32))
+    matrix = SQUARE[0] @ SQUARE[0].T + np.eye(5, dtype=np.float32)
+    call = jax.ffi.ffi_call(
+        "lapack_spotrf_ffi",
+        (jax.ShapeDtypeStruct((5, 5), np.float32), jax.ShapeDtypeStruct((), np.int32)),
+        input_layouts=[(1, 0)],
+        output_layouts=[(1, 0), ()],
+        input_output_aliases={0: 0},
+    )
+    factor, info = jax.jit(lambda a: call(a, uplo=np.uint8(ord("L"))))(matrix)
+    assert int(info) == 0
+    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix), rtol=1e-4, atol=1e-5)
+
+
+def compiled():
+    built = jax.jit(lambda x: x @ x.T).lower(X).compile()
+    assert built.cost_analysis()["flops"] > 0
+    assert built.memory_analysis().output_size_in_bytes == 64
+    np.testing.assert_allclose(built(X), X @ X.T, rtol=1e-5)
+
+
+def exported():
+    exported = jax.export.export(jax.jit(lambda x: jnp.sin(x) * 2), platforms=["cpu", "trivium"])(X)
+    restored = jax.export.deserialize(exported.serialize())
+    np.testing.assert_allclose(restored.call(X), np.sin(X) * 2, rtol=1e-6)
+
+
+def threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    function = jax.jit(lambda x: jnp.tanh(x @ x.T).sum(axis=0))
+    expected = np.asarray(function(X))
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: np.asarray(function(X)), range(200)))
+    assert all(np.array_equal(result, expected) for result in results)
+
+
+def training():
+    """A multilayer perceptron of flax has the same curve of losses as on JAX's CPU platform."""
+    import flax.linen as nn
+    import optax
+
+    class Model(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            x = nn.relu(nn.Dense(32)(x))
+            return nn.Dense(3)(nn.LayerNorm()(x))
+
+    inputs = RANDOM.standard_normal((64, 8)).astype(np.float32)
+    labels = RANDOM.integers(0, 3, 64)
+
+    def losses(device):
+        with jax.default_device(device):
+            model, optimizer = Model(), optax.adamw(1e-2)
+            parameters = model.init(jax.random.key(0), inputs)
+            state = optimizer.init(parameters)
+
+            def loss(parameters):
+                logits = model.apply(parameters, inputs)
+                return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+            @jax.jit
+            def step(parameters, state):
+                value, gradients = jax.value_and_grad(loss)(parameters)
+                updates, state = optimizer.update(gradients, state, parameters)
+                return optax.apply_updates(parameters, updates), state, value
+
+            curve = []
+            for _ in range(20):
+                parameters, state, value = step(parameters, state)
+                curve.append(float(value))
+            return curve
+
+    ours, expected = (losses(jax.devices(platform)[0]) for platform in ("trivium", "cpu"))
+    assert ours[-1] < ours[0] / 2
+    np.testing.assert_allclose(ours, expected, rtol=1e-3)
+
+
+CHECKS = [
+    jit, grad, vmap, control_flow, sort, convolution, random, element_types, x64, linear_algebra, donation, host_memory,
+    memory_is_given_back, several_devices, sharding_of_one_device, callbacks, error_of_a_callback,
+    error_of_an_unknown_custom_call, error_of_too_much_memory, foreign_functions, compiled, exported, threads, training,
+]  # fmt: skip
+
+
+def main() -> None:
+    for check in CHECKS:
+        if sys.argv[1:] and check.__name__ not in sys.argv[1:]:
+            continue
+        try:
+            check()
+            failure = ""
+        except BaseException:
+            failure = traceback.format_exc()
+        print(json.dumps({"name": check.__name__, "failure": failure}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
