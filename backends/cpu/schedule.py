@@ -134,9 +134,9 @@ class _Planner:
         return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **inner}
 
     def _lanes(self, loop: Loop, extent: int, accumulates: bool) -> int:
-        """One vector register of the widest type, several where sums would wait for each other, fewer for short
-        loops."""
-        lanes = max(2, self._vector_bits // self._bits(loop))
+        """One vector register of the floats and of what is stored, so that wide integers that only decide something
+        take several; several where sums would wait for each other, fewer for short loops."""
+        lanes = max(2, self._vector_bits // (self._data_bits(loop) or self._bits(loop)))
         if accumulates:
             while lanes * 2 <= min(extent, 4 * self._vector_bits // self._bits(loop)):
                 lanes *= 2
@@ -144,11 +144,13 @@ class _Planner:
 
     def _bits(self, loop: Loop) -> int:
         """Width of the widest number computed with, index arithmetic aside."""
-        values = [i.result for i in walk(loop.body) if isinstance(i, Load | Apply)]
-        values += [i.value for i in walk(loop.body) if isinstance(i, Store)]
-        values += [value for i in walk(loop.body) if isinstance(i, Update) for value in i.values]
-        widths = [max(32, bit_width(v.dtype)) if v.dtype in FLOATS else bit_width(v.dtype) for v in values]
+        widths = [_held_bits(value) for value in (*_computed(loop.body), *_stored(loop.body))]
         return max([8, *widths, *([bit_width(INDEX)] if self._divides(loop.body) else [])])
+
+    def _data_bits(self, loop: Loop) -> int:
+        """Width of the widest float computed with, or of what is stored if that is wider; 0 without floats."""
+        floats = [_held_bits(value) for value in _computed(loop.body) if value.dtype in FLOATS]
+        return max(floats + [_held_bits(value) for value in _stored(loop.body)]) if floats else 0
 
     def _divides(self, block: Block) -> bool:
         """Whether index expressions in a block hold quotients or remainders, which are computed in lanes."""
@@ -207,3 +209,21 @@ class _Planner:
 
 def _count(extent: int | Value) -> int:
     return extent if isinstance(extent, int) else UNKNOWN_EXTENT
+
+
+def _computed(block: Block) -> Iterator[Value]:
+    return (i.result for i in walk(block) if isinstance(i, Load | Apply))
+
+
+def _stored(block: Block) -> Iterator[Value]:
+    for instruction in walk(block):
+        if isinstance(instruction, Store):
+            yield instruction.value
+        elif isinstance(instruction, Update):
+            yield from instruction.values
+
+
+def _held_bits(value: Value) -> int:
+    """Width of a value while it is computed with."""
+    bits = bit_width(value.dtype)
+    return max(32, bits) if value.dtype in FLOATS else bits

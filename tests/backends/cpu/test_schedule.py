@@ -57,6 +57,24 @@ def test_dimensions_are_merged_and_run_in_the_lanes_of_the_target(name: str, lan
     assert loops(scaled(), name) == [f"  parallel 1x32 lanes(1)={lanes}"]
 
 
+@pytest.mark.parametrize(("name", "lanes"), [("x86-64-v3", 8), ("x86-64-v4", 16)])
+def test_integers_that_only_decide_do_not_narrow_the_vectors(name: str, lanes: int) -> None:
+    b = KernelBuilder("masked")
+    x, m, y = b.input("x", "f32", (64,)), b.input("m", "i64", (64,)), b.output("y", "f32", (64,))
+    with b.parallel(64) as (i,):
+        b.store(y, b.apply("select", b.compare("LT", b.load(m, i), 3), b.load(x, i), 0.0), i)
+    assert loops(b.build(), name) == [f"  parallel 64 lanes(0)={lanes}"]
+
+
+@pytest.mark.parametrize(("name", "lanes"), [("x86-64-v3", 4), ("x86-64-v4", 8)])
+def test_wide_integers_that_are_stored_fill_the_vectors(name: str, lanes: int) -> None:
+    b = KernelBuilder("converted")
+    x, y = b.input("x", "f32", (64,)), b.output("y", "i64", (64,))
+    with b.parallel(64) as (i,):
+        b.store(y, b.convert(b.load(x, i), "i64"), i)
+    assert loops(b.build(), name) == [f"  parallel 64 lanes(0)={lanes}"]
+
+
 def test_a_column_reduction_runs_its_columns_in_lanes() -> None:
     b = KernelBuilder("columns")
     x, y = b.input("x", "f32", (50, 256)), b.output("y", "f32", (256,))
