@@ -14,7 +14,7 @@ from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.workspace import Workspace, WorkspaceSize
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import apply
-from trivium.backends.llvm.code import I64, POINTER, Code, literal
+from trivium.backends.llvm.code import I64, POINTER, Code, is_true, literal
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.compiler.kernel.affine import Analysis
@@ -211,7 +211,12 @@ class Emitter:
             loops.emit_loop(self, loop)
 
     def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
-        """Division by a literal needs none of the guards that division by a value does."""
+        """Division by a literal needs none of the guards that division by a value does; and what is known to be true is
+        left out of a conjunction."""
+        if instruction.op == "and" and instruction.result.dtype == "i1":
+            operands = [operand for operand in operands if not is_true(operand)] or operands[:1]
+            if len(operands) == 1:
+                return operands[0]
         if instruction.op in ("divide", "remainder") and instruction.result.dtype == INDEX:
             divisor = self.analysis.form(instruction.arguments[1])
             if divisor.is_constant and divisor.offset > 0:
@@ -231,6 +236,9 @@ class Emitter:
 
     def _if(self, branch: If) -> None:
         condition = self.value(branch.condition)
+        if is_true(condition):
+            self.values.update(zip(branch.outcomes, self.block(branch.then), strict=True))
+            return
         if isinstance(condition.type, ll.VectorType):
             self._masked_if(branch, condition)
             return

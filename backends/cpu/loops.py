@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
+from trivium.backends.cpu.interior import Interior, interior
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import combine
-from trivium.backends.llvm.code import I32, I64, Code, literal
+from trivium.backends.llvm.code import I1, I32, I64, Code, literal
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number, i64
@@ -29,6 +31,9 @@ Body = Callable[[ll.Value, Values], Values]
 
 UNROLLED = 128
 """Instructions that a loop may become when it is written out."""
+
+REPEATED = 64
+"""Instructions of a body that is written for the interior of its loop and for what lies around it."""
 
 
 def emit_loop(emitter: Emitter, loop: Loop) -> None:
@@ -82,17 +87,17 @@ def nest(
     return count(emitter, 0, emitter.extent(extent), 1, inits, inner)
 
 
-def _is_short(loop: Loop) -> bool:
+def _is_short(emitter: Emitter, loop: Loop) -> bool:
     """Whether the loop is better written out: windows of pooling and convolutions, whose bounds checks then vanish."""
     known = [extent for extent in loop.extents if isinstance(extent, int)]
     if len(known) < len(loop.extents) or holds(loop.body, Loop):
         return False
-    return math.prod(known) * _size(loop.body) <= UNROLLED
+    return math.prod(known) * _size(emitter, loop.body) <= UNROLLED
 
 
-def _size(block: Block) -> int:
-    """The instructions of a block, and those that its distinct index expressions take."""
-    instructions = list(walk(block))
+def _size(emitter: Emitter, block: Block) -> int:
+    """The instructions of a block whose results are not known, and those that its distinct index expressions take."""
+    instructions = [i for i in walk(block) if not i.results or any(r not in emitter.values for r in i.results)]
     indices = {index for instruction in instructions for index in expressions(instruction) if index.sole is None}
     return len([i for i in instructions if not isinstance(i, Position)]) + sum(map(_arithmetic, indices))
 
@@ -130,9 +135,46 @@ def run_body(
     with emitter.scope():
         if isinstance(extent, int):
             _hoist(emitter, loop, index)
+            inside = _interior(emitter, loop, index, extent) if (begin, end) == (0, extent) else None
+            if inside is not None:
+                _apart(emitter, loop, index, schedule.lanes, extent, inside)
+                return
         _lanes(
             emitter, loop, index, schedule.lanes, begin, end, isinstance(extent, int) and extent % schedule.lanes == 0
         )
+
+
+def _interior(emitter: Emitter, loop: Loop, index: Value, extent: int) -> Interior | None:
+    """The loop's interior, where its body is small enough to be written several times."""
+    if _size(emitter, loop.body) > REPEATED:
+        return None
+    return interior(loop.body, index, extent, emitter.schedule, emitter.analysis, emitter.values)
+
+
+def _apart(emitter: Emitter, loop: Loop, index: Value, lanes: int, extent: int, inside: Interior) -> None:
+    """The interior, in which all guards are true, and what lies around it apart; or all of the loop alike, where its
+    margins are not there."""
+
+    def part(begin: int, end: int) -> None:
+        _lanes(emitter, loop, index, lanes, begin, end, whole=False)
+
+    def parts() -> None:
+        part(0, inside.begin)
+        with emitter.scope():
+            emitter.values.update(dict.fromkeys(inside.guards, literal(I1, 1)))
+            part(inside.begin, inside.end)
+        part(inside.end, extent)
+
+    if not inside.margins:
+        parts()
+        return
+    builder = emitter.builder
+    each = [builder.icmp_signed(">=", emitter.number(margin), I64(0)) for margin in inside.margins]
+    with builder.if_else(functools.reduce(builder.and_, each)) as (then, otherwise):
+        with then:
+            parts()
+        with otherwise:
+            part(0, extent)
 
 
 def _lanes(emitter: Emitter, loop: Loop, index: Value, lanes: int, begin: Number, end: Number, whole: bool) -> None:
@@ -205,7 +247,7 @@ def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
             results = [emitter.code.splat(value, emitter.lanes) for value in emitter.block(loop.body)]
         return _fold(emitter, loop, carried, results) if loop.kind == "reduction" else results
 
-    results = nest(emitter, _dimensions(loop, schedule), inits, body, _is_short(loop))
+    results = nest(emitter, _dimensions(loop, schedule), inits, body, _is_short(emitter, loop))
     emitter.values.update(zip(loop.carried, results, strict=True))
 
 

@@ -114,8 +114,8 @@ def _is_finite(code: Code, a: ll.Value) -> ll.Value:
 
 
 def _remainder(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
-    """C's fmod: exact, with the sign of a."""
-    return code.each_lane("fmodf" if element(a.type) == ll.FloatType() else "fmod", a, b)
+    """Exact, with the sign of a."""
+    return code.builder.frem(a, b)
 
 
 def _extremum(name: str) -> Callable[..., ll.Value]:

@@ -46,6 +46,11 @@ def literal(type_: ll.Type, number: Number) -> ll.Value:
     return Literal(type_, text)
 
 
+def is_true(value: ll.Value) -> bool:
+    """Whether a condition is known to hold, in every lane."""
+    return isinstance(value, Literal) and element(value.type) == I1 and value.constant in ("1", "splat (i1 1)")
+
+
 def _float_text(scalar: ll.Type, number: float) -> str:
     """LLVM writes both float types as the bits of the double."""
     if isinstance(scalar, ll.FloatType) and number == number:
@@ -221,17 +226,6 @@ class Code:
         if function is None:
             function = ll.Function(module, ll.FunctionType(result, [operand.type for operand in operands]), name)
         return self.builder.call(function, operands)
-
-    def each_lane(self, name: str, *operands: ll.Value) -> ll.Value:
-        """Calls a scalar function (of the C library) once per lane."""
-        type_ = operands[0].type
-        if not isinstance(type_, ll.VectorType):
-            return self.call(name, type_, *operands)
-        result = undefined(type_)
-        for lane in range(type_.count):
-            scalars = [self.builder.extract_element(operand, I32(lane)) for operand in operands]
-            result = self.builder.insert_element(result, self.call(name, type_.element, *scalars), I32(lane))
-        return result
 
 
 def mangle(type_: ll.Type) -> str:

@@ -33,8 +33,8 @@ def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.
         raw = _aligned(code.builder.load(_pointer(code, address, base), typ=type_), type_)
     elif address.scattered is None and address.step in (1, -1):
         raw = _load_run(code, address, lanes, mask, type_)
-    elif address.scattered is None and address.step == 2 and mask is None:
-        raw = _load_every_second(code, address, lanes, type_)
+    elif address.scattered is None and address.step == 2:
+        raw = _load_every_second(code, address, lanes, mask, type_)
     else:
         raw = gather(code, _pointers(code, address, lanes), ll.VectorType(type_, lanes), mask)
     return from_memory(code, raw, address.dtype)
@@ -125,13 +125,24 @@ def _load_run(code: Code, address: Address, lanes: int, mask: ll.Value | None, t
     return reverse(code, load_vector(code, pointer, vector, mask if mask is None else reverse(code, mask)))
 
 
-def _load_every_second(code: Code, address: Address, lanes: int, type_: ll.Type) -> ll.Value:
+def _load_every_second(code: Code, address: Address, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
     """Two vectors that together reach from the first element to the last and no further, and the lanes that are
-    wanted of them."""
-    vector = ll.VectorType(type_, lanes)
-    bases = address.base, code.iadd(address.base, lanes - 1)
-    low, high = (_aligned(code.builder.load(_pointer(code, address, b), typ=vector), type_) for b in bases)
-    return code.shuffle(low, tuple(2 * lane if 2 * lane < lanes else 2 * lane + 1 for lane in range(lanes)), high)
+    wanted of them: the first half of them lies in the first vector, whose every second lane they are."""
+    vector, half = ll.VectorType(type_, lanes), (lanes + 1) // 2
+    order = tuple(2 * lane if lane < half else 2 * lane + 1 for lane in range(lanes))
+    pointers = (_pointer(code, address, base) for base in (address.base, code.iadd(address.base, lanes - 1)))
+    masks = (None, None) if mask is None else _masks_of_every_second(code, mask, order)
+    low, high = (load_vector(code, pointer, vector, m) for pointer, m in zip(pointers, masks, strict=True))
+    return code.shuffle(low, order, high)
+
+
+def _masks_of_every_second(code: Code, mask: ll.Value, order: tuple[int, ...]) -> tuple[ll.Value, ll.Value]:
+    """The lanes of two vectors that `order` picks for the lanes of `mask`."""
+    lanes = len(order)
+    picked = {place: lane for lane, place in enumerate(order)}
+    off = Literal(mask.type, "zeroinitializer")
+    low, high = (tuple(picked.get(first + lane, lanes) for lane in range(lanes)) for first in (0, lanes))
+    return code.shuffle(mask, low, off), code.shuffle(mask, high, off)
 
 
 def _pointers(code: Code, address: Address, lanes: int) -> ll.Value:

@@ -1,0 +1,85 @@
+"""Iterations away from the edges. A padded window asks at every element whether it is inside the array, and for all
+lanes of a vector at once the masks take longer than the elements. In the interior, where the answer is yes whatever the
+window's own indices are, nothing is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel.dtypes import INDEX
+from trivium.compiler.kernel.index import Index, Symbol
+from trivium.compiler.kernel.structure import Apply, Block, If, Loop, Value, walk
+from trivium.compiler.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Interior:
+    """The iterations [begin, end) of a loop's index for which the comparisons `guards` are true, where none of
+    `margins`, which follow from indices around it, is negative."""
+
+    guards: tuple[Value, ...]
+    begin: int
+    end: int
+    margins: tuple[Index, ...]
+
+
+def interior(
+    block: Block, index: Value, extent: int, schedule: Schedule, analysis: Analysis, known: Container[object]
+) -> Interior | None:
+    """The interior of a loop with body `block` along one of its indices; None where that is not most of it, or nothing
+    is asked that depends on the index. `known` has the values that are known before the loop."""
+    extents = _extents_within(block, schedule)
+    begin, end, asked = 0, extent, False
+    guards: list[Value] = []
+    margins: dict[Index, None] = {}
+    for guard, margin in _guards(block, analysis):
+        least = _least(margin, extents)
+        if any(symbol is not index and symbol not in known for symbol in least.terms):
+            continue
+        factor = least.terms.get(index, 0)
+        if factor == 0:
+            margins[least] = None
+        elif len(least.terms) > 1:
+            continue
+        elif factor > 0:
+            begin, asked = max(begin, -(least.offset // factor)), True
+        else:
+            end, asked = min(end, least.offset // -factor + 1), True
+        guards.append(guard)
+    return Interior(tuple(guards), begin, end, tuple(margins)) if asked and 2 * (end - begin) > extent else None
+
+
+def _extents_within(block: Block, schedule: Schedule) -> dict[Symbol, int]:
+    """The extents of the indices of loops in the block, where they are numbers."""
+    loops = (loop for loop in walk(block) if isinstance(loop, Loop))
+    pairs = (pair for loop in loops for pair in zip(loop.indices, schedule.loops[loop].extents, strict=True))
+    return {index: extent for index, extent in pairs if isinstance(extent, int)}
+
+
+def _guards(block: Block, analysis: Analysis) -> Iterator[tuple[Value, Index]]:
+    """The comparisons of index expressions that branches depend on, each with what is not negative where it is true."""
+    wanted = {branch.condition for branch in walk(block) if isinstance(branch, If)}
+    for instruction in reversed([i for i in walk(block) if isinstance(i, Apply)]):
+        if instruction.result not in wanted:
+            continue
+        if instruction.op == "and":
+            wanted.update(instruction.arguments)
+        elif instruction.op == "compare" and instruction.arguments[0].dtype == INDEX:
+            a, b = (analysis.form(argument) for argument in instruction.arguments)
+            margins = {"GE": a - b, "GT": a - b - 1, "LE": b - a, "LT": b - a - 1}
+            margin = margins.get(str(instruction.attributes["direction"]))
+            if margin is not None:
+                yield instruction.result, margin
+
+
+def _least(margin: Index, extents: dict[Symbol, int]) -> Index:
+    """The lowest value for any of the indices that have `extents`, as an expression of what else there is."""
+    terms, offset = {}, margin.offset
+    for atom, factor in margin.terms.items():
+        if atom in extents:
+            offset += min(0, factor * (extents[atom] - 1))  # type: ignore[index]
+        else:
+            terms[atom] = factor
+    return Index(terms, offset)
