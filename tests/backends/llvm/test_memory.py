@@ -1,0 +1,92 @@
+"""Loads and stores of vectors at every kind of address touch the elements they are asked for, and no others."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import llvmlite.ir as ll
+import numpy as np
+import pytest
+
+from tests.backends.llvm.running import of_memory
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.code import F32, I1, I64, Code, literal
+from trivium.backends.llvm.memory import Address
+
+GUARD = 64
+
+
+def masks(lanes: int) -> list[int | None]:
+    """How many leading lanes are active; None: all, without a mask."""
+    return [None, *range(1, lanes + 1)]
+
+
+def moved(emit_load: bool, lanes: int, step: int, active: int | None, scattered: bool = False) -> np.ndarray:
+    """Copies `lanes` elements that lie `step` apart to ones that do not, or the other way round; returns the target."""
+    offsets = memory.lane_numbers(lanes, 3) if scattered else None
+    mask = None if active is None else memory.leading_mask(lanes, active)
+
+    def emit(code: Code, pointer: ll.Value) -> None:
+        target = code.builder.gep(pointer, [I64(4 * GUARD)], source_etype=F32)
+        apart, dense = Address(pointer, "f32", I64(GUARD), step, offsets), Address(pointer, "f32", I64(GUARD), 1)
+        there = Address(target, "f32", I64(GUARD), *((1,) if emit_load else (step, offsets)))
+        value = memory.load(code, apart if emit_load else dense, lanes, mask)
+        memory.store(code, there, value, lanes, mask)
+
+    array = np.arange(8 * GUARD, dtype=np.float32)
+    array[4 * GUARD :] = -1
+    of_memory(emit)(array.ctypes.data)
+    np.testing.assert_array_equal(array[: 4 * GUARD], np.arange(4 * GUARD))
+    return array[4 * GUARD :]
+
+
+@pytest.mark.parametrize("step", [0, 1, -1, 2, 3, -2])
+def test_loads(step: int) -> None:
+    for lanes, active in ((width, active) for width in (2, 4, 8) for active in masks(width)):
+        got = moved(True, lanes, step, active)
+        count = lanes if active is None else active
+        wanted = np.full(4 * GUARD, -1, np.float32)
+        wanted[GUARD : GUARD + count] = GUARD + step * np.arange(count)
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("step", [1, -1, 2, 3])
+def test_stores(step: int) -> None:
+    for lanes, active in product((2, 8), (None, 1, 2)):
+        got = moved(False, lanes, step, active)
+        count = lanes if active is None else active
+        wanted = np.full(4 * GUARD, -1, np.float32)
+        wanted[GUARD + step * np.arange(count)] = GUARD + np.arange(count)
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("active", [None, 3, 8])
+def test_scattered_offsets_add_to_the_step(active: int | None) -> None:
+    got = moved(True, 8, 1, active, scattered=True)
+    count = 8 if active is None else active
+    np.testing.assert_array_equal(got[GUARD : GUARD + count], GUARD + 4 * np.arange(count))
+
+
+def test_lanes_that_a_mask_leaves_out_are_taken_from_elsewhere_or_zero() -> None:
+    def emit(code: Code, pointer: ll.Value) -> None:
+        vector, mask = ll.VectorType(F32, 4), memory.leading_mask(4, 2)
+        zeros = memory.load_vector(code, pointer, vector, mask)
+        sevens = memory.load_vector(code, pointer, vector, mask, literal(vector, 7.0))
+        for position, value in ((4, zeros), (8, sevens)):
+            memory.store_vector(code, value, code.builder.gep(pointer, [I64(position)], source_etype=F32))
+
+    array = np.arange(1, 13, dtype=np.float32)
+    of_memory(emit)(array.ctypes.data)
+    assert array[4:].tolist() == [1, 2, 0, 0, 1, 2, 7, 7]
+
+
+def test_no_lane_touches_memory_where_none_is_active() -> None:
+    """One element for all lanes, at an address that is not there."""
+
+    def emit(code: Code, pointer: ll.Value) -> None:
+        nowhere = Address(pointer, "f32", I64(1 << 40), 0)
+        off = literal(ll.VectorType(I1, 4), 0)
+        value = code.splat(memory.load(code, nowhere, 4, off), 4)
+        memory.store(code, Address(pointer, "f32", I64(1 << 40), 1), value, 4, off)
+
+    of_memory(emit)(np.zeros(4, np.float32).ctypes.data)
