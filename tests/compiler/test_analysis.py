@@ -8,14 +8,13 @@ import pytest
 import trivium
 from tests.compiler.targets import TARGET
 from trivium.compiler.analysis import Cost, kernel_cost, program_cost
-from trivium.compiler.costs import element_cost
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.func import Function, Module
-from trivium.ir.types import F32, F64, I32, ComplexType, tensor
+from trivium.ir.types import tensor
 
 
 def module_of(types, body) -> Module:
@@ -88,46 +87,3 @@ def test_a_program_of_dynamic_shapes_tells_the_cost_of_its_last_call() -> None:
         run.cost_analysis()
     run(np.ones(12, np.float32))
     assert run.cost_analysis()["flops"] == 12
-
-
-def test_the_cost_of_an_element_follows_from_its_scalar_operations() -> None:
-    costs = {}
-    pair = ComplexType(F32)
-
-    def body(b, x, z, i):
-        mapped = region([tensor()], lambda inner, one: inner.add(ops.Exponential(inner.add(ops.Negate(one)))))
-        for name, op in {
-            "multiply": ops.Multiply(x, x),
-            "square": ops.Square(x),
-            "divide": ops.Divide(x, x),
-            "divide integers": ops.Divide(i, i),
-            "multiply complex": ops.Multiply(z, z),
-            "conj": ops.Conj(z),
-            "map": ops.Map([x], dimensions=(0,), computation=mapped, result=tensor(4)),
-            "transpose": ops.Transpose(x, permutation=(0,)),
-        }.items():
-            costs[name] = element_cost(b.add(op).defining_op)
-        return x
-
-    module_of([tensor(4), tensor(4, of=pair), tensor(4, of=I32)], body)
-    assert costs == {
-        "multiply": 1, "square": 1, "divide": 4, "divide integers": 20, "multiply complex": 6, "conj": 1, "map": 11,
-        "transpose": 0,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("element", [F32, F64])
-def test_a_square_is_fused_as_a_product_is(element) -> None:
-    def program(square):
-        def body(b, x):
-            squared = b.add(square(x))
-            zero = b.add(ops.Constant(np.zeros((), element.dtype)))
-            add = region([tensor(of=element)] * 2, lambda inner, *pair: inner.add(ops.Add(*pair)))
-            (total,) = b.add(ops.Reduce([squared], [zero], dimensions=(0,), body=add))
-            wide = b.add(ops.BroadcastInDim(total, broadcast_dimensions=(1,), result=tensor(64, 128, of=element)))
-            return b.add(ops.Subtract(squared, wide))
-
-        return lower(optimize(module_of([tensor(64, 128, of=element)], body)), TARGET)
-
-    one, other = program(ops.Square), program(lambda x: ops.Multiply(x, x))
-    assert one.arena_size == other.arena_size == 128 * tensor(of=element).dtype.itemsize

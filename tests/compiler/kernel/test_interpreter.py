@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.compiler.kernel.test_kernel import matmul
+from tests.compiler.kernel.kernels import matmul
 from trivium.compiler.kernel import Buffer, Kernel, KernelBuilder
 from trivium.compiler.kernel.interpreter import garbage, run
 from trivium.ir.errors import CompileError
