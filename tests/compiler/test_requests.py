@@ -1,0 +1,94 @@
+"""Which elements ops read for the elements that are asked of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.random_programs.generator import scalar_region
+from trivium.compiler.lowering.index import Index, constant, fresh, places, variable
+from trivium.compiler.requests import Opaque, covers, plain_variables, reads, reads_once, row_indices, same_extents
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I32, tensor
+
+X = Value(tensor(4, 6))
+ROW, COLUMN = fresh((4, 6))
+ALL = places([ROW, COLUMN])
+
+
+def asked(op, request) -> dict:
+    return dict(reads(op, request))
+
+
+def test_elementwise_ops_pass_a_request_on() -> None:
+    scalar = Value(tensor())
+    assert asked(ops.Negate(X), ALL) == {X: ALL}
+    clamp = ops.Clamp(scalar, X, scalar)
+    assert asked(clamp, ALL) == {scalar: (), X: ALL}
+
+
+def test_ops_that_move_elements_change_the_indices() -> None:
+    assert asked(ops.Transpose(X, (1, 0)), places([COLUMN, ROW])) == {X: ALL}
+    assert asked(ops.Reverse(X, (0,)), ALL) == {X: (variable(ROW) * -1 + 3, variable(COLUMN))}
+    part = ops.Slice(X, (1, 0), (4, 6), (1, 2))
+    i, j = fresh((3, 3))
+    assert asked(part, places([i, j])) == {X: (variable(i) + 1, variable(j) * 2)}
+
+
+def test_a_reduction_over_extent_one_reads_one_element_for_each() -> None:
+    column, init = Value(tensor(4, 1)), Value(tensor())
+    op = ops.Reduce([column], [init], (1,), scalar_region(ops.Add))
+    assert asked(op, places([ROW])) == {column: (variable(ROW), constant(0)), init: ()}
+
+
+def test_reductions_and_gathers_read_what_only_run_time_knows() -> None:
+    init, indices = Value(tensor()), Value(tensor(3, of=I32))
+    op = ops.Reduce([X], [init], (1,), scalar_region(ops.Add))
+    assert asked(op, places([ROW]))[X].once  # type: ignore[union-attr]
+    numbers = ops.GatherDimensionNumbers((1,), (0,), (), (), (0,), 1)
+    gather = ops.Gather(X, indices, numbers, (1, 6))
+    assert all(isinstance(request, Opaque) for request in asked(gather, ALL).values())
+
+
+def test_a_broadcast_asks_for_elements_more_than_once() -> None:
+    row = Value(tensor(6))
+    op = ops.BroadcastInDim(row, broadcast_dimensions=(1,), result=tensor(4, 6))
+    (request,) = asked(op, Opaque(once=True)).values()
+    assert not request.once
+    (request,) = asked(ops.Transpose(X, (1, 0)), Opaque(once=True)).values()
+    assert request.once
+
+
+def test_a_request_covers_a_value_where_it_is_for_all_elements_in_order() -> None:
+    assert covers(ALL, (ROW, COLUMN), (4, 6))
+    assert not covers(places([COLUMN, ROW]), (ROW, COLUMN), (4, 6))
+    assert not covers(ALL, (ROW, COLUMN), (6, 4))
+    assert not covers(Opaque(once=True), (ROW, COLUMN), (4, 6))
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (ALL, [ROW, COLUMN]),
+        ((variable(COLUMN), constant(0)), [COLUMN]),
+        ((variable(ROW), variable(ROW)), None),
+        ((variable(ROW) * 2,), None),
+        ((variable(ROW) + 1,), None),
+    ],
+)
+def test_plain_variables(request_: tuple[Index, ...], expected: list | None) -> None:
+    assert plain_variables(request_) == expected
+
+
+def test_units_do_not_count() -> None:
+    assert same_extents(fresh((1, 4, 6)), (4, 1, 6))
+    assert not same_extents(fresh((4, 6)), (6, 4))
+    (row,) = fresh((6,))
+    assert row_indices([row], (1, 6)) == (constant(0), variable(row))
+
+
+def test_ops_that_read_each_element_once() -> None:
+    update = ops.DynamicUpdateSlice(X, Value(tensor(1, 6)), [Value(tensor(of=np.dtype(np.int32)))] * 2)
+    assert reads_once(update, update.operands[1])
+    assert not reads_once(ops.Negate(X), X)
