@@ -1,0 +1,64 @@
+"""Complex arithmetic on pairs of real numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.lowering.interpreted import expect_same, function
+from trivium.compiler.kernel import KernelBuilder
+from trivium.compiler.lowering.complex import apply
+from trivium.ir.errors import CompileError
+
+KIND = "tensor<7xcomplex<f32>>"
+X = np.array([1 + 2j, -3 + 0.5j, 0, 1e-20 + 1e-20j, 3e30 - 1e30j, -1j, 4], np.complex64)
+Y = np.array([2 - 1j, 1e-3j, 1 + 1j, 3e-20 - 2e-20j, 2e30 + 1e30j, 2, -1 + 1j], np.complex64)
+
+
+def binary(op: str) -> str:
+    return function(f"%x: {KIND}, %y: {KIND}", KIND, f"%0 = stablehlo.{op} %x, %y : {KIND}", f"return %0 : {KIND}")
+
+
+@pytest.mark.parametrize("op", ["add", "subtract", "multiply"])
+def test_exact_ones(op: str) -> None:
+    expect_same(binary(op), X, Y, rtol=2e-7)
+
+
+def test_quotients_neither_overflow_nor_vanish() -> None:
+    """The square of the divisor is out of range in two places."""
+    expect_same(binary("divide"), X, Y, rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", ["exponential", "log", "sqrt", "tanh", "negate", "sine", "cosine", "log_plus_one"])
+def test_functions(op: str) -> None:
+    text = function(f"%x: {KIND}", KIND, f"%0 = stablehlo.{op} %x : {KIND}", f"return %0 : {KIND}")
+    expect_same(text, np.array([0.5 + 1j, -1 + 0.25j, 2, 0.1j + 1, 1 - 1j, -0.5 - 2j, 3 + 3j], np.complex64), rtol=2e-5)
+
+
+@pytest.mark.parametrize("op", ["abs", "real", "imag"])
+def test_real_results(op: str) -> None:
+    text = function(
+        f"%x: {KIND}",
+        "tensor<7xf32>",
+        f"%0 = stablehlo.{op} %x : ({KIND}) -> tensor<7xf32>",
+        "return %0 : tensor<7xf32>",
+    )
+    expect_same(text, X, rtol=1e-6)
+
+
+@pytest.mark.parametrize("direction", ["EQ", "NE"])
+def test_comparisons(direction: str) -> None:
+    text = function(
+        f"%x: {KIND}, %y: {KIND}",
+        "tensor<7xi1>",
+        f"%0 = stablehlo.compare {direction}, %x, %y : ({KIND}, {KIND}) -> tensor<7xi1>",
+        "return %0 : tensor<7xi1>",
+    )
+    expect_same(text, X, np.where(np.arange(7) % 2, X, X.conj()))
+
+
+def test_what_no_rule_knows_is_named() -> None:
+    b = KernelBuilder("none")
+    one = b.constant(1.0, "f32")
+    with pytest.raises(CompileError, match="cbrt of complex numbers is not compiled"):
+        apply(b, "cbrt", [(one, one)])

@@ -1,0 +1,97 @@
+"""Ops that move elements: what they are asked for becomes indices of their operands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.lowering.interpreted import expect_same, function
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def chain(result: str, *lines: str) -> str:
+    return function("%x: tensor<2x3x4xf32>", result, *lines, f"return %r : {result}")
+
+
+@pytest.mark.parametrize(
+    ("result", "lines"),
+    [
+        ("tensor<4x6xf32>", ["%r = stablehlo.reshape %x : (tensor<2x3x4xf32>) -> tensor<4x6xf32>"]),
+        (
+            "tensor<4x2x3xf32>",
+            ["%r = stablehlo.transpose %x, dims = [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>"],
+        ),
+        ("tensor<2x3x4xf32>", ["%r = stablehlo.reverse %x, dims = [0, 2] : tensor<2x3x4xf32>"]),
+        (
+            "tensor<1x2x2xf32>",
+            ["%r = stablehlo.slice %x [1:2, 0:3:2, 1:4:2] : (tensor<2x3x4xf32>) -> tensor<1x2x2xf32>"],
+        ),
+        (
+            "tensor<2x5x3x4xf32>",
+            ["%r = stablehlo.broadcast_in_dim %x, dims = [0, 2, 3] : (tensor<2x3x4xf32>) -> tensor<2x5x3x4xf32>"],
+        ),
+    ],
+    ids=["reshape", "transpose", "reverse", "slice", "broadcast"],
+)
+def test_each(result: str, lines: list[str]) -> None:
+    expect_same(chain(result, *lines), X)
+
+
+def test_a_chain_is_one_kernel() -> None:
+    program = expect_same(
+        chain(
+            "tensor<3x4xf32>",
+            "%0 = stablehlo.transpose %x, dims = [1, 2, 0] : (tensor<2x3x4xf32>) -> tensor<3x4x2xf32>",
+            "%1 = stablehlo.reshape %0 : (tensor<3x4x2xf32>) -> tensor<6x4xf32>",
+            "%2 = stablehlo.reverse %1, dims = [1] : tensor<6x4xf32>",
+            "%3 = stablehlo.slice %2 [0:6:2, 0:4] : (tensor<6x4xf32>) -> tensor<3x4xf32>",
+            "%r = stablehlo.negate %3 : tensor<3x4xf32>",
+        ),
+        X,
+    )
+    assert len(program.kernels()) == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "interior", "shape"),
+    [
+        ([1, 0, 2], [0, 1, 0], [0, 0, 0], "3x4x6"),
+        ([0, 0, 0], [0, 0, 0], [0, 1, 2], "2x5x10"),
+        ([-1, 0, -1], [0, -1, 1], [0, 0, 0], "1x2x4"),
+        ([0, 0, -2], [0, 0, -1], [0, 0, 1], "2x3x4"),
+    ],
+)
+def test_pad(low: list[int], high: list[int], interior: list[int], shape: str) -> None:
+    """Negative edges take elements away, after the interior has been filled."""
+    kind = f"tensor<{shape}xf32>"
+    text = chain(
+        kind,
+        "%c = stablehlo.constant dense<7.5> : tensor<f32>",
+        "%n = stablehlo.exponential %x : tensor<2x3x4xf32>",
+        f"%p = stablehlo.pad %n, %c, low = {low}, high = {high}, interior = {interior}"
+        f" : (tensor<2x3x4xf32>, tensor<f32>) -> {kind}",
+        f"%r = stablehlo.negate %p : {kind}",
+    )
+    expect_same(text, X / 24, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dimension", [0, 1, 2])
+def test_concatenate_inside_a_kernel(dimension: int) -> None:
+    shape = [2, 3, 4]
+    shape[dimension] *= 3
+    kind = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    text = chain(
+        kind,
+        "%0 = stablehlo.negate %x : tensor<2x3x4xf32>",
+        f"%1 = stablehlo.concatenate %0, %x, %0, dim = {dimension}"
+        f" : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> {kind}",
+        f"%r = stablehlo.abs %1 : {kind}",
+    )
+    expect_same(text, X)
+
+
+@pytest.mark.parametrize("kind", ["i4", "ui8", "i64", "bf16", "complex<f32>"])
+def test_iota(kind: str) -> None:
+    result = f"tensor<3x5x{kind}>"
+    expect_same(function("", result, f"%r = stablehlo.iota dim = 1 : {result}", f"return %r : {result}"))

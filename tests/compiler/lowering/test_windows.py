@@ -1,0 +1,96 @@
+"""Windows: scatters of what they select, and running reductions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.lowering.interpreted import expect_same, function
+from trivium.compiler.lowering.windows import running_dimension, starts_neutral
+from trivium.ir.ops import ReduceWindow
+from trivium.ir.text import parse
+
+
+def select_and_scatter(operand: str, source: str, options: str) -> str:
+    return function(
+        f"%x: tensor<{operand}xf32>, %s: tensor<{source}xf32>",
+        f"tensor<{operand}xf32>",
+        "%zero = stablehlo.constant dense<0.0> : tensor<f32>",
+        f'%0 = "stablehlo.select_and_scatter"(%x, %s, %zero) <{{{options}}}> ({{',
+        "^bb0(%a: tensor<f32>, %b: tensor<f32>):",
+        "  %1 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>",
+        "  stablehlo.return %1 : tensor<i1>",
+        "}, {",
+        "^bb0(%a: tensor<f32>, %b: tensor<f32>):",
+        "  %1 = stablehlo.add %a, %b : tensor<f32>",
+        "  stablehlo.return %1 : tensor<f32>",
+        f"}}) : (tensor<{operand}xf32>, tensor<{source}xf32>, tensor<f32>) -> tensor<{operand}xf32>",
+        f"return %0 : tensor<{operand}xf32>",
+    )
+
+
+@pytest.mark.parametrize(
+    ("operand", "source", "options"),
+    [
+        ("4x6", "2x3", "window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>"),
+        ("4x6", "3x5", "window_dimensions = array<i64: 2, 2>"),
+        (
+            "5x5",
+            "3x3",
+            "window_dimensions = array<i64: 3, 3>, window_strides = array<i64: 2, 2>, "
+            "padding = dense<1> : tensor<2x2xi64>",
+        ),
+    ],
+    ids=["apart", "overlapping", "padded"],
+)
+def test_select_and_scatter(operand: str, source: str, options: str) -> None:
+    rng = np.random.default_rng(0)
+    x, s = (rng.integers(-4, 5, tuple(map(int, shape.split("x")))).astype(np.float32) for shape in (operand, source))
+    expect_same(select_and_scatter(operand, source, options), x, s)
+
+
+def window(op: str, init: str, dimensions: str, padding: str, result: str = "3x8") -> str:
+    return function(
+        "%x: tensor<3x8xf32>",
+        f"tensor<{result}xf32>",
+        f"%init = stablehlo.constant dense<{init}> : tensor<f32>",
+        f'%0 = "stablehlo.reduce_window"(%x, %init) <{{window_dimensions = array<i64: {dimensions}>, '
+        f"padding = dense<{padding}> : tensor<2x2xi64>}}> ({{",
+        "^bb0(%a: tensor<f32>, %b: tensor<f32>):",
+        f"  %1 = stablehlo.{op} %a, %b : tensor<f32>",
+        "  stablehlo.return %1 : tensor<f32>",
+        f"}}) : (tensor<3x8xf32>, tensor<f32>) -> tensor<{result}xf32>",
+        f"return %0 : tensor<{result}xf32>",
+    )
+
+
+RUNNING = [
+    ("add", "0.0", "1, 8", "[[0, 0], [7, 0]]", 1),
+    ("maximum", "0xFF800000", "1, 8", "[[0, 0], [0, 7]]", 1),
+    ("multiply", "1.0", "3, 1", "[[2, 0], [0, 0]]", 0),
+]
+
+
+@pytest.mark.parametrize(("op", "init", "dimensions", "padding", "dimension"), RUNNING)
+def test_windows_as_long_as_a_row_run_along_it(
+    op: str, init: str, dimensions: str, padding: str, dimension: int
+) -> None:
+    text = window(op, init, dimensions, padding)
+    (found,) = (each for each in parse(text).walk() if isinstance(each, ReduceWindow))
+    assert running_dimension(found) == dimension
+    assert starts_neutral(found)
+    expect_same(text, np.random.default_rng(1).integers(-3, 4, (3, 8)).astype(np.float32))
+
+
+def test_shorter_windows_do_not() -> None:
+    text = window("add", "0.0", "1, 3", "[[0, 0], [2, 0]]")
+    (found,) = (each for each in parse(text).walk() if isinstance(each, ReduceWindow))
+    assert running_dimension(found) is None
+    expect_same(text, np.arange(24, dtype=np.float32).reshape(3, 8))
+
+
+def test_a_start_that_is_not_neutral_counts_in_every_window() -> None:
+    text = window("add", "1.0", "1, 8", "[[0, 0], [7, 0]]")
+    (found,) = (each for each in parse(text).walk() if isinstance(each, ReduceWindow))
+    assert not starts_neutral(found)
+    expect_same(text, np.arange(24, dtype=np.float32).reshape(3, 8))
