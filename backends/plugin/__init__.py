@@ -6,16 +6,15 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trivium.backends import native
 from trivium.backends.plugin.structures import COMPILE, RELEASE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
-    from trivium.backends.plugin.compiler import Kept
+    from trivium.backends.plugin.compiler import Find, Kept
 
-foreign_functions: list[Callable[[str], Mapping[str, Any] | None]] = []
+foreign_functions: list[Find] = []
 """Where custom calls are looked up whose target Trivium does not know: each gives capsules of handlers by stage, as
 `trivium.backends.plugin.foreign` has them."""
 
@@ -45,7 +44,7 @@ def _compile(request: ctypes._Pointer[CompileRequest], reply: ctypes._Pointer[Co
     try:
         from trivium.backends.plugin.compiler import compile_program
 
-        kept = compile_program(request.contents, reply.contents)
+        kept = compile_program(request.contents, reply.contents, foreign_functions)
         _kept[reply.contents.handle] = kept
         return 0
     except BaseException as error:

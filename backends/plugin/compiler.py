@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 from trivium.backends import client
 from trivium.backends.cpu.client import CpuLoadedExecutable
 from trivium.backends.cpu.executable import Slot
-from trivium.backends.plugin import foreign_functions
 from trivium.backends.plugin.foreign import handlers_of, register_foreign_function
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
 from trivium.compiler.driver import CompileOptions
@@ -43,6 +42,9 @@ BYTECODE = b"ML\xefR"
 CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL = 1, 3, 8, 12, 13
 """PJRT's codes of errors."""
 
+Find = Callable[[str], Mapping[str, Any] | None]
+"""Gives capsules of the handlers of a custom call's target, by stage; nothing for a target that it does not know."""
+
 _handles = itertools.count(1)
 
 
@@ -54,12 +56,13 @@ class Kept:
     tables: Sequence[Any]
 
 
-def compile_program(request: CompileRequest, reply: CompileReply) -> Kept:
-    """Compiles the program and fills in the reply, which points into the result. Raises an `Error`."""
+def compile_program(request: CompileRequest, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
+    """Compiles the program and fills in the reply, which points into the result. Custom calls that Trivium does not
+    know are looked up in `foreign_functions`. Raises an `Error`."""
     code = ctypes.string_at(request.code, request.code_size)
     with exhaustion("compiling the program", CompileError):
         module = _read(code, ctypes.string_at(request.format, request.format_size).decode(errors="replace"))
-        _register_foreign_functions(module)
+        _register_foreign_functions(module, foreign_functions)
         donated = _donated(module)
         executable = client("cpu").compile(module, CompileOptions())
     if not isinstance(executable, CpuLoadedExecutable):
@@ -94,7 +97,7 @@ def _read(code: bytes, format: str) -> Module:
         raise ParseError(f"the program is neither bytecode nor text: {error}") from None
 
 
-def _register_foreign_functions(module: Module) -> None:
+def _register_foreign_functions(module: Module, foreign_functions: Sequence[Find]) -> None:
     targets = {op.call_target_name for op in module.walk() if isinstance(op, CustomCall)}
     for target in targets - CUSTOM_CALLS.keys():
         for find in foreign_functions:

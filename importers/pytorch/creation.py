@@ -64,7 +64,7 @@ def _ramp(ctx: Context, start: Number, step: Number) -> Value:
     """`start`, `start + step`, ...; floats are computed in double precision, as PyTorch does."""
     shape, kind = ctx.result.static_shape, ctx.result.element_type
     if is_float(kind):
-        return ctx.ramp(start, step, *shape, kind)
+        return ctx.ramp(start, step, shape[0], kind)
     ramp = ctx.iota(shape, 0, I64)
     scaled = ramp if step == 1 else ctx.times(ramp, ctx.tensor(step, I64))
     return ctx.convert(scaled if start == 0 else ctx.plus(scaled, ctx.tensor(start, I64)), kind)

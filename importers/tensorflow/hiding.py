@@ -34,7 +34,7 @@ def _hide(nodes: Any, output: str) -> None:
             shape = tf.compat.v1.AttrValue(shape=node.attr["value"].tensor.tensor_shape)
             _add(nodes, name, output.format(node.name), node.attr["dtype"], shape)
         elif node.op in _OF_SHAPES:
-            unknown = tf.compat.v1.AttrValue(shape=tf.TensorShape(None).as_proto())
+            unknown = tf.compat.v1.AttrValue(shape={"unknown_rank": True})
             for index, source in enumerate(_data(node.input)):
                 name = _unused(f"{node.name}/operand", names)
                 _add(nodes, name, source, node.attr["T"], unknown)
