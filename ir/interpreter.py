@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import trivium.ir.lapack  # noqa: F401, whose custom calls every interpreter knows
 from trivium.ir.arrays import read_argument
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import Op, Trait, prefixed
