@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from trivium.compiler.kernel.ops import OPERATIONS, SPECIAL, cost
 from trivium.compiler.kernel.structure import Apply, walk
-from trivium.compiler.lowering import ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise
+from trivium.compiler.lowering import BRANCHING, ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise
 from trivium.compiler.lowering.context import Context
 from trivium.compiler.lowering.contraction import is_markable, loops_of
 from trivium.compiler.lowering.scalars import dtype_of
@@ -15,9 +15,6 @@ from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.types import Type, is_complex
-
-ALONE = (ops.Concatenate, ops.Pad)
-"""Ops that make branches inside other kernels and plain loops in their own."""
 
 FAR = 40
 """Ops that a look backwards goes through at most."""
@@ -29,9 +26,13 @@ def is_kernel_op(op: Operation) -> bool:
     return kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier
 
 
-def is_marked(op: Operation) -> bool:
+def is_marked_contraction(op: Operation) -> bool:
     """Whether the op becomes a marked contraction: it has loops, and none of them is empty."""
-    return is_markable(op) and all(loop.extent > 0 for loop in loops_of(op).loops.values())
+    return (
+        isinstance(op, ops.DotGeneral | ops.Convolution)
+        and is_markable(op)
+        and all(loop.extent > 0 for loop in loops_of(op).loops.values())
+    )
 
 
 def free_values(op: Operation) -> list[Value]:
@@ -39,7 +40,8 @@ def free_values(op: Operation) -> list[Value]:
     return list(dict.fromkeys(value for region in op.regions for value in region.free_values()))
 
 
-def is_free(op: Operation) -> bool:
+def is_addressing(op: Operation) -> bool:
+    """Whether index arithmetic is all that an element takes."""
     return type(op) in INDEXING or isinstance(op, ops.Iota | ops.Constant)
 
 
@@ -72,20 +74,20 @@ def _emitted_cost(op: Operation) -> float:
     return sum(cost(i.op, i.arguments[0].dtype) for i in walk(ctx.b.body) if isinstance(i, Apply))
 
 
-def is_expensive(op: Operation, target: Target) -> bool:
+def worth_storing(op: Operation, target: Target) -> bool:
     """Whether an element is better stored and loaded again than computed again."""
     return element_cost(op) >= target.recompute_cost
 
 
-def is_heavy(op: Operation) -> bool:
+def takes_loop_or_branch(op: Operation) -> bool:
     """Whether one element takes a loop, or a branch."""
-    return type(op) in REPEATING or isinstance(op, ALONE) or is_fold(op)
+    return type(op) in REPEATING or type(op) in BRANCHING or is_reduction(op)
 
 
-def is_light(op: Operation, target: Target) -> bool:
+def as_cheap_as_loading(op: Operation, target: Target) -> bool:
     """Whether to compute the op again costs no more than to read its result: it is cheap, and reads at most one operand
     of that size, whose elements are not wider."""
-    if not is_elementwise(op) or is_expensive(op, target):
+    if not is_elementwise(op) or worth_storing(op, target):
         return False
     size, width = op.results[0].type.size, op.results[0].type.dtype.itemsize
     large = [operand for operand in op.operands if _source_size(operand) * 4 > size]
@@ -107,7 +109,7 @@ def _source_size(value: Value) -> int:
     return value.type.size
 
 
-def is_fold(op: Operation | None) -> TypeGuard[ops.Reduce]:
+def is_reduction(op: Operation | None) -> TypeGuard[ops.Reduce]:
     """Whether the op is a reduction of more than one element each; one along dimensions of extent 1 is elementwise."""
     if not isinstance(op, ops.Reduce):
         return False

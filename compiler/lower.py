@@ -1,4 +1,4 @@
-"""From an optimized graph to a program: blocks are divided into kernels (`fusion`), kernels are built (`kernels`) and
+"""From an optimized graph to a program: blocks are divided into kernels (`fusion`), which are
 launched in order, control flow becomes steps, and the buffer plan (`buffers`) gives every value its place."""
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from trivium.compiler.buffers import assign_buffers
 from trivium.compiler.fusion import Group, fuse
-from trivium.compiler.kernels import build
-from trivium.compiler.lowering import STEP, updated_in_place
+from trivium.compiler.fusion.forms import Whole
+from trivium.compiler.lowering import STEP
 from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
@@ -54,9 +54,9 @@ class _Lowering(ProgramBuilder):
         outer, self.steps = self.steps, []
         if self.outermost is None:
             self.outermost = self.steps
-        plan = fuse(block, self._target)
-        self._views |= plan.views
-        for item in plan.items:
+        fusion = fuse(block, self._target)
+        self._views |= fusion.views
+        for item in fusion.items:
             if isinstance(item, Group):
                 self._launch(item)
             else:
@@ -69,11 +69,11 @@ class _Lowering(ProgramBuilder):
             self.bind(value, self.temporary(value))
         if all(static_size(value) == 0 for value in group.outputs):
             return
-        for operand, result in updated_in_place(group.whole) if group.whole is not None else ():
+        for operand, result in group.form.updated():
             # The buffer plan drops the copies that are not needed.
             self.copy(self.place(operand), self.place(result))
         places: dict[Temporary, Place] = {}
-        for kernel, arguments in build(group, self.name(kernel_name(group)), self._target):
+        for kernel, arguments in group.kernels(self.name(kernel_name(group)), self._target):
             bound = tuple(self._argument(argument, places) for argument in arguments)
             self.steps.append(Launch(kernel, bound, group.origins()))
 
@@ -93,11 +93,12 @@ class _Lowering(ProgramBuilder):
 
 def kernel_name(group: Group) -> str:
     """A readable name: the first few kinds of ops that do something."""
-    if group.whole is not None:
-        return f"{_short(group.whole)}_"
+    principal = group.form.principal
+    if isinstance(group.form, Whole):
+        return f"{_short(group.form.op)}_"
     kinds = list(dict.fromkeys(map(_short, _telling(group.ordered()))))
-    if group.contraction is not None:
-        kinds = [_short(group.contraction), *(kind for kind in kinds if kind != _short(group.contraction))]
+    if principal is not None:
+        kinds = [_short(principal), *(kind for kind in kinds if kind != _short(principal))]
     if not kinds:
         kinds = [_short(next(iter(group.members)))]
     return "_".join(["fused", *kinds[:4]] if len(kinds) > 1 else kinds) + "_"

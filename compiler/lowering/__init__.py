@@ -1,4 +1,4 @@
-"""From ops to kernels: one rule an op, in the file of its family, filed in the tables of `rules`."""
+"""From ops to kernels: one rule for each op, in the file of its family, filed in the tables of `rules`."""
 
 from trivium.compiler.lowering import (  # noqa: F401 (imported so that they declare their rules)
     chlo,
@@ -14,6 +14,7 @@ from trivium.compiler.lowering import (  # noqa: F401 (imported so that they dec
     windows,
 )
 from trivium.compiler.lowering.rules import (
+    BRANCHING,
     ELEMENT,
     INDEXING,
     KERNEL,
@@ -28,6 +29,7 @@ from trivium.compiler.lowering.rules import (
 elementwise.declare_by_name()
 
 __all__ = [
+    "BRANCHING",
     "ELEMENT",
     "INDEXING",
     "KERNEL",

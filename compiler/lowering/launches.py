@@ -30,17 +30,16 @@ class Launches:
     """Launches under construction. `members` are the ops that are computed inside the kernels."""
 
     def __init__(self, name: str, members: Iterable[Operation], target: Target):
-        self.target = target
+        self.name, self.target = name, target
         self.members = dict.fromkeys(members)
         self.finished: list[tuple[Kernel, Sequence[Argument]]] = []
         """The kernels so far, with what their parameters are bound to."""
-        self._name = name
         self._written: set[Argument] = set()
 
     @contextmanager
     def kernel(self, suffix: str = "") -> Iterator[Context]:
         """The next kernel. What kernels before it have written it reads, or updates in place."""
-        ctx = Context(self._name + suffix, self.members, self._written)
+        ctx = Context(self.name + suffix, self.members, self._written)
         yield ctx
         self.add(ctx.b.build(), ctx.arguments)
 

@@ -35,11 +35,17 @@ IN_PLACE: dict[type, str] = {}
 REPEATING: set[type] = set()
 """Ops that may read an element of an operand several times: nothing but index changes is fused into them."""
 
+BRANCHING: set[type] = set()
+"""Ops whose elements are chosen by a branch."""
 
-def element(*ops: type[Op], repeats: bool = False) -> Callable[[Callable], Callable]:
-    """Declares an element rule. `repeats`: it reads operands' elements more than once each."""
+
+def element(*ops: type[Op], repeats: bool = False, branches: bool = False) -> Callable[[Callable], Callable]:
+    """Declares an element rule. `repeats`: it reads operands' elements more than once each. `branches`: it computes one
+    of several scalars."""
     if repeats:
         _note(ops)
+    if branches:
+        BRANCHING.update(ops)
     return lambda rule: _declare(ELEMENT, ops, rule)
 
 

@@ -59,7 +59,7 @@ def iota(ctx: Context, op: ops.Iota, indices: Indices) -> Scalar:
     return ctx.b.convert(count, dtype)
 
 
-@element(ops.Concatenate)
+@element(ops.Concatenate, branches=True)
 def concatenate(ctx: Context, op: ops.Concatenate, indices: Indices) -> Scalar:
     """A chain of choices along the dimension."""
     along = indices[op.dimension]
@@ -81,7 +81,7 @@ def concatenate(ctx: Context, op: ops.Concatenate, indices: Indices) -> Scalar:
     return piece(0, 0)
 
 
-@element(ops.Pad)
+@element(ops.Pad, branches=True)
 def pad(ctx: Context, op: ops.Pad, indices: Indices) -> Scalar:
     """The operand's element where one stands, else the padding."""
     condition = None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.targets import TARGET
-from trivium.compiler.costs import element_cost, is_free, is_heavy, is_light
+from trivium.compiler.costs import as_cheap_as_loading, element_cost, is_addressing, takes_loop_or_branch
 from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.ir import ops
@@ -70,7 +70,7 @@ def classified(body) -> dict[str, tuple[bool, bool, bool]]:
         for name, op in body(b, *values).items():
             added = b.add(op)
             op = (added[0] if isinstance(added, tuple) else added).defining_op
-            found[name] = (is_free(op), is_light(op, TARGET), is_heavy(op))
+            found[name] = (is_addressing(op), as_cheap_as_loading(op, TARGET), takes_loop_or_branch(op))
         return values[0]
 
     module_of([tensor(64, 8), tensor(64, 1)], build)

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from tests.random_programs.generator import scalar_region
+from trivium.compiler.fusion.demands import (
+    Opaque,
+    covers,
+    plain_variables,
+    reads,
+    reads_once,
+    row_indices,
+    same_extents,
+)
 from trivium.compiler.lowering.index import Index, constant, fresh, places, variable
-from trivium.compiler.requests import Opaque, covers, plain_variables, reads, reads_once, row_indices, same_extents
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I32, tensor
@@ -17,11 +25,11 @@ ROW, COLUMN = fresh((4, 6))
 ALL = places([ROW, COLUMN])
 
 
-def asked(op, request) -> dict:
-    return dict(reads(op, request))
+def asked(op, demand) -> dict:
+    return dict(reads(op, demand))
 
 
-def test_elementwise_ops_pass_a_request_on() -> None:
+def test_elementwise_ops_pass_a_demand_on() -> None:
     scalar = Value(tensor())
     assert asked(ops.Negate(X), ALL) == {X: ALL}
     clamp = ops.Clamp(scalar, X, scalar)
@@ -48,19 +56,19 @@ def test_reductions_and_gathers_read_what_only_run_time_knows() -> None:
     assert asked(op, places([ROW]))[X].once  # type: ignore[union-attr]
     numbers = ops.GatherDimensionNumbers((1,), (0,), (), (), (0,), 1)
     gather = ops.Gather(X, indices, numbers, (1, 6))
-    assert all(isinstance(request, Opaque) for request in asked(gather, ALL).values())
+    assert all(isinstance(demand, Opaque) for demand in asked(gather, ALL).values())
 
 
 def test_a_broadcast_asks_for_elements_more_than_once() -> None:
     row = Value(tensor(6))
     op = ops.BroadcastInDim(row, broadcast_dimensions=(1,), result=tensor(4, 6))
-    (request,) = asked(op, Opaque(once=True)).values()
-    assert not request.once
-    (request,) = asked(ops.Transpose(X, (1, 0)), Opaque(once=True)).values()
-    assert request.once
+    (demand,) = asked(op, Opaque(once=True)).values()
+    assert not demand.once
+    (demand,) = asked(ops.Transpose(X, (1, 0)), Opaque(once=True)).values()
+    assert demand.once
 
 
-def test_a_request_covers_a_value_where_it_is_for_all_elements_in_order() -> None:
+def test_a_demand_covers_a_value_where_it_is_for_all_elements_in_order() -> None:
     assert covers(ALL, (ROW, COLUMN), (4, 6))
     assert not covers(places([COLUMN, ROW]), (ROW, COLUMN), (4, 6))
     assert not covers(ALL, (ROW, COLUMN), (6, 4))
@@ -68,7 +76,7 @@ def test_a_request_covers_a_value_where_it_is_for_all_elements_in_order() -> Non
 
 
 @pytest.mark.parametrize(
-    ("request_", "expected"),
+    ("demand_", "expected"),
     [
         (ALL, [ROW, COLUMN]),
         ((variable(COLUMN), constant(0)), [COLUMN]),
@@ -77,8 +85,8 @@ def test_a_request_covers_a_value_where_it_is_for_all_elements_in_order() -> Non
         ((variable(ROW) + 1,), None),
     ],
 )
-def test_plain_variables(request_: tuple[Index, ...], expected: list | None) -> None:
-    assert plain_variables(request_) == expected
+def test_plain_variables(demand_: tuple[Index, ...], expected: list | None) -> None:
+    assert plain_variables(demand_) == expected
 
 
 def test_units_do_not_count() -> None:

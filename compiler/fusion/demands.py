@@ -1,12 +1,12 @@
-"""Which elements a kernel asks for: the indices of a value, as expressions of the kernel's loop variables where they
-are known, and how an op passes a request on to its operands."""
+"""Which elements a kernel demands: the indices of a value, as expressions of the kernel's loop variables where they are
+known, and which elements of its operands an op reads for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.costs import free_values, is_fold
+from trivium.compiler.costs import free_values, is_reduction
 from trivium.compiler.lowering import INDEXING, REPEATING, is_elementwise
 from trivium.compiler.lowering.index import Index, Indices, Variable, constant, places
 from trivium.ir import ops
@@ -15,12 +15,12 @@ from trivium.ir.core import Operation, Value
 
 @dataclass(eq=False)
 class Opaque:
-    """Indices that are known at run time only. `once`: no element is asked for twice."""
+    """Indices that are known at run time only. `once`: no element is demanded twice."""
 
     once: bool
 
 
-Request = Indices | Opaque
+Demand = Indices | Opaque
 
 
 def row_indices(row: Sequence[Variable], extents: Sequence[int]) -> Indices:
@@ -29,17 +29,17 @@ def row_indices(row: Sequence[Variable], extents: Sequence[int]) -> Indices:
     return tuple(places([next(variables)])[0] if extent != 1 else Index({}) for extent in extents)
 
 
-def reads(op: Operation, request: Request) -> Iterator[tuple[Value, Request]]:
-    """Which elements of its operands an op reads for its results at `request`."""
+def reads(op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
+    """Which elements of its operands an op reads for its results at `demand`."""
     kind = type(op)
     if kind in INDEXING:
         operand = op.operands[0]
-        if isinstance(request, Opaque):
-            yield operand, () if not operand.type.rank else moved(op, request)
+        if isinstance(demand, Opaque):
+            yield operand, () if not operand.type.rank else moved(op, demand)
         else:
-            yield operand, INDEXING[kind](op, request)
-    elif isinstance(op, ops.Reduce) and not is_fold(op) and not isinstance(request, Opaque):
-        kept = iter(request)
+            yield operand, INDEXING[kind](op, demand)
+    elif isinstance(op, ops.Reduce) and not is_reduction(op) and not isinstance(demand, Opaque):
+        kept = iter(demand)
         at = tuple(constant(0) if d in op.dimensions else next(kept) for d in range(op.inputs[0].type.rank))
         for operand in op.inputs:
             yield operand, at
@@ -47,17 +47,17 @@ def reads(op: Operation, request: Request) -> Iterator[tuple[Value, Request]]:
             yield operand, ()
     elif is_elementwise(op):
         for operand in op.operands:
-            yield operand, request if operand.type.rank else ()
+            yield operand, demand if operand.type.rank else ()
         for operand in free_values(op):
             yield operand, ()
     else:
         for operand in dict.fromkeys((*op.operands, *free_values(op))):
-            once = kind not in REPEATING and not (isinstance(request, Opaque) and not request.once)
+            once = kind not in REPEATING and not (isinstance(demand, Opaque) and not demand.once)
             yield operand, Opaque(once) if operand.type.rank else ()
 
 
-def moved(op: Operation, request: Opaque) -> Opaque:
-    return Opaque(request.once and not isinstance(op, ops.BroadcastInDim))
+def moved(op: Operation, demand: Opaque) -> Opaque:
+    return Opaque(demand.once and not isinstance(op, ops.BroadcastInDim))
 
 
 def reads_once(op: Operation, operand: Value) -> bool:
@@ -67,19 +67,19 @@ def reads_once(op: Operation, operand: Value) -> bool:
     return isinstance(op, ops.Sort | ops.DynamicUpdateSlice | ops.ReduceWindow)
 
 
-def covers(request: Request, variables: Sequence[Variable], shape: Sequence[int]) -> bool:
-    """Whether a request is for every element, each once, in the order of the loops."""
+def covers(demand: Demand, variables: Sequence[Variable], shape: Sequence[int]) -> bool:
+    """Whether every element is demanded, each once, in the order of the loops."""
     return (
-        not isinstance(request, Opaque)
+        not isinstance(demand, Opaque)
         and tuple(v.extent for v in variables) == tuple(shape)
-        and request == places(variables)
+        and demand == places(variables)
     )
 
 
-def plain_variables(request: Indices) -> list[Variable] | None:
+def plain_variables(demand: Indices) -> list[Variable] | None:
     """The loop variables that the indices are, each once; None where an index is anything else."""
     found = []
-    for index in request:
+    for index in demand:
         if not index.terms and not index.offset:
             continue
         variable = index.variable

@@ -1,0 +1,32 @@
+"""The forms of kernels, one file each. Every group begins as one of `form_of`, and an elementwise one becomes rows or a
+contraction when it takes in such an op."""
+
+from trivium.compiler.costs import is_marked_contraction, is_reduction
+from trivium.compiler.fusion.forms.elementwise import Elementwise
+from trivium.compiler.fusion.forms.form import Form
+from trivium.compiler.fusion.forms.pieces import Padded, Pieces, cuts_nothing_off
+from trivium.compiler.fusion.forms.rows import Rows
+from trivium.compiler.fusion.forms.whole import Whole
+from trivium.compiler.lowering import kernel_rule
+from trivium.compiler.lowering.index import fresh
+from trivium.ir import ops
+from trivium.ir.core import Operation
+
+__all__ = ["Elementwise", "Form", "Padded", "Pieces", "Rows", "Whole", "arranges_loops", "form_of"]
+
+
+def form_of(op: Operation) -> Form:
+    """The form of a group whose last op is `op`."""
+    if kernel_rule(op) is not None:
+        return Whole((), op)
+    space = tuple(fresh(op.results[0].type.shape))
+    if isinstance(op, ops.Concatenate):
+        return Pieces(space, op)
+    if isinstance(op, ops.Pad) and cuts_nothing_off(op):
+        return Padded(space, op)
+    return Elementwise(space)
+
+
+def arranges_loops(op: Operation) -> bool:
+    """Whether a group that takes in the op may get another form."""
+    return is_reduction(op) or is_marked_contraction(op)

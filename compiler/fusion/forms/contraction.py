@@ -1,0 +1,79 @@
+"""A matrix product or convolution, as a marked kernel, with what follows it as the epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trivium.compiler.fusion.demands import Demand
+from trivium.compiler.fusion.forms.form import Form
+from trivium.compiler.kernel import Access, Kernel, contraction_kernel
+from trivium.compiler.kernel import Contraction as Mark
+from trivium.compiler.kernel import Value as Register
+from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
+from trivium.compiler.lowering.elementwise import converted
+from trivium.compiler.lowering.index import Index, places, variable
+from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.scalars import dtype_of
+from trivium.ir.core import Operation, Value
+
+if TYPE_CHECKING:
+    from trivium.compiler.fusion.group import Group
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction(Form):
+    """`op` demands every sum once, in `space`."""
+
+    op: Operation
+
+    @property
+    def principal(self) -> Operation:
+        return self.op
+
+    def buffers(self, op: Operation) -> Sequence[Value]:
+        return [operand_order(operand)[0] for operand in op.operands] if op is self.op else ()
+
+    def reads(self, op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
+        return iter(()) if op is self.op else super().reads(op, demand)
+
+    def build(self, launches: Launches, group: Group) -> None:
+        ctx = Context(launches.name, group.members)
+        launches.add(self._kernel(ctx, group), ctx.arguments)
+
+    def _kernel(self, ctx: Context, group: Group) -> Kernel:
+        """The marked kernel; the epilogue computes and stores the outputs."""
+        op, loops = self.op, loops_of(self.op)
+        accumulate = dtype_of(accumulate_type(op.results[0].type.element_type))
+        outer = [name for name, loop in loops.loops.items() if loop.role != "k"]
+        accesses = self._accesses(ctx, loops)
+        with ExitStack() as stack:
+            block = stack.enter_context(ctx.block(ctx.b.block(accumulate, *["i64"] * len(outer))))
+            total, registers = block.parameters[0], dict(zip(outer, block.parameters[1:], strict=True))
+            for v, names in zip(self.space, loops.result, strict=True):
+                ctx.bind(v, _result_index(loops, names, registers))
+            ctx.know(op.results[0], places(self.space), converted(ctx, total, op.results[0].type.element_type))
+            for value, indices in group.outputs.items():
+                ctx.store(value, indices, ctx.element(value, indices))
+        prologues = [prologue(ctx, op, side, accumulate, len(loops.loops)) for side in ("lhs", "rhs")]
+        mark = Mark(tuple(loops.loops.values()), *accesses, accumulate, block, *prologues)  # type: ignore[arg-type]
+        return contraction_kernel(ctx.b.name, ctx.b.params, mark)
+
+    def _accesses(self, ctx: Context, loops: Loops) -> list[Access]:
+        accesses = []
+        for side, operand in zip(("lhs", "rhs"), self.op.operands, strict=True):
+            source, order = operand_order(operand)
+            buffer = ctx.buffer(source, source.type.shape, "in")
+            accesses.append(loops.access(buffer, side, order))
+        return accesses
+
+
+def _result_index(loops: Loops, names: Sequence[str], registers: dict[str, Register]) -> Index:
+    """The index along one dimension of the result, which may be split into an outer and an inner loop."""
+    index = variable(registers[names[0]])
+    for name in names[1:]:
+        index = index * loops.loops[name].extent + variable(registers[name])
+    return index

@@ -1,0 +1,92 @@
+"""One parallel nest over the elements of the outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trivium.compiler.costs import FAR, is_reduction, takes_loop_or_branch
+from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables, same_extents
+from trivium.compiler.fusion.forms.contraction import Contraction
+from trivium.compiler.fusion.forms.form import Form, demanded, extended
+from trivium.compiler.fusion.forms.rows import Rows
+from trivium.compiler.lowering.index import Indices, Variable, fresh
+from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.target import Target
+from trivium.ir import ops
+from trivium.ir.core import Operation
+
+if TYPE_CHECKING:
+    from trivium.compiler.fusion.group import Group
+
+
+class Elementwise(Form):
+    """It becomes rows or a contraction when it takes in a reduction or contraction that is demanded once."""
+
+    def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
+        variables = None if isinstance(demand, Opaque) else plain_variables(demand)
+        if isinstance(demand, Opaque) or variables is None:
+            return None
+        if is_reduction(op):
+            return self._rows(op, variables, target)
+        extents = [extent for extent in op.results[0].type.shape if extent != 1]
+        if [v.extent for v in variables] != extents or set(variables) != extended(self.space):
+            return None
+        # The loops in the order of the sums' dimensions: the outputs may be transposes of them.
+        return Contraction(tuple(index.variable or Variable(1) for index in demand), op)
+
+    def _rows(self, op: ops.Reduce, points: Sequence[Variable], target: Target) -> Rows | None:
+        shape = op.inputs[0].type.shape
+        if 0 in shape:
+            return None
+        reduced = [shape[d] for d in sorted(op.dimensions)]
+        rest = [v for v in self.space if v.extent != 1 and v not in points]
+        if not rest:
+            return Rows(self.space, self.space, tuple(fresh(reduced)))
+        if not points and math.prod(reduced) > target.fusion.serial_row:
+            return None
+        if not reduces_over(op, rest):
+            return None
+        return Rows(self.space, tuple(v for v in self.space if v in points), tuple(rest))
+
+    def affords(self, op: Operation, demand: Indices, target: Target) -> bool:
+        asked, _ = demanded(op, demand)
+        if self.misses_loops(asked) and not takes_loop_or_branch(op) and self._follows_reduction(op, demand):
+            return True
+        return super().affords(op, demand, target)
+
+    def _follows_reduction(self, op: Operation, demand: Indices) -> bool:
+        """Whether the op is computed from a reduction over the loops that its demand does not depend on: that makes
+        these loops a row, for which the op is computed once."""
+        points = plain_variables(demand)
+        if points is None:
+            return False
+        rest = [v for v in self.space if v not in points]
+        pending, seen = [op], 0
+        while pending and seen < FAR:
+            seen += 1
+            for operand in pending.pop().operands:
+                source = operand.defining_op
+                if is_reduction(source) and reduces_over(source, rest):
+                    return True
+                if source is not None and operand.type.size == op.results[0].type.size:
+                    pending.append(source)
+        return False
+
+    def is_home(self, op: Operation, demand: Indices) -> bool:
+        if is_reduction(op):  # which will itself say what the points are
+            return same_extents(plain_variables(demand) or (), op.results[0].type.shape)
+        return super().is_home(op, demand)
+
+    def build(self, launches: Launches, group: Group) -> None:
+        with launches.kernel() as ctx, ctx.nest(self.space):
+            for value, indices in group.outputs.items():
+                ctx.store(value, indices, ctx.element(value, indices))
+
+
+def reduces_over(op: ops.Reduce, row: Sequence[Variable]) -> bool:
+    """Whether a reduction can run over a row of these variables, which are contiguous in its operands."""
+    shape = op.inputs[0].type.shape
+    contiguous = shape[-1:] == (1,) or len(shape) - 1 in op.dimensions
+    return contiguous and same_extents(row, [shape[d] for d in sorted(op.dimensions)])

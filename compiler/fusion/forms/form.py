@@ -1,0 +1,102 @@
+"""What the forms of kernels have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trivium.compiler.costs import is_marked_contraction, is_reduction, takes_loop_or_branch, worth_storing
+from trivium.compiler.fusion.demands import Demand, Opaque, covers, reads
+from trivium.compiler.lowering import is_elementwise
+from trivium.compiler.lowering.index import Indices, Variable, places
+from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.target import Target
+from trivium.ir.core import Operation, Value
+
+if TYPE_CHECKING:
+    from trivium.compiler.fusion.group import Group
+
+
+@dataclass(frozen=True, eq=False)
+class Form(ABC):
+    """How the loops of a kernel are arranged: which ops it takes in, what these then read, and what it is built of.
+    `space` are the loop variables of the outputs."""
+
+    space: tuple[Variable, ...]
+
+    @property
+    def principal(self) -> Operation | None:
+        """The op that the kernel is named for, where the form has one."""
+        return None
+
+    # What it takes in
+
+    def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
+        """The form of the group with `op`, whose results it has this one demand for; None where `op` does not fit.
+        `others_read`: how many values the group reads already."""
+        if is_marked_contraction(op) or is_reduction(op):
+            return self.around(op, demand, target)
+        if isinstance(demand, Opaque):
+            fits = demand.once and is_elementwise(op)
+        else:
+            few = len(op.operands) < 2 or others_read <= target.fusion.reads
+            fits = few and self.affords(op, demand, target)
+        return self if fits else None
+
+    def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
+        """The form with a reduction or contraction in it; None where it does not fit."""
+        return None
+
+    def affords(self, op: Operation, demand: Indices, target: Target) -> bool:
+        """Whether few elements of the op's results are computed more than once."""
+        asked, repeats = demanded(op, demand)
+        if self.misses_loops(asked):
+            # Computed again in each iteration of the loops that the demand does not depend on.
+            return not worth_storing(op, target) and not takes_loop_or_branch(op)
+        return repeats <= (1 if takes_loop_or_branch(op) else 2)
+
+    def misses_loops(self, asked: set[Variable]) -> bool:
+        """Whether a demand that depends on these variables is the same in all iterations of another loop."""
+        return bool(asked) and asked != extended(self.space)
+
+    def is_home(self, op: Operation, demand: Indices) -> bool:
+        """Whether the kernel computes every element of the op's results, once, so that it can also store them."""
+        return covers(demand, self.space, op.results[0].type.shape)
+
+    # What it reads
+
+    def first_demand(self) -> Indices:
+        """At which indices the kernel demands what it is made for."""
+        return places(self.space)
+
+    def reads(self, op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
+        """Which elements of its operands `op` reads for its results at `demand`."""
+        return reads(op, demand)
+
+    def buffers(self, op: Operation) -> Sequence[Value]:
+        """What `op` reads from memory, however it is computed."""
+        return ()
+
+    def updated(self) -> Sequence[tuple[Value, Value]]:
+        """Operands that the kernels update in place, each with the result that takes its place."""
+        return ()
+
+    # What it becomes
+
+    @abstractmethod
+    def build(self, launches: Launches, group: Group) -> None:
+        """Emits the kernels of a group that has this form."""
+
+
+def extended(variables: Sequence[Variable]) -> set[Variable]:
+    """Those with more than one value."""
+    return {v for v in variables if v.extent != 1}
+
+
+def demanded(op: Operation, demand: Indices) -> tuple[set[Variable], float]:
+    """The variables that a demand depends on, and how often each element of the op's results is then demanded."""
+    asked = {v for index in demand for v in index.variables()}
+    return asked, math.prod(v.extent for v in asked) / max(1, op.results[0].type.size)

@@ -1,0 +1,204 @@
+"""Divides a block into groups of ops that share a kernel. Seen from the end of the block: an op joins the groups that
+demand its elements where that computes nothing twice; else it gets a buffer, from the group that computes it anyway or
+from one of its own.
+
+Demands are symbolic: the indices of each value over the group's loop variables. So "demanded once" is a fact, not a
+guess: a softmax finds that its sum and its quotient demand the same exponentials, and a reduction that it can run
+inside the loop over the rows of its consumer.
+
+Kernels run in the order of their last ops. Every kernel runs before all that read its results: a group may give out a
+second result only where that stays true, which keeps cycles out without a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trivium.compiler.costs import as_cheap_as_loading, free_values, is_addressing, is_kernel_op, is_reduction
+from trivium.compiler.fusion.demands import Demand, Opaque
+from trivium.compiler.fusion.forms import Rows, arranges_loops, form_of
+from trivium.compiler.fusion.group import Group
+from trivium.compiler.lowering import kernel_rule
+from trivium.compiler.lowering.index import places
+from trivium.compiler.target import Target
+from trivium.ir import ops
+from trivium.ir.core import Block, Operation, Value
+
+MOST_MEMBERS = 160
+MOST_DEEP = 40
+"""Ops that depend on each other in one kernel: elements are computed by recursion."""
+
+VIEWS = (ops.Reshape, ops.OptimizationBarrier)
+
+
+@dataclass
+class Fusion:
+    """What a block becomes: groups and other ops in the order in which they run, and the values that are others in
+    another shape."""
+
+    items: list[Group | Operation]
+    views: dict[Value, Value]
+
+
+def fuse(block: Block, target: Target) -> Fusion:
+    """Divides the ops of a block into groups, and ops that become steps of their own."""
+    return _Fuser(block, target).run()
+
+
+class _Fuser:
+    def __init__(self, block: Block, target: Target):
+        self._block = block
+        self._target = target
+        self._readers: dict[Value, dict[Group, None]] = {}
+        """The groups that demand elements of each value."""
+        self._needed: dict[Value, int] = {}
+        """The values that must have buffers, with the position of their first reader."""
+        self._items: list[tuple[int, Group | Operation]] = []
+        self._views: dict[Value, Value] = {}
+        self._reductions: dict[object, list[Group]] = {}
+
+    def run(self) -> Fusion:
+        operations = list(self._block)
+        for position in reversed(range(len(operations))):
+            self._visit(operations[position], position)
+        self._items.sort(key=lambda item: item[0])
+        return Fusion([item for _, item in self._items], self._views)
+
+    def _visit(self, op: Operation, position: int) -> None:
+        if op is self._block.last:
+            self._need(op.operands, position)
+        elif is_kernel_op(op):
+            if self._is_read(op) and not isinstance(op, ops.Constant):
+                self._assign(op, position)
+        elif self._is_read(op) or not op.is_pure:
+            self._need((*op.operands, *free_values(op)), position)
+            self._items.append((position, op))
+
+    def _is_read(self, op: Operation) -> bool:
+        return any(result in self._needed or self._readers.get(result) for result in op.results)
+
+    def _need(self, values: Iterable[Value], position: int) -> None:
+        """States that `values` must have buffers, for a reader at `position`."""
+        for value in values:
+            self._needed[value] = min(position, self._needed.get(value, position))
+
+    # Where an op goes
+
+    def _assign(self, op: Operation, position: int) -> None:
+        readers = list(dict.fromkeys(group for result in op.results for group in self._readers.get(result, ())))
+        needed = min((self._needed[r] for r in op.results if r in self._needed), default=None)
+        if kernel_rule(op) is not None:
+            self._begin(op, position)
+        elif isinstance(op, ops.OptimizationBarrier):
+            self._view(op, readers, needed)
+        elif needed is None and self._may_repeat(op, readers) and all(self._accepts(group, op) for group in readers):
+            for group in readers:
+                self._join(group, op)
+        elif isinstance(op, VIEWS):
+            self._view(op, readers, needed)
+        else:
+            self._materialize(op, position, readers, needed)
+
+    def _may_repeat(self, op: Operation, readers: list[Group]) -> bool:
+        return len(readers) == 1 or is_addressing(op) or as_cheap_as_loading(op, self._target)
+
+    def _view(self, op: Operation, readers: list[Group], needed: int | None) -> None:
+        """The results are the operands' buffers."""
+        first = min(_positions(readers, needed))
+        for operand, result in zip(op.operands, op.results, strict=True):
+            self._views[result] = operand
+            self._need([operand], first)
+
+    def _materialize(self, op: Operation, position: int, readers: list[Group], needed: int | None) -> None:
+        """Gives the op's results buffers, written by a kernel that computes them anyway where there is one."""
+        for group in sorted(readers, key=lambda group: group.position):
+            others = [reader for reader in readers if reader is not group]
+            if all(group.position < reader for reader in _positions(others, needed)) and self._is_home(group, op):
+                self._join(group, op, output=True)
+                return
+        if is_reduction(op) and self._joins_sibling(op, min(_positions(readers, needed))):
+            return
+        group = self._begin(op, position)
+        if is_reduction(op):
+            self._reductions.setdefault(_reduced(op), []).append(group)
+
+    def _begin(self, op: Operation, position: int) -> Group:
+        """A group of its own, which other ops may join."""
+        group = Group(position, form_of(op))
+        self._items.append((position, group))
+        for result in op.results:
+            self._demand(group, result, group.form.first_demand(), 0)
+        self._join(group, op, output=True)
+        return group
+
+    def _is_home(self, group: Group, op: Operation) -> bool:
+        """Whether the group computes every element of the op's results, once."""
+        demand = group.sole_demand(op)
+        if demand is None or isinstance(demand, Opaque) or not self._accepts(group, op):
+            return False
+        return group.form.is_home(op, demand)
+
+    def _joins_sibling(self, op: ops.Reduce, before: int) -> bool:
+        """A reduction over the same elements shares the loop over the points, not the loop over the row."""
+        for group in self._reductions.get(_reduced(op), ()):
+            form = group.form
+            fits = group.position < before and len(group.members) < MOST_MEMBERS // 2
+            if fits and isinstance(form, Rows) and form.points == form.space and _shares_input(group, op):
+                for result in op.results:
+                    self._demand(group, result, places(form.points), 0)
+                self._join(group, op, output=True)
+                return True
+        return False
+
+    # What a group takes in
+
+    def _accepts(self, group: Group, op: Operation) -> bool:
+        if len(group.members) >= MOST_MEMBERS or max(group.depth.get(r, 0) for r in op.results) >= MOST_DEEP:
+            return False
+        if is_addressing(op):
+            return True
+        demand = group.sole_demand(op)
+        return demand is not None and group.form.taking(op, demand, group.reads(), self._target) is not None
+
+    def _join(self, group: Group, op: Operation, output: bool = False) -> None:
+        """Makes `op` a member: for each demand for its results, it demands its operands."""
+        group.members[op] = None
+        demands = dict.fromkeys(demand for result in op.results for demand in group.demands.get(result, ()))
+        if output:
+            for result in op.results:
+                group.outputs[result] = next(iter(demands))  # type: ignore[assignment]
+        if arranges_loops(op):
+            (demand,) = demands
+            group.form = group.form.around(op, demand, self._target) or group.form
+        self._need(group.form.buffers(op), group.position)
+        depth = 1 + max(group.depth.get(result, 0) for result in op.results)
+        for demand in demands:
+            for operand, at in group.form.reads(op, demand):
+                self._demand(group, operand, at, depth)
+
+    def _demand(self, group: Group, value: Value, demand: Demand, depth: int) -> None:
+        group.demands.setdefault(value, {})[demand] = None
+        group.depth[value] = max(depth, group.depth.get(value, 0))
+        self._readers.setdefault(value, {})[group] = None
+
+
+def _positions(readers: Sequence[Group], needed: int | None) -> list[int]:
+    """Where the readers of an op's results are in the block."""
+    return [group.position for group in readers] + ([needed] if needed is not None else [])
+
+
+def _reduced(op: ops.Reduce) -> object:
+    """What reductions have in common that can share a loop over their points."""
+    return op.inputs[0].type.shape, tuple(sorted(op.dimensions))
+
+
+def _shares_input(group: Group, op: ops.Reduce) -> bool:
+    """Whether the group reads one of the reduction's inputs already: only then a common kernel saves anything."""
+    return any(group.demands.get(operand) or _leads_to(operand, group) for operand in op.inputs)
+
+
+def _leads_to(value: Value, group: Group) -> bool:
+    """Whether an operand's own operands are read by the group: the value was computed from them there."""
+    op = value.defining_op
+    return op is not None and any(operand in group.demands for operand in op.operands)

@@ -1,0 +1,41 @@
+"""Concatenations and pads: a launch for each part of the result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.fusion.forms.members import ops_of
+from tests.compiler.fusion.test_fuser import launches, number
+from tests.compiler.lowering.running import expect_same, program_of, some
+from trivium.compiler.fusion.forms import Elementwise, Padded, Pieces, form_of
+from trivium.ir import ops
+from trivium.ir.types import tensor
+
+
+def test_operands_of_a_concatenation_are_computed_where_they_go() -> None:
+    def body(b, x, y):
+        return b.add(ops.Concatenate([b.add(ops.Tanh(x)), y, b.add(ops.Negate(y))], 1))
+
+    program = expect_same(program_of([tensor(3, 4), tensor(3, 2)], body), [some(3, 4), some(3, 2)])
+    assert len(launches(program)) == 3
+    assert program.arena_size == 0
+
+
+def test_empty_operands_have_no_launch() -> None:
+    module = program_of([tensor(3, 4), tensor(3, 0)], lambda b, x, y: b.add(ops.Concatenate([y, x, y], 1)))
+    assert len(launches(expect_same(module, [some(3, 4), np.zeros((3, 0), np.float32)]))) == 1
+
+
+@pytest.mark.parametrize(("low", "interior", "form"), [(1, 2, Padded), (0, 0, Padded), (-1, 0, Elementwise)])
+def test_pads_that_cut_off_are_elementwise(low: int, interior: int, form: type) -> None:
+    def pad(b, x):
+        return b.add(ops.Pad(x, number(b, 7), (low, 0), (0, 1), (interior, 0)))
+
+    assert isinstance(form_of(ops_of([tensor(3, 4)], lambda b, x: {"pad": pad(b, x)})["pad"]), form)
+    expect_same(program_of([tensor(3, 4)], pad), [some(3, 4)])
+
+
+def test_a_concatenation_begins_its_own_pieces() -> None:
+    op = ops_of([tensor(3, 4)], lambda b, x: {"join": b.add(ops.Concatenate([x, x], 0))})["join"]
+    assert isinstance(form_of(op), Pieces)

@@ -1,0 +1,52 @@
+"""What a kernel of rows takes in, and where its members read."""
+
+from __future__ import annotations
+
+from tests.compiler.fusion.forms.members import ops_of, space_of
+from tests.compiler.fusion.test_fuser import fold
+from tests.compiler.targets import TARGET
+from trivium.compiler.fusion.forms import Rows
+from trivium.compiler.lowering.index import places
+from trivium.ir import ops
+from trivium.ir.types import tensor
+
+ROW, COLUMN = space_of(4, 6)
+FORM = Rows((ROW, COLUMN), (ROW,), (COLUMN,))
+
+
+def members() -> dict:
+    def body(b, x, y):
+        total = fold(b, x, ops.Add, 0, [1])
+        return {
+            "sum": total,
+            "of another row": fold(b, y, ops.Add, 0, [1]),
+            "root": b.add(ops.Sqrt(total)),
+            "exponential": b.add(ops.Exponential(x)),
+        }
+
+    return ops_of([tensor(4, 6), tensor(4, 7)], body)
+
+
+OPS = members()
+
+
+def test_reductions_over_the_same_row_join() -> None:
+    assert FORM.around(OPS["sum"], places([ROW]), TARGET) is FORM
+    assert FORM.around(OPS["of another row"], places([ROW]), TARGET) is None
+    assert FORM.around(OPS["sum"], places([COLUMN]), TARGET) is None
+
+
+def test_a_reduction_reads_the_row() -> None:
+    x = OPS["sum"].operands[0]
+    assert dict(FORM.reads(OPS["sum"], places([ROW])))[x] == places([ROW, COLUMN])
+
+
+def test_what_holds_for_a_point_is_computed_once_for_it() -> None:
+    assert FORM.affords(OPS["root"], places([ROW]), TARGET)
+    assert not Rows((ROW, COLUMN), (), (ROW, COLUMN)).affords(OPS["root"], places([ROW]), TARGET)
+
+
+def test_results_of_points_and_of_rows_can_be_stored() -> None:
+    assert FORM.is_home(OPS["sum"], places([ROW]))
+    assert FORM.is_home(OPS["exponential"], places([ROW, COLUMN]))
+    assert not FORM.is_home(OPS["exponential"], places([COLUMN, ROW]))
