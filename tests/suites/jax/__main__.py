@@ -1,0 +1,128 @@
+"""JAX's own tests on Trivium's device, beside JAX's own CPU platform: `python -m tests.suites.jax --tests CHECKOUT`,
+where CHECKOUT has JAX's folder `tests` at the tag of the installed version. Tests are a seeded sample; only those that
+pass on the CPU are run here. Results of several calls are joined in one file, from which the page `docs/jax.md` is
+written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.suites.jax.page import page
+from tests.suites.runs import ROOT, Choice, File, Limits, Outcome, Record, run
+
+FILES = (
+    "lax_test", "lax_numpy_test", "lax_numpy_operators_test", "lax_numpy_reducers_test", "lax_numpy_einsum_test",
+    "nn_test", "lax_control_flow_test", "random_test", "random_lax_test", "lax_autodiff_test", "lax_vmap_test",
+    "linalg_test", "api_test", "dtypes_test", "export_test", "array_test", "pjit_test", "shard_map_test",
+    "python_callback_test", "ffi_test", "buffer_callback_test", "memories_test", "debugging_primitives_test",
+)  # fmt: skip
+
+DEFAULT, X64 = "default", "x64"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file in one mode."""
+
+    file: str
+    mode: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.file} {self.mode}"
+
+
+def main() -> None:
+    options = arguments()
+    chosen = [Job(file, mode) for mode in options.modes for file in options.files]
+    results = _load(options.results)
+    if not options.page_only:
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for key, result in pool.map(lambda job: (job.key, compare(job, options)), chosen):
+                print(key, {name: result[name] for name in ("cpu", "chosen")}, len(result["outcomes"]), flush=True)
+                # Read again: another process may have added to it.
+                results = _load(options.results) | {key: result}
+                _store(options.results, results)
+    if options.page is not None:
+        options.page.write_text(page(results))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.suites.jax", description=__doc__)
+    parser.add_argument("--tests", type=Path, help="the checkout")
+    parser.add_argument("--files", nargs="+", default=FILES, help="names without `.py`")
+    parser.add_argument("--modes", nargs="+", default=[DEFAULT], choices=[DEFAULT, X64])
+    parser.add_argument("--sample", type=float, default=0.2, help="the share of the tests that is run")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--cases", type=int, default=3, help="JAX_NUM_GENERATED_CASES")
+    parser.add_argument("--jobs", type=int, default=1, help="files at the same time")
+    parser.add_argument("--only", nargs="+", help="ids of tests to run again, or parts of them")
+    parser.add_argument("--test-limit", type=float, default=120, help="seconds for a test")
+    parser.add_argument("--file-limit", type=float, default=1800, help="seconds for a file on a platform")
+    parser.add_argument("--results", type=Path, default=ROOT / "out/jax_suite/results.json")
+    parser.add_argument("--cpu-results", type=Path, default=ROOT / "out/jax_suite/cpu", help="folder of what is kept")
+    parser.add_argument("--page", type=Path, help="write the page there")
+    parser.add_argument("--page-only", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    if options.tests is None and not options.page_only:
+        parser.error("--tests is missing")
+    return options
+
+
+def compare(job: Job, options: argparse.Namespace) -> dict[str, Any]:
+    """The outcomes here of the tests of a file that pass on JAX's CPU platform."""
+    expected = _on_cpu(job, options)
+    passed = [test for test, outcome in expected.outcomes.items() if outcome.kind == "passed"]
+    if options.only:
+        passed = [test for test in passed if any(part in test for part in options.only)]
+    found = _run(job, "trivium", Choice(tests=passed), options)
+    return {
+        "collected": expected.collected,
+        "chosen": expected.chosen,
+        "cpu": len(passed),
+        "share": options.sample,
+        "seed": options.seed,
+        "cases": options.cases,
+        "outcomes": found.outcomes,
+    }
+
+
+def _on_cpu(job: Job, options: argparse.Namespace) -> Record:
+    """Once for each sample: later calls find it kept."""
+    kept = options.cpu_results / f"{job.file}-{job.mode}-{options.sample}-{options.seed}-{options.cases}.json"
+    if kept.exists():
+        data = json.loads(kept.read_text())
+        outcomes = {test: Outcome(*outcome) for test, outcome in data["outcomes"].items()}
+        return Record(data["collected"], data["chosen"], outcomes)
+    record = _run(job, "cpu", Choice(options.sample, options.seed), options)
+    _store(kept, asdict(record))
+    return record
+
+
+def _run(job: Job, platform: str, choice: Choice, options: argparse.Namespace) -> Record:
+    environment = {
+        "JAX_PLATFORMS": platform,
+        "JAX_NUM_GENERATED_CASES": str(options.cases),
+        "JAX_ENABLE_X64": "1" if job.mode == X64 else "0",
+        "JAX_SKIP_SLOW_TESTS": "1",
+    }
+    limits = Limits(options.test_limit, options.file_limit)
+    return run(File(options.tests, f"tests/{job.file}.py", environment), choice, limits)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def _store(path: Path, data: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data, indent=1))
+
+
+if __name__ == "__main__":
+    main()
