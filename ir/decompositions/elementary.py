@@ -113,7 +113,8 @@ def _inverse_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     excess = (y * y / left_rest + excess) * 0.5
     height = log1p(excess + sqrt(excess * (mean + 1)))
     large, small = maximum(x, y), minimum(x, y)
-    ratio = small / large
+    # No quotient of two infinities: `height` is infinite then.
+    ratio = minimum(small, x.like(_largest(x))) / large
     far = large > math.sqrt(_largest(x)) / 8
     height = where(far, log(large) + LOG_2 + log1p(ratio * ratio) * 0.5, height)
     # Next to the real numbers between -1 and 1 the square of y may be too small to see.
@@ -149,7 +150,8 @@ def _complex_atanh(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     re = log1p(4 * magnitude / away) * 0.25
     im = atan2(2 * y, (1 - magnitude) * (1 + magnitude) - y * y) * 0.5
     far = distance > math.sqrt(_largest(x)) / 8
-    re = where(far, magnitude / distance / distance, re)
+    # No quotient of two infinities: what is infinitely far gives zero.
+    re = where(far, minimum(magnitude, x.like(_largest(x))) / distance / distance, re)
     return _copysign(re, x), where(far, _copysign(x.like(math.pi / 2), y), im)
 
 

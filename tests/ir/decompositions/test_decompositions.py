@@ -96,6 +96,24 @@ def test_everywhere(op, dtype):
     np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
 
 
+INVERSE = (ops.Acos, ops.Acosh, ops.Asin, ops.Asinh, ops.Atan, ops.Atanh)
+
+
+@pytest.mark.parametrize("op", INVERSE, ids=lambda op: op.short_name())
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_infinite_complex_numbers(op, dtype):
+    """The limits that C gives them, with their signs."""
+    parts = [np.inf, -np.inf, 2.0, -0.5]
+    numbers = [complex(re, im) for re in parts for im in parts if np.isinf([re, im]).any()]
+    record = Record(op, (np.array(numbers, dtype),))
+    with np.errstate(all="ignore"):
+        (found,) = evaluate(expand(record.module()), *record.arrays)
+    wanted = getattr(np, f"arc{op.short_name()[1:]}")(record.arrays[0])
+    np.testing.assert_allclose(found, wanted, rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(np.signbit(found.real), np.signbit(wanted.real))
+    np.testing.assert_array_equal(np.signbit(found.imag), np.signbit(wanted.imag))
+
+
 def dynamic(record: Record) -> Module:
     """The op on tensors whose extents are known when the program runs, decomposed."""
     kinds = [TensorType((None,) * array.ndim, type_of(array).element_type) for array in record.arrays]
