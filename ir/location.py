@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
 
+SHOWN_CALLERS = 4
+"""The places of a stack of callers that a description has."""
+
 
 def hashed_once(cls: Kind) -> Kind:
     """Lets the objects of a class remember their hash: stacks of callers are deep, and stand in many places."""
@@ -86,7 +89,14 @@ class CallSiteLocation(Location):
         return self.callee, self.caller
 
     def describe(self) -> str:
-        return " called from ".join(text for text in (self.callee.describe(), self.caller.describe()) if text)
+        places: list[str] = []
+        rest: Location = self
+        while isinstance(rest, CallSiteLocation) and len(places) < SHOWN_CALLERS:
+            places.append(rest.callee.describe())
+            rest = rest.caller
+        # Below that come the framework, and whoever started the program.
+        places.append("others" if isinstance(rest, CallSiteLocation) else rest.describe())
+        return " called from ".join(filter(None, places))
 
 
 @hashed_once

@@ -26,6 +26,7 @@ from trivium.ir.equality import difference
 from trivium.ir.errors import ExecutionError
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
+from trivium.ir.location import SHOWN_CALLERS, Location
 from trivium.ir.text import parse, print_module
 
 pytestmark = pytest.mark.jax
@@ -98,7 +99,12 @@ def test_deep_stacks(mlir):
 
     exported = export.export(jax.jit(lambda x: function(x)))(X)
     module = read(exported.mlir_module_serialized, exported.mlir_module(), mlir)
-    assert max(op.location.describe().count("test_jax_export.py") for op in module.walk()) > 90
+    assert max(map(depth_of, (op.location for op in module.walk()))) > 90
+    assert max(op.location.describe().count("test_jax_export.py") for op in module.walk()) == SHOWN_CALLERS
+
+
+def depth_of(place: Location) -> int:
+    return 1 + max(map(depth_of, place.children), default=0)
 
 
 def test_sharded(mlir):

@@ -74,6 +74,15 @@ def convolution():
     same(jax.grad(lambda w, x: jnp.sum(jax.lax.conv(x, w, (1, 1), "VALID") ** 2)), kernel, image, rtol=1e-3)
 
 
+def products_of_mixed_types():
+    def dot(x, y, precision=None):
+        return jax.lax.dot(x, y, precision=precision, preferred_element_type=np.float32)
+
+    same(lambda x, y: dot(x, y, "BF16_BF16_F32"), X, X.astype(jnp.bfloat16).T, atol=0.1)
+    small, wide = X.astype(jnp.float8_e5m2), X.astype(jnp.float8_e4m3fn).T
+    np.testing.assert_allclose(jax.jit(dot)(small, wide), np.float32(small) @ np.float32(wide), rtol=1e-6)
+
+
 def random():
     same(lambda seed: jax.random.normal(jax.random.key(seed), (5,)), np.int32(3))
     same(lambda seed: jax.random.permutation(jax.random.key(seed), 10), np.int32(3))
@@ -305,8 +314,8 @@ def training():
 
 
 CHECKS = [
-    jit, grad, vmap, control_flow, sort, convolution, random, element_types, x64, linear_algebra, donation, host_memory,
-    memory_is_given_back, several_devices, sharding_of_one_device, callbacks, error_of_a_callback,
+    jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
+    linear_algebra, donation, host_memory, memory_is_given_back, several_devices, sharding_of_one_device, callbacks, error_of_a_callback,
     error_of_an_unknown_custom_call, error_of_too_much_memory, foreign_functions, compiled, exported, threads, training,
 ]  # fmt: skip
 

@@ -8,14 +8,16 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax._src import callback
 from jax._src.interpreters import mlir
 
 from trivium.ir.custom_calls import register_custom_call
 
 LIKE_CPU = (
-    "debug_callback", "debug_print", "dot_general", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
+    "debug_callback", "debug_print", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
     "householder_product", "lu", "ormqr", "schur", "svd", "tridiagonal", "tridiagonal_solve",
 )  # fmt: skip
 """Primitives whose rule for the CPU is taken. Others that have one are lowered better by the rule for all platforms:
@@ -35,6 +37,7 @@ def register(platform: str) -> None:
     rules = mlir._platform_specific_lowerings["cpu"]
     for primitive, entry in [(primitive, entry) for primitive, entry in rules.items() if primitive.name in LIKE_CPU]:
         mlir.register_lowering(primitive, _like_cpu(entry.rule), platform=platform, inline=entry.inline)
+    mlir.register_lowering(lax.dot_general_p, _dot_general, platform=platform)
     for primitive in (callback.pure_callback_p, callback.io_callback_p):
         rule = _like_cpu(mlir._lowerings[primitive].rule)
         mlir.register_lowering(primitive, rule, platform=platform, cacheable=False)
@@ -53,6 +56,21 @@ def _like_cpu(rule: Callable[..., Any]) -> Callable[..., Any]:
         return results
 
     return lowering
+
+
+def _dot_general(context: mlir.LoweringRuleContext, lhs: Any, rhs: Any, **params: Any) -> Any:
+    """As for the CPU, but with operands of one type, as StableHLO has them: XLA takes two that an algorithm, or two
+    kinds of 8-bit floats, leave as they are. The common type has all their numbers."""
+    left, right = context.avals_in
+    rule = _like_cpu(mlir._platform_specific_lowerings["cpu"][lax.dot_general_p].rule)
+    narrow = all(aval.dtype.itemsize == 1 and jnp.issubdtype(aval.dtype, jnp.floating) for aval in (left, right))
+    algorithm = isinstance(params["precision"], lax.DotAlgorithm | lax.DotAlgorithmPreset)
+    if left.dtype == right.dtype or not (narrow or algorithm):
+        return rule(context, lhs, rhs, **params)
+    dtype = np.dtype(np.float32) if narrow else jnp.promote_types(left.dtype, right.dtype)
+    wide = [aval.update(dtype=dtype) for aval in (left, right)]
+    lhs, rhs = (mlir.convert_hlo(context, *args) for args in zip((lhs, rhs), (left, right), wide, strict=True))
+    return rule(context.replace(avals_in=wide), lhs, rhs, **params)
 
 
 class _Numbered(list):

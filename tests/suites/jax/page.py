@@ -23,7 +23,8 @@ for what no CPU has, or for what is broken. This page is generated; it lists eve
 - *run*: of these, the sample that was run (share and seed: {samples}).
 - *CPU*: of these, those that pass on JAX's CPU platform.
 - *Trivium*: of these, those that pass here.
-- *skipped*: those that JAX skips on a platform that it does not know, or that has one device.
+- *skipped*: those that skip themselves here. Tests that are marked for JAX's own platforms only are run nevertheless,
+  as if this were its CPU platform.
 - *share*: Trivium / CPU; and in brackets Trivium / (CPU - skipped).
 """
 
