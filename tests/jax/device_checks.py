@@ -315,7 +315,8 @@ def training():
 
 CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
-    linear_algebra, donation, host_memory, memory_is_given_back, several_devices, sharding_of_one_device, callbacks, error_of_a_callback,
+    linear_algebra, donation, host_memory, memory_is_given_back, several_devices, sharding_of_one_device,
+    callbacks, error_of_a_callback,
     error_of_an_unknown_custom_call, error_of_too_much_memory, foreign_functions, compiled, exported, threads, training,
 ]  # fmt: skip
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src import callback
+from jax._src import callback, core
 from jax._src.interpreters import mlir
 
 from trivium.ir.custom_calls import register_custom_call
@@ -61,7 +61,7 @@ def _like_cpu(rule: Callable[..., Any]) -> Callable[..., Any]:
 def _dot_general(context: mlir.LoweringRuleContext, lhs: Any, rhs: Any, **params: Any) -> Any:
     """As for the CPU, but with operands of one type, as StableHLO has them: XLA takes two that an algorithm, or two
     kinds of 8-bit floats, leave as they are. The common type has all their numbers."""
-    left, right = context.avals_in
+    left, right = cast(list[core.ShapedArray], context.avals_in)
     rule = _like_cpu(mlir._platform_specific_lowerings["cpu"][lax.dot_general_p].rule)
     narrow = all(aval.dtype.itemsize == 1 and jnp.issubdtype(aval.dtype, jnp.floating) for aval in (left, right))
     algorithm = isinstance(params["precision"], lax.DotAlgorithm | lax.DotAlgorithmPreset)
