@@ -26,13 +26,21 @@ def initialize() -> None:
     from trivium.jax_plugin import lowerings
 
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
-    options = {"platform_version": f"Trivium {trivium.__version__}"}
-    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=_capsule(plugin.api()), options=options)
+    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=_capsule(plugin.api()), options=_client_options)
     lowerings.register(PLATFORM)
     plugin.foreign_functions.append(_registered_with_jax)
     if jax.config.jax_platforms == PLATFORM:
-        # Callbacks get their arguments as arrays of the CPU platform.
-        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
+        # Callbacks get their arguments as arrays of the CPU platform, which is started too: while JAX reads its list of
+        # platforms, this one's name stands for both.
+        xla_bridge._alias_to_platforms[PLATFORM] = [PLATFORM, "cpu"]
+
+
+def _client_options() -> dict[str, str]:
+    """Called when the device is started."""
+    from jax._src import xla_bridge
+
+    xla_bridge._alias_to_platforms.pop(PLATFORM, None)
+    return {"platform_version": f"Trivium {trivium.__version__}"}
 
 
 def _registered_with_jax(target: str) -> Mapping[str, Any] | None:
