@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
-from trivium.importers.emit import Emitter
+from trivium.importers.context import Context
 from trivium.ir.attributes import Dictionary
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.location import UNKNOWN, FileLocation, Location, NameLocation
 
 Node = TypeVar("Node")
+Ctx = TypeVar("Ctx", bound=Context)
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
@@ -68,10 +69,11 @@ class Rules:
         return len(self._rules)
 
 
-class GraphImporter(ABC, Generic[Node]):
-    """Converts the nodes of one graph, in order, at the cursor of `emit`. `graph` names the graph in errors."""
+class GraphImporter(ABC, Generic[Node, Ctx]):
+    """Converts the nodes of one graph, in order, at the cursor of `emit`, which is its own. `graph` names the graph in
+    errors."""
 
-    def __init__(self, emit: Emitter, graph: str = "main"):
+    def __init__(self, emit: Ctx, graph: str = "main"):
         self.emit = emit
         self.graph = graph
 
@@ -183,12 +185,6 @@ def refuse(occurrences: Iterable[tuple[str, Location]], during: str | None = Non
     found = [Unsupported(name, counts[name], first[name]) for name in counts]
     many = f"{len(found)} ops have" if len(found) > 1 else "1 op has"
     raise UnsupportedOpError(f"{many} no rule:", found, during=during)
-
-
-def unsupported(op: str, argument: str, value: object, expected: str) -> NoReturn:
-    """Raises the error of a rule that cannot honour an argument."""
-    reason = f"argument {argument} has {value}, expected {expected}"
-    raise UnsupportedOpError("an argument is not supported:", [Unsupported(op, reason=reason)])
 
 
 def require_regular(path: str | Path) -> None:

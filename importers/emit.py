@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -195,10 +195,14 @@ class Emitter(Builder):
 
     # Regions, reductions, windows
 
+    def within(self, block: Block) -> Self:
+        """An emitter like this one, at the end of another block."""
+        return type(self)(block, location=self.location)
+
     def region(self, argument_types: Sequence[Type], body: Callable[..., Any]) -> Region:
         """A region of one block: `body(emit, *arguments)` returns the value, or the values, that it returns."""
         block = Block(argument_types)
-        emit = type(self)(block, location=self.location)
+        emit = self.within(block)
         returned = body(emit, *block.arguments)
         emit.add(ops.Return([returned] if isinstance(returned, Value) else list(returned)))
         return Region([block])

@@ -3,56 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.extend import core
 
-from trivium.importers.common import Rules, unsupported
-from trivium.importers.emit import Emitter
+from trivium.importers import context
+from trivium.importers.common import Rules
 from trivium.ir.core import Value
 from trivium.ir.types import TensorType, element_type_of
 
 rule = Rules("JAX")
 """The table of all JAX rules; names are those of primitives, `dot_general`."""
 
-Inline = Callable[["Context", core.ClosedJaxpr, Sequence[Value]], tuple[Value, ...]]
 
-
-class Context(Emitter):
+class Context(context.Context[core.ClosedJaxpr | core.Jaxpr, Value]):
     """An emitter at the equation under conversion."""
-
-    op: str = ""
-    """The name of the equation's primitive."""
 
     operands: tuple[Any, ...] = ()
     """The abstract values of the equation's operands."""
 
-    results: tuple[TensorType, ...] = ()
-    """The types of the equation's results."""
-
-    inline_jaxpr: Inline
-    """Set by the importer."""
-
-    @property
-    def result(self) -> TensorType:
-        """The type of the equation's only (or first) result."""
-        return self.results[0]
-
-    def inline(self, jaxpr: Any, *values: Value) -> tuple[Value, ...]:
-        """Converts a jaxpr in place, applied to `values`."""
-        closed = jaxpr if isinstance(jaxpr, core.ClosedJaxpr) else core.ClosedJaxpr(jaxpr, ())
-        return type(self).inline_jaxpr(self, closed, values)
-
-    def trace(self, function: Callable[..., Any], *values: Value) -> tuple[Value, ...]:
+    def trace(self, function: Callable[..., Any], *values: Value) -> Sequence[Value]:
         """Converts a JAX function of arrays in place: for primitives whose meaning JAX itself spells in others."""
         examples = [jax.ShapeDtypeStruct(value.type.shape, value.type.dtype) for value in values]
         return self.inline(jax.make_jaxpr(function)(*examples), *values)
-
-    def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
-        """Refuses the equation for a parameter."""
-        unsupported(self.op, argument, value, expected)
 
 
 def is_key(aval: Any) -> bool:

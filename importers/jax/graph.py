@@ -20,13 +20,12 @@ from trivium.ir.func import Function, Module
 from trivium.ir.location import Location, NameLocation
 
 
-class JaxprImporter(GraphImporter[core.JaxprEqn]):
+class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
     """Converts one jaxpr; those inside it are converted by importers of their own, at the cursor of their equation."""
-
-    emit: Context
 
     def __init__(self, emit: Context, graph: str = "main"):
         super().__init__(emit, graph)
+        emit.enter = _enter
         self.environment: dict[core.Var, Value] = {}
         # Equations of jaxprs that JAX keeps from one trace to the next know no line of the user's; they inherit it.
         self._around: dict[int, Location] = {}
@@ -79,16 +78,9 @@ class JaxprImporter(GraphImporter[core.JaxprEqn]):
         return tuple(map(self.read, jaxpr.outvars))
 
 
-def _inline(emit: Context, closed: core.ClosedJaxpr, arguments: Sequence[Value]) -> tuple[Value, ...]:
-    # The rules of inner equations set these; the outer rule may still ask for its own.
-    saved = emit.op, emit.operands, emit.results
-    try:
-        return JaxprImporter(emit).run(closed, arguments)
-    finally:
-        emit.op, emit.operands, emit.results = saved
-
-
-Context.inline_jaxpr = staticmethod(_inline)
+def _enter(emit: Context, jaxpr: core.ClosedJaxpr | core.Jaxpr, operands: Sequence[Value]) -> tuple[Value, ...]:
+    closed = jaxpr if isinstance(jaxpr, core.ClosedJaxpr) else core.ClosedJaxpr(jaxpr, ())
+    return JaxprImporter(emit).run(closed, operands)
 
 
 def import_module(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Module:

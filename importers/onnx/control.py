@@ -16,8 +16,7 @@ from trivium.ir.types import I1, I64
 @rule("If")
 def if_(ctx: Context, condition: Value, then_branch: onnx.GraphProto, else_branch: onnx.GraphProto) -> Sequence[Value]:
     """If(cond, then_branch, else_branch)"""
-    inline = ctx.inner
-    branches = [ctx.region([], lambda emit, graph=graph: inline(emit, graph)) for graph in (then_branch, else_branch)]
+    branches = [ctx.region([], lambda emit, graph=graph: emit.inline(graph)) for graph in (then_branch, else_branch)]
     return ctx.add(ops.If(ctx.reshape(condition, ()), *branches))
 
 
@@ -28,7 +27,6 @@ def loop(
     """Loop(M, cond, v_initial, body), without outputs that grow by an element each turn"""
     if len(body.output) - 1 != len(carried):
         ctx.unsupported("body", f"{len(body.output) - 1 - len(carried)} scan outputs", "none")
-    inline = ctx.inner
     most = np.iinfo(np.int64).max
     limit = ctx.scalar(most, I64) if trips is None else ctx.reshape(trips, ())
     going = ctx.scalar(True, I1) if condition is None else ctx.reshape(condition, ())
@@ -39,7 +37,7 @@ def loop(
         return emit.add(ops.And(emit.compare("LT", turn, limit), going))
 
     def turn_body(emit: Context, turn: Value, going: Value, *values: Value) -> list[Value]:
-        again, *results = inline(emit, body, [turn, going, *values])
+        again, *results = emit.inline(body, turn, going, *values)
         for index, (result, kind) in enumerate(zip(results, types[2:], strict=True)):
             if result.type is not kind:
                 emit.unsupported("body", f"{result.type} for value {index}, which was {kind}", "shapes that stay")

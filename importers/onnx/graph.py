@@ -59,15 +59,14 @@ def import_module(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = No
     return Module.build(functions=[main])
 
 
-class OnnxImporter(GraphImporter[onnx.NodeProto]):
+class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
     """Converts one graph. Graphs inside nodes get importers of their own, which see the values of this one."""
-
-    emit: Context
 
     def __init__(
         self, emit: Context, functions: Mapping[tuple[str, str], onnx.FunctionProto], folder: str, graph: str = "main"
     ):
         super().__init__(emit, graph)
+        emit.enter = self._enter
         self.functions = functions
         self.folder = folder
         self.environment: dict[str, Value] = {}
@@ -108,7 +107,6 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         name = self.name_of(node)
         self.emit.op, self.emit.outputs = name, len(node.output)
         _check_call(name, rule, values, attributes)
-        self.emit.inner = self._inner
         results = rule(self.emit, *values, **attributes)
         results = (results,) if isinstance(results, Value) else tuple(results)
         missing = [output for output in node.output[len(results) :] if output]
@@ -148,11 +146,10 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         self.convert_all(graph.node)
         return tuple(self.read(info.name) for info in graph.output)
 
-    def _inner(self, emit: Context, graph: onnx.GraphProto, arguments: Sequence[Value] = ()) -> tuple[Value, ...]:
-        emit.opset = self.emit.opset
+    def _enter(self, emit: Context, graph: onnx.GraphProto, operands: Sequence[Value]) -> tuple[Value, ...]:
         importer = OnnxImporter(emit, self.functions, self.folder, graph.name or self.graph)
         importer.environment = dict(self.environment)
-        importer.environment.update(zip((info.name for info in graph.input), arguments, strict=True))
+        importer.environment.update(zip((info.name for info in graph.input), operands, strict=True))
         return importer.run(graph)
 
     def _call(
@@ -161,7 +158,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto]):
         """Converts a model's own function in place. References to its attributes become the node's."""
         given = {attribute.name: attribute for attribute in function.attribute_proto}
         given.update({attribute.name: attribute for attribute in node.attribute})
-        importer = OnnxImporter(ctx, self.functions, self.folder, function.name)
+        importer = OnnxImporter(ctx.copied(), self.functions, self.folder, function.name)
         importer.environment.update(
             (name, value) for name, value in zip(function.input, values, strict=False) if value is not None
         )

@@ -4,12 +4,13 @@ its type promotion."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Self
 
 import torch
+from torch import fx
 
-from trivium.importers.common import Rules, unsupported
-from trivium.importers.emit import Emitter
+from trivium.importers import context
+from trivium.importers.common import Rules
 from trivium.importers.pytorch.types import DTYPES, element_type_of, to_array
 from trivium.ir.core import Block, Value
 from trivium.ir.types import UI64, TensorType, is_boolean, is_complex, is_float
@@ -20,14 +21,8 @@ rule = Rules("PyTorch")
 Number = bool | int | float | complex
 
 
-class Context(Emitter):
+class Context(context.Context[fx.GraphModule, Any]):
     """An emitter at the node under conversion."""
-
-    op: str = ""
-    """The name of the node's op."""
-
-    results: tuple[Any, ...] = ()
-    """The types of the node's results, as PyTorch's own shape propagation found them."""
 
     used: tuple[bool, ...] = ()
     """Which of the node's results have a use; what is unused need not be computed."""
@@ -38,15 +33,10 @@ class Context(Emitter):
     randomness: Randomness | None = None
     """Where draws take their state from; there is none inside of control flow."""
 
-    @property
-    def result(self) -> TensorType:
-        """The type of the node's only (or first) result."""
-        assert self.results[0] is not None, f"{self.op} has no tensor result"
-        return self.results[0]
-
-    def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
-        """Refuses the node for an argument."""
-        unsupported(self.op, argument, value, expected)
+    def within(self, block: Block) -> Self:
+        inner = super().within(block)
+        inner.randomness = None
+        return inner
 
     # Numbers and promotion
 

@@ -8,7 +8,6 @@ from typing import Any
 from torch import fx
 
 from trivium.importers.pytorch.context import Context, rule
-from trivium.importers.pytorch.graph import convert_graph
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
 from trivium.ir.types import I1, TensorType
@@ -44,9 +43,4 @@ def _region(
     ctx: Context, graph: fx.GraphModule, argument_types: Sequence[TensorType], captured: Sequence[Any]
 ) -> Region:
     """A graph as a region: its first inputs are the region's arguments, the others values from outside."""
-
-    def body(emit: Context, *arguments: Value) -> list[Value]:
-        placeholders = graph.graph.find_nodes(op="placeholder")
-        return convert_graph(graph, emit, dict(zip(placeholders, (*arguments, *captured), strict=True)))
-
-    return ctx.region(argument_types, body)
+    return ctx.region(argument_types, lambda emit, *arguments: emit.inline(graph, *arguments, *captured))

@@ -41,7 +41,7 @@ _TORCH = str(Path(torch.__file__).parent)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
-class GraphModuleImporter(GraphImporter[fx.Node]):
+class GraphModuleImporter(GraphImporter[fx.Node, Context]):
     """Converts the nodes of an FX graph of aten ops. `metas` says what each node is, with concrete sizes; without it
     the nodes' own `meta["val"]` does."""
 
@@ -53,7 +53,7 @@ class GraphModuleImporter(GraphImporter[fx.Node]):
         graph: str = "main",
     ):
         super().__init__(emit, graph)
-        self.emit: Context = emit
+        emit.enter = _enter
         self.values: dict[fx.Node, Any] = dict(values)
         self.metas = metas
 
@@ -141,6 +141,11 @@ def convert_graph(
     importer.convert_all(_calls(module.graph))
     wanted = outputs_of(module.graph) if outputs is None else outputs
     return [importer.read(given) if isinstance(given, fx.Node) else given for given in wanted]
+
+
+def _enter(emit: Context, module: fx.GraphModule, operands: Sequence[Any]) -> list[Any]:
+    placeholders = module.graph.find_nodes(op="placeholder")
+    return convert_graph(module, emit, dict(zip(placeholders, operands, strict=True)))
 
 
 def _attribute(module: Any, node: fx.Node, emit: Context) -> Any:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trivium.importers.common import unsupported
 from trivium.importers.pytorch.context import STATE, Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -17,7 +16,7 @@ from trivium.ir.types import F32, I1, I64, UI32, UI64, TensorType
 def bits(ctx: Context, shape: Sequence[int], element_type: Any = UI32) -> Value:
     """Random bits; the state moves on."""
     if ctx.randomness is None:
-        unsupported(ctx.op, "generator", "no state inside of control flow", "a draw outside of it")
+        ctx.unsupported("generator", "no state inside of control flow", "a draw outside of it")
     generator = ops.RngBitGenerator(
         ctx.randomness.state,
         rng_algorithm=ops.RngAlgorithm("PHILOX"),

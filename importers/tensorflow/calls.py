@@ -21,9 +21,9 @@ from trivium.ir.types import TensorType, is_boolean
 
 
 @rule("PartitionedCall", "StatefulPartitionedCall")
-def call(ctx: Context, args: Any, *, f: str) -> list[Any]:
+def call(ctx: Context, args: Any, *, f: str) -> Sequence[Any]:
     """PartitionedCall(args...; f) -> output..."""
-    return ctx.inline(f, args)
+    return ctx.inline(f, *args)
 
 
 # Loops
@@ -41,14 +41,13 @@ def while_loop(ctx: Context, input: Any, *, cond: str, body: str) -> list[Any]:
     start |= _tried(ctx, body, input, start)
     variables = list(dict.fromkeys([*_written(ctx, step, input), *_written(ctx, condition, input)]))
     loop = _Carried(ctx, list(start.values()), variables)
-    inline = ctx.inline
 
-    def run(name: str) -> Callable[[list[Any]], list[Any]]:
-        def convert(carried: list[Any]) -> list[Any]:
+    def run(name: str) -> Callable[[list[Any]], Sequence[Any]]:
+        def convert(carried: list[Any]) -> Sequence[Any]:
             operands = list(input)
             for i, operand in zip(changing, carried, strict=True):
                 operands[i] = operand
-            return inline(name, operands)
+            return ctx.inline(name, *operands)
 
         return convert
 
@@ -101,11 +100,11 @@ def _tried(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) 
     unknown = [i for i, x in start.items() if isinstance(x, TensorList) and x.is_empty_yet]
     if not unknown:
         return {}
-    node, saved = ctx.node, dict(ctx.state.values)
+    saved = dict(ctx.state.values)
     with ctx.inside(Block()):
         arguments = [_unknown_copy(ctx, start.get(i, x), i in start) for i, x in enumerate(operands)]
-        results = ctx.inline(body, arguments)
-    ctx.node, ctx.state.values = node, saved
+        results = ctx.inline(body, *arguments)
+    ctx.state.values = saved
     return {i: _like_after(ctx, start[i], results[i]) for i in unknown}
 
 
@@ -137,10 +136,10 @@ def _require_same_types(ctx: Context, types: Sequence[Any], body: Region) -> Non
 
 
 @rule("If", "StatelessIf")
-def conditional(ctx: Context, cond: Any, input: Any, *, then_branch: str, else_branch: str) -> list[Any]:
+def conditional(ctx: Context, cond: Any, input: Any, *, then_branch: str, else_branch: str) -> Sequence[Any]:
     """If(cond, input...; then_branch, else_branch) -> output..."""
     if isinstance(cond, np.ndarray):
-        return ctx.inline(then_branch if cond.size and cond.ravel()[0] else else_branch, input)
+        return ctx.inline(then_branch if cond.size and cond.ravel()[0] else else_branch, *input)
     pred = _truth(ctx, cond)
 
     def build(regions: list[Region]) -> Any:
@@ -150,11 +149,11 @@ def conditional(ctx: Context, cond: Any, input: Any, *, then_branch: str, else_b
 
 
 @rule("Case", "StatelessCase")
-def case(ctx: Context, branch_index: Any, input: Any, *, branches: tuple[str, ...]) -> list[Any]:
+def case(ctx: Context, branch_index: Any, input: Any, *, branches: tuple[str, ...]) -> Sequence[Any]:
     """Case(branch_index, input...; branches) -> output..."""
     if isinstance(branch_index, np.ndarray):
         index = int(branch_index)
-        return ctx.inline(branches[index if 0 <= index < len(branches) else -1], input)
+        return ctx.inline(branches[index if 0 <= index < len(branches) else -1], *input)
     return _branches(ctx, list(branches), input, lambda regions: ops.Case(branch_index, regions))
 
 
@@ -162,8 +161,7 @@ def _branches(
     ctx: Context, names: Sequence[str], operands: list[Any], build: Callable[[list[Region]], Any]
 ) -> list[Any]:
     """Converts each branch in a region of its own; what they return is made alike."""
-    node, inline = ctx.node, ctx.inline
-    graphs = [function_graph(node.graph, name) for name in names]
+    graphs = [function_graph(ctx.node.graph, name) for name in names]
     variables = list(dict.fromkeys(x for graph in graphs for x in _written(ctx, graph, operands)))
     blocks, results, states = [], [], []
     before = dict(ctx.state.values)
@@ -171,10 +169,10 @@ def _branches(
         block = Block()
         ctx.state.values = dict(before)
         with ctx.inside(block):
-            results.append(inline(name, operands))
+            results.append(ctx.inline(name, *operands))
         blocks.append(block)
         states.append(ctx.state.values)
-    ctx.node, ctx.state.values = node, before
+    ctx.state.values = before
     shapes = [_merged(ctx, alternatives) for alternatives in zip(*results, strict=True)]
     loop = _Carried(ctx, shapes, variables)
     for block, returned, state in zip(blocks, results, states, strict=True):
@@ -238,15 +236,18 @@ class _Carried:
         return operands
 
     def region(
-        self, types: Sequence[TensorType], convert: Callable[[list[Any]], list[Any]], finish: Callable[[list[Any]], Any]
+        self,
+        types: Sequence[TensorType],
+        convert: Callable[[list[Any]], Sequence[Any]],
+        finish: Callable[[Sequence[Any]], Any],
     ) -> Region:
         """A region of one block: `convert` gets its arguments as operands, `finish` makes of what it gives values."""
-        ctx, node, saved = self.ctx, self.ctx.node, dict(self.ctx.state.values)
+        ctx, saved = self.ctx, dict(self.ctx.state.values)
         block = Block(types)
         with ctx.inside(block):
             results = convert(self.unflat(block.arguments))
             ctx.add(ops.Return(finish(results)))
-        ctx.node, ctx.state.values = node, saved
+        ctx.state.values = saved
         return Region([block])
 
 

@@ -3,17 +3,15 @@ while importing (shapes, mostly), lists of tensors, or variables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.common import Rules, unsupported
-from trivium.importers.emit import Emitter
+from trivium.importers import context
+from trivium.importers.common import Rules
 from trivium.importers.tensorflow.types import element_type_of
-from trivium.ir.core import Block, Value
+from trivium.ir.core import Value
 from trivium.ir.types import is_boolean
 
 if TYPE_CHECKING:
@@ -28,27 +26,16 @@ Known = np.ndarray
 """An operand whose elements are known while importing."""
 
 
-class Context(Emitter):
-    """An emitter at the node under conversion."""
+class Context(context.Context[str, Any]):
+    """An emitter at the node under conversion. Graphs inside nodes are functions of the library, by name."""
 
     node: tf.Operation
     state: State
-    inline: Callable[[str, list[Any]], list[Any]]
-    """Converts the function of a name, at the cursor, for operands; returns its results."""
-
-    @property
-    def op(self) -> str:
-        """The name of the node's op."""
-        return self.node.type
 
     @property
     def element_type(self) -> Any:
         """The element type of the node's only (or first) result."""
         return element_type_of(self.node.outputs[0].dtype)
-
-    def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
-        """Refuses the node for an argument."""
-        unsupported(self.op, argument, value, expected)
 
     def value(self, operand: Any, argument: str = "input") -> Value:
         """An operand as a value: what is known becomes a constant."""
@@ -59,19 +46,7 @@ class Context(Emitter):
         self.unsupported(argument, f"a {type(operand).__name__.lower()}", "a tensor")
 
     def known(self, operand: Any, argument: str) -> np.ndarray:
-        """An operand as an array, if it is known."""
-        if isinstance(operand, np.ndarray):
-            return operand
-        self.unsupported(argument, "a value computed at run time", "one that is known while importing")
-
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
-        """Ops that are added inside stand at the end of `block`."""
-        saved, self.block, self.before = (self.block, self.before), block, None
-        try:
-            yield
-        finally:
-            self.block, self.before = saved
+        return operand if isinstance(operand, np.ndarray) else super().known(self.value(operand, argument), argument)
 
     def convert(self, x: Value, element_type: Any) -> Value:
         """As TensorFlow's cast: a boolean is whether the number is not zero; floats are truncated to integers."""

@@ -30,13 +30,13 @@ MAX_KNOWN = 4096
 """Elements of the largest array that is computed while importing."""
 
 
-class FunctionImporter(GraphImporter[tf.Operation]):
+class FunctionImporter(GraphImporter[tf.Operation, Context]):
     """Converts the nodes of one function's graph. `values` has what each tensor became, by its name: a `Value`, an
     array that is known while importing, a `Variable`, or a `TensorList`."""
 
     def __init__(self, emit: Context, graph: tf.Graph, values: dict[str, Any], name: str = "main"):
         super().__init__(emit, name)
-        self.emit: Context = emit
+        emit.enter = self._enter
         self.functions = graph
         self.values = values
 
@@ -58,7 +58,7 @@ class FunctionImporter(GraphImporter[tf.Operation]):
 
     def convert(self, node: tf.Operation, rule: Callable[..., Any]) -> None:
         emit = self.emit
-        emit.node, emit.inline = node, self.inline
+        emit.op, emit.node = node.type, node
         operands = [self.values[tensor.name] for tensor in node.inputs]
         if _can_be_computed(node) and all(isinstance(x, np.ndarray) and x.size <= MAX_KNOWN for x in operands):
             results = self._fold(node, rule, operands)
@@ -66,10 +66,8 @@ class FunctionImporter(GraphImporter[tf.Operation]):
             results = self._call(node, rule, operands)
         self.values.update((tensor.name, result) for tensor, result in zip(node.outputs, results, strict=True))
 
-    def inline(self, name: str, operands: Sequence[Any]) -> list[Any]:
-        """Converts a function of the library, at the cursor."""
-        graph = function_graph(self.functions, name)
-        return convert_graph(self.emit, graph, operands, name)
+    def _enter(self, emit: Context, name: str, operands: Sequence[Any]) -> list[Any]:
+        return convert_graph(emit, function_graph(self.functions, name), operands, name)
 
     def _call(self, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
         positional, named = bind(self.emit, node, rule, operands)

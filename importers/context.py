@@ -1,0 +1,117 @@
+"""What a rule works with, whatever the framework: the emitter's words, the node under conversion with the types that
+its results must have, operands that are known while importing, and graphs inside the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import Generic, NoReturn, Self, TypeVar
+
+import numpy as np
+
+from trivium.importers.emit import Emitter
+from trivium.ir.core import Block, Operation, Value
+from trivium.ir.declare import Op
+from trivium.ir.errors import Unsupported, UnsupportedOpError
+from trivium.ir.ops import Constant
+from trivium.ir.ops.quantization import evaluate_op
+from trivium.ir.types import TensorType
+
+Graph = TypeVar("Graph")
+Operand = TypeVar("Operand")
+
+MOST_KNOWN = 1 << 27
+"""The elements of a value up to which it is computed when importing."""
+
+
+class Context(Emitter, Generic[Graph, Operand]):
+    """An emitter at the node under conversion. `Graph` is what a graph inside a node is in the framework, `Operand`
+    what a tensor of it becomes."""
+
+    op: str = ""
+    """The framework's name of the node's op."""
+
+    results: Sequence[TensorType | None] = ()
+    """The types that the node's results must have, where the framework says so. An extent that is `None` may be any."""
+
+    enter: Callable[[Self, Graph, Sequence[Operand]], Sequence[Operand]]
+    """Converts a graph inside the node for operands, at the cursor of a context. Set by the importer at work."""
+
+    @property
+    def result(self) -> TensorType:
+        """The type of the node's only (or first) result."""
+        assert self.results[0] is not None, f"{self.op} has no tensor result"
+        return self.results[0]
+
+    def inline(self, graph: Graph, *operands: Operand) -> Sequence[Operand]:
+        """Converts a graph inside the node, at the cursor."""
+        return self.enter(self.copied(), graph, operands)
+
+    def copied(self) -> Self:
+        """A context of its own at the same cursor: what is converted with it leaves this one as it is."""
+        return copy(self)
+
+    def within(self, block: Block) -> Self:
+        inner = self.copied()
+        inner.block, inner.before = block, None
+        return inner
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Ops that are added inside stand at the end of `block`."""
+        saved, self.block, self.before = (self.block, self.before), block, None
+        try:
+            yield
+        finally:
+            self.block, self.before = saved
+
+    def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
+        """Refuses the node for an argument."""
+        reason = f"argument {argument} has {value}, expected {expected}"
+        raise UnsupportedOpError("an argument is not supported:", [Unsupported(self.op, reason=reason)])
+
+    def known(self, operand: Value, argument: str) -> np.ndarray:
+        """The array that an operand always has; refuses the node if it depends on the program's inputs."""
+        array = evaluate_known(operand)
+        if array is None:
+            has = "a value computed at run time, or with very many elements"
+            self.unsupported(argument, has, "one that is known while importing")
+        return array
+
+    def known_ints(self, operand: Value, argument: str) -> list[int]:
+        """The integers of an operand that is known while importing."""
+        return [int(number) for number in self.known(operand, argument).reshape(-1)]
+
+
+def evaluate_known(value: Value) -> np.ndarray | None:
+    """The array of a value that follows from constants alone, by the meaning of the ops behind it; else `None`."""
+    arrays: dict[Value, np.ndarray] = {}
+    stack = [value]
+    while stack:
+        current = stack[-1]
+        op = current.defining_op
+        if current in arrays:
+            stack.pop()
+        elif op is None or _is_too_large(current):
+            return None
+        elif isinstance(op, Constant):
+            arrays[current] = op.value.array
+        elif not _is_foldable(op):
+            return None
+        elif missing := [operand for operand in op.operands if operand not in arrays]:
+            stack.extend(missing)
+        else:
+            assert isinstance(op, Op)
+            results = evaluate_op(op, [arrays[operand] for operand in op.operands])
+            results = results if isinstance(results, tuple | list) else (results,)
+            arrays.update(zip(op.results, map(np.asarray, results), strict=True))
+    return arrays[value]
+
+
+def _is_too_large(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.is_static and value.type.size > MOST_KNOWN
+
+
+def _is_foldable(op: Operation) -> bool:
+    return op.is_pure and not op.regions
