@@ -13,10 +13,10 @@ import numpy as np
 from trivium.importers.emit import Emitter
 from trivium.ir.core import Block, Operation, Value
 from trivium.ir.declare import Op
-from trivium.ir.errors import Unsupported, UnsupportedOpError
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.ops import Constant
 from trivium.ir.ops.quantization import evaluate_op
-from trivium.ir.types import TensorType
+from trivium.ir.types import TensorType, compatible, type_of
 
 Graph = TypeVar("Graph")
 Operand = TypeVar("Operand")
@@ -43,6 +43,17 @@ class Context(Emitter, Generic[Graph, Operand]):
         """The type of the node's only (or first) result."""
         assert self.results[0] is not None, f"{self.op} has no tensor result"
         return self.results[0]
+
+    def require_types(self, given: Sequence[object]) -> None:
+        """Raises if a rule gave another number of results than the node has, or others than of the types it must."""
+        if self.results and len(given) != len(self.results):
+            raise Error(f"the rule of {self.op} gives {len(given)} results, expected {len(self.results)}")
+        for index, (value, expected) in enumerate(zip(given, self.results, strict=False)):
+            if expected is not None and isinstance(value, Value | np.ndarray):
+                kind = value.type if isinstance(value, Value) else type_of(value)
+                if not compatible(kind, expected):
+                    which = f" for result {index}" if len(given) > 1 else ""
+                    raise Error(f"the rule of {self.op} gives {kind}{which}, expected {expected}")
 
     def inline(self, graph: Graph, *operands: Operand) -> Sequence[Operand]:
         """Converts a graph inside the node, at the cursor."""

@@ -57,10 +57,8 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
         _check_parameters(node, rule)
         results = rule(self.emit, *map(self.read, node.invars), **node.params)
         results = (results,) if isinstance(results, Value) else tuple(results)
-        for variable, value in zip(node.outvars, results, strict=True):
-            expected = type_of(variable.aval)
-            assert value.type is expected, f"{node.primitive.name}: {value.type} is made, {expected} expected"
-            self.environment[variable] = value
+        self.emit.require_types(results)
+        self.environment.update(zip(node.outvars, results, strict=True))
 
     def read(self, atom: core.Var | core.Literal) -> Value:
         """The value of an operand."""

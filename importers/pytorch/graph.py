@@ -21,7 +21,6 @@ from trivium.importers.common import GraphImporter, place
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.types import type_of
 from trivium.ir.core import Block, Value
-from trivium.ir.errors import Error
 from trivium.ir.location import Location
 
 WITHOUT_MEANING = frozenset(
@@ -83,17 +82,8 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         self._enter(node)
         if isinstance(node.target, OpOverload):
             arguments, keywords = bind(node.target, rule, arguments, keywords, self.emit)
-        self.values[node] = self._checked(rule(self.emit, *arguments, **keywords))
-
-    def _checked(self, converted: Any) -> Any:
-        """What a rule gave, if its types are those that PyTorch gave the results."""
-        emit = self.emit
-        for value, expected in zip(
-            converted if isinstance(converted, tuple) else (converted,), emit.results, strict=False
-        ):
-            if isinstance(value, Value) and expected is not None and value.type is not expected:
-                raise Error(f"the rule of {emit.op} gives {value.type}, expected {expected}")
-        return converted
+        self.values[node] = results = rule(self.emit, *arguments, **keywords)
+        self.emit.require_types(results if isinstance(results, tuple | list) else (results,))
 
     def read(self, node: fx.Node) -> Any:
         """What a node became: a value, a number, or a tuple of them."""

@@ -40,7 +40,8 @@ def batch_norm_with_statistics(
         assert running_var is not None
         result = _normalized(ctx, input, running_mean, _inverse_deviation(ctx, running_var, eps), weight, bias)
         nothing = ctx.full((0,), 0, running_mean.type.element_type)
-        return result, nothing, nothing, running_mean, running_var
+        kept = (running_mean, running_var) if "functional" in ctx.op else ()
+        return result, nothing, nothing, *kept
     mean, variance, inverse = _statistics(ctx, input, eps)
     result = _normalized(ctx, input, mean, inverse, weight, bias)
     if running_mean is None or running_var is None:
@@ -75,7 +76,7 @@ def batch_norm_no_training(
 ) -> tuple[Value, ...]:
     """_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean,
     Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)"""
-    return batch_norm_with_statistics(ctx, input, weight, bias, running_mean, running_var, False, momentum, eps)[:3]
+    return batch_norm_with_statistics(ctx, input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 @rule("aten.batch_norm.default")

@@ -20,11 +20,13 @@ from trivium.importers.tensorflow.context import Context, rule
 from trivium.importers.tensorflow.definitions import INPUTS, functions_of
 from trivium.importers.tensorflow.hiding import hide_constants
 from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
+from trivium.importers.tensorflow.types import ELEMENT_TYPES, element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error
 from trivium.ir.interpreter import Interpreter
 from trivium.ir.location import Location
+from trivium.ir.types import TensorType
 
 MAX_KNOWN = 4096
 """Elements of the largest array that is computed while importing."""
@@ -58,12 +60,13 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
 
     def convert(self, node: tf.Operation, rule: Callable[..., Any]) -> None:
         emit = self.emit
-        emit.op, emit.node = node.type, node
+        emit.op, emit.node, emit.results = node.type, node, tuple(map(_declared, node.outputs))
         operands = [self.values[tensor.name] for tensor in node.inputs]
         if _can_be_computed(node) and all(isinstance(x, np.ndarray) and x.size <= MAX_KNOWN for x in operands):
             results = self._fold(node, rule, operands)
         else:
             results = self._call(node, rule, operands)
+        emit.require_types(results)
         self.values.update((tensor.name, result) for tensor, result in zip(node.outputs, results, strict=True))
 
     def _enter(self, emit: Context, name: str, operands: Sequence[Any]) -> list[Any]:
@@ -90,6 +93,13 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
         with np.errstate(all="ignore"):
             computed = iter(Interpreter().run(Region([block]), {}))
         return [np.asarray(next(computed)) if isinstance(result, Value) else result for result in results]
+
+
+def _declared(tensor: tf.Tensor) -> TensorType | None:
+    """The type that TensorFlow found for a tensor, as far as it did."""
+    if tensor.shape.rank is None or tensor.dtype.base_dtype not in ELEMENT_TYPES:
+        return None
+    return TensorType(tuple(tensor.shape.as_list()), element_type_of(tensor.dtype))
 
 
 def _can_be_computed(node: tf.Operation) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from trivium.importers.context import Context
 from trivium.ir import ops
 from trivium.ir.core import Block, Value
-from trivium.ir.errors import UnsupportedOpError
+from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.types import F32, I64, TensorType
 
 
@@ -62,3 +62,30 @@ def test_the_cursor_comes_back() -> None:
         ctx.scalar(1, I64)
     ctx.scalar(2, I64)
     assert (len(list(inner)), len(list(ctx.block))) == (1, 1)
+
+
+F32_2 = TensorType((2,), F32)
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ((TensorType((3,), F32),), r"the rule of Node gives tensor<2xf32>, expected tensor<3xf32>"),
+        ((TensorType((None,), I64),), r"the rule of Node gives tensor<2xf32>, expected tensor<\?xi64>"),
+        ((F32_2, F32_2), "the rule of Node gives 1 results, expected 2"),
+    ],
+)
+def test_results_of_other_types_are_refused(expected: tuple[TensorType, ...], message: str) -> None:
+    ctx = context(F32_2)
+    ctx.results = expected
+    for given in (ctx.block.arguments[0], np.zeros(2, np.float32)):
+        with pytest.raises(Error, match=message):
+            ctx.require_types([given])
+
+
+@pytest.mark.parametrize("expected", [(F32_2,), (TensorType((None,), F32),), (None,), ()])
+def test_results_of_the_expected_types_pass(expected: tuple[TensorType | None, ...]) -> None:
+    ctx = context(F32_2)
+    ctx.results = expected
+    ctx.require_types(ctx.block.arguments)
+    assert ctx.results == expected
