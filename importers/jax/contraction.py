@@ -6,6 +6,8 @@ from typing import Any
 
 from jax import lax
 
+from trivium.importers.convolution import Layout
+from trivium.importers.convolution import dimension_numbers as convolution_numbers
 from trivium.importers.jax.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -34,18 +36,7 @@ def conv_general_dilated(
     feature_group_count, batch_group_count, precision=None, preferred_element_type=None, out_sharding=None,
 ) -> Value:  # fmt: skip
     """conv_general_dilated(lhs, rhs, window, dimension_numbers, group counts)"""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    numbers = ops.ConvDimensionNumbers(
-        input_batch_dimension=lhs_spec[0],
-        input_feature_dimension=lhs_spec[1],
-        input_spatial_dimensions=tuple(lhs_spec[2:]),
-        kernel_output_feature_dimension=rhs_spec[0],
-        kernel_input_feature_dimension=rhs_spec[1],
-        kernel_spatial_dimensions=tuple(rhs_spec[2:]),
-        output_batch_dimension=out_spec[0],
-        output_feature_dimension=out_spec[1],
-        output_spatial_dimensions=tuple(out_spec[2:]),
-    )
+    lhs_layout, rhs_layout, out_layout = (Layout(spec[0], spec[1], tuple(spec[2:])) for spec in dimension_numbers)
     return ctx.add(
         ops.Convolution(
             lhs,
@@ -54,7 +45,7 @@ def conv_general_dilated(
             padding=padding,
             lhs_dilation=lhs_dilation,
             rhs_dilation=rhs_dilation,
-            dimension_numbers=numbers,
+            dimension_numbers=convolution_numbers(lhs_layout, rhs_layout, out_layout),
             feature_group_count=feature_group_count,
             batch_group_count=batch_group_count,
             precision_config=_precision(ctx, precision),

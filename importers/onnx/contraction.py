@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.convolution import Layout, Windows, convolution, input_gradient, reaches, same_padding
 from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, rule
 from trivium.ir import ops
@@ -68,41 +69,10 @@ def conv(
     """Conv(X, W, B, ...): NCHW, any number of spatial dimensions"""
     spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
-    windows = [(extent - 1) * step + 1 for extent, step in zip(w.type.shape[2:], dilations, strict=True)]
-    padding = _padding(ctx, x, windows, strides, auto_pad, pads)
-    result = _convolution(ctx, x, w, strides, padding, [1] * spatial, dilations, group)
-    return result if bias is None else ctx.plus(result, ctx.reshape(bias, (bias.type.size, *[1] * spatial)))
-
-
-def _convolution(
-    ctx: Context, x: Value, w: Value, strides: Sequence[int], padding: Sequence[tuple[int, int]],
-    lhs_dilation: Sequence[int], rhs_dilation: Sequence[int], group: int,
-) -> Value:  # fmt: skip
-    places = tuple(range(2, x.type.rank))
-    numbers = ops.ConvDimensionNumbers(
-        input_batch_dimension=0,
-        input_feature_dimension=1,
-        input_spatial_dimensions=places,
-        kernel_input_feature_dimension=1,
-        kernel_output_feature_dimension=0,
-        kernel_spatial_dimensions=places,
-        output_batch_dimension=0,
-        output_feature_dimension=1,
-        output_spatial_dimensions=places,
-    )
-    return ctx.add(
-        ops.Convolution(
-            x,
-            w,
-            window_strides=strides,
-            padding=padding,
-            lhs_dilation=lhs_dilation,
-            rhs_dilation=rhs_dilation,
-            dimension_numbers=numbers,
-            feature_group_count=group,
-            batch_group_count=1,
-        )
-    )
+    sizes = w.type.static_shape[2:]
+    padding = _padding(ctx, x, reaches(sizes, dilations), strides, auto_pad, pads)
+    layout, windows = Layout.channels_first(spatial), Windows(sizes, strides, dilations, padding)
+    return _biased(ctx, convolution(ctx, x, w, windows, layout, layout, group), bias)
 
 
 @rule("ConvTranspose")
@@ -112,21 +82,27 @@ def conv_transpose(
     output_padding: Sequence[int] | None = None, output_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
-    """ConvTranspose(X, W, B, ...): the gradient of a convolution, as one with a dilated input and a turned kernel"""
+    """ConvTranspose(X, W, B, ...): the gradient of a convolution's input"""
     if auto_pad != "NOTSET" or output_shape is not None:
         ctx.unsupported("auto_pad or output_shape", auto_pad, "explicit pads")
     spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     pads, extra = pads or [0] * 2 * spatial, output_padding or [0] * spatial
-    windows = [(extent - 1) * step for extent, step in zip(w.type.shape[2:], dilations, strict=True)]
-    padding = [(window - pads[i], window - pads[i + spatial] + extra[i]) for i, window in enumerate(windows)]
-    inputs, outputs, *extents = w.type.static_shape
-    turned = ctx.add(ops.Reverse(w, dimensions=tuple(range(2, w.type.rank))))
-    grouped = ctx.reshape(turned, (group, inputs // group, outputs, *extents))
-    swapped = ctx.transpose(grouped, (0, 2, 1, *range(3, grouped.type.rank)))
-    kernel = ctx.reshape(swapped, (group * outputs, inputs // group, *extents))
-    result = _convolution(ctx, x, kernel, [1] * spatial, padding, strides, dilations, group)
-    return result if bias is None else ctx.plus(result, ctx.reshape(bias, (bias.type.size, *[1] * spatial)))
+    sizes = w.type.static_shape[2:]
+    windows = Windows(sizes, strides, dilations, list(zip(pads[:spatial], pads[spatial:], strict=True)))
+    extents = [
+        (extent - 1) * stride + reach - low - high + more
+        for extent, stride, reach, (low, high), more in zip(
+            x.type.static_shape[2:], strides, windows.reaches, windows.padding, extra, strict=True
+        )
+    ]
+    layout = Layout.channels_first(spatial)
+    return _biased(ctx, input_gradient(ctx, x, w, windows, extents, layout, layout, group), bias)
+
+
+def _biased(ctx: Context, x: Value, bias: Value | None) -> Value:
+    """`x` [N, C, spatial] with a number for each channel added."""
+    return x if bias is None else ctx.plus(x, ctx.reshape(bias, (bias.type.size, *[1] * (x.type.rank - 2))))
 
 
 def _padding(
@@ -136,12 +112,7 @@ def _padding(
     """Low and high padding of each spatial dimension."""
     spatial = len(windows)
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        padding = []
-        for extent, window, stride in zip(x.type.shape[2:], windows, strides, strict=True):
-            total = max((-(-extent // stride) - 1) * stride + window - extent, 0)
-            small, large = total // 2, total - total // 2
-            padding.append((small, large) if auto_pad == "SAME_UPPER" else (large, small))
-        return padding
+        return list(same_padding(x.type.static_shape[2:], windows, strides, odd_in_front=auto_pad == "SAME_LOWER"))
     if auto_pad not in ("NOTSET", "VALID"):
         ctx.unsupported("auto_pad", auto_pad, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     given = list(pads or [0] * 2 * spatial) if auto_pad == "NOTSET" else [0] * 2 * spatial
@@ -166,7 +137,7 @@ def max_pool(
     """MaxPool(X, kernel_shape, ...)"""
     spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
-    windows = [(extent - 1) * step + 1 for extent, step in zip(kernel_shape, dilations, strict=True)]
+    windows = reaches(kernel_shape, dilations)
     padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
     return ctx.reduce_window(
         ops.Maximum, x, (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
@@ -182,7 +153,7 @@ def average_pool(
     """AveragePool(X, kernel_shape, ...): by how many elements each window has, padding counted if asked for"""
     spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
-    windows = [(extent - 1) * step + 1 for extent, step in zip(kernel_shape, dilations, strict=True)]
+    windows = reaches(kernel_shape, dilations)
     padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
     window = (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
     kind = x.type.element_type

@@ -1,49 +1,22 @@
-"""Convolutions and their gradients, in every layout. A gradient is a convolution again: of the dilated gradient with
-the mirrored filter, or of the input with the dilated gradient."""
+"""Convolutions and their gradients, in every layout, from TensorFlow's attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from trivium.importers.convolution import (
+    Layout,
+    Windows,
+    convolution,
+    filter_gradient,
+    input_gradient,
+    reaches,
+    same_padding,
+)
 from trivium.importers.tensorflow.context import Context, Known, rule
-from trivium.ir import ops
 from trivium.ir.core import Value
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where a format (`NHWC`, `NCHW`, `NDHWC`...) has batch, channels and space."""
-
-    text: str
-
-    @property
-    def batch(self) -> int:
-        return self.text.index("N")
-
-    @property
-    def channels(self) -> int:
-        return self.text.index("C")
-
-    @property
-    def space(self) -> tuple[int, ...]:
-        return tuple(i for i, letter in enumerate(self.text) if letter not in "NC")
-
-    def spatial(self, values: Sequence[int]) -> list[int]:
-        """The entries of a list with one a dimension that belong to space."""
-        return [int(values[i]) for i in self.space]
-
-
-@dataclass(frozen=True)
-class Windows:
-    """How windows move over space: one entry a spatial dimension."""
-
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
 
 
 def windows_of(
@@ -57,25 +30,18 @@ def windows_of(
     dilations: Sequence[int] | None = None,
 ) -> Windows:
     """The windows of an op's attributes, which have one entry a dimension; `extents` and `sizes` are those of space."""
-    for name, given in (("strides", strides), ("dilations", dilations or [1] * len(layout.text))):
-        if any(given[i] != 1 for i in (layout.batch, layout.channels)):
+    for name, given in (("strides", strides), ("dilations", dilations or [1] * layout.rank)):
+        if given[layout.batch] != 1 or given[layout.channels] != 1:
             ctx.unsupported(name, tuple(given), "1 for batch and channels")
     steps = layout.spatial(strides)
     spread = layout.spatial(dilations) if dilations else [1] * len(steps)
-    reach = [(size - 1) * n + 1 for size, n in zip(sizes, spread, strict=True)]
     if padding == "EXPLICIT":
-        pairs = [(int(explicit[2 * i]), int(explicit[2 * i + 1])) for i in layout.space]
+        pairs = tuple((int(explicit[2 * i]), int(explicit[2 * i + 1])) for i in layout.space)
     elif padding == "SAME":
-        pairs = [_same(*entry) for entry in zip(extents, reach, steps, strict=True)]
+        pairs = same_padding(extents, reaches(sizes, spread), steps)
     else:
-        pairs = [(0, 0)] * len(steps)
-    return Windows(tuple(sizes), tuple(steps), tuple(spread), tuple(pairs))
-
-
-def _same(extent: int, reach: int, step: int) -> tuple[int, int]:
-    """TensorFlow's SAME: as many windows as steps fit; what is odd goes behind."""
-    total = max((-(-extent // step) - 1) * step + reach - extent, 0)
-    return total // 2, total - total // 2
+        pairs = ((0, 0),) * len(steps)
+    return Windows(tuple(sizes), tuple(steps), tuple(spread), pairs)
 
 
 # Forward
@@ -277,7 +243,7 @@ def depthwise_filter_gradient(
 def _layout(ctx: Context, data_format: str) -> Layout:
     if data_format not in ("NHWC", "NCHW", "NDHWC", "NCDHW"):
         ctx.unsupported("data_format", data_format, "NHWC, NCHW, NDHWC or NCDHW")
-    return Layout(data_format)
+    return Layout.named(data_format)
 
 
 def _filter_windows(
@@ -296,9 +262,9 @@ def _filter_windows(
 
 def _full_sizes(layout: Layout, sizes: np.ndarray, gradient: Value, channels: int) -> tuple[int, ...]:
     """The input's shape, of which TensorFlow may give the spatial part alone."""
-    if len(sizes) == len(layout.text):
+    if len(sizes) == layout.rank:
         return tuple(int(n) for n in sizes)
-    shape = [gradient.type.shape[layout.batch]] * len(layout.text)
+    shape = [gradient.type.static_shape[layout.batch]] * layout.rank
     for i, n in zip(layout.space, sizes, strict=True):
         shape[i] = int(n)
     shape[layout.channels] = channels
@@ -312,110 +278,18 @@ def _grouped_filter(ctx: Context, filter: Value) -> Value:
 
 
 def _forward(ctx: Context, layout: Layout, x: Value, filter: Value, windows: Windows) -> Value:
-    count = len(layout.space)
-    numbers = ops.ConvDimensionNumbers(
-        input_batch_dimension=layout.batch,
-        input_feature_dimension=layout.channels,
-        input_spatial_dimensions=layout.space,
-        kernel_input_feature_dimension=count,
-        kernel_output_feature_dimension=count + 1,
-        kernel_spatial_dimensions=tuple(range(count)),
-        output_batch_dimension=layout.batch,
-        output_feature_dimension=layout.channels,
-        output_spatial_dimensions=layout.space,
-    )
-    return ctx.add(
-        ops.Convolution(
-            x,
-            filter,
-            window_strides=windows.strides,
-            padding=windows.padding,
-            rhs_dilation=windows.dilations,
-            dimension_numbers=numbers,
-            feature_group_count=x.type.shape[layout.channels] // filter.type.shape[count],
-            batch_group_count=1,
-        )
-    )
+    kernel = Layout.filter_last(len(layout.space))
+    groups = x.type.static_shape[layout.channels] // filter.type.static_shape[kernel.channels]
+    return convolution(ctx, x, filter, windows, layout, kernel, groups)
 
 
 def _input_gradient(
     ctx: Context, layout: Layout, shape: Sequence[int], filter: Value, gradient: Value, windows: Windows
 ) -> Value:
-    count = len(layout.space)
-    groups = shape[layout.channels] // filter.type.shape[count]
-    mirrored = _swapped(ctx, ctx.add(ops.Reverse(filter, dimensions=tuple(range(count)))), groups)
-    padding = []
-    for i, axis in enumerate(layout.space):
-        reach = (windows.sizes[i] - 1) * windows.dilations[i] + 1
-        low = reach - 1 - windows.padding[i][0]
-        have = (gradient.type.shape[axis] - 1) * windows.strides[i] + 1
-        padding.append((low, shape[axis] + reach - 1 - have - low))
-    numbers = ops.ConvDimensionNumbers(
-        input_batch_dimension=layout.batch,
-        input_feature_dimension=layout.channels,
-        input_spatial_dimensions=layout.space,
-        kernel_input_feature_dimension=count,
-        kernel_output_feature_dimension=count + 1,
-        kernel_spatial_dimensions=tuple(range(count)),
-        output_batch_dimension=layout.batch,
-        output_feature_dimension=layout.channels,
-        output_spatial_dimensions=layout.space,
-    )
-    return ctx.add(
-        ops.Convolution(
-            gradient,
-            mirrored,
-            window_strides=(1,) * count,
-            padding=tuple(padding),
-            lhs_dilation=windows.strides,
-            rhs_dilation=windows.dilations,
-            dimension_numbers=numbers,
-            feature_group_count=groups,
-            batch_group_count=1,
-        )
-    )
-
-
-def _swapped(ctx: Context, filter: Value, groups: int) -> Value:
-    """A filter (space, inputs of a group, all outputs) with the two exchanged: (space, outputs of a group, all
-    inputs)."""
-    *space, inputs, outputs = filter.type.shape
-    count = len(space)
-    split = ctx.reshape(filter, (*space, inputs, groups, outputs // groups))
-    moved = ctx.transpose(split, (*range(count), count + 2, count + 1, count))
-    return ctx.reshape(moved, (*space, outputs // groups, groups * inputs))
+    kernel = Layout.filter_last(len(layout.space))
+    groups = shape[layout.channels] // filter.type.static_shape[kernel.channels]
+    return input_gradient(ctx, gradient, filter, windows, layout.spatial(shape), layout, kernel, groups)
 
 
 def _filter_gradient(ctx: Context, layout: Layout, x: Value, gradient: Value, windows: Windows, groups: int) -> Value:
-    """The input with its batch as features, convolved with the gradient, whose batch is contracted; groups of the
-    input's channels are groups of the batch then."""
-    count = len(layout.space)
-    padding = []
-    for i, axis in enumerate(layout.space):
-        reach = (windows.sizes[i] - 1) * windows.dilations[i] + 1
-        have = (gradient.type.shape[axis] - 1) * windows.strides[i] + 1
-        low = windows.padding[i][0]
-        padding.append((low, have + reach - 1 - x.type.shape[axis] - low))
-    numbers = ops.ConvDimensionNumbers(
-        input_batch_dimension=layout.channels,
-        input_feature_dimension=layout.batch,
-        input_spatial_dimensions=layout.space,
-        kernel_input_feature_dimension=layout.batch,
-        kernel_output_feature_dimension=layout.channels,
-        kernel_spatial_dimensions=layout.space,
-        output_batch_dimension=count,
-        output_feature_dimension=count + 1,
-        output_spatial_dimensions=tuple(range(count)),
-    )
-    return ctx.add(
-        ops.Convolution(
-            x,
-            gradient,
-            window_strides=windows.dilations,
-            padding=tuple(padding),
-            rhs_dilation=windows.strides,
-            dimension_numbers=numbers,
-            feature_group_count=1,
-            batch_group_count=groups,
-        )
-    )
+    return filter_gradient(ctx, x, gradient, windows, layout, Layout.filter_last(len(layout.space)), groups)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from trivium.importers.convolution import Layout
 from trivium.importers.emit import require_computable
 from trivium.importers.tensorflow.context import Context, Known, rule, shape_of
-from trivium.importers.tensorflow.convolution import Layout, windows_of
+from trivium.importers.tensorflow.convolution import windows_of
 from trivium.ir.core import Value
 from trivium.ir.types import F32
 
@@ -96,7 +97,7 @@ def extract_patches(
     padding: str,
 ) -> Value:
     """ExtractImagePatches(images; ksizes, strides, rates, padding) -> patches"""
-    layout = Layout("NHWC")
+    layout = Layout.named("NHWC")
     shape = images.type.shape
     windows = windows_of(ctx, layout, shape[1:3], ksizes[1:3], strides, padding, (), rates)
     padded = ctx.pad(images, *([0, windows.padding[0][side], windows.padding[1][side], 0] for side in range(2)))

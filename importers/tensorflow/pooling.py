@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from trivium.importers.convolution import Layout, Windows
 from trivium.importers.emit import lowest
 from trivium.importers.tensorflow.context import Context, Known, rule
-from trivium.importers.tensorflow.convolution import Layout, Windows, windows_of
+from trivium.importers.tensorflow.convolution import windows_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 
@@ -140,7 +141,7 @@ def _scattered(ctx: Context, layout: Layout, x: Value, gradient: Value, windows:
 
 def _spread(ctx: Context, layout: Layout, shape: Sequence[int], shares: Value, windows: Windows) -> Value:
     """Each element gets the sum of the shares of the windows that hold it."""
-    count = len(layout.text)
+    count = layout.rank
     low, _ = _edges(layout, windows)
     sizes, strides = _along(layout, windows.sizes), _along(layout, windows.strides)
     interior = [n - 1 for n in strides]
@@ -167,7 +168,7 @@ def _windows(
 ) -> tuple[Layout, Windows]:
     if data_format not in ("NHWC", "NCHW", "NDHWC", "NCDHW"):
         ctx.unsupported("data_format", data_format, "NHWC, NCHW, NDHWC or NCDHW")
-    layout = Layout(data_format)
+    layout = Layout.named(data_format)
     if ksize[layout.batch] != 1 or ksize[layout.channels] != 1:
         ctx.unsupported("ksize", tuple(ksize), "1 for batch and channels")
     extents = layout.spatial(shape)
@@ -189,14 +190,14 @@ def _counts(ctx: Context, layout: Layout, shape: Sequence[int], windows: Windows
 
 def _along(layout: Layout, values: Sequence[int]) -> list[int]:
     """One entry a dimension: the given ones for space, 1 for the others."""
-    whole = [1] * len(layout.text)
+    whole = [1] * layout.rank
     for i, value in zip(layout.space, values, strict=True):
         whole[i] = value
     return whole
 
 
 def _edges(layout: Layout, windows: Windows) -> tuple[list[int], list[int]]:
-    low, high = [0] * len(layout.text), [0] * len(layout.text)
+    low, high = [0] * layout.rank, [0] * layout.rank
     for i, (before, behind) in zip(layout.space, windows.padding, strict=True):
         low[i], high[i] = before, behind
     return low, high

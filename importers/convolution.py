@@ -1,0 +1,195 @@
+"""Convolutions, their gradients and their padding, said once for all frameworks: which dimension is what, how windows
+move, and how a gradient is a convolution again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trivium.importers.emit import Emitter
+from trivium.ir import ops
+from trivium.ir.core import Value
+
+Pairs = tuple[tuple[int, int], ...]
+"""Elements in front and behind, one entry a spatial dimension."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which dimensions of a tensor are batch, channels and space. A filter's `batch` counts what it gives, its
+    `channels` what it takes."""
+
+    batch: int
+    channels: int
+    space: tuple[int, ...]
+
+    @classmethod
+    def named(cls, text: str) -> Layout:
+        """A layout by its name: `NHWC`, or `HWIO` of a filter."""
+        roles = {letter: i for i, letter in enumerate(text)}
+        batch, channels = ("N", "C") if "N" in roles else ("O", "I")
+        space = tuple(i for letter, i in roles.items() if letter not in (batch, channels))
+        return cls(roles[batch], roles[channels], space)
+
+    @classmethod
+    def channels_first(cls, count: int) -> Layout:
+        """`NCHW`, or `OIHW`, with `count` spatial dimensions."""
+        return cls(0, 1, tuple(range(2, count + 2)))
+
+    @classmethod
+    def filter_last(cls, count: int) -> Layout:
+        """`HWIO` with `count` spatial dimensions."""
+        return cls(count + 1, count, tuple(range(count)))
+
+    @property
+    def exchanged(self) -> Layout:
+        """The layout in which batch and channels have changed places."""
+        return Layout(self.channels, self.batch, self.space)
+
+    @property
+    def rank(self) -> int:
+        return len(self.space) + 2
+
+    def spatial(self, values: Iterable[int]) -> list[int]:
+        """The entries of a list with one a dimension that belong to space."""
+        listed = list(values)
+        return [int(listed[i]) for i in self.space]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How windows move over space: one entry a spatial dimension."""
+
+    sizes: Sequence[int]
+    strides: Sequence[int]
+    dilations: Sequence[int]
+    padding: Sequence[tuple[int, int]]
+
+    @property
+    def reaches(self) -> list[int]:
+        return reaches(self.sizes, self.dilations)
+
+
+def reaches(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
+    """How many elements each window extends over."""
+    return [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
+
+
+def same_padding(
+    extents: Sequence[int], reach: Sequence[int], strides: Sequence[int], odd_in_front: bool = False
+) -> Pairs:
+    """The padding with which as many windows fit as there are strides in an extent; an odd element goes behind."""
+    pairs = []
+    for extent, window, stride in zip(extents, reach, strides, strict=True):
+        total = max((-(-extent // stride) - 1) * stride + window - extent, 0)
+        small, large = total // 2, total - total // 2
+        pairs.append((large, small) if odd_in_front else (small, large))
+    return tuple(pairs)
+
+
+def dimension_numbers(lhs: Layout, rhs: Layout, result: Layout) -> ops.ConvDimensionNumbers:
+    """What StableHLO calls three layouts."""
+    return ops.ConvDimensionNumbers(
+        input_batch_dimension=lhs.batch,
+        input_feature_dimension=lhs.channels,
+        input_spatial_dimensions=lhs.space,
+        kernel_output_feature_dimension=rhs.batch,
+        kernel_input_feature_dimension=rhs.channels,
+        kernel_spatial_dimensions=rhs.space,
+        output_batch_dimension=result.batch,
+        output_feature_dimension=result.channels,
+        output_spatial_dimensions=result.space,
+    )
+
+
+def convolution(
+    emit: Emitter, x: Value, filter: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1
+) -> Value:
+    """`x` convolved with `filter`, whose layout is `kernel`; the result has the layout of `x`."""
+    return emit.add(
+        ops.Convolution(
+            x,
+            filter,
+            window_strides=tuple(windows.strides),
+            padding=tuple(windows.padding),
+            rhs_dilation=tuple(windows.dilations),
+            dimension_numbers=dimension_numbers(layout, kernel, layout),
+            feature_group_count=groups,
+            batch_group_count=1,
+        )
+    )
+
+
+def input_gradient(
+    emit: Emitter, gradient: Value, filter: Value, windows: Windows, extents: Sequence[int], layout: Layout,
+    kernel: Layout, groups: int = 1,
+) -> Value:  # fmt: skip
+    """The gradient of a convolution's input, whose spatial extents are `extents`: the transposed convolution. Gaps of
+    the strides stand between the elements of `gradient`, and the window is reversed."""
+    padding = []
+    for axis, extent, reach, stride, (front, _) in zip(
+        layout.space, extents, windows.reaches, windows.strides, windows.padding, strict=True
+    ):
+        have, low = _dilated(gradient.type.static_shape[axis], stride), reach - 1 - front
+        padding.append((low, extent + reach - 1 - have - low))
+    count = len(layout.space)
+    return emit.add(
+        ops.Convolution(
+            gradient,
+            exchanged_features(emit, filter, kernel, groups),
+            window_strides=(1,) * count,
+            padding=tuple(padding),
+            lhs_dilation=tuple(windows.strides),
+            rhs_dilation=tuple(windows.dilations),
+            window_reversal=(True,) * count,
+            dimension_numbers=dimension_numbers(layout, kernel, layout),
+            feature_group_count=groups,
+            batch_group_count=1,
+        )
+    )
+
+
+def filter_gradient(
+    emit: Emitter, x: Value, gradient: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1
+) -> Value:
+    """The gradient of a convolution's filter: `x` convolved with `gradient`, the batch being what is summed over.
+    Strides and dilations change places."""
+    padding = []
+    for axis, reach, stride, (low, _) in zip(
+        layout.space, windows.reaches, windows.strides, windows.padding, strict=True
+    ):
+        have = _dilated(gradient.type.static_shape[axis], stride)
+        padding.append((low, have + reach - 1 - x.type.static_shape[axis] - low))
+    return emit.add(
+        ops.Convolution(
+            x,
+            gradient,
+            window_strides=tuple(windows.dilations),
+            padding=tuple(padding),
+            rhs_dilation=tuple(windows.strides),
+            dimension_numbers=dimension_numbers(layout.exchanged, layout.exchanged, kernel.exchanged),
+            feature_group_count=1,
+            batch_group_count=groups,
+        )
+    )
+
+
+def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int) -> Value:
+    """A filter that takes, group by group, what the given one gives, and gives what it takes; in the same layout."""
+    order = list(range(filter.type.rank))
+    if groups == 1:
+        order[kernel.batch], order[kernel.channels] = kernel.channels, kernel.batch
+        return emit.transpose(filter, order)
+    shape = list(filter.type.static_shape)
+    given, taken = shape[kernel.batch] // groups, shape[kernel.channels]
+    split = emit.reshape(filter, [*shape[: kernel.batch], groups, given, *shape[kernel.batch + 1 :]])
+    outputs, inputs = kernel.batch + 1, kernel.channels + (kernel.channels > kernel.batch)
+    order = list(range(split.type.rank))
+    order[outputs], order[inputs] = inputs, outputs
+    shape[kernel.batch], shape[kernel.channels] = groups * taken, given
+    return emit.reshape(emit.transpose(split, order), shape)
+
+
+def _dilated(count: int, stride: int) -> int:
+    """The extent of elements with gaps between them."""
+    return (count - 1) * stride + 1 if count else 0
