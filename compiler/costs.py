@@ -8,7 +8,7 @@ from typing import TypeGuard
 from trivium.compiler.kernel.ops import OPERATIONS, SPECIAL, cost
 from trivium.compiler.kernel.structure import Apply, walk
 from trivium.compiler.lowering import BRANCHING, ELEMENT, INDEXING, KERNEL, REPEATING, is_elementwise
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.contraction import is_markable, loops_of
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.target import Target
@@ -67,7 +67,7 @@ _EMITTED: dict[tuple[type[Operation], tuple[Type, ...]], float] = {}
 def _emitted_cost(op: Operation) -> float:
     """Of the scalar operations that the op's rule emits. It depends on nothing but the op's kind and its types: those
     with attributes are scalar operations themselves."""
-    ctx = Context("cost")
+    ctx = LoweringContext("cost")
     for value in op.operands:
         ctx.know(value, (), ctx.literal(1, value.type.element_type))
     ELEMENT[type(op)](ctx, op, ())

@@ -44,6 +44,13 @@ class Context(Emitter, Generic[Graph, Operand]):
         assert self.results[0] is not None, f"{self.op} has no tensor result"
         return self.results[0]
 
+    @property
+    def result_types(self) -> list[TensorType]:
+        """The types of the node's results, of a node that has tensors only."""
+        types = [kind for kind in self.results if kind is not None]
+        assert len(types) == len(self.results), f"{self.op} has results that are no tensors"
+        return types
+
     def require_types(self, given: Sequence[object]) -> None:
         """Raises if a rule gave another number of results than the node has, or others than of the types it must."""
         if self.results and len(given) != len(self.results):

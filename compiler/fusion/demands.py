@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trivium.compiler.costs import free_values, is_reduction
 from trivium.compiler.lowering import INDEXING, REPEATING, is_elementwise
-from trivium.compiler.lowering.index import Index, Indices, Variable, constant, places
+from trivium.compiler.lowering.index import Index, Indices, Variable, constant, indices_of
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 
@@ -26,7 +26,7 @@ Demand = Indices | Opaque
 def row_indices(row: Sequence[Variable], extents: Sequence[int]) -> Indices:
     """The variables of a row as the indices of reduced dimensions; unit ones have none."""
     variables = iter([v for v in row if v.extent != 1])
-    return tuple(places([next(variables)])[0] if extent != 1 else Index({}) for extent in extents)
+    return tuple(indices_of([next(variables)])[0] if extent != 1 else Index({}) for extent in extents)
 
 
 def reads(op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
@@ -72,7 +72,7 @@ def covers(demand: Demand, variables: Sequence[Variable], shape: Sequence[int]) 
     return (
         not isinstance(demand, Opaque)
         and tuple(v.extent for v in variables) == tuple(shape)
-        and demand == places(variables)
+        and demand == indices_of(variables)
     )
 
 

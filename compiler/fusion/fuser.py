@@ -20,7 +20,7 @@ from trivium.compiler.fusion.demands import Demand, Opaque
 from trivium.compiler.fusion.forms import Rows, arranges_loops, form_of
 from trivium.compiler.fusion.group import Group
 from trivium.compiler.lowering import kernel_rule
-from trivium.compiler.lowering.index import places
+from trivium.compiler.lowering.index import indices_of
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
@@ -146,7 +146,7 @@ class _Fuser:
             fits = group.position < before and len(group.members) < MOST_MEMBERS // 2
             if fits and isinstance(form, Rows) and form.points == form.space and _shares_input(group, op):
                 for result in op.results:
-                    self._demand(group, result, places(form.points), 0)
+                    self._demand(group, result, indices_of(form.points), 0)
                 self._join(group, op, output=True)
                 return True
         return False

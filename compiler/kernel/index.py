@@ -177,18 +177,18 @@ class Index:
     def _shrunk(self, factor: int) -> Index:
         return Index({a: f // factor for a, f in self.terms.items()}, self.offset // factor)
 
-    def replace(self, places: Callable[[Symbol], Index | None]) -> Index:
-        """The expression with symbols replaced by the expressions that `places` gives for them."""
-        if all(places(symbol) is None for symbol in self.symbols):
+    def replace(self, replacement: Callable[[Symbol], Index | None]) -> Index:
+        """The expression with symbols replaced by the expressions that `replacement` returns for them."""
+        if all(replacement(symbol) is None for symbol in self.symbols):
             return self
         total = Index({}, self.offset)
         for atom, factor in self.terms.items():
             if isinstance(atom, Quotient):
-                part = atom.dividend.replace(places) // atom.divisor
+                part = atom.dividend.replace(replacement) // atom.divisor
             elif isinstance(atom, Remainder):
-                part = atom.dividend.replace(places) % atom.divisor
+                part = atom.dividend.replace(replacement) % atom.divisor
             else:
-                part = places(atom) or Index({atom: 1})
+                part = replacement(atom) or Index({atom: 1})
             total += part * factor
         return total
 

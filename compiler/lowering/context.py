@@ -13,7 +13,7 @@ import numpy as np
 from trivium.compiler.kernel import Block, Buffer, KernelBuilder
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.kernel.builder import LoopFrame
-from trivium.compiler.lowering.index import Index, Indices, Known, Variable, variable
+from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, variable
 from trivium.compiler.lowering.rules import ELEMENT, INDEXING, SCALAR
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair, literal, parts
 from trivium.ir import ops
@@ -21,7 +21,7 @@ from trivium.ir.core import Operation, Region, Value
 from trivium.ir.errors import CompileError
 
 
-class Context:
+class LoweringContext:
     """A kernel under construction. `members` are the ops computed inside it; all other values are loaded. `written`
     are the values that launches before this one have written in part or whole."""
 
@@ -131,29 +131,29 @@ class Context:
 
     def read(self, buffer: Buffer, indices: Indices) -> Scalar:
         """Reads an element of a buffer; a pair where the buffer has one dimension more."""
-        places = [self._expression(index) for index in indices]
+        at = [self._expression(index) for index in indices]
         if len(buffer.shape) > len(indices):
-            return self.b.load(buffer, *places, 0), self.b.load(buffer, *places, 1)
-        return self.b.load(buffer, *places)
+            return self.b.load(buffer, *at, 0), self.b.load(buffer, *at, 1)
+        return self.b.load(buffer, *at)
 
     def write(self, buffer: Buffer, indices: Indices, scalar: Scalar) -> None:
-        places = [self._expression(index) for index in indices]
+        at = [self._expression(index) for index in indices]
         if isinstance(scalar, tuple):
             for part, register in enumerate(scalar):
-                self.b.store(buffer, register, *places, part)
+                self.b.store(buffer, register, *at, part)
         else:
-            self.b.store(buffer, scalar, *places)
+            self.b.store(buffer, scalar, *at)
 
     def update(
         self, targets: Sequence[tuple[Buffer, Indices]], scalars: Sequence[Scalar], combiner: str | Block
     ) -> None:
         """Combines scalars into elements of buffers."""
-        places: list[tuple[Buffer, list[Any]]] = []
+        elements: list[tuple[Buffer, list[Any]]] = []
         for (buffer, indices), scalar in zip(targets, scalars, strict=True):
             at: list[Any] = [self._expression(index) for index in indices]
-            places += [(buffer, [*at, part]) for part in range(2)] if isinstance(scalar, tuple) else [(buffer, at)]
+            elements += [(buffer, [*at, part]) for part in range(2)] if isinstance(scalar, tuple) else [(buffer, at)]
         parts = [part for scalar in scalars for part in (scalar if isinstance(scalar, tuple) else (scalar,))]
-        self.b.update(places, parts, combiner)
+        self.b.update(elements, parts, combiner)
 
     def scratch(self, element_type: Any, shape: Sequence[int]) -> Buffer:
         """A temporary of the open block."""
@@ -194,7 +194,7 @@ class Context:
         return index.replace(self._bound)
 
     def _bound(self, symbol: Any) -> Index | None:
-        if isinstance(symbol, Known):
+        if isinstance(symbol, RunTimeIndex):
             return variable(symbol.value)
         if not isinstance(symbol, Variable):
             return None
@@ -210,7 +210,7 @@ class Context:
             limit = self.b.constant(min(high, (1 << int(register.dtype[2:])) - 1), register.dtype)
             register = self.b.apply("minimum", register, limit)
         register = self.b.convert(register, "i64")
-        return variable(Known(self.b.clamp(0, register, high), high))
+        return variable(RunTimeIndex(self.b.clamp(0, register, high), high))
 
     # Blocks
 
@@ -300,4 +300,4 @@ def _simplest(shape: Sequence[int], indices: Indices) -> tuple[tuple[int, ...], 
 
 def _opacity(index: Index) -> int:
     """How many quotients and remainders an index has."""
-    return sum(not isinstance(atom, Variable | Known) for atom in index.terms)
+    return sum(not isinstance(atom, Variable | RunTimeIndex) for atom in index.terms)

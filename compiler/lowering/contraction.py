@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, Subscript
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering import complex as complex_numbers
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Indices, constant, fresh, places, variable
+from trivium.compiler.lowering.index import Index, Indices, constant, fresh, indices_of, variable
 from trivium.compiler.lowering.reduction import flat, grouped, guarded
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
@@ -145,7 +145,7 @@ def rounds(op: Operation, side: str) -> bool:
     return is_integer(kind) or (precision is not kind and precision.width < kind.width)
 
 
-def rounded(ctx: Context, op: Operation, side: str, x: Scalar) -> Scalar:
+def rounded(ctx: LoweringContext, op: Operation, side: str, x: Scalar) -> Scalar:
     """An operand's element as the op's algorithm sees it: the sum of its leading parts, each rounded to the precision
     type."""
     if not rounds(op, side) or isinstance(x, tuple):
@@ -156,7 +156,7 @@ def rounded(ctx: Context, op: Operation, side: str, x: Scalar) -> Scalar:
     return _leading_parts(ctx, op, side, x)
 
 
-def _leading_parts(ctx: Context, op: Operation, side: str, x: Register) -> Register:
+def _leading_parts(ctx: LoweringContext, op: Operation, side: str, x: Register) -> Register:
     precision = getattr(op.algorithm, f"{side}_precision_type")  # type: ignore[attr-defined]
     total, rest = ctx.b.constant(0.0, x.dtype), x
     for _ in range(op.algorithm.parts(side)):  # type: ignore[attr-defined]
@@ -170,7 +170,7 @@ def _leading_parts(ctx: Context, op: Operation, side: str, x: Register) -> Regis
     return total
 
 
-def prologue(ctx: Context, op: Operation, side: str, accumulate: str, loops: int) -> Block | None:
+def prologue(ctx: LoweringContext, op: Operation, side: str, accumulate: str, loops: int) -> Block | None:
     """What happens to an operand's elements on the way into a marked contraction; None where they are converted."""
     if not rounds(op, side):
         return None
@@ -194,7 +194,7 @@ def operand_order(value: Value) -> tuple[Value, tuple[int, ...]]:
 
 
 @element(ops.DotGeneral, ops.Convolution, repeats=True)
-def sum_of_products(ctx: Context, op: Op, indices: Indices) -> Scalar:
+def sum_of_products(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
     """A contraction as a plain reduction."""
     loops = loops_of(op)
     kind = accumulate_type(op.results[0].type.element_type)
@@ -205,7 +205,7 @@ def sum_of_products(ctx: Context, op: Op, indices: Indices) -> Scalar:
         at[names[0]] = index
     inner = [name for name in loops.loops if name not in at]
     variables = fresh([loops.loops[name].extent for name in inner])
-    at |= dict(zip(inner, places(variables), strict=True))
+    at |= dict(zip(inner, indices_of(variables), strict=True))
     bound = {loops.loops[name]: index for name, index in at.items()}
     zero = ctx.literal(_zero(kind), kind)
 
@@ -236,7 +236,7 @@ def _zero(kind: Type) -> bool | int | float:
     return False if is_boolean(kind) else 0
 
 
-def times(ctx: Context, x: Scalar, y: Scalar) -> Scalar:
+def times(ctx: LoweringContext, x: Scalar, y: Scalar) -> Scalar:
     if isinstance(x, tuple) and isinstance(y, tuple):
         return complex_numbers.multiply(ctx.b, x, y)
     assert not isinstance(x, tuple)
@@ -244,7 +244,7 @@ def times(ctx: Context, x: Scalar, y: Scalar) -> Scalar:
     return ctx.b.multiply(x, y)
 
 
-def plus(ctx: Context, x: Scalar, y: Scalar) -> Scalar:
+def plus(ctx: LoweringContext, x: Scalar, y: Scalar) -> Scalar:
     if isinstance(x, tuple) and isinstance(y, tuple):
         return complex_numbers.add(ctx.b, x, y)
     assert not isinstance(x, tuple)
@@ -252,7 +252,7 @@ def plus(ctx: Context, x: Scalar, y: Scalar) -> Scalar:
     return ctx.b.add(x, y)
 
 
-def _sum_block(ctx: Context, kind: Type):
+def _sum_block(ctx: LoweringContext, kind: Type):
     dtype = dtype_of(kind)
     with ctx.block(ctx.b.block(*[dtype] * 4)) as block:
         x, y = grouped(block.parameters, [kind, kind])
@@ -261,7 +261,7 @@ def _sum_block(ctx: Context, kind: Type):
 
 
 def _operand_place(
-    ctx: Context, operand: Value, dimensions: Sequence[Subscript], at: dict[ContractionLoop, Index]
+    ctx: LoweringContext, operand: Value, dimensions: Sequence[Subscript], at: dict[ContractionLoop, Index]
 ) -> tuple[Register | None, Indices]:
     """Whether an element is there (None: always), and where."""
     inside, place = None, []

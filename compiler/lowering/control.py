@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.program_builder import ProgramBuilder
 from trivium.compiler.lowering.reduction import flat, grouped
 from trivium.compiler.lowering.rules import scalar, step
@@ -92,7 +92,7 @@ def _switch(lowering: ProgramBuilder, op: Any, index: Value, regions: Sequence[R
 
 
 @scalar(ops.While)
-def scalar_while(ctx: Context, op: ops.While) -> list[Scalar]:
+def scalar_while(ctx: LoweringContext, op: ops.While) -> list[Scalar]:
     kinds = [value.type.element_type for value in op.operand]
     with ctx.block(ctx.b.while_(*flat([ctx.element(init) for init in op.operand]))) as frame:
         carried = grouped(frame.carried, kinds)
@@ -102,12 +102,12 @@ def scalar_while(ctx: Context, op: ops.While) -> list[Scalar]:
 
 
 @scalar(ops.If)
-def scalar_if(ctx: Context, op: ops.If) -> list[Scalar]:
+def scalar_if(ctx: LoweringContext, op: ops.If) -> list[Scalar]:
     return _branches(ctx, op, ctx.element(op.pred), [op.true_branch, op.false_branch])
 
 
 @scalar(ops.Case)
-def scalar_case(ctx: Context, op: ops.Case) -> list[Scalar]:
+def scalar_case(ctx: LoweringContext, op: ops.Case) -> list[Scalar]:
     """The first branch where the index is 0, else the rest of them; the last one where it is out of range."""
     index = ctx.real(op.index)
 
@@ -119,11 +119,11 @@ def scalar_case(ctx: Context, op: ops.Case) -> list[Scalar]:
     return rest(0)
 
 
-def _branches(ctx: Context, op: Any, condition: Any, regions: Sequence[Region]) -> list[Scalar]:
+def _branches(ctx: LoweringContext, op: Any, condition: Any, regions: Sequence[Region]) -> list[Scalar]:
     return _either(ctx, op, condition, regions[0], lambda: ctx.region(regions[1], []))
 
 
-def _either(ctx: Context, op: Any, condition: Any, region: Region, otherwise: Any) -> list[Scalar]:
+def _either(ctx: LoweringContext, op: Any, condition: Any, region: Region, otherwise: Any) -> list[Scalar]:
     with ctx.block(ctx.b.if_(condition)) as branch:
         branch.yield_(*flat(ctx.region(region, [])))
     with ctx.block(branch.otherwise()):

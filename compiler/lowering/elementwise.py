@@ -10,7 +10,7 @@ from trivium.compiler.kernel import Value as Register
 from trivium.compiler.kernel import bit_width
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering import complex as complex_numbers
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, constant
 from trivium.compiler.lowering.rules import element, has_lowering, is_elementwise
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
@@ -20,12 +20,12 @@ from trivium.ir.declare import OPS, Op
 from trivium.ir.ops.conversion import ComparisonType
 
 
-def operand_at(ctx: Context, value: Value, indices: Indices) -> Any:
+def operand_at(ctx: LoweringContext, value: Value, indices: Indices) -> Any:
     """The element of an operand that may be of rank 0 and then holds everywhere."""
     return ctx.element(value, indices if value.type.rank else ())
 
 
-def apply(ctx: Context, op: Op, indices: Indices) -> Scalar:
+def apply(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
     """The scalar operation of the same name."""
     operands = [operand_at(ctx, operand, indices) for operand in op.operands]
     if is_pair(op.operands[0].type.element_type):
@@ -34,7 +34,7 @@ def apply(ctx: Context, op: Op, indices: Indices) -> Scalar:
 
 
 @element(ops.Select)
-def select(ctx: Context, op: ops.Select, indices: Indices) -> Scalar:
+def select(ctx: LoweringContext, op: ops.Select, indices: Indices) -> Scalar:
     pred = operand_at(ctx, op.pred, indices)
     on_true, on_false = ctx.element(op.on_true, indices), ctx.element(op.on_false, indices)
     return each(lambda true, false: ctx.b.select(pred, true, false), on_true, on_false)
@@ -48,7 +48,7 @@ def each(function: Any, *scalars: Any) -> Any:
 
 
 @element(ops.Compare)
-def compare(ctx: Context, op: ops.Compare, indices: Indices) -> Register:
+def compare(ctx: LoweringContext, op: ops.Compare, indices: Indices) -> Register:
     lhs, rhs = ctx.element(op.lhs, indices), ctx.element(op.rhs, indices)
     direction = op.comparison_direction.value
     if isinstance(lhs, tuple) and isinstance(rhs, tuple):
@@ -59,12 +59,12 @@ def compare(ctx: Context, op: ops.Compare, indices: Indices) -> Register:
 
 
 @element(ops.Convert)
-def convert(ctx: Context, op: ops.Convert, indices: Indices) -> Scalar:
+def convert(ctx: LoweringContext, op: ops.Convert, indices: Indices) -> Scalar:
     operand, kind = ctx.element(op.operand, indices), op.result.type.element_type
     return converted(ctx, operand, kind)
 
 
-def converted(ctx: Context, operand: Scalar, kind: Any) -> Scalar:
+def converted(ctx: LoweringContext, operand: Scalar, kind: Any) -> Scalar:
     """A scalar in another element type."""
     dtype = dtype_of(kind)
     if isinstance(operand, tuple):
@@ -75,35 +75,35 @@ def converted(ctx: Context, operand: Scalar, kind: Any) -> Scalar:
 
 
 @element(ops.ReducePrecision)
-def reduce_precision(ctx: Context, op: ops.ReducePrecision, indices: Indices) -> Register:
+def reduce_precision(ctx: LoweringContext, op: ops.ReducePrecision, indices: Indices) -> Register:
     attributes = {"exponent_bits": op.exponent_bits, "mantissa_bits": op.mantissa_bits}
     return ctx.b.apply("reduce_precision", ctx.real(op.operand, indices), **attributes)
 
 
 @element(ops.Complex)
-def make_complex(ctx: Context, op: ops.Complex, indices: Indices) -> Scalar:
+def make_complex(ctx: LoweringContext, op: ops.Complex, indices: Indices) -> Scalar:
     return ctx.real(op.lhs, indices), ctx.real(op.rhs, indices)
 
 
 @element(ops.Real)
-def real(ctx: Context, op: ops.Real, indices: Indices) -> Register:
+def real(ctx: LoweringContext, op: ops.Real, indices: Indices) -> Register:
     operand = ctx.element(op.operand, indices)
     return operand[0] if isinstance(operand, tuple) else operand
 
 
 @element(ops.Imag)
-def imaginary(ctx: Context, op: ops.Imag, indices: Indices) -> Register:
+def imaginary(ctx: LoweringContext, op: ops.Imag, indices: Indices) -> Register:
     operand = ctx.element(op.operand, indices)
     return operand[1] if isinstance(operand, tuple) else ctx.b.constant(0.0, operand.dtype)
 
 
 @element(ops.Map)
-def map_(ctx: Context, op: ops.Map, indices: Indices) -> Scalar:
+def map_(ctx: LoweringContext, op: ops.Map, indices: Indices) -> Scalar:
     return ctx.region(op.computation, [ctx.element(operand, indices) for operand in op.inputs])[0]
 
 
 @element(ops.BitcastConvert)
-def bitcast_convert(ctx: Context, op: ops.BitcastConvert, indices: Indices) -> Scalar:
+def bitcast_convert(ctx: LoweringContext, op: ops.BitcastConvert, indices: Indices) -> Scalar:
     """Splits or joins along the last dimension where the widths differ."""
     source, target = (dtype_of(value.type.element_type) for value in (op.operand, op.result))
     if op.operand.type.rank == op.result.type.rank:
@@ -117,7 +117,7 @@ def bitcast_convert(ctx: Context, op: ops.BitcastConvert, indices: Indices) -> S
     return bits(ctx, part, target)
 
 
-def _join(ctx: Context, op: ops.BitcastConvert, indices: Indices, target: str) -> Register:
+def _join(ctx: LoweringContext, op: ops.BitcastConvert, indices: Indices, target: str) -> Register:
     pieces: list[Register] = []
     for place in range(op.operand.type.shape[-1]):
         piece = ctx.real(op.operand, (*indices, constant(place)))
@@ -127,7 +127,7 @@ def _join(ctx: Context, op: ops.BitcastConvert, indices: Indices, target: str) -
     return bits(ctx, reduce(lambda one, other: ctx.b.apply("or", one, other), pieces), target)
 
 
-def bits(ctx: Context, operand: Register, dtype: str) -> Register:
+def bits(ctx: LoweringContext, operand: Register, dtype: str) -> Register:
     """The same bits as another type of that width."""
     return operand if operand.dtype == dtype else ctx.b.apply("bitcast_convert", operand, dtype=dtype)
 

@@ -12,21 +12,21 @@ from trivium.compiler.kernel.index import Index, Indices, Quotient, Remainder, V
 __all__ = [
     "Index",
     "Indices",
-    "Known",
     "Quotient",
     "Remainder",
+    "RunTimeIndex",
     "Variable",
     "constant",
     "delinearize",
     "fresh",
+    "indices_of",
     "linearize",
-    "places",
     "variable",
 ]
 
 
 @dataclass(eq=False)
-class Known:
+class RunTimeIndex:
     """A run-time index in [0, high], the value of an instruction."""
 
     value: Value
@@ -42,7 +42,7 @@ def fresh(shape: Sequence[int]) -> list[Variable]:
     return [Variable(extent) for extent in shape]
 
 
-def places(variables: Sequence[Variable]) -> Indices:
+def indices_of(variables: Sequence[Variable]) -> Indices:
     """The variables as indices; those of extent 1 are 0."""
     return tuple(constant(0) if v.extent == 1 else variable(v) for v in variables)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
-from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.index import Index, Indices, constant, fresh, places, variable
+from trivium.compiler.lowering.context import LoweringContext
+from trivium.compiler.lowering.index import Index, Indices, constant, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.reduction import combine_into, widened
 from trivium.compiler.lowering.rules import element, kernel
@@ -16,7 +16,7 @@ from trivium.ir.core import Value
 
 
 @element(ops.DynamicSlice)
-def dynamic_slice(ctx: Context, op: ops.DynamicSlice, indices: Indices) -> Scalar:
+def dynamic_slice(ctx: LoweringContext, op: ops.DynamicSlice, indices: Indices) -> Scalar:
     starts = _box(ctx, op.start_indices, op.operand.type.shape, op.slice_sizes)
     return ctx.element(op.operand, tuple(map(Index.__add__, starts, indices)))
 
@@ -30,11 +30,13 @@ def dynamic_update_slice(launches: Launches, op: ops.DynamicUpdateSlice) -> None
         starts = _box(ctx, op.start_indices, op.operand.type.shape, shape)
         variables = fresh(shape)
         with ctx.nest(variables):
-            at = places(variables)
+            at = indices_of(variables)
             ctx.write(target, tuple(map(Index.__add__, starts, at)), ctx.element(op.update, at))
 
 
-def _box(ctx: Context, start_indices: tuple[Value, ...], shape: tuple[int, ...], sizes: tuple[int, ...]) -> list[Index]:
+def _box(
+    ctx: LoweringContext, start_indices: tuple[Value, ...], shape: tuple[int, ...], sizes: tuple[int, ...]
+) -> list[Index]:
     """Where a box of these sizes starts, moved so that it lies inside."""
     starts = []
     for start, extent, size in zip(start_indices, shape, sizes, strict=True):
@@ -43,7 +45,7 @@ def _box(ctx: Context, start_indices: tuple[Value, ...], shape: tuple[int, ...],
 
 
 @element(ops.Gather, repeats=True)
-def gather(ctx: Context, op: ops.Gather, indices: Indices) -> Scalar:
+def gather(ctx: LoweringContext, op: ops.Gather, indices: Indices) -> Scalar:
     numbers = op.dimension_numbers
     batch = [index for dimension, index in enumerate(indices) if dimension not in numbers.offset_dims]
     offsets = iter([indices[dimension] for dimension in numbers.offset_dims])
@@ -62,7 +64,9 @@ def gather(ctx: Context, op: ops.Gather, indices: Indices) -> Scalar:
     return ctx.element(op.operand, tuple(at))
 
 
-def _coordinate(ctx: Context, listed: Value, batch: list[Index], vector_dimension: int, component: int) -> Register:
+def _coordinate(
+    ctx: LoweringContext, listed: Value, batch: list[Index], vector_dimension: int, component: int
+) -> Register:
     """One coordinate of a place that a tensor of indices lists."""
     if vector_dimension == listed.type.rank:
         return ctx.real(listed, tuple(batch))
@@ -87,21 +91,21 @@ def scatter(launches: Launches, op: ops.Scatter) -> None:
     with launches.kernel() as ctx:
         targets = [ctx.buffer(result, result.type.shape, "inout") for result in op.results]
         if all(v.extent == 1 for v in listed):
-            starts = _starts(ctx, op, places(variables))
+            starts = _starts(ctx, op, indices_of(variables))
             with ctx.nest(window):
-                _scatter_element(ctx, op, targets, starts, places(variables))
+                _scatter_element(ctx, op, targets, starts, indices_of(variables))
             return
         with ctx.nest(listed):
-            starts = _starts(ctx, op, places(variables))
+            starts = _starts(ctx, op, indices_of(variables))
             with ctx.parallel(window):
-                _scatter_element(ctx, op, targets, starts, places(variables))
+                _scatter_element(ctx, op, targets, starts, indices_of(variables))
 
 
 def _convert(launches: Launches, operand: Value, result: Value) -> None:
     """Writes the operand to the result, which has another element type."""
     variables = fresh(result.type.shape)
     with launches.kernel("_operand") as ctx, ctx.nest(variables):
-        at = places(variables)
+        at = indices_of(variables)
         ctx.store(result, at, widened(ctx, ctx.element(operand, at), result.type.element_type))
 
 
@@ -109,7 +113,7 @@ def _listed(op: ops.Scatter, at: Indices) -> list[Index]:
     return [index for d, index in enumerate(at) if d not in op.scatter_dimension_numbers.update_window_dims]
 
 
-def _starts(ctx: Context, op: ops.Scatter, at: Indices) -> dict[int, Register]:
+def _starts(ctx: LoweringContext, op: ops.Scatter, at: Indices) -> dict[int, Register]:
     """Where a window starts along each dimension that is listed."""
     numbers, shape, listed = op.scatter_dimension_numbers, op.inputs[0].type.shape, _listed(op, at)
     starts: dict[int, Register] = {}
@@ -122,7 +126,7 @@ def _starts(ctx: Context, op: ops.Scatter, at: Indices) -> dict[int, Register]:
 
 
 def _scatter_element(
-    ctx: Context, op: ops.Scatter, targets: list[Buffer], starts: dict[int, Register], at: Indices
+    ctx: LoweringContext, op: ops.Scatter, targets: list[Buffer], starts: dict[int, Register], at: Indices
 ) -> None:
     """Updates the element that the update at `at` falls on, if there is one."""
     numbers, listed = op.scatter_dimension_numbers, _listed(op, at)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trivium.compiler.kernel import Kernel, Scratch, walk
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.target import Target
 from trivium.ir.core import Operation, Value
 from trivium.ir.errors import CompileError
@@ -37,9 +37,9 @@ class Launches:
         self._written: set[Argument] = set()
 
     @contextmanager
-    def kernel(self, suffix: str = "") -> Iterator[Context]:
+    def kernel(self, suffix: str = "") -> Iterator[LoweringContext]:
         """The next kernel. What kernels before it have written it reads, or updates in place."""
-        ctx = Context(self.name + suffix, self.members, self._written)
+        ctx = LoweringContext(self.name + suffix, self.members, self._written)
         yield ctx
         self.add(ctx.b.build(), ctx.arguments)
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from trivium.compiler.kernel import KernelBuilder, bit_width
 from trivium.compiler.kernel import Value as Register
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import bits
-from trivium.compiler.lowering.index import Indices, Variable, constant, fresh, linearize, places
+from trivium.compiler.lowering.index import Indices, Variable, constant, fresh, indices_of, linearize
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import dtype_of
@@ -31,15 +31,15 @@ def rng_bit_generator(launches: Launches, op: ops.RngBitGenerator) -> None:
             ctx.store(op.output_state, (constant(word),), value)
 
 
-def _state(ctx: Context, op: ops.RngBitGenerator) -> Words:
+def _state(ctx: LoweringContext, op: ops.RngBitGenerator) -> Words:
     return [ctx.real(op.initial_state, (constant(word),)) for word in range(op.initial_state.type.shape[0])]
 
 
-def _store(ctx: Context, op: ops.RngBitGenerator, at: Indices, word: Register) -> None:
+def _store(ctx: LoweringContext, op: ops.RngBitGenerator, at: Indices, word: Register) -> None:
     ctx.store(op.output, at, _of_type(ctx, op, word))
 
 
-def _of_type(ctx: Context, op: ops.RngBitGenerator, word: Register) -> Register:
+def _of_type(ctx: LoweringContext, op: ops.RngBitGenerator, word: Register) -> Register:
     """The low bits of a word, as a value of the output's type."""
     dtype = dtype_of(op.output.type.element_type)
     return bits(ctx, ctx.b.convert(word, f"ui{bit_width(dtype)}"), dtype)
@@ -57,12 +57,12 @@ def _joined(b: KernelBuilder, low: Register, high: Register) -> Register:
 # Threefry
 
 
-def _three_fry(ctx: Context, op: ops.RngBitGenerator, state: Words) -> None:
+def _three_fry(ctx: LoweringContext, op: ops.RngBitGenerator, state: Words) -> None:
     shape, wide = op.output.type.shape, _is_wide(op)
     axis, half = _paired_axis(shape), _counters(op)
     variables = fresh(half)
     with ctx.nest(variables):
-        at = places(variables)
+        at = indices_of(variables)
         counter = ctx.b.add(state[1], ctx.b.convert(ctx.position(linearize(at, half)), "ui64"))
         low, high = three_fry_2x32(ctx.b, _halves(ctx.b, state[0]), _halves(ctx.b, counter))
         if wide or not shape:
@@ -94,7 +94,7 @@ def _paired_axis(shape: Sequence[int]) -> int:
     return even[0] if even else max(range(len(shape)), key=shape.__getitem__, default=0)
 
 
-def _store_pair(ctx: Context, op: ops.RngBitGenerator, at: Indices, axis: int, words: Words) -> None:
+def _store_pair(ctx: LoweringContext, op: ops.RngBitGenerator, at: Indices, axis: int, words: Words) -> None:
     for number, word in enumerate(words):
         along = at[axis] * 2 + number
         target = (*at[:axis], along, *at[axis + 1 :])
@@ -124,13 +124,13 @@ def three_fry_2x32(b: KernelBuilder, key: Words, counter: Words) -> tuple[Regist
 # Philox
 
 
-def _philox(ctx: Context, op: ops.RngBitGenerator, state: Words) -> None:
+def _philox(ctx: LoweringContext, op: ops.RngBitGenerator, state: Words) -> None:
     b, count, wide = ctx.b, op.output.type.size, _is_wide(op)
     output = ctx.buffer(op.output, (count,), "out")
     low, high = _counter(state)
     each, blocks = _each(op), Variable(_blocks(op))
     with ctx.nest([blocks]):
-        block = places([blocks])[0]
+        block = indices_of([blocks])[0]
         step = b.add(low, b.convert(ctx.position(block), "ui64"))
         carried = b.add(high, b.convert(b.compare("LT", step, low), "ui64"))
         words = philox_4x32(b, _halves(b, state[0]), (*_halves(b, step), *_halves(b, carried)))

@@ -11,9 +11,9 @@ import numpy as np
 from trivium.compiler.kernel import Block, Buffer
 from trivium.compiler.kernel import Value as Register
 from trivium.compiler.kernel.ops import OPERATIONS
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Indices, Variable, fresh, places
+from trivium.compiler.lowering.index import Index, Indices, Variable, fresh, indices_of
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
@@ -24,7 +24,7 @@ from trivium.ir.ops.windows import Window, windows_of
 
 
 @element(ops.Reduce)
-def reduce(ctx: Context, op: ops.Reduce, indices: Indices) -> list[Scalar]:
+def reduce(ctx: LoweringContext, op: ops.Reduce, indices: Indices) -> list[Scalar]:
     shape = op.inputs[0].type.shape
     variables = ctx.reduced.get(op) or fresh([shape[dimension] for dimension in sorted(op.dimensions)])
     at = _folded_place(op, indices, variables)
@@ -34,12 +34,12 @@ def reduce(ctx: Context, op: ops.Reduce, indices: Indices) -> list[Scalar]:
 
 def _folded_place(op: ops.Reduce, indices: Indices, variables: Sequence[Variable]) -> Indices:
     """Where the inputs' elements stand that fold into the result at `indices`."""
-    inner = dict(zip(sorted(op.dimensions), places(variables), strict=True))
+    inner = dict(zip(sorted(op.dimensions), indices_of(variables), strict=True))
     kept = iter(indices)
     return tuple(inner[d] if d in inner else next(kept) for d in range(op.inputs[0].type.rank))
 
 
-def reduce_together(ctx: Context, folds: Sequence[tuple[ops.Reduce, Indices]]) -> None:
+def reduce_together(ctx: LoweringContext, folds: Sequence[tuple[ops.Reduce, Indices]]) -> None:
     """Several reductions over the same variables (`ctx.reduced`) in one loop, so that what they share is read once."""
     kinds = [[argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]] for op, _ in folds]
     every = [kind for some in kinds for kind in some]
@@ -62,7 +62,9 @@ def reduce_together(ctx: Context, folds: Sequence[tuple[ops.Reduce, Indices]]) -
             ctx.know(result, indices, next(results))
 
 
-def _joint_block(ctx: Context, folds: Sequence[tuple[ops.Reduce, Indices]], kinds: Sequence[Sequence[Any]]) -> Block:
+def _joint_block(
+    ctx: LoweringContext, folds: Sequence[tuple[ops.Reduce, Indices]], kinds: Sequence[Sequence[Any]]
+) -> Block:
     """The regions of several reductions side by side."""
     every = [kind for some in kinds for kind in some]
     dtypes = [dtype_of(kind) for kind in (*every, *every) for _ in range(1 + is_pair(kind))]
@@ -78,7 +80,9 @@ def _joint_block(ctx: Context, folds: Sequence[tuple[ops.Reduce, Indices]], kind
     return block
 
 
-def fold(ctx: Context, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any) -> list[Scalar]:
+def fold(
+    ctx: LoweringContext, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any
+) -> list[Scalar]:
     """Folds what `terms()` gives, for all values of `variables`, onto `inits` with the region `body`. The region may
     compute in a wider type than its inputs have."""
     kinds = [argument.type.element_type for argument in body.arguments[: len(inits)]]
@@ -97,7 +101,7 @@ def fold(ctx: Context, body: Region, inits: list[Scalar], variables: Sequence[Va
 
 
 def _fold_in_order(
-    ctx: Context, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any
+    ctx: LoweringContext, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any
 ) -> list[Scalar]:
     """The same where the order of the terms matters."""
     kinds = [argument.type.element_type for argument in body.arguments[: len(inits)]]
@@ -142,7 +146,7 @@ def combiner_name(body: Region) -> str | None:
     return known.name if known is not None and known.associative else None
 
 
-def combiner_block(ctx: Context, body: Region, kinds: Sequence[Any]) -> Block:
+def combiner_block(ctx: LoweringContext, body: Region, kinds: Sequence[Any]) -> Block:
     """A region as a block of scalars: accumulated values, then terms."""
     dtypes = [dtype_of(kind) for kind in (*kinds, *kinds) for _ in range(1 + is_pair(kind))]
     with ctx.block(ctx.b.block(*dtypes)) as block:
@@ -151,7 +155,7 @@ def combiner_block(ctx: Context, body: Region, kinds: Sequence[Any]) -> Block:
 
 
 def combine_into(
-    ctx: Context, body: Region, targets: Sequence[tuple[Buffer, Indices]], values: Sequence[Scalar]
+    ctx: LoweringContext, body: Region, targets: Sequence[tuple[Buffer, Indices]], values: Sequence[Scalar]
 ) -> None:
     """Combines `values` into elements of buffers with the region `body`: its arguments, of the buffers' element types,
     are the elements as they are, then the values."""
@@ -172,18 +176,18 @@ def grouped(registers: Sequence[Register], kinds: Sequence[Any]) -> list[Scalar]
     return [(next(rest), next(rest)) if is_pair(kind) else next(rest) for kind in kinds]
 
 
-def widened(ctx: Context, scalar: Scalar, kind: Any) -> Scalar:
+def widened(ctx: LoweringContext, scalar: Scalar, kind: Any) -> Scalar:
     """A scalar in the type that a region computes in."""
     has = scalar[0].dtype if isinstance(scalar, tuple) else scalar.dtype
     return scalar if has == dtype_of(kind) else converted(ctx, scalar, kind)
 
 
-def _widened(ctx: Context, scalars: Sequence[Scalar], kinds: Sequence[Any]) -> list[Scalar]:
+def _widened(ctx: LoweringContext, scalars: Sequence[Scalar], kinds: Sequence[Any]) -> list[Scalar]:
     return [widened(ctx, scalar, kind) for scalar, kind in zip(scalars, kinds, strict=True)]
 
 
 @element(ops.ReduceWindow, repeats=True)
-def reduce_window(ctx: Context, op: ops.ReduceWindow, indices: Indices) -> list[Scalar]:
+def reduce_window(ctx: LoweringContext, op: ops.ReduceWindow, indices: Indices) -> list[Scalar]:
     """Padding counts as the initial value."""
     windows = windows_of(op.window_dimensions, op.window_strides, op.padding, op.base_dilations, op.window_dilations)
     variables = fresh(op.window_dimensions)
@@ -193,13 +197,13 @@ def reduce_window(ctx: Context, op: ops.ReduceWindow, indices: Indices) -> list[
     inits = _widened(ctx, inits, kinds)
 
     def terms() -> list[Scalar]:
-        inside, at = window_place(ctx, windows, shape, indices, places(variables))
+        inside, at = window_place(ctx, windows, shape, indices, indices_of(variables))
         return guarded(ctx, inside, lambda: _widened(ctx, [ctx.element(x, at) for x in op.inputs], kinds), inits)
 
     return fold(ctx, op.body, inits, variables, terms)
 
 
-def guarded(ctx: Context, inside: Register | None, then: Any, otherwise: list[Scalar]) -> list[Scalar]:
+def guarded(ctx: LoweringContext, inside: Register | None, then: Any, otherwise: list[Scalar]) -> list[Scalar]:
     """`then()` where `inside` holds (None: everywhere), else `otherwise`; lists of scalars."""
     if inside is None:
         return then()
@@ -213,7 +217,7 @@ def guarded(ctx: Context, inside: Register | None, then: Any, otherwise: list[Sc
 
 
 def window_place(
-    ctx: Context, windows: Sequence[Window], shape: Sequence[int], indices: Indices, offsets: Indices
+    ctx: LoweringContext, windows: Sequence[Window], shape: Sequence[int], indices: Indices, offsets: Indices
 ) -> tuple[Register | None, Indices]:
     """Whether an element stands at an offset in a window (None: always), and where."""
     inside: Register | None = None

@@ -3,7 +3,7 @@ those that make tensors of nothing."""
 
 from __future__ import annotations
 
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, Indices, constant, delinearize, linearize
 from trivium.compiler.lowering.rules import element, indexing
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
@@ -24,8 +24,8 @@ def broadcast_in_dim(op: ops.BroadcastInDim, indices: Indices) -> Indices:
 
 @indexing(ops.Transpose)
 def transpose(op: ops.Transpose, indices: Indices) -> Indices:
-    places = dict(zip(op.permutation, indices, strict=True))
-    return tuple(places[dimension] for dimension in range(len(indices)))
+    of_dimension = dict(zip(op.permutation, indices, strict=True))
+    return tuple(of_dimension[dimension] for dimension in range(len(indices)))
 
 
 @indexing(ops.Reverse)
@@ -44,12 +44,12 @@ def slice_(op: ops.Slice, indices: Indices) -> Indices:
 
 
 @element(ops.Constant)
-def constant_element(ctx: Context, op: ops.Constant, indices: Indices) -> Scalar:
+def constant_element(ctx: LoweringContext, op: ops.Constant, indices: Indices) -> Scalar:
     return ctx.load(op.result, indices)
 
 
 @element(ops.Iota)
-def iota(ctx: Context, op: ops.Iota, indices: Indices) -> Scalar:
+def iota(ctx: LoweringContext, op: ops.Iota, indices: Indices) -> Scalar:
     kind = op.result.type.element_type
     dtype = dtype_of(kind)
     count = ctx.position(indices[op.iota_dimension])
@@ -60,7 +60,7 @@ def iota(ctx: Context, op: ops.Iota, indices: Indices) -> Scalar:
 
 
 @element(ops.Concatenate, branches=True)
-def concatenate(ctx: Context, op: ops.Concatenate, indices: Indices) -> Scalar:
+def concatenate(ctx: LoweringContext, op: ops.Concatenate, indices: Indices) -> Scalar:
     """A chain of choices along the dimension."""
     along = indices[op.dimension]
 
@@ -82,10 +82,10 @@ def concatenate(ctx: Context, op: ops.Concatenate, indices: Indices) -> Scalar:
 
 
 @element(ops.Pad, branches=True)
-def pad(ctx: Context, op: ops.Pad, indices: Indices) -> Scalar:
+def pad(ctx: LoweringContext, op: ops.Pad, indices: Indices) -> Scalar:
     """The operand's element where one stands, else the padding."""
     condition = None
-    places: list[Index] = []
+    inside: list[Index] = []
     dimensions = zip(indices, op.operand.type.shape, op.edge_padding_low, op.interior_padding, strict=True)
     for index, extent, low, interior in dimensions:
         place = index - low
@@ -99,8 +99,8 @@ def pad(ctx: Context, op: ops.Pad, indices: Indices) -> Scalar:
             tests.append(lambda p=place, i=interior: ctx.b.compare("EQ", ctx.b.remainder(ctx.position(p), i + 1), 0))
         for test in tests:
             condition = test() if condition is None else ctx.b.apply("and", condition, test())
-        places.append(place // (interior + 1))
+        inside.append(place // (interior + 1))
     padding = ctx.element(op.padding_value)
     if condition is None:
-        return ctx.element(op.operand, tuple(places))
-    return ctx.choose(condition, lambda: ctx.element(op.operand, tuple(places)), lambda: padding)
+        return ctx.element(op.operand, tuple(inside))
+    return ctx.choose(condition, lambda: ctx.element(op.operand, tuple(inside)), lambda: padding)

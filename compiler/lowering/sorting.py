@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
-from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.index import Index, Indices, Known, Variable, fresh, places, variable
+from trivium.compiler.lowering.context import LoweringContext
+from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Argument, Launches, Temporary
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import Scalar, dtype_of
@@ -28,11 +28,11 @@ class Row:
     before: Indices = ()
     after: Indices = ()
 
-    def load(self, ctx: Context, index: Index) -> Scalar:
+    def load(self, ctx: LoweringContext, index: Index) -> Scalar:
         at = (*self.before, index, *self.after)
         return ctx.read(self.memory, at) if isinstance(self.memory, Buffer) else ctx.load(self.memory, at)
 
-    def store(self, ctx: Context, index: Index, scalar: Scalar) -> None:
+    def store(self, ctx: LoweringContext, index: Index, scalar: Scalar) -> None:
         at = (*self.before, index, *self.after)
         if isinstance(self.memory, Buffer):
             ctx.write(self.memory, at, scalar)
@@ -40,10 +40,10 @@ class Row:
             ctx.store(self.memory, at, scalar)
 
 
-Less = Callable[[Context, list[Scalar], list[Scalar]], Register]
+Less = Callable[[LoweringContext, list[Scalar], list[Scalar]], Register]
 """Whether the elements at one place of the rows come before those at another."""
 
-Finish = Callable[[Context, Indices, list[Scalar], Register], None]
+Finish = Callable[[LoweringContext, Indices, list[Scalar], Register], None]
 """Stores the elements that come at some indices of the result; they were at that place of their rows."""
 
 
@@ -75,14 +75,14 @@ class Sorting:
 
     def at(self, variables: Sequence[Variable], along: Variable) -> Indices:
         """The indices with `along` in the place of the sorted dimension's variable."""
-        return places([along if d == self.dimension else v for d, v in enumerate(variables)])
+        return indices_of([along if d == self.dimension else v for d, v in enumerate(variables)])
 
     def known(self, place: Scalar) -> Index:
         """A place in the row as an index."""
         assert isinstance(place, Register)
-        return variable(Known(place, self.extent - 1))
+        return variable(RunTimeIndex(place, self.extent - 1))
 
-    def end(self, ctx: Context, rows: Sequence[Row], order: Row, at: Indices) -> None:
+    def end(self, ctx: LoweringContext, rows: Sequence[Row], order: Row, at: Indices) -> None:
         """Stores what comes at the indices `at` of the result."""
         place = order.load(ctx, at[self.dimension])
         source = ctx.b.convert(place, "i64")  # type: ignore[arg-type]
@@ -93,11 +93,11 @@ class Sorting:
 def sort(launches: Launches, op: ops.Sort) -> None:
     dimension = op.dimension % op.inputs[0].type.rank
 
-    def less(ctx: Context, one: list[Scalar], other: list[Scalar]) -> Register:
+    def less(ctx: LoweringContext, one: list[Scalar], other: list[Scalar]) -> Register:
         pairs = [scalar for pair in zip(one, other, strict=True) for scalar in pair]
         return ctx.region(op.comparator, pairs)[0]  # type: ignore[return-value]
 
-    def finish(ctx: Context, at: Indices, elements: list[Scalar], _: Register) -> None:
+    def finish(ctx: LoweringContext, at: Indices, elements: list[Scalar], _: Register) -> None:
         for result, element in zip(op.results, elements, strict=True):
             ctx.store(result, at, element)
 
@@ -108,17 +108,17 @@ def sort(launches: Launches, op: ops.Sort) -> None:
 def top_k(launches: Launches, op: ops.TopK) -> None:
     """The first `k` of a stable sort from the greatest on; NaN is greater than all numbers."""
 
-    def greater(ctx: Context, one: list[Scalar], other: list[Scalar]) -> Register:
+    def greater(ctx: LoweringContext, one: list[Scalar], other: list[Scalar]) -> Register:
         return _is_greater(ctx, one[0], other[0])  # type: ignore[arg-type]
 
-    def finish(ctx: Context, at: Indices, elements: list[Scalar], place: Register) -> None:
+    def finish(ctx: LoweringContext, at: Indices, elements: list[Scalar], place: Register) -> None:
         ctx.store(op.values, at, elements[0])
         ctx.store(op.indices, at, ctx.b.convert(place, "i32"))
 
     _sort(launches, Sorting(op, [op.operand], op.operand.type.rank - 1, op.k, greater, finish))
 
 
-def _is_greater(ctx: Context, one: Register, other: Register) -> Register:
+def _is_greater(ctx: LoweringContext, one: Register, other: Register) -> Register:
     total = one.dtype.startswith(("f", "bf"))
     return ctx.b.compare("GT", one, other, total_order=total)
 
@@ -150,18 +150,18 @@ def _sort_in_scratch(launches: Launches, sorting: Sorting) -> None:
             sorting.end(ctx, rows, source, sorting.at(variables, first))
 
 
-def _copied_row(ctx: Context, sorting: Sorting, operand: Value, variables: Sequence[Variable]) -> Row:
+def _copied_row(ctx: LoweringContext, sorting: Sorting, operand: Value, variables: Sequence[Variable]) -> Row:
     """A copy of a row in scratch: its elements may be computed, once, or lie far from each other."""
     along = variables[sorting.dimension]
     row = Row(ctx.scratch(operand.type.element_type, [along.extent]))
     with ctx.parallel([along]):
-        row.store(ctx, places([along])[0], ctx.element(operand, places(variables)))
+        row.store(ctx, indices_of([along])[0], ctx.element(operand, indices_of(variables)))
     return row
 
 
 def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
     variables, outer = sorting.variables()
-    around = places(outer)
+    around = indices_of(outer)
     before, after = around[: sorting.dimension], around[sorting.dimension :]
     rows = [Row(_stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
     # Passes over memory are faster the less there is of it.
@@ -188,7 +188,7 @@ def _stored(launches: Launches, sorting: Sorting, number: int) -> Argument:
         return operand
     stored, variables = Temporary(operand.type, sorting.op), fresh(operand.type.shape)
     with launches.kernel(f"_operand{number}") as ctx, ctx.nest(variables):
-        ctx.store(stored, places(variables), ctx.element(operand, places(variables)))
+        ctx.store(stored, indices_of(variables), ctx.element(operand, indices_of(variables)))
     return stored
 
 
@@ -197,19 +197,19 @@ def _widths(extent: int) -> list[int]:
     return [1 << n for n in range((extent - 1).bit_length())]
 
 
-def _begin(ctx: Context, order: Row, along: Variable, kind: Type) -> None:
+def _begin(ctx: LoweringContext, order: Row, along: Variable, kind: Type) -> None:
     """Every element in its own place."""
-    (index,) = places([along])
+    (index,) = indices_of([along])
     order.store(ctx, index, ctx.b.convert(ctx.position(index), dtype_of(kind)))
 
 
 def _merge(
-    ctx: Context, sorting: Sorting, rows: Sequence[Row], order: tuple[Row, Row], runs: Variable, width: int
+    ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], order: tuple[Row, Row], runs: Variable, width: int
 ) -> None:
     """Merges a run of `width` elements with the one after it, from the first of `order` to the second. At equal
     elements the left one goes first."""
     b, extent, (source, target) = ctx.b, sorting.extent, order
-    start = ctx.position(places([runs])[0] * (2 * width))
+    start = ctx.position(indices_of([runs])[0] * (2 * width))
     middle = b.apply("minimum", b.add(start, width), extent)
     end = b.apply("minimum", b.add(start, 2 * width), extent)
     frame = b.sequential(b.subtract(end, start), inits=[start, middle])
@@ -223,7 +223,7 @@ def _merge(
         more_left, more_right = b.compare("LT", left, middle), b.compare("LT", right, end)
         other_first = sorting.less(ctx, *elements)
         takes_right = b.apply("and", more_right, b.apply("or", b.apply("not", more_left), other_first))
-        index = variable(Known(start, extent - 1)) + variable(Known(frame.index, extent - 1))
+        index = variable(RunTimeIndex(start, extent - 1)) + variable(RunTimeIndex(frame.index, extent - 1))
         target.store(ctx, index, b.select(takes_right, other, one))  # type: ignore[arg-type]
         step = b.convert(takes_right, "i64")
         frame.yield_(b.add(left, b.subtract(b.index(1), step)), b.add(right, step))

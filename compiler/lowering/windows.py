@@ -10,8 +10,8 @@ import numpy as np
 
 from trivium.compiler.kernel import Buffer
 from trivium.compiler.kernel import Value as Register
-from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.index import Indices, Known, Variable, fresh, places, variable
+from trivium.compiler.lowering.context import LoweringContext
+from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.reduction import (
     combine_into,
@@ -38,7 +38,7 @@ def select_and_scatter(launches: Launches, op: ops.SelectAndScatter) -> None:
     everywhere = fresh(shape)
     with launches.kernel("_init") as ctx, ctx.nest(everywhere):
         element = widened(ctx, ctx.element(op.init_value), op.result.type.element_type)
-        ctx.store(op.result, places(everywhere), element)
+        ctx.store(op.result, indices_of(everywhere), element)
     if 0 in op.source.type.shape:
         return
     counts = fresh(op.source.type.shape)
@@ -48,10 +48,10 @@ def select_and_scatter(launches: Launches, op: ops.SelectAndScatter) -> None:
         target = ctx.buffer(op.result, shape, "inout")
         if all(v.extent == 1 for v in still):
             with ctx.nest(sliding):
-                _window(ctx, op, windows, places(counts), target)
+                _window(ctx, op, windows, indices_of(counts), target)
             return
         with ctx.nest(still), ctx.parallel(sliding):
-            _window(ctx, op, windows, places(counts), target)
+            _window(ctx, op, windows, indices_of(counts), target)
 
 
 def _sliding(windows: Sequence[Window]) -> list[int]:
@@ -59,14 +59,16 @@ def _sliding(windows: Sequence[Window]) -> list[int]:
     return [d for d, window in enumerate(windows) if window != Window(1)]
 
 
-def _window(ctx: Context, op: ops.SelectAndScatter, windows: Sequence[Window], at: Indices, target: Buffer) -> None:
+def _window(
+    ctx: LoweringContext, op: ops.SelectAndScatter, windows: Sequence[Window], at: Indices, target: Buffer
+) -> None:
     """Selects in one window, and scatters there."""
     kind, shape = op.operand.type.element_type, op.operand.type.shape
     nowhere = [ctx.b.index(0) for _ in _sliding(windows)]
     inits = [ctx.b.constant(False, "i1"), *flat([ctx.literal(0, kind)]), *nowhere]
     variables = [v for v in fresh([window.size for window in windows]) if v.extent != 1]
     inner = iter(variables)
-    offsets = places([next(inner) if window.size != 1 else Variable(1) for window in windows])
+    offsets = indices_of([next(inner) if window.size != 1 else Variable(1) for window in windows])
     if variables:
         frame = ctx.b.sequential(*[v.extent for v in variables], inits=inits)
         with ctx.inside(frame, variables):
@@ -76,7 +78,7 @@ def _window(ctx: Context, op: ops.SelectAndScatter, windows: Sequence[Window], a
         found = _better(ctx, op, windows, at, offsets, inits)
     selected = list(at)
     for dimension, register in zip(_sliding(windows), found[2 + is_pair(kind) :], strict=True):
-        selected[dimension] = variable(Known(register, shape[dimension] - 1))
+        selected[dimension] = variable(RunTimeIndex(register, shape[dimension] - 1))
 
     def update() -> list[Scalar]:
         combine_into(ctx, op.scatter, [(target, tuple(selected))], [ctx.element(op.source, at)])
@@ -88,7 +90,7 @@ def _window(ctx: Context, op: ops.SelectAndScatter, windows: Sequence[Window], a
 
 
 def _better(
-    ctx: Context,
+    ctx: LoweringContext,
     op: ops.SelectAndScatter,
     windows: Sequence[Window],
     at: Indices,
@@ -158,7 +160,7 @@ def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
         inits = [widened(ctx, ctx.element(init), kind) for init, kind in zip(op.init_values, kinds, strict=True)]
         frame = ctx.b.sequential(along.extent, inits=flat(inits))
         with ctx.inside(frame, [along]):
-            at = list(places(variables))
+            at = list(indices_of(variables))
             at[dimension] = at[dimension] * -1 + (along.extent - 1) if reverse else at[dimension]
             elements = [ctx.element(operand, tuple(at)) for operand in op.inputs]
             elements = [widened(ctx, element, kind) for element, kind in zip(elements, kinds, strict=True)]

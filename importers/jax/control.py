@@ -14,7 +14,8 @@ from trivium.ir.types import I32
 @rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "core_closed_call", "trivium_call")
 def call(ctx: Context, *values: Value, jaxpr=None, call_jaxpr=None, **options) -> Sequence[Value]:
     """jit(jaxpr)(*values), and the calls that mean something to autodiff only"""
-    return ctx.inline(jaxpr if jaxpr is not None else call_jaxpr, *values)
+    (called,) = (one for one in (jaxpr, call_jaxpr) if one is not None)
+    return ctx.inline(called, *values)
 
 
 @rule("custom_jvp_call")
@@ -28,7 +29,8 @@ def custom_jvp_call(
 @rule("custom_vjp_call", "custom_vjp_call_jaxpr")
 def custom_vjp_call(ctx: Context, *values: Value, call_jaxpr=None, fun_jaxpr=None, **options) -> Sequence[Value]:
     """custom_vjp_call(call_jaxpr)(*values)"""
-    return ctx.inline(call_jaxpr if call_jaxpr is not None else fun_jaxpr, *values)
+    (called,) = (one for one in (call_jaxpr, fun_jaxpr) if one is not None)
+    return ctx.inline(called, *values)
 
 
 @rule("cond")

@@ -111,7 +111,7 @@ def _rotated(ctx: Context, x: Value, distance: int) -> Value:
 def rng_bit_generator(ctx: Context, key: Value, shape, dtype, algorithm, out_sharding=None) -> Sequence[Value]:
     """rng_bit_generator(key, shape, dtype, algorithm)"""
     names = {0: "DEFAULT", 1: "THREE_FRY", 2: "PHILOX"}
-    state_type, output_type = ctx.results
+    state_type, output_type = ctx.result_types
     # StableHLO's state is made of 64-bit words, JAX's of 32-bit ones: pairs of them, the low word first.
     packed = None
     if key.type.element_type is UI32:

@@ -63,7 +63,7 @@ def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Sprea
     stride = spread(stride, count) if stride else kernel
     padding, dilation = spread(padding, count), spread(dilation, count, 1)
     lead = x.type.rank - count
-    shape = ctx.results[0].shape if "backward" not in ctx.op else None
+    shape = ctx.result.shape if "backward" not in ctx.op else None
     edges = []
     for i, (k, s, p, d) in enumerate(zip(kernel, stride, padding, dilation, strict=True)):
         extent = x.type.shape[lead + i]

@@ -87,8 +87,13 @@ def mkldnn_rnn_layer(
     weights = [weight0, weight1, weight2, weight3][: 4 if has_biases else 2]
     states = [ctx.reshape(x, x.type.shape[-2:]) for x in (hx_, cx_)]
     outputs, (h, c) = _layer(ctx, _lstm_cell, input, states, weights, reverse)
-    workspace = ctx.full(ctx.results[3].static_shape, 0, ctx.results[3].element_type)
-    return outputs, ctx.reshape(h, ctx.results[1].shape), ctx.reshape(c, ctx.results[2].shape), workspace
+    workspace = ctx.full(ctx.result_types[3].static_shape, 0, ctx.result_types[3].element_type)
+    return (
+        outputs,
+        ctx.reshape(h, ctx.result_types[1].static_shape),
+        ctx.reshape(c, ctx.result_types[2].static_shape),
+        workspace,
+    )
 
 
 def _network(
@@ -127,7 +132,9 @@ def _network(
             x = dropped_out(ctx, x, dropout)[0]
     states = [ctx.concatenate([ctx.unsqueeze(state, [0]) for state in ended], 0) for ended in zip(*last, strict=True)]
     x = ctx.transpose(x, [1, 0, 2]) if batch_first and batched else x
-    return tuple(ctx.reshape(value, meta.shape) for value, meta in zip((x, *states), ctx.results, strict=True))
+    return tuple(
+        ctx.reshape(value, kind.static_shape) for value, kind in zip((x, *states), ctx.result_types, strict=True)
+    )
 
 
 def _layer(

@@ -176,7 +176,7 @@ def narrow(ctx: Context, x: Value, dim: int, start: int, length: int) -> Value:
 def split(ctx: Context, x: Value, sections: object, dim: int = 0) -> tuple[Value, ...]:
     """split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"""
     d = dim % x.type.rank
-    limits = np.cumsum([0, *(part.shape[d] for part in ctx.results)]).tolist()
+    limits = np.cumsum([0, *(part.shape[d] for part in ctx.result_types)]).tolist()
     return tuple(ctx.slice(x, d, start, limit) for start, limit in pairwise(limits))
 
 

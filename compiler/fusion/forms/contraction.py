@@ -12,10 +12,10 @@ from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.kernel import Access, Kernel, contraction_kernel
 from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.kernel import Value as Register
-from trivium.compiler.lowering.context import Context
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, places, variable
+from trivium.compiler.lowering.index import Index, indices_of, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.ir.core import Operation, Value
@@ -41,10 +41,10 @@ class Contraction(Form):
         return iter(()) if op is self.op else super().reads(op, demand)
 
     def build(self, launches: Launches, group: Group) -> None:
-        ctx = Context(launches.name, group.members)
+        ctx = LoweringContext(launches.name, group.members)
         launches.add(self._kernel(ctx, group), ctx.arguments)
 
-    def _kernel(self, ctx: Context, group: Group) -> Kernel:
+    def _kernel(self, ctx: LoweringContext, group: Group) -> Kernel:
         """The marked kernel; the epilogue computes and stores the outputs."""
         op, loops = self.op, loops_of(self.op)
         accumulate = dtype_of(accumulate_type(op.results[0].type.element_type))
@@ -55,14 +55,14 @@ class Contraction(Form):
             total, registers = block.parameters[0], dict(zip(outer, block.parameters[1:], strict=True))
             for v, names in zip(self.space, loops.result, strict=True):
                 ctx.bind(v, _result_index(loops, names, registers))
-            ctx.know(op.results[0], places(self.space), converted(ctx, total, op.results[0].type.element_type))
+            ctx.know(op.results[0], indices_of(self.space), converted(ctx, total, op.results[0].type.element_type))
             for value, indices in group.outputs.items():
                 ctx.store(value, indices, ctx.element(value, indices))
         prologues = [prologue(ctx, op, side, accumulate, len(loops.loops)) for side in ("lhs", "rhs")]
         mark = Mark(tuple(loops.loops.values()), *accesses, accumulate, block, *prologues)  # type: ignore[arg-type]
         return contraction_kernel(ctx.b.name, ctx.b.params, mark)
 
-    def _accesses(self, ctx: Context, loops: Loops) -> list[Access]:
+    def _accesses(self, ctx: LoweringContext, loops: Loops) -> list[Access]:
         accesses = []
         for side, operand in zip(("lhs", "rhs"), self.op.operands, strict=True):
             source, order = operand_order(operand)

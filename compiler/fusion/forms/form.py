@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from trivium.compiler.costs import is_marked_contraction, is_reduction, takes_loop_or_branch, worth_storing
 from trivium.compiler.fusion.demands import Demand, Opaque, covers, reads
 from trivium.compiler.lowering import is_elementwise
-from trivium.compiler.lowering.index import Indices, Variable, places
+from trivium.compiler.lowering.index import Indices, Variable, indices_of
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.target import Target
 from trivium.ir.core import Operation, Value
@@ -70,7 +70,7 @@ class Form(ABC):
 
     def first_demand(self) -> Indices:
         """At which indices the kernel demands what it is made for."""
-        return places(self.space)
+        return indices_of(self.space)
 
     def reads(self, op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
         """Which elements of its operands `op` reads for its results at `demand`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trivium.compiler.fusion.forms.form import Form
-from trivium.compiler.lowering.index import Indices, fresh, places
+from trivium.compiler.lowering.index import Indices, fresh, indices_of
 from trivium.compiler.lowering.launches import Launches
 from trivium.ir import ops
 from trivium.ir.core import Operation
@@ -34,7 +34,7 @@ class Pieces(_Parts):
             if operand.type.size:
                 variables = fresh(operand.type.shape)
                 with launches.kernel(f"_piece{number}") as ctx, ctx.nest(variables):
-                    at = places(variables)
+                    at = indices_of(variables)
                     target = tuple(index + (start if d == op.dimension else 0) for d, index in enumerate(at))
                     ctx.store(op.result, target, ctx.element(operand, at))
             start += operand.type.shape[op.dimension]
@@ -49,12 +49,12 @@ class Padded(_Parts):
     def build(self, launches: Launches, group: Group) -> None:
         op, everywhere = self.op, fresh(self.op.result.type.shape)
         with launches.kernel("_padding") as ctx, ctx.nest(everywhere):
-            ctx.store(op.result, places(everywhere), ctx.element(op.padding_value))
+            ctx.store(op.result, indices_of(everywhere), ctx.element(op.padding_value))
         if not op.operand.type.size:
             return
         variables = fresh(op.operand.type.shape)
         with launches.kernel("_operand") as ctx, ctx.nest(variables):
-            at = places(variables)
+            at = indices_of(variables)
             steps = zip(at, op.interior_padding, op.edge_padding_low, strict=True)
             target = tuple(index * (interior + 1) + low for index, interior, low in steps)
             ctx.store(op.result, target, ctx.element(op.operand, at))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from trivium.compiler.costs import is_addressing, is_reduction, worth_storing
 from trivium.compiler.fusion.demands import Demand, Opaque
-from trivium.compiler.lowering.context import Context
-from trivium.compiler.lowering.index import Indices, Variable, places
+from trivium.compiler.lowering.context import LoweringContext
+from trivium.compiler.lowering.index import Indices, Variable, indices_of
 from trivium.compiler.lowering.reduction import commutes, reduce_together
 from trivium.compiler.target import Target
 from trivium.ir import ops
@@ -24,7 +24,7 @@ class RowLoops:
     """Emits a group's kernel into `ctx`: a parallel nest over `points`, with reductions and loops over `row` inside."""
 
     def __init__(
-        self, ctx: Context, group: Group, points: Sequence[Variable], row: Sequence[Variable], target: Target
+        self, ctx: LoweringContext, group: Group, points: Sequence[Variable], row: Sequence[Variable], target: Target
     ) -> None:
         self._ctx, self._group, self._target = ctx, group, target
         self._points, self._row = points, row
@@ -155,8 +155,8 @@ class RowLoops:
         row = [v for v in self._row if v.extent != 1]
         buffer = ctx.scratch(value.type.element_type, [v.extent for v in row])
         with ctx.parallel(row):
-            ctx.write(buffer, places(row), ctx.element(value, at))
-        ctx.redirect(value, at, buffer, places(row))
+            ctx.write(buffer, indices_of(row), ctx.element(value, at))
+        ctx.redirect(value, at, buffer, indices_of(row))
 
 
 def is_known(demand: Demand | None) -> TypeGuard[Indices]:

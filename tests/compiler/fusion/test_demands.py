@@ -15,14 +15,14 @@ from trivium.compiler.fusion.demands import (
     row_indices,
     same_extents,
 )
-from trivium.compiler.lowering.index import Index, constant, fresh, places, variable
+from trivium.compiler.lowering.index import Index, constant, fresh, indices_of, variable
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I32, tensor
 
 X = Value(tensor(4, 6))
 ROW, COLUMN = fresh((4, 6))
-ALL = places([ROW, COLUMN])
+ALL = indices_of([ROW, COLUMN])
 
 
 def asked(op, demand) -> dict:
@@ -37,23 +37,23 @@ def test_elementwise_ops_pass_a_demand_on() -> None:
 
 
 def test_ops_that_move_elements_change_the_indices() -> None:
-    assert asked(ops.Transpose(X, (1, 0)), places([COLUMN, ROW])) == {X: ALL}
+    assert asked(ops.Transpose(X, (1, 0)), indices_of([COLUMN, ROW])) == {X: ALL}
     assert asked(ops.Reverse(X, (0,)), ALL) == {X: (variable(ROW) * -1 + 3, variable(COLUMN))}
     part = ops.Slice(X, (1, 0), (4, 6), (1, 2))
     i, j = fresh((3, 3))
-    assert asked(part, places([i, j])) == {X: (variable(i) + 1, variable(j) * 2)}
+    assert asked(part, indices_of([i, j])) == {X: (variable(i) + 1, variable(j) * 2)}
 
 
 def test_a_reduction_over_extent_one_reads_one_element_for_each() -> None:
     column, init = Value(tensor(4, 1)), Value(tensor())
     op = ops.Reduce([column], [init], (1,), scalar_region(ops.Add))
-    assert asked(op, places([ROW])) == {column: (variable(ROW), constant(0)), init: ()}
+    assert asked(op, indices_of([ROW])) == {column: (variable(ROW), constant(0)), init: ()}
 
 
 def test_reductions_and_gathers_read_what_only_run_time_knows() -> None:
     init, indices = Value(tensor()), Value(tensor(3, of=I32))
     op = ops.Reduce([X], [init], (1,), scalar_region(ops.Add))
-    assert asked(op, places([ROW]))[X].once  # type: ignore[union-attr]
+    assert asked(op, indices_of([ROW]))[X].once  # type: ignore[union-attr]
     numbers = ops.GatherDimensionNumbers((1,), (0,), (), (), (0,), 1)
     gather = ops.Gather(X, indices, numbers, (1, 6))
     assert all(isinstance(demand, Opaque) for demand in asked(gather, ALL).values())
@@ -70,7 +70,7 @@ def test_a_broadcast_asks_for_elements_more_than_once() -> None:
 
 def test_a_demand_covers_a_value_where_it_is_for_all_elements_in_order() -> None:
     assert covers(ALL, (ROW, COLUMN), (4, 6))
-    assert not covers(places([COLUMN, ROW]), (ROW, COLUMN), (4, 6))
+    assert not covers(indices_of([COLUMN, ROW]), (ROW, COLUMN), (4, 6))
     assert not covers(ALL, (ROW, COLUMN), (6, 4))
     assert not covers(Opaque(once=True), (ROW, COLUMN), (4, 6))
 

@@ -15,8 +15,8 @@ from trivium.compiler.lowering.index import (
     constant,
     delinearize,
     fresh,
+    indices_of,
     linearize,
-    places,
     variable,
 )
 
@@ -36,7 +36,7 @@ def value(index: Index, at: dict[Variable, int]) -> int:
 
 def test_reshape_there_and_back():
     variables = fresh((2, 3, 4))
-    at = places(variables)
+    at = indices_of(variables)
     flat = linearize(at, (2, 3, 4))
     assert delinearize(flat, (2, 3, 4)) == at
     assert delinearize(linearize(delinearize(flat, (4, 6)), (4, 6)), (2, 3, 4)) == at

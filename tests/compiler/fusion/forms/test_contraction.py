@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.compiler.fusion.forms.members import ops_of, space_of
 from trivium.compiler.fusion.forms.contraction import Contraction
-from trivium.compiler.lowering.index import places
+from trivium.compiler.lowering.index import indices_of
 from trivium.ir import ops
 from trivium.ir.types import tensor
 
@@ -27,9 +27,9 @@ FORM = Contraction(SPACE, OPS["dot"])
 def test_operands_are_read_from_memory_without_their_transposes() -> None:
     transpose, y = OPS["dot"].operands
     assert list(FORM.buffers(OPS["dot"])) == [transpose.defining_op.operands[0], y]  # type: ignore[union-attr]
-    assert list(FORM.reads(OPS["dot"], places(SPACE))) == []
+    assert list(FORM.reads(OPS["dot"], indices_of(SPACE))) == []
 
 
 def test_the_epilogue_reads_the_sums() -> None:
     assert list(FORM.buffers(OPS["negate"])) == []
-    assert dict(FORM.reads(OPS["negate"], places(SPACE))) == {OPS["dot"].results[0]: places(SPACE)}
+    assert dict(FORM.reads(OPS["negate"], indices_of(SPACE))) == {OPS["dot"].results[0]: indices_of(SPACE)}

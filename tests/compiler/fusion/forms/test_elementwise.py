@@ -10,7 +10,7 @@ from tests.compiler.targets import TARGET
 from trivium.compiler.fusion.demands import Opaque
 from trivium.compiler.fusion.forms import Elementwise, Rows, arranges_loops
 from trivium.compiler.fusion.forms.contraction import Contraction
-from trivium.compiler.lowering.index import places
+from trivium.compiler.lowering.index import indices_of
 from trivium.ir import ops
 from trivium.ir.types import tensor
 
@@ -38,14 +38,14 @@ OPS = members()
 
 def test_a_reduction_of_its_loops_makes_rows() -> None:
     i, j = space_of(4, 6)
-    form = Elementwise((i, j)).around(OPS["sum"], places([i]), TARGET)
+    form = Elementwise((i, j)).around(OPS["sum"], indices_of([i]), TARGET)
     assert isinstance(form, Rows)
     assert (form.space, form.points, form.row) == ((i, j), (i,), (j,))
 
 
 def test_a_reduction_that_all_loops_demand_has_a_row_of_its_own() -> None:
     (i,) = space_of(4)
-    form = Elementwise((i,)).around(OPS["sum"], places([i]), TARGET)
+    form = Elementwise((i,)).around(OPS["sum"], indices_of([i]), TARGET)
     assert isinstance(form, Rows)
     assert form.points == (i,)
     assert [v.extent for v in form.row] == [6]
@@ -53,16 +53,16 @@ def test_a_reduction_that_all_loops_demand_has_a_row_of_its_own() -> None:
 
 def test_reductions_along_what_is_not_contiguous_stay_outside() -> None:
     i, j = space_of(4, 6)
-    assert Elementwise((i, j)).around(OPS["of columns"], places([j]), TARGET) is None
+    assert Elementwise((i, j)).around(OPS["of columns"], indices_of([j]), TARGET) is None
 
 
 def test_a_contraction_is_demanded_in_any_order_of_the_loops() -> None:
     i, j = space_of(4, 6)
-    form = Elementwise((j, i)).around(OPS["dot"], places([i, j]), TARGET)
+    form = Elementwise((j, i)).around(OPS["dot"], indices_of([i, j]), TARGET)
     assert isinstance(form, Contraction)
     assert form.space == (i, j)
     assert form.principal is OPS["dot"]
-    assert form.around(OPS["dot"], places([i, j]), TARGET) is None
+    assert form.around(OPS["dot"], indices_of([i, j]), TARGET) is None
 
 
 @pytest.mark.parametrize("name", ["sum", "dot"])
@@ -74,16 +74,16 @@ def test_what_is_demanded_at_run_time_stays_outside(name: str) -> None:
 def test_costly_ops_are_not_computed_in_each_round_of_another_loop() -> None:
     i, j = space_of(4, 6)
     form = Elementwise((i, j))
-    assert not form.affords(OPS["tanh of row"], places([i, *space_of(1)]), TARGET)
-    assert form.affords(OPS["negate"], places([i, j]), TARGET)
+    assert not form.affords(OPS["tanh of row"], indices_of([i, *space_of(1)]), TARGET)
+    assert form.affords(OPS["negate"], indices_of([i, j]), TARGET)
     # The reduction that it follows makes the loop over j a row: it is computed once for each i.
-    assert form.affords(OPS["tanh of sum"], places([i]), TARGET)
+    assert form.affords(OPS["tanh of sum"], indices_of([i]), TARGET)
 
 
 def test_ops_that_read_much_join_while_there_are_registers() -> None:
     i, j = space_of(4, 6)
     form, x = Elementwise((i, j)), OPS["negate"].operands[0]
     product = ops_of([tensor(4, 6)], lambda b, x: {"product": b.add(ops.Multiply(x, x))})["product"]
-    assert form.taking(product, places([i, j]), TARGET.fusion.reads, TARGET) is form
-    assert form.taking(product, places([i, j]), TARGET.fusion.reads + 1, TARGET) is None
+    assert form.taking(product, indices_of([i, j]), TARGET.fusion.reads, TARGET) is form
+    assert form.taking(product, indices_of([i, j]), TARGET.fusion.reads + 1, TARGET) is None
     assert x.type == product.results[0].type

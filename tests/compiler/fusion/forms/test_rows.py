@@ -6,7 +6,7 @@ from tests.compiler.fusion.forms.members import ops_of, space_of
 from tests.compiler.fusion.test_fuser import fold
 from tests.compiler.targets import TARGET
 from trivium.compiler.fusion.forms import Rows
-from trivium.compiler.lowering.index import places
+from trivium.compiler.lowering.index import indices_of
 from trivium.ir import ops
 from trivium.ir.types import tensor
 
@@ -31,22 +31,22 @@ OPS = members()
 
 
 def test_reductions_over_the_same_row_join() -> None:
-    assert FORM.around(OPS["sum"], places([ROW]), TARGET) is FORM
-    assert FORM.around(OPS["of another row"], places([ROW]), TARGET) is None
-    assert FORM.around(OPS["sum"], places([COLUMN]), TARGET) is None
+    assert FORM.around(OPS["sum"], indices_of([ROW]), TARGET) is FORM
+    assert FORM.around(OPS["of another row"], indices_of([ROW]), TARGET) is None
+    assert FORM.around(OPS["sum"], indices_of([COLUMN]), TARGET) is None
 
 
 def test_a_reduction_reads_the_row() -> None:
     x = OPS["sum"].operands[0]
-    assert dict(FORM.reads(OPS["sum"], places([ROW])))[x] == places([ROW, COLUMN])
+    assert dict(FORM.reads(OPS["sum"], indices_of([ROW])))[x] == indices_of([ROW, COLUMN])
 
 
 def test_what_holds_for_a_point_is_computed_once_for_it() -> None:
-    assert FORM.affords(OPS["root"], places([ROW]), TARGET)
-    assert not Rows((ROW, COLUMN), (), (ROW, COLUMN)).affords(OPS["root"], places([ROW]), TARGET)
+    assert FORM.affords(OPS["root"], indices_of([ROW]), TARGET)
+    assert not Rows((ROW, COLUMN), (), (ROW, COLUMN)).affords(OPS["root"], indices_of([ROW]), TARGET)
 
 
 def test_results_of_points_and_of_rows_can_be_stored() -> None:
-    assert FORM.is_home(OPS["sum"], places([ROW]))
-    assert FORM.is_home(OPS["exponential"], places([ROW, COLUMN]))
-    assert not FORM.is_home(OPS["exponential"], places([COLUMN, ROW]))
+    assert FORM.is_home(OPS["sum"], indices_of([ROW]))
+    assert FORM.is_home(OPS["exponential"], indices_of([ROW, COLUMN]))
+    assert not FORM.is_home(OPS["exponential"], indices_of([COLUMN, ROW]))
