@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from trivium.compiler.driver import CompileOptions
     from trivium.compiler.program import Program
-    from trivium.ir.func import Module
+    from trivium.ir.func import Function, Module
 
 STAGES = ("graph", "kernels", "llvm", "asm")
 """The stages of a compilation that an executable can print."""
@@ -108,8 +108,14 @@ class LoadedExecutable(Protocol):
     def device(self) -> Device: ...
 
     @property
+    def signature(self) -> Function:
+        """The program's entry, of which only types and attributes matter: names and roles of arguments and results."""
+        ...
+
+    @property
     def graph(self) -> Module:
-        """The optimized module. Its `main` has the signature of the module that was compiled."""
+        """The optimized module. Its `main` has the signature of the module that was compiled. Stages are made when they
+        are asked for; an executable that was loaded without its module has none, and raises an Error."""
         ...
 
     @property

@@ -15,7 +15,7 @@ from trivium.compiler.driver import DynamicModule
 from trivium.compiler.program import Program
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import Error, ExecutionError
-from trivium.ir.func import Module
+from trivium.ir.func import Function, Module
 
 log = logging.getLogger("trivium.executable")
 
@@ -29,6 +29,7 @@ class SpecializingExecutable:
 
     def __init__(self, dynamic: DynamicModule[LoadedExecutable], device: Device):
         self.graph: Module = dynamic.module
+        self.signature: Function = dynamic.module.main
         self.name = dynamic.module.main.sym_name
         self.device = device
         self._types = dynamic.module.main.function_type.inputs

@@ -1,5 +1,6 @@
-"""The flow from a module to an executable: verify, inline, make shapes static, optimize, lower to a program, and hand
-that to a backend. A backend's client starts the flow with itself as the last step; the compiler knows no backend."""
+"""The flow from a module to an executable: verify, inline, make shapes static, and ask a backend for an artifact, which
+it makes of the stages of the compilation or has from before, and for what runs it. A backend's client starts the flow
+with itself as the last step; the compiler knows no backend."""
 
 from __future__ import annotations
 
@@ -9,23 +10,16 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from trivium.compiler.artifact import Artifact
 from trivium.compiler.dump import Dump
-from trivium.compiler.lower import lower
 from trivium.compiler.passes.refine import Shape, is_dynamic, shape_arguments
-from trivium.compiler.pipeline import inline, optimize, specialize
-from trivium.compiler.program import Program
+from trivium.compiler.pipeline import inline, specialize
+from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.target import Target
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
 
-
-@dataclass(frozen=True)
-class CompileOptions:
-    """What a caller may choose. `threads`: the most that one run uses; None for all that the device has. `fast_math`:
-    floating-point operations may be contracted and reordered."""
-
-    threads: int | None = None
-    fast_math: bool = False
+__all__ = ["Backend", "CompileOptions", "DynamicModule", "Staged", "compile"]
 
 
 class Staged(Protocol):
@@ -48,14 +42,18 @@ class DynamicModule(Generic[E]):
 
 
 class Backend(Protocol[E]):
-    """The end of the flow: what turns programs into executables."""
+    """The end of the flow: what turns programs into artifacts, and those into executables."""
 
     def target(self, options: CompileOptions) -> Target:
         """The device to compile for."""
         ...
 
-    def load(self, program: Program, options: CompileOptions) -> E:
-        """Machine code for a program whose values have their buffers, ready to run."""
+    def artifact(self, stages: Stages) -> Artifact:
+        """Machine code for a module, as data. An earlier process may have made it of an equal module."""
+        ...
+
+    def load(self, artifact: Artifact, stages: Stages) -> E:
+        """An artifact of the module of `stages`, ready to run."""
         ...
 
     def load_dynamic(self, dynamic: DynamicModule[E]) -> E:
@@ -85,6 +83,7 @@ def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
 def _compile_static(module: Module, backend: Backend[E], options: CompileOptions) -> E:
     dump = Dump.from_environment()
     dump.module("input", module)
-    executable = backend.load(lower(optimize(module, observe=dump.module), backend.target(options)), options)
+    stages = Stages(module, backend.target(options), options, dump.module)
+    executable = backend.load(backend.artifact(stages), stages)
     dump.stages(executable.stage)
     return executable

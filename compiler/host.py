@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trivium.compiler.artifact import PythonFunction
 from trivium.compiler.program import HostCall, PythonCall
 from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError, ExecutionError
@@ -69,14 +70,14 @@ def _solved(
     return TriangularSolve.evaluate(a, b, bool(left_side), bool(lower), bool(unit_diagonal), mode)
 
 
-def called_op(call: PythonCall) -> Any:
+def called_op(call: PythonCall | PythonFunction) -> Any:
     """The custom call itself, apart from its program."""
     module = parse(call.program)
     return next(iter(next(iter(module.functions.values())).body.block))
 
 
-def python_function(call: PythonCall) -> tuple[Function, list[TensorType]]:
-    """What is registered now for a custom call, and the types of its arguments and then of its results. What it gives
+def python_function(call: PythonCall | PythonFunction) -> tuple[Function, list[TensorType], list[TensorType]]:
+    """What is registered now for a custom call, and the types of its arguments and of its results. What it gives
     is checked; what it raises becomes an `Error` that has the op."""
     definition = CUSTOM_CALLS.get(call.target)
     if definition is None or definition.evaluate is None:
@@ -93,4 +94,4 @@ def python_function(call: PythonCall) -> tuple[Function, list[TensorType]]:
         except Exception as cause:
             raise ExecutionError(f"host call {call.target} failed: {type(cause).__name__}: {cause}") from cause
 
-    return function, [value.type for value in (*op.operands, *op.results)]
+    return function, [value.type for value in op.operands], [value.type for value in op.results]

@@ -149,8 +149,8 @@ class _Run:
 
 def _as_called(step: PythonCall) -> Function:
     """A function of Python, given arrays in the shapes that it expects."""
-    function, types = python_function(step)
-    return lambda arrays: function([a.reshape(k.static_shape) for a, k in zip(arrays, types, strict=False)])
+    function, arguments, _ = python_function(step)
+    return lambda arrays: function([a.reshape(k.static_shape) for a, k in zip(arrays, arguments, strict=True)])
 
 
 def _flat(array: np.ndarray, value: Value) -> np.ndarray:

@@ -33,9 +33,11 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """An array that lives as long as the program, passed by pointer. C-contiguous, of the value's shape and type."""
+    """An array that lives as long as the program, passed by pointer. C-contiguous, of the value's shape and type.
+    `origin` is the array that it was copied from, where that has its elements elsewhere."""
 
     array: np.ndarray
+    origin: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

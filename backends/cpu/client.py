@@ -3,6 +3,7 @@ returns."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,17 +12,23 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from trivium.backends import native
+from trivium.backends.cpu import jit
+from trivium.backends.cpu.assembly import COSTS, assemble, assemble_program, cpu_target, machine_of
 from trivium.backends.cpu.executable import CpuExecutable
+from trivium.backends.cpu.program import emit_program
 from trivium.backends.cpu.target import CpuTarget, host
 from trivium.backends.pjrt import STAGES, Buffer, Device, LoadedExecutable, Memory, MemoryStats
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.compiler import driver
-from trivium.compiler.analysis import program_cost
+from trivium.compiler.artifact import Artifact, require_machine
+from trivium.compiler.constants import constant_arrays
 from trivium.compiler.driver import CompileOptions, DynamicModule
 from trivium.compiler.program import Program
+from trivium.compiler.stages import Stages
 from trivium.ir.arrays import as_array
 from trivium.ir.errors import Error, ExecutionError
-from trivium.ir.func import Module
+from trivium.ir.func import Function, Module
+from trivium.ir.text import parse
 
 DEFAULT = CompileOptions()
 
@@ -107,9 +114,21 @@ class CpuClient:
         available = native.num_threads()
         return host().with_threads(available if options.threads is None else max(1, min(options.threads, available)))
 
-    def load(self, program: Program, options: CompileOptions = DEFAULT) -> LoadedExecutable:
-        """Machine code for a program."""
-        return CpuLoadedExecutable(program, self.target(options), options.fast_math, self.devices[0])
+    def artifact(self, stages: Stages) -> Artifact:
+        """Machine code for a module, as data."""
+        return assemble(stages)
+
+    def load(self, artifact: Artifact, stages: Stages | None = None) -> LoadedExecutable:
+        """An artifact, ready to run. One that is not whole takes constants from the module that it was made of; and
+        without that module, no stage of the compilation can be printed."""
+        require_machine(artifact, machine_of(host()))
+        return CpuLoadedExecutable(artifact, stages, self.devices[0])
+
+    def load_program(self, program: Program, options: CompileOptions = DEFAULT) -> CpuLoadedExecutable:
+        """An executable of a program that was made without a module."""
+        target = self.target(options)
+        artifact = assemble_program(program, target, options.fast_math)
+        return CpuLoadedExecutable(artifact, Stages.of_program(program, target, options), self.devices[0])
 
     def load_dynamic(self, dynamic: DynamicModule[LoadedExecutable]) -> LoadedExecutable:
         """An executable that compiles for the shapes of each call."""
@@ -121,18 +140,43 @@ class CpuClient:
 
 
 class CpuLoadedExecutable(CpuExecutable):
-    """A compiled program on the CPU device."""
+    """A compiled program on the CPU device, with the stages of its compilation where its module is known."""
 
-    def __init__(self, program: Program, target: CpuTarget, fast_math: bool, device: CpuDevice):
-        super().__init__(program, target, fast_math)
+    def __init__(self, artifact: Artifact, stages: Stages | None, device: CpuDevice):
+        module = stages.module if stages else None
+        super().__init__(artifact, constant_arrays(module) if module and not artifact.is_whole else ())
         self.device = device
+        self._stages = stages
+
+    @property
+    def stages(self) -> Stages:
+        """Of the compilation; where the artifact was loaded without its module, there are none."""
+        if self._stages is None:
+            raise Error(f"{self.name} was loaded without the module that it was compiled from: it has no stages")
+        return self._stages
+
+    @functools.cached_property
+    def signature(self) -> Function:
+        """A declaration of the program: types, names and roles of its arguments and results."""
+        if "signature" not in self.artifact.texts:
+            raise Error(f"{self.name} was made of kernels, and has no signature")
+        return parse(self.artifact.texts["signature"]).functions[self.name]
 
     @property
     def graph(self) -> Module:
-        """The optimized module; a program that was made without one, as tests make them, raises."""
-        if self.program.graph is None:
-            raise Error(f"program {self.name} was made of kernels, and has no graph")
-        return self.program.graph
+        """The optimized module."""
+        return self.stages.graph
+
+    @property
+    def program(self) -> Program:
+        """The kernels, buffers and steps that the module became."""
+        return self.stages.program
+
+    @functools.cached_property
+    def llvm(self) -> str:
+        """LLVM's assembly for the whole program."""
+        stages = self.stages
+        return str(emit_program(stages.program, cpu_target(stages), stages.options.fast_math).module)
 
     def specialize(self, *arguments: object) -> CpuLoadedExecutable:
         """Itself, since its shapes are static."""
@@ -148,22 +192,21 @@ class CpuLoadedExecutable(CpuExecutable):
             case "llvm":
                 return self.llvm
             case "asm":
-                return self.assembly()
+                return cpu_target(self.stages).machine().emit_assembly(jit.parsed(self.llvm))
         raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
 
     def cost_analysis(self) -> dict[str, float]:
         """What one run does, under PJRT's names."""
-        cost = program_cost(self.program)
-        return {"flops": cost.flops, "transcendentals": cost.transcendentals, "bytes accessed": cost.nbytes}
+        return {name: float(self.artifact.texts[name]) for name in COSTS}
 
     def memory_analysis(self) -> MemoryStats:
         """What the executable and one run of it take."""
         return MemoryStats(
-            generated_code_size_in_bytes=self.code_size,
-            argument_size_in_bytes=sum(value.nbytes for value in self.program.inputs),
-            output_size_in_bytes=sum(value.nbytes for value in self.program.outputs),
-            temp_size_in_bytes=self.arena_size,
-            constant_size_in_bytes=self.constant_size,
+            generated_code_size_in_bytes=len(self.artifact.code),
+            argument_size_in_bytes=sum(slot.nbytes for slot in self.inputs),
+            output_size_in_bytes=sum(slot.nbytes for slot in self.outputs),
+            temp_size_in_bytes=self.artifact.arena_size,
+            constant_size_in_bytes=self.artifact.constant_size,
         )
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:

@@ -1,18 +1,21 @@
 """Functions of the host that programs call by name. Each is an `int32_t function(void* routine, void** pointers, const
 int64_t* attributes)`, with pointers to arguments and then results; it returns 0, or a status that ends the run. What
-they are is looked up when a program is loaded: functions of the native runtime, on a routine of SciPy's LAPACK where
-they need one, and one function of Python for all custom calls that users registered."""
+they are called stands in the artifact; where they are is looked up when that is loaded: functions of the native
+runtime, on a routine of SciPy's LAPACK where they need one, and one function of Python for all custom calls that users
+registered."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
-from types import ModuleType
+import math
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from trivium.backends import native
+from trivium.compiler.artifact import NativeFunction, PythonFunction
 from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRIANGULAR_SOLVE, called_op, python_function
 from trivium.compiler.program import HostCall, PythonCall
 from trivium.ir import lapack
@@ -23,12 +26,8 @@ from trivium.ir.types import TensorType
 Addresses = tuple[int, int]
 """Of a function, and of the routine that it is given, or the function of Python; 0 for none."""
 
-_ROUTINES = {
-    CHOLESKY: ("cython_lapack", "potrf"),
-    TRIANGULAR_SOLVE: ("cython_blas", "trsm"),
-    **{name: ("cython_lapack", name) for name in lapack.ROUTINES},
-}
-"""SciPy's modules, and the names of routines in them without the letter of their type."""
+_ROUTINES = {CHOLESKY: "potrf", TRIANGULAR_SOLVE: "trsm", **{name: name for name in lapack.ROUTINES}}
+"""The names of routines without the letter of their type."""
 
 _LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
 """LAPACK's, by the type of a value's elements and by whether they are complex."""
@@ -37,16 +36,16 @@ _LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64"
 class HostFunctions:
     """The functions that a program calls, for as long as this object lives."""
 
-    def __init__(self, calls: Sequence[HostCall | PythonCall]):
+    def __init__(self, calls: Sequence[NativeFunction | PythonFunction]):
         self._python: dict[int, _Python] = {}
         self._native: list[object] = []
         self._entry = self._call
         self.addresses: list[Addresses] = [
-            self._registered(number, call) if isinstance(call, PythonCall) else native_function(call)
+            self._registered(number, call) if isinstance(call, PythonFunction) else _native(call)
             for number, call in enumerate(calls)
         ]
 
-    def _registered(self, number: int, call: PythonCall) -> Addresses:
+    def _registered(self, number: int, call: PythonFunction) -> Addresses:
         """What is registered for a custom call: a C function, or else one of Python."""
         definition = CUSTOM_CALLS.get(call.target)
         if definition is not None and definition.native is not None:
@@ -62,26 +61,32 @@ class HostFunctions:
         self._python[number](address)
 
 
-def native_function(call: HostCall) -> Addresses:
-    """What computes a host call without the interpreter."""
+def described(call: HostCall | PythonCall) -> NativeFunction | PythonFunction:
+    """What a step calls, by its name; an Error where nothing computes it."""
+    if isinstance(call, PythonCall):
+        return PythonFunction(call.target, call.program)
     if call.target == RANDOM_STATE:
-        return native.address("trivium_random_state"), 0
+        return NativeFunction("trivium_random_state")
     if call.target in _ROUTINES:
         first = call.arguments[0]
         letter = _LETTERS.get((first.dtype, first.is_complex))
         if letter is not None:
-            module, name = _ROUTINES[call.target]
+            name = _ROUTINES[call.target]
             if first.is_complex and call.target in lapack.ROUTINES:
                 name = lapack.ROUTINES[call.target].complex_name or name
-            return native.address(f"trivium_{call.target}_{letter}"), _routine(module, letter + name)
+            return NativeFunction(f"trivium_{call.target}_{letter}", letter + name)
     kinds = ", ".join(argument.dtype for argument in call.arguments)
     raise CompileError(f"the CPU backend has no host function {call.target!r} of ({kinds})")
 
 
+def _native(call: NativeFunction) -> Addresses:
+    return native.address(call.function), _routine(call.routine) if call.routine else 0
+
+
 @functools.cache
-def _routine(module: str, name: str) -> int:
-    """The address of a C function that a module of SciPy exports to Cython."""
-    capsule = _exports(module)[name]
+def _routine(name: str) -> int:
+    """The address of a routine of LAPACK or BLAS, which SciPy exports to Cython."""
+    capsule = _exports()[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]
@@ -90,22 +95,20 @@ def _routine(module: str, name: str) -> int:
     return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
 
 
-def _exports(module: str) -> dict[str, object]:
+def _exports() -> Mapping[str, object]:
     import scipy.linalg.cython_blas
     import scipy.linalg.cython_lapack
 
-    found: ModuleType = getattr(scipy.linalg, module)
-    return found.__pyx_capi__
+    return ChainMap(scipy.linalg.cython_lapack.__pyx_capi__, scipy.linalg.cython_blas.__pyx_capi__)
 
 
 class _Python:
     """A call of Python on memory."""
 
-    def __init__(self, call: PythonCall):
-        self._function, types = python_function(call)
-        values = (*call.arguments, *call.results)
-        self._views = [_view(value.nbytes, kind) for value, kind in zip(values, types, strict=True)]
-        self._count = len(call.arguments)
+    def __init__(self, call: PythonFunction):
+        self._function, arguments, results = python_function(call)
+        self._views = [_view(kind) for kind in (*arguments, *results)]
+        self._count = len(arguments)
 
     def __call__(self, address: int) -> None:
         pointers = (ctypes.c_void_p * len(self._views)).from_address(address)
@@ -114,9 +117,10 @@ class _Python:
             array[...] = result
 
 
-def _view(nbytes: int, kind: TensorType) -> Callable[[int], np.ndarray]:
+def _view(kind: TensorType) -> Callable[[int], np.ndarray]:
     """A function that makes an array over a pointer."""
     dtype, shape = kind.dtype, kind.static_shape
+    nbytes = math.prod(shape) * dtype.itemsize
     if nbytes == 0:
         return lambda pointer: np.empty(shape, dtype)
     memory = ctypes.c_char * nbytes

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import kernels as contractions
-from trivium.backends.cpu.contraction.constants import packings
+from trivium.backends.cpu.contraction.constants import packed_launches
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
@@ -56,13 +56,18 @@ class Emitted:
     module: ll.Module
     arena_size: int = 0
     values: list[Value] = field(default_factory=list)
-    """What the program reads and writes, with packed constants in the place of its own."""
+    """What the program reads and writes, with constants to be packed in the place of its own."""
     host_calls: list[HostCall | PythonCall] = field(default_factory=list)
     schedules: dict[str, Schedule | Tiling] = field(default_factory=dict)
 
     @property
     def constants(self) -> list[Value]:
         return [value for value in self.values if isinstance(value.storage, Constant)]
+
+    @property
+    def storages(self) -> list[Constant]:
+        """Of the constants; those that are passed packed are `PackedConstant`s."""
+        return [value.storage for value in self.values if isinstance(value.storage, Constant)]
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Call:
 
 
 def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -> Emitted:
-    """The LLVM module of `program` for `target`. Constants that contractions want packed are packed here, once."""
+    """The LLVM module of `program` for `target`. Constants that contractions want packed are passed packed."""
     module = ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
@@ -95,7 +100,7 @@ def _emit_launches(
     bytes of workspace that the one takes that takes most."""
     functions: dict[tuple[str, str | None], ll.Function] = {}
     digests = {kernel: kernel.digest() for kernel in program.kernels()}
-    packed = packings(program, target)
+    packed = packed_launches(program, target)
     calls, workspace = {}, 0
     for launch in (step for step in walk(program.steps) if isinstance(step, Launch)):
         packing = packed.get(launch)

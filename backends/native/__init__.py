@@ -14,7 +14,7 @@ from pathlib import Path
 from trivium.ir.errors import ExecutionError
 
 LIBRARY = "libtrivium_runtime.so"
-VERSION = 6
+VERSION = 7
 MAX_THREADS = 4096
 
 

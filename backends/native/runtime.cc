@@ -4,17 +4,23 @@
 #include <string>
 
 #include "interpreter.h"
+#include "packing.h"
 #include "thread_pool.h"
 
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
 // Changes whenever a signature below does; the Python side refuses another library.
-TRIVIUM_EXPORT int trivium_runtime_version() { return 6; }
+TRIVIUM_EXPORT int trivium_runtime_version() { return 7; }
 
 TRIVIUM_EXPORT int trivium_num_threads() { return trivium::GlobalThreadPool().threads(); }
 
 TRIVIUM_EXPORT void trivium_parallel_for(trivium::RangeFunction function, void* context, int64_t count, int64_t grain, int32_t limit) {
   trivium::GlobalThreadPool().ParallelFor(function, context, count, grain, limit);
+}
+
+// Rearranges a constant; see backends/cpu/packed.py.
+TRIVIUM_EXPORT int32_t trivium_pack(const trivium::Packing* packing, const void* source, void* target) {
+  return trivium::Pack(*packing, source, target);
 }
 
 // Calls a function of the host; see backends/cpu/host.py.

@@ -13,9 +13,9 @@ import numpy as np
 
 from trivium.backends import client
 from trivium.backends.cpu.client import CpuLoadedExecutable
-from trivium.backends.cpu.executable import Slot
 from trivium.backends.plugin.foreign import handlers_of, register_foreign_function
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
+from trivium.compiler.artifact import Slot
 from trivium.compiler.driver import CompileOptions
 from trivium.ir.bytecode import deserialize
 from trivium.ir.custom_calls import CUSTOM_CALLS
@@ -33,9 +33,6 @@ TYPES = {
     "float4_e2m1fn": 29,
 }  # fmt: skip
 """The numbers of PJRT's element types (`Buffer_Type`), by NumPy's names."""
-
-DONATED = ("jax.buffer_donor", "tf.aliasing_output")
-"""Attributes with which JAX marks an argument whose memory a run may have. The second says for which result."""
 
 BYTECODE = b"ML\xefR"
 
@@ -63,11 +60,10 @@ def compile_program(request: CompileRequest, reply: CompileReply, foreign_functi
     with exhaustion("compiling the program", CompileError):
         module = _read(code, ctypes.string_at(request.format, request.format_size).decode(errors="replace"))
         _register_foreign_functions(module, foreign_functions)
-        donated = _donated(module)
         executable = client("cpu").compile(module, CompileOptions())
     if not isinstance(executable, CpuLoadedExecutable):
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
-    return _fill(reply, executable, donated, hashlib.sha256(code).hexdigest())
+    return _fill(reply, executable, hashlib.sha256(code).hexdigest())
 
 
 def explanation(error: BaseException) -> tuple[int, str]:
@@ -106,31 +102,26 @@ def _register_foreign_functions(module: Module, foreign_functions: Sequence[Find
                 break
 
 
-def _donated(module: Module) -> list[bool]:
-    function = module.main
-    attributes = [function.argument_attributes(index) for index in range(len(function.function_type.inputs))]
-    return [any(name in marks for name in DONATED) for marks in attributes]
-
-
-def _fill(reply: CompileReply, executable: CpuLoadedExecutable, donated: Sequence[bool], fingerprint: str) -> Kept:
+def _fill(reply: CompileReply, executable: CpuLoadedExecutable, fingerprint: str) -> Kept:
     dims, slots = _slots([*executable.inputs, *executable.outputs])
-    flags = (ctypes.c_uint8 * len(donated))(*donated)
+    donated = executable.artifact.texts["donated"]
+    flags = (ctypes.c_uint8 * len(donated))(*map(int, donated))
     name, digest = executable.name.encode(), fingerprint.encode()
-    cost = executable.cost_analysis()
+    cost, memory = executable.cost_analysis(), executable.memory_analysis()
     fields = {
         "handle": next(_handles),
         "entry": executable.entry,
         "context": executable.context,
-        "arena_size": executable.arena_size,
-        "arena_alignment": executable.arena_alignment,
+        "arena_size": executable.artifact.arena_size,
+        "arena_alignment": executable.artifact.arena_alignment,
         "num_arguments": len(executable.inputs),
         "num_results": len(executable.outputs),
         "slots": slots,
         "donated": flags,
         "name": name,
         "fingerprint": digest,
-        "generated_code_size": executable.code_size,
-        "constant_size": executable.constant_size,
+        "generated_code_size": memory.generated_code_size_in_bytes,
+        "constant_size": memory.constant_size_in_bytes,
         "flops": cost["flops"],
         "transcendentals": cost["transcendentals"],
         "bytes_accessed": cost["bytes accessed"],

@@ -127,9 +127,10 @@ def static_shape(value: Argument) -> tuple[int, ...]:
     raise CompileError(f"{name} has type {kind}, expected a tensor of static shape", **origin_of(value))
 
 
-def _stored(array: np.ndarray, shape: tuple[int, ...], dtype: DType) -> Constant:
-    array = np.ascontiguousarray(array)
-    return Constant((array.view(numpy_dtype(dtype)) if array.dtype.kind == "c" else array).reshape(shape))
+def _stored(origin: np.ndarray, shape: tuple[int, ...], dtype: DType) -> Constant:
+    array = np.ascontiguousarray(origin)
+    elements = (array.view(numpy_dtype(dtype)) if array.dtype.kind == "c" else array).reshape(shape)
+    return Constant(elements, None if origin.flags.c_contiguous else origin)
 
 
 def static_size(value: Value) -> int:

@@ -61,9 +61,13 @@ class Executable:
 
     def __init__(self, loaded: LoadedExecutable):
         self.loaded = loaded
-        self.graph = loaded.graph
-        self.signature = Signature.of(self.graph.main)
+        self.signature = Signature.of(loaded.signature)
         self._execute = loaded.execute
+
+    @property
+    def graph(self) -> Module:
+        """The optimized module."""
+        return self.loaded.graph
 
     @property
     def program(self) -> Program:

@@ -53,7 +53,7 @@ def python_call(function: Callable[..., Any], arguments: Sequence[Value], result
 
 
 def load(kernel: Kernel, **options: object) -> LoadedExecutable:
-    return CLIENT.load(program_of(kernel), CompileOptions(**options))  # type: ignore[arg-type]
+    return CLIENT.load_program(program_of(kernel), CompileOptions(**options))  # type: ignore[arg-type]
 
 
 def run(kernel: Kernel, *arguments: np.ndarray, **options: object) -> np.ndarray:

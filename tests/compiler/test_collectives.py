@@ -158,4 +158,4 @@ def test_text_and_cost() -> None:
 
 def test_the_cpu_refuses_them_by_name() -> None:
     with pytest.raises(CompileError, match="all_reduce is a collective, which programs on the CPU cannot run yet"):
-        CpuClient().load(program_of(AllReduce("add"), ((0, 1),)), CompileOptions())
+        CpuClient().load_program(program_of(AllReduce("add"), ((0, 1),)), CompileOptions())

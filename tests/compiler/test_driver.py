@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 from tests.compiler.targets import TARGET
+from trivium.compiler.artifact import Artifact, Machine
 from trivium.compiler.driver import CompileOptions, DynamicModule, compile
 from trivium.compiler.program import Launch, Program
+from trivium.compiler.stages import Stages
 from trivium.compiler.target import Target
 from trivium.ir.errors import CompileError, VerificationError
 from trivium.ir.text import parse
+
+ARTIFACT = Artifact("", Machine("", "", ""), 0, 1, "", b"", (), (), 0, 64)
 
 
 @dataclass
@@ -36,8 +40,12 @@ class Recorder:
         self.options.append(options)
         return TARGET
 
-    def load(self, program: Program, options: CompileOptions) -> Executable:
-        return Executable(program)
+    def artifact(self, stages: Stages) -> Artifact:
+        return replace(ARTIFACT, name=stages.program.name)
+
+    def load(self, artifact: Artifact, stages: Stages) -> Executable:
+        assert artifact.name == stages.program.name
+        return Executable(stages.program)
 
     def load_dynamic(self, dynamic: DynamicModule[Executable]) -> Executable:
         return Executable(dynamic=dynamic)

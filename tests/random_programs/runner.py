@@ -17,6 +17,7 @@ import numpy as np
 from tests.random_programs.arrays import arguments_of
 from tests.random_programs.tracked import Tracked, difference
 from tests.random_programs.tracking import Tracker
+from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host
 from trivium.compiler import pipeline
@@ -103,7 +104,7 @@ def _compare(
     configuration: Configuration, program: Program, arguments: Sequence[np.ndarray], expected: Sequence[Tracked]
 ) -> None:
     try:
-        executable = CpuExecutable(program, configuration.target)
+        executable = CpuExecutable(assemble_program(program, configuration.target))
     except Exception as error:
         raise _failure("compile", error) from error
     for _ in range(configuration.threads):

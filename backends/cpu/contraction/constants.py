@@ -1,5 +1,5 @@
-"""Constant operands packed once, before anything runs: the weights of a network lie in memory as the micro-kernel reads
-them. The program keeps its own constants; what is packed is bound in their place."""
+"""Constant operands that are packed once, before anything runs: the weights of a network lie in memory as the
+micro-kernel reads them. The program keeps its own constants; what is packed is bound in their place."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.target import CpuTarget
+from trivium.compiler.artifact import Packing
 from trivium.compiler.kernel.affine import accesses
 from trivium.compiler.program import Constant, Launch, Program, Value, walk
 
 
+@dataclass(frozen=True, eq=False)
+class PackedConstant(Constant):
+    """A constant that is passed packed; `array` holds it as the program has it."""
+
+    packing: Packing | None = None
+
+
 @dataclass(frozen=True)
-class Packing:
+class PackedLaunch:
     """A launch whose contraction reads one operand ("lhs" or "rhs") in packed form: `arguments` has that instead of the
     program's constant."""
 
@@ -20,19 +28,19 @@ class Packing:
     arguments: tuple[Value, ...]
 
 
-def packings(program: Program, target: CpuTarget) -> dict[Launch, Packing]:
-    """Of every launch with a constant operand that its contraction wants packed."""
+def packed_launches(program: Program, target: CpuTarget) -> dict[Launch, PackedLaunch]:
+    """Every launch with a constant operand that its contraction wants packed."""
     packed: dict[tuple[Value, str], Value] = {}
     found = {}
     for step in walk(program.steps):
         if isinstance(step, Launch) and supports(step.kernel):
-            packing = _packing(step, target, packed)
-            if packing is not None:
-                found[step] = packing
+            launch = _packed(step, target, packed)
+            if launch is not None:
+                found[step] = launch
     return found
 
 
-def _packing(launch: Launch, target: CpuTarget, packed: dict[tuple[Value, str], Value]) -> Packing | None:
+def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Value, str], Value]) -> PackedLaunch | None:
     """Only constants that the kernel reads through one side of the contraction alone are packed; for launches of equal
     kernels only once, in `packed`."""
     kernel, contraction = launch.kernel, launch.kernel.contraction
@@ -43,15 +51,17 @@ def _packing(launch: Launch, target: CpuTarget, packed: dict[tuple[Value, str], 
     constant = {n for n, b in operands.items() if isinstance(bound[b].storage, Constant) and used.count(b) == 1}
     if not constant:
         return None
-    plan = Lowering(kernel, target, frozenset(constant)).plan
-    name = plan.packed_operand
+    lowering = Lowering(kernel, target, frozenset(constant))
+    name = lowering.plan.packed_operand
     if name is None:
         return None
     original = bound[operands[name]]
     assert isinstance(original.storage, Constant)
     key = original, kernel.digest()
     if key not in packed:
-        array = plan.pack(original.storage.array)
-        packed[key] = Value(f"{original.name}.packed", original.dtype, array.shape, Constant(array))
+        packing = lowering.plan.packing(lowering.element_bytes)
+        storage = PackedConstant(original.storage.array, original.storage.origin, packing)
+        shape = (packing.nbytes // packing.itemsize,)
+        packed[key] = Value(f"{original.name}.packed", original.dtype, shape, storage)
     bound[operands[name]] = packed[key]
-    return Packing(name, tuple(bound[param] for param in kernel.params))
+    return PackedLaunch(name, tuple(bound[param] for param in kernel.params))

@@ -1,6 +1,6 @@
 """Packing: rearranging an operand into panels, rows of lanes without gaps, so that the micro-kernel reads memory
-straight through. In the generated code for run-time values, where padding, dilation and window overlap (im2col)
-dissolve on the way; in NumPy for constants."""
+straight through, in the generated code; padding, dilation and window overlap (im2col) dissolve on the way. Constants
+are packed before (`plan.Plan.packing`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import llvmlite.ir as ll
-import numpy as np
 
-from trivium.backends.cpu.constant_memory import aligned, frozen
 from trivium.backends.llvm.code import I64
 from trivium.backends.llvm.displacement import Displacement, Indices, displacement, resolve, unflatten
 from trivium.backends.llvm.loops import Loop
@@ -202,26 +200,3 @@ def _segments(
         after = e.builder.icmp_signed(">=", e.lane_numbers().value, in_lanes(e, begin, e.lanes))
         before = e.lanes_below(begin + inner.extent)
         yield e.at(source.base, offset), e.conjunction(inside, e.conjunction(after, before))
-
-
-def dense(array: np.ndarray, access: Access, groups: tuple[Group, ...]) -> np.ndarray:
-    """The operand as an array with one dimension per group; `array` is its memory, flat. Only for operands without
-    windows."""
-    axes = [axis for group in groups for axis in group.axes]
-    strides = [access.stride(axis) * array.itemsize for axis in axes]
-    view = np.lib.stride_tricks.as_strided(array[access.index.offset :], [axis.extent for axis in axes], strides)
-    return view.reshape([group.extent for group in groups])
-
-
-def pack_panels(matrix: np.ndarray, widths: list[int]) -> np.ndarray:
-    """[batch, columns, reduction] as [batch][panel][reduction][column of the panel], flat, columns zero-filled to the
-    panels' widths. The result is read-only, so that whoever keeps it need not copy it."""
-    batch, columns, reduction = matrix.shape
-    packed = aligned(batch * reduction * sum(widths), matrix.dtype)
-    panels = packed.reshape(batch, -1)
-    start = 0
-    for width in widths:
-        panel = panels[:, start * reduction : (start + width) * reduction].reshape(batch, reduction, width)
-        panel[:, :, : columns - start] = matrix[:, start : start + width].transpose(0, 2, 1)
-        start += width
-    return frozen(packed)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from trivium.backends.cpu.contraction.packing import dense, pack_panels
 from trivium.backends.cpu.contraction.tiling import Rhs, Tiling, choose
 from trivium.backends.cpu.target import CpuTarget
-from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, canonicalize, orient
+from trivium.compiler import artifact
+from trivium.compiler.contraction.problem import Access, Axis, Problem, canonicalize, orient
 from trivium.compiler.kernel.index import Index
 
 
@@ -29,16 +27,20 @@ class Plan:
 
     @property
     def packed_operand(self) -> str | None:
-        """Which operand, as the problem was given, is to be passed packed by `pack`: "lhs", "rhs" or None."""
+        """Which operand, as the problem was given, is to be passed packed as `packing` says: "lhs", "rhs" or None."""
         if self.tiling.rhs is not Rhs.CONSTANT:
             return None
         return "lhs" if self.oriented.swapped else "rhs"
 
-    def pack(self, array: np.ndarray) -> np.ndarray:
-        """The constant operand in panels, flat."""
-        batch = Group(self._packed_batch())
-        matrix = dense(array.reshape(-1), self.problem.rhs, (batch, self.problem.columns, self.problem.reduction))
-        return pack_panels(matrix, [size * self.tiling.lanes for size in self.tiling.panels.sizes])
+    def packing(self, element_bytes: int) -> artifact.Packing:
+        """How the constant operand is put into panels. It has no windows."""
+        rhs = self.problem.rhs
+        groups = self._packed_batch(), self.problem.columns.axes, self.problem.reduction.axes
+        batch, columns, reduction = (
+            tuple(artifact.Axis(axis.extent, rhs.stride(axis)) for axis in group) for group in groups
+        )
+        widths = tuple(size * self.tiling.lanes for size in self.tiling.panels.sizes)
+        return artifact.Packing(element_bytes, rhs.index.offset, batch, columns, reduction, widths)
 
     def packed_access(self) -> Access:
         """How the batch leads to a packed rhs."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CpuTarget, host
 from trivium.compiler import program
@@ -42,7 +43,7 @@ class Case:
         values[self.result] = program.Value("result", self.result.dtype, self.result.shape, program.Output(0))
         launch = program.Launch(self.kernel, tuple(values[param] for param in self.kernel.params))
         whole = program.Program("case", [values[b] for b in inputs], [values[self.result]], [launch])
-        executable = CpuExecutable(whole, (target or host()).with_threads(threads))
+        executable = CpuExecutable(assemble_program(whole, (target or host()).with_threads(threads)))
         (result,) = executable.execute(*(self.operands[buffer] for buffer in inputs))
         return result.transpose(np.argsort(self.order))
 

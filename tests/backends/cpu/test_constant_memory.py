@@ -5,7 +5,8 @@ import pytest
 
 import trivium
 from trivium.backends.cpu.constant_memory import CACHE_LINE, HUGE_PAGE, aligned, frozen, kept
-from trivium.backends.cpu.contraction.packing import pack_panels
+from trivium.backends.cpu.packed import packed
+from trivium.compiler.artifact import Axis, Packing
 
 
 @pytest.mark.parametrize(("count", "boundary"), [(1, CACHE_LINE), (3, CACHE_LINE), (1 << 20, HUGE_PAGE)])
@@ -32,9 +33,10 @@ def test_what_is_frozen_is_not_copied() -> None:
 
 
 def test_packed_weights_are_not_copied() -> None:
-    packed = pack_panels(np.ones((1, 20, 7), np.float32), [16, 8])
-    assert kept(packed) is packed
-    assert packed.ctypes.data % CACHE_LINE == 0
+    weights = np.ones((20, 7), np.float32).reshape(-1).view(np.uint8)
+    array = packed(weights, Packing(4, 0, (), (Axis(20, 7),), (Axis(7, 1),), (16, 8)))
+    assert kept(array) is array
+    assert array.ctypes.data % CACHE_LINE == 0
 
 
 def test_packed_weights_lie_on_cache_lines_in_a_program() -> None:

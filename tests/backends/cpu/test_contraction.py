@@ -20,6 +20,7 @@ from tests.backends.cpu.contraction_kernels import (
     matmul,
     reference,
 )
+from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.contraction.tiling import Rhs, split
 from trivium.backends.cpu.executable import CpuExecutable
@@ -210,9 +211,9 @@ def test_a_constant_is_packed_once_for_equal_launches() -> None:
     results = [Value("z", "f32", z.shape, Output(number)) for number in range(2)]
     launches: list[Step] = [Launch(matmul(lhs, rhs).kernel, (given, weights, result)) for result in results]
     program = Program("twice", [given], results, launches)
-    executable = CpuExecutable(program, host())
+    executable = CpuExecutable(assemble_program(program, host()))
     assert len(executable._constants) == 1
-    assert executable._constants[0].size > rhs.size
+    assert executable._constants[0].nbytes > rhs.nbytes
     assert weights in program.values()
     for result in executable.execute(lhs):
         assert_close(result, lhs @ rhs)

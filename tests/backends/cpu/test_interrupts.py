@@ -67,7 +67,7 @@ def launches(count: int, *host: Callable[..., Any]) -> Any:
     x, y, t = (Value(n, "f64", (N,), s) for n, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
     steps: list[Any] = [Launch(kernel, (x, y)) for _ in range(count)]
     steps += [python_call(function, (y,), (t,)) for function in host]
-    return CLIENT.load(Program("many", [x], [y], steps, arena_size=8 * N), CompileOptions(threads=1))
+    return CLIENT.load_program(Program("many", [x], [y], steps, arena_size=8 * N), CompileOptions(threads=1))
 
 
 def after(seconds: float, number: int = signal.SIGINT) -> list[float]:
@@ -275,7 +275,7 @@ PROCESSES = {
 def test_small_programs_never_ask() -> None:
     kernel = elementwise("tanh", ["f32"], "f32", 1000)
     x, y = Value("x", "f32", (1000,), Input(0)), Value("y", "f32", (1000,), Output(0))
-    executable = CLIENT.load(Program("small", [x], [y], [Launch(kernel, (x, y))] * 5))
+    executable = CLIENT.load_program(Program("small", [x], [y], [Launch(kernel, (x, y))] * 5))
     assert CHECK not in executable.llvm
     assert CHECK not in launches(1).llvm
     assert launches(4).llvm.count(f'call i32 @"{CHECK}"') == 3

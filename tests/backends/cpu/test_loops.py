@@ -63,7 +63,7 @@ def test_views() -> None:
     program = program_of(kernel)
     program.inputs[0].shape = (20,)
     a = f32(20)
-    (result,) = CLIENT.load(program).execute(a)
+    (result,) = CLIENT.load_program(program).execute(a)
     np.testing.assert_array_equal(result, np.lib.stride_tricks.as_strided(a[2:], (4, 3), (4, 20)))
 
 

@@ -46,7 +46,7 @@ def test_while_on_the_program_level() -> None:
     going = Value("going", "i1", (), Arena(128))
     loop = While([Launch(BELOW, (state, going))], going, [Launch(DOUBLE, (state, following)), Copy(following, state)])
     program = Program("grow", [x], [y], [Copy(x, state), loop, Copy(state, y)], arena_size=192)
-    executable = CLIENT.load(program)
+    executable = CLIENT.load_program(program)
     assert executable.execute(np.float32(3))[0] == 192
     assert executable.execute(np.float32(1000))[0] == 1000
 
@@ -56,7 +56,7 @@ def test_switch_takes_the_last_branch_for_what_is_out_of_range(index: int, expec
     which, y = Value("which", "i32", (), Input(0)), Value("y", "f32", (), Output(0))
     constants = [Value(f"c{n}", "f32", (), Constant(np.array(n, np.float32))) for n in (10, 20, 30)]
     program = Program("choose", [which], [y], [Switch(which, [[Copy(c, y)] for c in constants])])
-    assert CLIENT.load(program).execute(np.int32(index))[0] == expected
+    assert CLIENT.load_program(program).execute(np.int32(index))[0] == expected
 
 
 def test_runs_from_several_threads_do_not_disturb_each_other() -> None:
@@ -64,7 +64,7 @@ def test_runs_from_several_threads_do_not_disturb_each_other() -> None:
     x, y, t = (Value(name, "f32", (n,), s) for name, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
     kernel = elementwise("tanh", ["f32"], "f32", n)
     program = Program("two", [x], [y], [Launch(kernel, (x, t)), Launch(kernel, (t, y))], arena_size=4 * n)
-    executable = CLIENT.load(program)
+    executable = CLIENT.load_program(program)
     wrong: list[int] = []
 
     def work(seed: int) -> None:
@@ -149,7 +149,7 @@ def test_unplaced_values_are_refused() -> None:
     program = program_of(elementwise("tanh", ["f32"], "f32", 4))
     program.outputs[0].storage = Arena()
     with pytest.raises(CompileError, match="has no place in the arena"):
-        CLIENT.load(program)
+        CLIENT.load_program(program)
 
 
 def test_fast_math_keeps_infinities() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import LEVELS, emulated, host, level
@@ -100,7 +101,7 @@ def test_large_work_is_split_over_threads_in_pieces_that_are_worth_it() -> None:
 def test_a_program_planned_for_another_processor(name: str) -> None:
     module = parse(PROGRAM)
     target = emulated(name).with_threads(2)
-    executable = CpuExecutable(lower(optimize(module), target), target)
+    executable = CpuExecutable(assemble_program(lower(optimize(module), target), target))
     x = np.random.default_rng(0).uniform(-1, 1, (37, 50)).astype(np.float32)
     (result,), (wanted,) = executable.execute(x), evaluate(module, x)
     np.testing.assert_allclose(result, wanted, rtol=1e-5)

@@ -55,4 +55,4 @@ def test_scratch_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(memory, "memory_limit", lambda: 4_999_999)
     program = program_of(reversed_rows(4, 250_000))
     with pytest.raises(CompileError, match=r"reverse needs 1000000 bytes .* expected at most 4999999 bytes"):
-        CLIENT.load(program, CompileOptions(threads=1))
+        CLIENT.load_program(program, CompileOptions(threads=1))

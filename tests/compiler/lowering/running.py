@@ -28,7 +28,7 @@ def program_of(types: list[TensorType], body: Callable) -> Module:
 
 
 def run(program: Program, arguments: list[np.ndarray]) -> list[np.ndarray]:
-    return client().load(program, CompileOptions(threads=1)).execute(*arguments)
+    return client().load_program(program, CompileOptions(threads=1)).execute(*arguments)
 
 
 def expect_same(module: Module, arguments: list[np.ndarray], tolerance: float = 2e-5) -> Program:

@@ -155,7 +155,7 @@ def test_unknown_function_of_the_host_is_named():
     (call,) = (step for step in program.steps if isinstance(step, HostCall))
     call.target = "nobody.knows"
     with pytest.raises(CompileError, match=r"no host function 'nobody\.knows' of \(f32\)"):
-        client().load(program)
+        client().load_program(program)
 
 
 def test_the_host_gets_what_is_reshaped_in_its_shape():

@@ -1,0 +1,85 @@
+"""Constants of a program in memory: packed by the native runtime, on all threads, where contractions want that; and
+snapshots of all others."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.backends import native
+from trivium.backends.cpu.constant_memory import aligned, frozen, kept
+from trivium.compiler.artifact import Artifact, Axis, ConstantData, Embedded, ModuleConstant, Packing
+from trivium.ir.errors import CompileError, ExecutionError
+
+
+class _Axis(ctypes.Structure):
+    _fields_ = (("extent", ctypes.c_int64), ("stride", ctypes.c_int64))
+
+
+class _Group(ctypes.Structure):
+    _fields_ = (("axes", ctypes.POINTER(_Axis)), ("count", ctypes.c_size_t))
+
+
+class _Packing(ctypes.Structure):
+    """`trivium::Packing` of native/packing.h."""
+
+    _fields_ = (
+        ("element_bytes", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64),
+        ("batch", _Group),
+        ("columns", _Group),
+        ("reduction", _Group),
+        ("widths", ctypes.POINTER(ctypes.c_int64)),
+        ("panels", ctypes.c_size_t),
+    )
+
+
+def constants_of(artifact: Artifact, module: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The artifact's constants as its program reads them, as flat bytes that nobody else writes to. `module` holds the
+    constants of the module that it was made of, in order."""
+    return [_constant(constant, module, artifact.name) for constant in artifact.constants]
+
+
+def _constant(constant: ConstantData, module: Sequence[np.ndarray], name: str) -> np.ndarray:
+    match constant.source:
+        case Embedded(data):
+            source = data.reshape(-1).view(np.uint8)
+        case ModuleConstant() as reference:
+            source = _referred(reference, module, name)
+    return kept(source) if constant.packing is None else packed(source, constant.packing)
+
+
+def _referred(reference: ModuleConstant, module: Sequence[np.ndarray], name: str) -> np.ndarray:
+    end = reference.offset + reference.nbytes
+    if reference.index >= len(module) or module[reference.index].nbytes < end:
+        raise CompileError(
+            f"{name} was made of another module: constant {reference.index} of this one, of {len(module)}, "
+            f"has not {end} bytes"
+        )
+    return np.ascontiguousarray(module[reference.index]).reshape(-1).view(np.uint8)[reference.offset : end]
+
+
+def packed(source: np.ndarray, packing: Packing) -> np.ndarray:
+    """The bytes `source` in panels, in new memory that nobody writes to again."""
+    inside = packing.reach.start >= 0 and packing.reach.stop * packing.itemsize <= source.nbytes
+    assert inside, "a packing reads beyond its constant"
+    target = aligned(packing.nbytes, np.dtype(np.uint8))
+    structure = _structure(packing)
+    status = native.load().trivium_pack(
+        ctypes.byref(structure), ctypes.c_void_p(source.ctypes.data), ctypes.c_void_p(target.ctypes.data)
+    )
+    if status:
+        raise ExecutionError(f"elements of {packing.itemsize} bytes cannot be packed, or there is no memory for it")
+    return frozen(target)
+
+
+def _structure(packing: Packing) -> _Packing:
+    widths = (ctypes.c_int64 * len(packing.widths))(*packing.widths)
+    groups = map(_group, (packing.batch, packing.columns, packing.reduction))
+    return _Packing(packing.itemsize, packing.offset, *groups, widths, len(packing.widths))
+
+
+def _group(axes: Sequence[Axis]) -> _Group:
+    return _Group((_Axis * len(axes))(*(_Axis(axis.extent, axis.stride) for axis in axes)), len(axes))

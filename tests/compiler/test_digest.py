@@ -1,0 +1,117 @@
+"""Digests of modules: the same for the same program, whatever its values are called and wherever it comes from, and
+others for any other program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.lowering.running import program_of
+from tests.ir.ops.records import collect
+from trivium.compiler import digest
+from trivium.compiler.digest import module_digest, structure_digest
+from trivium.ir import ops
+from trivium.ir.attributes import DenseElements
+from trivium.ir.func import Module
+from trivium.ir.text import parse
+from trivium.ir.types import tensor
+
+TEXT = """func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.subtract %x, %y : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+
+SAME = {
+    "names": TEXT.replace("%x", "%left").replace("%0", "%difference"),
+    "locations": TEXT.replace("%x, %y : tensor<4xf32>\n", '%x, %y : tensor<4xf32> loc("model.py":3:1)\n'),
+    "generic": TEXT.replace(
+        "stablehlo.subtract %x, %y : tensor<4xf32>",
+        '"stablehlo.subtract"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>',
+    ),
+}
+OTHERS = {
+    "op": TEXT.replace("subtract", "add"),
+    "operands": TEXT.replace("%x, %y :", "%y, %x :"),
+    "type": TEXT.replace("4x", "5x"),
+    "element type": TEXT.replace("xf32", "xf16"),
+    "function": TEXT.replace("@main", "@other"),
+    "argument": TEXT.replace("%y: tensor<4xf32>", '%y: tensor<4xf32> {trivium.name = "y"}'),
+    "result": TEXT.replace("return %0", "return %x"),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_program(name: str) -> None:
+    assert SAME[name] != TEXT
+    assert module_digest(parse(SAME[name])) == module_digest(parse(TEXT))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_program(name: str) -> None:
+    assert OTHERS[name] != TEXT
+    assert module_digest(parse(OTHERS[name])) != module_digest(parse(TEXT))
+
+
+def with_constant(elements: DenseElements) -> Module:
+    return program_of([], lambda builder: builder.add(ops.Constant(elements)))
+
+
+NUMBERS = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
+
+
+def changed(array: np.ndarray, place: int) -> np.ndarray:
+    copy = array.copy()
+    copy.view(np.uint32)[place] ^= 1
+    return copy
+
+
+def test_one_bit_of_a_constant() -> None:
+    whole = module_digest(with_constant(DenseElements(NUMBERS)))
+    assert module_digest(with_constant(DenseElements(NUMBERS.copy()))) == whole
+    others = {module_digest(with_constant(DenseElements(changed(NUMBERS, place)))) for place in (0, 517, 999)}
+    assert len(others | {whole}) == 4
+    small = NUMBERS[:5].copy()
+    assert module_digest(with_constant(DenseElements(small))) != module_digest(
+        with_constant(DenseElements(changed(small, 3)))
+    )
+
+
+def test_constants_are_told_by_content_not_by_layout_or_name() -> None:
+    square = NUMBERS[:900].reshape(30, 30)
+    assert module_digest(with_constant(DenseElements(square.T))) == module_digest(
+        with_constant(DenseElements(np.ascontiguousarray(square.T)))
+    )
+    for array in (NUMBERS, NUMBERS[:5]):
+        named = with_constant(DenseElements(array, resource="weights"))
+        assert module_digest(named) == module_digest(with_constant(DenseElements(array)))
+    assert module_digest(with_constant(DenseElements(NUMBERS[:5], resource="w"))) != module_digest(
+        with_constant(DenseElements(NUMBERS[5:10], resource="w"))
+    )
+
+
+def test_the_structure_is_all_but_large_constants() -> None:
+    one, other = (with_constant(DenseElements(array)) for array in (NUMBERS, changed(NUMBERS, 5)))
+    assert structure_digest(one) == structure_digest(other)
+    assert structure_digest(one) != structure_digest(with_constant(DenseElements(NUMBERS[:999])))
+
+
+def test_large_constants_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On several threads, and every piece counts, and their order."""
+    monkeypatch.setattr(digest, "PIECE", 1024)
+    whole = module_digest(with_constant(DenseElements(NUMBERS)))
+    assert module_digest(with_constant(DenseElements(NUMBERS))) == whole
+    swapped = np.concatenate([NUMBERS[256:512], NUMBERS[:256], NUMBERS[512:]])
+    others = [swapped, changed(NUMBERS, 300), changed(NUMBERS, 999)]
+    assert whole not in {module_digest(with_constant(DenseElements(array))) for array in others}
+
+
+def test_a_constant_of_equal_elements_is_not_expanded() -> None:
+    enormous = DenseElements.splat(1.0, tensor(1 << 40, of=np.float32))
+    assert module_digest(with_constant(enormous))
+
+
+def test_programs_are_told_apart_as_their_texts_are() -> None:
+    """All that the records of ops have: attributes, regions, types."""
+    modules = [record.module() for record in collect()]
+    digests = {module.text(elide=False): module_digest(module) for module in modules}
+    assert len(set(digests.values())) == len(digests)
