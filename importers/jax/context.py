@@ -15,10 +15,34 @@ from trivium.ir.core import Value
 from trivium.ir.types import TensorType, element_type_of
 
 rule = Rules("JAX")
-"""The table of all JAX rules; names are those of primitives, `dot_general`."""
+"""The table of all JAX rules; names are those of primitives, `dot_general`. A rule's positional parameters are the
+equation's operands in order, the others the primitive's parameters by name."""
+
+WITHOUT_MEANING = frozenset(
+    {
+        # what the types of the results say already
+        *("dtype", "new_dtype", "out_dtype", "index_dtype", "input_dtype", "preferred_element_type", "weak_type"),
+        # which devices have what, and how it lies in memory
+        *("sharding", "out_sharding", "in_shardings", "out_shardings", "in_layouts", "out_layouts", "layout"),
+        *("ctx_mesh", "context_mesh", "unconstrained_dims", "devices", "srcs", "copy_semantics", "donated_invars"),
+        # how JAX would compile a call, and what only differentiation asks for
+        *("name", "inline", "keep_unused", "compiler_options_kvs", "options", "unroll", "_split_transpose"),
+        *("prevent_cse", "differentiated", "policy", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "out_trees"),
+        *("num_consts", "symbolic_zeros", "computation"),
+        # a promise of the user's
+        "unique_indices",
+        # what the name of the primitive or the operand's type says
+        *("impl", "update_jaxpr", "update_consts"),
+    }
+)
+"""Parameters of primitives that do not change what a program means."""
+
+Ints = Sequence[int]
+Padding = Sequence[tuple[int, int]]
+Jaxpr = core.ClosedJaxpr | core.Jaxpr
 
 
-class Context(context.Context[core.ClosedJaxpr | core.Jaxpr, Value]):
+class Context(context.Context[Jaxpr, Value]):
     """An emitter at the equation under conversion."""
 
     operands: tuple[Any, ...] = ()

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from jax import lax
 
 from trivium.importers.convolution import Layout
 from trivium.importers.convolution import dimension_numbers as convolution_numbers
-from trivium.importers.jax.context import Context, rule
+from trivium.importers.jax.context import Context, Ints, Padding, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 
+DotNumbers = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
+"""Contracting dimensions of both operands, and batching ones."""
+Precision = lax.Precision | tuple[lax.Precision, lax.Precision] | None
+
 
 @rule("dot_general")
-def dot_general(
-    ctx: Context, lhs: Value, rhs: Value, dimension_numbers, precision=None, preferred_element_type=None,
-    out_sharding=None,
-) -> Value:  # fmt: skip
+def dot_general(ctx: Context, lhs: Value, rhs: Value, dimension_numbers: DotNumbers, precision: Precision) -> Value:
     """dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)"""
     contracting, batching = dimension_numbers
     numbers = ops.DotDimensionNumbers(
@@ -32,9 +33,18 @@ def dot_general(
 
 @rule("conv_general_dilated")
 def conv_general_dilated(
-    ctx: Context, lhs: Value, rhs: Value, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-    feature_group_count, batch_group_count, precision=None, preferred_element_type=None, out_sharding=None,
-) -> Value:  # fmt: skip
+    ctx: Context,
+    lhs: Value,
+    rhs: Value,
+    window_strides: Ints,
+    padding: Padding,
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
+    dimension_numbers: Sequence[Ints],
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: Precision,
+) -> Value:
     """conv_general_dilated(lhs, rhs, window, dimension_numbers, group counts)"""
     lhs_layout, rhs_layout, out_layout = (Layout(spec[0], spec[1], tuple(spec[2:])) for spec in dimension_numbers)
     return ctx.add(
@@ -54,7 +64,7 @@ def conv_general_dilated(
     )
 
 
-def _precision(ctx: Context, precision: Any) -> tuple[ops.Precision, ...] | None:
+def _precision(ctx: Context, precision: Precision) -> tuple[ops.Precision, ...] | None:
     if precision is None:
         return None
     pair = precision if isinstance(precision, tuple) else (precision, precision)

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from trivium.importers.jax.context import Context, rule, type_of
+from jax.extend import core
+
+from trivium.importers.jax.context import Context, Jaxpr, rule, type_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I32
 
 
-@rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "core_closed_call", "trivium_call")
-def call(ctx: Context, *values: Value, jaxpr=None, call_jaxpr=None, **options) -> Sequence[Value]:
+@rule("jit", "pjit", "remat", "remat2", "checkpoint", "trivium_call")
+def call(ctx: Context, *values: Value, jaxpr: Jaxpr) -> Sequence[Value]:
     """jit(jaxpr)(*values), and the calls that mean something to autodiff only"""
-    (called,) = (one for one in (jaxpr, call_jaxpr) if one is not None)
-    return ctx.inline(called, *values)
+    return ctx.inline(jaxpr, *values)
 
 
-@rule("custom_jvp_call")
-def custom_jvp_call(
-    ctx: Context, *values: Value, call_jaxpr, jvp_jaxpr_fun=None, jvp=None, **options
-) -> Sequence[Value]:
+@rule("core_call", "call", "closed_call", "core_closed_call", "custom_jvp_call", "custom_vjp_call")
+def call_of(ctx: Context, *values: Value, call_jaxpr: Jaxpr) -> Sequence[Value]:
     """custom_jvp_call(call_jaxpr)(*values): the function itself; its derivative was taken before, if at all"""
     return ctx.inline(call_jaxpr, *values)
 
 
-@rule("custom_vjp_call", "custom_vjp_call_jaxpr")
-def custom_vjp_call(ctx: Context, *values: Value, call_jaxpr=None, fun_jaxpr=None, **options) -> Sequence[Value]:
-    """custom_vjp_call(call_jaxpr)(*values)"""
-    (called,) = (one for one in (call_jaxpr, fun_jaxpr) if one is not None)
-    return ctx.inline(called, *values)
-
-
 @rule("cond")
-def cond(ctx: Context, index: Value, *values: Value, branches, **options) -> Sequence[Value]:
+def cond(ctx: Context, index: Value, *values: Value, branches: Sequence[core.ClosedJaxpr]) -> Sequence[Value]:
     """cond(index, *operands, branches): an index out of range is clamped"""
     last = len(branches) - 1
     kind = index.type.element_type
@@ -45,7 +36,12 @@ def cond(ctx: Context, index: Value, *values: Value, branches, **options) -> Seq
 
 @rule("while")
 def while_loop(
-    ctx: Context, *values: Value, cond_jaxpr, body_jaxpr, cond_nconsts: int, body_nconsts: int
+    ctx: Context,
+    *values: Value,
+    cond_jaxpr: core.ClosedJaxpr,
+    body_jaxpr: core.ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
 ) -> Sequence[Value]:
     """while(cond_consts, body_consts, *state)"""
     cond_constants = values[:cond_nconsts]
@@ -61,7 +57,12 @@ def while_loop(
 
 
 def _batched_while(
-    ctx: Context, cond_jaxpr: Any, body_jaxpr: Any, cond_constants: Any, body_constants: Any, state: list[Value]
+    ctx: Context,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    cond_constants: Sequence[Value],
+    body_constants: Sequence[Value],
+    state: list[Value],
 ) -> Sequence[Value]:
     """A loop whose predicate has dimensions: what has finished keeps its state while others go on."""
     types = [value.type for value in state]
@@ -84,7 +85,7 @@ def _batched_while(
 
 @rule("scan")
 def scan(
-    ctx: Context, *values: Value, jaxpr, length: int, reverse: bool, num_consts: int, num_carry: int, **options
+    ctx: Context, *values: Value, jaxpr: core.ClosedJaxpr, length: int, reverse: bool, num_consts: int, num_carry: int
 ) -> Sequence[Value]:
     """scan(consts, carry, xs): a loop that reads a slice of each of `xs`, and writes one of each result, per step"""
     constants, carry = values[:num_consts], values[num_consts : num_consts + num_carry]

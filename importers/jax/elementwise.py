@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from jax import lax
@@ -10,6 +10,7 @@ from jax import lax
 from trivium.importers.jax.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.declare import Op
 from trivium.ir.types import IntegerType, is_boolean, is_complex, is_float
 
 UNARY = {
@@ -73,23 +74,21 @@ BINARY = {
 COMPARISONS = ("eq", "ne", "ge", "gt", "le", "lt")
 
 
-def _unary(op: Any):
-    def convert(ctx: Context, x: Value, accuracy=None) -> Value:
-        if accuracy is not None:
-            ctx.unsupported("accuracy", accuracy, "None")
+def _unary(op: type[Op]) -> Callable[[Context, Value], Value]:
+    def convert(ctx: Context, x: Value) -> Value:
         return ctx.add(op(x))
 
     return convert
 
 
-def _binary(op: Any):
+def _binary(op: type[Op]) -> Callable[[Context, Value, Value], Value]:
     def convert(ctx: Context, lhs: Value, rhs: Value) -> Value:
         return ctx.binary(op, lhs, rhs)
 
     return convert
 
 
-def _comparison(name: str):
+def _comparison(name: str) -> Callable[[Context, Value, Value], Value]:
     def convert(ctx: Context, lhs: Value, rhs: Value) -> Value:
         return ctx.compare(name.upper(), lhs, rhs)
 
@@ -118,7 +117,7 @@ def pow(ctx: Context, x: Value, y: Value) -> Value:
 
 
 @rule("mul")
-def mul(ctx: Context, lhs: Value, rhs: Value, out_dtype=None) -> Value:
+def mul(ctx: Context, lhs: Value, rhs: Value) -> Value:
     """mul(lhs, rhs, out_dtype)"""
     kind = ctx.result.element_type
     return ctx.times(ctx.convert(lhs, kind), ctx.convert(rhs, kind))
@@ -135,7 +134,7 @@ def total_order(ctx: Context, lhs: Value, rhs: Value) -> Value:
 
 
 @rule("conj")
-def conj(ctx: Context, x: Value, input_dtype) -> Value:
+def conj(ctx: Context, x: Value) -> Value:
     """conj(x)"""
     if not is_complex(x.type.element_type):
         return ctx.add(ops.Complex(x, ctx.full_like(x, 0)))
@@ -143,10 +142,8 @@ def conj(ctx: Context, x: Value, input_dtype) -> Value:
 
 
 @rule("exp2")
-def exp2(ctx: Context, x: Value, accuracy=None) -> Value:
+def exp2(ctx: Context, x: Value) -> Value:
     """exp2(x), as JAX computes it: exp(log(2) * x)"""
-    if accuracy is not None:
-        ctx.unsupported("accuracy", accuracy, "None")
     return ctx.add(ops.Exponential(ctx.scaled(x, np.log(2))))
 
 
@@ -172,7 +169,7 @@ def integer_pow(ctx: Context, x: Value, y: int) -> Value:
 
 
 @rule("round")
-def round(ctx: Context, x: Value, rounding_method) -> Value:
+def round(ctx: Context, x: Value, rounding_method: lax.RoundingMethod) -> Value:
     """round(x, rounding_method)"""
     even = rounding_method == lax.RoundingMethod.TO_NEAREST_EVEN
     return ctx.add((ops.RoundNearestEven if even else ops.RoundNearestAfz)(x))
@@ -200,7 +197,7 @@ def select_n(ctx: Context, which: Value, *cases: Value) -> Value:
 
 
 @rule("convert_element_type")
-def convert_element_type(ctx: Context, x: Value, new_dtype, weak_type, sharding=None) -> Value:
+def convert_element_type(ctx: Context, x: Value) -> Value:
     """convert_element_type(x, new_dtype)"""
     kind = ctx.result.element_type
     if is_boolean(kind) and not is_boolean(x.type.element_type):
@@ -210,7 +207,7 @@ def convert_element_type(ctx: Context, x: Value, new_dtype, weak_type, sharding=
 
 
 @rule("bitcast_convert_type")
-def bitcast_convert_type(ctx: Context, x: Value, new_dtype) -> Value:
+def bitcast_convert_type(ctx: Context, x: Value) -> Value:
     """bitcast_convert_type(x, new_dtype)"""
     return ctx.add(ops.BitcastConvert(x, result=ctx.result))
 
@@ -228,13 +225,13 @@ def identity(ctx: Context, x: Value) -> Value:
 
 
 @rule("name")
-def checkpoint_name(ctx: Context, x: Value, name) -> Value:
+def checkpoint_name(ctx: Context, x: Value) -> Value:
     """checkpoint_name(x, name): means something to autodiff only"""
     return x
 
 
 @rule("device_put")
-def device_put(ctx: Context, *values: Value, devices, srcs, copy_semantics) -> tuple[Value, ...]:
+def device_put(ctx: Context, *values: Value) -> tuple[Value, ...]:
     """device_put(*values): a program runs on one device"""
     return values
 

@@ -12,10 +12,11 @@ import numpy as np
 from jax._src import source_info_util  # the public interface does not give an equation's source line
 from jax.extend import core
 
+from trivium.importers.binding import options_of
 from trivium.importers.common import GraphImporter, place, role
-from trivium.importers.jax.context import Context, rule, type_of
+from trivium.importers.jax.context import WITHOUT_MEANING, Context, Jaxpr, rule, type_of
 from trivium.ir.core import Value
-from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
 from trivium.ir.location import Location, NameLocation
 
@@ -54,8 +55,9 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
         self.emit.op = node.primitive.name
         self.emit.operands = tuple(atom.aval for atom in node.invars)
         self.emit.results = tuple(type_of(variable.aval) for variable in node.outvars)
-        _check_parameters(node, rule)
-        results = rule(self.emit, *map(self.read, node.invars), **node.params)
+        operands = list(map(self.read, node.invars))
+        options = options_of(self.emit, rule, len(operands), node.params, WITHOUT_MEANING)
+        results = rule(self.emit, *operands, **options)
         results = (results,) if isinstance(results, Value) else tuple(results)
         self.emit.require_types(results)
         self.environment.update(zip(node.outvars, results, strict=True))
@@ -76,7 +78,7 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
         return tuple(map(self.read, jaxpr.outvars))
 
 
-def _enter(emit: Context, jaxpr: core.ClosedJaxpr | core.Jaxpr, operands: Sequence[Value]) -> tuple[Value, ...]:
+def _enter(emit: Context, jaxpr: Jaxpr, operands: Sequence[Value]) -> tuple[Value, ...]:
     closed = jaxpr if isinstance(jaxpr, core.ClosedJaxpr) else core.ClosedJaxpr(jaxpr, ())
     return JaxprImporter(emit).run(closed, operands)
 
@@ -120,16 +122,6 @@ def import_jaxpr(closed: core.ClosedJaxpr, names: Sequence[str] = (), result_nam
         res_attrs=[role("output", name) for name in result_names],
     )
     return Module.build(functions=[main])
-
-
-def _check_parameters(node: core.JaxprEqn, rule: Callable[..., Any]) -> None:
-    """A rule names every parameter of its primitive; one that it does not know must not be ignored."""
-    parameters = inspect.signature(rule).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return
-    unknown = sorted(set(node.params) - set(parameters))
-    if unknown:
-        raise UnsupportedOpError(f"{node.primitive.name}: has the parameters {', '.join(unknown)}, which have no rule")
 
 
 def _jaxprs_in(values: Any) -> Iterator[core.Jaxpr]:

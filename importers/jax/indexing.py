@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from jax import lax
 
-from trivium.importers.jax.context import Context, key_shape, rule
+from trivium.importers.jax.context import Context, Ints, key_shape, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I1, TensorType, is_float, is_integer
+from trivium.ir.types import I1, ElementType, IntegerType, TensorType, is_float
 
 CLIP, FILL = lax.GatherScatterMode.CLIP, lax.GatherScatterMode.FILL_OR_DROP
 
 
 @rule("dynamic_slice")
-def dynamic_slice(ctx: Context, x: Value, *starts: Value, slice_sizes) -> Value:
+def dynamic_slice(ctx: Context, x: Value, *starts: Value, slice_sizes: Ints) -> Value:
     """dynamic_slice(operand, *start_indices, slice_sizes)"""
     words = key_shape(ctx.operands[0])
     starts = (*starts[: x.type.rank - len(words)], *_zeros(ctx, len(words), starts))
@@ -30,7 +30,7 @@ def dynamic_update_slice(ctx: Context, x: Value, update: Value, *starts: Value) 
     return ctx.add(ops.DynamicUpdateSlice(x, update, [*starts, *_zeros(ctx, len(words), starts)]))
 
 
-def _zeros(ctx: Context, count: int, like: Any) -> list[Value]:
+def _zeros(ctx: Context, count: int, like: Sequence[Value]) -> list[Value]:
     """Start indices for the dimensions of a key's words, of the type that the others have."""
     if not count:
         return []
@@ -40,9 +40,16 @@ def _zeros(ctx: Context, count: int, like: Any) -> list[Value]:
 
 @rule("gather")
 def gather(
-    ctx: Context, x: Value, indices: Value, *, dimension_numbers, slice_sizes, indices_are_sorted, unique_indices,
-    mode, fill_value,
-) -> Value:  # fmt: skip
+    ctx: Context,
+    x: Value,
+    indices: Value,
+    *,
+    dimension_numbers: lax.GatherDimensionNumbers,
+    slice_sizes: Ints,
+    indices_are_sorted: bool,
+    mode: lax.GatherScatterMode,
+    fill_value: float | None,
+) -> Value:
     """gather(operand, start_indices, dimension_numbers, slice_sizes, mode, fill_value)"""
     words = key_shape(ctx.operands[0])
     rank = len(ctx.result.shape)
@@ -68,7 +75,7 @@ def gather(
     return ctx.select(inside, found, ctx.full_like(found, _fill_value(fill_value, found.type.element_type)))
 
 
-def _in_bounds(ctx: Context, x: Value, indices: Value, index_map: Any, sizes: Any) -> Value:
+def _in_bounds(ctx: Context, x: Value, indices: Value, index_map: Ints, sizes: Ints) -> Value:
     """For each index vector, whether the slice that it names lies inside `x`."""
     if not index_map:
         return ctx.full(indices.type.shape[:-1], True, I1)
@@ -83,19 +90,26 @@ def _largest(indices: Value) -> int:
     return np.iinfo(indices.type.dtype).max
 
 
-def _fill_value(fill_value: Any, kind: Any) -> Any:
+def _fill_value(fill_value: float | None, kind: ElementType) -> float:
     if fill_value is not None:
         return fill_value
-    if is_integer(kind):
+    if isinstance(kind, IntegerType):
         return np.iinfo(kind.dtype).min if kind.is_signed else np.iinfo(kind.dtype).max
     return np.nan if is_float(kind) else True
 
 
 @rule("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
 def scatter(
-    ctx: Context, x: Value, indices: Value, updates: Value, *, dimension_numbers, indices_are_sorted, unique_indices,
-    mode, update_jaxpr, update_consts,
-) -> Value:  # fmt: skip
+    ctx: Context,
+    x: Value,
+    indices: Value,
+    updates: Value,
+    *,
+    dimension_numbers: lax.ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: lax.GatherScatterMode,
+) -> Value:
     """scatter(operand, scatter_indices, updates, dimension_numbers, mode)"""
     words = key_shape(ctx.operands[0])
     numbers = ops.ScatterDimensionNumbers(
@@ -103,10 +117,10 @@ def scatter(
             *dimension_numbers.update_window_dims,
             *range(updates.type.rank - len(words), updates.type.rank),
         ),
-        inserted_window_dims=dimension_numbers.inserted_window_dims,
-        input_batching_dims=dimension_numbers.operand_batching_dims,
-        scatter_indices_batching_dims=dimension_numbers.scatter_indices_batching_dims,
-        scatter_dims_to_operand_dims=dimension_numbers.scatter_dims_to_operand_dims,
+        inserted_window_dims=tuple(dimension_numbers.inserted_window_dims),
+        input_batching_dims=tuple(dimension_numbers.operand_batching_dims),
+        scatter_indices_batching_dims=tuple(dimension_numbers.scatter_indices_batching_dims),
+        scatter_dims_to_operand_dims=tuple(dimension_numbers.scatter_dims_to_operand_dims),
         index_vector_dim=indices.type.rank - 1,
     )
     if mode == CLIP:

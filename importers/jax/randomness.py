@@ -4,22 +4,34 @@ JAX's definition, traced to primitives, of which only the cipher (`threefry2x32`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import jax
 
-from trivium.importers.jax.context import Context, is_key, rule
+from trivium.importers.jax.context import Context, Ints, is_key, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import UI32, UI64, TensorType
+
+Function = Callable[..., jax.Array]
+
+
+class Generator(Protocol):
+    """What JAX defines a generator by: functions of one key."""
+
+    seed: Function
+    split: Function
+    random_bits: Function
+    fold_in: Function
+
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
 
 @rule("random_wrap")
-def random_wrap(ctx: Context, words: Value, impl) -> Value:
+def random_wrap(ctx: Context, words: Value) -> Value:
     """random_wrap(base_array, impl)"""
     return words
 
@@ -31,20 +43,20 @@ def random_unwrap(ctx: Context, keys: Value) -> Value:
 
 
 @rule("random_seed")
-def random_seed(ctx: Context, seeds: Value, impl) -> Value:
+def random_seed(ctx: Context, seeds: Value, impl: Generator) -> Value:
     """random_seed(seeds, impl)"""
     return ctx.trace(_mapped(impl.seed, seeds.type.rank), seeds)[0]
 
 
 @rule("random_split")
-def random_split(ctx: Context, keys: Value, shape) -> Value:
+def random_split(ctx: Context, keys: Value, shape: Ints) -> Value:
     """random_split(keys, shape)"""
     impl, rank = _impl(ctx)
     return ctx.trace(_mapped(lambda key: impl.split(key, shape), rank), keys)[0]
 
 
 @rule("random_bits")
-def random_bits(ctx: Context, keys: Value, bit_width: int, shape) -> Value:
+def random_bits(ctx: Context, keys: Value, bit_width: int, shape: Ints) -> Value:
     """random_bits(keys, bit_width, shape)"""
     impl, rank = _impl(ctx)
     return ctx.trace(_mapped(lambda key: impl.random_bits(key, bit_width, shape), rank), keys)[0]
@@ -60,21 +72,21 @@ def random_fold_in(ctx: Context, keys: Value, data: Value) -> Value:
     return ctx.trace(_mapped(impl.fold_in, rank), keys, data)[0]
 
 
-def _impl(ctx: Context) -> tuple[Any, int]:
+def _impl(ctx: Context) -> tuple[Generator, int]:
     """The generator of the equation's keys, and the rank of their array."""
     keys = ctx.operands[0]
     assert is_key(keys), keys
     return keys.dtype._impl, len(keys.shape)
 
 
-def _mapped(function: Any, times: int) -> Any:
+def _mapped(function: Function, times: int) -> Function:
     for _ in range(times):
         function = jax.vmap(function)
     return function
 
 
 @rule("iota_2x32_shape")
-def iota_2x32_shape(ctx: Context, shape) -> Sequence[Value]:
+def iota_2x32_shape(ctx: Context, shape: Ints) -> Sequence[Value]:
     """iota_2x32_shape(shape): each element's index in row-major order, as the high and the low word of 64 bits"""
     count = math.prod(shape)
     if count >= 1 << 32:
@@ -108,10 +120,11 @@ def _rotated(ctx: Context, x: Value, distance: int) -> Value:
 
 
 @rule("rng_bit_generator")
-def rng_bit_generator(ctx: Context, key: Value, shape, dtype, algorithm, out_sharding=None) -> Sequence[Value]:
+def rng_bit_generator(ctx: Context, key: Value, shape: Ints, algorithm: int) -> Sequence[Value]:
     """rng_bit_generator(key, shape, dtype, algorithm)"""
     names = {0: "DEFAULT", 1: "THREE_FRY", 2: "PHILOX"}
     state_type, output_type = ctx.result_types
+    assert state_type is not None
     # StableHLO's state is made of 64-bit words, JAX's of 32-bit ones: pairs of them, the low word first.
     packed = None
     if key.type.element_type is UI32:

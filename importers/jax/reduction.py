@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
 from jax.extend import core
 
 from trivium.importers.emit import neutral
-from trivium.importers.jax.context import Context, rule
+from trivium.importers.jax.context import Context, Ints, Jaxpr, Padding, rule
 from trivium.ir import ops
-from trivium.ir.core import Value
-from trivium.ir.types import TensorType, is_complex, is_float
+from trivium.ir.core import Region, Value
+from trivium.ir.types import ElementType, TensorType, is_complex, is_float
 
 COMBINERS = {
     "sum": ops.Add,
@@ -27,13 +26,13 @@ COMBINERS = {
 
 
 @rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or", "reduce_xor")
-def reduce_known(ctx: Context, x: Value, axes, out_sharding=None) -> Value:
+def reduce_known(ctx: Context, x: Value, axes: Ints) -> Value:
     """reduce_<combiner>(operand, axes)"""
     return ctx.reduce(COMBINERS[ctx.op.removeprefix("reduce_")], x, axes)
 
 
 @rule("argmax", "argmin")
-def arg_extreme(ctx: Context, x: Value, axes, index_dtype) -> Value:
+def arg_extreme(ctx: Context, x: Value, axes: Ints) -> Value:
     """argmax(operand, axes, index_dtype): the first place of the extreme; a NaN wins"""
     (axis,) = axes
     _, indices = ctx.arg_reduce("GT" if ctx.op == "argmax" else "LT", x, axis)
@@ -41,7 +40,7 @@ def arg_extreme(ctx: Context, x: Value, axes, index_dtype) -> Value:
 
 
 @rule("reduce")
-def reduce(ctx: Context, *values: Value, computation=None, jaxpr=None, dimensions) -> Sequence[Value]:
+def reduce(ctx: Context, *values: Value, jaxpr: core.ClosedJaxpr, dimensions: Ints) -> Sequence[Value]:
     """reduce(operands, init_values, jaxpr, dimensions)"""
     inputs, inits = _halves(values)
     body = _region(ctx, [value.type.element_type for value in inputs] * 2, jaxpr)
@@ -63,31 +62,50 @@ def cumlogsumexp(ctx: Context, x: Value, axis: int, reverse: bool) -> Value:
 
 @rule("reduce_window_sum", "reduce_window_max", "reduce_window_min")
 def reduce_window_known(
-    ctx: Context, x: Value, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    ctx: Context,
+    x: Value,
+    window_dimensions: Ints,
+    window_strides: Ints,
+    padding: Padding,
+    base_dilation: Ints,
+    window_dilation: Ints,
 ) -> Value:
     """reduce_window_<combiner>(operand, window_dimensions, window_strides, padding, dilations)"""
     op = COMBINERS[ctx.op.removeprefix("reduce_window_")]
     kind = x.type.element_type
     init = ctx.scalar(neutral(op, kind), kind)
-    window = _window(window_dimensions, window_strides, padding, base_dilation, window_dilation)
-    return ctx.add(ops.ReduceWindow([x], [init], body=ctx.combiner(op, kind), **window))[0]
+    window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    return _windows(ctx, [x], [init], ctx.combiner(op, kind), *window)[0]
 
 
 @rule("reduce_window")
 def reduce_window(
-    ctx: Context, *values: Value, jaxpr, consts, window_dimensions, window_strides, padding, base_dilation,
-    window_dilation,
-) -> Sequence[Value]:  # fmt: skip
+    ctx: Context,
+    *values: Value,
+    jaxpr: core.Jaxpr,
+    consts: Sequence[jax.Array],
+    window_dimensions: Ints,
+    window_strides: Ints,
+    padding: Padding,
+    base_dilation: Ints,
+    window_dilation: Ints,
+) -> Sequence[Value]:
     """reduce_window(operands, init_values, jaxpr, window)"""
     inputs, inits = _halves(values)
     body = _region(ctx, [value.type.element_type for value in inputs] * 2, core.ClosedJaxpr(jaxpr, consts))
-    window = _window(window_dimensions, window_strides, padding, base_dilation, window_dilation)
-    return ctx.add(ops.ReduceWindow(inputs, inits, body=body, **window))
+    window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    return _windows(ctx, inputs, inits, body, *window)
 
 
 @rule("select_and_scatter_add")
 def select_and_scatter_add(
-    ctx: Context, source: Value, x: Value, select_prim, window_dimensions, window_strides, padding
+    ctx: Context,
+    source: Value,
+    x: Value,
+    select_prim: core.Primitive,
+    window_dimensions: Ints,
+    window_strides: Ints,
+    padding: Padding,
 ) -> Value:
     """select_and_scatter_add(source, operand, select_prim, window)"""
     kind = x.type.element_type
@@ -109,9 +127,16 @@ def select_and_scatter_add(
 
 @rule("select_and_gather_add")
 def select_and_gather_add(
-    ctx: Context, tangents: Value, x: Value, select_prim, window_dimensions, window_strides, padding, base_dilation,
-    window_dilation,
-) -> Value:  # fmt: skip
+    ctx: Context,
+    tangents: Value,
+    x: Value,
+    select_prim: core.Primitive,
+    window_dimensions: Ints,
+    window_strides: Ints,
+    padding: Padding,
+    base_dilation: Ints,
+    window_dilation: Ints,
+) -> Value:
     """select_and_gather_add(tangents, operand, select_prim, window): the tangent where the window's extreme is"""
     kind = x.type.element_type
     types = [TensorType((), kind)] * 4
@@ -123,8 +148,8 @@ def select_and_gather_add(
 
     op = ops.Maximum if direction in ("GE", "GT") else ops.Minimum
     inits = [ctx.scalar(neutral(op, kind), kind), ctx.scalar(0, kind)]
-    window = _window(window_dimensions, window_strides, padding, base_dilation, window_dilation)
-    return ctx.add(ops.ReduceWindow([x, tangents], inits, body=ctx.region(types, body), **window))[1]
+    window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    return _windows(ctx, [x, tangents], inits, ctx.region(types, body), *window)[1]
 
 
 @rule("sort")
@@ -165,7 +190,7 @@ def _compare(emit: Context, direction: str, lhs: Value, rhs: Value) -> Value:
 
 
 @rule("top_k")
-def top_k(ctx: Context, x: Value, k: int, axis: int = -1, operand=None) -> Sequence[Value]:
+def top_k(ctx: Context, x: Value, k: int, axis: int = -1) -> Sequence[Value]:
     """top_k(operand, k, axis)"""
     rank, axis = x.type.rank, axis % x.type.rank
     order = [d for d in range(rank) if d != axis] + [axis]
@@ -179,15 +204,24 @@ def _halves(values: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     return list(values[:half]), list(values[half:])
 
 
-def _region(ctx: Context, kinds: Sequence[Any], jaxpr: Any):
+def _region(ctx: Context, kinds: Sequence[ElementType], jaxpr: Jaxpr) -> Region:
     return ctx.region([TensorType((), kind) for kind in kinds], lambda emit, *values: emit.inline(jaxpr, *values))
 
 
-def _window(dimensions: Any, strides: Any, padding: Any, base_dilation: Any, window_dilation: Any) -> dict[str, Any]:
-    return {
-        "window_dimensions": dimensions,
-        "window_strides": strides,
-        "padding": padding,
-        "base_dilations": base_dilation,
-        "window_dilations": window_dilation,
-    }
+def _windows(
+    ctx: Context, inputs: list[Value], inits: list[Value], body: Region, dimensions: Ints, strides: Ints,
+    padding: Padding, base_dilation: Ints, window_dilation: Ints,
+) -> Sequence[Value]:  # fmt: skip
+    """Combines each window of `inputs` by `body`."""
+    return ctx.add(
+        ops.ReduceWindow(
+            inputs,
+            inits,
+            window_dimensions=dimensions,
+            window_strides=strides,
+            padding=padding,
+            base_dilations=base_dilation,
+            window_dilations=window_dilation,
+            body=body,
+        )
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trivium.importers.jax.context import Context, key_shape, rule
+from trivium.importers.jax.context import Context, Ints, key_shape, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 
@@ -16,7 +16,7 @@ def _words(ctx: Context) -> tuple[int, ...]:
 
 
 @rule("broadcast_in_dim")
-def broadcast_in_dim(ctx: Context, x: Value, *sizes, shape, broadcast_dimensions, sharding=None) -> Value:
+def broadcast_in_dim(ctx: Context, x: Value, *sizes: Value, shape: Ints, broadcast_dimensions: Ints) -> Value:
     """broadcast_in_dim(operand, shape, broadcast_dimensions)"""
     if sizes:
         ctx.unsupported("shape", "sizes that are values", "static sizes")
@@ -26,7 +26,7 @@ def broadcast_in_dim(ctx: Context, x: Value, *sizes, shape, broadcast_dimensions
 
 
 @rule("reshape")
-def reshape(ctx: Context, x: Value, *sizes, new_sizes, dimensions, sharding=None) -> Value:
+def reshape(ctx: Context, x: Value, *sizes: Value, new_sizes: Ints, dimensions: Ints | None) -> Value:
     """reshape(operand, new_sizes, dimensions)"""
     if sizes:
         ctx.unsupported("new_sizes", "sizes that are values", "static sizes")
@@ -36,31 +36,31 @@ def reshape(ctx: Context, x: Value, *sizes, new_sizes, dimensions, sharding=None
 
 
 @rule("squeeze")
-def squeeze(ctx: Context, x: Value, dimensions) -> Value:
+def squeeze(ctx: Context, x: Value, dimensions: Ints) -> Value:
     """squeeze(operand, dimensions)"""
     return ctx.squeeze(x, dimensions)
 
 
 @rule("expand_dims")
-def expand_dims(ctx: Context, x: Value, dimensions) -> Value:
+def expand_dims(ctx: Context, x: Value, dimensions: Ints) -> Value:
     """expand_dims(operand, dimensions)"""
     return ctx.unsqueeze(x, dimensions)
 
 
 @rule("transpose")
-def transpose(ctx: Context, x: Value, permutation) -> Value:
+def transpose(ctx: Context, x: Value, permutation: Ints) -> Value:
     """transpose(operand, permutation)"""
     return ctx.transpose(x, (*permutation, *range(len(permutation), x.type.rank)))
 
 
 @rule("rev")
-def rev(ctx: Context, x: Value, dimensions) -> Value:
+def rev(ctx: Context, x: Value, dimensions: Ints) -> Value:
     """rev(operand, dimensions)"""
     return ctx.add(ops.Reverse(x, dimensions=dimensions)) if dimensions else x
 
 
 @rule("slice")
-def slice(ctx: Context, x: Value, start_indices, limit_indices, strides) -> Value:
+def slice(ctx: Context, x: Value, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Value:
     """slice(operand, start_indices, limit_indices, strides)"""
     words = _words(ctx)
     return ctx.add(
@@ -80,7 +80,7 @@ def concatenate(ctx: Context, *values: Value, dimension: int) -> Value:
 
 
 @rule("tile")
-def tile(ctx: Context, x: Value, reps) -> Value:
+def tile(ctx: Context, x: Value, reps: Ints) -> Value:
     """tile(operand, reps)"""
     spread = [extent for pair in zip(reps, x.type.static_shape, strict=True) for extent in pair]
     repeated = ctx.broadcast_in_dim(x, spread, range(1, 2 * x.type.rank, 2))
@@ -100,14 +100,14 @@ def unstack(ctx: Context, x: Value, axis: int) -> Sequence[Value]:
 
 
 @rule("pad")
-def pad(ctx: Context, x: Value, value: Value, padding_config) -> Value:
+def pad(ctx: Context, x: Value, value: Value, padding_config: Sequence[tuple[int, int, int]]) -> Value:
     """pad(operand, padding_value, padding_config)"""
     low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
     return ctx.pad(x, low, high, value, interior)
 
 
 @rule("iota")
-def iota(ctx: Context, *sizes, dtype, shape, dimension, sharding=None) -> Value:
+def iota(ctx: Context, *sizes: Value, shape: Ints, dimension: int) -> Value:
     """iota(dtype, shape, dimension)"""
     if sizes:
         ctx.unsupported("shape", "sizes that are values", "static sizes")
@@ -115,7 +115,7 @@ def iota(ctx: Context, *sizes, dtype, shape, dimension, sharding=None) -> Value:
 
 
 @rule("split")
-def split(ctx: Context, x: Value, sizes, axis: int) -> Sequence[Value]:
+def split(ctx: Context, x: Value, sizes: Ints, axis: int) -> Sequence[Value]:
     """split(operand, sizes, axis)"""
     parts, start = [], 0
     for size in sizes:
@@ -125,14 +125,12 @@ def split(ctx: Context, x: Value, sizes, axis: int) -> Sequence[Value]:
 
 
 @rule("empty", "empty2")
-def empty(ctx: Context, dtype=None, shape=None, out_sharding=None) -> Value:
+def empty(ctx: Context) -> Value:
     """empty(shape, dtype): any content is right; zeros are repeatable"""
     return ctx.full(ctx.result.static_shape, 0, ctx.result.element_type)
 
 
 @rule("sharding_constraint")
-def sharding_constraint(
-    ctx: Context, x: Value, sharding=None, layout=None, context_mesh=None, unconstrained_dims=None
-) -> Value:
+def sharding_constraint(ctx: Context, x: Value) -> Value:
     """sharding_constraint(x, sharding): a program runs on one device"""
     return x

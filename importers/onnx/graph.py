@@ -3,12 +3,12 @@ the signature."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
 
+from trivium.importers.binding import options_of
 from trivium.importers.common import Calls, GraphImporter, place, role
 from trivium.importers.onnx.context import Context, element_type, rule
 from trivium.importers.onnx.files import array_of, read_model
@@ -77,8 +77,8 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}::{node.op_type}"
 
     def rule_of(self, node: onnx.NodeProto) -> Callable[..., Any] | None:
-        if (function := self.functions.get((node.domain, node.op_type))) is not None:
-            return lambda ctx, *values, **attributes: self._call(ctx, function, node, values)
+        if (node.domain, node.op_type) in self.functions:
+            return _called
         name, opset = self.name_of(node), self.emit.opset
         if opset > NEWEST and node.domain in DEFAULT_DOMAINS and _has_changed(name, opset):
             return None
@@ -103,11 +103,13 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         values = [self.read(name) if name else None for name in node.input]
         while values and values[-1] is None:  # trailing inputs that are left out
             values.pop()
-        attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
         name = self.name_of(node)
         self.emit.op, self.emit.outputs = name, len(node.output)
-        _check_call(name, rule, values, attributes)
-        results = rule(self.emit, *values, **attributes)
+        if rule is _called:
+            results = self._call(node, values)
+        else:
+            attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
+            results = rule(self.emit, *values, **options_of(self.emit, rule, len(values), attributes))
         results = (results,) if isinstance(results, Value) else tuple(results)
         missing = [output for output in node.output[len(results) :] if output]
         if missing:
@@ -152,13 +154,12 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         importer.environment.update(zip((info.name for info in graph.input), operands, strict=True))
         return importer.run(graph)
 
-    def _call(
-        self, ctx: Context, function: onnx.FunctionProto, node: onnx.NodeProto, values: Sequence[Any]
-    ) -> tuple[Value, ...]:
+    def _call(self, node: onnx.NodeProto, values: Sequence[Value | None]) -> tuple[Value, ...]:
         """Converts a model's own function in place. References to its attributes become the node's."""
+        function = self.functions[node.domain, node.op_type]
         given = {attribute.name: attribute for attribute in function.attribute_proto}
         given.update({attribute.name: attribute for attribute in node.attribute})
-        importer = OnnxImporter(ctx.copied(), self.functions, self.folder, function.name)
+        importer = OnnxImporter(self.emit.copied(), self.functions, self.folder, function.name)
         importer.environment.update(
             (name, value) for name, value in zip(function.input, values, strict=False) if value is not None
         )
@@ -257,12 +258,8 @@ def _attribute(attribute: onnx.AttributeProto) -> Any:
     return value
 
 
-def _check_call(name: str, rule: Callable[..., Any], values: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-    """A rule names every attribute and input of its operator; what it does not know must not be ignored."""
-    try:
-        inspect.signature(rule).bind(None, *values, **attributes)
-    except TypeError as error:
-        raise UnsupportedOpError(f"{name}: {error}") from None
+def _called(ctx: Context) -> None:
+    """Stands for the rule of a model's own function, which is inlined."""
 
 
 def _with_attributes(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:

@@ -3,13 +3,10 @@ returns."""
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from inspect import Parameter
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +14,7 @@ import torch
 from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
+from trivium.importers.binding import signature_of
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.types import type_of
@@ -159,32 +157,19 @@ def bind(
 ) -> tuple[list[Any], dict[str, Any]]:
     """A call of an op, in the terms of its rule: positional arguments of the schema in order, keyword-only ones by
     name, each with the schema's default where it is not given. What the rule does not take must be at its default."""
-    count, names = parameters_of(rule)
+    signature = signature_of(rule)
     positional: list[Any] = []
     options: dict[str, Any] = {}
     for index, argument in enumerate(op._schema.arguments):
         default = argument.default_value
         value = arguments[index] if index < len(arguments) else keywords.get(argument.name, default)
-        if not argument.kwarg_only and len(positional) < count:
+        if not argument.kwarg_only and len(positional) < signature.count:
             positional.append(value)
-        elif argument.name in names:
+        elif argument.name in signature.names:
             options[argument.name] = value
         elif argument.name not in WITHOUT_MEANING and value != default:
             ctx.unsupported(argument.name, value, f"its default, {default}")
     return positional, options
-
-
-@cache
-def parameters_of(rule: Callable[..., Any]) -> tuple[float, frozenset[str]]:
-    """How many positional arguments a rule takes beside the context, and the names by which it takes them."""
-    parameters = inspect.signature(rule).parameters.values()
-    if any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters):
-        count: float = math.inf
-    else:
-        count = sum(parameter.kind is Parameter.POSITIONAL_OR_KEYWORD for parameter in parameters) - 1
-    return count, frozenset(
-        parameter.name for parameter in parameters if parameter.kind is not Parameter.VAR_POSITIONAL
-    )
 
 
 def target_name(node: fx.Node) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
+from trivium.importers.binding import signature_of
 from trivium.importers.tensorflow.context import Context
 
 WITHOUT_MEANING = frozenset(
@@ -66,12 +67,6 @@ def schema_of(op: str) -> Schema:
     return Schema(inputs, attributes, declared.is_stateful)
 
 
-@cache
-def parameters_of(rule: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    """The parameters of a rule, behind the context."""
-    return tuple(inspect.signature(rule).parameters.values())[1:]
-
-
 def bind(
     ctx: Context, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]
 ) -> tuple[list[Any], dict[str, Any]]:
@@ -80,7 +75,8 @@ def bind(
     groups = iter(_grouped(node, schema, operands))
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for parameter in parameters_of(rule):
+    _, *parameters = signature_of(rule).python.parameters.values()
+    for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
             positional += [_read(ctx, x, parameter) for group in groups for x in _listed(group)]
         elif parameter.kind is parameter.KEYWORD_ONLY:

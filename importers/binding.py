@@ -1,0 +1,56 @@
+"""How a rule is called: what its signature says, and which of a node's options it takes."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+from functools import cache
+from inspect import Parameter
+from typing import Any, TypeVar
+
+from trivium.importers.context import Context
+from trivium.ir.errors import UnsupportedOpError
+
+Option = TypeVar("Option")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a rule takes behind the context: so many operands by position, and options by name. A rule names all that
+    it takes."""
+
+    count: float
+    names: frozenset[str]
+    python: inspect.Signature
+
+
+@cache
+def signature_of(rule: Callable[..., Any]) -> Signature:
+    """The signature of a rule: a function that stays, since the cache keeps it."""
+    signature = inspect.signature(rule)
+    _, *parameters = signature.parameters.values()
+    positional = [parameter for parameter in parameters if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    is_open = any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters)
+    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    names = frozenset(parameter.name for parameter in parameters if parameter.kind in named)
+    return Signature(math.inf if is_open else len(positional), names, signature)
+
+
+def options_of(
+    ctx: Context[Any, Any], rule: Callable[..., Any], operands: int, given: Mapping[str, Option],
+    without_meaning: Container[str] = (),
+) -> dict[str, Option]:  # fmt: skip
+    """The options with which to call a node's rule for so many operands. An option that the rule does not take must be
+    `None`, or one without meaning."""
+    signature = signature_of(rule)
+    for name, value in given.items():
+        if name not in signature.names and name not in without_meaning and value is not None:
+            ctx.unsupported(name, value, "none: no rule knows it")
+    options = {name: value for name, value in given.items() if name in signature.names}
+    try:
+        signature.python.bind(ctx, *[None] * operands, **options)
+    except TypeError as error:
+        raise UnsupportedOpError(f"{ctx.op}: {error}") from None
+    return options
