@@ -155,9 +155,13 @@ class CpuLoadedExecutable(CpuExecutable):
             raise Error(f"{self.name} was loaded without the module that it was compiled from: it has no stages")
         return self._stages
 
-    @functools.cached_property
+    @property
     def signature(self) -> Function:
         """A declaration of the program: types, names and roles of its arguments and results."""
+        return self._signature
+
+    @functools.cached_property
+    def _signature(self) -> Function:
         if "signature" not in self.artifact.texts:
             raise Error(f"{self.name} was made of kernels, and has no signature")
         return parse(self.artifact.texts["signature"]).functions[self.name]

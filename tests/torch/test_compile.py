@@ -281,7 +281,8 @@ def test_layouts_of_results_that_have_gradients(counts: Counts) -> None:
     for run in (compiled(model), reference):
         x = torch.linspace(-1, 1, 384).reshape(2, 3, 8, 8).to(memory_format=torch.channels_last).requires_grad_()
         y = run(x)
-        y.square().sum().backward()
+        # The sum of squares after a normalization hardly depends on x: its gradient would be rounding alone.
+        (y * torch.linspace(0, 1, y.numel()).reshape(y.shape)).sum().backward()
         gradients.append((y.detach(), x.grad))
     for ours, theirs in zip(*gradients, strict=True):
         assert ours.stride() == theirs.stride()
