@@ -13,6 +13,7 @@ from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.inline import Inline
+from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.refine import RefineShapes, Shape
@@ -29,6 +30,8 @@ PIPELINE = (
     DropSharding(),
     ExpandQuantized(),
     Decompose(),
+    CLEAN_UP,
+    ChannelsLast(),
     CLEAN_UP,
 )
 

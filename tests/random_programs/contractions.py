@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from tests.random_programs.arrays import values
 from tests.random_programs.folds import combiner, start
 from tests.random_programs.generator import Generator, Rejected, scalar_region
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import is_boolean, is_float, tensor
+from trivium.ir.types import Type, is_boolean, is_float, tensor
 
 FEATURES = (1, 2, 3, 4, 5, 8, 8, 13, 16, 17, 32)
 MOST_PRODUCTS = 60_000
@@ -88,7 +91,7 @@ def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]
     kernel_shape = dict(zip(places, sizes, strict=True)) | {out: kernels, inner: shape[feature] // groups}
     if math.prod(shape) * kernels // groups * math.prod(sizes) > 8 * MOST_PRODUCTS:
         raise Rejected
-    kernel = g.of_type(tensor(*(kernel_shape[d] for d in range(len(shape))), of=element))
+    kernel = _kernel(g, [kernel_shape[d] for d in range(len(shape))], element)
     result = layout if g.chance(0.7) else _layout(g, len(shape))
     numbers = ops.ConvDimensionNumbers(batch, feature, space, inner, out, places, *result)
     drawn = {
@@ -107,6 +110,12 @@ def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]
         **(drawn | options),  # type: ignore[arg-type]
     )
     return g.add(op)
+
+
+def _kernel(g: Generator, shape: Sequence[int], element: Type) -> Value:
+    """A constant, which layouts of convolutions depend on, or any value."""
+    kind = tensor(*shape, of=element)
+    return g.constant(values(g.number(0, 1 << 30), kind)) if g.chance(0.4) else g.of_type(kind)
 
 
 def _groups(g: Generator, features: int, batch: int) -> tuple[int, int]:
@@ -135,23 +144,27 @@ def branches(g: Generator) -> None:
     if image is None:
         space = [g.number(3, 9) for _ in range(g.number(1, 2))]
         image = g.argument((g.number(1, 2), *space, int(g.pick(FEATURES))), element)
-    rank, features = image.type.rank, image.type.shape[-1]
-    space = tuple(range(1, rank - 1))
+    rank = image.type.rank
+    feature = 1 if g.chance(0.4) else rank - 1
+    features, space = image.type.shape[feature], tuple(d for d in range(1, rank) if d != feature)
     strides = [g.number(1, 2) for _ in space]
     pool, size = ([g.number(1, 3) for _ in space] for _ in range(2))
+
+    def everywhere(of_space: Sequence[Any], other: Any) -> list[Any]:
+        """A list for all dimensions from one for those of space."""
+        return [of_space[space.index(d)] if d in space else other for d in range(rank)]
+
     body, neutral = combiner(g, element)
-    padding = [[0, 0], *([s // 2, s - 1 - s // 2] for s in pool), [0, 0]]
-    options = {"window_dimensions": [1, *pool, 1], "window_strides": [1, *strides, 1], "padding": padding}
+    padding = everywhere([[s // 2, s - 1 - s // 2] for s in pool], [0, 0])
+    options = {"window_dimensions": everywhere(pool, 1), "window_strides": everywhere(strides, 1), "padding": padding}
     (pooled,) = g.add(ops.ReduceWindow([image], [start(g, element, neutral)], body=body, **options))
     padding = [[s // 2, s - 1 - s // 2] for s in size]
-    kernel = g.fresh((*size, features, features), element)
-    numbers = ops.ConvDimensionNumbers(
-        0, rank - 1, space, rank - 2, rank - 1, tuple(range(rank - 2)), 0, rank - 1, space
-    )
+    kernel = _kernel(g, (*size, features, features), element)
+    numbers = ops.ConvDimensionNumbers(0, feature, space, rank - 2, rank - 1, tuple(range(rank - 2)), 0, feature, space)
     options = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1}
     convolved = g.add(ops.Convolution(image, kernel, window_strides=strides, padding=padding, **options))
     if g.chance(0.2):
-        g.offer(g.add(ops.Concatenate([pooled, convolved], rank - 1)))
+        g.offer(g.add(ops.Concatenate([pooled, convolved], feature)))
     else:
         g.offer(g.add(g.pick((ops.Add, ops.Add, ops.Multiply, ops.Maximum))(pooled, convolved)))
 

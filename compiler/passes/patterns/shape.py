@@ -66,6 +66,16 @@ def transpose_of_units(op):
     return Reshape(op.operand, result=op.result.type) if moved == sorted(moved) else None
 
 
+@pattern(Transpose)
+def transpose_of_broadcast(op):
+    """transpose(broadcast(x, d), p) == broadcast(x, place of d in p)"""
+    inner = op.operand.defining_op
+    if not isinstance(inner, BroadcastInDim):
+        return None
+    dimensions = tuple(op.permutation.index(dimension) for dimension in inner.broadcast_dimensions)
+    return BroadcastInDim(inner.operand, broadcast_dimensions=dimensions, result=op.result.type)
+
+
 @pattern(BroadcastInDim)
 def broadcast_to_itself(op):
     """broadcast_in_dim(x : T) to T == x"""

@@ -15,6 +15,7 @@ from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.inline import Inline
+from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import run_passes
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.ir.interpreter import evaluate
@@ -22,7 +23,15 @@ from trivium.ir.text import parse
 
 PASSES = {
     step.NAME: step
-    for step in (Canonicalize(), CommonSubexpressions(), DeadCode(), EraseTokens(), FoldConstants(), Inline())
+    for step in (
+        Canonicalize(),
+        ChannelsLast(),
+        CommonSubexpressions(),
+        DeadCode(),
+        EraseTokens(),
+        FoldConstants(),
+        Inline(),
+    )
 }
 
 

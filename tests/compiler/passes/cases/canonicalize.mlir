@@ -94,6 +94,20 @@ func.func @main(%arg0: tensor<3xf32>) -> tensor<2x3x4xf32> {
 //=  }
 //=}
 // -----
+// a transposed broadcast is another broadcast
+func.func @main(%arg0: tensor<2x3xf32>) -> tensor<3x4x2xf32> {
+  %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 2] : (tensor<2x3xf32>) -> tensor<2x4x3xf32>
+  %1 = stablehlo.transpose %0, dims = [2, 1, 0] : (tensor<2x4x3xf32>) -> tensor<3x4x2xf32>
+  return %1 : tensor<3x4x2xf32>
+}
+//=module {
+//=  func.func @main(%arg0: tensor<2x3xf32>) -> tensor<3x4x2xf32> {
+//=    %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 2] : (tensor<2x3xf32>) -> tensor<2x4x3xf32>
+//=    %1 = stablehlo.broadcast_in_dim %arg0, dims = [2, 0] : (tensor<2x3xf32>) -> tensor<3x4x2xf32>
+//=    return %1 : tensor<3x4x2xf32>
+//=  }
+//=}
+// -----
 // a dot takes the transpose of its operand
 func.func @main(%arg0: tensor<5x3xf32>, %arg1: tensor<4x3xf32>) -> tensor<5x4xf32> {
   %0 = stablehlo.transpose %arg1, dims = [1, 0] : (tensor<4x3xf32>) -> tensor<3x4xf32>

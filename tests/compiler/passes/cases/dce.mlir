@@ -13,7 +13,6 @@ func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
 //=    return %arg0 : tensor<4xf32>
 //=  }
 //=}
-
 // -----
 // a private entry, which nobody calls either
 func.func private @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,0 +1,229 @@
+"""Layouts: convolutions whose features come before space compute on tensors whose features come last, where vectors are
+filled by neighbouring features, and no window gathers.
+
+A layout is a transpose: values stay dense and row-major, and the graph says which dimension comes when. Transposes cost
+nothing inside a kernel, so that all that counts is in which order a buffer between two kernels holds its elements. So
+each such convolution is put between two transposes, and the second one sinks through the ops that follow, as far as the
+next convolution, where it meets the first one of that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from trivium.compiler.passes.manager import Pass
+from trivium.ir import ops
+from trivium.ir.builder import Rewriter
+from trivium.ir.core import Block, Operation, Value
+from trivium.ir.declare import ELEMENTWISE, Op
+from trivium.ir.func import Module
+from trivium.ir.types import TensorType
+
+LEAST_POSITIONS = 512
+"""Positions of the result from which a kernel that is known at run time only is worth another packing."""
+
+CHEAP = (ops.Constant, ops.Iota, ops.BroadcastInDim)
+"""Ops whose results are computed where they are used: to transpose them costs nothing."""
+
+WINDOWED = ("window_dimensions", "window_strides", "base_dilations", "window_dilations", "padding")
+PADDED = ("edge_padding_low", "edge_padding_high", "interior_padding")
+SLICED = ("start_indices", "limit_indices", "strides")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ChannelsLast(Pass):
+    """Convolutions have their features last, with transposes only where other ops need the features elsewhere."""
+
+    NAME: ClassVar[str] = "channels-last"
+
+    def run(self, module: Module) -> bool:
+        blocks = [block for function in module.functions.values() for block in _blocks(function.body.blocks)]
+        return any([_Sinking(block).run() for block in blocks])
+
+
+def _blocks(blocks: Iterable[Block]) -> Iterable[Block]:
+    """Every block, those in regions of control flow included."""
+    for block in blocks:
+        yield block
+        for op in block:
+            if isinstance(op, ops.While | ops.If | ops.Case):
+                for region in op.regions:
+                    yield from _blocks(region.blocks)
+
+
+class _Sinking:
+    """Works through a block in order. `twins` holds, for values whose features come first, the value that holds the
+    same with features last, which each of them is a transpose of."""
+
+    def __init__(self, block: Block):
+        self._block = block
+        self._twins: dict[Value, Value] = {}
+
+    def run(self) -> bool:
+        if not any(isinstance(op, ops.Convolution) and _gains(op) for op in self._block):
+            return False
+        for op in list(self._block):
+            if isinstance(op, ops.Convolution) and _gains(op):
+                self._convert(op)
+            elif op is not self._block.last and any(operand in self._twins for operand in op.operands):
+                self._sink(op)
+        return True
+
+    def _convert(self, op: ops.Convolution) -> None:
+        rewriter = Rewriter(op)
+        last = (0, op.result.type.rank - 1, tuple(range(1, op.result.type.rank - 1)))
+        numbers, kernel = op.dimension_numbers, op.dimension_numbers.kernel_dimensions
+        attributes = op.attributes | {
+            "dimension_numbers": ops.ConvDimensionNumbers(*last, kernel[1], kernel[0], kernel[2:], *last)
+        }
+        assert numbers.kernel_dimensions == attributes["dimension_numbers"].kernel_dimensions
+        operands = [self._twin(rewriter, op.lhs), op.rhs]
+        self._replace(rewriter, op, operands, attributes)
+
+    def _sink(self, op: Operation) -> None:
+        """Computes the op on twins, if it can be."""
+        attributes = _moved_attributes(op)
+        rank = _rank(op)
+        if attributes is None or rank is None:
+            return
+        ranked = [operand for operand in op.operands if _rank_of(operand) == rank]
+        missing = [operand for operand in ranked if operand not in self._twins and not _is_cheap(operand)]
+        known = [operand for operand in ranked if operand in self._twins]
+        if len(known) <= len(missing) or any(_rank_of(o) not in (0, rank) for o in op.operands):
+            return
+        rewriter = Rewriter(op)
+        operands = [self._twin(rewriter, operand) if operand in ranked else operand for operand in op.operands]
+        self._replace(rewriter, op, operands, attributes)
+
+    def _twin(self, rewriter: Rewriter, value: Value) -> Value:
+        """The value with features last."""
+        if value not in self._twins:
+            return rewriter.add(ops.Transpose(value, permutation=to_last(value.type.rank)))
+        return self._twins[value]
+
+    def _replace(
+        self, rewriter: Rewriter, op: Operation, operands: Sequence[Value], attributes: dict[str, Any]
+    ) -> None:
+        """Puts the op on twins in the place of `op`, and transposes of its results in that of the results."""
+        moves = not isinstance(op, ops.Reduce) or (_keeps_features(op) and op.results[0].type.rank > 2)
+        types = [_moved_type(kind) if moves else kind for kind in op.result_types]
+        regions = [region.clone() for region in op.regions]
+        new = type(op).create(operands, types, attributes, regions, op.extra, op.location, op.segments)  # type: ignore[attr-defined]
+        rewriter.add(new)
+        if not moves:
+            rewriter.replace(*new.results)
+            return
+        first = to_first(new.results[0].type.rank)
+        results = [rewriter.add(ops.Transpose(twin, permutation=first)) for twin in new.results]
+        self._twins.update(zip(results, new.results, strict=True))
+        rewriter.replace(*results)
+
+
+def to_last(rank: int) -> tuple[int, ...]:
+    """The permutation that moves dimension 1, the features, to the end."""
+    return (0, *range(2, rank), 1)
+
+
+def to_first(rank: int) -> tuple[int, ...]:
+    """The permutation that moves the last dimension to place 1."""
+    return (0, rank - 1, *range(1, rank - 1))
+
+
+def _gains(op: ops.Convolution) -> bool:
+    """Whether the features come first in a convolution, and it is faster if they come last."""
+    rank = op.result.type.rank
+    first = tuple(range(rank))
+    numbers = op.dimension_numbers
+    if rank < 3 or numbers.input_dimensions != first or numbers.output_dimensions != first:
+        return False
+    if op.batch_group_count != 1 or op.result.type.size == 0 or op.lhs.type.size == 0:
+        return False
+    shape = op.result.type.static_shape
+    return isinstance(op.rhs.defining_op, ops.Constant) or shape[0] * math.prod(shape[2:]) >= LEAST_POSITIONS
+
+
+def _rank_of(value: Value) -> int | None:
+    return value.type.rank if isinstance(value.type, TensorType) else None
+
+
+def _rank(op: Operation) -> int | None:
+    """The rank that the op's tensors have, but for scalars."""
+    return _rank_of(op.operands[0]) if not isinstance(op, ops.Select | ops.Clamp) else _rank_of(op.operands[1])
+
+
+def _is_cheap(value: Value) -> bool:
+    return isinstance(value.defining_op, CHEAP)
+
+
+def _moved_type(kind: Any) -> Any:
+    return kind.with_shape(_moved(kind.static_shape))
+
+
+def _moved(listed: Sequence[T]) -> tuple[T, ...]:
+    """A list with one entry for each dimension, in the order of the twin."""
+    return tuple(listed[d] for d in to_last(len(listed)))
+
+
+def _moved_lists(op: Op, names: Sequence[str]) -> dict[str, Any]:
+    moved = {name: _moved(op.attributes[name]) for name in names if op.attributes.get(name) is not None}
+    return op.attributes | moved
+
+
+def _moved_attributes(op: Operation) -> dict[str, Any] | None:
+    """The attributes of the op on twins; None for ops that transposes do not sink through."""
+    if not isinstance(op, Op) or not op.results:
+        return None
+    if op.has_trait(ELEMENTWISE):
+        return dict(op.attributes) if not op.regions else None
+    rule = _RULES.get(type(op))
+    return rule(op) if rule is not None else None
+
+
+def _reduce_window(op: ops.ReduceWindow) -> dict[str, Any]:
+    return _moved_lists(op, WINDOWED)
+
+
+def _pad(op: ops.Pad) -> dict[str, Any]:
+    return _moved_lists(op, PADDED)
+
+
+def _slice(op: ops.Slice) -> dict[str, Any]:
+    return _moved_lists(op, SLICED)
+
+
+def _concatenate(op: ops.Concatenate) -> dict[str, Any]:
+    return op.attributes | {"dimension": to_last(op.result.type.rank).index(op.dimension)}
+
+
+def _reverse(op: ops.Reverse) -> dict[str, Any]:
+    order = to_last(op.result.type.rank)
+    return op.attributes | {"dimensions": tuple(order.index(d) for d in op.dimensions)}
+
+
+def _keeps_features(op: ops.Reduce) -> bool:
+    """Whether the results have batch and features where the operands have them."""
+    return not {0, 1} & set(op.dimensions)
+
+
+def _reduce(op: ops.Reduce) -> dict[str, Any] | None:
+    """A reduction of space alone, or one whose remaining dimensions are in the same order on the twin."""
+    order = to_last(op.inputs[0].type.rank)
+    kept = [d for d in order if d not in op.dimensions]
+    if kept != sorted(kept) and not _keeps_features(op):
+        return None
+    return op.attributes | {"dimensions": tuple(sorted(order.index(d) for d in op.dimensions))}
+
+
+_RULES: dict[type, Callable[[Any], dict[str, Any] | None]] = {
+    ops.ReduceWindow: _reduce_window,
+    ops.Pad: _pad,
+    ops.Slice: _slice,
+    ops.Concatenate: _concatenate,
+    ops.Reverse: _reverse,
+    ops.Reduce: _reduce,
+}
