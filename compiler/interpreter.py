@@ -88,7 +88,7 @@ def _meet(runs: Sequence[_Run], waiting: dict[int, Collective], device: int) -> 
     if any(waiting.get(member) is not step for member in members):
         return False
     members = members or (device,)
-    sources = [runs[member].memory[step.source].reshape(step.source.shape).copy() for member in members]
+    sources = [runs[member].memory[step.source].reshape(step.shape).copy() for member in members]
     for member, result in zip(
         members, exchange(step.kind, step.groups, members, sources, step.source.dtype), strict=True
     ):

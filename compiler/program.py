@@ -137,6 +137,12 @@ class Collective:
     groups: Groups
     source: Value
     destination: Value
+    viewed_shape: tuple[int, ...] | None = None
+    """What is exchanged is the source in this shape, where it is another one than its own."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.source.shape if self.viewed_shape is None else self.viewed_shape
 
 
 Step = Launch | Copy | While | Switch | HostCall | PythonCall | Collective

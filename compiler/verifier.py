@@ -90,9 +90,9 @@ def _verify_collective(step: Collective) -> None:
     else:
         _require(len(set(numbers)) == len(numbers), f"{name}: has groups {step.groups}, in which a device repeats")
     for size in {len(group) for group in step.groups} or {1}:
-        expected = result_shape(step.kind, source.shape, size)
+        expected = result_shape(step.kind, step.shape, size)
         _require(
-            expected == destination.shape,
+            expected is not None and math.prod(expected) == math.prod(destination.shape),
             f"{name}: {describe(destination)} does not fit {describe(source)} in a group of {size}",
         )
 

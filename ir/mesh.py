@@ -132,6 +132,15 @@ def groups(mesh: Mesh, axes: Sequence[Attribute]) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(row) for row in rows.tolist())
 
 
+def coordinates(mesh: Mesh) -> np.ndarray:
+    """By device and axis, where each device stands."""
+    devices = _devices(mesh)
+    places = np.stack(np.unravel_index(np.arange(len(devices)), [axis.size for axis in mesh.axes] or [1]), axis=-1)
+    found = np.empty_like(places)
+    found[devices] = places
+    return found[:, : len(mesh.axes)]
+
+
 def _check_axes(mesh: Mesh, axes: Sequence[Attribute]) -> None:
     for axis in axes:
         if not isinstance(axis, AxisRef):

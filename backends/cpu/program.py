@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import llvmlite.ir as ll
 
+from trivium.backends.cpu import collectives
 from trivium.backends.cpu.contraction import kernels as contractions
 from trivium.backends.cpu.contraction.constants import packed_launches
 from trivium.backends.cpu.contraction.tiling import Tiling
@@ -17,7 +18,6 @@ from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.workspace import WorkspaceSize
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
-from trivium.compiler.collectives import NAMES
 from trivium.compiler.kernel import Kernel, storage_bytes
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.memory import require_memory
@@ -40,7 +40,6 @@ from trivium.compiler.program import (
     walk,
 )
 from trivium.compiler.schedule import Schedule
-from trivium.ir.errors import CompileError
 
 ENTRY = "trivium_entry"
 
@@ -207,9 +206,8 @@ class _Entry:
                     self._switch(step)
                 case HostCall() | PythonCall():
                     self._host_call(step)
-                case Collective(kind):
-                    name = NAMES[type(kind)]
-                    raise CompileError(f"{name} is a collective, which programs on the CPU cannot run yet")
+                case Collective():
+                    self._collective(step)
 
     def _while(self, step: While) -> None:
         builder = self._builder
@@ -256,6 +254,14 @@ class _Entry:
         status = self._code.call("trivium_host_call", I32, function, routine, table, attributes)
         with builder.if_then(builder.icmp_unsigned("!=", status, I32(0)), likely=False):
             builder.ret(status)
+
+    def _collective(self, step: Collective) -> None:
+        """The runtime answers 0, or a status that ends the program: where a device fails, all do."""
+        numbers = self._numbers(collectives.description(step))
+        ends = self._pointers[step.source], self._pointers[step.destination]
+        status = self._code.call("trivium_collective", I32, numbers, *ends)
+        with self._builder.if_then(self._builder.icmp_unsigned("!=", status, I32(0)), likely=False):
+            self._builder.ret(status)
 
     def _numbers(self, numbers: list[int]) -> ll.Value:
         """A pointer to whole numbers of 64 bits."""

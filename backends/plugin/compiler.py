@@ -13,6 +13,7 @@ import numpy as np
 
 from trivium.backends import client
 from trivium.backends.cpu.client import CpuLoadedExecutable
+from trivium.backends.plugin.division import Divided, divide, fill_pieces
 from trivium.backends.plugin.foreign import handlers_of, register_foreign_function
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
 from trivium.compiler.artifact import Slot
@@ -60,10 +61,11 @@ def compile_program(request: CompileRequest, reply: CompileReply, foreign_functi
     with exhaustion("compiling the program", CompileError):
         module = _read(code, ctypes.string_at(request.format, request.format_size).decode(errors="replace"))
         _register_foreign_functions(module, foreign_functions)
-        executable = client("cpu").compile(module, CompileOptions())
+        divided = divide(module, request.num_replicas, request.num_partitions)
+        executable = client("cpu").compile(module if divided is None else divided.program.module, CompileOptions())
     if not isinstance(executable, CpuLoadedExecutable):
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
-    return _fill(reply, executable, hashlib.sha256(code).hexdigest())
+    return _fill(reply, executable, divided, hashlib.sha256(code).hexdigest())
 
 
 def explanation(error: BaseException) -> tuple[int, str]:
@@ -102,9 +104,11 @@ def _register_foreign_functions(module: Module, foreign_functions: Sequence[Find
                 break
 
 
-def _fill(reply: CompileReply, executable: CpuLoadedExecutable, fingerprint: str) -> Kept:
-    dims, slots = _slots([*executable.inputs, *executable.outputs])
-    donated = executable.artifact.texts["donated"]
+def _fill(reply: CompileReply, executable: CpuLoadedExecutable, divided: Divided | None, fingerprint: str) -> Kept:
+    # Behind the arguments of a program of several devices there may be one of ours.
+    count = len(executable.inputs) if divided is None else len(divided.program.arguments)
+    dims, slots = _slots([*executable.inputs[:count], *executable.outputs])
+    donated = executable.artifact.texts["donated"][:count]
     flags = (ctypes.c_uint8 * len(donated))(*map(int, donated))
     name, digest = executable.name.encode(), fingerprint.encode()
     cost, memory = executable.cost_analysis(), executable.memory_analysis()
@@ -114,7 +118,7 @@ def _fill(reply: CompileReply, executable: CpuLoadedExecutable, fingerprint: str
         "context": executable.context,
         "arena_size": executable.artifact.arena_size,
         "arena_alignment": executable.artifact.arena_alignment,
-        "num_arguments": len(executable.inputs),
+        "num_arguments": count,
         "num_results": len(executable.outputs),
         "slots": slots,
         "donated": flags,
@@ -128,7 +132,8 @@ def _fill(reply: CompileReply, executable: CpuLoadedExecutable, fingerprint: str
     }
     for field, value in fields.items():
         setattr(reply, field, value)
-    return Kept(executable, (dims, slots, flags, name, digest))
+    division = () if divided is None else fill_pieces(reply, divided)
+    return Kept(executable, (dims, slots, flags, name, digest, *division))
 
 
 def _slots(slots: Sequence[Slot]) -> tuple[Sequence[Any], ctypes.Array[SlotType]]:

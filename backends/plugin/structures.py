@@ -13,6 +13,8 @@ class CompileRequest(ctypes.Structure):
         ("code_size", ctypes.c_size_t),
         ("format", ctypes.c_void_p),
         ("format_size", ctypes.c_size_t),
+        ("num_replicas", ctypes.c_int64),
+        ("num_partitions", ctypes.c_int64),
     )
 
 
@@ -20,6 +22,16 @@ class SlotType(ctypes.Structure):
     """The type and shape of an argument or result."""
 
     _fields_ = (("type", ctypes.c_int32), ("rank", ctypes.c_int32), ("dims", ctypes.POINTER(ctypes.c_int64)))
+
+
+class PieceType(ctypes.Structure):
+    """How devices hold an argument or result, of a program of several devices."""
+
+    _fields_ = (
+        ("is_whole", ctypes.c_int32),
+        ("dims", ctypes.POINTER(ctypes.c_int64)),
+        ("begins", ctypes.POINTER(ctypes.c_int64)),
+    )
 
 
 class CompileReply(ctypes.Structure):
@@ -42,6 +54,10 @@ class CompileReply(ctypes.Structure):
         ("flops", ctypes.c_double),
         ("transcendentals", ctypes.c_double),
         ("bytes_accessed", ctypes.c_double),
+        ("pieces", ctypes.POINTER(PieceType)),
+        ("is_shared", ctypes.c_int32),
+        ("has_device", ctypes.c_int32),
+        ("description", ctypes.c_char_p),
     )
 
 

@@ -2,6 +2,7 @@
 
 from trivium.compiler.lowering import (  # noqa: F401 (imported so that they declare their rules)
     chlo,
+    collectives,
     contraction,
     control,
     elementwise,

@@ -84,6 +84,17 @@ void ReadBuildOptions(std::string_view bytes, CompileOptions& options) {
   }
 }
 
+std::string Varint(uint64_t number) {
+  std::string bytes;
+  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>((number & 0x7f) | 0x80);
+  return bytes + static_cast<char>(number);
+}
+
+void Append(std::string& message, char tag, const std::string& bytes) {
+  message += tag;
+  message += bytes;
+}
+
 }  // namespace
 
 CompileOptions ReadCompileOptions(std::string_view bytes) {
@@ -97,14 +108,18 @@ CompileOptions ReadCompileOptions(std::string_view bytes) {
   return options;
 }
 
-std::string SerializedDeviceAssignment(int64_t device_id) {
-  std::string id;
-  for (uint64_t rest = static_cast<uint64_t>(device_id);; rest >>= 7) {
-    id += static_cast<char>(rest < 0x80 ? rest : (rest & 0x7f) | 0x80);
-    if (rest < 0x80) break;
+std::string SerializedDeviceAssignment(const std::vector<int64_t>& device_ids, int64_t replicas, int64_t partitions) {
+  std::string assignment;
+  Append(assignment, '\x08', Varint(replicas));
+  Append(assignment, '\x10', Varint(partitions));
+  for (int64_t partition = 0; partition < partitions; ++partition) {
+    std::string ids;
+    for (int64_t replica = 0; replica < replicas; ++replica) ids += Varint(device_ids[replica * partitions + partition]);
+    std::string computation;
+    Append(computation, '\x0a', Varint(ids.size()) + ids);
+    Append(assignment, '\x1a', Varint(computation.size()) + computation);
   }
-  const std::string devices = std::string("\x0a") + static_cast<char>(id.size()) + id;
-  return std::string("\x08\x01\x10\x01\x1a") + static_cast<char>(devices.size()) + devices;
+  return assignment;
 }
 
 }  // namespace trivium::pjrt

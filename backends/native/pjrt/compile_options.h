@@ -20,7 +20,7 @@ struct CompileOptions {
 // Throws when the bytes are no protocol buffer.
 CompileOptions ReadCompileOptions(std::string_view bytes);
 
-// DeviceAssignmentProto of a program on one device.
-std::string SerializedDeviceAssignment(int64_t device_id);
+// DeviceAssignmentProto of devices in the order of `device_ids`.
+std::string SerializedDeviceAssignment(const std::vector<int64_t>& device_ids, int64_t replicas, int64_t partitions);
 
 }  // namespace trivium::pjrt

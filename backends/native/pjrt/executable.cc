@@ -1,11 +1,13 @@
 #include "executable.h"
 
+#include <cstring>
+
 #include "guard.h"
 
 namespace trivium::pjrt {
 namespace {
 
-constexpr std::string_view kMemoryKind = "device";
+constexpr std::string_view kMemoryKind = "device", kFormat = "mlir";
 
 NamedValue Cost(std::string_view name, double value) {
   NamedValue cost{};
@@ -47,9 +49,9 @@ void Name(Executable_Name_Args& args) {
   args.executable_name_size = args.executable->program->name.size();
 }
 
-void NumReplicas(Executable_NumReplicas_Args& args) { args.num_replicas = 1; }
+void NumReplicas(Executable_NumReplicas_Args& args) { args.num_replicas = args.executable->program->num_replicas; }
 
-void NumPartitions(Executable_NumPartitions_Args& args) { args.num_partitions = 1; }
+void NumPartitions(Executable_NumPartitions_Args& args) { args.num_partitions = args.executable->program->num_partitions; }
 
 void NumOutputs(Executable_NumOutputs_Args& args) { args.num_outputs = args.executable->program->results.size(); }
 
@@ -60,6 +62,20 @@ void SizeOfGeneratedCode(Executable_SizeOfGeneratedCodeInBytes_Args& args) {
 void Fingerprint(Executable_Fingerprint_Args& args) {
   args.executable_fingerprint = args.executable->program->fingerprint.data();
   args.executable_fingerprint_size = args.executable->program->fingerprint.size();
+}
+
+// Asked for twice: for its size, and with memory of that size.
+void OptimizedProgram(Executable_OptimizedProgram_Args& args) {
+  const std::string& text = args.executable->program->description;
+  Require(args.program != nullptr, "the program is null");
+  if (text.empty()) throw Failure(Error_Code_UNIMPLEMENTED, "a program of one device has no text after compilation");
+  args.program->format = kFormat.data();
+  args.program->format_size = kFormat.size();
+  if (args.program->code != nullptr) {
+    Require(args.program->code_size >= text.size(), "the memory for the program is too small");
+    std::memcpy(args.program->code, text.data(), text.size());
+  }
+  args.program->code_size = text.size();
 }
 
 void GetCostAnalysis(Executable_GetCostAnalysis_Args& args) {
@@ -107,6 +123,7 @@ void BindExecutables(Api& api) {
   api.Executable_NumOutputs = Method<NumOutputs>;
   api.Executable_SizeOfGeneratedCodeInBytes = Method<SizeOfGeneratedCode>;
   api.Executable_Fingerprint = Method<Fingerprint>;
+  api.Executable_OptimizedProgram = Method<OptimizedProgram>;
   api.Executable_GetCostAnalysis = Method<GetCostAnalysis>;
   api.Executable_GetCompiledMemoryStats = Method<GetCompiledMemoryStats>;
   api.Executable_OutputElementTypes = Method<OutputElementTypes>;

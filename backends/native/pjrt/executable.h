@@ -27,16 +27,25 @@ struct Executable {
 };
 
 struct LoadedExecutable {
-  LoadedExecutable(std::shared_ptr<CompiledProgram> program, Device* device) : program(std::move(program)), device(device), devices{device} {}
+  LoadedExecutable(std::shared_ptr<CompiledProgram> program, std::vector<Device*> devices)
+      : program(std::move(program)), devices(std::move(devices)) {}
 
   const std::shared_ptr<CompiledProgram> program;
-  Device* const device;
-  std::vector<Device*> devices;
+  std::vector<Device*> devices;  // replica by replica, within each by partition
   std::atomic<bool> deleted{false};
 };
 
 void BindExecutables(Api& api);
 void BindLoadedExecutables(Api& api);
 void BindExecution(Api& api);
+
+// What Execute does for a program of several devices. Throws before anything has changed where the arguments do not fit.
+void ExecuteOnDevices(LoadedExecutable_Execute_Args& args);
+
+// Throws unless these are what the program takes.
+void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count);
+
+// Whether the caller keeps a donated argument for itself.
+bool IsKept(const ExecuteOptions* options, size_t argument);
 
 }  // namespace trivium::pjrt

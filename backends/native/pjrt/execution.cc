@@ -5,15 +5,6 @@
 #include "guard.h"
 
 namespace trivium::pjrt {
-namespace {
-
-// What a run uses while it lasts.
-struct RunMemory {
-  std::vector<StoragePtr> arguments;
-  std::vector<StoragePtr> results;
-  std::vector<void*> addresses;
-};
-
 void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count) {
   if (count != program.arguments.size()) {
     throw Failure(Error_Code_INVALID_ARGUMENT, program.name + " was given " + std::to_string(count) + " arguments, expected " +
@@ -35,6 +26,15 @@ bool IsKept(const ExecuteOptions* options, size_t argument) {
   }
   return false;
 }
+
+namespace {
+
+// What a run uses while it lasts.
+struct RunMemory {
+  std::vector<StoragePtr> arguments;
+  std::vector<StoragePtr> results;
+  std::vector<void*> addresses;
+};
 
 // Takes what the run needs, and donated arguments' memory from them: last, so that a run that cannot begin leaves them as they are.
 RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, Memory& memory, const ExecuteOptions* options) {
@@ -60,13 +60,14 @@ void Execute(LoadedExecutable_Execute_Args& args) {
   LoadedExecutable& executable = *args.executable;
   CompiledProgram& program = *executable.program;
   if (executable.deleted) throw Failure(Error_Code_FAILED_PRECONDITION, "executable " + program.name + " has been deleted");
-  Require(args.num_devices == 1, "the program runs on one device, and is given arguments for another number");
+  Require(args.num_devices == executable.devices.size(), "the program is given arguments for another number of devices than it runs on");
   if (args.options != nullptr && args.options->num_send_ops + args.options->num_recv_ops != 0) {
     throw Failure(Error_Code_UNIMPLEMENTED, "programs that send to the host or receive from it are not supported");
   }
+  if (args.num_devices > 1) return ExecuteOnDevices(args);
   Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[0];
   CheckArguments(program, arguments, args.num_args);
-  Device& device = args.execute_device != nullptr ? *args.execute_device : *executable.device;
+  Device& device = args.execute_device != nullptr ? *args.execute_device : *executable.devices[0];
   RunMemory memory = TakeMemory(program, arguments, device.default_memory(), args.options);
   program.Run(memory.addresses.data());
   for (size_t i = 0; i < memory.results.size(); ++i) {

@@ -7,22 +7,23 @@
 namespace trivium::pjrt {
 namespace {
 
-Device* ChosenDevice(const Client& client, const CompileOptions& options) {
-  if (options.num_replicas * options.num_partitions != 1 || options.device_ids.size() > 1) {
-    throw Failure(Error_Code_UNIMPLEMENTED, "the program is for " + std::to_string(options.num_replicas) + " replicas of " +
-                                                std::to_string(options.num_partitions) +
-                                                " partitions, expected one of each: Trivium does not divide programs among devices yet");
-  }
-  if (!options.device_ids.empty()) return &client.device(options.device_ids[0]);
-  return &client.device(options.device_ordinal < 0 ? 0 : options.device_ordinal);
+std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& options) {
+  const int64_t count = options.num_replicas * options.num_partitions;
+  Require(count >= 1 && (options.device_ids.empty() || static_cast<int64_t>(options.device_ids.size()) == count),
+          "the device assignment is of another size than the program");
+  if (count == 1 && options.device_ids.empty()) return {&client.device(options.device_ordinal < 0 ? 0 : options.device_ordinal)};
+  std::vector<Device*> devices;
+  for (int64_t i = 0; i < count; ++i) devices.push_back(&client.device(options.device_ids.empty() ? i : options.device_ids[i]));
+  return devices;
 }
 
 void CompileForClient(Client_Compile_Args& args) {
   Require(args.program != nullptr && args.program->code != nullptr, "the program is null");
   const CompileOptions options = ReadCompileOptions(View(args.compile_options, args.compile_options_size));
-  Device* device = ChosenDevice(*args.client, options);
-  auto program = Compile({args.program->code, args.program->code_size}, View(args.program->format, args.program->format_size));
-  args.executable = new LoadedExecutable(std::move(program), device);
+  std::vector<Device*> devices = ChosenDevices(*args.client, options);
+  auto program = Compile({args.program->code, args.program->code_size}, View(args.program->format, args.program->format_size),
+                         options.num_replicas, options.num_partitions);
+  args.executable = new LoadedExecutable(std::move(program), std::move(devices));
 }
 
 void Destroy(LoadedExecutable_Destroy_Args& args) { delete args.executable; }
@@ -35,8 +36,11 @@ void AddressableDevices(LoadedExecutable_AddressableDevices_Args& args) {
 }
 
 void GetDeviceAssignment(LoadedExecutable_GetDeviceAssignment_Args& args) {
+  const CompiledProgram& program = *args.executable->program;
+  std::vector<int64_t> ids;
+  for (const Device* device : args.executable->devices) ids.push_back(device->description.id);
   // The opaque structure that the caller deletes is the string itself.
-  auto* bytes = new std::string(SerializedDeviceAssignment(args.executable->device->description.id));
+  auto* bytes = new std::string(SerializedDeviceAssignment(ids, program.num_replicas, program.num_partitions));
   args.serialized_bytes = bytes->data();
   args.serialized_bytes_size = bytes->size();
   args.serialized_device_assignment = reinterpret_cast<DeviceAssignmentSerialized*>(bytes);

@@ -16,11 +16,28 @@ std::atomic<ReleaseFunction> release_function{nullptr};
 
 Shape Copied(const SlotType& slot) { return ShapeOf(static_cast<Buffer_Type>(slot.type), slot.dims, static_cast<size_t>(slot.rank)); }
 
+// Reads a piece, and makes `shape` that of a part.
+Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
+  Piece piece{type.is_whole != 0, shape, {}};
+  const size_t rank = shape.dims.size();
+  for (int64_t device = 0; device < devices; ++device) {
+    piece.begins.emplace_back(type.begins + device * rank, type.begins + (device + 1) * rank);
+  }
+  shape.dims.assign(type.dims, type.dims + rank);
+  if (!piece.is_whole) piece.whole = shape;
+  return piece;
+}
+
 }  // namespace
 
-CompiledProgram::CompiledProgram(const CompileReply& reply)
+CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions)
     : name(reply.name),
       fingerprint(reply.fingerprint),
+      description(reply.description == nullptr ? "" : reply.description),
+      num_replicas(replicas),
+      num_partitions(partitions),
+      is_shared(reply.is_shared != 0),
+      has_device(reply.has_device != 0),
       generated_code_size(reply.generated_code_size),
       constant_size(reply.constant_size),
       arena_size(static_cast<int64_t>(reply.arena_size)),
@@ -30,6 +47,11 @@ CompiledProgram::CompiledProgram(const CompileReply& reply)
       reply_(reply) {
   for (size_t i = 0; i < reply.num_arguments; ++i) arguments.push_back(Copied(reply.slots[i]));
   for (size_t i = 0; i < reply.num_results; ++i) results.push_back(Copied(reply.slots[reply.num_arguments + i]));
+  if (reply.pieces != nullptr) {
+    const PieceType* piece = reply.pieces;
+    for (Shape& argument : arguments) argument_pieces.push_back(Divided(*piece++, argument, num_devices()));
+    for (Shape& result : results) result_pieces.push_back(Divided(*piece++, result, num_devices()));
+  }
   for (const Shape& result : results) result_bytes.push_back(result.bytes());
   donated.assign(reply.donated, reply.donated + reply.num_arguments);
 }
@@ -80,16 +102,16 @@ void CompiledProgram::Run(void** addresses) {
   throw Failure(Error_Code_INTERNAL, reason.empty() ? name + " ended early" : reason);
 }
 
-std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format) {
+std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions) {
   const CompileFunction compile = compile_function.load();
   if (compile == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "there is no compiler: Trivium compiles in a process with Python only");
-  const CompileRequest request{code.data(), code.size(), format.data(), format.size()};
+  const CompileRequest request{code.data(), code.size(), format.data(), format.size(), replicas, partitions};
   CompileReply reply{};
   std::string failure;
   if (const int32_t status = compile(&request, &reply, &failure)) {
     throw Failure(static_cast<Error_Code>(status), failure.empty() ? "the compiler failed, and has not said why" : failure);
   }
-  return std::make_shared<CompiledProgram>(reply);
+  return std::make_shared<CompiledProgram>(reply, replicas, partitions);
 }
 
 }  // namespace trivium::pjrt

@@ -21,12 +21,21 @@ struct CompileRequest {
   size_t code_size;
   const char* format;
   size_t format_size;
+  int64_t num_replicas;
+  int64_t num_partitions;
 };
 
 struct SlotType {
   int32_t type;  // a Buffer_Type
   int32_t rank;
   const int64_t* dims;
+};
+
+// How devices hold an argument or a result of a program of several devices.
+struct PieceType {
+  int32_t is_whole;       // the program has the whole of it, not the part of one device
+  const int64_t* dims;    // of a part
+  const int64_t* begins;  // for each device, where its part begins
 };
 
 // What a compilation gives. Machine code and context are in use until `handle` is released; all else is copied at once.
@@ -47,16 +56,30 @@ struct CompileReply {
   double flops;
   double transcendentals;
   double bytes_accessed;
+  const PieceType* pieces;  // of the arguments, then of the results; null for a program of one device
+  int32_t is_shared;        // one run is for all devices; otherwise each runs the program
+  int32_t has_device;       // behind its arguments the program is given the number of the device
+  const char* description;  // the program as hosts ask for it, in the format "mlir"; null if there is none
 };
 
 // Returns an Error_Code; where that is not 0, `trivium_pjrt_fail(failure, ...)` has been told why.
 using CompileFunction = int32_t (*)(const CompileRequest* request, CompileReply* reply, void* failure);
 using ReleaseFunction = void (*)(uint64_t handle);
 
+// An argument or result of which each device has a part.
+struct Piece {
+  bool is_whole;
+  Shape whole;  // as the program has it
+  std::vector<std::vector<int64_t>> begins;
+
+  // Every device has all of it.
+  bool is_everywhere(const Shape& part) const { return part == whole; }
+};
+
 // Machine code with all that it needs to run. Runs may overlap: each has an arena of its own.
 class CompiledProgram {
  public:
-  explicit CompiledProgram(const CompileReply& reply);
+  CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions);
   ~CompiledProgram();
   CompiledProgram(const CompiledProgram&) = delete;
   CompiledProgram& operator=(const CompiledProgram&) = delete;
@@ -66,8 +89,16 @@ class CompiledProgram {
 
   const std::string name;
   const std::string fingerprint;
+  const std::string description;
+  const int64_t num_replicas, num_partitions;
+  int64_t num_devices() const { return num_replicas * num_partitions; }
+  // Whether one run is for all devices, and whether a run is told its device.
+  const bool is_shared, has_device;
+  // As devices hold them.
   std::vector<Shape> arguments;
   std::vector<Shape> results;
+  // Of several devices only.
+  std::vector<Piece> argument_pieces, result_pieces;
   std::vector<size_t> result_bytes;
   std::vector<bool> donated;
   int64_t generated_code_size, constant_size, arena_size;
@@ -82,6 +113,6 @@ class CompiledProgram {
 };
 
 // Throws where no compiler is registered, and what it says against the program.
-std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format);
+std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions);
 
 }  // namespace trivium::pjrt

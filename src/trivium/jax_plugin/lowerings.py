@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 from jax._src import callback, core
 from jax._src.interpreters import mlir
+from jaxlib.mlir import ir
 
 from trivium.ir.custom_calls import register_custom_call
 
@@ -58,7 +59,7 @@ def _like_cpu(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lowering
 
 
-def _dot_general(context: mlir.LoweringRuleContext, lhs: Any, rhs: Any, **params: Any) -> Any:
+def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value, **params: Any) -> Any:
     """As for the CPU, but with operands of one type, as StableHLO has them: XLA takes two that an algorithm, or two
     kinds of 8-bit floats, leave as they are. The common type has all their numbers."""
     left, right = cast(list[core.ShapedArray], context.avals_in)

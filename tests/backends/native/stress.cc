@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "collectives.h"
 #include "interpreter.h"
 #include "thread_pool.h"
 
@@ -25,6 +27,7 @@ void trivium_parallel_for(trivium::RangeFunction function, void* context, int64_
 int32_t trivium_check_signals();
 void trivium_set_interpreter(const trivium::Interpreter* interpreter);
 int32_t trivium_run(const trivium::Frame* frame);
+int32_t trivium_collective(const int64_t* description, const void* source, void* destination);
 }
 
 // In pjrt_stress.cc.
@@ -261,6 +264,32 @@ void RunsThatSignalsEnd() {
 }
 
 // One part of the stress, which must not hang.
+// Devices that run together: they add up their numbers again and again, in groups of all, and in pairs.
+void Meetings() {
+  constexpr int64_t kDevices = 4, kCount = 3000;
+  // Kind, type f32, its bytes, add, two dimensions, the shape, and the groups.
+  const int64_t all[] = {0, 12, 4, 0, 0, 0, 1, kCount, 1, 4, 0, 1, 2, 3};
+  const int64_t pairs[] = {0, 12, 4, 0, 0, 0, 1, kCount, 2, 2, 0, 2, 2, 1, 3};
+  const int64_t around[] = {4, 12, 4, 0, 0, 0, 1, kCount, 4, 2, 0, 1, 2, 1, 2, 2, 2, 3, 2, 3, 0};
+  trivium::Communicator communicator(kDevices);
+  InThreads(kDevices, [&](int device) {
+    const trivium::DeviceScope scope(&communicator, device);
+    std::vector<float> x(kCount), y(kCount);
+    for (int turn = 0; turn < 200; ++turn) {
+      std::fill(x.begin(), x.end(), static_cast<float>(device + turn));
+      EXPECT(trivium_collective(all, x.data(), y.data()) == 0);
+      EXPECT(y[0] == 6 + 4 * turn && y[kCount - 1] == y[0]);
+      EXPECT(trivium_collective(pairs, y.data(), x.data()) == 0);
+      EXPECT(x[0] == 2 * y[0] && x[kCount - 1] == x[0]);
+      std::fill(x.begin(), x.end(), static_cast<float>(device));
+      EXPECT(trivium_collective(around, x.data(), y.data()) == 0);
+      EXPECT(y[kCount / 2] == (device + 3) % 4);
+    }
+    // The last one leaves, and nobody waits for it.
+    if (device != 3) EXPECT(trivium_collective(all, x.data(), y.data()) != 0);
+  });
+}
+
 void Part(void (*stress)()) {
   alarm(60);
   stress();
@@ -276,6 +305,7 @@ int main() {
   Part(ManyCallers);
   Part(Participants);
   Part(LoopsWithinLoops);
+  Part(Meetings);
   Part(PoolsThatComeAndGo);
   Part(Runs);
   Part(RunsThatSignalsEnd);

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -83,8 +84,8 @@ def compare(job: Job, options: argparse.Namespace) -> dict[str, Any]:
     found = _run(job, "trivium", Choice(tests=passed), options)
     skipped = [test for test, outcome in found.outcomes.items() if outcome.kind == "skipped"]
     if skipped:
-        # JAX's name of the platform that decorators of its tests ask for.
-        found.outcomes |= _run(job, "trivium", Choice(tests=skipped), options, JAX_TEST_DUT="cpu").outcomes
+        again = _run(job, "trivium", Choice(tests=skipped), options, PYTEST_PLUGINS="tests.suites.jax.as_cpu")
+        found.outcomes |= again.outcomes
     return {
         "collected": expected.collected,
         "chosen": expected.chosen,
@@ -114,10 +115,17 @@ def _run(job: Job, platform: str, choice: Choice, options: argparse.Namespace, *
         "JAX_NUM_GENERATED_CASES": str(options.cases),
         "JAX_ENABLE_X64": "1" if job.mode == X64 else "0",
         "JAX_SKIP_SLOW_TESTS": "1",
+        "TRIVIUM_NUM_DEVICES": _devices(options.tests / "tests" / f"{job.file}.py"),
         **variables,
     }
     limits = Limits(options.test_limit, options.file_limit)
     return run(File(options.tests, f"tests/{job.file}.py", environment), choice, limits)
+
+
+def _devices(file: Path) -> str:
+    """As many as the file asks for of JAX's CPU platform."""
+    asked = re.search(r"request_cpu_devices\((\d+)\)", file.read_text())
+    return asked[1] if asked else "1"
 
 
 def _load(path: Path) -> dict[str, Any]:

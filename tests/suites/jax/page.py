@@ -16,8 +16,9 @@ Results = Mapping[str, Mapping[str, Any]]
 OPENING = """# JAX's own tests
 
 What `python -m tests.suites.jax` found, with JAX {version}: its tests at the tag of that version, with
-`JAX_PLATFORMS=trivium` on one device. Only tests that pass on JAX's own CPU platform are counted, since the others ask
-for what no CPU has, or for what is broken. This page is generated; it lists every failing test.
+`JAX_PLATFORMS=trivium` and as many devices as a file asks for of JAX's CPU platform. Only tests that pass on that
+platform are counted, since the others ask for what no CPU has, or for what is broken. This page is generated; it lists
+every failing test.
 
 - *tests*: in the file, with `JAX_NUM_GENERATED_CASES` of {cases} and `JAX_SKIP_SLOW_TESTS`.
 - *run*: of these, the sample that was run (share and seed: {samples}).

@@ -1,0 +1,152 @@
+// Running a program that several devices run together, on parts of arrays.
+
+#include <optional>
+#include <thread>
+
+#include "../collectives.h"
+#include "buffer.h"
+#include "executable.h"
+#include "guard.h"
+
+namespace trivium::pjrt {
+namespace {
+
+const char* Bytes(const StoragePtr& storage) { return static_cast<const char*>(storage->data()); }
+char* MutableBytes(const StoragePtr& storage) { return static_cast<char*>(storage->data()); }
+
+// Copies the part of one device into the whole, or out of it.
+void Join(const StoragePtr& part, const Shape& shape, const StoragePtr& whole, const Piece& piece, size_t device) {
+  const std::vector<int64_t> zeros(shape.dims.size(), 0);
+  CopyBox(Bytes(part), shape.dims, zeros, MutableBytes(whole), piece.whole.dims, piece.begins[device], shape.dims, BytesOf(shape.type));
+}
+
+void Cut(const StoragePtr& whole, const Piece& piece, size_t device, const StoragePtr& part, const Shape& shape) {
+  const std::vector<int64_t> zeros(shape.dims.size(), 0);
+  CopyBox(Bytes(whole), piece.whole.dims, piece.begins[device], MutableBytes(part), shape.dims, zeros, shape.dims, BytesOf(shape.type));
+}
+
+// The memory of one execution, by device and then by argument or result.
+class DividedRun {
+ public:
+  DividedRun(const CompiledProgram& program, const std::vector<Device*>& devices)
+      : program_(program), devices_(devices), runs_(program.is_shared ? 1 : devices.size()), wholes_(runs_) {}
+
+  void Take(const LoadedExecutable_Execute_Args& args) {
+    for (size_t device = 0; device < devices_.size(); ++device) {
+      auto& results = results_.emplace_back();
+      for (const size_t bytes : program_.result_bytes) results.push_back(Storage::Allocate(memory(device), bytes));
+    }
+    for (size_t device = 0; device < devices_.size(); ++device) {
+      auto& arguments = arguments_.emplace_back();
+      for (size_t i = 0; i < program_.arguments.size(); ++i) {
+        WaitFor(args.argument_lists[device][i]->ready);
+        arguments.push_back(args.argument_lists[device][i]->storage());
+      }
+    }
+    JoinArguments();
+    for (size_t device = 0; device < devices_.size(); ++device) {
+      for (size_t i = 0; i < program_.arguments.size(); ++i) {
+        if (program_.donated[i] && !IsKept(args.options, i)) args.argument_lists[device][i]->Donate();
+      }
+    }
+  }
+
+  // What one run is given: arguments, perhaps the number of its device, and results.
+  std::vector<void*> Addresses(size_t run) {
+    std::vector<void*> addresses;
+    for (size_t i = 0; i < program_.arguments.size(); ++i) {
+      addresses.push_back((joined_[i] != nullptr ? joined_[i] : arguments_[run][i])->data());
+    }
+    if (program_.has_device) addresses.push_back(&numbers_[run]);
+    for (size_t i = 0; i < program_.results.size(); ++i) addresses.push_back(Result(run, i)->data());
+    return addresses;
+  }
+
+  void Run(CompiledProgram& program) {
+    for (size_t run = 0; run < runs_; ++run) numbers_.push_back(static_cast<uint32_t>(run));
+    if (program_.is_shared) return program.Run(Addresses(0).data());
+    Communicator communicator(static_cast<int>(runs_));
+    std::optional<Failure> failure;  // the first: those of others that waited in vain follow from it
+    std::mutex mutex;
+    const auto run = [&](size_t device, std::vector<void*> addresses) {
+      const DeviceScope scope(&communicator, static_cast<int64_t>(device));
+      try {
+        program.Run(addresses.data());
+      } catch (const Failure& found) {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (!failure) failure = found;
+      }
+    };
+    std::vector<std::thread> threads;
+    std::vector<std::vector<void*>> addresses;
+    for (size_t device = 0; device < runs_; ++device) addresses.push_back(Addresses(device));
+    for (size_t device = 1; device < runs_; ++device) threads.emplace_back(run, device, addresses[device]);
+    run(0, addresses[0]);
+    for (std::thread& thread : threads) thread.join();
+    if (failure) throw *failure;
+  }
+
+  // The results that each device has, cut out of wholes where the program gave these.
+  std::vector<std::vector<StoragePtr>> Results() {
+    for (size_t i = 0; i < program_.results.size(); ++i) {
+      const Piece& piece = program_.result_pieces[i];
+      for (size_t device = 0; device < devices_.size(); ++device) {
+        const size_t run = program_.is_shared ? 0 : device;
+        if (wholes_[run].count(i) != 0) Cut(wholes_[run][i], piece, device, results_[device][i], program_.results[i]);
+        if (wholes_[run].count(i) == 0 && run != device) Cut(results_[run][i], piece, device, results_[device][i], program_.results[i]);
+      }
+    }
+    return std::move(results_);
+  }
+
+ private:
+  Memory& memory(size_t device) const { return devices_[device]->default_memory(); }
+
+  void JoinArguments() {
+    for (size_t i = 0; i < program_.arguments.size(); ++i) {
+      const Piece& piece = program_.argument_pieces[i];
+      StoragePtr& joined = joined_.emplace_back();
+      if (!piece.is_whole || piece.is_everywhere(program_.arguments[i])) continue;
+      joined = Storage::Allocate(memory(0), piece.whole.bytes());
+      for (size_t device = 0; device < devices_.size(); ++device) Join(arguments_[device][i], program_.arguments[i], joined, piece, device);
+    }
+  }
+
+  const StoragePtr& Result(size_t run, size_t i) {
+    const Piece& piece = program_.result_pieces[i];
+    if (!piece.is_whole || piece.is_everywhere(program_.results[i])) return results_[run][i];
+    return wholes_[run][i] = Storage::Allocate(memory(run), piece.whole.bytes());
+  }
+
+  const CompiledProgram& program_;
+  const std::vector<Device*>& devices_;
+  const size_t runs_;
+  std::vector<std::vector<StoragePtr>> arguments_, results_;
+  std::vector<StoragePtr> joined_;  // by argument; null where devices have what the program takes
+  std::vector<std::map<size_t, StoragePtr>> wholes_;
+  std::vector<uint32_t> numbers_;
+};
+
+}  // namespace
+
+void ExecuteOnDevices(LoadedExecutable_Execute_Args& args) {
+  LoadedExecutable& executable = *args.executable;
+  CompiledProgram& program = *executable.program;
+  Require(args.execute_device == nullptr, "a program of several devices cannot be run on one of them");
+  for (size_t device = 0; device < args.num_devices; ++device) {
+    CheckArguments(program, args.num_args == 0 ? nullptr : args.argument_lists[device], args.num_args);
+  }
+  DividedRun run(program, executable.devices);
+  run.Take(args);
+  run.Run(program);
+  std::vector<std::vector<StoragePtr>> results = run.Results();
+  for (size_t device = 0; device < args.num_devices; ++device) {
+    Memory& memory = executable.devices[device]->default_memory();
+    for (size_t i = 0; i < program.results.size(); ++i) {
+      args.output_lists[device][i] = new Buffer(&memory, program.results[i], std::move(results[device][i]), nullptr);
+    }
+    if (args.device_complete_events != nullptr) args.device_complete_events[device] = NewEvent();
+  }
+}
+
+}  // namespace trivium::pjrt

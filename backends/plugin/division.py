@@ -1,0 +1,89 @@
+"""Programs that several devices run together: which parts of arrays the devices hold, for the native runtime, and in
+the words in which hosts ask for it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trivium.backends.plugin.structures import CompileReply, PieceType
+from trivium.compiler.passes.partition import Held, Partitioned, partition
+from trivium.compiler.pipeline import inline
+from trivium.ir.func import Module
+from trivium.ir.types import TensorType, Type
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A program for several devices, and a module that says for hosts how they hold its arguments and results."""
+
+    program: Partitioned
+    description: str
+
+
+def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
+    """The program that each device runs; nothing where there is one device."""
+    if replicas * partitions == 1:
+        return None
+    inlined = inline(module)
+    wholes = inlined.main.function_type
+    divided = partition(inlined, replicas, partitions)
+    return Divided(divided, _description(wholes.inputs, wholes.results, divided))
+
+
+def fill_pieces(reply: CompileReply, divided: Divided) -> Sequence[Any]:
+    """Fills in the reply, and gives what it points to."""
+    program = divided.program
+    held = [*program.arguments, *program.results]
+    dims = [(ctypes.c_int64 * len(each.part.shape))(*each.part.shape) for each in held]
+    begins = [_integers(list(itertools.chain(*each.part.begins))) for each in held]
+    pieces = (PieceType * len(held))(
+        *(PieceType(each.is_whole, extents, places) for each, extents, places in zip(held, dims, begins, strict=True))
+    )
+    reply.pieces, reply.is_shared, reply.has_device = pieces, program.is_shared, program.has_device
+    text = divided.description.encode()
+    reply.description = text
+    return dims, begins, pieces, text
+
+
+def _integers(numbers: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * len(numbers))(*numbers)
+
+
+def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Partitioned) -> str:
+    """A module that calls the program as a whole, with the shardings of its arguments and results: hosts read them
+    from there."""
+    before = ", ".join(f'"{_sharding(kind, held)}"' for kind, held in zip(inputs, divided.arguments, strict=True))
+    after = [_sharding(kind, held) for kind, held in zip(results, divided.results, strict=True)]
+    # XLA has one sharding for a result that is an empty tuple.
+    together = after[0] if len(after) == 1 else f"{{{', '.join(after or ['{replicated}'])}}}"
+    attributes = f'mhlo.spmd_output_sharding = "{together}", mhlo.spmd_parameters_shardings = [{before}]'
+    given = ", ".join(f"%arg{index}: {kind}" for index, kind in enumerate(inputs))
+    names = ", ".join(f"%arg{index}" for index in range(len(inputs)))
+    taken, gives = (", ".join(map(str, kinds)) for kinds in (inputs, results))
+    found = ", ".join(f"%result{index}" for index in range(len(results)))
+    lines = [
+        f"module attributes {{{attributes}}} {{",
+        f"func.func public @main({given}) -> ({gives}) {{",
+        f"{found}{' = ' if found else ''}stablehlo.custom_call @trivium({names}) {{has_side_effect = true}} : "
+        f"({taken}) -> ({gives})",
+        f"return {found} : {gives}" if found else "return",
+        "}}",
+    ]
+    return "\n".join(lines)
+
+
+def _sharding(kind: Type, held: Held) -> str:
+    """XLA's words: the devices of each part, part by part; devices that hold the same part follow each other."""
+    if not isinstance(kind, TensorType) or held.part.shape == kind.static_shape:
+        return "{replicated}"
+    counts = [extent // part if part else 1 for extent, part in zip(kind.static_shape, held.part.shape, strict=True)]
+    order = sorted(range(len(held.part.begins)), key=lambda device: (held.part.begins[device], device))
+    copies = len(order) // math.prod(counts)
+    last = f",{copies}" if copies > 1 else ""
+    note = " last_tile_dim_replicate" if copies > 1 else ""
+    return f"{{devices=[{','.join(map(str, counts))}{last}]{','.join(map(str, order))}{note}}}"

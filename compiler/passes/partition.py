@@ -1,0 +1,256 @@
+"""From a program over arrays that several devices hold in parts to one that each of them runs. What stands inside
+`manual_computation` is computed on parts, with collectives; all else on wholes, by each device. A program in which
+devices have nothing to tell each other stays as it is: it is run once, for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivium.ir.attributes import UNIT, Dictionary, integer_array
+from trivium.ir.builder import Builder, Rewriter, inline_block
+from trivium.ir.core import BlockArgument, Operation, Value
+from trivium.ir.errors import CompileError
+from trivium.ir.func import Function, Module
+from trivium.ir.mesh import Mesh, groups, mesh_of
+from trivium.ir.ops import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    ChannelHandle,
+    CollectiveBroadcast,
+    CollectivePermute,
+    Constant,
+    Convert,
+    DynamicSlice,
+    ManualComputation,
+    PartitionId,
+    ReduceScatter,
+    ReplicaId,
+    Reshape,
+)
+from trivium.ir.ops import Mesh as MeshOp
+from trivium.ir.sharding import (
+    Part,
+    Sharding,
+    find_mesh,
+    part_of,
+    part_of_tiles,
+    read_axes,
+    read_sharding,
+    read_shardings,
+)
+from trivium.ir.types import I32, UI32, TensorType, tensor
+
+SHARDING, TILES = "sdy.sharding", "mhlo.sharding"
+"""The attributes of an argument or a result that say how devices hold it: Shardy's, and XLA's own."""
+
+_EXCHANGING = (AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, ReduceScatter)
+_ALONE = (ManualComputation, PartitionId, ReplicaId, *_EXCHANGING)
+"""Ops for which each device runs the program."""
+
+_CHANNEL = ChannelHandle(1, 1)
+
+
+@dataclass(frozen=True)
+class Held:
+    """How the devices hold an argument or a result, and whether the program has the whole of it all the same."""
+
+    part: Part
+    is_whole: bool
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """`module` is run by each device, or, where `is_shared`, once for all. With `has_device` its last argument is the
+    number of the device."""
+
+    module: Module
+    arguments: tuple[Held, ...]
+    results: tuple[Held, ...]
+    is_shared: bool
+    has_device: bool
+
+
+def partition(module: Module, replicas: int, partitions: int) -> Partitioned:
+    """`module`, which has no calls, is changed."""
+    if replicas > 1 and partitions > 1:
+        raise CompileError(f"the program is for {replicas} replicas of {partitions} partitions, expected one of either")
+    return _Partitioner(module, replicas, partitions).run()
+
+
+class _Partitioner:
+    def __init__(self, module: Module, replicas: int, partitions: int):
+        self._module, self._main = module, module.main
+        self._replicas, self._devices = replicas, replicas * partitions
+        found = ((op.sym_name, mesh_of(op.attributes)) for op in module.body.block if isinstance(op, MeshOp))
+        self._meshes: Mapping[str, Mesh] = {name: mesh for name, mesh in found if mesh is not None}
+        self._parts: set[Value] = set()
+        """Arguments that the program takes in parts."""
+        self._gathered: dict[Value, tuple[Value, Part]] = {}
+        """Wholes, with the parts that they were made of."""
+        self._gathers: list[Operation] = []
+        self._known_parts: dict[Operation, tuple[list[Part], list[Part]]] = {}
+
+    def run(self) -> Partitioned:
+        main = self._main
+        is_shared = self._replicas == 1 and not any(isinstance(op, _ALONE) for op in main.walk())
+        held = [self._part(main.argument_attributes(i), value) for i, value in enumerate(main.arguments)]
+        arguments = list(main.arguments)
+        returned = [self._returned_part(main, index, value, held) for index, value in enumerate(main.returned)]
+        self._take_parts(held)
+        while (found := next((op for op in main.walk() if isinstance(op, ManualComputation)), None)) is not None:
+            self._expand(found)
+        has_device = self._number_devices(main)
+        whole = self._return_parts(main, returned)
+        self._drop_shardings(main)
+        return Partitioned(
+            self._module,
+            tuple(Held(part, value not in self._parts) for part, value in zip(held, arguments, strict=True)),
+            tuple(Held(part, each) for part, each in zip(returned, whole, strict=True)),
+            is_shared,
+            has_device,
+        )
+
+    def _drop_shardings(self, main: Function) -> None:
+        """They were those of wholes; what else is said of arguments and results still holds."""
+        for name, count in (("arg_attrs", len(main.arguments)), ("res_attrs", len(main.returned))):
+            entries = [*(main.attributes.get(name) or ()), *([Dictionary()] * count)][:count]
+            kept = [{key: each for key, each in entry.items() if key not in (SHARDING, TILES)} for entry in entries]
+            main.attributes[name] = tuple(map(Dictionary, kept))
+        main.refresh_type()
+
+    # How devices hold arguments and results
+
+    def _part(self, attributes: Mapping[str, object], value: Value) -> Part:
+        shape = value.type.static_shape if isinstance(value.type, TensorType) else ()
+        if self._replicas == 1 and SHARDING in attributes:
+            return self._part_of(read_sharding(attributes[SHARDING]), shape)
+        if self._replicas == 1 and TILES in attributes:
+            return part_of_tiles(str(attributes[TILES]), shape, self._devices)
+        return Part.whole(shape, self._devices)
+
+    def _part_of(self, sharding: Sharding, shape: tuple[int, ...]) -> Part:
+        if not any(sharding.dimensions):
+            return Part.whole(shape, self._devices)
+        return part_of(sharding, find_mesh(sharding, self._meshes), shape, self._devices)
+
+    def _returned_part(self, main: Function, index: int, value: Value, held: list[Part]) -> Part:
+        """Where nothing is said: as what it is, an argument or what devices computed by themselves."""
+        attributes = main.result_attributes(index)
+        if SHARDING in attributes or TILES in attributes or self._replicas > 1:
+            return self._part(attributes, value)
+        if isinstance(value, BlockArgument):
+            return held[value.index]
+        computed = value.defining_op
+        if isinstance(computed, ManualComputation):
+            return self._own_parts(computed)[1][computed.results.index(value)]
+        return self._part({}, value)
+
+    def _own_parts(self, op: ManualComputation) -> tuple[list[Part], list[Part]]:
+        """The parts of its operands and of its results; found once, before arguments are taken in parts."""
+        if op not in self._known_parts:
+            self._known_parts[op] = self._find_parts(op)
+        return self._known_parts[op]
+
+    def _find_parts(self, op: ManualComputation) -> tuple[list[Part], list[Part]]:
+        axes = read_axes(op.manual_axes)
+        found = []
+        for shardings, values in ((op.in_shardings, op.tensors), (op.out_shardings, op.results)):
+            read = [sharding.along(axes) for sharding in read_shardings(shardings)]
+            found.append([self._part_of(one, value.type.static_shape) for one, value in zip(read, values, strict=True)])
+        return found[0], found[1]
+
+    # Arguments and results in parts
+
+    def _take_parts(self, held: list[Part]) -> None:
+        """An argument that is needed in the parts that the devices hold anyway is taken so."""
+        needed: dict[Value, set[Part | None]] = {}
+        for op in self._main.walk():
+            parts = self._own_parts(op)[0] if isinstance(op, ManualComputation) and op.parent_op is self._main else None
+            for index, value in enumerate(op.operands):
+                needed.setdefault(value, set()).add(parts[index] if parts else None)
+        for argument, part in zip(self._main.arguments, held, strict=True):
+            if needed.get(argument) == {part} and part.shape != argument.type.static_shape:
+                argument.type = TensorType(part.shape, argument.type.element_type)
+                self._parts.add(argument)
+
+    def _return_parts(self, main: Function, returned: list[Part]) -> list[bool]:
+        """Returns the parts of what was made of them, and drops wholes that nobody needs. Says which are wholes."""
+        end = main.body.terminator
+        whole = []
+        for index, (value, part) in enumerate(zip(end.operands, returned, strict=True)):
+            own, own_part = self._gathered.get(value, (value, None))
+            is_part = own_part == part
+            if is_part:
+                end.set_operand(index, own)
+            whole.append(not is_part and value not in self._parts)
+        for op in reversed(self._gathers):
+            if not op.is_used:
+                op.erase()
+        return whole
+
+    # Manual computations
+
+    def _expand(self, op: ManualComputation) -> None:
+        """Parts of the operands, the body, and wholes of its results."""
+        axes = read_axes(op.manual_axes)
+        shardings = [sharding.along(axes) for sharding in read_shardings(op.out_shardings)]
+        before, after = self._own_parts(op)
+        rewriter = Rewriter(op)
+        taken = [
+            value if value in self._parts or value.type == argument.type else self._cut(rewriter, value, part)
+            for value, argument, part in zip(op.tensors, op.body.arguments, before, strict=True)
+        ]
+        values = inline_block(op.body.block, taken, rewriter)
+        results = [
+            own if own.type == result.type else self._joined(rewriter, own, sharding, part)
+            for own, result, sharding, part in zip(values, op.results, shardings, after, strict=True)
+        ]
+        now = dict(zip(op.results, results, strict=True))
+        self._gathered = {whole: (now.get(own, own), part) for whole, (own, part) in self._gathered.items()}
+        rewriter.replace(*results)
+
+    def _cut(self, builder: Builder, value: Value, part: Part) -> Value:
+        """This device's part of a whole."""
+        number = builder.add(PartitionId())
+        place = builder.add(Convert(number, result=tensor(of=I32)))
+        starts = []
+        for column in zip(*part.begins, strict=True):
+            table = builder.add(Constant(integer_array(column, I32)))
+            found = builder.add(DynamicSlice(table, [place], (1,)))
+            starts.append(builder.add(Reshape(found, result=tensor(of=I32))))
+        return builder.add(DynamicSlice(value, starts, part.shape))
+
+    def _joined(self, builder: Builder, value: Value, sharding: Sharding, part: Part) -> Value:
+        """The whole of what each device has a part of."""
+        own = value
+        for dimension, axes in enumerate(sharding.dimensions):
+            if not axes:
+                continue
+            rows = groups(find_mesh(sharding, self._meshes), axes)
+            extents = list(value.type.static_shape)
+            extents[dimension] *= len(rows[0])
+            kind = TensorType(tuple(extents), value.type.element_type)
+            together = {"replica_groups": rows, "channel_handle": _CHANNEL, "use_global_device_ids": UNIT}
+            gather = AllGather([value], all_gather_dim=dimension, results=[kind], **together)
+            (value,) = builder.add(gather)
+            self._gathers.append(gather)
+        self._gathered[value] = own, part
+        return value
+
+    def _number_devices(self, main: Function) -> bool:
+        """Who asks for the number of its device reads an argument."""
+        asking = [op for op in main.walk() if isinstance(op, PartitionId | ReplicaId)]
+        mine = [op for op in asking if isinstance(op, ReplicaId) == (self._replicas > 1)]
+        for op in asking:
+            if op not in mine:
+                rewriter = Rewriter(op)
+                rewriter.replace(rewriter.add(Constant(np.zeros((), np.uint32))))
+        if mine:
+            number = main.body.block.add_argument(tensor(of=UI32), "device")
+            for op in mine:
+                Rewriter(op).replace(number)
+        return bool(mine)

@@ -1,0 +1,202 @@
+"""Shardings of Shardy, which programs keep as text: which axes of a mesh divide each dimension of a value, and where
+the part of each device therefore begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivium.ir.attributes import OpaqueAttribute
+from trivium.ir.errors import CompileError
+from trivium.ir.mesh import AxisRef, Mesh, SubAxis, coordinates, mesh_of
+
+_TOKEN = re.compile(r'\s*("[^"]*"|@"[^"]*"|@[\w.$-]+|[a-z_]+(?==)|mesh|\w+|[\[\]{}<>(),:?=#.])', re.ASCII)
+
+_TILES = re.compile(
+    r"\{devices=\[(?P<tiles>[\d,]+)\](?:<=\[(?P<counted>[\d,]+)\](?:T\((?P<axes>[\d,]+)\))?|(?P<listed>[\d,]+))"
+    r"(?: last_tile_dim_replicate)?\}",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """For each dimension the axes that divide it, the first slowest. `mesh` is the name of the mesh, or itself."""
+
+    mesh: str | Mesh
+    dimensions: tuple[tuple[AxisRef, ...], ...]
+
+    def along(self, names: frozenset[str]) -> Sharding:
+        """The same without other axes."""
+        dimensions = tuple(tuple(axis for axis in axes if axis.name in names) for axes in self.dimensions)
+        return Sharding(self.mesh, dimensions)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a value that each device has: its shape, and by device where it begins."""
+
+    shape: tuple[int, ...]
+    begins: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def whole(cls, shape: Sequence[int], devices: int) -> Part:
+        return cls(tuple(shape), ((0,) * len(shape),) * devices)
+
+
+def part_of(sharding: Sharding, mesh: Mesh, shape: Sequence[int], devices: int) -> Part:
+    """The parts of a value of this shape. Raises a `CompileError` where they are not of equal size."""
+    if not any(sharding.dimensions):
+        return Part.whole(shape, devices)
+    indices = {axis.name: index for index, axis in enumerate(mesh.axes)}
+    grid = coordinates(mesh)
+    if len(grid) != devices:
+        raise CompileError(f"a sharding is for a mesh of {len(grid)} devices, expected {devices}")
+    extents, begins = [], np.zeros((devices, len(shape)), np.int64)
+    for dimension, (extent, axes) in enumerate(zip(shape, sharding.dimensions, strict=True)):
+        index, count = np.zeros(devices, np.int64), 1
+        for axis in axes:
+            size = mesh.axes[indices[axis.name]].size
+            along = grid[:, indices[axis.name]]
+            if axis.sub_axis_info is not None:
+                below = size // (axis.sub_axis_info.pre_size * axis.sub_axis_info.size)
+                size = axis.sub_axis_info.size
+                along = along // below % size
+            index, count = index * size + along, count * size
+        if extent % count:
+            raise CompileError(f"dimension {dimension} of {tuple(shape)} is divided into {count} parts of unequal size")
+        extents.append(extent // count)
+        begins[:, dimension] = index * (extent // count)
+    return Part(tuple(extents), tuple(map(tuple, begins.tolist())))
+
+
+def part_of_tiles(text: str, shape: Sequence[int], devices: int) -> Part:
+    """The parts of a value whose sharding is given in XLA's words, `{devices=[2,1,2]<=[4] last_tile_dim_replicate}`:
+    how many parts each dimension has, and the devices part by part, listed or counted through as for a transpose."""
+    if text in ("{replicated}", "{manual}"):
+        return Part.whole(shape, devices)
+    match = _TILES.fullmatch(text)
+    if match is None:
+        raise CompileError(f"a value has the sharding {text}, which is not supported")
+    tiles = [int(number) for number in match["tiles"].split(",")]
+    if match["listed"] is not None:
+        order = np.array([int(number) for number in match["listed"].split(",")])
+    else:
+        extents = [int(number) for number in match["counted"].split(",")]
+        axes = [int(number) for number in match["axes"].split(",")] if match["axes"] else range(len(extents))
+        order = np.arange(np.prod(extents)).reshape(extents).transpose(list(axes)).reshape(-1)
+    counts = tiles[: len(shape)]
+    fits = len(counts) == len(shape) and np.prod(tiles) == devices == len(set(order.tolist()) & set(range(devices)))
+    if not fits or any(extent % count for extent, count in zip(shape, counts, strict=True)):
+        raise CompileError(f"{text} does not divide {tuple(shape)} among {devices} devices into parts of equal size")
+    part = tuple(extent // count for extent, count in zip(shape, counts, strict=True))
+    places = np.stack(np.unravel_index(np.arange(devices), tiles), axis=-1)[:, : len(shape)] * np.array(part, np.int64)
+    begins = np.empty_like(places)
+    begins[order] = places
+    return Part(part, tuple(map(tuple, begins.tolist())))
+
+
+def read_sharding(attribute: object) -> Sharding:
+    """`#sdy.sharding<@mesh, [{"x"}, {}]>`"""
+    return next(_Reader(attribute).shardings())
+
+
+def read_shardings(attribute: object) -> list[Sharding]:
+    """`#sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, ...]>`"""
+    return list(_Reader(attribute).shardings())
+
+
+def read_axes(attribute: object) -> frozenset[str]:
+    """`#sdy<manual_axes{"x", "y"}>`"""
+    return frozenset(re.findall(r'"([^"]*)"', _text(attribute)))
+
+
+def _text(attribute: object) -> str:
+    if not isinstance(attribute, OpaqueAttribute):
+        raise CompileError(f"a sharding is given as {attribute!r}, expected an attribute of Shardy")
+    return attribute.text
+
+
+class _Reader:
+    """Reads what was printed by Shardy, or by us."""
+
+    def __init__(self, attribute: object):
+        self._all = _text(attribute)
+        self._tokens = _TOKEN.findall(self._all)
+        self._at = 0
+
+    def shardings(self) -> Iterator[Sharding]:
+        """Each begins with its mesh: `<@mesh, [`, or `<mesh<["x"=2]>, [`."""
+        while self._at < len(self._tokens):
+            if self._tokens[self._at].startswith("@"):
+                yield self._sharding(self._next()[1:].strip('"'))
+            elif self._peek(2) == ["mesh", "<"]:
+                yield self._sharding(self._inlined())
+            else:
+                self._at += 1
+
+    def _peek(self, count: int) -> list[str]:
+        return self._tokens[self._at : self._at + count]
+
+    def _next(self) -> str:
+        if self._at == len(self._tokens):
+            raise CompileError(f"{self._all} ends early")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _expect(self, token: str) -> None:
+        if (found := self._next()) != token:
+            raise CompileError(f"{self._all} has {found!r}, expected {token!r}")
+
+    def _inlined(self) -> Mesh:
+        first = self._at
+        depth = 0
+        while True:
+            token = self._next()
+            depth += (token == "<") - (token == ">")
+            if token == ">" and depth == 0:
+                break
+        text = "".join(self._tokens[first : self._at])
+        mesh = mesh_of({"mesh": OpaqueAttribute(f"#sdy.{text}")})
+        if mesh is None:
+            raise CompileError(f"{self._all} has a mesh that cannot be read")
+        return mesh
+
+    def _sharding(self, mesh: str | Mesh) -> Sharding:
+        self._expect(",")
+        self._expect("[")
+        dimensions = []
+        while (token := self._next()) != "]":
+            if token == "{":
+                dimensions.append(tuple(self._axes()))
+        while (token := self._next()) != ">":
+            if token == "unreduced":
+                raise CompileError(f"{self._all} has unreduced axes, which are not supported")
+        return Sharding(mesh, tuple(dimensions))
+
+    def _axes(self) -> Iterator[AxisRef]:
+        """`"x", "y":(2)4, ?`, and behind the brace perhaps a priority."""
+        while (token := self._next()) != "}":
+            if not token.startswith('"'):
+                continue
+            yield AxisRef(token.strip('"'), self._sub_axis() if self._peek(1) == [":"] else None)
+
+    def _sub_axis(self) -> SubAxis:
+        """`:(2)4`"""
+        self._expect(":")
+        self._expect("(")
+        before = int(self._next())
+        self._expect(")")
+        return SubAxis(before, int(self._next()))
+
+
+def find_mesh(sharding: Sharding, meshes: Mapping[str, Mesh]) -> Mesh:
+    """The mesh of a sharding, of those that the module names."""
+    if isinstance(sharding.mesh, Mesh):
+        return sharding.mesh
+    if sharding.mesh not in meshes:
+        raise CompileError(f"a sharding is for the mesh @{sharding.mesh}, which the module does not have")
+    return meshes[sharding.mesh]
