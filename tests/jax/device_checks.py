@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import buffer_callback
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((4, 6)).astype(np.float32)
@@ -283,6 +284,26 @@ def callbacks():
     assert seen[3:] == [0, 1, 2]
 
 
+def callbacks_on_memory():
+    def add(context, out, x, y):
+        assert out.writeable
+        assert not x.writeable
+        np.asarray(out)[...] = np.asarray(x) + np.asarray(y)
+
+    function = buffer_callback.buffer_callback(add, jax.ShapeDtypeStruct(X.shape, X.dtype))
+    np.testing.assert_array_equal(jax.jit(function)(X, 2 * X), 3 * X)
+    rows = buffer_callback.buffer_callback(add, jax.ShapeDtypeStruct(X[0].shape, X.dtype), vmap_method="sequential")
+    np.testing.assert_array_equal(jax.vmap(rows)(X, X), 2 * X)
+
+    def double(context, out, x):
+        np.asarray(out)[...] *= 2
+
+    in_place = buffer_callback.buffer_callback(
+        double, jax.ShapeDtypeStruct(X.shape, X.dtype), input_output_aliases={0: 0}
+    )
+    np.testing.assert_array_equal(jax.jit(in_place)(X), 2 * X)
+
+
 def error_of_a_callback():
     def fail(x):
         raise ValueError("the callback's own words")
@@ -388,7 +409,7 @@ def training():
 CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
     linear_algebra, donation, host_memory, memory_is_given_back, several_devices, divided_arrays, collectives,
-    error_on_one_of_several_devices, sharding_of_one_device, callbacks, error_of_a_callback,
+    error_on_one_of_several_devices, sharding_of_one_device, callbacks, callbacks_on_memory, error_of_a_callback,
     error_of_an_unknown_custom_call, error_of_too_much_memory, foreign_functions, compiled, exported, threads, training,
 ]  # fmt: skip
 

@@ -8,14 +8,16 @@ import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src import callback, core
+from jax._src import buffer_callback, callback, core
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 
 from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.ops import CustomCall
 
 LIKE_CPU = (
     "debug_callback", "debug_print", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
@@ -24,8 +26,8 @@ LIKE_CPU = (
 """Primitives whose rule for the CPU is taken. Others that have one are lowered better by the rule for all platforms:
 Cholesky's is an op of StableHLO, those of random numbers become one kernel."""
 
-PYTHON_CALLBACK = "xla_ffi_python_cpu_callback"
-"""The target with which JAX's rules for the CPU call Python."""
+PYTHON_CALLBACK, BUFFER_CALLBACK = "xla_ffi_python_cpu_callback", "xla_buffer_python_cpu_callback"
+"""The targets with which JAX's rules for the CPU call Python, on arrays and on memory."""
 
 _callbacks: weakref.WeakValueDictionary[int, Callable[..., Any]] = weakref.WeakValueDictionary()
 """By the number that stands in the program; kept alive by JAX, together with the program."""
@@ -42,8 +44,11 @@ def register(platform: str) -> None:
     for primitive in (callback.pure_callback_p, callback.io_callback_p):
         rule = _like_cpu(mlir._lowerings[primitive].rule)
         mlir.register_lowering(primitive, rule, platform=platform, cacheable=False)
+    buffers = _like_cpu(mlir._lowerings[buffer_callback.buffer_callback_p].rule)
+    mlir.register_lowering(buffer_callback.buffer_callback_p, buffers, platform=platform, cacheable=False)
     mlir._platforms_with_donation.append(platform)
     register_custom_call(PYTHON_CALLBACK, evaluate=_call_python, replace=True)
+    register_custom_call(BUFFER_CALLBACK, evaluate=_call_on_buffers, replace=True)
 
 
 def _like_cpu(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,6 +98,41 @@ class _Numbered(list):
         return self._length
 
 
-def _call_python(op: Any, *arrays: np.ndarray) -> tuple[Any, ...]:
+def _call_python(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(_callback(op)(*arrays))
+
+
+def _callback(op: CustomCall) -> Callable[..., Any]:
     attributes = op.backend_config or op.extra["mhlo.backend_config"]
-    return tuple(_callbacks[attributes["index"].value](*arrays))
+    return _callbacks[attributes["index"].value]
+
+
+class _Context:
+    """What a callback on memory hears of the run."""
+
+    stage = buffer_callback.ExecutionStage.EXECUTE
+
+    @property
+    def stream(self) -> int:
+        # As XLA has it.
+        raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: XLA FFI GPU context is not available")
+
+
+class _Buffer(np.ndarray):
+    """An array by JAX's protocol of buffers."""
+
+    @property
+    def writeable(self) -> bool:
+        return self.flags.writeable
+
+
+def _call_on_buffers(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Results are written in place; those that alias an operand begin as that."""
+    results = [np.empty(result.type.static_shape, result.type.dtype) for result in op.results]
+    for alias in op.output_operand_aliases:
+        results[alias.output_tuple_indices[0] if alias.output_tuple_indices else 0] = arrays[alias.operand_index]
+    given = [array.view(_Buffer) for array in arrays]
+    for array in given:
+        array.flags.writeable = False
+    _callback(op)(_Context(), *given, *(result.view(_Buffer) for result in results))
+    return tuple(results)
