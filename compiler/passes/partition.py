@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trivium.compiler.passes.propagate_sharding import propagate
 from trivium.ir.attributes import UNIT, Dictionary, integer_array
 from trivium.ir.builder import Builder, Rewriter, inline_block
-from trivium.ir.core import BlockArgument, Operation, Value
+from trivium.ir.core import Operation, Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Function, Module
 from trivium.ir.mesh import Mesh, groups, mesh_of
@@ -30,6 +31,8 @@ from trivium.ir.ops import (
     ReduceScatter,
     ReplicaId,
     Reshape,
+    Reshard,
+    ShardingConstraint,
 )
 from trivium.ir.ops import Mesh as MeshOp
 from trivium.ir.sharding import (
@@ -99,7 +102,7 @@ class _Partitioner:
         is_shared = self._replicas == 1 and not any(isinstance(op, _ALONE) for op in main.walk())
         held = [self._part(main.argument_attributes(i), value) for i, value in enumerate(main.arguments)]
         arguments = list(main.arguments)
-        returned = [self._returned_part(main, index, value, held) for index, value in enumerate(main.returned)]
+        returned = self._returned_parts(main, held)
         self._take_parts(held)
         while (found := next((op for op in main.walk() if isinstance(op, ManualComputation)), None)) is not None:
             self._expand(found)
@@ -125,7 +128,7 @@ class _Partitioner:
     # How devices hold arguments and results
 
     def _part(self, attributes: Mapping[str, object], value: Value) -> Part:
-        shape = value.type.static_shape if isinstance(value.type, TensorType) else ()
+        shape = _shape(value)
         if self._replicas == 1 and SHARDING in attributes:
             return self._part_of(read_sharding(attributes[SHARDING]), shape)
         if self._replicas == 1 and TILES in attributes:
@@ -137,17 +140,26 @@ class _Partitioner:
             return Part.whole(shape, self._devices)
         return part_of(sharding, find_mesh(sharding, self._meshes), shape, self._devices)
 
-    def _returned_part(self, main: Function, index: int, value: Value, held: list[Part]) -> Part:
-        """Where nothing is said: as what it is, an argument or what devices computed by themselves."""
-        attributes = main.result_attributes(index)
-        if SHARDING in attributes or TILES in attributes or self._replicas > 1:
-            return self._part(attributes, value)
-        if isinstance(value, BlockArgument):
-            return held[value.index]
-        computed = value.defining_op
-        if isinstance(computed, ManualComputation):
-            return self._own_parts(computed)[1][computed.results.index(value)]
-        return self._part({}, value)
+    def _returned_parts(self, main: Function, held: list[Part]) -> list[Part]:
+        """As the attributes of results say, or else as what they are computed from is held."""
+        known: dict[Value, Part] = dict(zip(main.arguments, held, strict=True)) if self._replicas == 1 else {}
+        divided = {value: part for value, part in known.items() if part.shape != _shape(value)}
+        found = propagate(main.body.block, divided, self._devices, self._stated)
+        parts = []
+        for index, value in enumerate(main.returned):
+            attributes = main.result_attributes(index)
+            said = SHARDING in attributes or TILES in attributes or self._replicas > 1
+            parts.append(self._part(attributes, value) if said or value not in found else found[value])
+        return parts
+
+    def _stated(self, op: Operation) -> list[Part]:
+        if isinstance(op, ManualComputation):
+            return self._own_parts(op)[1]
+        assert isinstance(op, ShardingConstraint | Reshard), "no other op states how devices hold its result"
+        try:
+            return [self._part_of(read_sharding(op.sharding), op.result.type.static_shape)]
+        except CompileError:
+            return []  # a wish that parts of unequal size would be made for
 
     def _own_parts(self, op: ManualComputation) -> tuple[list[Part], list[Part]]:
         """The parts of its operands and of its results; found once, before arguments are taken in parts."""
@@ -254,3 +266,8 @@ class _Partitioner:
             for op in mine:
                 Rewriter(op).replace(number)
         return bool(mine)
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    """Of a token, none."""
+    return value.type.static_shape if isinstance(value.type, TensorType) else ()

@@ -1,0 +1,137 @@
+"""How devices hold what a program computes, where it does not say: as the values that it is computed from, for ops
+that keep dimensions apart. Nothing depends on it but what a caller finds in a result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from trivium.ir.core import Block, Operation, Value
+from trivium.ir.declare import ELEMENTWISE, Op
+from trivium.ir.ops import (
+    BroadcastInDim,
+    DotGeneral,
+    ManualComputation,
+    OptimizationBarrier,
+    Reduce,
+    Reshape,
+    Reshard,
+    ShardingConstraint,
+    Transpose,
+)
+from trivium.ir.sharding import Part
+from trivium.ir.types import TensorType
+
+Column = tuple[int, tuple[int, ...]]
+"""One dimension of a part: its extent, and by device where it begins."""
+
+Stated = Callable[[Operation], Sequence[Part]]
+"""The parts of an op's results, which the op itself says."""
+
+
+def propagate(block: Block, known: Mapping[Value, Part], devices: int, stated: Stated) -> dict[Value, Part]:
+    """The parts of the block's values, where they are not wholes. `stated` is asked for ops of Shardy."""
+    return _Propagation(dict(known), devices, stated).over(block)
+
+
+@dataclass
+class _Propagation:
+    parts: dict[Value, Part]
+    devices: int
+    stated: Stated
+
+    def over(self, block: Block) -> dict[Value, Part]:
+        for op in block:
+            for result, part in zip(op.results, self._of(op), strict=False):
+                if part.shape != result.type.static_shape:
+                    self.parts[result] = part
+        return self.parts
+
+    def _of(self, op: Operation) -> Sequence[Part]:
+        if isinstance(op, ManualComputation | ShardingConstraint | Reshard):
+            return self.stated(op)
+        if not any(operand in self.parts for operand in op.operands):
+            return ()
+        if isinstance(op, OptimizationBarrier):
+            return [self._part([self._column(value, d) for d in _dims(value)]) for value in op.operands]
+        columns = self._columns(op)
+        if columns is None or not all(isinstance(result.type, TensorType) for result in op.results):
+            return ()
+        return [self._part(self._independent(columns))] * len(op.results)
+
+    def _columns(self, op: Operation) -> list[Column] | None:
+        """The dimensions of an op's results; None where they have nothing to do with those of its operands."""
+        match op:
+            case BroadcastInDim():
+                return self._broadcast(op)
+            case Transpose():
+                return [self._column(op.operand, dimension) for dimension in op.permutation]
+            case DotGeneral():
+                return self._product(op)
+            case Reduce():
+                first = op.operands[0]
+                return [self._column(first, d) for d in _dims(first) if d not in op.dimensions]
+            case Reshape():
+                return self._reshape(op)
+            case Op() if op.TRAITS & {ELEMENTWISE}:
+                shape = op.results[0].type.static_shape
+                divided = [value for value in op.operands if value in self.parts and value.type.static_shape == shape]
+                return [self._column(divided[0], d) for d in _dims(divided[0])] if divided else None
+        return None
+
+    def _broadcast(self, op: BroadcastInDim) -> list[Column]:
+        shape = op.result.type.static_shape
+        columns = [self._whole(extent) for extent in shape]
+        for dimension, target in enumerate(op.broadcast_dimensions):
+            if op.operand.type.static_shape[dimension] == shape[target]:
+                columns[target] = self._column(op.operand, dimension)
+        return columns
+
+    def _product(self, op: DotGeneral) -> list[Column]:
+        numbers = op.dot_dimension_numbers
+        left = [self._column(op.lhs, d) for d in numbers.lhs_batching_dimensions]
+        for value, batching, contracting in (
+            (op.lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
+            (op.rhs, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions),
+        ):
+            left += [self._column(value, d) for d in _dims(value) if d not in (*batching, *contracting)]
+        return left
+
+    def _reshape(self, op: Reshape) -> list[Column] | None:
+        """Dimensions of one element come and go."""
+        before, after = op.operand.type.static_shape, op.result.type.static_shape
+        if [extent for extent in before if extent != 1] != [extent for extent in after if extent != 1]:
+            return None
+        moved = iter([self._column(op.operand, d) for d, extent in enumerate(before) if extent != 1])
+        return [self._whole(1) if extent == 1 else next(moved) for extent in after]
+
+    def _column(self, value: Value, dimension: int) -> Column:
+        if value not in self.parts:
+            return self._whole(value.type.static_shape[dimension])
+        part = self.parts[value]
+        return part.shape[dimension], tuple(begins[dimension] for begins in part.begins)
+
+    def _whole(self, extent: int) -> Column:
+        return extent, (0,) * self.devices
+
+    def _independent(self, columns: Sequence[Column]) -> list[Column]:
+        """Dimensions that are divided among the same devices cannot both be: the first one is."""
+        kept: list[Column] = []
+        for column in columns:
+            together = [*kept, column]
+            places = set(zip(*(begins for _, begins in together), strict=True))
+            if len(places) < math.prod(len(set(begins)) for _, begins in together):
+                # The whole extent is as many parts as begin at different places.
+                column = self._whole(column[0] * len(set(column[1])))
+            kept.append(column)
+        return kept
+
+    def _part(self, columns: Iterable[Column]) -> Part:
+        columns = list(columns)
+        begins = zip(*(begins for _, begins in columns), strict=True) if columns else [()] * self.devices
+        return Part(tuple(extent for extent, _ in columns), tuple(begins))
+
+
+def _dims(value: Value) -> range:
+    return range(value.type.rank)

@@ -1,0 +1,64 @@
+"""How devices hold results of which the program says nothing: as what they are computed from."""
+
+import pytest
+
+from trivium.compiler.passes.partition import partition
+from trivium.compiler.pipeline import inline
+from trivium.ir.text import parse
+
+ADDED = """({
+^bb0(%a: tensor<f32>, %b: tensor<f32>):
+  %s = stablehlo.add %a, %b : tensor<f32>
+  stablehlo.return %s : tensor<f32>
+})"""
+
+CASES = {
+    "elementwise": ("%y = stablehlo.add %x, %x : tensor<4x6xf32>", "4x6", (2, 3)),
+    "transposed": ("%y = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x6xf32>) -> tensor<6x4xf32>", "6x4", (3, 2)),
+    "broadcast": (
+        "%y = stablehlo.broadcast_in_dim %x, dims = [0, 2] : (tensor<4x6xf32>) -> tensor<4x5x6xf32>",
+        "4x5x6",
+        (2, 5, 3),
+    ),
+    "reduced": (
+        '%zero = stablehlo.constant dense<0.0> : tensor<f32>\n  %y = "stablehlo.reduce"(%x, %zero) '
+        f"<{{dimensions = array<i64: 0>}}> {ADDED} : (tensor<4x6xf32>, tensor<f32>) -> tensor<6xf32>",
+        "6",
+        (3,),
+    ),
+    "reshaped": ("%y = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<4x1x6xf32>", "4x1x6", (2, 1, 3)),
+    "regrouped": ("%y = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<24xf32>", "24", (24,)),
+    "product": (
+        "%y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "
+        "(tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>",
+        "4x8",
+        (2, 8),
+    ),
+    # Its columns are held by the devices that hold its rows: only these can be divided.
+    "square": (
+        "%y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : "
+        "(tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x4xf32>",
+        "4x4",
+        (2, 4),
+    ),
+    "constrained": (
+        '%y = sdy.sharding_constraint %w <@mesh, [{}, {"y", "x"}]> : tensor<6x8xf32>',
+        "6x8",
+        (6, 2),
+    ),
+    "unrelated": ("%y = stablehlo.constant dense<0.0> : tensor<4x6xf32>", "4x6", (4, 6)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_result(name: str) -> None:
+    body, shape, expected = CASES[name]
+    text = f"""sdy.mesh @mesh = <["x"=2, "y"=2]>
+    func.func @main(%x: tensor<4x6xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{"y"}}]>}},
+                    %w: tensor<6x8xf32>) -> tensor<{shape}xf32> {{
+      {body}
+      return %y : tensor<{shape}xf32>
+    }}"""
+    divided = partition(inline(parse(text)), 1, 4)
+    assert divided.is_shared
+    assert divided.results[0].part.shape == expected
