@@ -1,6 +1,7 @@
 """What JAX's users do with a device, on Trivium: each function is one check, in a process in which Trivium is the
 default platform. `python -m tests.jax.device_checks` runs all, or those named, and prints one line of JSON for each."""
 
+import functools
 import gc
 import json
 import sys
@@ -304,6 +305,15 @@ def callbacks_on_memory():
     np.testing.assert_array_equal(jax.jit(in_place)(X), 2 * X)
 
 
+def branches_of_platforms():
+    """Of functions with one for each of JAX's platforms, the CPU's is meant."""
+    cases = (({"tpu": 2, "cpu": 1}, 1), ({"cpu": 1, "default": 3}, 3), ({"cpu": 1, "trivium": 4}, 4))
+    for branches, wanted in cases:
+        functions = {name: functools.partial(jnp.add, number) for name, number in branches.items()}
+        found = jax.jit(lambda x, functions=functions: jax.lax.platform_dependent(x, **functions))(X)
+        np.testing.assert_array_equal(found, X + wanted)
+
+
 def error_of_a_callback():
     def fail(x):
         raise ValueError("the callback's own words")
@@ -410,7 +420,8 @@ CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
     linear_algebra, donation, host_memory, memory_is_given_back, several_devices, divided_arrays, collectives,
     error_on_one_of_several_devices, sharding_of_one_device, callbacks, callbacks_on_memory, error_of_a_callback,
-    error_of_an_unknown_custom_call, error_of_too_much_memory, foreign_functions, compiled, exported, threads, training,
+    branches_of_platforms, error_of_an_unknown_custom_call, error_of_too_much_memory, foreign_functions, compiled,
+    exported, threads, training,
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 from jax._src import buffer_callback, callback, core
 from jax._src.interpreters import mlir
+from jax._src.lax.control_flow import conditionals
 from jaxlib.mlir import ir
 
 from trivium.ir.custom_calls import register_custom_call
@@ -26,7 +27,8 @@ LIKE_CPU = (
 """Primitives whose rule for the CPU is taken. Others that have one are lowered better by the rule for all platforms:
 Cholesky's is an op of StableHLO, those of random numbers become one kernel."""
 
-PYTHON_CALLBACK, BUFFER_CALLBACK = "xla_ffi_python_cpu_callback", "xla_buffer_python_cpu_callback"
+PYTHON_CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
+BUFFER_CALLBACK = "xla_buffer_python_cpu_callback"
 """The targets with which JAX's rules for the CPU call Python, on arrays and on memory."""
 
 _callbacks: weakref.WeakValueDictionary[int, Callable[..., Any]] = weakref.WeakValueDictionary()
@@ -44,10 +46,13 @@ def register(platform: str) -> None:
     for primitive in (callback.pure_callback_p, callback.io_callback_p):
         rule = _like_cpu(mlir._lowerings[primitive].rule)
         mlir.register_lowering(primitive, rule, platform=platform, cacheable=False)
+    for primitive, name in ((conditionals.platform_index_p, "platforms"), (conditionals.cond_p, "branches_platforms")):
+        mlir.register_lowering(primitive, _with_branch(primitive, name, platform), platform=platform)
     buffers = _like_cpu(mlir._lowerings[buffer_callback.buffer_callback_p].rule)
     mlir.register_lowering(buffer_callback.buffer_callback_p, buffers, platform=platform, cacheable=False)
     mlir._platforms_with_donation.append(platform)
-    register_custom_call(PYTHON_CALLBACK, evaluate=_call_python, replace=True)
+    for target in PYTHON_CALLBACKS:
+        register_custom_call(target, evaluate=_call_python, replace=True)
     register_custom_call(BUFFER_CALLBACK, evaluate=_call_on_buffers, replace=True)
 
 
@@ -77,6 +82,20 @@ def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value
     wide = [aval.update(dtype=dtype) for aval in (left, right)]
     lhs, rhs = (mlir.convert_hlo(context, *args) for args in zip((lhs, rhs), (left, right), wide, strict=True))
     return rule(context.replace(avals_in=wide), lhs, rhs, **params)
+
+
+def _with_branch(primitive: core.Primitive, name: str, platform: str) -> Callable[..., Any]:
+    """The rule of an op of `platform_dependent`, whose parameter `name` lists the platforms of each branch: where none
+    is for this platform or for all others, the CPU's is meant."""
+    rule = mlir._lowerings[primitive].rule
+
+    def lowering(context: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
+        platforms = params.get(name)
+        if platforms is not None and not any(names is None or platform in names for names in platforms):
+            params[name] = tuple((*names, platform) if "cpu" in names else names for names in platforms)
+        return rule(context, *args, **params)
+
+    return lowering
 
 
 class _Numbered(list):
