@@ -11,7 +11,7 @@ import numpy as np
 
 from trivium.ir.attributes import OpaqueAttribute
 from trivium.ir.errors import CompileError
-from trivium.ir.mesh import AxisRef, Mesh, SubAxis, coordinates, mesh_of
+from trivium.ir.mesh import AxisRef, Mesh, SubAxis, coordinates, groups, mesh_of
 
 _TOKEN = re.compile(r'\s*("[^"]*"|@"[^"]*"|@[\w.$-]+|[a-z_]+(?==)|mesh|\w+|[\[\]{}<>(),:?=#.])', re.ASCII)
 
@@ -24,23 +24,27 @@ _TILES = re.compile(
 
 @dataclass(frozen=True)
 class Sharding:
-    """For each dimension the axes that divide it, the first slowest. `mesh` is the name of the mesh, or itself."""
+    """For each dimension the axes that divide it, the first slowest. `mesh` is the name of the mesh, or itself. What
+    devices along `unreduced` axes hold are terms, whose sum is the value."""
 
     mesh: str | Mesh
     dimensions: tuple[tuple[AxisRef, ...], ...]
+    unreduced: tuple[AxisRef, ...] = ()
 
     def along(self, names: frozenset[str]) -> Sharding:
         """The same without other axes."""
         dimensions = tuple(tuple(axis for axis in axes if axis.name in names) for axes in self.dimensions)
-        return Sharding(self.mesh, dimensions)
+        return Sharding(self.mesh, dimensions, tuple(axis for axis in self.unreduced if axis.name in names))
 
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a value that each device has: its shape, and by device where it begins."""
+    """The part of a value that each device has: its shape, and by device where it begins. The devices of each of
+    `terms` have one term each of the same part."""
 
     shape: tuple[int, ...]
     begins: tuple[tuple[int, ...], ...]
+    terms: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def whole(cls, shape: Sequence[int], devices: int) -> Part:
@@ -49,7 +53,7 @@ class Part:
 
 def part_of(sharding: Sharding, mesh: Mesh, shape: Sequence[int], devices: int) -> Part:
     """The parts of a value of this shape. Raises a `CompileError` where they are not of equal size."""
-    if not any(sharding.dimensions):
+    if not any(sharding.dimensions) and not sharding.unreduced:
         return Part.whole(shape, devices)
     indices = {axis.name: index for index, axis in enumerate(mesh.axes)}
     grid = coordinates(mesh)
@@ -70,7 +74,8 @@ def part_of(sharding: Sharding, mesh: Mesh, shape: Sequence[int], devices: int) 
             raise CompileError(f"dimension {dimension} of {tuple(shape)} is divided into {count} parts of unequal size")
         extents.append(extent // count)
         begins[:, dimension] = index * (extent // count)
-    return Part(tuple(extents), tuple(map(tuple, begins.tolist())))
+    terms = groups(mesh, sharding.unreduced) if sharding.unreduced else ()
+    return Part(tuple(extents), tuple(map(tuple, begins.tolist())), terms)
 
 
 def part_of_tiles(text: str, shape: Sequence[int], devices: int) -> Part:
@@ -172,10 +177,13 @@ class _Reader:
         while (token := self._next()) != "]":
             if token == "{":
                 dimensions.append(tuple(self._axes()))
+        unreduced: tuple[AxisRef, ...] = ()
         while (token := self._next()) != ">":
             if token == "unreduced":
-                raise CompileError(f"{self._all} has unreduced axes, which are not supported")
-        return Sharding(mesh, tuple(dimensions))
+                self._expect("=")
+                self._expect("{")
+                unreduced = tuple(self._axes())
+        return Sharding(mesh, tuple(dimensions), unreduced)
 
     def _axes(self) -> Iterator[AxisRef]:
         """`"x", "y":(2)4, ?`, and behind the brace perhaps a priority."""

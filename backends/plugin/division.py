@@ -14,6 +14,7 @@ from trivium.backends.plugin.structures import CompileReply, PieceType
 from trivium.compiler.passes.partition import Held, Partitioned, partition
 from trivium.compiler.pipeline import inline
 from trivium.ir.func import Module
+from trivium.ir.sharding import Part
 from trivium.ir.types import TensorType, Type
 
 
@@ -79,11 +80,24 @@ def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Parti
 
 def _sharding(kind: Type, held: Held) -> str:
     """XLA's words: the devices of each part, part by part; devices that hold the same part follow each other."""
-    if not isinstance(kind, TensorType) or held.part.shape == kind.static_shape:
+    if not isinstance(kind, TensorType) or (held.part.shape == kind.static_shape and not held.part.terms):
         return "{replicated}"
     counts = [extent // part if part else 1 for extent, part in zip(kind.static_shape, held.part.shape, strict=True)]
     order = sorted(range(len(held.part.begins)), key=lambda device: (held.part.begins[device], device))
     copies = len(order) // math.prod(counts)
     last = f",{copies}" if copies > 1 else ""
     note = " last_tile_dim_replicate" if copies > 1 else ""
+    if held.part.terms:
+        terms = len(held.part.terms[0])
+        if terms == len(order):
+            return "{unreduced}"
+        order = _with_terms(order, held.part)
+        last = f",{copies // terms},{terms}"
+        note = " last_tile_dims={replicated,unreduced}"
     return f"{{devices=[{','.join(map(str, counts))}{last}]{','.join(map(str, order))}{note}}}"
+
+
+def _with_terms(order: Sequence[int], part: Part) -> list[int]:
+    """The devices that have terms of one part follow each other, behind those of each other copy of it."""
+    groups = {group[0]: group for group in part.terms}
+    return [device for first in order if first in groups for device in groups[first]]

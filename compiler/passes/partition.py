@@ -4,19 +4,20 @@ devices have nothing to tell each other stays as it is: it is run once, for all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from trivium.compiler.passes.propagate_sharding import propagate
 from trivium.ir.attributes import UNIT, Dictionary, integer_array
-from trivium.ir.builder import Builder, Rewriter, inline_block
-from trivium.ir.core import Operation, Value
+from trivium.ir.builder import Builder, Rewriter, inline_block, region
+from trivium.ir.core import BlockArgument, Operation, Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Function, Module
 from trivium.ir.mesh import Mesh, groups, mesh_of
 from trivium.ir.ops import (
+    Add,
     AllGather,
     AllReduce,
     AllToAll,
@@ -32,6 +33,7 @@ from trivium.ir.ops import (
     ReplicaId,
     Reshape,
     Reshard,
+    Select,
     ShardingConstraint,
 )
 from trivium.ir.ops import Mesh as MeshOp
@@ -45,7 +47,7 @@ from trivium.ir.sharding import (
     read_sharding,
     read_shardings,
 )
-from trivium.ir.types import I32, UI32, TensorType, tensor
+from trivium.ir.types import I1, I32, UI32, TensorType, tensor
 
 SHARDING, TILES = "sdy.sharding", "mhlo.sharding"
 """The attributes of an argument or a result that say how devices hold it: Shardy's, and XLA's own."""
@@ -99,15 +101,16 @@ class _Partitioner:
 
     def run(self) -> Partitioned:
         main = self._main
-        is_shared = self._replicas == 1 and not any(isinstance(op, _ALONE) for op in main.walk())
         held = [self._part(main.argument_attributes(i), value) for i, value in enumerate(main.arguments)]
         arguments = list(main.arguments)
         returned = self._returned_parts(main, held)
+        exchanging = any(isinstance(op, _ALONE) for op in main.walk()) or any(part.terms for part in (*held, *returned))
+        is_shared = self._replicas == 1 and not exchanging
         self._take_parts(held)
         while (found := next((op for op in main.walk() if isinstance(op, ManualComputation)), None)) is not None:
             self._expand(found)
-        has_device = self._number_devices(main)
         whole = self._return_parts(main, returned)
+        has_device = self._number_devices(main)
         self._drop_shardings(main)
         return Partitioned(
             self._module,
@@ -136,7 +139,7 @@ class _Partitioner:
         return Part.whole(shape, self._devices)
 
     def _part_of(self, sharding: Sharding, shape: tuple[int, ...]) -> Part:
-        if not any(sharding.dimensions):
+        if not any(sharding.dimensions) and not sharding.unreduced:
             return Part.whole(shape, self._devices)
         return part_of(sharding, find_mesh(sharding, self._meshes), shape, self._devices)
 
@@ -184,10 +187,28 @@ class _Partitioner:
             parts = self._own_parts(op)[0] if isinstance(op, ManualComputation) and op.parent_op is self._main else None
             for index, value in enumerate(op.operands):
                 needed.setdefault(value, set()).add(parts[index] if parts else None)
-        for argument, part in zip(self._main.arguments, held, strict=True):
-            if needed.get(argument) == {part} and part.shape != argument.type.static_shape:
+        for index, (argument, part) in enumerate(zip(self._main.arguments, held, strict=True)):
+            if needed.get(argument) == {part} and part != Part.whole(_shape(argument), self._devices):
                 argument.type = TensorType(part.shape, argument.type.element_type)
                 self._parts.add(argument)
+            elif part.terms:
+                self._add_up(index, argument, part)
+
+    def _add_up(self, index: int, argument: BlockArgument, part: Part) -> None:
+        """An argument that devices have terms of is taken so, and its whole computed first."""
+        block = self._main.body.block
+        assert block.first is not None, "a function ends in a return"
+        builder = Builder.in_front_of(block.first)
+        own = builder.add(Reshape(argument, result=argument.type))
+        own.type = argument.type = TensorType(part.shape, argument.type.element_type)
+        sharding = read_sharding(self._main.argument_attributes(index)[SHARDING])
+        users = [op for op in argument.users if op is not own.defining_op]
+        whole = self._joined(builder, own, sharding, part)
+        for user in users:
+            for place, operand in enumerate(user.operands):
+                if operand is argument:
+                    user.set_operand(place, whole)
+        self._parts.add(argument)
 
     def _return_parts(self, main: Function, returned: list[Part]) -> list[bool]:
         """Returns the parts of what was made of them, and drops wholes that nobody needs. Says which are wholes."""
@@ -196,6 +217,8 @@ class _Partitioner:
         for index, (value, part) in enumerate(zip(end.operands, returned, strict=True)):
             own, own_part = self._gathered.get(value, (value, None))
             is_part = own_part == part
+            if part.terms and not is_part and value not in self._parts:
+                own, is_part = self._cut(Builder.in_front_of(end), value, part), True
             if is_part:
                 end.set_operand(index, own)
             whole.append(not is_part and value not in self._parts)
@@ -213,12 +236,12 @@ class _Partitioner:
         before, after = self._own_parts(op)
         rewriter = Rewriter(op)
         taken = [
-            value if value in self._parts or value.type == argument.type else self._cut(rewriter, value, part)
-            for value, argument, part in zip(op.tensors, op.body.arguments, before, strict=True)
+            value if value in self._parts or part == self._whole(value) else self._cut(rewriter, value, part)
+            for value, part in zip(op.tensors, before, strict=True)
         ]
         values = inline_block(op.body.block, taken, rewriter)
         results = [
-            own if own.type == result.type else self._joined(rewriter, own, sharding, part)
+            own if part == self._whole(result) else self._joined(rewriter, own, sharding, part)
             for own, result, sharding, part in zip(values, op.results, shardings, after, strict=True)
         ]
         now = dict(zip(op.results, results, strict=True))
@@ -229,12 +252,24 @@ class _Partitioner:
         """This device's part of a whole."""
         number = builder.add(PartitionId())
         place = builder.add(Convert(number, result=tensor(of=I32)))
-        starts = []
-        for column in zip(*part.begins, strict=True):
-            table = builder.add(Constant(integer_array(column, I32)))
-            found = builder.add(DynamicSlice(table, [place], (1,)))
-            starts.append(builder.add(Reshape(found, result=tensor(of=I32))))
-        return builder.add(DynamicSlice(value, starts, part.shape))
+        starts = [self._looked_up(builder, place, column) for column in zip(*part.begins, strict=True)]
+        value = builder.add(DynamicSlice(value, starts, part.shape)) if starts else value
+        if not part.terms:
+            return value
+        # The first device of a group has the value, the others have zeros.
+        first = {group[0] for group in part.terms}
+        is_first = self._looked_up(builder, place, [int(device in first) for device in range(self._devices)])
+        chosen = builder.add(Convert(is_first, result=tensor(of=I1)))
+        zeros = builder.add(Constant(np.zeros(part.shape, value.type.dtype)))
+        return builder.add(Select(chosen, value, zeros))
+
+    def _looked_up(self, builder: Builder, place: Value, numbers: Sequence[int]) -> Value:
+        """One of as many numbers as there are devices."""
+        table = builder.add(Constant(integer_array(tuple(numbers), I32)))
+        return builder.add(Reshape(builder.add(DynamicSlice(table, [place], (1,))), result=tensor(of=I32)))
+
+    def _whole(self, value: Value) -> Part:
+        return Part.whole(_shape(value), self._devices)
 
     def _joined(self, builder: Builder, value: Value, sharding: Sharding, part: Part) -> Value:
         """The whole of what each device has a part of."""
@@ -250,6 +285,13 @@ class _Partitioner:
             gather = AllGather([value], all_gather_dim=dimension, results=[kind], **together)
             (value,) = builder.add(gather)
             self._gathers.append(gather)
+        if part.terms:
+            scalar = TensorType((), value.type.element_type)
+            add = region((scalar, scalar), lambda inner, x, y: inner.add(Add(x, y)))
+            together = {"replica_groups": part.terms, "channel_handle": _CHANNEL, "use_global_device_ids": UNIT}
+            total = AllReduce(operands=[value], computation=add, results=[value.type], **together)
+            (value,) = builder.add(total)
+            self._gathers.append(total)
         self._gathered[value] = own, part
         return value
 

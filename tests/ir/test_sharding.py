@@ -41,6 +41,12 @@ def test_what_says_nothing_of_parts() -> None:
     assert parts("[]", (), Mesh(())) == Part.whole((), 8)
 
 
+def test_terms() -> None:
+    found = parts('[{"x"}], unreduced={"y"}', (4,))
+    assert found.shape == (2,)
+    assert found.terms == ((0, 1, 2, 3), (4, 5, 6, 7))
+
+
 def test_several_in_one_attribute() -> None:
     text = '#sdy.sharding_per_value<[<@"my mesh", [{"x"}]>, <mesh<["a"=2], device_ids=[1, 0]>, [{"a"}]>]>'
     first, second = read_shardings(OpaqueAttribute(text))
@@ -75,7 +81,6 @@ def test_tiles(text: str, begins: tuple) -> None:
     [
         (lambda: parts('[{"y"}, {}]', (6, 6)), "into 4 parts of unequal size"),
         (lambda: parts('[{"x"}, {}]', (4, 6), devices=4), "a mesh of 8 devices, expected 4"),
-        (lambda: parts('[{}], unreduced={"x"}', (4,)), "has unreduced axes"),
         (lambda: find_mesh(Sharding("other", ()), {"mesh": MESH}), "@other, which the module does not have"),
         (lambda: part_of_tiles("{maximal device=0}", (4,), 4), "is not supported"),
         (lambda: part_of_tiles("{devices=[4]<=[4]}", (6,), 4), "parts of equal size"),

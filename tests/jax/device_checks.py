@@ -237,6 +237,18 @@ def collectives():
     np.testing.assert_array_equal(jax.pmap(lambda x: lax.psum(x, "i"), "i")(np.arange(2)), [1, 1])
 
 
+def terms_of_sums():
+    """Devices hold terms of a sum, as explicit shardings say."""
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        rows, terms = jax.sharding.PartitionSpec("x"), jax.sharding.PartitionSpec(unreduced={"x"})
+        x = jax.device_put(X, rows)
+        summed = jax.jit(lambda x: jax.lax.dot_general(x, x, (((0,), (0,)), ((), ())), out_sharding=terms))(x)
+        whole = jax.jit(lambda x: jax.reshard(x, jax.sharding.PartitionSpec()))(summed)
+        np.testing.assert_allclose(whole, X.T @ X, rtol=1e-5)
+        np.testing.assert_allclose(sum(np.asarray(part.data) for part in summed.addressable_shards), X.T @ X, rtol=1e-5)
+
+
 def error_on_one_of_several_devices():
     """The others do not wait for it."""
 
@@ -419,9 +431,9 @@ def training():
 CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
     linear_algebra, donation, host_memory, memory_is_given_back, several_devices, divided_arrays, collectives,
-    error_on_one_of_several_devices, sharding_of_one_device, callbacks, callbacks_on_memory, error_of_a_callback,
-    branches_of_platforms, error_of_an_unknown_custom_call, error_of_too_much_memory, foreign_functions, compiled,
-    exported, threads, training,
+    terms_of_sums, error_on_one_of_several_devices, sharding_of_one_device, callbacks, callbacks_on_memory,
+    error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call, error_of_too_much_memory,
+    foreign_functions, compiled, exported, threads, training,
 ]  # fmt: skip
 
 

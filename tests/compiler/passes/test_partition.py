@@ -117,3 +117,25 @@ def test_shardings_of_xla() -> None:
 def test_replicas_and_partitions_at_once_are_refused() -> None:
     with pytest.raises(CompileError, match="2 replicas of 2 partitions"):
         partition(inline(parse(program("return %x : tensor<4x6xf32>"))), 2, 2)
+
+
+TERMS = '#sdy.sharding<@mesh, [{}, {}], unreduced={"x"}>'
+
+
+def test_terms_are_added_up() -> None:
+    text = program("%y = stablehlo.multiply %x, %x : tensor<4x6xf32>\n return %y : tensor<4x6xf32>")
+    found = divided(text.replace(ROWS, TERMS))
+    assert not found.is_shared
+    assert found.arguments[0].part.terms == ((0, 1),)
+    one, other = np.arange(48, dtype=np.float32).reshape(2, 4, 6)
+    for (result,) in interpret_devices(lower(optimize(found.module), TARGET), [[one], [other]]):
+        np.testing.assert_array_equal(result, (one + other) ** 2)
+
+
+def test_results_as_terms() -> None:
+    text = program("%y = stablehlo.add %x, %x : tensor<4x6xf32>\n return %y : tensor<4x6xf32>")
+    found = divided(text.replace("-> (tensor<4x6xf32>)", f"-> (tensor<4x6xf32> {{sdy.sharding = {TERMS}}})"))
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    first, second = (result for (result,) in run(found, x))
+    np.testing.assert_array_equal(first + second, 2 * x)
+    assert not found.results[0].is_whole
