@@ -18,11 +18,12 @@ Option = TypeVar("Option")
 
 @dataclass(frozen=True)
 class Signature:
-    """What a rule takes behind the context: so many operands by position, and options by name. A rule names all that
-    it takes."""
+    """What a rule takes behind the context: so many operands by position, and options by name; all of them, if it is
+    open."""
 
     count: float
     names: frozenset[str]
+    is_open: bool
     python: inspect.Signature
 
 
@@ -32,10 +33,11 @@ def signature_of(rule: Callable[..., Any]) -> Signature:
     signature = inspect.signature(rule)
     _, *parameters = signature.parameters.values()
     positional = [parameter for parameter in parameters if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    is_open = any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters)
+    kinds = {parameter.kind for parameter in parameters}
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     names = frozenset(parameter.name for parameter in parameters if parameter.kind in named)
-    return Signature(math.inf if is_open else len(positional), names, signature)
+    count = math.inf if Parameter.VAR_POSITIONAL in kinds else len(positional)
+    return Signature(count, names, Parameter.VAR_KEYWORD in kinds, signature)
 
 
 def options_of(
@@ -45,6 +47,8 @@ def options_of(
     """The options with which to call a node's rule for so many operands. An option that the rule does not take must be
     `None`, or one without meaning."""
     signature = signature_of(rule)
+    if signature.is_open:
+        return dict(given)
     for name, value in given.items():
         if name not in signature.names and name not in without_meaning and value is not None:
             ctx.unsupported(name, value, "none: no rule knows it")

@@ -23,12 +23,14 @@ WITHOUT_MEANING = frozenset(
         # what the types of the results say already
         *("dtype", "new_dtype", "out_dtype", "index_dtype", "input_dtype", "preferred_element_type", "weak_type"),
         # which devices have what, and how it lies in memory
-        *("sharding", "out_sharding", "in_shardings", "out_shardings", "in_layouts", "out_layouts", "layout"),
-        *("ctx_mesh", "context_mesh", "unconstrained_dims", "devices", "srcs", "copy_semantics", "donated_invars"),
+        *("sharding", "out_sharding", "in_shardings", "out_shardings", "dst_sharding", "unconstrained_dims"),
+        *("layout", "in_layouts", "out_layouts", "ctx_mesh", "context_mesh", "concrete_mesh", "memory_space"),
+        *("devices", "srcs", "copy_semantics", "donated_invars", "branches_platforms", "partition", "sharding_rule"),
+        *("propagate_user_sharding", "infer_sharding_from_operands", "decode_shardings"),
         # how JAX would compile a call, and what only differentiation asks for
         *("name", "inline", "keep_unused", "compiler_options_kvs", "options", "unroll", "_split_transpose"),
         *("prevent_cse", "differentiated", "policy", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "out_trees"),
-        *("num_consts", "symbolic_zeros", "computation"),
+        *("in_tree", "out_tree", "static_args", "num_consts", "symbolic_zeros", "computation"),
         # a promise of the user's
         "unique_indices",
         # what the name of the primitive or the operand's type says

@@ -24,6 +24,30 @@ def call_of(ctx: Context, *values: Value, call_jaxpr: Jaxpr) -> Sequence[Value]:
     return ctx.inline(call_jaxpr, *values)
 
 
+@rule("custom_partitioning")
+def custom_partitioning(ctx: Context, *values: Value, call: core.ClosedJaxpr) -> Sequence[Value]:
+    """custom_partitioning(call)(*values): a program runs on one device"""
+    return ctx.inline(call, *values)
+
+
+@rule("composite")
+def composite(
+    ctx: Context, *values: Value, jaxpr: core.ClosedJaxpr, version: int, attributes: object
+) -> Sequence[Value]:
+    """composite(jaxpr, name, version, attributes)(*values): what the composite stands for"""
+    return ctx.inline(jaxpr, *values)
+
+
+@rule("platform_index")
+def platform_index(ctx: Context, platforms: Sequence[Sequence[str] | None]) -> Value:
+    """platform_index(platforms): the branch of CPUs, or the one for all others"""
+    fitting = [i for i, names in enumerate(platforms) if names is not None and "cpu" in names]
+    fitting += [i for i, names in enumerate(platforms) if names is None]
+    if not fitting:
+        ctx.unsupported("platforms", platforms, "a branch for CPUs, or for all others")
+    return ctx.scalar(fitting[0], I32)
+
+
 @rule("cond")
 def cond(ctx: Context, index: Value, *values: Value, branches: Sequence[core.ClosedJaxpr]) -> Sequence[Value]:
     """cond(index, *operands, branches): an index out of range is clamped"""

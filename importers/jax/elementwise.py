@@ -60,6 +60,7 @@ BINARY = {
     "div": ops.Divide,
     "max": ops.Maximum,
     "min": ops.Minimum,
+    "mulhi": ops.Mulhi,
     "nextafter": ops.NextAfter,
     "or": ops.Or,
     "polygamma": ops.Polygamma,
@@ -218,7 +219,7 @@ def reduce_precision(ctx: Context, x: Value, exponent_bits: int, mantissa_bits: 
     return ctx.add(ops.ReducePrecision(x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits))
 
 
-@rule("copy", "copy_p", "stop_gradient", "pvary", "reduce_to", "random_clone")
+@rule("copy", "copy_p", "stop_gradient", "pvary", "reduce_to", "random_clone", "layout_constraint", "reshard")
 def identity(ctx: Context, x: Value) -> Value:
     """x"""
     return x

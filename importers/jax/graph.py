@@ -15,6 +15,7 @@ from jax.extend import core
 from trivium.importers.binding import options_of
 from trivium.importers.common import GraphImporter, place, role
 from trivium.importers.jax.context import WITHOUT_MEANING, Context, Jaxpr, rule, type_of
+from trivium.importers.jax.definitions import definition_of
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
@@ -35,7 +36,7 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
         return node.primitive.name
 
     def rule_of(self, node: core.JaxprEqn) -> Callable[..., Any] | None:
-        return rule.find(node.primitive.name)
+        return rule.find(node.primitive.name) or definition_of(node.primitive)
 
     def location_of(self, node: core.JaxprEqn) -> Location:
         frame = source_info_util.user_frame(node.source_info.traceback)
@@ -45,6 +46,8 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
         return NameLocation(node.primitive.name, around.child if isinstance(around, NameLocation) else around)
 
     def inner_nodes(self, node: core.JaxprEqn) -> Iterator[core.JaxprEqn]:
+        if node.primitive.name not in rule:
+            return  # what JAX defines by a function is known when that is traced
         around = self.location_of(node)
         for jaxpr in _jaxprs_in(node.params.values()):
             for inner in jaxpr.eqns:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import jax
+import numpy as np
 
 from trivium.importers.jax.context import Context, Ints, is_key, rule
 from trivium.ir import ops
@@ -142,3 +143,11 @@ def rng_bit_generator(ctx: Context, key: Value, shape: Ints, algorithm: int) -> 
         words = state_type.with_shape((state_type.size // 2, 2))
         state = ctx.reshape(ctx.add(ops.BitcastConvert(state, result=words)), state_type.static_shape)
     return state, output
+
+
+@rule("rng_uniform")
+def rng_uniform(ctx: Context, low: Value, high: Value, shape: Ints) -> Value:
+    """rng_uniform(a, b, shape): numbers of hidden state"""
+    extents = ctx.elements(np.array(shape, np.int64))
+    uniform = ops.RngDistribution("UNIFORM")
+    return ctx.add(ops.Rng(low, high, extents, rng_distribution=uniform, result=ctx.result))

@@ -125,6 +125,28 @@ def select_and_scatter_add(
     )
 
 
+@rule("select_and_scatter")
+def select_and_scatter(
+    ctx: Context, x: Value, source: Value, init: Value, select_jaxpr: core.Jaxpr, select_consts: Sequence[jax.Array],
+    scatter_jaxpr: core.Jaxpr, scatter_consts: Sequence[jax.Array], window_dimensions: Ints, window_strides: Ints,
+    padding: Padding,
+) -> Value:  # fmt: skip
+    """select_and_scatter(operand, source, init_value, select, scatter, window)"""
+    kinds = [x.type.element_type] * 2
+    return ctx.add(
+        ops.SelectAndScatter(
+            x,
+            source,
+            init,
+            window_dimensions=window_dimensions,
+            window_strides=window_strides,
+            padding=padding,
+            select=_region(ctx, kinds, core.ClosedJaxpr(select_jaxpr, select_consts)),
+            scatter=_region(ctx, kinds, core.ClosedJaxpr(scatter_jaxpr, scatter_consts)),
+        )
+    )
+
+
 @rule("select_and_gather_add")
 def select_and_gather_add(
     ctx: Context,
@@ -197,6 +219,24 @@ def top_k(ctx: Context, x: Value, k: int, axis: int = -1) -> Sequence[Value]:
     values, indices = ctx.add(ops.TopK(ctx.transpose(x, order), k=k))
     inverse = np.argsort(order).tolist()
     return ctx.transpose(values, inverse), ctx.transpose(indices, inverse)
+
+
+@rule("approx_top_k")
+def approx_top_k(
+    ctx: Context, x: Value, k: int, reduction_dimension: int, recall_target: float, is_max_k: bool,
+    reduction_input_size_override: int, aggregate_to_topk: bool,
+) -> Sequence[Value]:  # fmt: skip
+    """approx_top_k(operand, k, reduction_dimension, is_max_k): the exact ones, whatever recall is asked for"""
+    axis = reduction_dimension % x.type.rank
+    if ctx.result.static_shape[axis] != k:
+        ctx.unsupported("aggregate_to_topk", aggregate_to_topk, "k results")
+
+    def chosen(y: jax.Array) -> tuple[jax.Array, jax.Array]:
+        at = jax.numpy.argsort(y, axis=axis, descending=is_max_k)
+        at = jax.lax.slice_in_dim(at, 0, k, axis=axis)
+        return jax.numpy.take_along_axis(y, at, axis=axis), at.astype("int32")
+
+    return ctx.trace(chosen, x)
 
 
 def _halves(values: Sequence[Value]) -> tuple[list[Value], list[Value]]:

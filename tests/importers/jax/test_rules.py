@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 import trivium
+from tests.importers.jax.comparing import RUNS, check
 
 pytestmark = pytest.mark.jax
 
@@ -165,27 +166,6 @@ RANDOMNESS = [
 ALL = [*UNARY, *BINARY, *SHAPE, *INDEXING, *REDUCTION, *CONTRACTION, *CONTROL]
 
 
-def check(function, arguments, tolerance, run=trivium.evaluate):
-    module = trivium.from_jax(function, *arguments)
-    module.verify()
-    expected = jax.tree_util.tree_leaves(function(*map(jnp.asarray, arguments)))
-    for ours, theirs in zip(run(module, *arguments), map(np.asarray, expected), strict=True):
-        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-        if tolerance == 0 or theirs.dtype.kind in "biu":
-            np.testing.assert_array_equal(ours, theirs)
-            continue
-        wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
-        scale = np.abs(theirs[np.isfinite(theirs)].astype(wide)).max(initial=1e-30)
-        np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=0, atol=tolerance * scale)
-
-
-def compiled(module, *arguments):
-    return trivium.compile(module)(*arguments)
-
-
-RUNS = pytest.mark.parametrize("run", [trivium.evaluate, compiled], ids=["interpreted", "compiled"])
-
-
 @RUNS
 @pytest.mark.parametrize("case", ALL, ids=range(len(ALL)))
 def test_rule(case, run):
@@ -214,18 +194,6 @@ def test_signature_names_the_leaves_of_pytrees():
 def test_closed_jaxpr():
     closed = jax.make_jaxpr(lambda x: x * 2)(X)
     np.testing.assert_array_equal(trivium.evaluate(trivium.from_jax(closed), X)[0], X * 2)
-
-
-def test_all_unsupported_ops_are_named_at_once_with_their_lines():
-    def function(x):
-        return jnp.linalg.eigh(x)[0] + jnp.linalg.svd(x)[1] + jnp.linalg.eigh(x + 1)[0]
-
-    with pytest.raises(trivium.UnsupportedOpError) as caught:
-        trivium.from_jax(function, np.eye(3, dtype=np.float32))
-    names = {op.name: op for op in caught.value.ops}
-    assert {"eigh", "svd"} <= set(names)
-    assert names["eigh"].count == 2
-    assert "test_rules.py" in names["eigh"].first
 
 
 def test_a_value_that_is_no_function_is_refused():
