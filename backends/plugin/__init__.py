@@ -12,7 +12,8 @@ from trivium.backends import native
 from trivium.backends.plugin.structures import COMPILE, RELEASE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
-    from trivium.backends.plugin.compiler import Find, Kept
+    from trivium.backends.plugin.compiler import Kept
+    from trivium.backends.plugin.foreign import Find
 
 foreign_functions: list[Find] = []
 """Where custom calls are looked up whose target Trivium does not know: each gives capsules of handlers by stage, as

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +14,14 @@ import numpy as np
 from trivium.backends import client
 from trivium.backends.cpu.client import CpuLoadedExecutable
 from trivium.backends.plugin.division import Divided, divide, fill_pieces
-from trivium.backends.plugin.foreign import handlers_of, register_foreign_function
+from trivium.backends.plugin.foreign import Find, register_foreign_functions
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
 from trivium.compiler.artifact import Slot
 from trivium.compiler.driver import CompileOptions
 from trivium.ir.bytecode import deserialize
-from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
 from trivium.ir.func import Module
 from trivium.ir.memory import exhaustion
-from trivium.ir.ops import CustomCall
 from trivium.ir.text import parse
 
 TYPES = {
@@ -39,9 +37,6 @@ BYTECODE = b"ML\xefR"
 
 CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL = 1, 3, 8, 12, 13
 """PJRT's codes of errors."""
-
-Find = Callable[[str], Mapping[str, Any] | None]
-"""Gives capsules of the handlers of a custom call's target, by stage; nothing for a target that it does not know."""
 
 _handles = itertools.count(1)
 
@@ -60,7 +55,7 @@ def compile_program(request: CompileRequest, reply: CompileReply, foreign_functi
     code = ctypes.string_at(request.code, request.code_size)
     with exhaustion("compiling the program", CompileError):
         module = _read(code, ctypes.string_at(request.format, request.format_size).decode(errors="replace"))
-        _register_foreign_functions(module, foreign_functions)
+        register_foreign_functions(module, foreign_functions)
         divided = divide(module, request.num_replicas, request.num_partitions)
         executable = client("cpu").compile(module if divided is None else divided.program.module, CompileOptions())
     if not isinstance(executable, CpuLoadedExecutable):
@@ -93,15 +88,6 @@ def _read(code: bytes, format: str) -> Module:
         return parse(code.decode())
     except UnicodeDecodeError as error:
         raise ParseError(f"the program is neither bytecode nor text: {error}") from None
-
-
-def _register_foreign_functions(module: Module, foreign_functions: Sequence[Find]) -> None:
-    targets = {op.call_target_name for op in module.walk() if isinstance(op, CustomCall)}
-    for target in targets - CUSTOM_CALLS.keys():
-        for find in foreign_functions:
-            if capsules := find(target):
-                register_foreign_function(target, handlers_of(capsules))
-                break
 
 
 def _fill(reply: CompileReply, executable: CpuLoadedExecutable, divided: Divided | None, fingerprint: str) -> Kept:

@@ -5,20 +5,24 @@ and the functions of `jax.ffi` are. A call is described here once, in the struct
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from trivium.backends import native
 from trivium.ir.attributes import DenseArray, DenseElements, Dictionary, Float, Integer
-from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.custom_calls import CUSTOM_CALLS, register_custom_call
 from trivium.ir.errors import CompileError, ExecutionError
+from trivium.ir.func import Module
 from trivium.ir.ops import CustomCall
 from trivium.ir.types import TensorType, Type
 
 STAGES = ("instantiate", "prepare", "initialize", "execute")
 """The handlers that a foreign function may have; it must have the last one."""
+
+Find = Callable[[str], Mapping[str, Any] | None]
+"""Finds the capsules of a foreign function's handlers, by stage."""
 
 Handlers = Mapping[str, int]
 """The addresses of handlers, by stage."""
@@ -86,6 +90,16 @@ class _Call(ctypes.Structure):
 def register_foreign_function(target: str, handlers: Handlers) -> None:
     """Lets custom calls of this target call the handlers, on every backend whose memory is the host's."""
     register_custom_call(target, native=lambda op: ForeignCall(op, handlers), replace=True)
+
+
+def register_foreign_functions(module: Module, finders: Sequence[Find]) -> None:
+    """Registers what a module's custom calls name and nothing knows yet, where one of `finders` does."""
+    targets = {op.call_target_name for op in module.walk() if isinstance(op, CustomCall)}
+    for target in targets - CUSTOM_CALLS.keys():
+        for find in finders:
+            if capsules := find(target):
+                register_foreign_function(target, handlers_of(capsules))
+                break
 
 
 class ForeignCall:

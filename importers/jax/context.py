@@ -22,6 +22,7 @@ WITHOUT_MEANING = frozenset(
     {
         # what the types of the results say already
         *("dtype", "new_dtype", "out_dtype", "index_dtype", "input_dtype", "preferred_element_type", "weak_type"),
+        *("result_avals", "vmap_method"),
         # which devices have what, and how it lies in memory
         *("sharding", "out_sharding", "in_shardings", "out_shardings", "dst_sharding", "unconstrained_dims"),
         *("layout", "in_layouts", "out_layouts", "ctx_mesh", "context_mesh", "concrete_mesh", "memory_space"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jax import lax
@@ -219,10 +219,33 @@ def reduce_precision(ctx: Context, x: Value, exponent_bits: int, mantissa_bits: 
     return ctx.add(ops.ReducePrecision(x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits))
 
 
-@rule("copy", "copy_p", "stop_gradient", "pvary", "reduce_to", "random_clone", "layout_constraint", "reshard")
+@rule(
+    "copy",
+    "copy_p",
+    "stop_gradient",
+    "pvary",
+    "reduce_to",
+    "random_clone",
+    "layout_constraint",
+    "reshard",
+    "stage",
+    "with_memory_space_constraint",
+)
 def identity(ctx: Context, x: Value) -> Value:
     """x"""
     return x
+
+
+@rule("tie")
+def tie(ctx: Context, x: Value, y: Value) -> Value:
+    """tie(x, y): y, computed behind x"""
+    return y
+
+
+@rule("dce_sink")
+def dce_sink(ctx: Context, x: Value, prevent_mlir_dce: bool) -> Sequence[Value]:
+    """dce_sink(x): means something to JAX's own passes only"""
+    return ()
 
 
 @rule("name")

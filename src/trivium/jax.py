@@ -15,8 +15,10 @@ from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
 import trivium
+from trivium.backends.plugin.foreign import register_foreign_functions
 from trivium.executable import Executable
 from trivium.importers.jax import import_jaxpr
+from trivium.jax_plugin import registered_with_jax
 
 CACHED = 1024
 """Jaxprs whose derivatives and machine code are kept; the least recently used ones go first."""
@@ -102,7 +104,9 @@ def _is_key(x: Any) -> bool:
 @functools.lru_cache(CACHED)
 def _compiled(jaxpr: core.ClosedJaxpr, options: tuple) -> Executable:
     device, threads, fast_math = options
-    return trivium.compile(import_jaxpr(jaxpr), device=device, threads=threads, fast_math=fast_math)
+    module = import_jaxpr(jaxpr)
+    register_foreign_functions(module, [registered_with_jax])
+    return trivium.compile(module, device=device, threads=threads, fast_math=fast_math)
 
 
 @trivium_call.def_abstract_eval

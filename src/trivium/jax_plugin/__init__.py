@@ -28,7 +28,7 @@ def initialize() -> None:
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=_capsule(plugin.api()), options=_client_options)
     lowerings.register(PLATFORM)
-    plugin.foreign_functions.append(_registered_with_jax)
+    plugin.foreign_functions.append(registered_with_jax)
     if jax.config.jax_platforms == PLATFORM:
         # Callbacks get their arguments as arrays of the CPU platform, which is started too: while JAX reads its list of
         # platforms, this one's name stands for both.
@@ -43,7 +43,7 @@ def _client_options() -> dict[str, str]:
     return {"platform_version": f"Trivium {trivium.__version__}"}
 
 
-def _registered_with_jax(target: str) -> Mapping[str, Any] | None:
+def registered_with_jax(target: str) -> Mapping[str, Any] | None:
     """The capsules of a function that was registered for JAX's CPU platform, by JAX itself or through `jax.ffi`."""
     from jaxlib import xla_client
 
