@@ -53,7 +53,7 @@ def call_python(ctx: Context, *values: Value, **parameters: object) -> Sequence[
             has_side_effect=ctx.op != "pure_callback",
             backend_config=Dictionary({"index": Integer(_numbers[key], I64)}),
             api_version=ops.CustomCallApiVersion.API_VERSION_TYPED_FFI,
-            results=[kind for kind in ctx.results if kind is not None],
+            results=ctx.result_types,
         )
     )
 
@@ -79,7 +79,7 @@ def ffi_call(
 ) -> Sequence[Value]:  # fmt: skip
     """ffi_call(*values, target_name, attributes): what the table of custom calls knows by that name"""
     config = Dictionary({name: _attribute(ctx, name, value) for name, value in attributes})
-    results = [kind for kind in ctx.results if kind is not None]
+    results = ctx.result_types
     many = len(results) > 1
     aliases = tuple(
         ops.OutputOperandAlias((output,) if many else (), operand, ()) for operand, output in input_output_aliases

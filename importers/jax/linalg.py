@@ -128,7 +128,7 @@ def svd(
     if routine is None:
         ctx.unsupported("algorithm", algorithm, "DEFAULT, QR or DIVIDE_AND_CONQUER")
     if not rows or not columns:
-        return [_identities(ctx, kind) for kind in ctx.results if kind is not None]
+        return [_identities(ctx, kind) for kind in ctx.result_types]
     mode = ord("A" if full_matrices else "S") if compute_uv else ord("N")
     _, values, left, right, info = _call(ctx, routine, a, mode=mode)
     return _where_done(ctx, info, "EQ", values, *((left, right) if compute_uv else ()))
