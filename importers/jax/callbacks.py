@@ -3,6 +3,7 @@ number, and works here alone."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
@@ -30,11 +31,13 @@ CALLS: Mapping[str, Function] = {
 }
 """What JAX itself does with the arrays and the parameters of an equation."""
 
-_known: list[tuple[Function, dict[str, object]]] = []
+_known: dict[int, tuple[Function, dict[str, object]]] = {}
 """Functions with their parameters, by number. They stay, since programs that name them may."""
 
 _numbers: dict[object, int] = {}
 """The number of a primitive with its parameters."""
+
+_next = itertools.count()
 
 
 @rule(*CALLS)
@@ -42,16 +45,15 @@ def call_python(ctx: Context, *values: Value, **parameters: object) -> Sequence[
     """pure_callback(*values, callback), io_callback, debug_callback, debug_print: a call of Python"""
     if any(map(is_key, ctx.operands)):
         ctx.unsupported("operands", "random keys", "their words, as jax.random.key_data gives them")
-    key = (ctx.op, tuple(sorted(parameters.items())))
-    if key not in _numbers:
-        _known.append((CALLS[ctx.op], parameters))
-        _numbers[key] = len(_known) - 1
+    # Of threads that meet here, one gives the number.
+    number = _numbers.setdefault((ctx.op, tuple(sorted(parameters.items()))), next(_next))
+    _known.setdefault(number, (CALLS[ctx.op], parameters))
     return ctx.add(
         ops.CustomCall(
             list(values),
             call_target_name=TARGET,
             has_side_effect=ctx.op != "pure_callback",
-            backend_config=Dictionary({"index": Integer(_numbers[key], I64)}),
+            backend_config=Dictionary({"index": Integer(number, I64)}),
             api_version=ops.CustomCallApiVersion.API_VERSION_TYPED_FFI,
             results=ctx.result_types,
         )
@@ -61,7 +63,7 @@ def call_python(ctx: Context, *values: Value, **parameters: object) -> Sequence[
 def _call(op: ops.CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     assert isinstance(op.backend_config, Mapping)
     index = op.backend_config["index"].value
-    if not 0 <= index < len(_known):
+    if index not in _known:
         raise Error(f"custom_call @{TARGET} has the index {index}, of a function that this process does not have")
     function, parameters = _known[index]
     found = map(np.asarray, function(*arrays, **parameters))

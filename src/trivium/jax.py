@@ -109,9 +109,9 @@ def _compiled(jaxpr: core.ClosedJaxpr, options: tuple) -> Executable:
     return trivium.compile(module, device=device, threads=threads, fast_math=fast_math)
 
 
-@trivium_call.def_abstract_eval
-def _types(*avals: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> Sequence[Any]:
-    return jaxpr.out_avals
+@trivium_call.def_effectful_abstract_eval
+def _types(*avals: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:
+    return jaxpr.out_avals, jaxpr.effects
 
 
 def _inlined(*arrays: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:

@@ -1,5 +1,7 @@
 """Calls of Python and of foreign functions, against JAX itself."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -138,3 +140,35 @@ def test_attributes_of_foreign_functions():
 def test_unknown_foreign_functions_are_named():
     with pytest.raises(trivium.Error, match="nobody_knows_this"):
         trivium.jit(jax.ffi.ffi_call("nobody_knows_this", SCALAR))(np.float32(1))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_effects_inside_of_other_transformations(ordered):
+    seen = []
+
+    def function(x):
+        jax.debug.callback(lambda a: seen.append(float(a)), x, ordered=ordered)
+        return x * x
+
+    assert float(jax.jit(trivium.jit(function))(np.float32(3))) == 9
+    jax.effects_barrier()
+    assert seen == [3]
+    assert float(jax.grad(trivium.jit(function))(np.float32(4))) == 8
+    assert seen == [3, 4]
+
+
+def test_effects_whose_results_nobody_needs_happen():
+    seen = []
+    inner = trivium.jit(lambda x: io_callback(lambda a: seen.append(float(a)), None, x))
+    assert float(jax.jit(lambda x: (inner(x), x + 1)[1])(np.float32(1))) == 2
+    jax.effects_barrier()
+    assert seen == [1]
+
+
+def test_threads_that_import_at_once_call_their_own_functions():
+    def program(number):
+        return trivium.jit(lambda x: jax.pure_callback(lambda a: a + np.float32(number), SCALAR, x))
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: float(program(number)(np.float32(0))), range(40)))
+    assert found == list(range(40))
