@@ -7,15 +7,18 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trivium.backends.pjrt import Buffer, Device, LoadedExecutable, MemoryStats
 from trivium.compiler.driver import DynamicModule
-from trivium.compiler.program import Program
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.func import Function, Module
+
+if TYPE_CHECKING:
+    from trivium.compiler.program import Program
 
 log = logging.getLogger("trivium.executable")
 

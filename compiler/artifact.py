@@ -14,6 +14,9 @@ import numpy as np
 from trivium.ir.errors import Error
 from trivium.ir.types import TensorType, tensor
 
+COSTS = "flops", "transcendentals", "bytes accessed"
+"""What a run does, under PJRT's names, which are also those of an artifact's texts."""
+
 
 @dataclass(frozen=True)
 class Slot:

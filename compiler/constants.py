@@ -4,13 +4,16 @@ moves and reshapes constants without a copy; what it computed has memory of its 
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trivium.compiler.artifact import ModuleConstant
-from trivium.compiler.program import Constant
 from trivium.ir.func import Module
 from trivium.ir.ops import Constant as ConstantOp
+
+if TYPE_CHECKING:
+    from trivium.compiler.program import Constant
 
 
 def constant_arrays(module: Module) -> list[np.ndarray]:

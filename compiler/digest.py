@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,38 +26,43 @@ INLINE = 64
 """Elements of tensors up to which they are part of the structure's text."""
 
 
-def module_digest(module: Module) -> bytes:
-    """Of the structure and of every tensor in it."""
-    text, tensors = _structure(module)
-    pieces = [piece for tensor in tensors for piece in _pieces(tensor)]
-    whole = hashlib.sha256(hashlib.sha256(text.encode()).digest())
-    for digest in _digests(pieces):
-        whole.update(digest)
-    return whole.digest()
+class ModuleDigest(NamedTuple):
+    """`structure`: of all but the elements of larger tensors; `whole`: of them too."""
+
+    structure: bytes
+    whole: bytes
+
+
+def module_digest(module: Module) -> ModuleDigest:
+    """What a module is. Its tensors are hashed while its text is written."""
+    with _threads() as pool:
+        pieces: list[Future[bytes]] = []
+        text = _Printer(module, lambda tensor: pieces.extend(pool.submit(_digest, p) for p in _pieces(tensor))).text()
+        structure = _digest(text.encode())
+        return ModuleDigest(structure, _digest(b"".join((structure, *(piece.result() for piece in pieces)))))
 
 
 def structure_digest(module: Module) -> bytes:
     """Of all but the elements of larger tensors."""
-    return hashlib.sha256(_structure(module)[0].encode()).digest()
+    return _digest(_Printer(module, lambda tensor: None).text().encode())
 
 
 class _Printer(Printer):
-    """Writes tensors of more than a few elements without them, and lists these."""
+    """Writes a module; tensors of more than a few elements without these, which are for `apart`."""
 
-    def __init__(self, names: dict[Value, str]):
-        super().__init__(names, generic=True)
-        self.tensors: list[DenseElements] = []
+    def __init__(self, module: Module, apart: Callable[[DenseElements], None]):
+        super().__init__({value: f"%{number}" for number, value in enumerate(_values(module))}, generic=True)
+        self._module = module
+        self._apart = apart
+
+    def text(self) -> str:
+        return self.operation(self._module)
 
     def elements(self, value: DenseElements) -> str:
         if value.is_splat or value.array.size <= INLINE:
             return f"dense<{elements_text(value)}> : {value.type}"
-        self.tensors.append(value)
+        self._apart(value)
         return f"dense<apart> : {value.type}"
-
-
-def _structure(module: Module) -> tuple[str, list[DenseElements]]:
-    printer = _Printer({value: f"%{number}" for number, value in enumerate(_values(module))})
-    return printer.operation(module), printer.tensors
 
 
 def _values(module: Module) -> Iterator[Value]:
@@ -74,13 +80,10 @@ def _pieces(tensor: DenseElements) -> Iterator[memoryview]:
         yield data[start : start + PIECE]
 
 
-def _digests(pieces: list[memoryview]) -> Iterator[bytes]:
-    if sum(map(len, pieces)) <= PIECE:
-        yield from map(_digest, pieces)
-        return
-    with ThreadPoolExecutor(min(MOST_THREADS, len(os.sched_getaffinity(0)))) as pool:
-        yield from pool.map(_digest, pieces)
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
-def _digest(piece: memoryview) -> bytes:
-    return hashlib.sha256(piece).digest()
+def _threads() -> ThreadPoolExecutor:
+    """Started one by one, as there is work for them. Hashing leaves the interpreter's lock."""
+    return ThreadPoolExecutor(min(MOST_THREADS, len(os.sched_getaffinity(0))))

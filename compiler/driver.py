@@ -12,8 +12,7 @@ import numpy as np
 
 from trivium.compiler.artifact import Artifact
 from trivium.compiler.dump import Dump
-from trivium.compiler.passes.refine import Shape, is_dynamic, shape_arguments
-from trivium.compiler.pipeline import inline, specialize
+from trivium.compiler.dynamic import Shape, is_dynamic
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.target import Target
 from trivium.ir.errors import CompileError
@@ -63,11 +62,18 @@ class Backend(Protocol[E]):
 
 def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
     """The executable of a module; the module itself stays as it is."""
-    module.verify()
     if module.main.is_declaration:
         raise CompileError(f"@{module.main.sym_name} has no body, only a declaration")
     if not is_dynamic(module):
         return _compile_static(module, backend, options)
+    return _compile_dynamic(module, backend, options)
+
+
+def _compile_dynamic(module: Module, backend: Backend[E], options: CompileOptions) -> E:
+    from trivium.compiler.passes.refine import shape_arguments
+    from trivium.compiler.pipeline import inline, specialize
+
+    module.verify()
     inlined = inline(module)
 
     def compile_for(shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> E:

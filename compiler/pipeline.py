@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from trivium.compiler.dynamic import Shape
 from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
@@ -16,7 +17,7 @@ from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
-from trivium.compiler.passes.refine import RefineShapes, Shape
+from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.ir.func import Module

@@ -1,19 +1,20 @@
-"""What a module becomes on its way to machine code. Each stage is made when it is first asked for: a program that an
-earlier process compiled has its machine code, and needs no other stage to run."""
+"""What a module becomes on its way to machine code. Each stage is made when it is first asked for, and what makes it
+is imported then: a program that an earlier process compiled has its machine code, and needs no other stage to run."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trivium.compiler.digest import structure_digest
-from trivium.compiler.lower import lower
-from trivium.compiler.passes.manager import Observer
-from trivium.compiler.pipeline import optimize
-from trivium.compiler.program import Program
 from trivium.compiler.target import Target
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
+
+if TYPE_CHECKING:
+    from trivium.compiler.passes.manager import Observer
+    from trivium.compiler.program import Program
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,24 @@ class Stages:
         stages.graph, stages.program = stages.module, program
         return stages
 
-    def keep_structure(self) -> None:
-        """Notes what the module is now: stages that are made later are of the same, or there are none."""
-        self._structure = structure_digest(self.module)
+    def require_structure(self, digest: bytes) -> None:
+        """Stages that are made later are of a module with this `structure_digest`, or there are none."""
+        self._structure = digest
 
     @functools.cached_property
     def graph(self) -> Module:
-        """The optimized module."""
-        if self._structure not in (None, structure_digest(self.module)):
+        """The optimized module. The module itself is verified before."""
+        from trivium.compiler.pipeline import optimize
+
+        if self._structure is not None and self._structure != structure_digest(self.module):
             name = self.module.main.sym_name
             raise Error(f"the module of {name} was changed after it was compiled: its stages cannot be made again")
+        self.module.verify()
         return optimize(self.module, observe=self._observe)
 
     @functools.cached_property
     def program(self) -> Program:
         """The kernels, buffers and steps."""
+        from trivium.compiler.lower import lower
+
         return lower(self.graph, self.target)

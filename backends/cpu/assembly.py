@@ -9,11 +9,11 @@ import numpy as np
 from trivium.backends import native
 from trivium.backends.cpu import jit
 from trivium.backends.cpu.contraction.constants import PackedConstant
-from trivium.backends.cpu.host import described
+from trivium.backends.cpu.host_names import described
 from trivium.backends.cpu.program import Emitted, emit_program
-from trivium.backends.cpu.target import CpuTarget
+from trivium.backends.cpu.target import CpuTarget, machine_of
 from trivium.compiler.analysis import program_cost
-from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Machine, Packing, Slot
+from trivium.compiler.artifact import COSTS, Artifact, ConstantData, Embedded, Packing, Slot
 from trivium.compiler.constants import References
 from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.program import Constant, Launch, Program, Value, walk
@@ -26,16 +26,13 @@ from trivium.ir.text import print_module
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 """Attributes with which JAX marks an argument whose memory a run may have. The second says for which result."""
 
-COSTS = "flops", "transcendentals", "bytes accessed"
-"""What a run does, under PJRT's names, which are also those of an artifact's texts."""
-
 
 def assemble(stages: Stages) -> Artifact:
     """Machine code for a module, whose constants the artifact refers to."""
     texts = {"signature": print_module(_declaration(stages.module.main)), "donated": _donated(stages.module.main)}
-    return assemble_program(
-        stages.program, cpu_target(stages), stages.options.fast_math, References(stages.module), texts
-    )
+    target, references = stages.target, References(stages.module)
+    assert isinstance(target, CpuTarget), "a CPU's client asks for stages for CPUs"
+    return assemble_program(stages.program, target, stages.options.fast_math, references, texts)
 
 
 def assemble_program(
@@ -63,17 +60,6 @@ def assemble_program(
         constants=tuple(_constant(storage, references) for storage in emitted.storages),
         texts={**(texts or {}), **_costs(program), **_notes(program, emitted)},
     )
-
-
-def cpu_target(stages: Stages) -> CpuTarget:
-    """What the stages are made for."""
-    assert isinstance(stages.target, CpuTarget), "a CPU's client asks for stages for CPUs"
-    return stages.target
-
-
-def machine_of(target: CpuTarget) -> Machine:
-    """What code for a target runs on."""
-    return Machine(target.triple, target.cpu, target.features)
 
 
 def _slot(value: Value) -> Slot:

@@ -6,29 +6,30 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
 from trivium.backends import native
-from trivium.backends.cpu import jit
-from trivium.backends.cpu.assembly import COSTS, assemble, assemble_program, cpu_target, machine_of
+from trivium.backends.artifacts import find_or_make
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.program import emit_program
-from trivium.backends.cpu.target import CpuTarget, host
+from trivium.backends.cpu.target import CpuTarget, host, machine_of
 from trivium.backends.pjrt import STAGES, Buffer, Device, LoadedExecutable, Memory, MemoryStats
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.compiler import driver
-from trivium.compiler.artifact import Artifact, require_machine
+from trivium.compiler.artifact import COSTS, Artifact, require_machine
 from trivium.compiler.constants import constant_arrays
 from trivium.compiler.driver import CompileOptions, DynamicModule
-from trivium.compiler.program import Program
 from trivium.compiler.stages import Stages
 from trivium.ir.arrays import as_array
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.func import Function, Module
 from trivium.ir.text import parse
+
+if TYPE_CHECKING:
+    from trivium.compiler.program import Program
 
 DEFAULT = CompileOptions()
 
@@ -115,7 +116,12 @@ class CpuClient:
         return host().with_threads(available if options.threads is None else max(1, min(options.threads, available)))
 
     def artifact(self, stages: Stages) -> Artifact:
-        """Machine code for a module, as data."""
+        """Machine code for a module, as data. An earlier process may have made it."""
+        return find_or_make(stages, self._assemble)
+
+    def _assemble(self, stages: Stages) -> Artifact:
+        from trivium.backends.cpu.assembly import assemble
+
         return assemble(stages)
 
     def load(self, artifact: Artifact, stages: Stages | None = None) -> LoadedExecutable:
@@ -126,6 +132,8 @@ class CpuClient:
 
     def load_program(self, program: Program, options: CompileOptions = DEFAULT) -> CpuLoadedExecutable:
         """An executable of a program that was made without a module."""
+        from trivium.backends.cpu.assembly import assemble_program
+
         target = self.target(options)
         artifact = assemble_program(program, target, options.fast_math)
         return CpuLoadedExecutable(artifact, Stages.of_program(program, target, options), self.devices[0])
@@ -179,8 +187,9 @@ class CpuLoadedExecutable(CpuExecutable):
     @functools.cached_property
     def llvm(self) -> str:
         """LLVM's assembly for the whole program."""
-        stages = self.stages
-        return str(emit_program(stages.program, cpu_target(stages), stages.options.fast_math).module)
+        from trivium.backends.cpu.program import emit_program
+
+        return str(emit_program(self.program, self._target, self.stages.options.fast_math).module)
 
     def specialize(self, *arguments: object) -> CpuLoadedExecutable:
         """Itself, since its shapes are static."""
@@ -196,8 +205,19 @@ class CpuLoadedExecutable(CpuExecutable):
             case "llvm":
                 return self.llvm
             case "asm":
-                return cpu_target(self.stages).machine().emit_assembly(jit.parsed(self.llvm))
+                return self._assembly()
         raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
+
+    def _assembly(self) -> str:
+        from trivium.backends.cpu.jit import parsed
+
+        return self._target.machine().emit_assembly(parsed(self.llvm))
+
+    @property
+    def _target(self) -> CpuTarget:
+        target = self.stages.target
+        assert isinstance(target, CpuTarget), "stages of a program on a CPU are for CPUs"
+        return target
 
     def cost_analysis(self) -> dict[str, float]:
         """What one run does, under PJRT's names."""

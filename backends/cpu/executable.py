@@ -12,10 +12,9 @@ from itertools import chain
 import numpy as np
 
 from trivium.backends import native
-from trivium.backends.cpu import jit
+from trivium.backends.cpu.code import ENTRY, Code
 from trivium.backends.cpu.host import HostFunctions
 from trivium.backends.cpu.packed import constants_of
-from trivium.backends.cpu.program import ENTRY
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Slot
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import ExecutionError
@@ -37,7 +36,7 @@ class CpuExecutable:
     def __init__(self, artifact: Artifact, constants: Sequence[np.ndarray] = ()):
         self.artifact = artifact
         self.name = artifact.name
-        self._code = jit.Code(artifact.code)
+        self._code = Code(artifact.code)
         self._run = _RUN_TYPE(native.address("trivium_run"))
         self.entry = self._code.address(ENTRY)
         self.inputs, self.outputs = artifact.inputs, artifact.outputs

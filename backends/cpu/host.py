@@ -16,21 +16,11 @@ import numpy as np
 
 from trivium.backends import native
 from trivium.compiler.artifact import NativeFunction, PythonFunction
-from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRIANGULAR_SOLVE, called_op, python_function
-from trivium.compiler.program import HostCall, PythonCall
-from trivium.ir import lapack
 from trivium.ir.custom_calls import CUSTOM_CALLS
-from trivium.ir.errors import CompileError
 from trivium.ir.types import TensorType
 
 Addresses = tuple[int, int]
 """Of a function, and of the routine that it is given, or the function of Python; 0 for none."""
-
-_ROUTINES = {CHOLESKY: "potrf", TRIANGULAR_SOLVE: "trsm", **{name: name for name in lapack.ROUTINES}}
-"""The names of routines without the letter of their type."""
-
-_LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
-"""LAPACK's, by the type of a value's elements and by whether they are complex."""
 
 
 class HostFunctions:
@@ -49,6 +39,8 @@ class HostFunctions:
         """What is registered for a custom call: a C function, or else one of Python."""
         definition = CUSTOM_CALLS.get(call.target)
         if definition is not None and definition.native is not None:
+            from trivium.compiler.host import called_op
+
             function = definition.native(called_op(call))
             self._native.append(function)
             return function.addresses
@@ -59,24 +51,6 @@ class HostFunctions:
     def _call(self, number: int, address: int) -> None:
         """Called from native code, with pointers at an address. What it raises ends the run."""
         self._python[number](address)
-
-
-def described(call: HostCall | PythonCall) -> NativeFunction | PythonFunction:
-    """What a step calls, by its name; an Error where nothing computes it."""
-    if isinstance(call, PythonCall):
-        return PythonFunction(call.target, call.program)
-    if call.target == RANDOM_STATE:
-        return NativeFunction("trivium_random_state")
-    if call.target in _ROUTINES:
-        first = call.arguments[0]
-        letter = _LETTERS.get((first.dtype, first.is_complex))
-        if letter is not None:
-            name = _ROUTINES[call.target]
-            if first.is_complex and call.target in lapack.ROUTINES:
-                name = lapack.ROUTINES[call.target].complex_name or name
-            return NativeFunction(f"trivium_{call.target}_{letter}", letter + name)
-    kinds = ", ".join(argument.dtype for argument in call.arguments)
-    raise CompileError(f"the CPU backend has no host function {call.target!r} of ({kinds})")
 
 
 def _native(call: NativeFunction) -> Addresses:
@@ -106,6 +80,8 @@ class _Python:
     """A call of Python on memory."""
 
     def __init__(self, call: PythonFunction):
+        from trivium.compiler.host import python_function
+
         self._function, arguments, results = python_function(call)
         self._views = [_view(kind) for kind in (*arguments, *results)]
         self._count = len(arguments)

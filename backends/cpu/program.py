@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import llvmlite.ir as ll
 
 from trivium.backends.cpu import collectives
+from trivium.backends.cpu.code import ENTRY
 from trivium.backends.cpu.contraction import kernels as contractions
 from trivium.backends.cpu.contraction.constants import packed_launches
 from trivium.backends.cpu.contraction.tiling import Tiling
@@ -40,8 +41,6 @@ from trivium.compiler.program import (
     walk,
 )
 from trivium.compiler.schedule import Schedule
-
-ENTRY = "trivium_entry"
 
 
 @dataclass

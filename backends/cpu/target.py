@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import llvmlite.binding as llvm
 
 from trivium.backends.llvm.target import LlvmTarget
+from trivium.compiler.artifact import Machine
 from trivium.compiler.target import FusionLimits
 from trivium.ir.errors import Error
 
@@ -59,6 +60,11 @@ class CpuTarget(LlvmTarget):
         """LLVM's code generator."""
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(cpu=self.cpu, features=self.features, **CODE_GENERATION)
+
+
+def machine_of(target: CpuTarget) -> Machine:
+    """What code for a target runs on."""
+    return Machine(target.triple, target.cpu, target.features)
 
 
 @functools.cache

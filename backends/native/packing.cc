@@ -80,8 +80,11 @@ class Packer {
       std::memset(to + (line * width + count) * kSize, 0, (width - count) * kSize);
     }
     if (across_) return;
+    const int64_t following = end < static_cast<int64_t>(reduction_.size()) ? end : begin;
     for (int64_t column = 0; column < count; ++column) {
       const char* origin = from + columns_[start + column] * kSize;
+      // Too many columns for the processor to see by itself what comes next.
+      __builtin_prefetch(origin + reduction_[following] * kSize);
       for (int64_t line = begin; line < end; ++line) {
         Element element;
         std::memcpy(&element, origin + reduction_[line] * kSize, kSize);

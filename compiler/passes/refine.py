@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trivium.compiler.dynamic import Shape, is_static
 from trivium.compiler.passes.fold import FoldConstants, fold
 from trivium.compiler.passes.manager import Pass
 from trivium.compiler.passes.patterns.control import CONTROL, chosen_branch
@@ -63,8 +64,6 @@ from trivium.ir.types import (
     stored,
 )
 
-Shape = tuple[int, ...]
-
 SHAPE_ELEMENTS = 64
 """An operand with more elements than this is no list of extents."""
 
@@ -81,17 +80,6 @@ _SHAPE_OPERANDS: dict[type[Op], tuple[str, ...]] = {
     Rng: ("shape",),
     SetDimensionSize: ("size",),
 }
-
-
-_BY_VALUE = DynamicConv | DynamicGather | DynamicPad | RealDynamicSlice
-"""Ops that need to know values even where all types are static."""
-
-
-def is_dynamic(module: Module) -> bool:
-    """Whether any value of `main`, or of what it calls, has an extent that is not known, or stands for an attribute."""
-    return any(
-        isinstance(op, _BY_VALUE) or not all(_is_static(value.type) for value in _defined(op)) for op in module.walk()
-    )
 
 
 def shape_arguments(function: Function) -> tuple[int, ...]:
@@ -162,14 +150,14 @@ def _refine_results(op: Op) -> None:
     rule, infer = _RULES.get(type(op)), type(op).INFER
     if rule is not None:
         rule(op)
-    elif infer is not None and not all(_is_static(value.type) for value in op.results):
+    elif infer is not None and not all(is_static(value.type) for value in op.results):
         inferred = infer(op)
         _state(op, inferred if isinstance(inferred, list | tuple) else (inferred,))
 
 
 def _expect_static(op: Op) -> None:
     for value in op.results:
-        if not _is_static(value.type):
+        if not is_static(value.type):
             has = f"a result has type {value.type}, and its extents follow from values that only a run knows"
             raise CompileError(f"{op.NAME}: {has}")
 
@@ -335,18 +323,6 @@ def _shape_operands(op: Operation) -> list[Value]:
     if isinstance(op, RealDynamicSlice) and (sizes := size_operand(op)) is not None:
         return [sizes]
     return [getattr(op, name) for name in _SHAPE_OPERANDS.get(type(op), ())]  # type: ignore[arg-type]
-
-
-def _defined(op: Operation) -> list[Value]:
-    """The results of an op, and the arguments of its regions."""
-    inner = (argument for region in op.regions for block in region.blocks for argument in block.arguments)
-    return [*op.results, *inner]
-
-
-def _is_static(kind: Any) -> bool:
-    if isinstance(kind, TupleType):
-        return all(map(_is_static, kind.types))
-    return not isinstance(kind, TensorType) or kind.is_static
 
 
 def _constant_type(kind: Any) -> Any:

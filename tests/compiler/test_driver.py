@@ -35,6 +35,7 @@ class Recorder:
     """A backend without code."""
 
     options: list[CompileOptions] = field(default_factory=list)
+    loaded: list[Artifact] = field(default_factory=list)
 
     def target(self, options: CompileOptions) -> Target:
         self.options.append(options)
@@ -45,6 +46,7 @@ class Recorder:
 
     def load(self, artifact: Artifact, stages: Stages) -> Executable:
         assert artifact.name == stages.program.name
+        self.loaded.append(artifact)
         return Executable(stages.program)
 
     def load_dynamic(self, dynamic: DynamicModule[Executable]) -> Executable:
@@ -107,7 +109,7 @@ def test_wrong_modules_are_refused_before_anything_else() -> None:
     wrong.main.body.arguments[0].type = parse(STATIC.replace("4x", "5x")).main.arguments[0].type
     with pytest.raises(VerificationError):
         compile(wrong, backend, CompileOptions())
-    assert not backend.options
+    assert not backend.loaded
 
 
 def test_stages_are_dumped(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.backends.harness import elementwise, load
 from trivium.backends import cache
 from trivium.backends.cpu import jit
+from trivium.backends.cpu.code import Code, _memory_path
 from trivium.backends.cpu.target import host
 from trivium.ir.errors import CompileError
 
@@ -66,11 +67,11 @@ def test_what_llvm_refuses_is_an_error() -> None:
         jit.compile_module("define i32 @f() { ret i64 3 }", host())
 
 
-def three() -> jit.Code:
-    return jit.Code(jit.compile_module(THREE(host().triple), host()))
+def three() -> Code:
+    return Code(jit.compile_module(THREE(host().triple), host()))
 
 
-def answer(code: jit.Code) -> int:
+def answer(code: Code) -> int:
     return CFUNCTYPE(c_int)(code.address("three"))()
 
 
@@ -96,9 +97,9 @@ def test_code_is_unloaded_when_it_is_dropped() -> None:
 def test_programs_do_not_get_each_others_code() -> None:
     """Descriptors of files in memory are used again, by which the dynamic linker would know them."""
     texts = [f'target triple = "{host().triple}"\ndefine i32 @three() {{ ret i32 {n} }}' for n in range(20)]
-    codes = [jit.Code(jit.compile_module(text, host())) for text in texts]
+    codes = [Code(jit.compile_module(text, host())) for text in texts]
     assert [answer(code) for code in codes] == list(range(20))
-    assert len({jit._memory_path(5, number) for number in range(1, 1000)}) == 999
+    assert len({_memory_path(5, number) for number in range(1, 1000)}) == 999
 
 
 def test_without_files_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

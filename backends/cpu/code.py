@@ -1,0 +1,64 @@
+"""Machine code in this process: shared objects, loaded from memory."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import tempfile
+import weakref
+
+from trivium.backends import native
+from trivium.ir.errors import CompileError
+
+ENTRY = "trivium_entry"
+"""The function of a program; `backends.cpu.program` tells what it is called with."""
+
+
+class Code:
+    """Machine code in memory, which is unloaded when this object is dropped."""
+
+    def __init__(self, shared_object: bytes):
+        native.load()  # the library that the code needs, which the dynamic linker then knows by its name
+        library = _loaded(shared_object)
+        self._library = library
+        # Not at the exit of the process, when threads may still be running code.
+        weakref.finalize(self, _unload, library._handle).atexit = False
+
+    def address(self, name: str) -> int:
+        """Where a function lies."""
+        return ctypes.cast(self._library[name], ctypes.c_void_p).value or 0
+
+
+_loads = itertools.count(1)
+
+
+def _loaded(shared_object: bytes) -> ctypes.CDLL:
+    """The library, loaded from memory; or from a temporary file where the system has no files in memory, or refuses to
+    execute them."""
+    try:
+        descriptor = os.memfd_create("trivium", os.MFD_CLOEXEC)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(shared_object)
+            file.flush()
+            return ctypes.CDLL(_memory_path(descriptor, next(_loads)))
+    except OSError:
+        pass
+    try:
+        with tempfile.NamedTemporaryFile(prefix="trivium-", suffix=".so") as file:
+            file.write(shared_object)
+            file.flush()
+            return ctypes.CDLL(file.name)
+    except OSError as error:
+        raise CompileError(f"the machine code cannot be loaded: {error}") from error
+
+
+def _memory_path(descriptor: int, number: int) -> str:
+    """A path to a file in memory that is different for each number: the dynamic linker takes a library that it knows
+    for any later one with the same path, and descriptors are used again. The digits are in the separators."""
+    digits = "".join("./" if digit == "1" else "/" for digit in f"{number:b}")
+    return f"/proc/self/fd/{digits}{descriptor}"
+
+
+def _unload(handle: int) -> None:
+    ctypes.CDLL(None).dlclose(ctypes.c_void_p(handle))
