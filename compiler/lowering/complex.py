@@ -113,11 +113,12 @@ def _polar(b: KernelBuilder, length: Value, angle: Value) -> Pair:
 
 
 def exponential_minus_one(b: KernelBuilder, x: Pair) -> Pair:
-    """expm1(a) cos(b) - 2 sin(b / 2)^2, exact near zero."""
+    """expm1(a) cos(b) - 2 sin(b / 2)^2, exact near zero; that of the exponential itself where expm1(a) overflows."""
     half = b.apply("sine", b.multiply(x[1], 0.5))
-    real = b.multiply(b.apply("exponential_minus_one", x[0]), b.apply("cosine", x[1]))
-    real = b.subtract(real, b.multiply(b.multiply(half, half), 2.0))
-    return real, b.multiply(b.apply("exponential", x[0]), b.apply("sine", x[1]))
+    length = b.apply("exponential_minus_one", x[0])
+    real = b.subtract(b.multiply(length, b.apply("cosine", x[1])), b.multiply(b.multiply(half, half), 2.0))
+    whole, imaginary = exponential(b, x)
+    return b.select(b.compare("EQ", length, float("inf")), whole, real), imaginary
 
 
 def log(b: KernelBuilder, x: Pair) -> Pair:

@@ -178,11 +178,12 @@ def _sinh(x: Tensor) -> Tensor:
 
 
 def _complex_cosh(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    return _cosh(x) * cos(y), _sinh(x) * sin(y)
+    # A real number stays one, even where its hyperbolic sine is infinite.
+    return _cosh(x) * cos(y), where(y.equals(0), _copysign(abs(y), x) * _copysign(y.like(1), y), _sinh(x) * sin(y))
 
 
 def _complex_sinh(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    return _sinh(x) * cos(y), _cosh(x) * sin(y)
+    return _sinh(x) * cos(y), where(y.equals(0), y, _cosh(x) * sin(y))
 
 
 def _complex_tan(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

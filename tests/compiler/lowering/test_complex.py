@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.compiler.lowering.interpreted import expect_same, function
+from tests.compiler.lowering.interpreted import expect_same, function, lowered
+from trivium.compiler.interpreter import interpret
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.lowering.complex import apply
 from trivium.ir.errors import CompileError
+from trivium.ir.interpreter import evaluate
+from trivium.ir.text import parse
 
 KIND = "tensor<7xcomplex<f32>>"
 X = np.array([1 + 2j, -3 + 0.5j, 0, 1e-20 + 1e-20j, 3e30 - 1e30j, -1j, 4], np.complex64)
@@ -34,6 +37,17 @@ def test_quotients_neither_overflow_nor_vanish() -> None:
 def test_functions(op: str) -> None:
     text = function(f"%x: {KIND}", KIND, f"%0 = stablehlo.{op} %x : {KIND}", f"return %0 : {KIND}")
     expect_same(text, np.array([0.5 + 1j, -1 + 0.25j, 2, 0.1j + 1, 1 - 1j, -0.5 - 2j, 3 + 3j], np.complex64), rtol=2e-5)
+
+
+@pytest.mark.parametrize("op", ["exponential", "exponential_minus_one"])
+def test_exponentials_out_of_range(op: str) -> None:
+    """What overflows is infinite, and a real number stays one."""
+    text = function(f"%x: {KIND}", KIND, f"%0 = stablehlo.{op} %x : {KIND}", f"return %0 : {KIND}")
+    x = np.array([1e30, complex(1e30, -0.0), np.inf, 89 + 1e-30j, 89 + 1.5707963j, -1e30, 100 + 1j], np.complex64)
+    (wanted,) = evaluate(parse(text), x)
+    with np.errstate(all="ignore"):
+        (found,) = interpret(lowered(text), x)
+    np.testing.assert_allclose(found.view(np.float32), wanted.view(np.float32), rtol=2e-5)
 
 
 @pytest.mark.parametrize("op", ["abs", "real", "imag"])

@@ -96,6 +96,20 @@ def test_everywhere(op, dtype):
     np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
 
 
+@pytest.mark.parametrize("op", [ops.Cosh, ops.Sinh], ids=lambda op: op.short_name())
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_real_numbers_stay_real(op, dtype):
+    """As complex numbers, even where the function is infinite."""
+    numbers = [complex(re, im) for re in (1e30, -1e30, np.inf, -np.inf, 2.0, -2.0) for im in (0.0, -0.0)]
+    record = Record(op, (np.array(numbers, dtype),))
+    with np.errstate(all="ignore"):
+        (found,) = evaluate(expand(record.module()), *record.arrays)
+        wanted = getattr(np, op.short_name())(record.arrays[0])
+    np.testing.assert_allclose(found.real, wanted.real, rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(found.imag, 0)
+    np.testing.assert_array_equal(np.signbit(found.imag), np.signbit(wanted.imag))
+
+
 INVERSE = (ops.Acos, ops.Acosh, ops.Asin, ops.Asinh, ops.Atan, ops.Atanh)
 
 
