@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jax import export
 from jax.extend import core
 
 from trivium.importers.jax.context import Context, Jaxpr, rule, type_of
+from trivium.importers.programs import inline_program, platform_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I32
@@ -36,6 +38,14 @@ def composite(
 ) -> Sequence[Value]:
     """composite(jaxpr, name, version, attributes)(*values): what the composite stands for"""
     return ctx.inline(jaxpr, *values)
+
+
+@rule("call_exported")
+def call_exported(ctx: Context, *values: Value, exported: export.Exported) -> Sequence[Value]:
+    """call_exported(*values, exported): the program of an exported function"""
+    kept = [values[i] for i in exported.module_kept_var_idx]
+    platform = platform_of(ctx, exported.platforms, "cpu")
+    return inline_program(ctx, exported.mlir_module_serialized, [*platform, *kept])
 
 
 @rule("platform_index")

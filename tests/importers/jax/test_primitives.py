@@ -28,9 +28,11 @@ PALLAS = {"core_map", "mpmd_map", "multiple_of", "pallas_call", "reciprocal", "r
 """These are of kernels that Pallas writes, which are for other devices."""
 
 OTHERS = {
+    "call_tf": "a function of TensorFlow",
+    "global_array_to_host_local_array": "arrays of several hosts",
+    "host_local_array_to_global_array": "arrays of several hosts",
     "after_all": "a token, of which no other primitive makes use",
     "create_token": "a token, of which no other primitive makes use",
-    "call_exported": "a program inside a program",
     "check": "an error of checkify that nobody handled",
     "create_linear": "a reference of the state's",
     "pin": "a reference of the state's",
