@@ -26,6 +26,7 @@ from trivium.ir.ops import (
     CollectivePermute,
     Constant,
     Convert,
+    CustomCall,
     DynamicSlice,
     ManualComputation,
     PartitionId,
@@ -55,6 +56,9 @@ SHARDING, TILES = "sdy.sharding", "mhlo.sharding"
 _EXCHANGING = (AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, ReduceScatter)
 _ALONE = (ManualComputation, PartitionId, ReplicaId, *_EXCHANGING)
 """Ops for which each device runs the program."""
+
+LOCAL_CALLS = ("xla_ffi_partitioned_python_cpu_callback",)
+"""Custom calls that each device makes on its parts. They give nothing."""
 
 _CHANNEL = ChannelHandle(1, 1)
 
@@ -97,6 +101,8 @@ class _Partitioner:
         self._gathered: dict[Value, tuple[Value, Part]] = {}
         """Wholes, with the parts that they were made of."""
         self._gathers: list[Operation] = []
+        self._held: Mapping[Value, Part] = {}
+        """How devices hold values of the program's own block, where these are not wholes."""
         self._known_parts: dict[Operation, tuple[list[Part], list[Part]]] = {}
 
     def run(self) -> Partitioned:
@@ -104,8 +110,15 @@ class _Partitioner:
         held = [self._part(main.argument_attributes(i), value) for i, value in enumerate(main.arguments)]
         arguments = list(main.arguments)
         returned = self._returned_parts(main, held)
-        exchanging = any(isinstance(op, _ALONE) for op in main.walk()) or any(part.terms for part in (*held, *returned))
+        local = [op for op in main.body.block if isinstance(op, CustomCall) and op.call_target_name in LOCAL_CALLS]
+        exchanging = (
+            bool(local)
+            or any(isinstance(op, _ALONE) for op in main.walk())
+            or any(part.terms for part in (*held, *returned))
+        )
         is_shared = self._replicas == 1 and not exchanging
+        for op in local:
+            self._call_on_parts(op)
         self._take_parts(held)
         while (found := next((op for op in main.walk() if isinstance(op, ManualComputation)), None)) is not None:
             self._expand(found)
@@ -147,7 +160,7 @@ class _Partitioner:
         """As the attributes of results say, or else as what they are computed from is held."""
         known: dict[Value, Part] = dict(zip(main.arguments, held, strict=True)) if self._replicas == 1 else {}
         divided = {value: part for value, part in known.items() if part.shape != _shape(value)}
-        found = propagate(main.body.block, divided, self._devices, self._stated)
+        found = self._held = propagate(main.body.block, divided, self._devices, self._stated)
         parts = []
         for index, value in enumerate(main.returned):
             attributes = main.result_attributes(index)
@@ -226,6 +239,12 @@ class _Partitioner:
             if not op.is_used:
                 op.erase()
         return whole
+
+    def _call_on_parts(self, op: CustomCall) -> None:
+        builder = Builder.in_front_of(op)
+        for index, value in enumerate(op.operands):
+            if value in self._held and not self._held[value].terms:
+                op.set_operand(index, self._cut(builder, value, self._held[value]))
 
     # Manual computations
 

@@ -11,13 +11,18 @@ from trivium.ir.core import Block, Operation, Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.ops import (
     BroadcastInDim,
+    Concatenate,
     DotGeneral,
+    DynamicSlice,
+    DynamicUpdateSlice,
     ManualComputation,
     OptimizationBarrier,
+    Pad,
     Reduce,
     Reshape,
     Reshard,
     ShardingConstraint,
+    Slice,
     Transpose,
 )
 from trivium.ir.sharding import Part
@@ -74,6 +79,8 @@ class _Propagation:
                 return [self._column(first, d) for d in _dims(first) if d not in op.dimensions]
             case Reshape():
                 return self._reshape(op)
+            case Slice() | DynamicSlice() | DynamicUpdateSlice() | Pad() | Concatenate():
+                return self._cut_or_joined(op)
             case Op() if op.TRAITS & {ELEMENTWISE}:
                 shape = op.results[0].type.static_shape
                 divided = [value for value in op.operands if value in self.parts and value.type.static_shape == shape]
@@ -105,6 +112,13 @@ class _Propagation:
             return None
         moved = iter([self._column(op.operand, d) for d, extent in enumerate(before) if extent != 1])
         return [self._whole(1) if extent == 1 else next(moved) for extent in after]
+
+    def _cut_or_joined(self, op: Operation) -> list[Column]:
+        """Dimensions of which all is kept, and nothing is added."""
+        first = op.operands[0]
+        before, after = first.type.static_shape, op.results[0].type.static_shape
+        pairs = enumerate(zip(before, after, strict=True))
+        return [self._column(first, d) if old == new else self._whole(new) for d, (old, new) in pairs]
 
     def _column(self, value: Value, dimension: int) -> Column:
         if value not in self.parts:

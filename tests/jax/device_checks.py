@@ -317,6 +317,16 @@ def callbacks_on_memory():
     np.testing.assert_array_equal(jax.jit(in_place)(X), 2 * X)
 
 
+def callbacks_on_parts():
+    seen = []
+    x, array = _divided(jax.sharding.PartitionSpec("x"))
+    jax.jit(lambda x: jax.debug.callback(lambda part: seen.append(np.asarray(part)), x + 1, partitioned=True))(x)
+    jax.effects_barrier()
+    np.testing.assert_array_equal(
+        np.concatenate(sorted(seen, key=lambda part: (part != array[:2] + 1).any())), array + 1
+    )
+
+
 def branches_of_platforms():
     """Of functions with one for each of JAX's platforms, the CPU's is meant."""
     cases = (({"tpu": 2, "cpu": 1}, 1), ({"cpu": 1, "default": 3}, 3), ({"cpu": 1, "trivium": 4}, 4))
@@ -432,8 +442,8 @@ CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
     linear_algebra, donation, host_memory, memory_is_given_back, several_devices, divided_arrays, collectives,
     terms_of_sums, error_on_one_of_several_devices, sharding_of_one_device, callbacks, callbacks_on_memory,
-    error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call, error_of_too_much_memory,
-    foreign_functions, compiled, exported, threads, training,
+    callbacks_on_parts, error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call,
+    error_of_too_much_memory, foreign_functions, compiled, exported, threads, training,
 ]  # fmt: skip
 
 

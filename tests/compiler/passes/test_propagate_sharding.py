@@ -27,6 +27,7 @@ CASES = {
         (3,),
     ),
     "reshaped": ("%y = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<4x1x6xf32>", "4x1x6", (2, 1, 3)),
+    "sliced": ("%y = stablehlo.slice %x [1:3, 0:6] : (tensor<4x6xf32>) -> tensor<2x6xf32>", "2x6", (2, 3)),
     "regrouped": ("%y = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<24xf32>", "24", (24,)),
     "product": (
         "%y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "

@@ -8,10 +8,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"unexpectedly found in 'HloModule", "Reads in XLA's text of a compiled program how XLA has divided it"),
     (r"InspectSharding", "`inspect_array_sharding` over several devices asks XLA's partitioner, which is not there"),
-    (
-        r"PartitionedDebugCallbackTest",
-        "A callback that is marked as partitioned is called once, with wholes, where devices share a run",
-    ),
     (r"'batch_partitionable'", "`jax.ffi` does not divide batches among devices"),
     (
         r"prng_key_inp|prng_sharding_propagation",
