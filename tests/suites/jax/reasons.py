@@ -8,7 +8,10 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"unexpectedly found in 'HloModule", "Reads in XLA's text of a compiled program how XLA has divided it"),
     (r"InspectSharding", "`inspect_array_sharding` over several devices asks XLA's partitioner, which is not there"),
-    (r"'batch_partitionable'", "`jax.ffi` does not divide batches among devices"),
+    (
+        r"'(batch_partitionable|__testing_prim_with_lowering_error)' not found",
+        "A primitive of the test's own has rules for JAX's own platforms only",
+    ),
     (
         r"prng_key_inp|prng_sharding_propagation",
         "XLA's partitioner divides the result otherwise: shardings are not followed through ops that mix dimensions",
