@@ -254,6 +254,20 @@ def scatter_reduce(
     return ctx.over(result, ctx.select(ctx.compare("EQ", count, zeros), ctx.full_like(count, 1), count))
 
 
+@rule("aten.index_reduce.default")
+def index_reduce(
+    ctx: Context, x: Value, dim_: int, index: Value, source: Value, reduce: str, *, include_self: bool = True
+) -> Value:
+    """index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)
+    -> Tensor"""
+    if source.type.rank:
+        index = ctx.reshape(index, (index.type.size,))
+        index = ctx.broadcast_in_dim(index, source.type.static_shape, [dim(dim_, source.type.rank)])
+    else:
+        index = ctx.reshape(index, ())
+    return scatter_reduce(ctx, x, dim_, index, source, reduce, include_self=include_self)
+
+
 def _scattered(ctx: Context, op: type | None, x: Value, dim_: int, index: Value, src: Value | Number) -> Value:
     source = ctx.tensor(src, x.type.element_type)
     if not x.type.rank:

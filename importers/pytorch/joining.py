@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.emit import require_computable
+from trivium.importers.emit import in_single, require_computable
 from trivium.importers.pytorch.context import Context, Number, rule
+from trivium.ir import ops
 from trivium.ir.core import Value
 
 
@@ -64,6 +65,32 @@ def reflection_pad(ctx: Context, x: Value, padding: Sequence[int]) -> Value:
 def replication_pad(ctx: Context, x: Value, padding: Sequence[int]) -> Value:
     """replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor"""
     return padded_by_index(ctx, x, padding, "edge")
+
+
+@rule(*(f"aten.replication_pad{n}d_backward.default" for n in (1, 2, 3)))
+@in_single
+def replication_pad_backward(ctx: Context, grad_output: Value, x: Value, padding: Sequence[int]) -> Value:
+    """replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor"""
+    for i in range(len(padding) // 2):
+        d = x.type.rank - 1 - i
+        grad_output = _edges_gathered(ctx, grad_output, d, padding[2 * i], padding[2 * i + 1], x.type.static_shape[d])
+    return grad_output
+
+
+def _edges_gathered(ctx: Context, gradient: Value, d: int, low: int, high: int, extent: int) -> Value:
+    """What the first and the last element of a dimension were repeated to is added up; cropped ones have no share."""
+
+    def at(part: Value, first: int) -> Value:
+        return _spread_out(ctx, part, d, first, 1, extent)
+
+    front, end = max(low, 0), gradient.type.static_shape[d] - max(high, 0)
+    result = at(ctx.slice(gradient, d, front, end), max(-low, 0))
+    if low > 0:
+        result = ctx.plus(result, at(ctx.reduce(ops.Add, ctx.slice(gradient, d, 0, low), [d], keep=True), 0))
+    if high > 0:
+        tail = ctx.slice(gradient, d, end, end + high)
+        result = ctx.plus(result, at(ctx.reduce(ops.Add, tail, [d], keep=True), extent - 1))
+    return result
 
 
 @rule("aten.slice_scatter.default")

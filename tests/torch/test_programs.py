@@ -91,6 +91,10 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "index_fill without dimensions": lambda x: x[0, 0].index_fill(0, torch.tensor([0]), 2.0),
     "index_copy without dimensions": lambda x: x[0, 0].index_copy(0, torch.tensor([0]), torch.tensor([5.0])),
     "index_add without dimensions": lambda x: x[0, 0].index_add(0, torch.tensor(0), torch.tensor(5.0)),
+    "gradient of replicate padding": lambda x: torch.func.grad(
+        lambda y: (functional.pad(y[None], (2, -1, 1, 3), mode="replicate") ** 2).sum()
+    )(x[None])[0],
+    "index_reduce without dimensions": lambda x: x[0, 0].index_reduce(0, torch.tensor([0]), torch.tensor(5.0), "amax"),
     "negative replicate padding": lambda x: functional.pad(x[None], (2, -1), mode="replicate"),
 }
 

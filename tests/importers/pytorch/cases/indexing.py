@@ -47,6 +47,12 @@ CASES = [
         for own in (True, False)
     ),
     case("index_add.default", X, 1, n(6, below=5), f(4, 6, 3), alpha=2),
+    *(
+        case("index_reduce.default", X, 1, n(6, below=5), f(4, 6, 3), reduce, include_self=include)
+        for reduce in ("prod", "mean", "amax", "amin")
+        for include in (True, False)
+    ),
+    case("index_reduce.default", f(), 0, n(below=1), f(), "prod"),
     case("index_copy.default", X, 0, v(2, 0), f(2, 5, 3)),
     case("index_fill.int_Scalar", X, 2, v(1), 9),
     case("index_fill.int_Tensor", X, 0, v(1, 3), SCALAR),
