@@ -1,5 +1,5 @@
-"""The page of what is covered: each op of the language with what there is for it, each importer with its rules, and the
-gaps that are known. Read off the tables of rules, and off the tests."""
+"""The page of coverage: each op of the language with the support for it, each importer with its rules, and the known
+gaps. It is generated from the tables of rules and from the tests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from trivium.ir.text.assembly import form_of
 HEAD = """\
 # What is covered
 
-Every op of the language can be read and written as text, and is verified. The columns say more: whether its text has a
-pretty form (all have the generic one), whether the reference interpreter evaluates it, the version of StableHLO since
-which artifacts can hold it (CHLO's ops as composites), how it is compiled, and how many records test it against an
+Every op of the language can be read and written as text, and is verified. The columns say whether its text has a
+pretty form (all have the generic one), whether the reference interpreter evaluates it, the first version of StableHLO
+whose artifacts can contain it (CHLO's ops as composites), how it is compiled, and how many records test it against an
 oracle, interpreted and compiled.
 
 <!-- Written by `python -m docs.generate`; do not edit. -->
@@ -38,14 +38,14 @@ COMPILED = {
     "steps": rules.STEP,
     "decomposed": DECOMPOSITIONS.patterns,
 }
-"""How an op is compiled, and the table that says so: fused into kernels element by element; as other indices of its
-operand; as a kernel of its own; as steps of the program around kernels; made of other ops."""
+"""How an op is compiled, and the table that decides it: fused into kernels element by element; as different indices of
+its operand; as a kernel of its own; as steps of the program between kernels; decomposed into other ops."""
 
 GONE = {
     *("stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"),
     *("stablehlo.uniform_dequantize", "stablehlo.uniform_quantize"),
 }
-"""Ops that a pass replaces by others before kernels are built."""
+"""Ops that a pass removes or replaces before kernels are built."""
 
 IMPORTERS = {"PyTorch": "pytorch", "TensorFlow": "tensorflow", "JAX": "jax", "ONNX": "onnx"}
 
@@ -53,7 +53,7 @@ TESTS = Path(__file__).parent.parent / "tests"
 
 
 def coverage_page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     return "\n".join([HEAD, *ops_table(), *missing_ops(), *laxer_constraints(), *importer_tables(), *known_gaps()])
 
 
@@ -78,25 +78,25 @@ def ops_table() -> Iterator[str]:
 
 
 def how_compiled(cls: type[Op]) -> str:
-    """The word for the table that has the op; empty if none has."""
+    """Returns the word for the table that contains the op; empty if none does."""
     found = [word for word, table in COMPILED.items() if cls in table]
-    return found[0] if found else "gone before kernels" if cls.NAME in GONE else ""
+    return found[0] if found else "removed before kernels" if cls.NAME in GONE else ""
 
 
 def missing_ops() -> Iterator[str]:
     have = {cls.NAME for cls in language()}
     missing = [f"`{name}`" for name in CONSTRAINTS if f"stablehlo.{name}" not in have]
-    yield f"Ops of the specification that are not there yet: {', '.join(missing) or 'none'}.\n"
+    yield f"Ops of the specification that are missing: {', '.join(missing) or 'none'}.\n"
 
 
 def laxer_constraints() -> Iterator[str]:
-    """What MLIR's verifier does not hold, of what the specification and the declarations demand."""
+    """Yields the constraints of the specification and the declarations that MLIR's verifier does not check."""
     found: dict[str, list[str]] = defaultdict(list)
     for cls, label in accepted():
         found[cls.NAME].append(label)
-    yield f"## Where MLIR is laxer: {sum(map(len, found.values()))} constraints\n"
-    yield "Programs that break them load, as MLIR takes them too; `verify` refuses them. The"
-    yield "[reference](reference/ops.md) shows such a program's error at each.\n"
+    yield f"## Where MLIR is less strict: {sum(map(len, found.values()))} constraints\n"
+    yield "Programs that violate these constraints load, because MLIR accepts them too; `verify` refuses them. The"
+    yield "[reference](reference/ops.md) shows the error of such a program for each.\n"
     yield from (f"- `{name}`: {', '.join(sorted(found[name], key=order_of))}" for name in sorted(found))
     yield ""
 
@@ -135,7 +135,7 @@ def known_gaps() -> Iterator[str]:
 
 
 def expected_failures(path: Path) -> Iterator[str]:
-    """The reasons of all `xfail` marks in a file."""
+    """Yields the reasons of all `xfail` marks in a file."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "xfail":
             reasons = [keyword.value for keyword in node.keywords if keyword.arg == "reason"] or node.args[:1]

@@ -1,4 +1,4 @@
-"""An example of each op for the reference: its text, run by the interpreter, with what went in and what came out."""
+"""An example of each op for the reference: its text, run by the interpreter, with the inputs and the results."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from trivium.ir.text import parse, print_module
 from trivium.ir.types import F32, I32, I64, TensorType, is_quantized
 
 ELEMENTS = 8
-"""An example has about as many elements; of arrays with more than the double, only the first are shown."""
+"""The approximate number of elements in an example; arrays with more than twice as many show only the first ones."""
 
 
 def example(cls: type[Op]) -> str:
-    """A program as MLIR text: an op between comments that tell values, or a whole program with its results."""
+    """Returns a program as MLIR text: an op between comments with the values, or a whole program with its results."""
     program = PROGRAMS.get(cls.NAME)
     return f"```mlir\n{_of_record(cls) if program is None else _of_program(program)}\n```"
 
 
 def _of_record(cls: type[Op]) -> str:
-    """The op of the record that shows it best."""
+    """Returns the op of the record that is the best example."""
     record = min(map(_shortened, _records()[cls]), key=_distance)
     module = record.module()
     results = Interpreter(module, seed=0).call("main", record.arrays)
@@ -43,13 +43,13 @@ def _of_record(cls: type[Op]) -> str:
 
 
 def _names(lines: Sequence[str], count: int) -> list[str]:
-    """What the op's text calls its results."""
+    """Returns the names of the results in the op's text."""
     names = lines[0].partition(" = ")[0].split(", ")
     return names if len(names) == count else [f"{names[0].partition(':')[0]}#{index}" for index in range(count)]
 
 
 def _of_program(program: Any) -> str:
-    """The program's text, and what each process returns."""
+    """Returns the program's text, and what each process returns."""
     module = parse(program.text)
     module.verify()
     types: Any = module.main.function_type.inputs
@@ -59,11 +59,11 @@ def _of_program(program: Any) -> str:
     ]
     results = run_parallel(module, [["main"]] * len(given), given, program.infeed)
     comments = [
-        f"// {'' if len(given) == 1 else f'replica {replica} '}gives {', '.join(map(_text, values)) or 'nothing'}"
+        f"// {'' if len(given) == 1 else f'replica {replica} '}returns {', '.join(map(_text, values)) or 'nothing'}"
         for replica, values in enumerate(results)
     ]
     taken = [
-        f"// {'' if len(given) == 1 else f'replica {replica} '}takes {', '.join(map(_text, values))}"
+        f"// {'' if len(given) == 1 else f'replica {replica} '}receives {', '.join(map(_text, values))}"
         for replica, values in enumerate(given)
         if values
     ]
@@ -79,7 +79,7 @@ def _records() -> dict[type[Op], list[Record]]:
 
 
 def _shortened(record: Record) -> Record:
-    """Four elements of what an elementwise op has many of."""
+    """Reduces the example of an elementwise op to four elements."""
     shapes = {array.shape for array in record.arrays}
     if not {ELEMENTWISE} <= record.op.TRAITS or record.types or len(shapes) > 1 or record.arrays[0].size < ELEMENTS:
         return record
@@ -89,7 +89,7 @@ def _shortened(record: Record) -> Record:
 
 
 def _distance(record: Record) -> int:
-    """How far a record is from a good example: plain numbers, a few of them, and a short text."""
+    """Returns how far a record is from a good example, which has a few plain numbers and a short text."""
     main = record.module().main
     signature = main.function_type
     kinds = [kind for kind in (*signature.inputs, *signature.results) if isinstance(kind, TensorType)]
@@ -101,7 +101,7 @@ def _distance(record: Record) -> int:
 
 
 def _text(value: Any) -> str:
-    """Elements as NumPy shows them, in one line."""
+    """Formats elements like NumPy, in one line."""
     array = np.asarray(value)
     if array.dtype.name not in np.sctypeDict:  # of ml_dtypes
         array = array.astype(np.int64 if "int" in array.dtype.name else np.float64)

@@ -1,5 +1,5 @@
-"""Writes the pages that follow from the code: the reference of ops from their declarations, and what is covered from
-the tables of rules and the tests. A test fails when a page is stale.
+"""Generates pages from the code: the reference of ops from their declarations, and the coverage from the tables of
+rules and the tests. A test fails if a page is stale.
 
 python -m docs.generate            # from the repository's root; needs every framework"""
 
@@ -14,7 +14,7 @@ from docs.ops import ops_page
 DOCS = Path(__file__).parent
 
 PAGES: dict[str, Callable[[], str]] = {"reference/ops.md": ops_page, "coverage.md": coverage_page}
-"""The generated pages, by their place in this folder."""
+"""The generated pages, by their path in this folder."""
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
-"""The reference page of ops: for each its signature, what it does and its facts, read off the declarations in `ir/ops`,
-and its constraints, read off the tests that break them."""
+"""The reference page of ops: the signature, description and facts of each op from the declarations in `ir/ops`, and its
+constraints from the tests that violate them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ HEAD = """\
 # Ops
 
 Every op of the language, from its declaration in [`ir/ops`](../../ir/ops). Operands come first in a signature, then
-attributes and regions; those behind `*` have a default and are given by name. The types of results follow from the
-operands unless `result` stands in the signature. Each example was run: comments tell what goes in and what comes out.
+attributes and regions; those after `*` have a default and are passed by name. The types of results follow from the
+operands unless `result` is in the signature. Each example was run; comments show the inputs and the results.
 
-Constraints carry the labels of the [StableHLO specification](https://openxla.org/stablehlo/spec): C1, C2, ... where it
-numbers them, I and O for the types of its tables of inputs and outputs. The kind tells what is needed to see whether
-one holds: the op alone (type), the module (symbol), the numbers of replicas and partitions (configuration), or the
-values of operands (run time). `verify` holds the first three, the interpreter the last; where an operand is a constant,
-`verify` holds that too. Each constraint is shown by what an error says where it is broken. Files load whether or not
-they keep to them; those marked * MLIR does not hold: it takes the program that is shown.
+Constraints have the labels of the [StableHLO specification](https://openxla.org/stablehlo/spec): C1, C2, ... where it
+numbers them, I and O for the types in its tables of inputs and outputs. The kind says what is needed to check a
+constraint: the op alone (type), the module (symbol), the numbers of replicas and partitions (configuration), or the
+values of operands (run time). `verify` checks the first three kinds, and the interpreter the last; if an operand is a
+constant, `verify` checks that as well. For each constraint, the table shows the error of a program that violates it.
+Files load even if they violate constraints. MLIR does not check those marked *: it accepts the program in the example.
 
 <!-- Written by `python -m docs.generate`; do not edit. -->
 """
 
 
 def ops_page() -> str:
-    """The whole page, family by family."""
+    """Returns the whole page, family by family."""
     families = {module: sys.modules[module] for module in sorted({cls.__module__ for cls in language()})}
     sections = [HEAD]
     for name, module in families.items():
@@ -50,25 +50,25 @@ def ops_page() -> str:
 
 
 def language() -> list[type[Op]]:
-    """The ops of StableHLO and CHLO, in order of declaration."""
+    """Returns the ops of StableHLO and CHLO, in order of declaration."""
     return [cls for cls in OPS.values() if cls.__module__.startswith(("trivium.ir.ops.", "trivium.ir.terminators"))]
 
 
 def section(cls: type[Op], constraints: tuple[str, ...]) -> str:
-    """What there is to say of one op."""
+    """Returns the section about one op."""
     facts = [trait.value for trait in sorted(cls.TRAITS, key=lambda trait: trait.value)]
     lines = [f"### {cls.NAME}", f"```python\n{signature(cls)}\n```", joined(cls.__doc__), fields(cls)]
     lines.append(example(cls))
     if constraints:
         rows = [row(cls, label) for label in constraints]
-        lines.append("\n".join(["| constraint | kind | broken, for example |", "|---|---|---|", *rows]))
+        lines.append("\n".join(["| constraint | kind | example of a violation |", "|---|---|---|", *rows]))
     if facts:
         lines.append(f"Facts: {', '.join(facts)}.")
     return "\n\n".join(line for line in lines if line) + "\n"
 
 
 def row(cls: type[Op], label: str) -> str:
-    """One constraint: its label, its kinds, and a message of its error."""
+    """Returns the row of one constraint: its label, its kinds, and an example of its error."""
     examples = examples_of().get((cls, label)) or siblings(cls, label)
     kinds = dict.fromkeys(case.kind.value for case in examples)
     laxer = accepted().get((cls, label))
@@ -78,7 +78,7 @@ def row(cls: type[Op], label: str) -> str:
 
 @cache
 def examples_of() -> dict[tuple[type[Op], str], list[Broken]]:
-    """What the tests break, by op and label."""
+    """Returns the violations in the tests, by op and label."""
     found: dict[tuple[type[Op], str], list[Broken]] = defaultdict(list)
     for case in broken():
         found[type(case.op), case.label].append(case)
@@ -86,22 +86,22 @@ def examples_of() -> dict[tuple[type[Op], str], list[Broken]]:
 
 
 def siblings(cls: type[Op], label: str) -> list[Broken]:
-    """What the tests break of an op of the same family."""
+    """Returns the violations in the tests for another op of the same family."""
     families = [base for base in cls.__mro__[1:] if issubclass(base, Op) and base is not Op]
     for family in families:
         for (op, other), examples in examples_of().items():
             if other == label and issubclass(op, family):
                 return examples
-    raise LookupError(f"no test breaks {label} of {cls.NAME}, nor of its family")
+    raise LookupError(f"no test violates {label} of {cls.NAME} or of its family")
 
 
 def escaped(message: str) -> str:
-    """A message in a cell of a table."""
+    """Escapes a message for a cell of a table."""
     return message.replace("|", "\\|").replace("*", "\\*").replace("<", "\\<")
 
 
 def signature(cls: type[Op]) -> str:
-    """`Iota(iota_dimension, result) -> result`: how the op is built, and what it gives."""
+    """Returns `Iota(iota_dimension, result) -> result`: how the op is built, and its results."""
     required = [field for field in inputs(cls) if field.default is REQUIRED]
     optional = [field for field in inputs(cls) if field.default is not REQUIRED]
     stated = [] if cls.INFER is not None else [field.name for field in cls.RESULTS]
@@ -113,12 +113,12 @@ def signature(cls: type[Op]) -> str:
 
 
 def inputs(cls: type[Op]) -> list[Field]:
-    """Operands, attributes and regions."""
+    """Returns operands, attributes and regions."""
     return [*cls.OPERANDS, *cls.ATTRIBUTES, *cls.REGIONS]
 
 
 def fields(cls: type[Op]) -> str:
-    """The attributes with what they hold, and the operands and regions that come in lists."""
+    """Describes the attributes with their types, and the operands and regions that are lists."""
     words = {"*": "any number of", "?": "at most one of", "": ""}
     lists = [f"{words[field.arity]} `{field.name}`" for field in (*cls.OPERANDS, *cls.REGIONS) if field.arity]
     attributes = [f"`{field.name}` ({field.codec.what})" for field in cls.ATTRIBUTES]
@@ -131,19 +131,19 @@ def fields(cls: type[Op]) -> str:
 
 
 def default(field: Field) -> str:
-    """A default as Python writes it."""
+    """Formats a default as in Python."""
     plain = field.default is None or isinstance(field.default, bool | int | float | str | tuple)
     return repr(field.default) if plain else str(field.default)
 
 
 def joined(text: str | None) -> str:
-    """A docstring as one paragraph."""
+    """Joins a docstring into one paragraph."""
     return " ".join(inspect.cleandoc(text or "").split())
 
 
 def constraints_of(source: str) -> dict[str, tuple[str, ...]]:
-    """The labels of constraints of each class of a file: those in its source, its bases in the same file included, and
-    those that the tests break, which may come from other files."""
+    """Returns the labels of constraints of each class in a file: those in its source, including its bases in the same
+    file, and those that the tests violate, which may come from other files."""
     tree = ast.parse(source)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -162,5 +162,5 @@ def constraints_of(source: str) -> dict[str, tuple[str, ...]]:
 
 
 def order_of(label: str) -> tuple[int, int]:
-    """Inputs, outputs, then constraints, by number."""
+    """The sort key of labels: inputs, outputs, then constraints, by number."""
     return "IOC".index(label[0]), int(label[1:])

@@ -1,4 +1,5 @@
-"""Programs for the reference of ops that make no sense alone: tokens, tuples, what goes between processes, calls."""
+"""Programs in the reference for ops that make no sense alone: tokens, tuples, communication between processes,
+calls."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Program:
-    """The text of a program, the arguments of each replica that runs its `main`, and what waits in the infeed."""
+    """The text of a program, the arguments of each replica that runs its `main`, and the values in the infeed."""
 
     text: str
     arguments: Sequence[Sequence[Any]] = ((),)
@@ -144,4 +145,4 @@ PROGRAMS = {
     "stablehlo.composite": _COMPOSITE,
     "stablehlo.return": _REGION,
 }
-"""By the name of the op that a program shows."""
+"""The programs, by the name of the op that they show."""

@@ -1,5 +1,5 @@
-"""What users give as arrays, and what programs take: reads anything that NumPy or DLPack can, or says what is wrong
-with it. The interpreter and every backend share it, so that they take the same things."""
+"""Reads the arrays that users pass to programs: anything that NumPy or DLPack can read, or an error that says what is
+wrong with it. The interpreter and every backend share it, so that they accept the same things."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trivium.ir.types import (
 
 
 def read_argument(value: Any, kind: Type, name: str) -> Any:
-    """The array that `value` holds, if it has the type; else an `ExecutionError` that tells what it has."""
+    """Returns `value` as an array of the given type. Raises an `ExecutionError` that says what it has instead."""
     if isinstance(kind, TupleType):
         if not isinstance(value, Sequence) or len(value) != len(kind.types):
             raise ExecutionError(f"{name} has {type(value).__name__}, expected a tuple of {len(kind.types)} values")
@@ -34,7 +34,7 @@ def read_argument(value: Any, kind: Type, name: str) -> Any:
     if isinstance(kind, TokenType):
         return None
     if not isinstance(kind, TensorType):
-        raise ExecutionError(f"{name} has type {kind}, which cannot be given")
+        raise ExecutionError(f"{name} has type {kind}, which cannot be passed as an argument")
     array = _read_number(value, kind, name) if type(value) in _NUMBERS else as_array(value, name)
     if array.dtype != kind.dtype:
         raise ExecutionError(f"{name} has dtype {array.dtype}, expected {kind.dtype} ({kind})")
@@ -50,19 +50,19 @@ def _exceeds_bounds(array: np.ndarray, kind: TensorType) -> bool:
 
 
 def as_array(value: Any, name: str = "the argument") -> np.ndarray:
-    """Anything array-like as a NumPy array, without a copy where it has its elements on the host."""
+    """Converts anything array-like to a NumPy array, without a copy if its elements are on the host."""
     if isinstance(value, np.ma.MaskedArray):
         raise ExecutionError(f"{name} is a masked array, which programs do not honour; expected value.filled(...)")
     try:
         if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)
         return np.asarray(value)
-    # Whatever another library's array raises when it is read.
+    # Arrays of other libraries may raise anything when they are read.
     except Exception as error:
         raise ExecutionError(f"{name} has {type(value).__name__}, which NumPy cannot read: {error}") from error
 
 
-# Python's numbers have no width of their own: they take the argument's, where it can hold them.
+# Python's numbers have no width of their own: they take the argument's type if it can represent them.
 _NUMBERS: dict[type, tuple[Callable[[Type], bool], ...]] = {
     bool: (is_boolean,),
     int: (is_integer, is_float, is_complex),

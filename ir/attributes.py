@@ -1,9 +1,9 @@
 """Attributes: the compile-time data of ops, functions and modules.
 
-Where Python has the value, Python's value is the attribute: `bool`, `str`, a `Type`, a `Location`, a tuple (an array),
-a `Dictionary`, an `Enumeration` member, a `Struct`. The classes here are the rest: values that carry an MLIR type. Ops
-declare attributes in Python's own terms (`dimension: int`); `trivium.ir.codecs` translates to and from the forms of
-this module.
+Where a Python value says everything, it is the attribute: a `bool`, a `str`, a `Type`, a `Location`, a tuple (an
+array), a `Dictionary`, an `Enumeration` member or a `Struct`. The other classes here are values that carry an MLIR
+type. Ops declare attributes as plain Python types (`dimension: int`); `trivium.ir.codecs` translates to and from the
+forms of this module.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from trivium.ir.types import F64, IndexType, TensorType, Type, type_of
 Attribute = Any
 
 MAX_DEPTH = 105
-"""Attributes, types and locations inside one another, in text and in artifacts. Only stacks of callers come near: JAX
-tells 100 callers of an op, and name, file and line of each."""
+"""How deep attributes, types and locations may be nested, in text and in artifacts. Only call stacks come near: JAX
+records up to 100 callers of an op, with the name, file and line of each."""
 MAX_EXPANSION = 1 << 20
-"""The characters, or bytes, that a definition may stand for with all that it refers to, in files that are not longer
-themselves. A few that each refer to the one before twice would be more than a machine can hold."""
+"""The number of characters, or bytes, that a definition may expand to with everything that it refers to, in files that
+are not longer themselves. A few definitions that each refer to the previous one twice would exhaust any machine."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Float:
 
 @dataclass(frozen=True)
 class SymbolRef:
-    """A reference to a symbol, `@main`; nested ones (`@outer::@inner`) hold the path below the root."""
+    """A reference to a symbol, `@main`; `nested` has the rest of the path of `@outer::@inner`."""
 
     name: str
     nested: tuple[str, ...] = ()
@@ -123,16 +123,16 @@ class DenseArray:
 
 
 _SAMPLED = 64
-"""The most elements of a tensor that its hash is made of."""
+"""The largest number of a tensor's elements that go into its hash."""
 MAX_EXPANDED = 1 << 16
-"""The most elements of a splat that is used element by element."""
+"""The largest number of elements of a splat that is used element by element."""
 
 
 class DenseElements:
-    """The elements of a tensor: a read-only view of what they came from (a file, a framework's tensor, an array).
+    """The elements of a tensor: a read-only view of their source (a file, a framework's tensor, an array).
 
-    A splat is an array with zero strides. Nothing is copied or hashed until someone compares, folds or saves.
-    `resource` is the name under which MLIR text keeps the bytes apart (`dense_resource<name>`), if it does.
+    A splat is an array with zero strides. Nothing is copied or hashed until the elements are compared, folded or saved.
+    `resource` is the name under which MLIR text stores the bytes separately (`dense_resource<name>`), if any.
     """
 
     __slots__ = ("_digest", "_hash", "array", "resource", "type")
@@ -152,34 +152,34 @@ class DenseElements:
 
     @classmethod
     def splat(cls, value: Any, type: TensorType) -> DenseElements:
-        """Every element is `value`."""
+        """Returns elements that are all `value`."""
         element = np.asarray(value, dtype=type.dtype)
         try:
             return cls(np.broadcast_to(element, type.static_shape), type)
         except ValueError as error:
-            raise Error(f"{type} is more than an array can be: {error}") from None
+            raise Error(f"{type} is too large for an array: {error}") from None
 
     @property
     def is_splat(self) -> bool:
-        """Whether every element is known, without a look at the bytes, to be the same."""
+        """Whether all elements are known to be the same without looking at the bytes."""
         return self.array.size == 1 or (self.array.size > 1 and not any(self.array.strides))
 
     @property
     def filler(self) -> np.ndarray | None:
-        """The value of a splat without elements, as an array of one, if that is what this is. MLIR keeps it."""
+        """The value of an empty splat, as an array of one element; otherwise `None`. MLIR keeps this value."""
         base = self.array.base
         if self.array.size or not isinstance(base, np.ndarray) or base.nbytes != self.array.itemsize:
             return None
-        return base.reshape(1).view(self.array.dtype)  # bytes that were read are seen as another type
+        return base.reshape(1).view(self.array.dtype)  # bytes read from a file may be viewed as another type
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all elements are the same, bit for bit: as `is_splat`, but with a look at the bytes."""
+        """Whether all elements are the same, bit for bit: like `is_splat`, but compares the bytes if needed."""
         if self.is_splat or not self.array.size:
             return self.is_splat
         array = np.ascontiguousarray(self.array).reshape(-1)
         rows = array.view(np.uint8).reshape(array.size, array.itemsize)
-        # A look at a few first: most large tensors differ there.
+        # A few first: most large tensors differ there.
         return bool((rows[:64] == rows[0]).all() and (rows == rows[0]).all())
 
     @property
@@ -187,7 +187,7 @@ class DenseElements:
         """A hash of type and content, computed once."""
         if self._digest is None:
             content = hashlib.blake2b(str(self.type).encode(), digest_size=16)
-            # The elements of a splat are not more than one, however many its type has.
+            # A splat has only one element in memory, no matter how many its type has.
             array = self.array[(0,) * self.array.ndim].reshape(1) if self.is_uniform else self.array
             array = array if self.filler is None else self.filler
             content.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
@@ -195,7 +195,7 @@ class DenseElements:
         return self._digest
 
     def expanded(self) -> np.ndarray:
-        """The array, for those who look at each element: a `ValueError` if one stands for a great many."""
+        """Returns the array, for use element by element. Raises `ValueError` for a splat of too many elements."""
         count = math.prod(max(extent, 1) for extent in self.array.shape)
         if count > MAX_EXPANDED and (self.is_splat or not self.array.size):
             raise ValueError(f"{self.type} has {count} elements, expected at most {MAX_EXPANDED} of a splat")
@@ -210,7 +210,7 @@ class DenseElements:
         return same or (hash(self) == hash(other) and self.digest == other.digest)
 
     def __hash__(self) -> int:
-        """Of a few elements: all are looked at, by `digest`, only where those are equal."""
+        """Hashes a few elements; `digest`, which reads them all, is needed only if those are equal."""
         if self._hash is None:
             array = self.array if self.filler is None else self.filler
             if array.size > _SAMPLED:
@@ -234,7 +234,7 @@ class OpaqueAttribute:
 
 
 class Enumeration(Enum):
-    """A StableHLO enum; the members' values are the words of its text. Subclasses set `MNEMONIC`, as in
+    """A StableHLO enum; the values of its members are the words in text. Subclasses set `MNEMONIC`, as in
     `#stablehlo<comparison_direction LT>`."""
 
     MNEMONIC: ClassVar[str]
@@ -255,9 +255,9 @@ ENUMERATIONS: dict[str, type[Enumeration]] = {}
 
 @dataclass(frozen=True)
 class Struct:
-    """A dialect's attribute with named fields, `#stablehlo.gather<offset_dims = [0], index_vector_dim = 1>`.
-    Subclasses are frozen dataclasses declared with their mnemonic; fields are ints, bools and tuples of ints. A field
-    at its default is not printed."""
+    """A dialect's attribute with named fields, `#stablehlo.gather<offset_dims = [0], index_vector_dim = 1>`. Subclasses
+    are frozen dataclasses declared with their mnemonic; fields are ints, bools and tuples of ints. A field with its
+    default value is not printed."""
 
     MNEMONIC: ClassVar[str] = ""
 
@@ -283,6 +283,6 @@ def enumeration(mnemonic: str) -> Callable[[type[AnEnumeration]], type[AnEnumera
 
 
 def integer_array(values: tuple[int, ...], element_type: Type) -> DenseElements:
-    """A rank-1 tensor of integers, the form that older files use where newer ones have `array<i64: ...>`."""
+    """Returns a rank-1 tensor of integers, which older files use where newer ones have `array<i64: ...>`."""
     dtype = np.int64 if isinstance(element_type, IndexType) else element_type.dtype  # type: ignore[attr-defined]
     return DenseElements(np.array(values, dtype=dtype), TensorType((len(values),), element_type))

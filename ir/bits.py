@@ -1,5 +1,6 @@
-"""Numbers and their bits. Single floats are Python's, and keep what no conversion between formats promises to: the
-payload of a NaN, at the high end of the double's. Elements of less than a byte have no other bits."""
+"""Numbers and their bits. Single floats are Python floats. They keep the payload of a NaN, which conversions between
+formats do not guarantee, in the high bits of the double's mantissa. In elements smaller than a byte, the unused bits of
+the byte are zero."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from trivium.ir.types import TensorType
 
 _TF32_EXCESS = 13
-"""What an f32 has more than a tf32 at its low end."""
+"""How many more low mantissa bits an f32 has than a tf32."""
 _DOUBLE_MANTISSA = 52
 
 
 def narrow(value: float, kind: FloatType) -> np.generic:
-    """The nearest number of that format."""
+    """Returns the nearest number of that format."""
     with np.errstate(over="ignore", invalid="ignore"):
         number = np.float64(value).astype(kind.dtype)
         if value != value:
@@ -29,7 +30,7 @@ def narrow(value: float, kind: FloatType) -> np.generic:
 
 
 def widen(number: np.generic) -> float:
-    """The float of which `narrow` makes this number again, bit for bit."""
+    """Returns the float that `narrow` turns back into this number, bit for bit."""
     value = float(number)  # type: ignore[arg-type]
     bits, width = _bits(number), _mantissa_width(number)
     payload = bits & ((1 << width) - 1)
@@ -40,19 +41,19 @@ def widen(number: np.generic) -> float:
 
 
 def float_bits(value: float, kind: FloatType) -> int:
-    """The bits of a float as a number of that format."""
+    """Returns the bits of a float as a number of that format."""
     bits = _bits(narrow(value, kind))
     return bits >> _TF32_EXCESS if kind.name == "tf32" else bits
 
 
 def float_of_bits(bits: int, kind: FloatType) -> float:
-    """The float that has these bits."""
+    """Returns the float that has these bits."""
     bits = bits << _TF32_EXCESS if kind.name == "tf32" else bits
     return widen(_number(bits & (1 << 8 * kind.dtype.itemsize) - 1, kind.dtype))
 
 
 def view(data: bytes | memoryview, kind: TensorType) -> np.ndarray:
-    """The elements in raw bytes, one after the other."""
+    """Returns the elements in raw bytes."""
     element = kind.element_type
     width = element.width if isinstance(element, IntegerType | FloatType) else 8
     if width >= 8:
@@ -63,7 +64,7 @@ def view(data: bytes | memoryview, kind: TensorType) -> np.ndarray:
 
 
 def _nan(value: float, canonical: np.generic) -> np.generic:
-    """The NaN with the payload of `value`, where the format has one such."""
+    """Returns the NaN with the payload of `value`, if the format has one."""
     wide = struct.unpack("<Q", struct.pack("<d", value))[0]
     width, size = _mantissa_width(canonical), 8 * canonical.itemsize
     payload = (wide & ((1 << _DOUBLE_MANTISSA) - 1)) >> _DOUBLE_MANTISSA - width
@@ -73,7 +74,7 @@ def _nan(value: float, canonical: np.generic) -> np.generic:
 
 
 def _rounded_to_tf32(number: np.generic) -> np.generic:
-    """The nearest of the f32s that are tf32s; of two, the even one. Beyond the largest stands infinity."""
+    """Rounds to the nearest f32 that is a tf32, ties to even. Numbers beyond the largest become infinity."""
     bits = _bits(number)
     half = (1 << _TF32_EXCESS - 1) - 1 + (bits >> _TF32_EXCESS & 1)
     return _number((bits + half) >> _TF32_EXCESS << _TF32_EXCESS, number.dtype)

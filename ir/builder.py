@@ -1,4 +1,4 @@
-"""Building and rewriting: a cursor in a block, and what is done there."""
+"""Building and rewriting: a cursor in a block, and the changes that are made there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.ir.types import Type
 
 
 class Builder:
-    """Inserts operations at a cursor: at the end of `block`, or in front of `before`.
+    """Inserts operations at a cursor: at the end of `block`, or before the operation `before`.
 
     `location` is given to operations that have none of their own.
     """
@@ -26,13 +26,12 @@ class Builder:
 
     @classmethod
     def in_front_of(cls, op: Operation) -> Builder:
-        """A builder whose ops stand in front of `op`, and come from where it came from."""
-        assert op.block is not None, f"{op.NAME} stands in no block"
+        """Returns a builder that inserts ops before `op` and gives them its location."""
+        assert op.block is not None, f"{op.NAME} is not in a block"
         return cls(op.block, op, op.location)
 
     def add(self, op: Operation) -> Any:
-        """Inserts `op`. Returns its result, or the tuple of its results where the op is declared with several, or
-        none."""
+        """Inserts `op`. Returns its result, or the tuple of its results if the op is declared with several or none."""
         if op.location is UNKNOWN:
             op.location = self.location
         self.block.insert(op, self.before)
@@ -41,7 +40,7 @@ class Builder:
 
     @contextmanager
     def at(self, location: Location) -> Iterator[None]:
-        """Ops that are added inside have `location`, unless they have their own."""
+        """Gives ops that are added inside `location`, unless they have their own."""
         saved, self.location = self.location, location
         try:
             yield
@@ -50,15 +49,15 @@ class Builder:
 
 
 class Rewriter(Builder):
-    """A builder that stands in front of the op under rewrite, and can replace it."""
+    """A builder that inserts before the op that is being rewritten, and can replace that op."""
 
     def __init__(self, op: Operation):
-        assert op.block is not None, f"{op.NAME} stands in no block"
+        assert op.block is not None, f"{op.NAME} is not in a block"
         super().__init__(op.block, op, op.location)
         self.op = op
 
     def replace(self, *values: Value) -> None:
-        """Every use of the op's results becomes a use of `values`; the op is erased."""
+        """Replaces every use of the op's results by `values`, and erases the op."""
         assert len(values) == len(self.op.results), f"{self.op.NAME} is replaced by {len(values)} values"
         for old, new in zip(self.op.results, values, strict=True):
             if not new.name_hint:
@@ -68,7 +67,7 @@ class Rewriter(Builder):
 
 
 def region(argument_types: Sequence[Type], body: Callable[..., Any], location: Location = UNKNOWN) -> Region:
-    """A region of one block: `body(builder, *arguments)` adds its ops and returns the value, or the values, that the
+    """Builds a region of one block: `body(builder, *arguments)` adds its ops and returns the value or values that the
     region returns."""
     block = Block(argument_types)
     builder = Builder(block, location=location)
@@ -78,8 +77,8 @@ def region(argument_types: Sequence[Type], body: Callable[..., Any], location: L
 
 
 def inline_block(block: Block, arguments: Sequence[Value], rewriter: Builder) -> list[Value]:
-    """Copies the operations of a block, but for its terminator, to the cursor. Returns what the terminator would
-    return."""
+    """Copies the operations of a block, except its terminator, to the cursor. Returns the values that the terminator
+    would return."""
     mapping: dict[Value, Value] = dict(zip(block.arguments, arguments, strict=True))
     for op in block:
         if op is not block.last:

@@ -1,5 +1,5 @@
 """How a declared attribute (`dimension: int`) becomes an attribute of the file format (`dimension = 0 : i64`), and
-back. One entry an annotation; ops never spell it out."""
+back. Each annotation has one codec, so that ops never spell it out."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from trivium.ir.mesh import ReplicaGroupMeshAxes
 from trivium.ir.types import F32, F64, I1, I32, I64, FunctionType, TensorType, Type
 
 Ints = tuple[int, ...]
-"""`array<i64: ...>`; older files have a rank-1 `dense` tensor."""
+"""`array<i64: ...>`; in older files a rank-1 `dense` tensor."""
 Bools = tuple[bool, ...]
 """`array<i1: ...>`."""
 Pairs = tuple[tuple[int, int], ...]
 """`dense<...> : tensor<Nx2xi64>`: low and high of each dimension."""
 IntMatrix = Annotated[tuple[tuple[int, ...], ...], "matrix"]
-"""`dense<...> : tensor<NxMxi64>`, as of replica groups."""
+"""`dense<...> : tensor<NxMxi64>`, for example for replica groups."""
 ReplicaGroups = Annotated[IntMatrix | ReplicaGroupMeshAxes, "replica groups"]
 """A matrix, or the axes of a mesh (`#stablehlo.replica_group_mesh_axes<...>`)."""
 I32Int = Annotated[int, I32]
@@ -45,8 +45,8 @@ F32Float = Annotated[float, F32]
 
 @dataclass(frozen=True)
 class Codec:
-    """`coerce` makes what a caller gave the declared Python value; `encode` and `decode` translate it. Each raises
-    `TypeError` or `ValueError` for what is none."""
+    """`coerce` turns what a caller passed into the declared Python value; `encode` and `decode` translate that value to
+    and from the file format. Each raises `TypeError` or `ValueError` for anything else."""
 
     what: str
     coerce: Callable[[Any], Any]
@@ -55,7 +55,7 @@ class Codec:
 
 
 def codec_of(annotation: Any) -> Codec:
-    """The codec of a declared annotation; `X | None` has that of `X`."""
+    """Returns the codec of a declared annotation; `X | None` has the codec of `X`."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return codec_of(next(kind for kind in arguments if kind is not type(None)))
@@ -112,7 +112,7 @@ def _float_codec(kind: Type) -> Codec:
 
 
 def _number_of(kind: Type, convert: Callable[[Any], Any]) -> Callable[[Attribute], Any]:
-    """Reads a number of one type: one of another type is another attribute."""
+    """Returns a function that reads numbers of one type. A number of another type is a different attribute."""
 
     def decode(attribute: Attribute) -> Any:
         if not isinstance(attribute, Integer | Float):
@@ -142,7 +142,7 @@ def _array_codec(element: Codec) -> Codec:
 
 
 def _numbers(convert: Callable[[Any], Any]) -> Callable[[Any], tuple]:
-    """A flat list of numbers, from either of the forms that files have."""
+    """Returns a function that reads a flat list of numbers, in either of the forms that files use."""
 
     def read(values: Any) -> tuple:
         if isinstance(values, DenseArray):
@@ -155,7 +155,7 @@ def _numbers(convert: Callable[[Any], Any]) -> Callable[[Any], tuple]:
 
 
 def _stored(element: Type, read: Callable[[Any], tuple]) -> Callable[[Any], tuple]:
-    """Reads numbers of one element type: an array of others is another attribute."""
+    """Returns a function that reads numbers of one element type. An array of another type is a different attribute."""
 
     def decode(values: Any) -> tuple:
         kind = values.type if isinstance(values, DenseElements) else values
@@ -214,16 +214,17 @@ _FIXED: dict[Any, Codec] = {
 
 
 def coerce(codec: Codec, op: str, name: str, value: Any) -> Any:
-    """The declared Python value of what a caller gave for attribute `name`; a `VerificationError` if it is none."""
-    return _told(codec.coerce, codec, op, name, value)
+    """Converts what a caller passed for attribute `name` to the declared Python value, or raises
+    `VerificationError`."""
+    return _converted(codec.coerce, codec, op, name, value)
 
 
 def decode(codec: Codec, op: str, name: str, attribute: Attribute) -> Any:
-    """The declared Python value of an attribute that was read; a `VerificationError` if it has another kind."""
-    return _told(codec.decode, codec, op, name, attribute)
+    """Converts an attribute that was read to the declared Python value, or raises `VerificationError`."""
+    return _converted(codec.decode, codec, op, name, attribute)
 
 
-def _told(convert: Callable[[Any], Any], codec: Codec, op: str, name: str, value: Any) -> Any:
+def _converted(convert: Callable[[Any], Any], codec: Codec, op: str, name: str, value: Any) -> Any:
     try:
         return convert(value)
     except (TypeError, ValueError, AttributeError, OverflowError):

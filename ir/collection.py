@@ -1,5 +1,5 @@
-"""Building a program makes a great many objects that all stay, linked both ways. Python's cycle collector would walk
-through them again and again and find nothing, which takes two thirds of the time; so it pauses meanwhile."""
+"""Pauses Python's cycle collector while a program is built. Building creates many objects that are linked both ways and
+all stay alive; the collector would walk them again and again and free nothing, for two thirds of the time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """No garbage collection of cycles inside; works as a decorator too. Where it is off already it stays off."""
+    """Turns off the garbage collection of cycles inside; also a decorator. If it was already off, it stays off."""
     if not gc.isenabled():
         yield
         return

@@ -10,11 +10,11 @@ from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.types import Type
 
 MAX_NESTING = 64
-"""Regions inside regions, in text, in artifacts and in memory; real programs stay below ten."""
+"""How deep regions may be nested, in text, in artifacts and in memory; real programs stay below ten."""
 
 
 class Value:
-    """What ops take and give. `uses` maps (operation, operand index) pairs, in the order in which they were made."""
+    """An operand or result of ops. The keys of `uses` are (operation, operand index) pairs, in order of creation."""
 
     __slots__ = ("name_hint", "type", "uses")
 
@@ -29,7 +29,7 @@ class Value:
         return list(dict.fromkeys(operation for operation, _ in self.uses))
 
     def replace_all_uses_with(self, other: Value) -> None:
-        """Every operand that was this value becomes `other`."""
+        """Replaces this value by `other` wherever it is an operand."""
         for operation, index in list(self.uses):
             operation.set_operand(index, other)
 
@@ -67,10 +67,10 @@ class BlockArgument(Value):
 
 
 class Operation:
-    """One step of a program: operands, attributes, regions in; results out.
+    """One step of a program, with operands, attributes, regions and results.
 
-    `attributes` holds the declared ones, in Python's terms; `extra` all others, verbatim. Operations of a block are
-    linked both ways; `block` is `None` while an operation stands alone.
+    `attributes` has the declared attributes as Python values; `extra` has all others, verbatim. The operations of a
+    block are linked in both directions; `block` is `None` while an operation is not in a block.
     """
 
     __slots__ = (
@@ -98,8 +98,8 @@ class Operation:
         location: Location = UNKNOWN,
         segments: Mapping[str, tuple[int, ...]] | None = None,
     ):
-        """Links an operation as it is told, without a check. `segments` gives, under `operands` and `results`, the
-        sizes of the declared groups where the counts alone do not tell them."""
+        """Links an operation without any checks. `segments` has, under `operands` and `results`, the sizes of the
+        declared groups where the counts alone do not determine them."""
         self._operands = tuple(operands)
         self.results = tuple(OpResult(kind, self, index) for index, kind in enumerate(result_types))
         self.attributes = attributes if attributes is not None else {}
@@ -144,7 +144,7 @@ class Operation:
 
     @property
     def parent_op(self) -> Operation | None:
-        """The operation whose region this one stands in."""
+        """The operation whose region contains this one."""
         return self.block.region.parent if self.block is not None and self.block.region is not None else None
 
     @property
@@ -170,8 +170,8 @@ class Operation:
                 value.uses.pop((operation, index), None)
 
     def walk(self) -> Iterator[Operation]:
-        """This operation and all inside it, outer before inner. An operation may be erased once it was yielded and its
-        regions are done with."""
+        """Yields this operation and all operations inside it, outer before inner. The caller may erase an operation
+        once it has been yielded, if its regions are no longer needed."""
         stack: list[Iterator[Operation]] = [iter((self,))]
         while stack:
             operation = next(stack[-1], None)
@@ -182,7 +182,8 @@ class Operation:
             stack.extend(iter(block) for region in reversed(operation.regions) for block in reversed(region.blocks))
 
     def clone(self, mapping: dict[Value, Value] | None = None) -> Self:
-        """A copy, regions included. `mapping` translates operands (those it lacks stay) and learns the new values."""
+        """Returns a copy, including regions. `mapping` translates the operands that it contains, and receives the new
+        values."""
         mapping = mapping if mapping is not None else {}
         return _clone(self, mapping)
 
@@ -190,7 +191,7 @@ class Operation:
 
     @property
     def is_pure(self) -> bool:
-        """Whether the operation can be removed when unused, and repeated. Unless declared, an operation has effects."""
+        """Whether the operation may be removed when unused, and repeated. By default, an operation has effects."""
         return False
 
     def __repr__(self) -> str:
@@ -234,7 +235,7 @@ class Block:
 
     @property
     def terminator(self) -> Operation:
-        """The last operation; a block that is built whole ends in one."""
+        """The last operation; every complete block ends in a terminator."""
         assert self._last is not None, "the block is empty"
         return self._last
 
@@ -243,7 +244,7 @@ class Block:
         while operation is not None:
             following = operation._next
             yield operation
-            # The operation may have been erased or moved, or others put behind it, while the caller had it.
+            # Meanwhile the caller may have erased or moved the operation, or inserted others after it.
             operation = operation._next if operation.block is self else following
 
     def __reversed__(self) -> Iterator[Operation]:
@@ -257,8 +258,8 @@ class Block:
         self.insert(operation, before=None)
 
     def insert(self, operation: Operation, before: Operation | None) -> None:
-        """Puts an operation in front of another one of this block, or at the end."""
-        assert operation.block is None, f"{operation.NAME} already stands in a block"
+        """Inserts an operation before another one of this block, or at the end."""
+        assert operation.block is None, f"{operation.NAME} is already in a block"
         previous = self._last if before is None else before._previous
         operation.block, operation._previous, operation._next = self, previous, before
         if previous is None:
@@ -314,13 +315,13 @@ class Region:
         return self.block.terminator
 
     def walk(self) -> Iterator[Operation]:
-        """All operations inside, outer before inner."""
+        """Yields all operations inside, outer before inner."""
         for block in self.blocks:
             for operation in block:
                 yield from operation.walk()
 
     def free_values(self) -> list[Value]:
-        """The values that are used inside and defined outside, each once, in order of first use."""
+        """Returns the values that are used inside and defined outside, each once, in order of first use."""
         inside: set[Value] = set()
         free: dict[Value, None] = {}
         for block in self.blocks:
@@ -334,7 +335,7 @@ class Region:
         return [value for value in free if value not in inside]
 
     def clone(self, mapping: dict[Value, Value] | None = None) -> Region:
-        """A copy; see `Operation.clone`."""
+        """Returns a copy; see `Operation.clone`."""
         mapping = mapping if mapping is not None else {}
         copies = []
         for block in self.blocks:
@@ -367,4 +368,4 @@ def _clone(operation: Operation, mapping: dict[Value, Value]) -> Any:
 
 
 RegionBuilder = Callable[..., Any]
-"""What builders take where an op has a region: a function from the block's arguments to the values it returns."""
+"""What builders accept for a region: a function from the block's arguments to the values that it returns."""

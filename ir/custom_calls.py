@@ -12,12 +12,12 @@ from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 
 @dataclass(frozen=True)
 class CustomCallDefinition:
-    """What one target means. Each function gets the op first, with its attributes and types.
+    """What one target means. The first argument of each function is the op, with its attributes and types.
 
-    `evaluate(op, *arrays)` gives the result's array, or a tuple of one for each result. `infer(op)` gives the result
-    types. `lower(op, ...)` is for compilers. `native(op)` gives an object for backends whose memory is the host's: its
-    `addresses` are those of a C function, as `trivium.backends.cpu.host` has them, and of what that is given.
-    `effects` tells whether it does more than compute its results.
+    `evaluate(op, *arrays)` returns the result's array, or a tuple with one array for each result. `infer(op)` returns
+    the result types. `lower(op, ...)` is for compilers. `native(op)` returns an object for backends that share the
+    host's memory: its `addresses` are those of a C function, with the signature defined in `trivium.backends.cpu.host`,
+    and of that function's argument. `effects` says whether the call does more than compute its results.
     """
 
     target: str
@@ -42,7 +42,7 @@ def register_custom_call(
     effects: bool = False,
     replace: bool = False,
 ) -> CustomCallDefinition:
-    """Tells what a target means. A target is registered once, unless `replace` says that the new meaning holds."""
+    """Defines what a target means. A target can be registered only once, unless `replace` is set."""
     if target in CUSTOM_CALLS and not replace:
         raise Error(f"the custom call {target!r} is registered already; pass replace=True to give it a new meaning")
     definition = CustomCallDefinition(target, evaluate, infer, lower, native, effects)
@@ -51,7 +51,8 @@ def register_custom_call(
 
 
 def evaluate_custom_call(op: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Runs what the table says of a custom call; an `UnsupportedOpError` names the target if it says nothing."""
+    """Evaluates a custom call as the table defines it. Raises `UnsupportedOpError` if the target has no meaning
+    there."""
     known = CUSTOM_CALLS.get(op.call_target_name)
     if known is None or known.evaluate is None:
         missing = Unsupported(f"custom_call @{op.call_target_name}", first=op.location.describe())
@@ -65,5 +66,5 @@ def _identity(op: Any, *arrays: Any) -> tuple[Any, ...]:
 
 
 for _target in ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"):
-    # Annotations of where a value shall live: on one device they change nothing.
+    # Annotations of where a value should live: on one device they change nothing.
     register_custom_call(_target, evaluate=_identity, infer=lambda op: op.operand_types)

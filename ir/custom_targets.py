@@ -1,5 +1,5 @@
-"""What custom calls of JAX mean that stand in for ops StableHLO does not have: a demand on shapes, and ops whose
-attributes are operands, because they follow from symbolic extents."""
+"""The meaning of JAX's custom calls for ops that StableHLO lacks: an assertion about shapes, and ops whose attributes
+are operands because they are computed from symbolic extents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLACE = re.compile(r"\{\{|\{(\d{1,9})[^{}]*\}")
 
 
 def _shape_assertion(op: Any, holds: np.ndarray, *values: np.ndarray) -> tuple[()]:
-    """Demands what `holds` tells; the message has places, `{0}`, for the values."""
+    """Raises the call's error message unless `holds`; the message has placeholders such as `{0}` for the values."""
     if not holds:
         message = str(op.extra.get("error_message", "a shape assertion does not hold"))
         raise ExecutionError(_PLACE.sub(lambda match: _filled(match, values), message))
@@ -41,7 +41,7 @@ def _dynamic_top_k(op: Any, operand: np.ndarray, k: np.ndarray) -> Any:
 
 
 def _approximate_top_k(op: Any, operand: np.ndarray, iota: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The exact ones, which are a good approximation. The last of the inits is `k` where no attribute has it."""
+    """Returns the exact top k, a valid approximation. `k` is an attribute, or else the operand after the two inits."""
     config = op.backend_config if op.backend_config is not None else op.extra.get("mhlo.backend_config", {})
     axis = config["reduction_dim"].value
     count = config["top_k"].value if "top_k" in config else int(others[2])
@@ -63,7 +63,8 @@ def _dynamic_rng_bit_generator(op: Any, state: np.ndarray, shape: np.ndarray) ->
 
 
 def _dynamic_reduce_window(op: Any, *operands: np.ndarray) -> Any:
-    """Inputs, their inits, and five lists: dimensions, strides, dilations of the base and of the window, padding."""
+    """The operands are the inputs, their inits, and five lists: window dimensions, strides, base dilations, window
+    dilations and padding."""
     *arrays, dimensions, strides, base, window, padding = operands
     return _run(
         ReduceWindow,
@@ -80,13 +81,13 @@ def _dynamic_reduce_window(op: Any, *operands: np.ndarray) -> Any:
 
 
 def _run(kind: type[Op], op: Any, arrays: list[Any], types: Any, regions: Any = (), **attributes: Any) -> Any:
-    """What an op gives for the first operands of the custom call."""
+    """Evaluates an op of class `kind` on the first operands of the custom call."""
     stated = kind.create(Block(op.operand_types[: len(arrays)]).arguments, types, attributes)
     return kind.EVALUATE(stated, arrays, regions, None)
 
 
 def _called(op: Any) -> Any:
-    """The first function that the custom call names, as ops with regions get theirs."""
+    """Returns the first function that the custom call names as a callable, in the form that ops get their regions."""
     function = resolve(op, op.called_computations[0])
     module = function.parent_op
     assert isinstance(module, Module)

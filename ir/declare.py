@@ -9,14 +9,14 @@
 
         def infer(inputs, dimension): ...             # the result's type, where it follows from the operands
         def check(inputs, dimension, result): ...     # if ...: fail("C2", "inputs[1] has ..., expected ...")
-        def check_symbols(op, symbols): ...           # the constraints on what names in its attributes stand for
+        def check_symbols(op, symbols): ...           # the constraints on the ops that its attributes name
         def evaluate(inputs, dimension): ...          # NumPy; the one statement of meaning
 
-The fields give the constructor, the accessors, the structural verifier, text, serialization and the reference page.
-`infer`, `check` and `evaluate` name the fields that they need, in any order. The first two get *types* for operands
-and results, Python values for attributes, `Region`s for regions; `check` the op itself if it asks for `op`. What
-`symbols` is, `trivium.ir.func.Symbols` tells. `evaluate` gets arrays for operands, callables for
-regions, types for results, and the op itself or the interpreter if it asks for `op` or `context`.
+The constructor, the accessors, the structural verifier, text, serialization and the reference page are derived from the
+fields. The parameters of `infer`, `check` and `evaluate` name the fields that they need, in any order. The first two
+receive *types* for operands and results, Python values for attributes and `Region`s for regions; `check` receives the
+op itself as `op`. `symbols` is a `trivium.ir.func.Symbols`. `evaluate` receives arrays for operands, callables for
+regions, types for results, and the op itself as `op` and the interpreter as `context`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Role(Enum):
 
 
 class Trait(Enum):
-    """A fact about an op, stated once and asked by every pass."""
+    """A fact about an op, stated once and used by every pass."""
 
     PURE = "pure"  # may be removed when unused, repeated, and moved
     RECURSIVE_EFFECTS = "recursive effects"  # has the effects of its regions, and no others
@@ -52,7 +52,7 @@ class Trait(Enum):
     EXPRESSED = "expressed"  # computes with what quantized elements express; any other op moves the stored integers
     COMMUTATIVE = "commutative"
     TERMINATOR = "terminator"
-    ISOLATED = "isolated"  # its regions see nothing of what stands around it
+    ISOLATED = "isolated"  # its regions do not see values from outside
     SYMBOL_TABLE = "symbol table"
 
 
@@ -74,7 +74,7 @@ OPS: dict[str, type[Op]] = {}
 
 @dataclass(frozen=True)
 class Field:
-    """One declared field. `arity` is `*` for a list, `?` for an optional one."""
+    """One declared field. `arity` is `*` for a list, `?` for an optional field."""
 
     name: str
     role: Role
@@ -101,7 +101,8 @@ class Op(Operation):
     RESULTS: ClassVar[tuple[Field, ...]] = ()
     TRAITS: ClassVar[frozenset[Trait]] = frozenset()
     STATES_GROUPS: ClassVar[bool] = False
-    """Whether MLIR has the op state the sizes of its groups of operands and results even where they follow."""
+    """Whether MLIR writes the sizes of the op's groups of operands and results even when they follow from the
+    counts."""
     INFER: ClassVar[Callable[[Op], Any] | None] = None
     CHECK: ClassVar[Callable[[Op], None] | None] = None
     CHECK_SYMBOLS: ClassVar[Callable[[Op, Any], None] | None] = None
@@ -122,9 +123,9 @@ class Op(Operation):
     def __init__(
         self, *values: Any, location: Location = UNKNOWN, extra: Mapping[str, Any] | None = None, **named: Any
     ):
-        """Operands, then attributes and regions, in declared order or by name; those with a default by name. Result
-        types are inferred, or given by name (`result=`) where they do not follow or shall be less precise. Raises
-        `VerificationError`."""
+        """Takes operands, then attributes and regions, in declared order or by name; those with a default only by name.
+        Result types are inferred, or passed by name (`result=`) where they do not follow from the operands or should be
+        less precise. Raises `VerificationError`."""
         cls = type(self)
         given = _bind(cls, values, named)
         operands, operand_sizes = _flatten(cls.OPERANDS, given, Value, cls.NAME)
@@ -160,7 +161,7 @@ class Op(Operation):
         location: Location = UNKNOWN,
         segments: Mapping[str, tuple[int, ...]] | None = None,
     ) -> Self:
-        """The unchecked way to build, for readers of files: `verify` tells what is wrong later, and better."""
+        """Builds an op without checks, for readers of files: `verify` reports errors later, and better."""
         op = cls.__new__(cls)
         Operation.__init__(op, operands, result_types, attributes, regions, extra, location, segments)
         for field in cls.ATTRIBUTES:
@@ -170,7 +171,7 @@ class Op(Operation):
 
     @classmethod
     def short_name(cls) -> str:
-        """The name without its dialect."""
+        """Returns the name without its dialect."""
         return cls.NAME.partition(".")[2]
 
     def has_trait(self, trait: Trait) -> bool:
@@ -196,8 +197,8 @@ class Op(Operation):
         return any(isinstance(getattr(value.type, "element_type", None), QuantizedType) for value in values)
 
     EVALUATE: ClassVar[Callable[..., Any]]
-    """The declared `evaluate`, of the op, its operands, its regions and a context. `ops.quantization.evaluate_op` calls
-    it, and knows quantized elements."""
+    """The declared `evaluate`, as a function of the op, its operands, its regions and a context. It is called by
+    `ops.quantization.evaluate_op`, which handles quantized elements."""
 
     # Groups of operands and results
 
@@ -226,7 +227,7 @@ class Op(Operation):
 
 
 def prefixed(error: Error, cls: type[Op]) -> Error:
-    """Puts the op's name in front of a message, once."""
+    """Prefixes an error's message with the op's name, unless it already is."""
     prefix = f"{cls.short_name()}: "
     if not error.message.startswith((prefix, f"{cls.NAME}: ")):
         error.message = prefix + error.message
@@ -292,16 +293,17 @@ def _attribute_getter(name: str) -> Callable[[Operation], Any]:
 
 
 def _group_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], Any]:
-    """How to find a declared group in the flat list. With at most one list among the fields it is a fixed slice."""
+    """Returns a function that finds a declared group in the flat list. With at most one list among the fields, the
+    group is a fixed slice."""
     variadic = [position for position, field in enumerate(fields) if field.arity]
     arity = fields[index].arity
-    behind = index - len(fields)  # counted from the end
+    from_end = index - len(fields)
     if len(variadic) > 1:
         return _sized_getter(fields, index, source)
     if not arity:
-        position = index if not variadic or index < variadic[0] else behind
+        position = index if not variadic or index < variadic[0] else from_end
         return lambda op: getattr(op, source)[position]
-    end = behind + 1 or None
+    end = from_end + 1 or None
     if arity == "*":
         return lambda op: getattr(op, source)[index:end]
     return lambda op: next(iter(getattr(op, source)[index:end]), None)
@@ -321,7 +323,7 @@ def _sized_getter(fields: tuple[Field, ...], index: int, source: str) -> Callabl
 
 
 def group_sizes(fields: tuple[Field, ...], count: int) -> tuple[int, ...]:
-    """The sizes of the groups of `count` values where nothing states them: all lists are equally long."""
+    """Returns the sizes of the groups of `count` values if nothing states them: all lists have the same length."""
     lists = sum(field.arity == "*" for field in fields)
     optional = sum(field.arity == "?" for field in fields)
     fixed = len(fields) - lists - optional
@@ -400,7 +402,7 @@ def _type_of(value: Any) -> Any:
 
 
 def _static_caller(cls: type[Op], method: str, function: Callable[..., Any]) -> Callable[[Op], Any]:
-    """Calls `infer` or `check` with the fields that its parameters name."""
+    """Returns a function that calls `infer` or `check` with the fields that its parameters name."""
     getters = []
     for name in inspect.signature(function).parameters:
         if name == "op":
@@ -421,7 +423,7 @@ def _typed_getter(get: Callable[[Op], Any]) -> Callable[[Op], Any]:
 
 
 def _evaluate_caller(cls: type[Op], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Calls `evaluate`: operands and regions come in flat, and are grouped as the op's own are."""
+    """Returns a function that calls `evaluate`, with the flat operands and regions grouped as the op declares them."""
     getters: list[Callable[[Op, Sequence[Any], Sequence[Any], Any], Any]] = []
     for name in inspect.signature(function).parameters:
         if name in ("op", "context"):
@@ -451,7 +453,7 @@ def _runtime_getter(cls: type[Op], field: Field) -> Callable[..., Any]:
 
 
 class _Stand:
-    """Stands for an op where a group getter shall pick from run-time values."""
+    """A stand-in for an op, from which a group getter picks run-time values."""
 
     __slots__ = ("_operands", "regions", "segments")
 
@@ -463,4 +465,4 @@ def _named_field(cls: type[Op], method: str, name: str) -> Field:
     for field in cls.FIELDS:
         if field.name == name:
             return field
-    raise Error(f"{cls.NAME}: {method} asks for {name}, which is no field of the op")
+    raise Error(f"{cls.NAME}: {method} has a parameter {name}, which is not a field of the op")

@@ -1,4 +1,4 @@
-"""The types of single numbers, and the NumPy dtypes that hold them. Types are interned: equal types are one object, so
+"""The types of single numbers, and the NumPy dtypes that store them. Types are interned: equal types are one object, so
 that `is` compares them."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from trivium.ir.errors import Error
 
 
 class Interned(type):
-    """A class whose calls with equal arguments give the same object. Arguments are hashable."""
+    """A metaclass: calling the class with equal arguments returns the same object. Arguments are hashable."""
 
     def __init__(cls, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -25,10 +25,10 @@ class Interned(type):
         try:
             found = cache.get(key)
         except TypeError:
-            raise Error(f"{cls.__name__} is given {key}, expected values that cannot change, as tuples are") from None
+            raise Error(f"{cls.__name__} was given {key}, expected immutable values, such as tuples") from None
         if found is None:
             made = super().__call__(*args, **kwargs)
-            # The same type may be spelled in several ways (defaults, keywords): all lead to the first one made.
+            # The same type may be written in several ways (defaults, keywords): all return the first object made.
             found = cache.setdefault(("fields", *vars(made).values()), made)
             cache[key] = found
         return found
@@ -50,7 +50,7 @@ _FLOAT_NAMES = (
 
 @dataclass(frozen=True, eq=False)
 class FloatType(Type):
-    """A floating-point number, by MLIR's name of its format."""
+    """A floating-point number; `name` is MLIR's name of its format."""
 
     name: str
 
@@ -63,7 +63,7 @@ class FloatType(Type):
 
     @property
     def width(self) -> int:
-        """Bits of one value."""
+        """The number of bits of one value."""
         return 19 if self.name == "tf32" else ml_dtypes.finfo(self.dtype).bits
 
     @property
@@ -128,7 +128,7 @@ class ComplexType(Type):
 
 @dataclass(frozen=True, eq=False)
 class UnsignedStorageType(IntegerType):
-    """The storage `u8` of quantized types: MLIR's `i8` whose numbers have no sign. `ui8` is another type."""
+    """The storage `u8` of quantized types: MLIR's `i8`, with unsigned numbers. `ui8` is a different type."""
 
     signedness: str = "u"
 
@@ -154,9 +154,9 @@ _DTYPES |= {IntegerType(width): np.dtype(getattr(ml_dtypes, f"int{width}")) for 
 _DTYPES |= {IntegerType(width, "u"): np.dtype(getattr(ml_dtypes, f"uint{width}")) for width in (2, 4)}
 _DTYPES |= {ComplexType(FLOATS["f32"]): np.dtype(np.complex64), ComplexType(FLOATS["f64"]): np.dtype(np.complex128)}
 _DTYPES |= {UnsignedStorageType(width): _DTYPES[IntegerType(width, "u")] for width in (2, 4, 8, 16, 32)}
-# Bits that are numbers, which StableHLO's own booleans (i1) are not.
+# One-bit integers, as opposed to StableHLO's booleans (i1).
 _DTYPES |= {IntegerType(1, "u"): np.dtype(ml_dtypes.uint1), IntegerType(1, "s"): np.dtype(ml_dtypes.int1)}
-# Of several types with one dtype (i8 and si8, f32 and tf32) the one named first is meant.
+# If several types have the same dtype (i8 and si8, f32 and tf32), the dtype stands for the first one.
 _ELEMENTS = {dtype: kind for kind, dtype in reversed(_DTYPES.items())}
 
 F16, BF16, F32, F64 = FLOATS["f16"], FLOATS["bf16"], FLOATS["f32"], FLOATS["f64"]
@@ -167,7 +167,7 @@ INDEX = IndexType()
 
 
 def dtype_of(element_type: Type) -> np.dtype:
-    """The NumPy dtype that holds an element type."""
+    """Returns the NumPy dtype that stores an element type."""
     try:
         return _DTYPES[element_type]
     except KeyError:
@@ -175,7 +175,7 @@ def dtype_of(element_type: Type) -> np.dtype:
 
 
 def element_type_of(dtype: Any) -> FloatType | IntegerType | ComplexType:
-    """The element type of a NumPy (or ml_dtypes) dtype."""
+    """Returns the element type of a NumPy (or ml_dtypes) dtype."""
     try:
         return _ELEMENTS[np.dtype(dtype)]  # type: ignore[return-value]
     except (KeyError, TypeError):

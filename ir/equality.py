@@ -1,5 +1,5 @@
-"""Structural equality of programs: same ops, attributes, types and flow of values. Names of values and locations take
-no part in it."""
+"""Structural equality of programs: same ops, attributes, types and flow of values. Names of values and locations are
+ignored."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.errors import shortened
 
 _DICTIONARIES = ("arg_attrs", "res_attrs")
-"""Lists of one dictionary for each argument or result; where all are empty, the list says nothing."""
+"""Lists with one dictionary per argument or result; a list of empty dictionaries is equal to no list."""
 
 
 def equal(one: Operation, other: Operation) -> bool:
-    """Whether two ops, with all inside them, are the same program."""
+    """Whether two ops, with everything inside them, are the same program."""
     return not difference(one, other)
 
 
 def difference(one: Operation, other: Operation) -> str:
-    """What first tells two ops apart, for people; empty if nothing does."""
+    """Describes the first difference between two ops; empty if there is none."""
     return _Comparison().run(one, other)
 
 
 class _Comparison:
-    """A walk of two programs side by side. `partner` maps the values of the one to those of the other."""
+    """Walks two programs side by side. `partner` maps the values of one to those of the other."""
 
     def __init__(self) -> None:
         self.partner: dict[Value, Value] = {}
@@ -39,20 +39,20 @@ class _Comparison:
 
     def _operations(self, one: Operation, other: Operation) -> str:
         if one.NAME != other.NAME:
-            return f"{one.NAME} stands where the other has {other.NAME}"
+            return f"{one.NAME} is in the place of the other's {other.NAME}"
         if one.result_types != other.result_types:
             return f"{one.NAME} has results {_types(one)}, the other {_types(other)}"
         for mine, theirs in ((one.attributes, other.attributes), (one.extra, other.extra)):
             for name in sorted({*mine, *theirs}):
                 if not _agree(name, mine.get(name), theirs.get(name)):
-                    return f"{one.NAME}: {name} has {_told(mine.get(name))}, the other {_told(theirs.get(name))}"
+                    return f"{one.NAME}: {name} has {_shown(mine.get(name))}, the other {_shown(theirs.get(name))}"
         if one.segments != other.segments:
             return f"{one.NAME} has groups of {one.segments}, the other {other.segments}"
         if len(one.operands) != len(other.operands):
             return f"{one.NAME} has {len(one.operands)} operands, the other {len(other.operands)}"
         for index, (mine, theirs) in enumerate(zip(one.operands, other.operands, strict=True)):
             if not self._same(mine, theirs):
-                return f"{one.NAME}: operand {index} is another value"
+                return f"{one.NAME}: operand {index} is a different value"
         for mine, theirs in zip(one.results, other.results, strict=True):
             self._pair(mine, theirs)
         return ""
@@ -64,7 +64,7 @@ class _Comparison:
         for mine, theirs in zip(one.regions, other.regions, strict=True):
             if found := self._blocks(mine, theirs, inner):
                 return f"{one.NAME}: {found}"
-        # The walk goes in the order of the text: what is inside comes before what follows.
+        # The walk follows the order of the text: ops inside an op come before the ops after it.
         pairs += reversed(inner)
         return ""
 
@@ -92,7 +92,7 @@ class _Comparison:
     def _same(self, one: Value, other: Value) -> bool:
         if one in self.partner:
             return self.partner[one] is other
-        # Values from outside are paired when they are first met.
+        # Values from outside are paired when they are first seen.
         if other in self.partnered or one.type is not other.type:
             return False
         self._pair(one, other)
@@ -107,7 +107,7 @@ def _agree(name: str, one: Any, other: Any) -> bool:
     return one == other or (name in _DICTIONARIES and not any(one or ()) and not any(other or ()))
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     return shortened(repr(value))
 
 

@@ -1,5 +1,5 @@
-"""The one family of exceptions. Bad input, at any door, raises one of these; each says what is wrong, where in the
-program, where in the user's source, and during what. `assert` is kept for bugs of our own."""
+"""The one family of exceptions. Bad input raises one of these at every entry point; each says what is wrong, where in
+the program, where in the user's source, and during which step. `assert` is reserved for our own bugs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from enum import Enum
 from typing import NoReturn
 
 _SHOWN = 200
-"""The length of a value in a message."""
+"""The maximum length of a value in a message."""
 
 
 class Error(Exception):
     """The root of every error that Trivium raises on purpose.
 
-    `inside` is a line of the program, `source` a place in the user's code, `during` what was being done.
+    `inside` is a line of the program, `source` a place in the user's code, `during` the step that failed.
     """
 
     def __init__(self, message: str, *, inside: object = None, source: object = None, during: str | None = None):
@@ -26,7 +26,7 @@ class Error(Exception):
         self.during = during
 
     def add(self, *, inside: object = None, source: object = None, during: str | None = None) -> Error:
-        """Fills in what is not known yet; the innermost place wins. Returns itself, to be raised."""
+        """Fills in what is not known yet; the innermost place wins. Returns the error itself, to be raised."""
         self.inside = self.inside if self.inside is not None else inside
         self.source = self.source if self.source is not None else source
         self.during = self.during or during
@@ -40,7 +40,7 @@ class Error(Exception):
 
 
 class ParseError(Error):
-    """Text or bytes that are not a program. `line` and `column` count from 1; `file` names where they came from."""
+    """Text or bytes that are not a program. `line` and `column` count from 1; `file` is the name of the source."""
 
     def __init__(
         self, message: str, *, file: str = "", line: int = 0, column: int = 0, source_line: str = "", **context
@@ -52,7 +52,7 @@ class ParseError(Error):
 
 
 class ConstraintKind(Enum):
-    """What is needed to tell whether a constraint holds."""
+    """What is needed to check a constraint."""
 
     TYPE = "type"  # the op alone: its attributes, regions and types
     SYMBOL = "symbol"  # the module, where the op names functions
@@ -70,7 +70,7 @@ class VerificationError(Error):
 
 @dataclass(frozen=True)
 class Unsupported:
-    """One unsupported op: its name, how often it occurs, where first, and what exactly is missing."""
+    """One unsupported op: its name, how often it occurs, where it occurs first, and what exactly is missing."""
 
     name: str
     count: int = 1
@@ -96,8 +96,8 @@ class CompileError(Error):
 
 
 class ExecutionError(Error):
-    """A compiled or interpreted program that could not run: wrong arguments, or a run-time constraint that fails, whose
-    name in the specification is `label`."""
+    """A compiled or interpreted program that could not run: wrong arguments, or a run-time constraint that fails.
+    `label` is the specification's name of the constraint."""
 
     kind = ConstraintKind.RUN_TIME
 
@@ -107,13 +107,13 @@ class ExecutionError(Error):
 
 
 def shortened(text: str) -> str:
-    """A value as it stands in a message: of a long one, its beginning."""
+    """Shortens a long value for a message."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def fail(label: str, message: str, kind: ConstraintKind = ConstraintKind.TYPE) -> NoReturn:
-    """Raises the error of a constraint. Called by `check` and `infer` of ops, after the test failed; where the values
-    of operands are what fails, by `evaluate` too."""
+    """Raises the error of a constraint. Called by `check` and `infer` of ops when a constraint fails, and by `evaluate`
+    for constraints on the values of operands."""
     text = f"[{label}] {message}" if label else message
     if kind is ConstraintKind.RUN_TIME:
         raise ExecutionError(text, label=label)

@@ -1,6 +1,6 @@
-"""What the routines of LAPACK compute that programs call (`trivium.ir.lapack`): on NumPy arrays of any batch, written
-for the eye where NumPy has no function. Where a result is not unique (the sign of an eigenvector, say), it may differ
-from the one of LAPACK."""
+"""The LAPACK routines that programs call (`trivium.ir.lapack`), on NumPy arrays with any batch dimensions. Where NumPy
+has no function, they are written for readability. If a result is not unique (such as the sign of an eigenvector), it
+may differ from LAPACK's."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Arrays = tuple[Array, ...]
 
 
 def evaluate(routine: str, arrays: Sequence[np.ndarray], settings: Mapping[str, int]) -> Arrays:
-    """The results of a routine: those of each matrix, stacked."""
+    """Returns the results of a routine, stacked over the matrices of the batch."""
     function = _ROUTINES[routine]
     main = arrays[-1] if routine == "gtsv" else arrays[0]
     batch = main.shape[:-2]
     with np.errstate(all="ignore"):
         rows = [function(*(array[index] for array in arrays), **settings) for index in np.ndindex(batch)]
-        # Of an empty batch only the shapes matter.
+        # For an empty batch only the shapes matter.
         results = rows or [function(*(np.ones(x.shape[len(batch) :], x.dtype) for x in arrays), **settings)]
     stacked = [np.stack([row[i] for row in results]) for i in range(len(results[0]))]
     return tuple(x[: len(rows)].reshape((*batch, *x.shape[1:])) for x in stacked)
@@ -55,7 +55,7 @@ def _geqrf(a: Array) -> Arrays:
 
 
 def _geqp3(a: Array, given: Array) -> Arrays:
-    """Columns that `given` marks come first; of the others, at each step the one with the largest rest."""
+    """Columns that `given` marks come first; then, at each step, the one whose remaining part has the largest norm."""
     m, n = a.shape
     order = [*np.flatnonzero(given), *np.flatnonzero(given == 0)]
     fixed = int(np.count_nonzero(given))
@@ -72,7 +72,7 @@ def _geqp3(a: Array, given: Array) -> Arrays:
 
 
 def _reflector(x: Array) -> tuple[Array, Any, Any]:
-    """`v`, `tau` and `beta` with `(1 - tau v v^H)^H x = beta e_1`, `v[0] = 1` and a real `beta`."""
+    """Returns `v`, `tau` and `beta` with `(1 - tau v v^H)^H x = beta e_1`, `v[0] = 1` and a real `beta`."""
     rest = np.linalg.norm(x[1:])
     if rest == 0 and x[0].imag == 0:
         return np.r_[np.ones(1, x.dtype), np.zeros(len(x) - 1, x.dtype)], x.dtype.type(0), x[0]
@@ -82,7 +82,7 @@ def _reflector(x: Array) -> tuple[Array, Any, Any]:
 
 
 def _reflectors(a: Array, scales: Array) -> list[tuple[Array, Any]]:
-    """Each reflector below the diagonal of `a`, with its scale."""
+    """Returns the reflectors below the diagonal of `a`, each with its scale."""
     vectors = np.tril(a[:, : len(scales)], -1) + np.eye(len(a), len(scales), dtype=a.dtype)
     return list(zip(vectors.T, scales, strict=True))
 
@@ -111,7 +111,7 @@ def _syevd(a: Array, *, mode: int, uplo: int) -> Arrays:
 
 
 def _svd(a: Array, *, mode: int, u: int, v: int) -> Arrays:
-    """`u` and `v` are how many left and right singular vectors there are; with mode N they are zeros."""
+    """`u` and `v` are the numbers of left and right singular vectors; with mode N the vectors are zero."""
     m, n = a.shape
     left, values, right = np.eye(m, u, dtype=a.dtype), np.zeros(min(m, n), a.real.dtype), np.eye(v, n, dtype=a.dtype)
     try:
@@ -138,14 +138,16 @@ def _geev(a: Array, *, compute_left: int, compute_right: int) -> Arrays:
 
 
 def _parts(values: Array, a: Array) -> Arrays:
-    """Eigenvalues as the routines have them: of a real matrix, real and imaginary parts."""
+    """Returns eigenvalues in the form of the routines: for a real matrix, real and imaginary parts."""
     if np.iscomplexobj(a):
         return (values.astype(a.dtype),)
     return values.real.astype(a.dtype), values.imag.astype(a.dtype)
 
 
 def _gees(a: Array, *, mode: int, sort: int) -> Arrays:
-    """By deflation: the first columns of a basis are those of an eigenvector, or of a conjugate pair; then the rest."""
+    """By deflation: the first columns of the basis come from an eigenvector, or a conjugate pair; then the rest
+    follows.
+    """
     n, at = len(a), 0
     form, basis = a.copy(), np.eye(n, dtype=a.dtype)
     try:
@@ -170,7 +172,7 @@ def _gees(a: Array, *, mode: int, sort: int) -> Arrays:
 
 
 def _balanced(block: Array, at: int, n: int) -> Array:
-    """The rotation after which both diagonal elements of a block with complex eigenvalues are equal."""
+    """Returns the rotation that makes the two diagonal elements of a block with complex eigenvalues equal."""
     angle = np.arctan2(block[1, 1] - block[0, 0], block[0, 1] + block[1, 0]) / 2
     q = np.eye(n, dtype=block.dtype)
     cosine, sine = np.cos(angle), np.sin(angle)
@@ -179,7 +181,7 @@ def _balanced(block: Array, at: int, n: int) -> Array:
 
 
 def _block_values(form: Array) -> Array:
-    """The eigenvalues of a Schur form, in their order on its diagonal."""
+    """Returns the eigenvalues of a Schur form, in their order on the diagonal."""
     values = np.diag(form).astype(np.complex128)
     for k in range(len(form) - 1):
         if form[k + 1, k] != 0:
@@ -199,10 +201,10 @@ def _gehrd(a: Array, *, low: int, high: int) -> Arrays:
 
 
 def _sytrd(a: Array, *, uplo: int) -> Arrays:
-    """Of the upper triangle: the lower one of the matrix with rows and columns reversed."""
+    """The upper triangle is handled as the lower one of the matrix with rows and columns reversed."""
     if uplo == ord("U"):
-        form, diagonal, beside, scales, info = _sytrd(a[::-1, ::-1], uplo=ord("L"))
-        return form[::-1, ::-1], diagonal[::-1], beside[::-1], scales[::-1], info
+        form, diagonal, off_diagonal, scales, info = _sytrd(a[::-1, ::-1], uplo=ord("L"))
+        return form[::-1, ::-1], diagonal[::-1], off_diagonal[::-1], scales[::-1], info
     n = len(a)
     form, scales = a.copy(), np.zeros(max(n - 1, 0), a.dtype)
     full = np.tril(a) + np.tril(a, -1).conj().T
@@ -219,7 +221,7 @@ def _sytrd(a: Array, *, uplo: int) -> Arrays:
 
 
 def _gtsv(lower: Array, main: Array, upper: Array, b: Array) -> Arrays:
-    """The solution of dense elimination; the diagonals stay as they are given."""
+    """Solves by dense elimination; the diagonals are returned unchanged."""
     a = np.diag(main) + np.diag(lower[1:], -1) + np.diag(upper[:-1], 1)
     try:
         return lower, main, upper, np.linalg.solve(a, b).astype(b.dtype), _info()

@@ -1,5 +1,5 @@
-"""Modules and functions: `builtin.module` and the `func` dialect. A `Module` is what users hold: it parses, prints,
-verifies and saves itself."""
+"""Modules and functions: `builtin.module` and the `func` dialect. Users work with a `Module`: it prints, verifies and
+saves itself."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
 
     def check(body):
         if len(body.blocks) != 1 or body.arguments:
-            fail("", "its body has no block, or one with arguments; expected one block without")
+            fail("", "its body has no block, or one with arguments; expected one block without arguments")
 
     @classmethod
     def build(cls, name: str | None = None, functions: Sequence[Function] = (), location: Location = UNKNOWN) -> Module:
-        """A module of the given functions."""
+        """Builds a module of the given functions."""
         return cls(sym_name=name, body=Region([Block(operations=functions)]), location=location)
 
     @property
     def functions(self) -> dict[str, Function]:
-        """The functions by name."""
+        """The functions, by name."""
         return {op.sym_name: op for op in self.body.block if isinstance(op, Function)}
 
     @property
@@ -48,7 +48,7 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
         return functions.get("main") or public[0]
 
     def function(self, name: str) -> Function:
-        """The function of that name; an `Error` that lists the others if there is none."""
+        """Returns the function of that name. Raises an `Error` that lists the others if there is none."""
         functions = self.functions
         if name not in functions:
             raise Error(f"the module has no function {name!r}, expected one of {', '.join(functions) or 'none'}")
@@ -59,8 +59,9 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
         SERVICES.verify(self)
 
     def save(self, path: str | Path, version: str | None = None) -> None:
-        """Writes the program with its locations: as MLIR text (`.mlir`), or as a portable artifact (`.mlirbc`) of that
-        version of StableHLO, or of the lowest from 1.0.0 on that can express it."""
+        """Writes the program with its locations: as MLIR text (`.mlir`) or as a portable artifact (`.mlirbc`). An
+        artifact has the given version of StableHLO, or the lowest version from 1.0.0 on that can express the program.
+        """
         path = Path(path)
         if path.suffix == ".mlirbc":
             data = SERVICES.serialize(self, version)
@@ -80,8 +81,8 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
             raise Error(f"cannot write {path}: {error.strerror}") from None
 
     def text(self, *, elide: bool = True, locations: bool = False) -> str:
-        """The program as MLIR text. `elide` leaves out the elements of constants that have more than 64, for a reader;
-        such a text cannot be parsed. `locations` adds where each op came from."""
+        """Returns the program as MLIR text. `elide` leaves out the elements of constants that have more than 64, for
+        readability; such a text cannot be parsed. `locations` adds where each op came from."""
         return "".join(SERVICES.text_pieces(self, locations=locations, elide=elide))
 
     def show(self) -> None:
@@ -92,13 +93,12 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
         return self.text()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """What a notebook shows of a module."""
+        """Shows the module in a notebook."""
         printer.text(str(self))
 
 
 class Function(Op, name="func.func", traits={Trait.ISOLATED}):
-    """A function. Attributes of arguments and results (names, roles, shardings, aliasing) are dictionaries, one
-    each."""
+    """A function. Each argument and result has a dictionary of attributes (names, roles, shardings, aliasing)."""
 
     sym_name: str
     function_type: FunctionType
@@ -119,7 +119,8 @@ class Function(Op, name="func.func", traits={Trait.ISOLATED}):
         visibility: str | None = None,
         location: Location = UNKNOWN,
     ) -> Function:
-        """`body(builder, *arguments)` adds the ops and returns the value, or the values, that the function returns."""
+        """Builds a function: `body(builder, *arguments)` adds the ops and returns the value or values that the function
+        returns."""
         block = Block(argument_types)
         builder = Builder(block, location=location)
         returned = body(builder, *block.arguments)
@@ -155,13 +156,13 @@ class Function(Op, name="func.func", traits={Trait.ISOLATED}):
         return self.res_attrs[index] if self.res_attrs else Dictionary()
 
     def refresh_type(self) -> None:
-        """Restates the function's type after its arguments or results changed."""
+        """Updates the function's type after its arguments or results changed."""
         inputs = tuple(argument.type for argument in self.arguments)
         self.attributes["function_type"] = FunctionType(inputs, tuple(value.type for value in self.returned))
 
     def check(op, function_type, sym_visibility, body, arg_attrs, res_attrs):
         if op.block is not None and not isinstance(op.parent_op, Module):
-            fail("", f"stands in a region of {op.parent_op.NAME}, expected a module")
+            fail("", f"is in a region of {op.parent_op.NAME}, expected a module")
         for attributes, types, what in (
             (arg_attrs, function_type.inputs, "arguments"),
             (res_attrs, function_type.results, "results"),
@@ -172,7 +173,7 @@ class Function(Op, name="func.func", traits={Trait.ISOLATED}):
             fail("", f"has visibility {sym_visibility!r}, expected public, private or nested")
         if not body.blocks:
             if sym_visibility in (None, "public"):
-                fail("", "is public and has no body; a declaration is private, or nested")
+                fail("", "is public and has no body; a declaration must be private or nested")
             return
         if len(body.blocks) > 1 or body.block.last is None:
             fail("", f"has a body of {len(body.blocks)} blocks, expected one that ends in a return")
@@ -191,7 +192,7 @@ class FuncReturn(Op, name="func.return", traits={TERMINATOR}):
 
     def check(op):
         if op.block is not None and not isinstance(op.parent_op, Function):
-            fail("", "stands outside of a function")
+            fail("", "is outside of a function")
 
 
 class Call(Op, name="func.call"):
@@ -214,14 +215,14 @@ class Call(Op, name="func.call"):
 
 
 class Symbols:
-    """The named ops of the modules of a program. Each module is read once, at the first question."""
+    """The named ops of the modules of a program. Each module is read once, at the first lookup."""
 
     def __init__(self):
         self._tables: dict[Module, dict[str, Operation]] = {}
 
     def lookup(self, op: Operation, symbol: SymbolRef) -> Operation | None:
-        """The op that a symbol names, seen from `op`: in the nearest module around it, and further down in the modules
-        that its path names."""
+        """Returns the op that a symbol names, seen from `op`: in the nearest module around it, then in the nested
+        modules of the symbol's path. `None` if there is none."""
         found = op.parent_op
         while found is not None and not isinstance(found, Module):
             found = found.parent_op
@@ -232,11 +233,11 @@ class Symbols:
         return found
 
     def processes(self, op: Operation) -> tuple[int | None, int | None]:
-        """The numbers of replicas and of partitions, as far as the outermost module tells them."""
+        """Returns the numbers of replicas and of partitions; `None` where the outermost module does not state them."""
         while op.parent_op is not None:
             op = op.parent_op
-        told = [op.extra.get(f"mhlo.num_{kind}") for kind in ("replicas", "partitions")]
-        replicas, partitions = (count.value if isinstance(count, Integer) else None for count in told)
+        stated = [op.extra.get(f"mhlo.num_{kind}") for kind in ("replicas", "partitions")]
+        replicas, partitions = (count.value if isinstance(count, Integer) else None for count in stated)
         return replicas, partitions
 
     def _table(self, module: Module) -> dict[str, Operation]:
@@ -246,18 +247,18 @@ class Symbols:
 
 
 def lookup(op: Operation, symbol: SymbolRef) -> Operation | None:
-    """The op that a symbol names, seen from `op`; where many are looked up, `Symbols` is faster."""
+    """Returns the op that a symbol names, seen from `op`. For many lookups, `Symbols` is faster."""
     return Symbols().lookup(op, symbol)
 
 
 def check_callee(
     op: Operation, callee: SymbolRef, symbols: Symbols, labels: tuple[str, str, str] = ("", "", "")
 ) -> None:
-    """Demands that a symbol names a function of the op's very types; `labels` are those of its absence, its operands
-    and its results."""
+    """Checks that a symbol names a function with exactly the op's types. `labels` name the constraints on its
+    existence, its operands and its results."""
     function = symbols.lookup(op, callee)
     if callee.nested or not isinstance(function, Function) or function.function_type is None:
-        fail(labels[0], f"{callee} is no function of the module", ConstraintKind.SYMBOL)
+        fail(labels[0], f"{callee} is not a function of the module", ConstraintKind.SYMBOL)
     expected = function.function_type
     for what, have, want, label in (
         ("operands", op.operand_types, expected.inputs, labels[1]),
@@ -268,18 +269,18 @@ def check_callee(
 
 
 def resolve(op: Operation, symbol: SymbolRef, symbols: Symbols | None = None) -> Function:
-    """The function that a symbol names, seen from `op`; a `VerificationError` if there is none. Those who ask often
-    pass `symbols`."""
+    """Returns the function that a symbol names, seen from `op`. Raises `VerificationError` if there is none. For many
+    lookups, pass `symbols`."""
     found = (symbols or Symbols()).lookup(op, symbol)
     if not isinstance(found, Function):
         raise VerificationError(
-            f"{op.NAME}: {symbol} is no function of the module", source=op.location.describe() or None
+            f"{op.NAME}: {symbol} is not a function of the module", source=op.location.describe() or None
         )
     return found
 
 
 def symbols(module: Module) -> Iterator[tuple[str, Operation]]:
-    """The named ops of a module."""
+    """Yields the named ops of a module."""
     for op in module.body.block:
         name = op.attributes.get("sym_name")
         if name is not None:
@@ -287,10 +288,8 @@ def symbols(module: Module) -> Iterator[tuple[str, Operation]]:
 
 
 def _is_pure_call(call: Call) -> bool:
-    """Looks into each function that is reached once, with a stack of its own: calls may be deep, and many."""
-    active: dict[
-        Function, Iterator[Operation]
-    ] = {}  # the functions around the op at hand, each with what is left of it
+    """Visits each reachable function once, with an explicit stack, because calls may be many and deeply nested."""
+    active: dict[Function, Iterator[Operation]] = {}  # the functions around the current op, each with its remaining ops
     done: set[Function] = set()
     symbols = Symbols()
     op: Operation | None = call
@@ -311,6 +310,6 @@ def _is_pure_call(call: Call) -> bool:
 
 
 def _is_transparent(op: Operation) -> bool:
-    """Whether an op has no effects but those of what is inside it."""
+    """Whether an op has no effects except those of the ops inside it."""
     traits = getattr(op, "TRAITS", ())
     return Trait.TERMINATOR in traits or Trait.RECURSIVE_EFFECTS in traits

@@ -1,5 +1,5 @@
-"""Inlining: calls and composites become the body of what they name, unless the result would be far larger than the
-program is: a few functions that each call the one before twice would be more than a machine can hold."""
+"""Inlining: calls and composites are replaced by the body of the function that they name, unless the result would be
+far larger than the program: a few functions that each call the previous one twice would exhaust any machine."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from trivium.ir.func import Call, Function, Symbols, resolve
 from trivium.ir.ops import Composite
 
 ALWAYS_ALLOWED = 1 << 15
-"""The operations that a function may have with its calls inlined, however short the program is."""
+"""The number of operations that a function may have after inlining, however short the program is."""
 ALLOWED_GROWTH = 256
-"""How many times the operations that are written it may have. Real models call a function once for each layer."""
+"""How many times the program's own number of operations it may have. Real models call a function once for each
+layer."""
 MOST_GROWN = 1 << 20
-"""The operations that no growth may pass."""
+"""The number of operations that no growth may exceed."""
 
 
 def inline_calls(function: Function) -> bool:
-    """Leaves no call and no composite in a function, or raises a `CompileError`: before any work where the result would
-    be too large or nested too deep, and for recursion, which the language does not have. Its callees stay as they
-    are."""
+    """Replaces all calls and composites in a function; returns whether there were any. The called functions do not
+    change. Raises `CompileError`, before any change, if the result would be too large or nested too deep, or if there
+    is recursion, which the language does not allow."""
     symbols = Symbols()
     _check_size(function, symbols)
     waiting = _calls(function.walk())
@@ -51,7 +52,7 @@ def _calls(ops: Iterator[Operation]) -> list[Operation]:
 
 
 def _between(first: Operation | None, end: Operation) -> Iterator[Operation]:
-    """The ops from `first` up to `end`, with all inside them."""
+    """Yields the ops from `first` up to `end`, and all ops inside them."""
     while first is not end:
         assert first is not None
         yield from first.walk()
@@ -66,20 +67,20 @@ def _callee(op: Operation, symbols: Symbols) -> Function:
     return function
 
 
-# What inlining would make, found before it is done
+# The size of the result, computed before inlining
 
 _MANY = 10**18
-"""Counts go no higher: exact ones of long chains of functions have as many digits as the chains have functions."""
+"""The limit of counts: exact counts for long chains of functions have as many digits as the chains have functions."""
 
 
 @dataclass
 class _Extent:
-    """What a function has by itself, and the calls in it; then what it has with them inlined."""
+    """The size of a function and the calls in it; later, its size after inlining."""
 
-    operations: int  # of very many, `_MANY`
+    operations: int  # at most `_MANY`
     nesting: int
     calls: list[tuple[Function, int]]
-    """Each callee with how many regions the call stands inside."""
+    """Each callee, with the number of regions around the call."""
 
 
 def _check_size(function: Function, symbols: Symbols) -> None:
@@ -104,7 +105,7 @@ def _check_size(function: Function, symbols: Symbols) -> None:
 
 
 def _extent(function: Function, symbols: Symbols) -> _Extent:
-    """What a function has by itself; a callee takes the place of its call."""
+    """Returns the size of a function itself; calls are not counted, because the callee replaces them."""
     extent = _Extent(0, 0, [])
     stack: list[tuple[Operation, int]] = [(op, 0) for op in function.body.block]
     while stack:
@@ -122,7 +123,7 @@ def _extent(function: Function, symbols: Symbols) -> _Extent:
 def _callees_first(
     function: Function, extent: Callable[[Function], _Extent], extents: dict[Function, _Extent]
 ) -> Iterator[Function]:
-    """The functions that one reaches, each after those that it calls; `extents` learns of each."""
+    """Yields the functions that `function` reaches, each after those that it calls, and adds each to `extents`."""
     active: dict[Function, Iterator[Function]] = {}
     following: Function | None = function
     while following is not None:

@@ -24,10 +24,10 @@ from trivium.ir.types import TensorType, shapes_compatible
 
 
 def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[Any, ...]:
-    """Runs a function of the module (its entry, if none is named) and returns its results as arrays.
+    """Runs a function of the module (by default its entry) and returns its results as arrays.
 
-    Arguments are arrays of the signature's shapes and dtypes, or anything that NumPy or DLPack can read as one; a tuple
-    stands for a value of tuple type. Raises `ExecutionError`, or the error of an op with its text and its place.
+    Arguments are arrays of the signature's shapes and dtypes, or anything that NumPy or DLPack can read as such; a
+    tuple stands for a value of tuple type. Raises `ExecutionError`, or the error of an op with its text and location.
     """
     entry = module.main if function is None else module.function(function)
     expected = entry.function_type.inputs
@@ -50,15 +50,15 @@ def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tu
 
 @dataclass(frozen=True)
 class Step:
-    """One op of a block, with the values that nobody needs once it has run."""
+    """One op of a block, with the values that are no longer needed after it has run."""
 
     op: Operation
     dead: tuple[Value, ...]
 
 
 class Interpreter:
-    """What `evaluate` of an op gets as its `context`: the module's functions, a generator for ops that draw from hidden
-    state, and the process that runs, which is the only one unless several run in parallel."""
+    """The `context` of an op's `evaluate`: the module's functions, a generator for ops that draw from hidden state, and
+    the running process, which is the only one unless several run in parallel."""
 
     def __init__(self, module: Module | None = None, seed: int | None = None, process: Process | None = None):
         self.module = module
@@ -93,8 +93,8 @@ class Interpreter:
             raise
 
     def run(self, region: Region, environment: dict[Value, Any]) -> tuple[Any, ...]:
-        """Runs a region's only block in an environment that has its arguments and all that it captures. The environment
-        is used up."""
+        """Runs a region's only block in an environment with its arguments and everything that it captures. The
+        environment is modified."""
         block = region.block
         for step in self._plan(block):
             results = self.step(step.op, environment)
@@ -104,7 +104,7 @@ class Interpreter:
         return tuple(environment[value] for value in block.terminator.operands)
 
     def step(self, op: Operation, environment: dict[Value, Any]) -> Sequence[Any]:
-        """Runs one op; its results, in order. Errors get its text and its place."""
+        """Runs one op and returns its results in order. Adds the op's text and location to errors."""
         try:
             if not isinstance(op, Op) or getattr(op, "EVALUATE", None) is None:
                 raise UnsupportedOpError("ops that cannot be evaluated", [Unsupported(op.NAME)])
@@ -114,11 +114,11 @@ class Interpreter:
             returned = evaluate_op(op, operands, regions, self)
             return results_of(op, returned)
         except FAILURES as error:
-            raise failure(op, error)  # noqa: B904, it has its cause
+            raise failure(op, error)  # noqa: B904, the cause is already set
 
     def _check_shapes(self, op: Op, operands: Sequence[Any]) -> None:
-        """Holds an op of dynamic operands against its constraints once more, when they have other shapes than before:
-        NumPy would broadcast what does not fit."""
+        """Checks the constraints of an op with dynamic operands again if their shapes have changed, because NumPy would
+        broadcast operands that do not fit."""
         dynamic = self._dynamic.get(op)
         if dynamic is None:
             dynamic = self._dynamic[op] = _dynamic_operands(op)
@@ -130,14 +130,14 @@ class Interpreter:
             self._shapes[op] = shapes
 
     def callable(self, region: Region, environment: dict[Value, Any] | None = None) -> RegionCallable:
-        """The region as a function, with the values that it captures."""
+        """Returns the region as a function, with the values that it captures."""
         if region not in self._captures:
             self._captures[region] = region.free_values()
         captured = {value: environment[value] for value in self._captures[region]} if environment else {}
         return RegionCallable(region, captured, self)
 
     def _plan(self, block: Block) -> list[Step]:
-        """The ops of a block but its terminator, and when each value is used for the last time."""
+        """Returns the ops of a block except its terminator, and when each value is used for the last time."""
         if block not in self._steps:
             alive = set(block.terminator.operands)
             plan = []
@@ -169,12 +169,13 @@ class RegionCallable:
 
     @cached_property
     def elementwise(self) -> bool:
-        """Whether running it on whole arrays runs it on each element: nothing inside looks at shapes."""
+        """Whether running it on whole arrays is the same as on each element, because nothing inside depends on
+        shapes."""
         block = self.region.block
         return all(op is block.last or _is_scalar_arithmetic(op) for op in block)
 
     def map(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Runs a region of scalars on each element of arrays of one shape."""
+        """Runs a region of scalars on each element of arrays of the same shape."""
         shape = arrays[0].shape
         if self.elementwise:
             return tuple(np.broadcast_to(result, shape) for result in self(*arrays))
@@ -187,16 +188,16 @@ class RegionCallable:
 
 
 FAILURES = (Error, ArithmeticError, AttributeError, LookupError, MemoryError, StopIteration, TypeError, ValueError)
-"""What ops raise when they are evaluated, those that break their constraints too."""
+"""The exceptions that ops may raise in `evaluate`, including ops that violate their constraints."""
 
 
 def failure(op: Operation, error: Exception) -> Error:
-    """What an op raised, as an `Error` that has the text and the place of the innermost op, to be raised."""
+    """Returns what an op raised as an `Error` with the text and location of the innermost op, to be raised."""
     if not isinstance(error, Error):
         kind = "needs more memory than there is" if isinstance(error, MemoryError) else type(error).__name__
-        told: Error = ExecutionError(f"{op.NAME}: {kind}: {error}")
-        told.__cause__ = error
-        error = told
+        wrapped: Error = ExecutionError(f"{op.NAME}: {kind}: {error}")
+        wrapped.__cause__ = error
+        error = wrapped
     if error.inside is None:
         if isinstance(op, Op) and getattr(error, "label", ""):  # of a constraint of the op
             prefixed(error, type(op))
@@ -205,18 +206,18 @@ def failure(op: Operation, error: Exception) -> Error:
 
 
 _VIEWS = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
-"""Ops whose result may be a view of less memory."""
+"""Ops whose result may be a view of a smaller array."""
 
 
 def _require_memory(op: Operation) -> None:
-    """Refuses an op whose results alone are more than this process may have, before its block is run."""
+    """Refuses an op whose results alone exceed the memory limit of this process, before its block runs."""
     nbytes = sum(storage_size(value.type) for value in op.results)
     if nbytes > memory_limit() and op.NAME not in _VIEWS:
         raise failure(op, ExecutionError(f"{op.NAME}: {_too_large(nbytes)}"))
 
 
 def _too_large(nbytes: int) -> str:
-    return f"its results have {size_text(nbytes)}, expected at most {size_text(memory_limit())}, the memory there is"
+    return f"its results have {size_text(nbytes)}, expected at most {size_text(memory_limit())}, the available memory"
 
 
 def _is_scalar_arithmetic(op: Operation) -> bool:
@@ -226,7 +227,7 @@ def _is_scalar_arithmetic(op: Operation) -> bool:
 
 
 def _dynamic_operands(op: Op) -> tuple[int, ...]:
-    """The operands without static types, of an op that has constraints."""
+    """Returns the indices of the operands without static types, if the op has constraints."""
     if type(op).CHECK is None:
         return ()
     return tuple(index for index, kind in enumerate(op.operand_types) if not getattr(kind, "is_static", True))
@@ -250,11 +251,11 @@ def _of_known_shape(value: Value, array: Any) -> Value:
 
 
 def results_of(op: Op, returned: Any) -> Sequence[Any]:
-    """What `evaluate` returned, as a list of arrays that have the dtypes of the op's results."""
+    """Returns what `evaluate` returned as a list of arrays, after checking their dtypes and shapes."""
     fields = op.RESULTS
     results = (returned,) if len(fields) == 1 and not fields[0].arity else returned
     if len(results) != len(op.results):
-        raise ExecutionError(f"{op.NAME} gave {len(results)} results, expected {len(op.results)}")
+        raise ExecutionError(f"{op.NAME} returned {len(results)} results, expected {len(op.results)}")
     return [_checked(op, value, array) for value, array in zip(op.results, results, strict=True)]
 
 
@@ -263,8 +264,8 @@ def _checked(op: Op, value: Value, array: Any) -> Any:
         return array
     array = np.asarray(array)
     if array.dtype != value.type.dtype:
-        raise ExecutionError(f"{op.NAME} gave dtype {array.dtype}, its result has type {value.type}")
-    # A region of scalars may be run on whole arrays; elsewhere an array has the shape that the type says.
+        raise ExecutionError(f"{op.NAME} returned dtype {array.dtype}, its result has type {value.type}")
+    # A region of scalars may run on whole arrays; otherwise an array has the shape of its type.
     if value.type.shape and not shapes_compatible(array.shape, value.type.shape):
-        raise ExecutionError(f"{op.NAME} gave shape {array.shape}, its result has type {value.type}")
+        raise ExecutionError(f"{op.NAME} returned shape {array.shape}, its result has type {value.type}")
     return array

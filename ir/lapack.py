@@ -1,10 +1,10 @@
-"""Custom calls of LAPACK: the targets, such as `lapack_sgetrf_ffi`, by which JAX and XLA call its routines on a CPU. A
-program that calls them runs here and there.
+"""Custom calls of LAPACK: the targets, such as `lapack_sgetrf_ffi`, by which JAX and XLA call its routines on a CPU.
+Programs that call them run both here and there.
 
-The target says the type (`s`, `d`, `c` or `z`) and the routine; complex types have names of their own for some, of
-which we use the real one throughout (`orgqr` for `ungqr`). Matrices are column-major in the layouts of the call, as the
-routines want them; our arrays are not laid out, so the layouts are demanded and then have no meaning. This module says
-which operands, attributes and results each routine has; `trivium.ir.factorizations` says what it computes.
+The target names the type (`s`, `d`, `c` or `z`) and the routine. Some routines have a different name for complex types;
+we use the real name throughout (`orgqr` for `ungqr`). The layouts of a call must be column-major for matrices, as the
+routines expect; our own arrays have no layout, so after that check the layouts are ignored. This module defines the
+operands, attributes and results of each routine; `trivium.ir.factorizations` defines what it computes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Numbers = Mapping[str, int]
 Extents = dict[str, int]
 
 NUMBER, FLAG = "number", "flag"
-"""Attributes that have no letters: a 32-bit integer, and a boolean."""
+"""Kinds of attributes that are not letters: a 32-bit integer, and a boolean."""
 
 MAX_EXTENT = 2**31 - 1
 """LAPACK's integers have 32 bits."""
@@ -35,12 +35,12 @@ MAX_EXTENT = 2**31 - 1
 
 @dataclass(frozen=True)
 class Routine:
-    """A routine, for batches of matrices. Operands and results are lists such as `m n, i32 k, i32`: names of extents
-    after those of the batch, and before them the type of the elements where it is not that of the call (`real`: of its
-    parts; `complex`: with such parts; `values`: eigenvalues, which for real matrices are two tensors, of real and of
-    imaginary parts). `k` is the smaller of `m` and `n`, and `p` is one less than `n`. `attributes` gives the letters
-    that each may have, or `NUMBER` or `FLAG`. `check` returns what is wrong with extents and attributes, if anything,
-    and `defaults` gives the extents that follow from no operand."""
+    """A routine, for batches of matrices. Operands and results are lists such as `m n, i32 k, i32`: the names of the
+    extents after the batch dimensions, preceded by the element type if it is not that of the call. `real` is the type
+    of the call's real parts, and `complex` the complex type with such parts; `values` are eigenvalues, which for real
+    matrices are two tensors, the real and the imaginary parts. `k` is the smaller of `m` and `n`, and `p` is one less
+    than `n`. `attributes` has the letters that each attribute may have, or `NUMBER` or `FLAG`. `check` returns what is
+    wrong with extents and attributes, if anything. `defaults` returns the extents that no operand determines."""
 
     name: str
     operands: str
@@ -50,29 +50,29 @@ class Routine:
     check: Callable[[Extents, Numbers], str] = lambda extents, given: ""
     defaults: Callable[[Extents, Numbers], Extents] = lambda extents, given: {}
     constants: tuple[int, ...] = ()
-    """Further numbers for the native function."""
+    """Additional numbers for the native function."""
 
     @property
     def count(self) -> int:
         return len(self.operands.split(","))
 
     def settings(self, numbers: Numbers) -> dict[str, int]:
-        """What of a call's numbers its operands do not tell: attributes, and extents of results."""
+        """Returns those of a call's numbers that its operands do not determine: attributes, and extents of results."""
         known = {*_names(self.operands), "k", "p"}
         return {name: numbers[name] for name in (*self.attributes, *_names(self.results)) if name not in known}
 
 
 @dataclass(frozen=True)
 class Call:
-    """A custom call as its routine takes it, checked. `numbers` are for the native function: how many matrices, the
-    extents, the attributes, and what else it wants."""
+    """A custom call after it was checked against its routine. `numbers` are the arguments of the native function: the
+    number of matrices, the extents, the attributes and the routine's constants."""
 
     routine: str
     numbers: dict[str, int]
 
 
 def target_of(routine: str, element_type: Any) -> str:
-    """The name by which a routine is called for matrices of a type of elements."""
+    """Returns the target that calls a routine for matrices of this element type."""
     letter = next((letter for letter, kind in _LETTERS.items() if kind is element_type), None)
     if letter is None:
         raise Error(f"{routine} has elements of {element_type}, expected f32, f64 or complex numbers of them")
@@ -86,7 +86,7 @@ def is_target(target: str) -> bool:
 
 
 def read_call(op: Any) -> Call:
-    """What a custom call of one of the targets says. Raises an `Error` if it does not fit the routine."""
+    """Reads a custom call of one of the targets. Raises an `Error` if it does not fit the routine."""
     where = f"custom_call @{op.call_target_name}"
     routine, kind = _known(op)
     attributes = _attributes(where, op, routine)
@@ -102,7 +102,7 @@ def read_call(op: Any) -> Call:
 
 
 def call_attributes(routine: str, operands: Sequence[TensorType], attributes: Numbers) -> dict[str, Any]:
-    """What to build a `CustomCall` of beside its operands: target, attributes, layouts and result types."""
+    """Returns what a `CustomCall` needs besides its operands: target, attributes, layouts and result types."""
     known = ROUTINES[routine]
     kind = operands[_main(known)].element_type
     target = target_of(routine, kind)
@@ -127,7 +127,7 @@ def call_attributes(routine: str, operands: Sequence[TensorType], attributes: Nu
 
 
 def evaluate_numbers(name: str, arrays: Sequence[np.ndarray], numbers: Numbers) -> tuple[np.ndarray, ...]:
-    """What a routine computes, given its call's `numbers`; arrays may have any shape that holds the elements."""
+    """Computes a routine from its call's `numbers`. The arrays may have any shape with the right number of elements."""
     routine = ROUTINES[name]
     shapes = [(numbers["batch"], *map(numbers.__getitem__, names)) for _, names in _tensors(routine.operands, F32)]
     shaped = [array.reshape(shape) for array, shape in zip(arrays, shapes, strict=True)]
@@ -153,12 +153,12 @@ def _known(op: Any) -> tuple[Routine, Any]:
 
 
 def _main(routine: Routine) -> int:
-    """Which operand has matrices."""
+    """Returns the index of the operand that has matrices."""
     return next(i for i, (_, names) in enumerate(_tensors(routine.operands, F32)) if len(names) == 2)
 
 
 def _tensors(listed: str, kind: Any) -> list[tuple[Any, list[str]]]:
-    """Element type and names of extents of each operand or result."""
+    """Returns the element type and the names of the extents of each operand or result."""
     real = kind.element_type if isinstance(kind, ComplexType) else kind
     named = {"i32": I32, "real": real, "complex": ComplexType(real), "values": kind}
     found = []
@@ -175,7 +175,7 @@ def _names(listed: str) -> list[str]:
 
 
 def _bind_operands(where: str, routine: Routine, kind: Any, operands: Sequence[Any]) -> tuple[tuple[int, ...], Extents]:
-    """The batch and the extents that the types of operands give."""
+    """Returns the batch dimensions and the extents, from the types of the operands."""
     if len(operands) != routine.count:
         raise Error(f"{where} has {len(operands)} operands, expected {routine.count}")
     main = operands[_main(routine)]
@@ -193,7 +193,7 @@ def _bind_operands(where: str, routine: Routine, kind: Any, operands: Sequence[A
 
 
 def _bind(where: str, listed: str, kind: Any, types: Sequence[Any], batch: tuple[int, ...], extents: Extents) -> None:
-    """Compares types with what a list of tensors says, and keeps the extents of names that are new."""
+    """Checks types against a list of tensors, and adds the extents of new names to `extents`."""
     tensors = _tensors(listed, kind)
     if len(types) != len(tensors):
         raise Error(f"{where} count is {len(types)}, expected {len(tensors)}")
@@ -234,7 +234,8 @@ def _written(routine: Routine, name: str, number: int) -> Any:
 
 
 def _check_layouts(where: str, op: Any) -> None:
-    """Matrices are column-major, as JAX and the routines have them; otherwise the call computes with the transposed."""
+    """Checks that matrices are column-major, as in JAX and the routines; otherwise the call would use the
+    transposes."""
     rank = max(kind.rank for kind in op.operand_types)
     for name, types in (("operand", op.operand_types), ("result", op.result_types)):
         layouts = getattr(op, f"{name}_layouts")
@@ -246,7 +247,7 @@ def _check_layouts(where: str, op: Any) -> None:
 
 
 def _order(kind: TensorType, rank: int) -> list[int]:
-    """Dimensions from the fastest to the slowest: column-major for what has the rank of the matrices."""
+    """Returns the dimensions from fastest to slowest: column-major for tensors of the matrices' rank."""
     order = list(reversed(range(kind.rank)))
     if kind.rank == rank:
         order[:2] = order[1::-1]
@@ -323,8 +324,8 @@ ROUTINES = {
         Routine("gtsv", "n, n, n, n m", "n, n, n, n m, i32", {}),
     )
 }
-"""The results of syevd are the eigenvectors (with mode N, the matrix) and eigenvalues; the first ones of gesdd and
-gesvd, and the first three of gtsv, are the operands, which the routines themselves spoil."""
+"""The results of syevd are the eigenvectors (with mode N, the matrix) and the eigenvalues. The first result of gesdd
+and gesvd, and the first three of gtsv, are the operands, which the routines overwrite."""
 
 _COMPLEX = {routine.complex_name: routine.name for routine in ROUTINES.values() if routine.complex_name}
 _TARGET = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")

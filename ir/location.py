@@ -1,5 +1,5 @@
 """Where an op came from: MLIR's location tree. Framework, op, file and line are a view of it (`describe`). Locations
-take no part in equality, common subexpressions or digests."""
+are ignored by equality, common subexpression elimination and digests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN_CALLERS = 4
 
 
 def hashed_once(cls: Kind) -> Kind:
-    """Lets the objects of a class remember their hash: stacks of callers are deep, and stand in many places."""
+    """Makes the objects of a class cache their hash, because call stacks are deep and occur in many places."""
     compute: Any = cls.__hash__  # of an object, not of the class
 
     def remembered(self: Any) -> int:
@@ -31,7 +31,7 @@ class Location:
     """An unknown place, and the root of the others."""
 
     def __reduce__(self):
-        # Without the hash, which another process has otherwise.
+        # Without the cached hash, which differs in another process.
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     @property

@@ -1,5 +1,5 @@
-"""How much memory this process may have, so that what cannot fit is refused before it is tried: an allocation that is
-too large may also succeed at first, and end the process later."""
+"""The limit on this process's memory. What cannot fit is refused before it is tried, because an allocation that is too
+large may succeed at first and kill the process later."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from trivium.ir.errors import Error
 from trivium.ir.types import OpaqueType, TensorType, Type
 
 _GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""What containers say, in either version of control groups."""
+"""Where containers state their limit, in both versions of control groups."""
 
 
 def memory_limit() -> int:
-    """The bytes that this process may have: those of the machine, of its container, or of its own limits."""
+    """Returns the number of bytes that this process may use, limited by the machine, its container and its own resource
+    limits."""
     own = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
     return min([_machine(), *(limit for limit in own if limit != resource.RLIM_INFINITY)])
 
 
 def storage_size(kind: Type) -> int:
-    """The bytes of a value of a type, as an array; 0 where the type alone does not say."""
+    """Returns the size in bytes of an array of this type; 0 if the type alone does not determine it."""
     if not isinstance(kind, TensorType) or not kind.is_static or isinstance(kind.element_type, OpaqueType):
         return 0
     return kind.size * kind.dtype.itemsize
 
 
 def size_text(nbytes: int) -> str:
-    """A number of bytes, for messages."""
+    """Formats a number of bytes for messages."""
     for unit, power in (("TB", 12), ("GB", 9), ("MB", 6)):
         if nbytes >= 10**power:
             return f"{nbytes} bytes ({nbytes / 10**power:.3g} {unit})"
@@ -40,7 +41,7 @@ def size_text(nbytes: int) -> str:
 
 @contextmanager
 def exhaustion(doing: str, kind: type[Error]) -> Iterator[None]:
-    """Turns a failed allocation inside into an error of ours; NumPy's says how many bytes were asked for."""
+    """Turns a failed allocation inside into a Trivium error; NumPy's message says how many bytes it requested."""
     try:
         yield
     except MemoryError as error:

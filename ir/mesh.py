@@ -1,4 +1,4 @@
-"""Meshes: devices in a grid with named axes, and the groups of devices that lie along some of the axes."""
+"""Meshes: grids of devices with named axes, and the groups of devices along some of the axes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MeshAxis(Struct, mnemonic="stablehlo.mesh_axis"):
 
 @dataclass(frozen=True)
 class Mesh(Struct, mnemonic="stablehlo.mesh"):
-    """A grid of devices. Their numbers are counted with the last axis fastest, unless `device_ids` gives them."""
+    """A grid of devices, numbered with the last axis fastest, unless `device_ids` states their numbers."""
 
     axes: tuple[MeshAxis, ...]
     device_ids: DenseElements | None = None
@@ -48,7 +48,7 @@ class Mesh(Struct, mnemonic="stablehlo.mesh"):
 
 @dataclass(frozen=True)
 class SubAxis(Struct, mnemonic="stablehlo.sub_axis_info"):
-    """A part of an axis that was split: `pre_size` is the product of the parts in front of it."""
+    """A part of an axis that was split: `pre_size` is the product of the sizes of the parts before it."""
 
     pre_size: int
     size: int
@@ -64,7 +64,7 @@ class AxisRef(Struct, mnemonic="stablehlo.axis_ref"):
 
 @dataclass(frozen=True)
 class ReplicaGroupMeshAxes(Struct, mnemonic="stablehlo.replica_group_mesh_axes"):
-    """Groups along `axes` of a mesh, which is given itself or by the symbol of the op that has it."""
+    """Groups along `axes` of a mesh. `mesh` is the mesh itself, or the symbol of the op that declares it."""
 
     mesh: Attribute
     axes: tuple[Attribute, ...]
@@ -77,7 +77,7 @@ class ReplicaGroupMeshAxes(Struct, mnemonic="stablehlo.replica_group_mesh_axes")
 
 
 def mesh_of(attributes: Mapping[str, Attribute]) -> Mesh | None:
-    """The mesh that an op has among its attributes, in any of the forms in which programs tell it."""
+    """Returns the mesh among an op's attributes, in any of the forms that programs use for it."""
     for value in (attributes.get("stablehlo.mesh"), attributes.get("mesh")):
         if isinstance(value, Mesh):
             return value
@@ -114,8 +114,8 @@ def _of_dictionary(value: Dictionary) -> Mesh | None:
 
 
 def groups(mesh: Mesh, axes: Sequence[Attribute]) -> tuple[tuple[int, ...], ...]:
-    """The groups of devices that differ along `axes` alone, in the order of these, the first slowest. Raises
-    `VerificationError` where mesh and axes do not fit."""
+    """Returns the groups of devices that differ only along `axes`. Within a group the first of `axes` varies slowest.
+    Raises `VerificationError` if mesh and axes do not fit."""
     _check_axes(mesh, axes)
     if len({axis.name for axis in mesh.axes}) != len(mesh.axes):
         fail("", f"a mesh has axes {[axis.name for axis in mesh.axes]}, expected each name once")
@@ -146,7 +146,7 @@ def _check_axes(mesh: Mesh, axes: Sequence[Attribute]) -> None:
         if not isinstance(axis, AxisRef):
             fail("", f"the axes of the groups have {shortened(repr(axis))}, expected references to axes")
         if all(axis.name != known.name for known in mesh.axes):
-            fail("", f"axis '{axis.name}' is none of the mesh, which has {[known.name for known in mesh.axes]}")
+            fail("", f"axis '{axis.name}' is not an axis of the mesh, which has {[known.name for known in mesh.axes]}")
 
 
 def _devices(mesh: Mesh) -> np.ndarray:
@@ -163,7 +163,8 @@ def _devices(mesh: Mesh) -> np.ndarray:
 
 
 def _parts(axis: MeshAxis, axes: Sequence[AxisRef]) -> Iterator[tuple[str, int, int]]:
-    """The parts into which `axes` split an axis: its name, the product of the sizes in front, the size."""
+    """Yields the parts into which `axes` split an axis: its name, the product of the sizes before the part, its
+    size."""
     if axis.size < 1:
         fail("", f"axis '{axis.name}' has size {axis.size}, expected a positive number")
     whole = SubAxis(1, axis.size)
@@ -171,7 +172,8 @@ def _parts(axis: MeshAxis, axes: Sequence[AxisRef]) -> Iterator[tuple[str, int, 
     for part in sorted((ref.sub_axis_info or whole for ref in axes if ref.name == axis.name), key=_pre_size):
         end = part.pre_size * part.size
         if part.size < 1 or part.pre_size < start or part.pre_size % start or axis.size % end:
-            fail("", f"({part.pre_size}){part.size} is no part of axis '{axis.name}' of size {axis.size}, or overlaps")
+            found = f"({part.pre_size}){part.size}"
+            fail("", f"{found} overlaps, or is not a part of axis '{axis.name}' of size {axis.size}")
         if part.pre_size > start:
             yield axis.name, start, part.pre_size // start
         yield axis.name, part.pre_size, part.size

@@ -1,5 +1,5 @@
-"""Single numbers in text: floats as MLIR's own digits, their bits where there are no digits, integers in either reading
-of their sign."""
+"""Single numbers in text: floats with the digits that MLIR writes, or as bits where digits cannot express them, and
+integers, which may be read as signed or unsigned."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from trivium.ir.element_types import ComplexType, FloatType, IntegerType, Type
 
 _INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,32}|\d{1,40})", re.ASCII)
 DECIMAL = re.compile(r"-?\d{1,400}\.\d*(?:[eE][-+]?\d{1,9})?", re.ASCII)
-"""A float in digits."""
+"""A float in decimal digits."""
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,32}", re.ASCII)
 
 
 def float_text(value: Any, kind: FloatType) -> str:
-    """A float digit for digit as MLIR writes it: `1.000000e+00` where six digits are exact, else as many as tell it
-    apart from its neighbours, and its bits where no digits follow a point (NaN, infinities, long integers)."""
+    """Formats a float exactly as MLIR does: `1.000000e+00` if six digits are exact, otherwise with enough digits to
+    distinguish it from its neighbours, or as bits if the text would have no decimal point (NaN, infinities, long
+    integers)."""
     number = narrow(value, kind) if isinstance(value, float) else np.asarray(value, kind.dtype)
     wide = float(number)  # type: ignore[arg-type]
     text = ""
@@ -40,7 +41,7 @@ def _short_text(value: float) -> str:
 
 
 def _long_text(value: float, precision: int) -> str:
-    """With an exponent where more than three zeros would stand between the digits and the point."""
+    """Writes an exponent if more than three zeros would separate the digits from the decimal point."""
     digits, exponent = _decimal(value, precision)
     first = exponent + len(digits) - 1
     if exponent > 3 or first >= precision or first < -3:
@@ -51,8 +52,8 @@ def _long_text(value: float, precision: int) -> str:
 
 
 def _decimal(value: float, precision: int) -> tuple[str, int]:
-    """Digits and the power of ten of the last one. As LLVM does, surplus digits are first cut and then rounded half up:
-    that is not always nearest, and the same text matters more."""
+    """Returns the digits and the power of ten of the last one. Like LLVM, it first truncates surplus digits and then
+    rounds half up. The result is not always the nearest, but producing the same text matters more."""
     numerator, denominator = value.as_integer_ratio()
     exponent = 1 - denominator.bit_length()
     numerator *= 5**-exponent
@@ -72,7 +73,7 @@ def _decimal(value: float, precision: int) -> tuple[str, int]:
 
 
 def scalar_text(value: Any, kind: Type) -> str:
-    """One element of a tensor."""
+    """Formats one element of a tensor."""
     if isinstance(kind, FloatType):
         return float_text(value, kind)
     if isinstance(kind, ComplexType):
@@ -84,7 +85,7 @@ def scalar_text(value: Any, kind: Type) -> str:
 
 
 def float_of(text: str, kind: FloatType) -> np.generic:
-    """The float that a literal stands for; hexadecimal digits are its bits. `ValueError` if it is none."""
+    """Returns the float that a literal stands for; hexadecimal digits are its bits. Raises `ValueError` otherwise."""
     if _HEX.fullmatch(text):
         size = kind.dtype.itemsize
         bits = int(text, 16)
@@ -92,19 +93,19 @@ def float_of(text: str, kind: FloatType) -> np.generic:
             raise ValueError(f"{text} has more than {8 * size} bits")
         return np.uint64(bits).astype(f"u{size}").view(kind.dtype)
     if not DECIMAL.fullmatch(text):
-        raise ValueError(f"'{text}' is no float, expected one as in 1.0, 1.0e-3 or 0x3F800000")
+        raise ValueError(f"'{text}' is not a float, expected one as in 1.0, 1.0e-3 or 0x3F800000")
     return narrow(float(text), kind)
 
 
 def integer_of(text: str, kind: Type) -> int:
-    """The integer that a literal stands for, wrapped as MLIR does (255 is -1 in i8). `ValueError` if it does not
-    fit."""
+    """Returns the integer that a literal stands for, wrapped as in MLIR (255 is -1 in i8). Raises `ValueError` if it
+    does not fit."""
     if text in ("true", "false"):
         if kind != IntegerType(1):
-            raise ValueError(f"'{text}' is no {kind}")
+            raise ValueError(f"'{text}' is not of type {kind}")
         return int(text == "true")
     if not _INTEGER.fullmatch(text):
-        raise ValueError(f"'{text}' is no integer")
+        raise ValueError(f"'{text}' is not an integer")
     value = int(text, 16 if "x" in text else 10)
     low, high = integer_range(kind)
     if not low <= value < high:
@@ -115,7 +116,8 @@ def integer_of(text: str, kind: Type) -> int:
 
 
 def integer_range(kind: Type) -> tuple[int, int]:
-    """What literals of an integer type may say, from and up to. Where the sign is not told, both readings are taken."""
+    """Returns the range of literals of an integer type, with an exclusive end. For a signless type it covers the signed
+    and the unsigned reading."""
     width = kind.width if isinstance(kind, IntegerType) else 64
     signedness = kind.signedness if isinstance(kind, IntegerType) else "s"
     low = 0 if signedness == "u" else -(1 << width - 1)

@@ -1,4 +1,4 @@
-"""Several processes of one program at once: replicas and partitions, each a thread with an interpreter of its own."""
+"""Runs several processes of one program at once: each replica and partition is a thread with its own interpreter."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def run_parallel(
     arguments: Sequence[Sequence[Any]],
     infeed: Sequence[Sequence[Any]] = (),
 ) -> list[tuple[Any, ...]]:
-    """Runs function `programs[r][p]` of the module in the process of replica r and partition p, all at once. Arguments,
-    and the results returned, are in the order of the processes, partitions of a replica side by side. `infeed` is what
-    the `infeed` ops get, one after the other. Raises the first error of any process."""
+    """Runs function `programs[r][p]` of the module in the process of replica r and partition p, all at once. Arguments
+    and returned results are in the order of the processes, with the partitions of a replica next to each other.
+    `infeed` has the values for the `infeed` ops, in order. Raises the first error of any process."""
     _check_configuration(module, programs)
     grid = Grid(len(programs), len(programs[0]), deque(infeed))
     results: dict[Id, tuple[Any, ...]] = {}
@@ -50,7 +50,7 @@ def run_parallel(
 
 
 class _Configuration(Symbols):
-    """The symbols of a module that runs as so many replicas and partitions, whatever it tells itself."""
+    """The symbols of a module that runs as this many replicas and partitions, regardless of its own attributes."""
 
     def __init__(self, replicas: int, partitions: int):
         super().__init__()
@@ -61,7 +61,7 @@ class _Configuration(Symbols):
 
 
 def _check_configuration(module: Module, programs: Sequence[Sequence[str]]) -> None:
-    """Holds the functions that run against the numbers of their processes."""
+    """Checks the functions that will run against the numbers of replicas and partitions."""
     configuration = _Configuration(len(programs), len(programs[0]))
     for name in {name for row in programs for name in row}:
         for op in module.function(name).walk():

@@ -1,5 +1,5 @@
-"""A process of a program, and what it shares with those that run beside it: they meet in collectives, and pass values
-through channels and queues. Processes that wait for each other for ever are an error."""
+"""A process of a program, and the state that it shares with the processes that run next to it: they meet in
+collectives, and pass values through channels and queues. A deadlock between processes is an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Id = tuple[int, int]
 
 @dataclass
 class Grid:
-    """What the processes share. A lock guards all of it."""
+    """The state that the processes share. A lock guards all of it."""
 
     replicas: int = 1
     partitions: int = 1
@@ -34,8 +34,8 @@ class Grid:
         self.channels: defaultdict[Hashable, deque[Any]] = defaultdict(deque)
 
     def wait(self, identity: Id, what: str, ready: Callable[[], bool]) -> None:
-        """Waits until `ready`; the lock is held. An error if every process that still runs waits for something that
-        none of them can bring about."""
+        """Waits until `ready`; the caller holds the lock. Raises an error if every process that still runs waits, and
+        none of them is ready."""
         self.waiting[identity] = ready
         self.changed.notify_all()
         while not ready() and self.error is None:
@@ -49,7 +49,7 @@ class Grid:
             raise self.error
 
     def fail(self, error: Error) -> None:
-        """Keeps the first error, and wakes all who wait."""
+        """Keeps the first error, and wakes all waiting processes."""
         with self.changed:
             self.error = self.error or error
             self.changed.notify_all()
@@ -70,11 +70,11 @@ class Process:
         self._count: defaultdict[Hashable, int] = defaultdict(int)
 
     def meet(self, kind: str, channel: int, group: Sequence[Id], value: Any) -> list[Any]:
-        """Gives `value` to the group, and gets those of all its members, in the group's order."""
+        """Passes `value` to the group, and returns the values of all members in the group's order."""
         grid = self.grid
         strangers = [member for member in group if member not in grid.ids]
         if strangers:
-            raise ExecutionError(f"{kind} needs process {strangers[0]}, of {len(grid.ids)} that run; see run_parallel")
+            raise ExecutionError(f"{kind} needs process {strangers[0]}, but only {len(grid.ids)} run; see run_parallel")
         meeting = (kind, channel, tuple(group))
         key = (*meeting, self._count[meeting])
         self._count[meeting] += 1
@@ -97,10 +97,10 @@ class Process:
             return queue.popleft()
 
     def feed(self) -> Sequence[Any]:
-        """The next values of the infeed."""
+        """Returns the next values of the infeed."""
         with self.grid.changed:
             if not self.grid.infeed:
-                raise ExecutionError("the infeed has no values left; they are given to run_parallel")
+                raise ExecutionError("the infeed has no values left; pass them to run_parallel")
             return self.grid.infeed.popleft()
 
     def feed_out(self, values: tuple[Any, ...]) -> None:
@@ -110,28 +110,28 @@ class Process:
     # Groups
 
     def cross_replica(self, rows: Sequence[Sequence[int]]) -> list[list[Id]]:
-        """Groups of replicas, for this process's partition. No rows are one group of all."""
+        """Returns groups of replicas, for this process's partition. No rows mean one group of all."""
         rows = rows or [range(self.grid.replicas)]
         return [[(replica, self.partition) for replica in row if replica >= 0] for row in rows]
 
     def cross_partition(self, rows: Sequence[Sequence[int]]) -> list[list[Id]]:
-        """Groups of partitions, for this process's replica."""
+        """Returns groups of partitions, for this process's replica."""
         rows = rows or [range(self.grid.partitions)]
         return [[(self.replica, partition) for partition in row if partition >= 0] for row in rows]
 
     def cross_replica_and_partition(self, rows: Sequence[Sequence[int]]) -> list[list[Id]]:
-        """Groups of replicas, with all their partitions."""
+        """Returns groups of replicas, with all their partitions."""
         partitions = range(self.grid.partitions)
         rows = rows or [range(self.grid.replicas)]
         return [[(replica, partition) for partition in partitions for replica in row if replica >= 0] for row in rows]
 
     def flattened(self, rows: Sequence[Sequence[int]]) -> list[list[Id]]:
-        """Groups of numbers that count the processes."""
+        """Returns groups of processes, from rows of process numbers."""
         rows = rows or [range(len(self.grid.ids))]
         return [[divmod(number, self.grid.partitions) for number in row if number >= 0] for row in rows]
 
     def group(self, groups: list[list[Id]], kind: str) -> list[Id]:
-        """The group that this process is in."""
+        """Returns the group that this process is in."""
         for group in groups:
             if self.id in group:
                 return group

@@ -20,8 +20,9 @@ MAX_STORAGE_WIDTH = 32
 
 @dataclass(frozen=True, eq=False)
 class QuantizedType(Type):
-    """A real number kept as an integer from `storage_min` to `storage_max`: it is `(stored - zero_point) * scale`, of
-    `expressed_type`. The kinds differ in which elements of a tensor share a scale and a zero point."""
+    """A real number stored as an integer from `storage_min` to `storage_max`: its value is `(stored - zero_point) *
+    scale`, of type `expressed_type`. The subclasses differ in which elements of a tensor share a scale and a zero
+    point."""
 
     storage_type: IntegerType
     expressed_type: FloatType
@@ -38,7 +39,7 @@ class QuantizedType(Type):
         least, most = storage_range(self.storage_type)
         if not least <= self.storage_min < self.storage_max <= most:
             has = f"storage from {self.storage_min} to {self.storage_max}"
-            self._fail("C3", f"{has}, {self.storage_type} holds {least} to {most}, and the first is the lesser one")
+            self._fail("C3", f"{has}, {self.storage_type} can store {least} to {most}, expected a range within that")
 
     def __str__(self) -> str:
         limits = (self.storage_min, self.storage_max)
@@ -47,21 +48,21 @@ class QuantizedType(Type):
 
     @property
     def dtype(self) -> np.dtype:
-        """What holds the stored integers."""
+        """The dtype of the stored integers."""
         return self.storage_type.dtype
 
     def parameters(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """The scale (f64) and the zero point (i64) of each element of a tensor of that shape, as arrays that broadcast
-        to it."""
+        """Returns the scale (f64) and the zero point (i64) of each element of a tensor of that shape, as arrays that
+        broadcast to it."""
         raise NotImplementedError
 
     def _parameters_text(self) -> str:
         raise NotImplementedError
 
     def _checked(self, scales: tuple[float, ...], zero_points: tuple[int, ...]) -> tuple[Any, Any]:
-        """The scales and zero points as plain numbers, once they are known to be good ones."""
+        """Checks the scales and zero points, and returns them as plain Python numbers."""
         if len(scales) != len(zero_points):
-            self._fail("C9", f"{len(scales)} scales and {len(zero_points)} zero points, expected equally many")
+            self._fail("C9", f"{len(scales)} scales and {len(zero_points)} zero points, expected equal numbers")
         least, most = scale_range(self.expressed_type)
         for scale in scales:
             if not least <= scale <= most:
@@ -78,13 +79,13 @@ class QuantizedType(Type):
 
 
 def storage_range(storage_type: IntegerType) -> tuple[int, int]:
-    """The least and the greatest integer of a type."""
+    """Returns the smallest and the largest integer of a type."""
     signed = storage_type.signedness != "u"
     return -(1 << storage_type.width - 1) if signed else 0, (1 << storage_type.width - signed) - 1
 
 
 def scale_range(expressed_type: FloatType) -> tuple[float, float]:
-    """The least positive number of a float type, and the greatest."""
+    """Returns the smallest positive number of a float type, and the largest number."""
     if expressed_type.name == "tf32":
         return 2.0**-136, (2 - 2.0**-10) * 2.0**127
     limits = ml_dtypes.finfo(expressed_type.dtype)
@@ -137,10 +138,10 @@ class PerAxisType(QuantizedType):
 
 @dataclass(frozen=True, eq=False)
 class SubChannelType(QuantizedType):
-    """Each block has its own scale and zero point. `block_sizes` has (dimension, extent of a block) pairs; a dimension
-    that is not there is not cut. `scales` and `zero_points` lie row by row in an array of shape `blocks`, one extent
-    for each dimension of the tensor. As in MLIR, scales are rounded to the expressed type, and zero points wrap around
-    in the storage type."""
+    """Each block has its own scale and zero point. `block_sizes` has (dimension, extent of a block) pairs; other
+    dimensions are not divided. `scales` and `zero_points` are the elements, row by row, of an array of shape `blocks`,
+    which has one extent for each dimension of the tensor. As in MLIR, scales are rounded to the expressed type, and
+    zero points wrap around in the storage type."""
 
     block_sizes: tuple[tuple[int, int], ...]
     blocks: tuple[int, ...]
@@ -167,7 +168,7 @@ class SubChannelType(QuantizedType):
         return scales, zero_points
 
     def _parameters_text(self) -> str:
-        # MLIR reads both kinds of zero points, and writes those without a sign as if they had one.
+        # MLIR reads signed and unsigned zero points, and writes unsigned ones as if they were signed.
         signed = IntegerType(self.storage_type.width)
         items = [
             _parameter_text(scale, _wrapped(zero_point, signed), self.expressed_type)
@@ -183,7 +184,7 @@ def _rounded(number: float, expressed_type: FloatType) -> float:
 
 
 def _wrapped(number: int, storage_type: IntegerType) -> int:
-    """The integer of that type that has the same lowest bits."""
+    """Returns the integer of that type with the same low bits."""
     least, _ = storage_range(storage_type)
     return (number - least) % (1 << storage_type.width) + least
 
@@ -191,6 +192,6 @@ def _wrapped(number: int, storage_type: IntegerType) -> int:
 def _parameter_text(scale: float, zero_point: int, kind: FloatType | None = None) -> str:
     digits = float_text(scale, kind or F64)
     if kind is not None and digits.startswith("0x"):
-        # Readers, MLIR's as well, take bits for those of a double.
+        # Readers, including MLIR's, interpret hexadecimal bits as those of a double.
         digits = float_text(scale, F64)
     return f"{digits}:{zero_point}" if zero_point else digits

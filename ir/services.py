@@ -1,6 +1,6 @@
-"""What types, ops and modules ask of the parts of the language that are built on them: text, artifacts and the
-verifier. Each of those parts provides its function here when it is imported, and `trivium.ir` imports them all before
-anything else; so no module imports one that is built on it."""
+"""The functions that types, ops and modules need from parts of the language that are built on them: text, artifacts and
+the verifier. Each of those parts registers its function here when it is imported, and `trivium.ir` imports them all
+before anything else. This way no module imports one that is built on it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class TextPieces(Protocol):
-    """Gives the text of an op with all inside it, in pieces."""
+    """Yields the text of an op and everything inside it, in pieces."""
 
     def __call__(self, module: Operation, *, locations: bool = ..., elide: bool = ...) -> Iterator[str]: ...
 
 
 class Services:
-    """One function for each task; the name says which."""
+    """One function per task, named after the task."""
 
     attribute_text: Callable[[Attribute], str]
     serialize: Callable[[Module, str | None], bytes]

@@ -1,4 +1,4 @@
-"""The op that ends regions. It lies below the ops that have regions, since whoever builds a region adds one."""
+"""The op that ends regions. It is declared below the ops that have regions, because building a region needs one."""
 
 from __future__ import annotations
 

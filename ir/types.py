@@ -1,5 +1,5 @@
-"""The types of StableHLO: those of tensors and what else values have, beside the types of numbers, which are to be had
-here as well. Types are interned: equal types are one object, so that `is` compares them."""
+"""The types of StableHLO: tensors and the other types of values. The types of numbers are re-exported here. Types are
+interned: equal types are one object, so that `is` compares them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TensorType(Type):
             if bound is not None and bound < 0:
                 raise Error(f"a tensor type has the bound {bound}, expected at least 0")
             if bound is not None and extent is not None:
-                raise Error(f"a tensor type has the bound {bound} for dimension {dimension}, a static one of {extent}")
+                raise Error(f"a tensor type has the bound {bound} for dimension {dimension}, of static extent {extent}")
 
     def __str__(self) -> str:
         encoding = "" if self.encoding is None else f", {SERVICES.attribute_text(self.encoding)}"
@@ -106,7 +106,7 @@ class TensorType(Type):
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape, when every extent is known; else an `Error`."""
+        """The shape if every extent is known; raises an `Error` otherwise."""
         if None in self.shape:
             raise Error(f"{self} has dynamic dimensions, expected a static shape")
         return self.shape  # type: ignore[return-value]
@@ -134,8 +134,7 @@ class TensorType(Type):
 
 @dataclass(frozen=True, eq=False)
 class UnrankedTensorType(Type):
-    """An array of which not even the number of dimensions is known. Ops of StableHLO take none: functions pass it
-    on."""
+    """An array whose number of dimensions is unknown. No op of StableHLO accepts it: functions only pass it on."""
 
     element_type: Any
 
@@ -148,7 +147,7 @@ class UnrankedTensorType(Type):
 
 @dataclass(frozen=True, eq=False)
 class BufferType(Type):
-    """An array in memory, which custom calls make of tensors, write to, and make tensors of again."""
+    """An array in memory. Custom calls convert tensors to buffers, write to them, and convert them back."""
 
     shape: tuple[int | None, ...]
     element_type: Any
@@ -165,7 +164,7 @@ class BufferType(Type):
 
 @dataclass(frozen=True, eq=False)
 class WitnessType(Type):
-    """A proof that a condition on shapes holds, of MLIR's dialect for shapes."""
+    """A proof that a condition on shapes is true, from MLIR's `shape` dialect."""
 
     def __str__(self) -> str:
         return "!shape.witness"
@@ -233,7 +232,7 @@ class FunctionType(Type):
 
 @dataclass(frozen=True, eq=False)
 class OpaqueType(Type):
-    """A type of a dialect that is not registered, kept as its text (`!dialect.name<...>`)."""
+    """A type of an unregistered dialect, kept as text (`!dialect.name<...>`)."""
 
     text: str
 
@@ -250,7 +249,8 @@ def _extents_text(shape: tuple[int | None, ...]) -> str:
 
 
 def _checked_shape(shape: Any) -> tuple[int | None, ...]:
-    """The extents as plain integers: those that equal one (True, NumPy's) would become that of all tensors with it."""
+    """Converts extents to plain integers. Types are interned, so an equal object such as `True` or a NumPy integer
+    would otherwise become the extent of all tensors of that type."""
     return tuple([None if extent is None else _extent(extent) for extent in shape])
 
 
@@ -281,7 +281,7 @@ def tensor(*shape: int | None, of: Any = F32) -> TensorType:
 
 
 def type_of(array: np.ndarray) -> TensorType:
-    """The type of an array."""
+    """Returns the type of an array."""
     return TensorType(tuple(int(extent) for extent in array.shape), element_type_of(array.dtype))
 
 
@@ -290,7 +290,7 @@ def is_float(kind: Type) -> bool:
 
 
 def is_integer(kind: Type) -> bool:
-    """An integer, signed or not; not a boolean."""
+    """Whether a type is an integer, signed or unsigned, and not a boolean."""
     return isinstance(kind, IntegerType) and kind.width > 1
 
 
@@ -307,38 +307,40 @@ def is_quantized(kind: Type) -> bool:
 
 
 def is_per_tensor(kind: Type) -> bool:
-    """Quantized, with one scale and one zero point for all elements."""
+    """Whether a type is quantized, with one scale and one zero point for all elements."""
     return isinstance(kind, PerTensorType)
 
 
 def is_per_axis(kind: Type) -> bool:
-    """Quantized, with a scale and a zero point for each slice along one dimension."""
+    """Whether a type is quantized, with a scale and a zero point for each slice along one dimension."""
     return isinstance(kind, PerAxisType)
 
 
 def expressed(kind: Any) -> Any:
-    """The type of what a tensor's elements stand for: of quantized ones, real numbers. Any other type is its own."""
+    """Returns the type of the values that a tensor's elements stand for: floats if they are quantized. Other types are
+    returned unchanged."""
     quantized = isinstance(kind, TensorType) and isinstance(kind.element_type, QuantizedType)
     return kind.with_element(kind.element_type.expressed_type) if quantized else kind
 
 
 def stored(kind: Any) -> Any:
-    """The type of what a tensor's elements are kept as: of quantized ones, integers. Any other type is its own."""
+    """Returns the type in which a tensor's elements are stored: integers if they are quantized. Other types are
+    returned unchanged."""
     quantized = isinstance(kind, TensorType) and isinstance(kind.element_type, QuantizedType)
     return kind.with_element(kind.element_type.storage_type) if quantized else kind
 
 
 def stated(kind: Any) -> Any:
-    """The type of the attribute that states a tensor's elements: that of what they are kept as, with MLIR's `i8` where
-    those are a quantized type's `u8`."""
+    """Returns the type of an attribute with a tensor's elements: the type in which they are stored, with MLIR's `i8` in
+    place of a quantized type's `u8`."""
     kind = stored(kind)
     unsigned = isinstance(kind, TensorType) and isinstance(kind.element_type, UnsignedStorageType)
     return kind.with_element(IntegerType(kind.element_type.width)) if unsigned else kind
 
 
 def same_baseline(one: Type, other: Type) -> bool:
-    """Whether element types are equal but for the parameters of quantized ones: scales, zero points, and what they lie
-    along."""
+    """Whether element types are equal except for the parameters of quantized types: scales, zero points, and the
+    dimensions that these belong to."""
     if not isinstance(one, QuantizedType) or not isinstance(other, QuantizedType):
         return one is other
     names = ("storage_type", "storage_min", "storage_max", "expressed_type")
@@ -356,8 +358,8 @@ def shapes_compatible(one: tuple[int | None, ...], other: tuple[int | None, ...]
 
 
 def compatible(one: Type, other: Type) -> bool:
-    """Whether two types can hold the same value: equal but for dynamic dimensions and their bounds, and for the
-    parameters of quantized elements, as MLIR has it."""
+    """Whether the same value can have both types. As in MLIR, dynamic dimensions, their bounds, and the parameters of
+    quantized elements may differ."""
     if one is other:
         return True
     if isinstance(one, TensorType) and isinstance(other, TensorType):
@@ -370,7 +372,7 @@ def compatible(one: Type, other: Type) -> bool:
 
 
 def alike(one: Type, other: Type) -> bool:
-    """Whether two types are compatible, and elements have the same quantization parameters."""
+    """Whether two types are compatible and have the same quantization parameters."""
     same = getattr(one, "element_type", None) is getattr(other, "element_type", None)
     return same and compatible(one, other)
 

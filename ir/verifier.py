@@ -1,5 +1,5 @@
 """Checks a program: the structure that every op shares (counts, scope, terminators, symbols), then each op's own
-constraints. A check costs nothing beyond itself while it holds: no message is formatted."""
+constraints. A check that passes costs nothing more: messages are formatted only on failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _verify(op: Operation, scope: set[Value], table: Symbols, depth: int) -> Non
         if value not in scope:
             _broken(op, f"operand {index} is not defined before its use, in this region or one around it")
     if not isinstance(op, Op):
-        _broken(op, "is no declared op")
+        _broken(op, "is not a declared op")
     _verify_structure(op)
     try:
         if (check := type(op).CHECK) is not None:
@@ -40,7 +40,7 @@ def _verify(op: Operation, scope: set[Value], table: Symbols, depth: int) -> Non
             check_symbols(op, table)
     except VerificationError as error:
         _broken(op, error.message, error.label, error.kind)
-    except Error as error:  # of a type that a constraint asks for
+    except Error as error:  # raised by a type that a constraint computes
         _broken(op, error.message)
     if isinstance(op, Module):
         _verify_symbols(op)
@@ -64,7 +64,7 @@ def _verify_regions(op: Operation, scope: set[Value], table: Symbols, depth: int
 
 @dataclass(frozen=True)
 class _Counts:
-    """How many operands, results or regions an op has."""
+    """How many operands, results or regions an op may have."""
 
     what: str
     fields: tuple[Field, ...]
@@ -84,7 +84,7 @@ def _counts_of(cls: type[Op]) -> tuple[_Counts, ...]:
 
 
 def _verify_structure(op: Op) -> None:
-    """Counts of operands, results and regions, and the attributes that must be there."""
+    """Checks the counts of operands, results and regions, and the required attributes."""
     for counts, items in zip(_counts_of(type(op)), (op.operands, op.results, op.regions), strict=True):
         least, most, count = counts.least, counts.most, len(items)
         if count < least or (most is not None and count > most):
@@ -102,7 +102,7 @@ def _verify_structure(op: Op) -> None:
 
 
 def _verify_groups(op: Op, counts: _Counts, sizes: tuple[int, ...], count: int) -> None:
-    """The sizes of groups that an op states: one for each field, as large as it allows."""
+    """Checks the group sizes that an op states: one for each field, within what the field allows."""
     if len(sizes) != len(counts.fields) or sum(sizes) != count:
         expected = f"{len(counts.fields)} groups that add up"
         _broken(op, f"has {count} {counts.what} in groups of {list(sizes)}, expected {expected}")
@@ -113,7 +113,7 @@ def _verify_groups(op: Op, counts: _Counts, sizes: tuple[int, ...], count: int) 
 
 
 def _verify_block(op: Op, region: Region) -> None:
-    """A region has one block, or none where the op itself allows it; the block ends, and only ends, in a return."""
+    """Checks that a region has at most one block, with a return as its last op and nowhere else."""
     if len(region.blocks) > 1:
         _broken(op, f"has a region of {len(region.blocks)} blocks, expected one")
     for block in region.blocks:
@@ -122,7 +122,7 @@ def _verify_block(op: Op, region: Region) -> None:
         for inner in block:
             ends = isinstance(inner, Op) and inner.has_trait(Trait.TERMINATOR)
             if ends != (inner is block.last):
-                _broken(inner, "stands in the middle of its block" if ends else "ends its block, expected a return")
+                _broken(inner, "is in the middle of its block" if ends else "ends its block, expected a return")
         if block.last is None:
             _broken(op, "has a region with an empty block, expected a return")
         if not _may_end(op, block.last):
@@ -133,8 +133,8 @@ _RETURNS = {"stablehlo": Return, "chlo": Return, "sdy": ShardyReturn}
 
 
 def _may_end(op: Op, last: Operation) -> bool:
-    """Whether regions of an op may end in this return. As in MLIR, a function may in any, and a composite in any but a
-    function's."""
+    """Whether regions of an op may end in this return. As in MLIR, a function may end in any return, and a composite in
+    any except a function's."""
     if isinstance(op, Function) or isinstance(last, FuncReturn):
         return isinstance(op, Function)
     expected = _RETURNS.get(op.NAME.partition(".")[0])
@@ -150,7 +150,7 @@ def _verify_symbols(module: Module) -> None:
 
 
 def _broken(op: Operation, message: str, label: str = "", kind: ConstraintKind = ConstraintKind.TYPE) -> NoReturn:
-    """Raises with the op's name, text and place; the one spot where a message is put together."""
+    """Raises the error with the op's name, text and location. All messages of the verifier are put together here."""
     name = op.NAME.partition(".")[2] or type(op).__name__
     source = op.location.describe() or None
     text = message if message.startswith(f"{name}: ") else f"{name}: {message}"

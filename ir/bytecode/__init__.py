@@ -1,4 +1,4 @@
-"""StableHLO portable artifacts: MLIR bytecode that holds VHLO, the versioned dialect, read and written without MLIR."""
+"""StableHLO portable artifacts: MLIR bytecode in VHLO, the versioned dialect, read and written without MLIR."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["deserialize", "load", "serialize"]
 
 @collection_paused()
 def deserialize(data: bytes | memoryview | mmap.mmap) -> Module:
-    """The program in the bytes of a portable artifact of any version. Large tensors stay views of `data`. Raises
-    `ParseError` with the offset, or `UnsupportedOpError` with all ops that are not known."""
+    """Reads a program from the bytes of a portable artifact of any version. Large tensors are views of `data`. Raises
+    `ParseError` with the offset, or `UnsupportedOpError` with all unknown ops."""
     return ModuleReader(memoryview(data).cast("B")).module()
 
 
 def load(path: str | Path) -> Module:
-    """The program in a file. Its large tensors stay in the file until they are looked at."""
+    """Reads a program from a file. Large tensors stay in the file until they are used."""
     try:
         with open(path, "rb") as file:
             empty = file.seek(0, 2) == 0
@@ -40,8 +40,8 @@ def load(path: str | Path) -> Module:
 
 @collection_paused()
 def serialize(module: Module, version: str | None = None) -> bytes:
-    """The program as a portable artifact: of that version, or of the lowest from 1.0.0 on that can express it. Raises
-    `UnsupportedOpError` with all that the version cannot have, or no version can."""
+    """Returns the program as a portable artifact, of the given version, or of the lowest from 1.0.0 on that can express
+    it. Raises `UnsupportedOpError` with everything that the version, or any version, cannot express."""
     module = legalized(module)
     target = STABLE if version is None else supported(Version.of(version))
     while True:

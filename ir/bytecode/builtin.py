@@ -1,5 +1,5 @@
-"""The attributes and types of MLIR's builtin dialect, in bytecode: the dictionaries that hold an op's attributes, the
-attributes of modules, and locations."""
+"""The attributes and types of MLIR's builtin dialect in bytecode: the dictionaries of ops' attributes, the attributes
+of modules, and locations."""
 
 from __future__ import annotations
 
@@ -212,7 +212,8 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
 
 
 def _range_numbers(place: FileLocation) -> tuple[int, ...]:
-    """What MLIR keeps of a range in a file: of one inside a line that has no column, the line alone."""
+    """Returns the numbers that MLIR keeps for a range in a file; for a range in one line without a column, only the
+    line."""
     line, column, end_line, end_column = place.line, place.column, place.end_line or 0, place.end_column or 0
     if end_line != line:
         return line, column, end_line, end_column
@@ -263,7 +264,7 @@ _SIMPLE: dict[int, Type] = {
 _SIMPLE_CODES = {kind: code for code, kind in _SIMPLE.items()}
 _NARROW = ("f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4")
 _NARROW = ("tf32", *_NARROW, "f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E8M0FNU")
-"""Floats that have codes of their own, from 21 on, since of late; older readers know their text alone."""
+"""Floats that only recently got codes, from 21 on; older readers know only their text."""
 
 
 def _read_integer_type(reader: EntryReader) -> IntegerType:

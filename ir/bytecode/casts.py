@@ -1,5 +1,5 @@
-"""Where two dialects meet in an artifact. StableHLO's values have types of VHLO there, those of other dialects (Shardy)
-MLIR's own; a cast stands between them, which programs do not have."""
+"""The boundary between dialects in an artifact. There, StableHLO's values have VHLO types, and those of other dialects
+(Shardy) have MLIR's builtin types; a cast connects them, which does not exist in programs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from trivium.ir.types import Type
 
 
 class Cast(Op):
-    """The operand, as a value of the other side. It is an op of files alone: without a `name=`, it is none of the
+    """The operand as a value of the other side. The op exists only in files: without a `name=`, it is not part of the
     language."""
 
     NAME = "builtin.unrealized_conversion_cast"
 
 
 _PORTABLE = frozenset({"builtin", "func", "stablehlo", "chlo"})
-"""The dialects of what becomes an op of VHLO."""
+"""The dialects whose ops become VHLO ops."""
 
 
 def is_foreign(op: Operation | None) -> bool:
@@ -30,7 +30,7 @@ def is_foreign(op: Operation | None) -> bool:
 
 
 def dialect_of(value: Value) -> str:
-    """The dialect of a value's type in an artifact."""
+    """Returns the dialect of a value's type in an artifact."""
     if isinstance(value, BlockArgument):
         return "builtin" if value.block.region and is_foreign(value.block.region.parent) else "vhlo"
     owner = value.defining_op
@@ -40,7 +40,7 @@ def dialect_of(value: Value) -> str:
 
 
 def insert_casts(module: Module) -> None:
-    """Puts a cast behind each value that crosses from one side to the other, where MLIR puts it."""
+    """Inserts a cast after each value that crosses from one side to the other, in the same place as MLIR."""
     for op in list(module.walk()):
         for region in op.regions:
             for block in region.blocks:
@@ -49,7 +49,7 @@ def insert_casts(module: Module) -> None:
 
 
 def _cast_crossing(values: Sequence[Value], before: Operation | None) -> None:
-    """Gives each value a cast, in front of `before`, for those of its users that stand on the other side."""
+    """Inserts a cast before `before` for each value that has users on the other side."""
     for value in values:
         is_versioned = dialect_of(value) == "vhlo"
         crossing = [(user, index) for user, index in value.uses if is_foreign(user) is is_versioned]
@@ -62,12 +62,12 @@ def _cast_crossing(values: Sequence[Value], before: Operation | None) -> None:
 
 
 def location_of(value: Value) -> Location:
-    """Where a value comes from."""
+    """Returns the location of a value."""
     return value.location if isinstance(value, BlockArgument) else value.defining_op.location  # type: ignore[union-attr]
 
 
 def remove_casts(module: Module) -> None:
-    """Takes all casts away. Raises an `Error` at one that changes more than the dialect of a type."""
+    """Removes all casts. Raises an `Error` for one that changes more than the dialect of a type."""
     for cast in [op for op in module.walk() if isinstance(op, Cast)]:
         if cast.operand_types != cast.result_types:
             has = f"{_listed(cast.operand_types)} to {_listed(cast.result_types)}"

@@ -1,5 +1,5 @@
-"""CHLO in artifacts, which have no such ops: each is a `stablehlo.composite` of its name with its decomposition, as XLA
-writes them, and becomes the op again when it is read."""
+"""CHLO in artifacts, which have no such ops. Like XLA, we write each as a `stablehlo.composite` with its name and its
+decomposition, which becomes the op again when it is read."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def is_chlo(op: Operation) -> bool:
 
 
 def compose(root: Module) -> None:
-    """Makes composites of all CHLO ops. Raises `UnsupportedOpError` with those that have no decomposition."""
+    """Turns all CHLO ops into composites. Raises `UnsupportedOpError` with those that have no decomposition."""
     missing: list[Unsupported] = []
     homes: dict[Module, _Decompositions] = {}
-    # Inner ops come first, so that a decomposition copies composites.
+    # Inner ops first, so that a decomposition copies composites.
     for op in reversed([op for op in root.walk() if is_chlo(op)]):
         assert isinstance(op, Op)
         home = _home(op)
@@ -51,7 +51,7 @@ def compose(root: Module) -> None:
 
 
 def _home(op: Operation) -> Module:
-    """The module whose functions the op can name."""
+    """Returns the module whose functions the op can name."""
     home = op.parent_op
     while not isinstance(home, Module):
         assert home is not None
@@ -75,7 +75,7 @@ def _replace(op: Op, decomposition: str) -> None:
 
 
 class _Decompositions:
-    """The functions that a module gets. Ops that are the same share one."""
+    """The functions that are added to a module. Identical ops share one."""
 
     def __init__(self, module: Module):
         self.module = module
@@ -83,7 +83,7 @@ class _Decompositions:
         self.found: dict[Any, str] = {}
 
     def name_for(self, op: Op) -> str:
-        """The name of the function that tells what the op means."""
+        """Returns the name of the function that defines the op, and adds the function if necessary."""
         if op.regions:
             return self._added(op)
         key = op.NAME, op.operand_types, op.result_types, tuple(sorted(op.attributes.items(), key=lambda item: item[0]))
@@ -101,7 +101,7 @@ class _Decompositions:
 
 
 def _body(op: Op) -> Region:
-    """A region that does what the op does, with nothing of CHLO."""
+    """Returns a region that computes the same as the op, without CHLO."""
     block = Block(op.operand_types)
     copy = op.clone(dict(zip(op.operands, block.arguments, strict=True)))
     block.append(copy)
@@ -121,13 +121,13 @@ def _body(op: Op) -> Region:
 
 
 def _unused(name: str, names: set[str]) -> str:
-    """The name, with a number if it is taken."""
+    """Returns the name, with a number appended if it is taken."""
     candidates = (f"{name}_{number}" for number in range(len(names)))
     return name if name not in names else next(candidate for candidate in candidates if candidate not in names)
 
 
 def _encoded(op: Op) -> dict[str, Any]:
-    """The attributes of the op that are not at their default, in terms that artifacts have."""
+    """Returns the op's attributes that differ from their defaults, in forms that artifacts have."""
     given = {
         field.name: _plain(field.codec.encode(op.attributes[field.name]))
         for field in type(op).ATTRIBUTES
@@ -138,7 +138,7 @@ def _encoded(op: Op) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Words for enumerations, and a list of lists for a struct."""
+    """Converts enumerations to words, and structs to lists of lists."""
     match value:
         case Enumeration():
             return value.value
@@ -153,8 +153,8 @@ def _plain(value: Any) -> Any:
 
 
 def recompose(root: Module) -> None:
-    """Makes CHLO ops of the composites that stand for them; their decompositions go where nothing else needs them. A
-    composite that does not fit its op stays."""
+    """Turns the composites that stand for CHLO ops back into these ops, and erases their decompositions unless they are
+    still used. A composite that does not fit its op stays."""
     replaced: dict[Module, set[str]] = {}
     for composite in [op for op in root.walk() if isinstance(op, Composite)]:
         op = _recomposed(composite)
@@ -169,7 +169,7 @@ def recompose(root: Module) -> None:
 
 
 def _recomposed(composite: Composite) -> Op | None:
-    """The op that a composite stands for, if it does."""
+    """Returns the op that a composite stands for, if any."""
     cls = OPS.get(composite.name) if composite.name.startswith("chlo.") else None
     if cls is None or composite.version != _VERSION:
         return None
@@ -185,7 +185,7 @@ def _recomposed(composite: Composite) -> Op | None:
 def _checked(
     cls: type[Op], composite: Composite, attributes: dict[str, Any], extra: dict[str, Any], segments: Any
 ) -> Op | None:
-    """The op, or nothing if it is not one."""
+    """Returns the op, or `None` if the composite has the wrong structure."""
     for declared, items in (
         (cls.OPERANDS, composite.operands),
         (cls.RESULTS, composite.results),
@@ -226,7 +226,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 
 def _erase_unused(module: Module, names: set[str]) -> None:
-    """Erases the private functions of these names that nothing refers to, until all that are left are needed."""
+    """Erases the private functions of these names that nothing refers to, until all that are left are used."""
     functions = module.functions
     unused = [functions[name] for name in names if name in functions]
     while unused := [function for function in unused if function.sym_visibility == "private"]:
@@ -240,14 +240,14 @@ def _erase_unused(module: Module, names: set[str]) -> None:
 
 
 def _targets(op: Operation, names: set[str]) -> Iterator[Operation | None]:
-    """What an op refers to by one of these names."""
+    """Yields the ops that an op refers to by one of these names."""
     for name in _symbols_of((*op.attributes.values(), *op.extra.values())):
         if name in names:
             yield lookup(op, SymbolRef(name))
 
 
 def _symbols_of(value: Any) -> Iterator[str]:
-    """The symbols that an attribute names."""
+    """Yields the symbols that an attribute names."""
     if isinstance(value, SymbolRef):
         yield value.name
     elif isinstance(value, tuple | Dictionary):

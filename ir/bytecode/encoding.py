@@ -1,5 +1,5 @@
-"""The alphabet of MLIR bytecode: integers of variable width, signed ones, floats, strings, blobs, sections. `Cursor`
-reads from a view of a file and names the offset of whatever is wrong with it; `Output` writes."""
+"""The basic encodings of MLIR bytecode: integers of variable width, signed integers, floats, strings, blobs, sections.
+`Cursor` reads from a view of a file and states the offset of any error; `Output` writes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import struct
 from trivium.ir.errors import ParseError
 
 PADDING = 0xCB
-"""What fills the bytes in front of an aligned section."""
+"""The padding byte before an aligned section."""
 
 DYNAMIC_EXTENT = -(1 << 63)
-"""MLIR's number for the extent of a dynamic dimension."""
+"""MLIR's extent of a dynamic dimension."""
 
 
 class Cursor:
-    """A place in a piece of a file. `base` is the offset of the piece, for messages."""
+    """A position in a part of a file. `base` is the offset of the part, for messages."""
 
     __slots__ = ("base", "data", "pos")
 
@@ -25,7 +25,7 @@ class Cursor:
         self.pos = 0
 
     def error(self, message: str, pos: int | None = None) -> ParseError:
-        """A `ParseError` at this place, or at `pos`."""
+        """Returns a `ParseError` at this position, or at `pos`."""
         return ParseError(f"at byte {self.base + (self.pos if pos is None else pos)}: {message}")
 
     @property
@@ -34,7 +34,7 @@ class Cursor:
         return len(self.data) - self.pos
 
     def take(self, count: int) -> memoryview | bytes:
-        """The next `count` bytes; of a view, as a view."""
+        """Takes the next `count` bytes; from a view, as a view."""
         start, end = self.pos, self.pos + count
         if end > len(self.data):
             raise self.error(f"{count} bytes are announced, {self.left} are left")
@@ -45,7 +45,7 @@ class Cursor:
         return self.take(1)[0]
 
     def varint(self) -> int:
-        """An unsigned integer; the zeros at the end of its first byte tell how many bytes follow."""
+        """Reads an unsigned integer; the number of trailing zeros of its first byte is the number of further bytes."""
         data, pos = self.data, self.pos
         if pos >= len(data):
             raise self.error("the data ends, expected an integer")
@@ -60,24 +60,24 @@ class Cursor:
         return int.from_bytes(self.take(size), "little") >> size
 
     def varints(self) -> list[int]:
-        """A list of unsigned integers."""
+        """Reads a list of unsigned integers."""
         return [self.varint() for _ in range(self.count())]
 
     def signed(self) -> int:
-        """A signed integer: the low bit is the sign."""
+        """Reads a signed integer: the low bit is the sign."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
     def count(self) -> int:
-        """The length of a list whose elements take at least a byte each: no list is longer than the file."""
+        """Reads the length of a list whose elements take at least a byte each, as no list is longer than the file."""
         value = self.varint()
         if value > self.left:
             raise self.error(f"a list has {value} elements, {self.left} bytes are left")
         return value
 
     def integer(self, width: int) -> int:
-        """An integer whose width is known, as an unsigned one: of a byte or word that has more bits, the lowest. A wide
-        one stands as words of 64 bits."""
+        """Reads an integer of known width as unsigned: the low bits of a byte or word if that has more bits. Wide
+        integers are stored as 64-bit words."""
         if width <= 8:
             return self.byte() & ((1 << width) - 1)
         if width <= 64:
@@ -89,18 +89,18 @@ class Cursor:
         return struct.unpack("<d", self.integer(64).to_bytes(8, "little"))[0]
 
     def text(self) -> str:
-        """Bytes up to a zero, as text."""
+        """Reads the bytes up to a zero as text."""
         found = bytearray()
         while byte := self.byte():
             found.append(byte)
         return text_of(found)
 
     def blob(self) -> memoryview | bytes:
-        """A length and as many bytes."""
+        """Reads a length and that many bytes."""
         return self.take(self.varint())
 
     def section(self) -> tuple[int, Cursor]:
-        """The number of a section, and its content."""
+        """Reads a section; returns its number and its content."""
         kind = self.byte()
         length = self.varint()
         if kind & 0x80:
@@ -109,16 +109,16 @@ class Cursor:
         return kind & 0x7F, Cursor(self.take(length), start)
 
     def align(self, alignment: int) -> None:
-        """Goes to the next offset in the file that is a multiple."""
+        """Moves to the next offset in the file that is a multiple of `alignment`."""
         if alignment & (alignment - 1) or not 0 < alignment <= 1 << 30:
-            raise self.error(f"an alignment has {alignment}, expected a power of two")
+            raise self.error(f"an alignment is {alignment}, expected a power of two")
         padding = self.take(-(self.base + self.pos) % alignment)
         if any(byte != PADDING for byte in padding):
-            raise self.error("the padding has other bytes than 0xCB")
+            raise self.error("the padding has bytes other than 0xCB")
 
 
 class Output:
-    """Bytes being written: small ones gathered, large ones kept as they are until the end."""
+    """Bytes being written: small pieces are collected, large ones are kept uncopied until the end."""
 
     __slots__ = ("_current", "_done", "_done_size")
 
@@ -144,7 +144,7 @@ class Output:
         if value < 0x80:
             self._current.append(value << 1 | 1)
             return
-        # Each further byte carries seven bits, and takes one bit of the first. Eight further bytes carry all 64.
+        # Each further byte adds seven bits: its own eight, less one bit of the first byte. Eight of them hold all 64.
         more = (value.bit_length() - 1) // 7
         if more >= 8:
             self._current += b"\0" + value.to_bytes(8, "little")
@@ -155,11 +155,11 @@ class Output:
         self.varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
     def flagged(self, value: int, flag: bool) -> None:
-        """An integer and a bit."""
+        """Writes an integer and a bit."""
         self.varint(value << 1 | flag)
 
     def integer(self, value: int, width: int) -> None:
-        """An integer whose width is known."""
+        """Writes an integer of known width."""
         value &= (1 << width) - 1
         if width <= 8:
             self.byte(value)
@@ -172,7 +172,7 @@ class Output:
                 self._word(value >> 64 * place & ((1 << 64) - 1))
 
     def _word(self, value: int) -> None:
-        # Narrower than 64 bits, MLIR writes the unsigned number.
+        # For types narrower than 64 bits, MLIR writes the unsigned number.
         self.signed(value - (1 << 64) if value >> 63 else value)
 
     def double(self, value: float) -> None:
@@ -188,7 +188,7 @@ class Output:
         self.append(content)
 
     def append(self, other: Output) -> None:
-        """Takes over what `other` has."""
+        """Appends the contents of `other`."""
         if not other._done:
             self.raw(other._current)
             return
@@ -198,7 +198,7 @@ class Output:
         self._current = other._current
 
     def split(self) -> Output:
-        """Hands over what is written so far, and starts anew."""
+        """Returns everything written so far, and starts again empty."""
         rest = Output()
         rest._done, rest._done_size, rest._current = self._done, self._done_size, self._current
         self._done, self._done_size, self._current = [], 0, bytearray()
@@ -217,10 +217,10 @@ class Output:
 
 
 def text_of(data: memoryview | bytes | bytearray) -> str:
-    """Text of a file: UTF-8, and whatever bytes are none kept as they are."""
+    """Decodes text of a file: UTF-8, with all other bytes preserved."""
     return bytes(data).decode("utf-8", "surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes of a text; the inverse of `text_of`."""
+    """Encodes a text; the inverse of `text_of`."""
     return text.encode("utf-8", "surrogateescape")

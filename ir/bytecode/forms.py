@@ -1,6 +1,6 @@
-"""How ops stand in an artifact, derived from their declarations. Operands, regions and results are the same; attributes
-differ in three ways: a file has no defaults, it has most structs field by field, and its names are versioned. What
-does not follow from that is in the small tables here."""
+"""The encoding of ops in an artifact, derived from their declarations. Operands, regions and results are the same;
+attributes differ in three ways: a file has no defaults, most structs are stored field by field, and names are
+versioned. Everything that does not follow from that is in the small tables here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from trivium.ir.types import I64, NONE
 
 Attributes = Mapping[str, Any]
 
-# Defaults that the declarations leave to the reader: the value, or what makes it of the op's other values.
+# Defaults that the declarations leave out: the value, or a function that computes it from the op's other values.
 
 
 def _spatial(values: Attributes) -> int:
@@ -59,30 +59,30 @@ _DEFAULTS: dict[str, Any] = {
     "window_reversal": lambda values: (False,) * _spatial(values),
 }
 _TOGETHER = {"operand_layouts": "result_layouts", "result_layouts": "operand_layouts"}
-"""Attributes that are both there or both not."""
+"""Attributes that are either both present or both absent."""
 
 _RENAMED = {"handle": "channel_id", "type": "channel_type"}
-"""The fields of a channel as files name them."""
+"""The names of a channel's fields in files."""
 _ABSENT = {"channel_handle": Integer(0, I64)}
-"""What stands for each field of a struct that is not there; else the type `none`."""
+"""The value of each field of an absent struct; for other structs it is the type `none`."""
 
 _TAKEN_APART = ("channel_handle", "conv", "dot", "dot_algorithm", "gather", "scatter")
-"""The structs that VHLO has field by field."""
+"""The structs that VHLO stores field by field."""
 _STRUCTS = {kind.__name__: kind for kind in (STRUCTS[f"stablehlo.{name}"] for name in _TAKEN_APART)}
 
 _NO_VERSION = Integer(0, I64)
-"""What MLIR's own writer has where the version of a composite is left out, of another type than a version is."""
+"""The value that MLIR's writer uses for a missing version of a composite; its type differs from that of a version."""
 
 _ENCODE: dict[str, Callable[[Any], Any]] = {"api_version": lambda value: ApiVersion(int(value))}
 
 
 def _is_flag(field: AttributeField) -> bool:
-    """Attributes whose presence is their meaning are booleans in files."""
+    """Whether only the presence of an attribute has a meaning; such attributes are booleans in files."""
     return field.codec.what == Unit.__name__
 
 
 def _symbols(field: AttributeField) -> Callable[[Any], Any]:
-    """VHLO has strings for symbols: which ones are, the declaration tells."""
+    """Returns a function that turns VHLO's strings into symbols; the declaration says which attributes have symbols."""
     what = field.codec.what
     if what == SymbolRef.__name__:
         return lambda value: SymbolRef(value) if isinstance(value, str) else value
@@ -99,8 +99,9 @@ def _symbol_array(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Splice:
-    """A struct whose fields stand in files on their own: by their names there, with those here and their codecs.
-    `absent` stands for each of them when the struct is not there; `unstated` are the fields that files do not have."""
+    """A struct whose fields are separate attributes in files. `parts` maps their names in files to the names of the
+    fields and their codecs. `absent` is the value of each of them if there is no struct; `unstated` are the fields that
+    files do not have."""
 
     kind: type[Struct]
     parts: Mapping[str, tuple[str, Codec]]
@@ -121,7 +122,7 @@ class Splice:
 
 @dataclass(frozen=True)
 class Form:
-    """An op class in artifacts; `spliced` are the attributes that are not one there."""
+    """An op class in artifacts; `spliced` are the attributes that are stored as several there."""
 
     cls: type[Op]
     spliced: Mapping[str, Splice]
@@ -137,16 +138,16 @@ class Form:
 
     @property
     def optional(self) -> bool:
-        """Whether attributes may be missing: only those of modules, which are no ops of VHLO."""
+        """Whether attributes may be missing: only those of modules, which are not VHLO ops."""
         return self.cls is Module
 
     def slots(self, attributes: Attributes) -> list[tuple[str, bool]]:
-        """The places of attributes in a file, with whether each may be empty."""
+        """Returns the attributes in the order of a file, and whether each may be missing."""
         names = self.names(1) if self.optional else sorted(attributes)
         return [(name, self.optional) for name in names]
 
     def names(self, number: int) -> tuple[str, ...]:
-        """The attributes of a revision, in the order of a file: sorted."""
+        """Returns the attributes of a revision in the order of a file, which is sorted."""
         found = {name for field in self.cls.ATTRIBUTES for name in self._names_of(field)}
         if self.revision is not None and number == 1:
             found = found - self.revision.added.keys() | self.revision.removed.keys()
@@ -158,7 +159,7 @@ class Form:
     # Writing
 
     def encode(self, op: Operation) -> dict[str, Any]:
-        """The op's own attributes as its newest revision has them."""
+        """Returns the op's declared attributes in the form of its newest revision."""
         attributes: dict[str, Any] = {}
         for field in self.cls.ATTRIBUTES:
             value = op.attributes.get(field.name)
@@ -176,13 +177,13 @@ class Form:
         if self.optional:
             return None
         if field.name not in _DEFAULTS:
-            raise Error(f"{self.cls.NAME} has no attribute {field.name}, which files must have")
+            raise Error(f"{self.cls.NAME} has no attribute {field.name}, which files require")
         default = _DEFAULTS[field.name]
         return default(values) if callable(default) else default
 
     def lowered(self, op: Operation, target: Version, require: Callable[[Version, str], None]) -> tuple[str, dict]:
-        """The op's name and its attributes as files of version `target` have them. What they cannot have is told to
-        `require`, with the version that can."""
+        """Returns the op's name and its attributes in files of version `target`. Calls `require` for anything that such
+        files cannot have, with the version that can."""
         attributes = self.encode(op)
         if self.optional:
             return self.cls.NAME, attributes
@@ -212,16 +213,16 @@ class Form:
     # Reading
 
     def properties(self, reader: EntryReader, number: int, bytecode: int) -> dict[str, Any]:
-        """The attributes that stand apart from the others."""
+        """Reads the attributes that are stored as properties."""
         read = reader.optional_attribute if self.optional else reader.attribute
         found = {name: read() for name in self.names(number)}
         return {name: value for name, value in found.items() if value is not None}
 
     def segments(self, attributes: Attributes) -> None:
-        """The sizes of groups always follow."""
+        """The sizes of groups always follow from the counts."""
 
     def decode(self, attributes: dict[str, Any], number: int) -> dict[str, Any]:
-        """The declared attributes of what revision `number` has in a file. Raises `VerificationError`."""
+        """Returns the declared attributes, from those of revision `number` in a file. Raises `VerificationError`."""
         if self.revision is not None and number == 1:
             attributes = {**self.revision.added, **attributes}
         values: dict[str, Any] = {}
@@ -248,7 +249,8 @@ class Form:
         return decode(field.codec, self.cls.NAME, field.name, value)
 
     def _without_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Artifacts cannot tell an attribute at its default from one that is not there; MLIR reads the latter."""
+        """Removes attributes with default values: artifacts cannot distinguish them from absent ones, and MLIR reads
+        them as absent."""
         if self.optional:
             return values
         given = {
@@ -279,7 +281,7 @@ def _encoded(field: AttributeField, value: Any) -> Any:
 
 @cache
 def form_of(cls: type[Op]) -> Form:
-    """The form of an op class."""
+    """Returns the form of an op class."""
     spliced = {}
     for field in cls.ATTRIBUTES:
         kind = _STRUCTS.get(field.codec.what)
@@ -288,7 +290,7 @@ def form_of(cls: type[Op]) -> Form:
             parts = {
                 _RENAMED.get(part.name, part.name): (part.name, codec_of(hints[part.name])) for part in fields(kind)
             }
-            # Only channels that must be there have a type.
+            # Only required channels have a type.
             dropped = parts.pop("channel_type", None) if field.default is None else None
             unstated = {} if dropped is None else {"type": 0}
             spliced[field.name] = Splice(kind, parts, _ABSENT.get(field.name, NONE), unstated)
@@ -297,15 +299,15 @@ def form_of(cls: type[Op]) -> Form:
 
 
 def form_in_artifacts(op: Operation) -> Form | PlainForm | None:
-    """How artifacts have the op, if they do."""
+    """Returns the form of an op in artifacts, or `None` if they cannot have it."""
     if op.NAME.startswith(("stablehlo.", "func.")) or isinstance(op, Module):
         return form_of(type(op))
     return plain_form(op.NAME) if is_foreign(op) or isinstance(op, Cast) else None
 
 
 def form_named(name: str) -> tuple[Form | PlainForm, int] | None:
-    """The form and the revision of an op that a file names; `None` if there is none. Returns of functions and of
-    regions have one name there; this gives the regions'."""
+    """Returns the form and the revision of an op that a file names, or `None` if there is none. Files have one name for
+    the returns of functions and of regions; the result is the form of the latter."""
     if name == Module.NAME:
         return form_of(Module), 1
     dialect, _, versioned = name.partition(".")
@@ -322,5 +324,5 @@ def form_named(name: str) -> tuple[Form | PlainForm, int] | None:
 
 
 def return_class(parent: Operation | None) -> type[Op]:
-    """The class of a return in a region of `parent`."""
+    """Returns the class of a return in a region of `parent`."""
     return FuncReturn if parent is not None and parent.NAME == "func.func" else RegionReturn

@@ -1,5 +1,5 @@
-"""How ops stand in plain MLIR bytecode, derived from their declarations: attributes are those of the text, by name in
-old files, later in the order of their names."""
+"""The encoding of ops in plain MLIR bytecode, derived from their declarations. The attributes are those of the text: by
+name in old files, in the order of their names in later ones."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from trivium.ir.errors import Error
 from trivium.ir.types import I32, is_integer
 
 _UNDECLARED = {"func.func": ("no_inline",), "func.call": ("arg_attrs", "no_inline", "res_attrs")}
-"""Attributes that only MLIR declares; all may be missing. They are kept like those that nobody declares."""
+"""Attributes that only MLIR declares; all may be missing. They are kept like undeclared attributes."""
 _LATER = {
     "chlo.top_k": ("is_stable",),
     "func.call": ("arg_attrs", "res_attrs"),
     **{f"stablehlo.{name}": tuple(revision.added) for name, revision in REVISIONS.items() if revision.added},
 }
-"""Attributes that older files do not have. Plain bytecode has no versions: the number of attributes tells."""
+"""Attributes that older files do not have. Plain bytecode has no versions: the number of attributes decides."""
 _FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan")
 _OF_XLA = {f"mhlo.{name}": f"chlo.{name}" for name in _FUNCTIONS}
-"""Functions that XLA has in a dialect of its own, which it leaves in what it writes as StableHLO."""
+"""Functions of XLA's own dialect, which XLA leaves in the files that it writes as StableHLO."""
 _SEGMENTS = {"operandSegmentSizes": "operands", "resultSegmentSizes": "results"}
 _SPARSE_SEGMENTS = 6
 """The version of bytecode that packs the sizes of groups."""
@@ -38,29 +38,29 @@ _SPARSE_SEGMENTS = 6
 
 @dataclass(frozen=True)
 class PlainForm:
-    """An op class in plain bytecode. `order` has its attributes, with whether each may be missing."""
+    """An op class in plain bytecode. `order` has its attributes, and whether each may be missing."""
 
     cls: type[Op]
     order: tuple[tuple[str, bool], ...]
 
     def lowered(self, op: Operation, target: Version, require: Callable[[Version, str], None]) -> tuple[str, dict]:
-        """The op's name and its attributes in an artifact of version `target`, which has ops of other dialects as they
-        are."""
+        """Returns the op's name and its attributes in an artifact of version `target`, in which ops of other dialects
+        are unchanged."""
         if self.cls is not Cast:
             require(OTHER_DIALECTS, "")
         fields = [field for field in self.cls.ATTRIBUTES if op.attributes.get(field.name) is not None]
         return self.cls.NAME, {field.name: field.codec.encode(op.attributes[field.name]) for field in fields}
 
     def slots(self, attributes: Mapping[str, Any]) -> list[tuple[str, bool]]:
-        """The places of attributes in a file, with whether each may be empty."""
+        """Returns the attributes in the order of a file, and whether each may be missing."""
         return sorted(self.order)
 
     def names(self, number: int) -> tuple[str, ...]:
-        """The declared attributes, and the sizes of groups."""
+        """Returns the names of the declared attributes and of the sizes of groups."""
         return (*(field.name for field in self.cls.ATTRIBUTES), *self._groups())
 
     def properties(self, reader: EntryReader, number: int, bytecode: int) -> dict[str, Any]:
-        """The attributes that stand apart from the others."""
+        """Reads the attributes that are stored as properties."""
         packs = bytecode >= _SPARSE_SEGMENTS
         found: dict[str, Any] = {}
         for name, optional in self._order(reader, () if packs else self._groups()):
@@ -72,13 +72,14 @@ class PlainForm:
         return found
 
     def _order(self, reader: EntryReader, groups: Iterable[str]) -> list[tuple[str, bool]]:
-        """The attributes in the order of a file. Those that came later are there if there is a number for each."""
+        """Returns the attributes in the order of a file. Later additions are present if the file has a number for each
+        attribute."""
         order = sorted([*self.order, *((name, False) for name in groups)])
         later = _LATER.get(self.cls.NAME, ())
         return [entry for entry in order if entry[0] not in later] if later and _left(reader) < len(order) else order
 
     def decode(self, attributes: Mapping[str, Any], number: int) -> dict[str, Any]:
-        """The declared attributes. Raises `VerificationError`."""
+        """Returns the declared attributes. Raises `VerificationError`."""
         return {
             field.name: decode(field.codec, self.cls.NAME, field.name, attributes[field.name])
             for field in self.cls.ATTRIBUTES
@@ -86,7 +87,7 @@ class PlainForm:
         }
 
     def segments(self, attributes: Mapping[str, Any]) -> dict[str, tuple[int, ...]] | None:
-        """The sizes of groups that do not follow from the counts."""
+        """Returns the sizes of groups that do not follow from the counts."""
         found = {}
         for name, fields in self._groups().items():
             sizes = tuple(_numbers(attributes.get(name)))
@@ -103,8 +104,8 @@ class PlainForm:
 
 
 def _sparse(reader: EntryReader, count: int) -> DenseArray:
-    """A short list of numbers, many of which are zero: all up to the last that is none, or those that are none, each
-    packed with its index."""
+    """Reads a short list of numbers, many of which are zero: either all up to the last nonzero one, or only the nonzero
+    ones, each packed with its index."""
     flagged = reader.varint()
     sizes = [0] * count
     width = reader.varint() if flagged & 1 and flagged > 1 else 0
@@ -118,7 +119,7 @@ def _sparse(reader: EntryReader, count: int) -> DenseArray:
 
 
 def _left(reader: EntryReader) -> int:
-    """How many integers are left."""
+    """Returns how many integers are left."""
     ahead, count = Cursor(reader.data[reader.pos :]), 0
     while ahead.left:
         ahead.varint()
@@ -134,7 +135,7 @@ def _numbers(value: Any) -> list[int]:
 
 @cache
 def plain_form(name: str) -> PlainForm | None:
-    """The form of an op that is named as in programs; `None` if there is none."""
+    """Returns the form of an op by its name in programs, or `None` if there is none."""
     cls = Cast if name == Cast.NAME else OPS.get(_OF_XLA.get(name, name))
     if cls is None:
         return None

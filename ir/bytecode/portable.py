@@ -1,5 +1,5 @@
-"""What a program becomes to be portable, and what it was before. Artifacts have the ops of StableHLO in a versioned
-form, composites in the place of CHLO's, and those of Shardy as they are, with casts around them."""
+"""Converts programs to their portable form and back. Artifacts have StableHLO's ops in a versioned form, composites in
+place of CHLO's ops, and Shardy's ops unchanged, with casts around them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from trivium.ir.ops import Composite
 
 
 def legalized(module: Module) -> Module:
-    """The program as artifacts can have it: itself, or a copy."""
+    """Returns the program in a form that artifacts can have: itself, or a converted copy."""
     if any(is_chlo(op) or is_foreign(op) for op in module.walk()):
-        module.verify()  # only what is sound can be decomposed
+        module.verify()  # only valid ops can be decomposed
         module = module.clone()
         compose(module)
         insert_casts(module)
@@ -23,8 +23,8 @@ def legalized(module: Module) -> Module:
 
 
 def restore(module: Module, kinds: set[type], is_portable: bool) -> None:
-    """Makes a program of what was read from a file with ops of these kinds. In an artifact, composites that stand for
-    ops of CHLO become these ops, whoever wrote them."""
+    """Restores a program that was read from a file with ops of these classes. In an artifact, composites that stand for
+    CHLO ops become these ops, no matter which tool wrote them."""
     if Cast in kinds:
         remove_casts(module)
     if is_portable and Composite in kinds:
@@ -32,7 +32,7 @@ def restore(module: Module, kinds: set[type], is_portable: bool) -> None:
 
 
 def first_version(cls: type[Op]) -> Version:
-    """The first version of artifacts that have ops of a class, in whatever form."""
+    """Returns the first version of artifacts that can have ops of a class, in any form."""
     if cls.NAME.startswith("chlo."):
         composite = form_of(Composite)
         assert composite.revision is not None

@@ -1,4 +1,4 @@
-"""The types of MLIR's quant dialect in plain bytecode. VHLO has those per tensor and per axis in the same form."""
+"""The types of MLIR's quant dialect in plain bytecode. VHLO has the same form for types per tensor and per axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _read_sub_channel(reader: EntryReader) -> SubChannelType:
     least, most = reader.signed(), reader.signed()
     sizes = tuple(zip(reader.signeds(), reader.signeds(), strict=True))
     scales, zero_points = (reader.expect(reader.attribute(), DenseElements).expanded() for _ in range(2))
-    # Both lie in tensors of one shape; stored numbers have no sign of their own there.
+    # Both are tensors of the same shape; the zero points there are signless.
     numbers = zero_points.astype(storage.dtype).reshape(-1).tolist()
     return SubChannelType(
         storage, expressed, least, most, sizes, scales.shape, tuple(scales.reshape(-1).tolist()), tuple(numbers)

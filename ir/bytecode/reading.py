@@ -1,5 +1,5 @@
-"""Reads a program from MLIR bytecode: the sections into tables, then the ops in one pass, with a stack of regions in
-place of recursion. Whatever is wrong with the bytes is a `ParseError` that names the offset."""
+"""Reads a program from MLIR bytecode: first the sections into tables, then the ops in one pass, with a stack of regions
+instead of recursion. Malformed bytes raise a `ParseError` that states the offset."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ MAGIC = b"ML\xefR"
 PRODUCER = "StableHLO_v"
 NEWEST_BYTECODE = 6
 STRING, DIALECT, ATTR_TYPE, ATTR_TYPE_OFFSET, IR, RESOURCE, RESOURCE_OFFSET, DIALECT_VERSIONS, PROPERTIES = range(9)
-"""The sections of a file by their numbers."""
+"""The numbers of the sections of a file."""
 HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, HAS_SUCCESSORS, HAS_REGIONS, HAS_USE_LISTS, HAS_PROPERTIES = (
     1 << bit for bit in range(7)
 )
-"""What an op has, as bits of its mask."""
+"""The bits of an op's mask, which say what the op has."""
 _REQUIRED = {STRING: "strings", DIALECT: "dialects", ATTR_TYPE: "attributes", ATTR_TYPE_OFFSET: "offsets", IR: "ops"}
 _DIALECTS = {"builtin": BUILTIN, "vhlo": VHLO, "stablehlo": STABLEHLO, "chlo": CHLO, "quant": QUANT, "sdy": SDY}
 _Attributes = tuple[dict[str, Any], dict[str, Any], Mapping[str, tuple[int, ...]] | None]
-"""The declared attributes of an op, its others, and the sizes of its groups where they do not follow."""
+"""The declared attributes of an op, its others, and the sizes of its groups if they do not follow from the counts."""
 
 
 @dataclass
 class _OpName:
-    """An op that the file names, its attributes already decoded for each place in the file that holds them."""
+    """An op name of the file. `decoded` caches the attributes by the numbers of their dictionary and properties."""
 
     form: Form | PlainForm
     number: int
@@ -54,8 +54,8 @@ class _OpName:
 
 
 class _Frame:
-    """An op whose regions are being read. `values` is what the ops inside see; those of this region go in from
-    `next` on, and away from `start` on when it ends."""
+    """An op whose regions are being read. `values` are the values that the ops inside see; those of the current region
+    are added at `next`, and removed from `start` on when it ends."""
 
     __slots__ = ("block", "blocks", "cursor", "is_section", "next", "op", "ops", "region", "regions", "start", "values")
 
@@ -78,7 +78,7 @@ class ModuleReader:
         self.tables = Tables(_DIALECTS, _parse_text)
         self.tables.limit = max(MAX_EXPANSION, len(data))
         self.unannounced = 2 * len(data)
-        """How many values and regions are still to be announced at most."""
+        """How many more values and regions the file may announce."""
         self.bytecode = 0
         self.version: Version | None = None
         self.is_portable = False
@@ -87,7 +87,7 @@ class ModuleReader:
         self.properties: list[Cursor] = []
 
     def module(self) -> Module:
-        """The program."""
+        """Reads the program."""
         try:
             return self._module()
         except RecursionError:
@@ -127,7 +127,7 @@ class ModuleReader:
         while cursor.left:
             kind, content = cursor.section()
             if kind in sections or kind > PROPERTIES:
-                raise cursor.error(f"section {kind} is {'there twice' if kind in sections else 'not known'}")
+                raise cursor.error(f"section {kind} {'occurs twice' if kind in sections else 'is unknown'}")
             sections[kind] = content
         for kind, what in _REQUIRED.items():
             if kind not in sections:
@@ -167,7 +167,7 @@ class ModuleReader:
     def _dialect(self, cursor: Cursor) -> str:
         number = cursor.varint()
         if number >= len(self.dialects):
-            raise cursor.error(f"dialect {number} is asked for, the file has {len(self.dialects)}")
+            raise cursor.error(f"dialect {number} is referenced, the file has {len(self.dialects)}")
         return self.dialects[number]
 
     def _add_op(self, name: str, place: int, unknown: list[Unsupported]) -> None:
@@ -179,9 +179,9 @@ class ModuleReader:
             self.ops.append(_OpName(form, number, form.names(number), {}))
 
     def _unsupported(self, ops: list[Unsupported]) -> UnsupportedOpError:
-        text = "the file has ops that are not known here"
+        text = "the file has unknown ops"
         if self.version is not None and self.version > CURRENT:
-            text = f"the file is of StableHLO {self.version}, newer than {CURRENT}, and has ops that are not known here"
+            text = f"the file has StableHLO version {self.version}, newer than {CURRENT}, and unknown ops"
         return UnsupportedOpError(text, ops)
 
     def _read_entries(self, offsets: Cursor, data: Cursor) -> None:
@@ -205,30 +205,30 @@ class ModuleReader:
     # The program
 
     def _read_program(self, cursor: Cursor) -> Module:
-        # The ops alone are copied, for speed: tensors stay where they are.
+        # Only the ops are copied, for speed: tensors stay in place.
         cursor = Cursor(bytes(cursor.data), cursor.base)
         if cursor.varint() != 2:
-            raise cursor.error("the file holds other than one op at its top, expected a module")
+            raise cursor.error("the file does not have exactly one op at the top level, expected a module")
         top = _Frame(None, cursor, [])
         module, inner = self._read_op(top)
         if not isinstance(module, Module) or inner is None:
-            raise cursor.error(f"the file holds {module.NAME} at its top, expected a module")
+            raise cursor.error(f"the file has {module.NAME} at the top level, expected a module")
         stack = [inner]
         while stack:
             frame = stack[-1]
             inner = self._read_ops(frame)
             if inner is not None:
                 if len(stack) >= MAX_NESTING:
-                    raise cursor.error(f"regions stand inside one another more than {MAX_NESTING} deep")
+                    raise cursor.error(f"regions are nested more than {MAX_NESTING} deep")
                 stack.append(inner)
             elif not self._next_block(frame):
                 stack.pop()
         if cursor.left:
-            raise cursor.error(f"{cursor.left} bytes stand behind the module")
+            raise cursor.error(f"{cursor.left} bytes follow the module")
         return module
 
     def _read_ops(self, frame: _Frame) -> _Frame | None:
-        """Reads the ops of a block, up to one that has regions: that one's frame is the result."""
+        """Reads the ops of a block up to one that has regions, and returns the frame of these."""
         while frame.ops:
             frame.ops -= 1
             op, inner = self._read_op(frame)
@@ -238,11 +238,11 @@ class ModuleReader:
         return None
 
     def _read_op(self, frame: _Frame) -> tuple[Operation, _Frame | None]:
-        """One op, and the frame of its regions if it has any."""
+        """Reads one op; returns it with the frame of its regions, if any."""
         cursor, tables = frame.cursor, self.tables
         start, number, mask = cursor.pos, cursor.varint(), cursor.byte()
         if number >= len(self.ops):
-            raise cursor.error(f"op name {number} is asked for, the file has {len(self.ops)}", start)
+            raise cursor.error(f"op name {number} is referenced, the file has {len(self.ops)}", start)
         name = self.ops[number]
         location = tables.attribute(cursor.varint(), cursor)
         if not isinstance(location, Location):
@@ -253,7 +253,7 @@ class ModuleReader:
         types = [tables.type(kind, cursor) for kind in cursor.varints()] if mask & HAS_RESULTS else ()
         operands = self._operands(frame) if mask & HAS_OPERANDS else ()
         if mask & HAS_SUCCESSORS:
-            raise cursor.error("an op has successors, no op of StableHLO does", start)
+            raise cursor.error("an op has successors, which no op of StableHLO has", start)
         if mask & HAS_USE_LISTS:
             _skip_use_lists(cursor, len(types))
         flagged = cursor.varint() if mask & HAS_REGIONS else 0
@@ -277,18 +277,19 @@ class ModuleReader:
         return operands
 
     def _inner(self, frame: _Frame, op: Operation, is_isolated: bool) -> _Frame:
-        """The regions of an op; those that see nothing from outside count their values anew, in a section."""
+        """Returns the frame of an op's regions. Isolated regions number their values from zero, in their own
+        section."""
         if not is_isolated:
             return _Frame(op, frame.cursor, frame.values)
         if self.bytecode < 2:
             return _Frame(op, frame.cursor, [])
         kind, content = frame.cursor.section()
         if kind != IR:
-            raise frame.cursor.error(f"section {kind} stands inside an op, expected {IR}")
+            raise frame.cursor.error(f"section {kind} is inside an op, expected {IR}")
         return _Frame(op, content, [], is_section=True)
 
     def _decode(self, name: _OpName, extra: int, own: int, cursor: Cursor) -> _Attributes:
-        """An op's attributes, from the dictionary `extra` and the properties `own`."""
+        """Decodes an op's attributes, from the dictionary `extra` and the properties `own`."""
         given = self.tables.attribute(extra, cursor) if extra >= 0 else {}
         if not isinstance(given, Dictionary | dict):
             raise cursor.error(f"an op has a {type(given).__name__} for its attributes, expected a dictionary")
@@ -307,7 +308,7 @@ class ModuleReader:
 
     def _properties(self, name: _OpName, number: int, cursor: Cursor) -> dict[str, Any]:
         if number >= len(self.properties):
-            raise cursor.error(f"properties {number} are asked for, the file has {len(self.properties)}")
+            raise cursor.error(f"properties {number} are referenced, the file has {len(self.properties)}")
         reader = EntryReader(self.properties[number], self.tables)
         found = name.form.properties(reader, name.number, self.bytecode)
         if reader.left:
@@ -315,14 +316,15 @@ class ModuleReader:
         return found
 
     def _announced(self, count: int, cursor: Cursor) -> int:
-        """A number of values or regions to come. Each takes a byte: lists that are only promised are not made."""
+        """Checks a number of values or regions to come. Each takes at least a byte, so no large list is allocated for
+        data that does not exist."""
         self.unannounced -= count
         if self.unannounced < 0:
             raise cursor.error("the file announces more values and regions than it has bytes")
         return count
 
     def _next_block(self, frame: _Frame) -> bool:
-        """Goes on to the next block of the frame's op; False behind the last one."""
+        """Moves to the next block of the frame's op; returns False after the last one."""
         cursor = frame.cursor
         while not frame.blocks:
             del frame.values[frame.start :]
@@ -376,7 +378,7 @@ def _expected(value: Any, kind: type, cursor: Cursor) -> Any:
 
 
 def _skip_use_lists(cursor: Cursor, values: int) -> None:
-    """The order in which MLIR lists the uses of values means nothing here."""
+    """Skips the order in which MLIR lists the uses of values, which has no meaning here."""
     for _ in range(1 if values == 1 else cursor.count()):
         if values != 1:
             cursor.varint()
@@ -392,7 +394,7 @@ def _version_of(text: str) -> Version | None:
 
 
 def _parse_text(what: str, text: str) -> Any:
-    """An attribute or a type that a dialect spells as MLIR text."""
+    """Parses an attribute or a type that is stored as MLIR text."""
     parser = Parser(text)
     value = parser.attribute() if what == "attribute" else parser.type()
     if parser.pos < len(text):

@@ -1,4 +1,4 @@
-"""What files of a version cannot have: gathered while a program is written, and told at once."""
+"""Collects everything that files of a version cannot have while a program is written, to report it all at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trivium.ir.ops.control import Composite
 
 
 class Refusals:
-    """Refusals of version `target`. `op` is what is being written. `version` is the lowest that can have all of it;
+    """What version `target` cannot have. `op` is being written. `version` is the lowest one that can have everything;
     `None` if there is none."""
 
     def __init__(self, target: Version):
@@ -25,19 +25,19 @@ class Refusals:
         return bool(self._found)
 
     def require(self, version: Version, what: str = "") -> None:
-        """Files older than `version` do not have the op, or `what` it has."""
+        """Records that files older than `version` cannot have the op, or `what` it has."""
         if version > self.target:
             self._add(f"{what} needs {version}".strip())
             if self.version is not None:
                 self.version = max(self.version, version)
 
     def refuse(self, reason: str) -> None:
-        """No file has the op, or what it has."""
+        """Records that no file can have the op, for this reason."""
         self._add(reason)
         self.version = None
 
     def error(self) -> Error:
-        """The error that tells all of them."""
+        """Returns an error that lists all of them."""
         where = f"for version {self.target} of StableHLO" if self.version is not None else "as a portable artifact"
         return UnsupportedOpError(f"the program cannot be written {where}", list(self._found.values()))
 
@@ -52,5 +52,5 @@ class Refusals:
 
 
 def _name_of(op: Operation) -> str:
-    """The op's name, for people: of a composite that stands for an op, that of the op."""
+    """Returns the op's name for messages; for a composite that stands for an op, the name of that op."""
     return op.name if isinstance(op, Composite) and op.name in OPS else op.NAME

@@ -1,4 +1,4 @@
-"""The resources of a plain bytecode file: tensors that stand apart from the attributes, each with a name."""
+"""The resources of a plain bytecode file: tensors that are stored separately from the attributes, each with a name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _BLOB = 0
 
 
 class Resource(NamedTuple):
-    """Where a resource is, by its name."""
+    """The name and the bytes of a resource."""
 
     name: str
     content: Cursor
 
 
 def read_resources(offsets: Cursor, data: Cursor, tables: Tables) -> list[Resource]:
-    """The resources of dialects in the order in which attributes number them; `data` holds one behind the other."""
+    """Reads the resources of dialects, in the order in which attributes number them; `data` has them in sequence."""
     found: list[Resource] = []
     for _ in range(offsets.count()):
         tables.string(offsets.varint(), offsets)
@@ -35,7 +35,7 @@ def read_resources(offsets: Cursor, data: Cursor, tables: Tables) -> list[Resour
 
 
 def _read_group(offsets: Cursor, data: Cursor, tables: Tables) -> list[Resource]:
-    """The resources of one dialect, or of one tool that wrote the file."""
+    """Reads the resources of one dialect, or of one tool that wrote the file."""
     group = []
     for _ in range(offsets.count()):
         name, size, kind = tables.string(offsets.varint(), offsets), offsets.varint(), offsets.byte()
@@ -46,10 +46,10 @@ def _read_group(offsets: Cursor, data: Cursor, tables: Tables) -> list[Resource]
 
 
 def read_dense_resource(reader: EntryReader) -> DenseElements:
-    """An attribute that is a resource: its type and its number. The elements stay where they are."""
+    """Reads an attribute that is a resource: its type and its number. The elements are not copied."""
     kind, number = reader.expect(reader.type(), TensorType), reader.varint()
     if number >= len(reader.tables.resources):
-        raise reader.error(f"resource {number} is asked for, the file has {len(reader.tables.resources)}")
+        raise reader.error(f"resource {number} is referenced, the file has {len(reader.tables.resources)}")
     name, content = reader.tables.resources[number]
     cursor = Cursor(content.data, content.base)
     alignment, size = cursor.varint(), cursor.varint()

@@ -1,5 +1,4 @@
-"""Shardy's attributes in bytecode. Programs keep them as text, so they are read into the text that MLIR has for
-them."""
+"""Shardy's attributes in bytecode. Programs keep them as text, so reading converts them to MLIR's text."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _REDUCTIONS = ("", "max", "min")
 
 @dataclass(frozen=True)
 class Piece:
-    """An attribute that only stands inside others, as text."""
+    """An attribute that occurs only inside others, as text."""
 
     text: str
 
@@ -69,7 +68,8 @@ def _read_dimension(reader: EntryReader) -> Piece:
 
 
 def _sharding_reader(unreduced: bool, reduction: bool = False) -> Callable[[EntryReader], OpaqueAttribute]:
-    """Later forms have axes along which a sum (later: any reduction) is still to be done."""
+    """Returns a function that reads a sharding. Later forms have axes along which a sum (or even later, any reduction)
+    is still pending."""
 
     def read(reader: EntryReader) -> OpaqueAttribute:
         mesh, dimensions, replicated = reader.attribute(), _pieces(reader), _pieces(reader)
@@ -96,7 +96,7 @@ def _read_shardings(reader: EntryReader) -> OpaqueAttribute:
     return OpaqueAttribute(f"#sdy.sharding_per_value<[{_joined(each)}]>")
 
 
-# Rules: how the factors of an op's dimensions go together
+# Rules: how the factors of an op's dimensions correspond
 
 
 def _factor(number: int) -> str:

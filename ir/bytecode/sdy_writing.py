@@ -1,5 +1,5 @@
-"""Shardy's attributes, from the text that programs keep to the encoding that files have. Text that MLIR would not write
-just so stays text, which every reader of the dialect takes too: what is read again is the same text."""
+"""Writes Shardy's attributes, converting the text in programs to the encoding in files. Text that MLIR would write
+differently stays text, which every reader of the dialect accepts too, so that reading restores the same text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REDUCTIONS = ("", "max", "min")
 
 @dataclass(frozen=True)
 class Node:
-    """An attribute as it is encoded: its code, and the values behind it."""
+    """An encoded attribute: its code, and the values after it."""
 
     code: int
     values: tuple[Any, ...]
@@ -41,7 +41,7 @@ class _Flagged:
 
 
 def write_attribute(out: EntryWriter, value: Any) -> None:
-    """The bytes of an attribute."""
+    """Writes the bytes of an attribute."""
     if isinstance(value, Node):
         out.varint(value.code)
         for part in value.values:
@@ -74,11 +74,11 @@ def _dialect(value: Any) -> str:
     return "builtin" if isinstance(value, str | SymbolRef) else "sdy"
 
 
-# What a text says
+# Parsing the text
 
 
 def encoded(value: Any) -> Any:
-    """The attribute as it is encoded; as it was, if its text is none of those here."""
+    """Returns the attribute in encoded form, or unchanged if its text is not one of the known forms."""
     if isinstance(value, OpaqueAttribute):
         for opening, read in _READERS.items():
             if value.text.startswith(opening) and _is_spaced(value.text):
@@ -88,7 +88,7 @@ def encoded(value: Any) -> Any:
 
 
 def _is_spaced(text: str) -> bool:
-    """Whether a space stands behind each comma, and nowhere else."""
+    """Whether there is a space after each comma, and nowhere else."""
     tokens = [token for token in _TOKEN.findall(text) if token != " "]
     return "".join(f"{token} " if token == "," else token for token in tokens) == text
 
@@ -101,7 +101,7 @@ def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
 
 
 def _items(text: str) -> list[str]:
-    """What stands between the commas that are in no brackets."""
+    """Splits a text at the commas that are outside of brackets."""
     items, depth = [""], 0
     for token in _TOKEN.findall(text):
         depth += (token in "<[{(") - (token in ">]})") if len(token) == 1 else 0

@@ -1,5 +1,5 @@
-"""The attributes and types of StableHLO and CHLO themselves, in plain MLIR bytecode: that of programs which were never
-made portable. They are read only; what Trivium writes is portable."""
+"""The attributes and types of StableHLO and CHLO in plain MLIR bytecode, that of programs in non-portable form. They
+are only read; Trivium always writes portable files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CODES = {
     **{14: "output_operand_alias", 15: "dot_algorithm", 16: "result_accuracy_mode", 17: "result_accuracy"},
     **{18: "replica_group_mesh_axes", 19: "sub_axis_info", 20: "axis_ref", 21: "mesh_axis", 22: "mesh"},
 }
-"""Structs and enumerations, by the codes of StableHLO."""
+"""Structs and enumerations by their codes in StableHLO."""
 _CHLO_CODES = {0: "comparison_direction", 1: "comparison_type"}
 
 
@@ -47,7 +47,7 @@ _FIELDS: dict[Any, Callable[[EntryReader], Any]] = {
     SubAxis | None: _optional(SubAxis),
     DenseElements | None: _optional(DenseElements),
 }
-"""How a field of a struct is read, by what it is declared to be."""
+"""How a field of a struct is read, by its declared type."""
 
 
 def _field_reader(kind: Any) -> Callable[[EntryReader], Any]:
@@ -57,7 +57,7 @@ def _field_reader(kind: Any) -> Callable[[EntryReader], Any]:
 
 
 def _struct_reader(kind: type[Struct]) -> Callable[[EntryReader], Struct]:
-    """The fields stand in the order of their declaration."""
+    """Returns a function that reads a struct, whose fields are in the order of their declaration."""
     hints = get_type_hints(kind)
     readers = [_field_reader(hints[field.name]) for field in fields(kind)]
     return lambda reader: kind(*[read(reader) for read in readers])
@@ -68,8 +68,8 @@ def _reader(mnemonic: str) -> Callable[[EntryReader], Any]:
 
 
 def refuse(out: EntryWriter, value: Any) -> None:
-    """The writer of what is never written."""
-    raise Error("plain bytecode is read, and never written")
+    """The writer for attributes and types that are never written."""
+    raise Error("plain bytecode can be read, but not written")
 
 
 STABLEHLO = Dialect(

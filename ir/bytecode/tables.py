@@ -1,6 +1,6 @@
 """The tables of a bytecode file: strings, and the attributes and types of each dialect, which refer to one another by
-number. Reading is lazy: an entry is decoded when it is first asked for. Writing numbers entries as they are met and, as
-MLIR does, gives the small numbers to those that are asked for most."""
+number. Reading is lazy: an entry is decoded at its first use. Writing collects entries as they occur and, like MLIR,
+gives the small numbers to those that are used most."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ Read = Callable[["EntryReader"], Any]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a dialect spells its attributes and types: readers by their codes, and one writer for each sort."""
+    """How a dialect encodes its attributes and types: readers by code, a writer for attributes and one for types."""
 
     attributes: Mapping[int, Read]
     types: Mapping[int, Read]
     write_attribute: Callable[[EntryWriter, Any], None]
     write_type: Callable[[EntryWriter, Type], None]
     canonical: Callable[[Any], Any] = lambda value: value
-    """The one form of attributes that the dialect does not tell apart."""
+    """Returns the canonical form of an attribute, which is the same for all attributes that the dialect encodes alike.
+    """
     home: Callable[[Any], str] = lambda value: ""
-    """The dialect of an attribute for which this one has no form of its own; empty where it has one."""
+    """Returns the dialect of an attribute that this dialect cannot encode; empty if it can."""
 
 
 # Reading
@@ -38,24 +39,24 @@ class Dialect:
 
 @dataclass
 class _Entries:
-    """The attributes, or the types, of a file. An entry is its dialect, its place, and its size with a bit that tells
-    whether it is no text."""
+    """The attributes, or the types, of a file. An entry has its dialect, its position, and its size combined with a low
+    bit that is 0 for text."""
 
     what: str
     found: list[tuple[str, int, int]] = field(default_factory=list)
     values: dict[int, Any] = field(default_factory=dict)
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """How deep each decoded entry is, and how many bytes it stands for, with all that it refers to."""
+    """The nesting depth of each decoded entry, and its size in bytes, with everything that it refers to."""
 
 
 class Tables:
-    """What the sections in front of the program hold. `parse_text` reads an entry that is spelled as MLIR text."""
+    """The contents of the sections before the program. `parse_text` reads an entry that is stored as MLIR text."""
 
     def __init__(self, dialects: Mapping[str, Dialect], parse_text: Callable[[str, str], Any]):
         self.strings: Sequence[str] = ()
         self.data = Cursor(b"")
         self.limit = MAX_EXPANSION
-        """The most bytes that an entry may stand for."""
+        """The largest size in bytes of an entry with everything that it refers to."""
         self.resources: Sequence[Any] = ()
         self._dialects = dialects
         self._parse_text = parse_text
@@ -63,7 +64,7 @@ class Tables:
         self._depth = 0
 
     def add(self, what: str, dialect: str, sizes: Sequence[int]) -> None:
-        """More entries of a dialect, which stand in `data` one behind the other."""
+        """Adds entries of a dialect, which are in sequence in `data`."""
         found, data, pos = self._entries[what].found, self.data, self.data.pos
         for size in sizes:
             found.append((dialect, pos, size))
@@ -73,38 +74,38 @@ class Tables:
         data.pos = pos
 
     def attribute(self, number: int, asker: Cursor) -> Any:
-        """The attribute of that number; `asker` is the place that asks, for errors."""
+        """Returns the attribute with this number; `asker` is the position of the reference, for errors."""
         values = self._entries["attribute"].values
         return values[number] if number in values else self._decoded(self._entries["attribute"], number, asker)
 
     def type(self, number: int, asker: Cursor) -> Any:
-        """The type of that number."""
+        """Returns the type with this number."""
         values = self._entries["type"].values
         return values[number] if number in values else self._decoded(self._entries["type"], number, asker)
 
     def string(self, number: int, asker: Cursor) -> str:
-        """The string of that number."""
+        """Returns the string with this number."""
         if number >= len(self.strings):
-            raise asker.error(f"string {number} is asked for, the file has {len(self.strings)}")
+            raise asker.error(f"string {number} is referenced, the file has {len(self.strings)}")
         return self.strings[number]
 
     def part(self, what: str, number: int, asker: EntryReader) -> Any:
-        """An entry that stands inside another, and counts as a part of it."""
+        """Returns an entry that is part of another one, and adds its depth and size to those of the other."""
         value = self.attribute(number, asker) if what == "attribute" else self.type(number, asker)
         depth, size = self._entries[what].extents[number]
         asker.depth = max(asker.depth, depth + 1)
         asker.size += size
         if asker.depth > MAX_DEPTH:
-            raise asker.error(f"entries stand inside one another more than {MAX_DEPTH} deep")
+            raise asker.error(f"entries are nested more than {MAX_DEPTH} deep")
         if asker.size > self.limit:
             raise asker.error(f"has {asker.size} bytes with all that it refers to, expected at most {self.limit}")
         return value
 
     def _decoded(self, entries: _Entries, number: int, asker: Cursor) -> Any:
         if number >= len(entries.found):
-            raise asker.error(f"{entries.what} {number} is asked for, the file has {len(entries.found)}")
+            raise asker.error(f"{entries.what} {number} is referenced, the file has {len(entries.found)}")
         if self._depth >= MAX_DEPTH:
-            raise asker.error(f"entries stand inside one another more than {MAX_DEPTH} deep, or in a ring")
+            raise asker.error(f"entries are nested more than {MAX_DEPTH} deep, or refer to themselves")
         dialect, start, size = entries.found[number]
         data = self.data
         reader = EntryReader(Cursor(data.data[start : start + (size >> 1)], data.base + start), self)
@@ -122,16 +123,16 @@ class Tables:
             if not is_encoded:
                 return self._read_text(what, reader)
             if dialect not in self._dialects:
-                raise reader.error(f"the file has {what}s of dialect {dialect} in an encoding that is not known")
+                raise reader.error(f"the file has {what}s of dialect {dialect} in an unknown encoding")
             codes = getattr(self._dialects[dialect], f"{what}s")
             code = reader.varint()
             if code not in codes:
-                raise reader.error(f"{dialect} has {what} code {code}, expected one of those known")
+                raise reader.error(f"{dialect} has {what} code {code}, which is unknown")
             value = codes[code](reader)
         except ParseError:
             raise
         except (Error, ValueError, TypeError, OverflowError) as error:
-            raise reader.error(f"a {dialect} {what} is wrong: {getattr(error, 'message', error)}") from None
+            raise reader.error(f"a {dialect} {what} is invalid: {getattr(error, 'message', error)}") from None
         if reader.left:
             raise reader.error(f"a {dialect} {what} has {reader.left} bytes too many")
         return value
@@ -157,7 +158,7 @@ class EntryReader(Cursor):
         return self.tables.part("attribute", self.varint(), self)
 
     def optional_attribute(self) -> Any:
-        """An attribute, or `None`."""
+        """Reads an attribute, or `None`."""
         number = self.varint()
         return self.tables.part("attribute", number >> 1, self) if number & 1 else None
 
@@ -175,7 +176,7 @@ class EntryReader(Cursor):
 
     def string(self) -> str:
         text = self.tables.string(self.varint(), self)
-        # A long string costs less than as many bytes that have parts: attributes of many arguments may share one.
+        # A long string counts less than the same number of bytes elsewhere: attributes of many arguments may share it.
         self.size += len(text) // 16
         return text
 
@@ -183,7 +184,7 @@ class EntryReader(Cursor):
         return tuple([self.signed() for _ in range(self.count())])
 
     def expect(self, value: Any, *kinds: type) -> Any:
-        """The value, if it has one of the kinds."""
+        """Returns the value if it is of one of these classes; raises an error otherwise."""
         if not isinstance(value, kinds):
             raise self.error(f"has a {type(value).__name__}, expected {' or '.join(kind.__name__ for kind in kinds)}")
         return value
@@ -193,7 +194,7 @@ class EntryReader(Cursor):
 
 
 class Entry:
-    """An attribute or a type to be written: its bytes, with other entries and strings still to be numbered."""
+    """An attribute or a type to be written: its bytes, and references to entries and strings without numbers yet."""
 
     __slots__ = ("count", "dialect", "encoded", "number", "parts")
 
@@ -207,13 +208,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Flagged:
-    """A reference where there might be none."""
+    """An optional reference that is present."""
 
     entry: Entry
 
 
 class EntryWriter(Output):
-    """Writes the bytes of one entry; what it refers to gets into the tables at once."""
+    """Writes the bytes of one entry; everything that it refers to is added to the tables immediately."""
 
     __slots__ = ("_entry", "_tables")
 
@@ -224,11 +225,11 @@ class EntryWriter(Output):
         entry.parts.append(self)
 
     def attribute(self, value: Any, dialect: str = "") -> None:
-        """Another attribute, of the same dialect unless another is named."""
+        """Refers to another attribute, of the same dialect unless another is named."""
         self._refer(self._tables.attribute(dialect or self._entry.dialect, value))
 
     def optional_attribute(self, value: Any) -> None:
-        """An attribute, or `None`."""
+        """Refers to an attribute, or `None`."""
         if value is None:
             self.varint(0)
         else:
@@ -256,21 +257,21 @@ class EntryWriter(Output):
         self._refer(text)
 
     def as_text(self, text: str) -> None:
-        """The entry is spelled as MLIR text."""
+        """Writes the entry as MLIR text."""
         self._entry.encoded = False
         self.raw(bytes_of(text) + b"\0")
 
     @property
     def target(self) -> Version:
-        """The version that is written for."""
+        """The version of the file."""
         return self._tables.target
 
     def require(self, version: Version, what: str) -> None:
-        """Files older than `version` cannot have what is being written."""
+        """Records that files older than `version` cannot have this entry."""
         self._tables.refusals.require(version, what)
 
     def _refer(self, part: Entry | Flagged | str) -> None:
-        # This writer stays the last part: what follows is written behind the reference.
+        # This writer stays the last part, so that what follows is written after the reference.
         self._entry.parts[-1:] = [self.split(), part, self]
 
 
@@ -287,9 +288,9 @@ class WriteTables:
         self._types: dict[tuple[str, Hashable], Entry] = {}
 
     def attribute(self, dialect: str, value: Any) -> Entry:
-        """The entry of an attribute, asked for once more by an op or an attribute of `dialect`."""
+        """Returns the entry of an attribute, and counts one more use by an op or an attribute of `dialect`."""
         value = self._codecs[dialect].canonical(value)
-        # Values of two kinds may be equal in Python, True and 1 for one.
+        # Values of different types may be equal in Python, for example True and 1.
         key = (dialect, (type(value), value))
         entry = self._attributes.get(key)
         if entry is not None:
@@ -304,20 +305,20 @@ class WriteTables:
         return entry
 
     def type(self, dialect: str, kind: Type) -> Entry:
-        """The entry of a type, asked for once more."""
+        """Returns the entry of a type, and counts one more use."""
         return self._entry(self._types, dialect, kind, kind, "write_type")
 
     def string(self, text: str) -> int:
-        """The number of a string."""
+        """Returns the number of a string."""
         return self.strings.setdefault(text, len(self.strings))
 
     def number(self) -> tuple[list[Entry], list[Entry]]:
-        """Gives all entries their numbers."""
-        # An attribute that several dialects ask for is one.
+        """Numbers all entries, and returns the attributes and the types in order."""
+        # An attribute that several dialects use is a single entry.
         return self._sorted(list(dict.fromkeys(self._attributes.values()))), self._sorted(list(self._types.values()))
 
     def dialect(self, name: str) -> int:
-        """The number of a dialect."""
+        """Returns the number of a dialect."""
         return self.dialects.setdefault(name, len(self.dialects))
 
     def _entry(self, table: dict, dialect: str, key: Hashable, value: Any, write: str) -> Entry:
@@ -331,7 +332,7 @@ class WriteTables:
         return entry
 
     def _foreign(self, dialect: str, value: Any) -> Entry:
-        """The entry of another dialect's attribute; its text, where the dialect's encoding is not known here."""
+        """Returns the entry of another dialect's attribute; as text if that dialect's encoding is unknown."""
         if dialect in self._codecs:
             return self.attribute(dialect, value)
         entry = self._attributes.get((dialect, value))
@@ -351,7 +352,7 @@ class WriteTables:
         return entries
 
     def emit(self, entry: Entry, out: Output) -> None:
-        """Writes the bytes of an entry, all numbers being known."""
+        """Writes the bytes of an entry, after all entries were numbered."""
         for part in entry.parts:
             if isinstance(part, Entry):
                 out.varint(part.number)
@@ -364,7 +365,7 @@ class WriteTables:
 
 
 def home_of(value: Any) -> str:
-    """The dialect of an attribute that is of none of Python's own kinds."""
+    """Returns the dialect of an attribute that is not a plain Python value."""
     match value:
         case OpaqueAttribute(text):
             return text[1:].partition(".")[0].partition("<")[0] if text.startswith("#") else "builtin"
@@ -376,15 +377,15 @@ def home_of(value: Any) -> str:
 
 
 def text_of_attribute(value: Any, brief: bool = False) -> str:
-    """An attribute as MLIR text; with `brief`, for messages."""
+    """Returns an attribute as MLIR text; with `brief`, shortened for messages."""
     return AttributeWriter(brief).attribute(value)
 
 
 def by_dialect(items: list[Any], dialect_of: Callable[[Any], int]) -> None:
-    """Puts together what is of one dialect, among those whose numbers take equally many bytes."""
+    """Groups items by dialect, among those whose numbers take the same number of bytes."""
     start = length = first = 0
     for size in range(1, 9):
-        # MLIR's own arithmetic: what so many bytes can tell, less the length of the stretch before.
+        # MLIR's own arithmetic: the number of values that `size` bytes can encode, minus the previous length.
         length = (1 << 7 * size) - length
         stretch = items[start : start + length]
         stretch.sort(key=lambda item, first=first: -1 if dialect_of(item) == first else dialect_of(item))

@@ -1,6 +1,7 @@
-"""What changed when in StableHLO's portable artifacts: one table of facts, apart from the op classes. An op of a file
-has a revision, the number behind its name (`vhlo.gather_v2`); a new revision adds attributes, or lets an op do more.
-Reading an older one gives the added attributes the values that they stand for; writing one demands those values."""
+"""The changes between the versions of StableHLO's portable artifacts: one table of facts, separate from the op classes.
+An op of a file has a revision, the number after its name (`vhlo.gather_v2`); a new revision adds attributes, or lets an
+op do more. When an older revision is read, the added attributes get the values that it implies; when one is written,
+they must have these values."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Version(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Version:
-        """Reads `1.9.0`; an `Error` if it is none."""
+        """Reads a version such as `1.9.0`, or raises an `Error`."""
         match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)
         if match is None:
             raise Error(f"the version is {text!r}, expected three numbers, as in '1.9.0'")
@@ -39,20 +40,20 @@ class Version(NamedTuple):
 FIRST = Version(0, 9)
 """The oldest version that files can have."""
 STABLE = Version(1, 0)
-"""The lowest version that is written unless another is asked for."""
+"""The lowest version that is written by default."""
 CURRENT = Version(1, 20)
-"""The newest version known here."""
+"""The newest known version."""
 
 _BYTECODE = ((Version(0, 10), 0), (Version(0, 12), 1), (Version(0, 14), 3), (Version(0, 15), 4))
 
 
 def bytecode_version(version: Version) -> int:
-    """The version of MLIR's bytecode format that belongs to a version of StableHLO."""
+    """Returns the version of MLIR's bytecode format that belongs to a version of StableHLO."""
     return next((number for before, number in _BYTECODE if version < before), 6)
 
 
 def supported(version: Version) -> Version:
-    """The version with which a file is written: patches change nothing. An `Error` if it is not known here."""
+    """Returns the version if a file of it can be written, otherwise raises an `Error`. Patch versions are ignored."""
     if version < FIRST or version[:2] > CURRENT[:2]:
         raise Error(f"the version is {version}, expected one from {FIRST} to {CURRENT}")
     return version
@@ -60,8 +61,9 @@ def supported(version: Version) -> Version:
 
 @dataclass(frozen=True)
 class Revision:
-    """What a revision of an op brought. Before `since`, the attributes `added` could only be what they are here, those
-    `removed` were there too (made from the others), and `demands` held, a test with its name."""
+    """The changes in a revision of an op. Before version `since`, the attributes in `added` could only have the values
+    given here, those in `removed` existed too (computed from the others), and `demands`, a named test, had to be true.
+    """
 
     since: Version
     added: Mapping[str, Attribute] = field(default_factory=dict)
@@ -119,7 +121,7 @@ INTRODUCED: dict[str, Version] = {
     "composite": Version(0, 19),
     "tan": Version(1, 4),
 }
-"""The ops that came after the first version."""
+"""The ops that were added after the first version."""
 
 TYPES: dict[str, Version] = {
     "f8E4M3FNUZ": Version(0, 10),
@@ -139,22 +141,22 @@ TYPES: dict[str, Version] = {
     "buffer": Version(1, 13),
     "future": Version(1, 15),
 }
-"""The types that came after the first version, by their names, or by the name of their kind."""
+"""The types that were added after the first version, by name, or by the name of their kind."""
 
 RESULT_ACCURACY = Version(1, 9)
 """The attribute of that name."""
 FILE_RANGES = Version(1, 9)
-"""Locations that are ranges in a file; older readers know where those begin."""
+"""Locations that are ranges in a file; older readers know only where those begin."""
 MESH_GROUPS = Version(1, 16)
 """Groups of replicas along axes of a mesh."""
 OTHER_DIALECTS = Version(1, 11)
-"""Attributes of dialects beside StableHLO's own."""
+"""Attributes of dialects other than StableHLO."""
 
 _PROMOTING = ("all_reduce", "reduce", "reduce_scatter", "reduce_window", "scatter", "select_and_scatter")
 
 
 def _promotes(op: Operation, attributes: Mapping[str, Attribute]) -> bool:
-    """Whether a reduction computes in another element type than that of its operands."""
+    """Whether a reduction computes in an element type other than that of its operands."""
     pairs = zip(op.operand_types, op.result_types, strict=False)
     return any(
         getattr(mine, "element_type", mine) is not getattr(theirs, "element_type", theirs) for mine, theirs in pairs
@@ -170,10 +172,10 @@ def _takes_future(op: Operation, attributes: Mapping[str, Attribute]) -> bool:
 
 
 USES: dict[str, tuple[tuple[Version, str, Callable[[Operation, Mapping[str, Any]], bool]], ...]] = {
-    **{name: ((Version(0, 17), "another element type than its operands", _promotes),) for name in _PROMOTING},
+    **{name: ((Version(0, 17), "an element type other than its operands'", _promotes),) for name in _PROMOTING},
     "custom_call": (
         (Version(1, 3), "a dictionary as backend_config, or the typed FFI", _is_typed_call),
         (Version(1, 17), "a future as an operand", _takes_future),
     ),
 }
-"""Uses of an op that came later than the op, without a new revision."""
+"""Uses of an op that were added later than the op, without a new revision."""

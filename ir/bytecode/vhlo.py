@@ -1,5 +1,5 @@
-"""The attributes of VHLO, StableHLO's versioned dialect, in an artifact's bytes. Attributes of VHLO are ours,
-value for value: only symbols are told apart by the field that has them, for VHLO has strings there."""
+"""The attributes of VHLO, StableHLO's versioned dialect, in the bytes of an artifact. They correspond to ours one to
+one, except that VHLO has strings for symbols; the field of an op determines which strings are symbols."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ApiVersion:
     value: int
 
 
-# Attributes: the code of each kind, and its bytes behind the code
+# Attributes: the code of each kind, and the bytes after the code
 
 _ENUMERATIONS = {
     3: "stablehlo.comparison_direction",
@@ -65,11 +65,11 @@ _ENUMERATIONS = {
     19: "stablehlo.result_accuracy_mode",
 }
 _FIRST_MEMBER = {"stablehlo.rng_distribution": 1}
-"""The numbers of an enumeration's members go up in the order of their declaration, from zero or from this."""
+"""The members of an enumeration are numbered in the order of their declaration, from zero or from this number."""
 
 
 def enumeration_reader(mnemonic: str) -> Callable[[EntryReader], Enumeration]:
-    """Reads a member's number."""
+    """Returns a function that reads the number of a member."""
     members = dict(enumerate(ENUMERATIONS[mnemonic], _FIRST_MEMBER.get(mnemonic, 0)))
 
     def read(reader: EntryReader) -> Enumeration:
@@ -101,12 +101,12 @@ def _read_integer(reader: EntryReader) -> Integer | bool:
 
 
 def width_of(kind: Type) -> int:
-    """The bits of an integer."""
+    """Returns the number of bits of an integer type."""
     return kind.width if isinstance(kind, IntegerType) else 64
 
 
 def signed_value(bits: int, kind: Type) -> int:
-    """What the bits of an integer mean."""
+    """Returns the integer that these bits stand for."""
     width = width_of(kind)
     unsigned = isinstance(kind, IntegerType) and kind.signedness == "u"
     return bits if unsigned or not bits >> (width - 1) & 1 else bits - (1 << width)
@@ -237,7 +237,7 @@ def _write_rare_attribute(out: EntryWriter, value: Any) -> None:
             _write_mesh_attribute(out, value)
         case _:
             text = shortened(text_of_attribute(value, brief=True))
-            raise Error(f"the attribute {text} cannot be written: StableHLO's artifacts have none of its kind")
+            raise Error(f"the attribute {text} cannot be written: StableHLO's artifacts have no such attributes")
 
 
 def _write_mesh_attribute(out: EntryWriter, value: Any) -> None:
@@ -267,7 +267,7 @@ def _write_mesh_attribute(out: EntryWriter, value: Any) -> None:
 
 
 def _canonical(value: Any) -> Any:
-    """Lists of numbers are tensors here, and symbols are strings."""
+    """Converts lists of numbers to tensors, and symbols to strings."""
     match value:
         case DenseArray(element_type=kind, values=values) if kind in (I64, I1):
             array = np.array(values, np.int64 if kind is I64 else np.bool_)
@@ -278,7 +278,7 @@ def _canonical(value: Any) -> Any:
 
 
 def _home(value: Any) -> str:
-    """The dialect of what VHLO has no form for. All of StableHLO's own, and what is called VHLO's, must have one."""
+    """Returns the dialect of an attribute that VHLO cannot encode. It must encode everything of StableHLO and VHLO."""
     match value:
         case Unit() | Location() | SymbolRef() | DenseArray():
             return "builtin"

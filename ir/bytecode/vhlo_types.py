@@ -1,4 +1,4 @@
-"""The types of VHLO, StableHLO's versioned dialect, in an artifact's bytes."""
+"""The types of VHLO, StableHLO's versioned dialect, in the bytes of an artifact."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
 
 
 _SIGNED = 1
-"""The flag of a quantized type whose stored integers have a sign."""
+"""The flag of a quantized type with signed storage."""
 
 
 def read_storage(reader: EntryReader) -> tuple[IntegerType, FloatType]:
-    """Whether stored integers have a sign, their type, and that of what they express."""
+    """Reads the flag for signed storage, the storage type and the expressed type; returns the two types."""
     flags, storage = reader.varint(), reader.expect(reader.type(), IntegerType)
     if flags == 0 and storage.signedness == "":
         storage = UnsignedStorageType(storage.width)
@@ -110,7 +110,7 @@ TYPE_READERS: dict[int, Callable[[EntryReader], Type]] = {
 
 @dataclass(frozen=True)
 class Encoding:
-    """Bounds of a tensor type; as an attribute of an op, VHLO does not have them."""
+    """Bounds of a tensor type; VHLO does not have them as an attribute of an op."""
 
     bounds: Bounds
 
@@ -127,7 +127,7 @@ def write_type(out: EntryWriter, kind: Type) -> None:
             if isinstance(encoding, Bounds):
                 out.attribute(Encoding(encoding))
             elif encoding is not None:
-                raise Error(f"type {kind} cannot be written: StableHLO's artifacts have bounds as encodings only")
+                raise Error(f"type {kind} cannot be written: StableHLO's artifacts support only bounds as encodings")
             write_extents(out, shape)
             out.type(element_type)
         case ComplexType(element_type):
@@ -155,7 +155,7 @@ def write_type(out: EntryWriter, kind: Type) -> None:
         case QuantizedType():
             _write_quantized(out, kind)
         case _:
-            raise Error(f"type {kind} cannot be written: StableHLO's artifacts have none of its kind")
+            raise Error(f"type {kind} cannot be written: StableHLO's artifacts have no such types")
 
 
 def _write_quantized(out: EntryWriter, kind: QuantizedType) -> None:

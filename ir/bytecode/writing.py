@@ -1,5 +1,5 @@
-"""Writes a program as MLIR bytecode, in the numbering of MLIR's own writer: the same program gives the same bytes, and
-those of a file that MLIR wrote from it, but for what MLIR keeps about the order of uses."""
+"""Writes a program as MLIR bytecode, with the same numbering as MLIR's own writer: the same program becomes the same
+bytes, which are also those that MLIR would write, except for what MLIR records about the order of uses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from trivium.ir.location import UNKNOWN, Location
 
 @dataclass
 class _Name:
-    """The name of an op: how often it occurs, and in the end its number."""
+    """The name of an op, how often it occurs, and finally its number."""
 
     dialect: str
     name: str
@@ -50,7 +50,7 @@ class _Name:
 
 @dataclass
 class _Record:
-    """What is known of an op before it is written."""
+    """The facts about an op that are collected before it is written."""
 
     name: _Name
     attributes: Entry | None
@@ -61,7 +61,7 @@ class _Record:
 
 @dataclass
 class ModuleWriter:
-    """Writes one module for files of version `target`; `refusals` are what such files cannot have."""
+    """Writes one module for files of version `target`; `refusals` lists what such files cannot have."""
 
     module: Module
     target: Version
@@ -78,21 +78,21 @@ class ModuleWriter:
         self.open = _open_ops(self.module)
         self._number()
 
-    # Numbering: in the order of MLIR's writer, which is not that of the text.
+    # Numbering: in the order of MLIR's writer, which differs from that of the text.
 
     def _number(self) -> None:
         self._number_or_refuse(self.module, 0)
         todo = [(region, 0) for region in self.module.regions]
         while todo:
             region, first = todo.pop()
-            behind = self._number_region(region, first)
+            following = self._number_region(region, first)
             for block in region.blocks:
                 for op in block:
-                    start = behind if op in self.open else 0
+                    start = following if op in self.open else 0
                     todo += [(inner, start) for inner in op.regions]
 
     def _number_region(self, region: Region, first: int) -> int:
-        """Numbers the values of a region from `first` on; gives the number behind the last."""
+        """Numbers the values of a region from `first` on; returns the number after the last."""
         following = first
         for block in region.blocks:
             for argument in block.arguments:
@@ -161,7 +161,7 @@ class ModuleWriter:
     # The file
 
     def getvalue(self) -> bytes:
-        """The bytes of the file."""
+        """Returns the bytes of the file."""
         out = Output()
         out.raw(MAGIC)
         out.varint(self.bytecode)
@@ -231,7 +231,7 @@ class ModuleWriter:
     # The program
 
     def _write_program(self, out: Output, properties: dict[bytes, int]) -> None:
-        """The ops, outer before inner; regions that stand in sections are put in when they end."""
+        """Writes the ops, outer before inner; regions in their own sections are inserted when they end."""
         stack: list[_Step] = [_Step(out, iter((self.module,)))]
         while stack:
             step = stack[-1]
@@ -254,7 +254,7 @@ class ModuleWriter:
                 stack.append(_Step(step.out, iter(item)))
 
     def _inner(self, step: _Step, op: Operation) -> _Step:
-        """The regions of an op: those that see nothing from outside stand in a section."""
+        """Returns the step for an op's regions; isolated regions are written to their own section."""
         if op in self.open or self.bytecode < 2:
             return _Step(step.out, iter(op.regions))
         return _Step(Output(), iter(op.regions), into=step.out)
@@ -307,7 +307,7 @@ class ModuleWriter:
 
 
 class _Step:
-    """A list that is being written; `into` gets what is written as a section when it ends."""
+    """A list that is being written. If `into` is set, the output is appended to it as a section at the end."""
 
     __slots__ = ("into", "items", "out")
 
@@ -318,7 +318,7 @@ class _Step:
 
 
 def _groups(items: list[Any]) -> list[tuple[str, list[Any]]]:
-    """Runs of items of one dialect."""
+    """Returns runs of items of one dialect."""
     groups: list[tuple[str, list[Any]]] = []
     for item in items:
         if not groups or groups[-1][0] != item.dialect:
@@ -348,7 +348,7 @@ def _properties(contents: dict[bytes, int]) -> Output:
 
 
 def _open_ops(module: Module) -> set[Operation]:
-    """The ops whose regions use values from outside."""
+    """Returns the ops whose regions use values from outside."""
     found: set[Operation] = set()
     for op in module.walk():
         for value in op.operands:

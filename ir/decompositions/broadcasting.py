@@ -1,5 +1,5 @@
-"""Ops that broadcast implicitly: the op of one shape, of operands that are broadcast. Where extents are known when the
-program runs, so are those of the result."""
+"""Ops that broadcast implicitly: the operands are broadcast to one shape, then the op without broadcasting follows. If
+extents are known only at run time, the program computes those of the result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def broadcast_select(pred, on_true, on_false, result):
 
 
 def _broadcast(operands: Sequence[Tensor], result: TensorType, broadcast_dimensions: Ints | None) -> list[Tensor]:
-    """The operands in the shape of the result."""
+    """Returns the operands in the shape of the result."""
     dimensions = [aligned(operand.type.rank, result.rank, broadcast_dimensions) for operand in operands]
     shape = None
     if not all(operand.type.is_static for operand in operands):
@@ -59,7 +59,7 @@ def _in_shape(operand: Tensor, axes: Ints, result: TensorType, shape: Value | No
 
 
 def _shape(operands: Sequence[Tensor], dimensions: Sequence[Ints], result: TensorType) -> Value:
-    """The extents of the result, as the program finds them when it runs."""
+    """Returns the extents of the result as a value that the program computes at run time."""
     extents = []
     for axis in range(result.rank):
         places = [

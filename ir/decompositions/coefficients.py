@@ -1,5 +1,5 @@
-"""The numbers of approximations in f64: polynomials with the coefficient of the highest power first, and ratios of
-two. Those of the error and Bessel functions are S. Moshier's (Cephes), those of the inverse M. Giles's."""
+"""The coefficients of approximations in f64: polynomials with the highest power first, and ratios of two polynomials.
+Those of the error and Bessel functions are S. Moshier's (Cephes); those of the inverse error function, M. Giles's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ERF_SMALL = (
         1.0 33.56171416475031 521.3579497801527 4594.323829709801 22629.000061389095 49267.39426086359
     """),
 )
-"""erf(x) / x up to 1, a ratio of polynomials of x^2."""
+"""erf(x) / x up to 1, a ratio of polynomials in x^2."""
 
 ERFC_MIDDLE = (
     _floats("""
@@ -65,7 +65,7 @@ ERF_INV = (
         7.599527703001776e-05 -0.00021503011930044477 -0.00013871931833623122 1.0103004648645344 4.849906401408584
     """),
 )
-"""erf_inv(x) / x, where w = -log(1 - x^2) is below 6.25, of w - 3.125; below 16, of sqrt(w) - 3.25; and above, of
+"""erf_inv(x) / x with w = -log(1 - x^2): for w below 6.25, in w - 3.125; below 16, in sqrt(w) - 3.25; and above, in
 sqrt(w) - 5."""
 
 I1E_NEAR = _floats("""

@@ -1,5 +1,5 @@
-"""Inverse, hyperbolic and other elementary functions, each by a formula that keeps its digits everywhere; of complex
-numbers part by part."""
+"""Inverse, hyperbolic and other elementary functions, each by a formula without loss of precision anywhere; for complex
+numbers, the real and imaginary parts have separate formulas."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def _largest(x: Tensor) -> float:
 
 
 def _copysign(magnitude: Tensor, x: Tensor) -> Tensor:
-    """The magnitude with the sign of x, that of a zero included."""
+    """Returns the magnitude with the sign of x, including the sign of zero."""
     return where((x < 0) | (1 / x < 0), -magnitude, magnitude)
 
 
 def _by_parts(of_reals: Callable[[Tensor], Tensor], of_parts: Callable) -> Callable[[Tensor], Tensor]:
-    """A function of real numbers, and one of the two parts of complex ones."""
+    """Combines a function of real numbers with one of the two parts of complex numbers."""
 
     def function(operand: Tensor) -> Tensor:
         if is_complex(operand):
@@ -97,9 +97,11 @@ def _atanh(x: Tensor) -> Tensor:
 
 
 def _inverse_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What the inverse functions of complex numbers are made of (Hull, Fairgrieve and Tang, "Implementing the complex
-    arcsine and arccosine functions using exception handling", 1997): the real part of asin is `atan2(x, root)`, that of
-    acos `atan2(root, x)`, and the imaginary part of asin has the magnitude `height`. Gives |x|, `root` and `height`."""
+    """Returns |x|, `root` and `height`, from which the inverse functions of complex numbers are built (Hull, Fairgrieve
+    and Tang, "Implementing the complex arcsine and arccosine functions using exception handling", 1997): the real part
+    of asin is `atan2(x, root)`, that of acos is `atan2(root, x)`, and the imaginary part of asin has magnitude
+    `height`.
+    """
     x, y = abs(x), abs(y)
     to_left, to_right = abs(complex_of(x + 1, y)), abs(complex_of(x - 1, y))
     mean = (to_left + to_right) * 0.5
@@ -117,7 +119,7 @@ def _inverse_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     ratio = minimum(small, x.like(_largest(x))) / large
     far = large > math.sqrt(_largest(x)) / 8
     height = where(far, log(large) + LOG_2 + log1p(ratio * ratio) * 0.5, height)
-    # Next to the real numbers between -1 and 1 the square of y may be too small to see.
+    # Near the real numbers between -1 and 1, the square of y may be too small to have an effect.
     height = where(inside & (y < np.finfo(x.type.dtype).eps * (1 - x)), y / sqrt((1 - x) * (1 + x)), height)
     root = where(far, y, where(inside, root_inside, root_outside))
     return x, root, height
@@ -165,7 +167,7 @@ def _complex_atan(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _cosh(x: Tensor) -> Tensor:
-    # The exponential of half the argument overflows where the result does, and not before.
+    # The exponential of half the argument overflows only where the result does.
     half = exp(abs(x) * 0.5)
     return half * (half * 0.5) + 0.5 / half / half
 

@@ -1,4 +1,4 @@
-"""What is done to bits: the upper half of a product, and the next float."""
+"""Operations on bits: the upper half of a product, and the next float."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.ir.types import F64, IntegerType
 
 @decomposition(Mulhi)
 def mulhi(lhs, rhs):
-    """In numbers twice as wide, where there are such."""
+    """Multiplies in a type twice as wide, if there is one."""
     kind = lhs.element_type
     if kind.width == 64:
         return _mulhi_of_halves(lhs, rhs)
@@ -23,7 +23,7 @@ def mulhi(lhs, rhs):
 
 
 def _mulhi_of_halves(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """By the products of halves, of which only the lower ones have no sign."""
+    """Uses the products of the halves; only the lower halves are unsigned."""
     mask = (1 << 32) - 1
     high, low = _shifted(lhs, 32), lhs & mask
     other_high, other_low = _shifted(rhs, 32), rhs & mask
@@ -41,10 +41,10 @@ def _shifted(x: Tensor, count: int) -> Tensor:
 
 @decomposition(NextAfter)
 def next_after(x, y):
-    """One step in the direction of `y`, outwards from zero or back."""
+    """Takes one step towards `y`, away from zero or back to it."""
     kind = x.element_type
     least = x.like(float(ml_dtypes.finfo(kind.dtype).smallest_subnormal))
-    # Types whose elements have no bits of a whole byte, or no sign, take their steps in another type.
+    # Types narrower than a byte, or without a sign, take the step in another type.
     found = (_step_by_bits if kind.width >= 8 and kind.name != "f8E8M0FNU" else _step_by_value)(x, y)
     if kind.name != "f8E8M0FNU":
         found = where(x.equals(0), where(y > 0, least, -least), found)
@@ -53,7 +53,7 @@ def next_after(x, y):
 
 
 def _step_by_bits(x: Tensor, y: Tensor) -> Tensor:
-    """One more or less in the number that a float's bits are: its magnitude, behind its sign."""
+    """Adds or subtracts 1 from the float's bits as an integer: a sign bit, followed by the magnitude."""
     kind = x.element_type
     bits = IntegerType(8 * kind.dtype.itemsize, "u")
     sign = 1 << (bits.width - 1)
@@ -61,12 +61,12 @@ def _step_by_bits(x: Tensor, y: Tensor) -> Tensor:
     outwards = (x < y).equals((number & sign).equals(0))
     stepped = where(outwards, number + 1, number - 1)
     if math.isnan(float(kind.dtype.type(-0.0))) or kind.name.endswith("FNUZ"):
-        stepped = where(stepped.equals(sign), number.like(0), stepped)  # where -0 would be, NaN is
+        stepped = where(stepped.equals(sign), number.like(0), stepped)  # the bits of -0 are NaN
     return stepped.bits_as(kind)
 
 
 def _step_by_value(x: Tensor, y: Tensor) -> Tensor:
-    """The spacing of the type's numbers on that side, exactly, in f64."""
+    """Adds or subtracts the spacing of the type's numbers on that side, computed exactly in f64."""
     limits = ml_dtypes.finfo(x.type.dtype)
     wide = x.to(F64)
     magnitude, negative = abs(wide), wide < 0

@@ -1,4 +1,4 @@
-"""CHLO's ops that are small programs: selection, recurrences, products by groups; and its constants."""
+"""CHLO's ops that are small programs: selection, recurrences and grouped products; and its constants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trivium.ir.ops import ComparisonDirection, ComparisonType, Precision, Ragge
 from trivium.ir.types import I32, I64, TensorType, is_float, tensor
 
 MOST_GROUPS = 1 << 10
-"""The groups of a ragged product up to which it is written as one product for each."""
+"""The largest number of groups of a ragged product, which becomes one product per group."""
 
 
 def _expect_static(op: Op) -> None:
@@ -45,7 +45,7 @@ def constant_like(operand, value, result):
 
 @decomposition(ops.TopK)
 def top_k(operand, k, values, indices):
-    """A stable sort in descending order, of which the beginning is left."""
+    """A stable sort in descending order, cut to its first `k` elements."""
     kind, last = operand.type, operand.type.rank - 1
     scalars = [tensor(of=kind.element_type)] * 2 + [tensor(of=I32)] * 2
     order = ComparisonType.TOTALORDER if is_float(kind.element_type) else None
@@ -66,7 +66,7 @@ def _iota(like: Tensor, axis: int) -> Tensor:
 
 
 def _beginning(whole: Tensor, count: int, kind: TensorType) -> Tensor:
-    """The first elements along the last dimension."""
+    """Returns the first elements along the last dimension."""
     rank = kind.rank
     if whole.type.is_static:
         return whole.of(ops.Slice(whole.value, (0,) * rank, (*whole.type.shape[:-1], count), (1,) * rank))
@@ -81,7 +81,7 @@ def _beginning(whole: Tensor, count: int, kind: TensorType) -> Tensor:
 
 @decomposition(ops.Scan)
 def scan(op, scope, inputs, inits, dimension, is_reverse, scan_dim_size, body, outputs):
-    """A loop over the slices, which it takes from the inputs and puts into the outputs."""
+    """A loop that takes slices from the inputs and puts slices into the outputs."""
     _expect_static(op)
     if body.free_values():
         raise unsupported(op, "its body uses values from around it")
@@ -143,12 +143,12 @@ def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
     return (*shape[:axis], *shape[axis + 1 :])
 
 
-# Products by groups
+# Grouped products
 
 
 @decomposition(ops.RaggedDot)
 def ragged_dot(op, lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision_config, result):
-    """A product for each group, with its matrix or of its part; the rest is zero."""
+    """One product per group, with the group's matrix or of the group's part; the rest is zero."""
     _expect_static(op)
     if (groups := group_sizes.type.static_shape[-1]) > MOST_GROUPS:
         raise unsupported(op, f"it has {groups} groups, expected at most {MOST_GROUPS}")
@@ -176,12 +176,12 @@ def ragged_dot(op, lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precisio
 
 
 def _matrix(rhs: Tensor, group: int, numbers: RaggedDotDimensionNumbers) -> Tensor:
-    """What belongs to a group."""
+    """Returns the part of `rhs` that belongs to a group."""
     return _at(rhs, group, numbers.rhs_group_dimensions[0]) if numbers.rhs_group_dimensions else rhs
 
 
 def _at(x: Tensor, index: int, axis: int) -> Tensor:
-    """The slice at an index of an axis, without the axis."""
+    """Returns the slice at an index of an axis, without the axis."""
     shape = x.type.shape
     starts = [index if each == axis else 0 for each in range(len(shape))]
     limits = [index + 1 if each == axis else extent for each, extent in enumerate(shape)]
@@ -190,8 +190,8 @@ def _at(x: Tensor, index: int, axis: int) -> Tensor:
 
 
 def _group_masks(sizes: Tensor, shape: Ints, order: Sequence[int], numbers: RaggedDotDimensionNumbers) -> list[Tensor]:
-    """For each group, which elements of a tensor are in it. The dimensions of the tensor begin with those of `lhs` that
-    `order` names."""
+    """Returns, for each group, a mask of the elements of a tensor that are in it. The tensor's first dimensions are
+    those of `lhs` that `order` names."""
     order = list(order)
     outer = numbers.outer(len(order) + _contracted(numbers, order)) if sizes.type.rank > 1 else []
     axes = tuple(order.index(axis) for axis in outer)
@@ -210,7 +210,7 @@ def _group_masks(sizes: Tensor, shape: Ints, order: Sequence[int], numbers: Ragg
 
 
 def _contracted(numbers: RaggedDotDimensionNumbers, order: Sequence[int]) -> int:
-    """How many dimensions of `lhs` `order` leaves out."""
+    """Returns how many dimensions of `lhs` are missing in `order`."""
     return sum(axis not in order for axis in numbers.lhs_contracting_dimensions)
 
 

@@ -1,5 +1,5 @@
-"""The error function with its relatives, the gamma function with its, and a Bessel function: in f64, by formulas that
-have no loops. A&S is Abramowitz and Stegun, whose formulas they are where no other source is named."""
+"""The error and gamma functions with their relatives, and a Bessel function: in f64, by formulas without loops. A&S is
+Abramowitz and Stegun, the source of every formula for which no other is named."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ def erfc(operand):
 
 
 def _erf_small(x: Tensor) -> Tensor:
-    """Up to 1."""
+    """The error function for |x| up to 1."""
     numerator, denominator = ERF_SMALL
     square = x * x
     return x * polynomial(square, numerator) / polynomial(square, denominator)
 
 
 def _erfc_tail(x: Tensor) -> Tensor:
-    """From 1 on."""
+    """The complementary error function for x from 1 on."""
     (middle, below_middle), (far, below_far) = ERFC_MIDDLE, ERFC_FAR
     ratio = where(
         x < 8,
         polynomial(x, middle) / polynomial(x, below_middle),
         polynomial(x, far) / polynomial(x, below_far),
     )
-    # The square is taken apart, so that what the larger part lacks of it is not lost: 24 bits have an exact square.
+    # The square is split to keep its low bits: a number of 24 bits has an exact square, and the rest is added.
     coarse = x.to(F32).to(F64)
     found = exp(-coarse * coarse) * exp((coarse - x) * (coarse + x)) * ratio
     return where(x > 28, x.like(0), found)
@@ -75,7 +75,7 @@ def _erfc_tail(x: Tensor) -> Tensor:
 def erf_inv(operand):
     """Giles, "Approximating the erfinv function", 2010: three polynomials of the logarithm of 1 - x^2."""
     x = operand
-    # Far from zero, the square would lose what is left to 1.
+    # Far from zero, the square would lose the digits of 1 - x^2.
     magnitude = abs(x)
     logarithm = -where(magnitude < 0.5, log1p(-x * x), log1p(-magnitude) + log1p(magnitude))
     root = sqrt(logarithm)
@@ -88,7 +88,7 @@ def erf_inv(operand):
 # The gamma function
 
 _SHIFT = 10
-"""From here on the asymptotic series are exact; smaller arguments are shifted by it."""
+"""The asymptotic series have full precision from here on; smaller arguments are shifted by this."""
 
 
 @decomposition(Lgamma, precision=F64)
@@ -104,7 +104,7 @@ def _lgamma(x: Tensor) -> Tensor:
     found = _lgamma_positive(positive)
     distance = abs(x - floor(x + 0.5))
     found = where(reflected, math.log(math.pi) - log(sin(distance * math.pi)) - found, found)
-    # Where the sine would be subnormal, the reciprocal is all there is.
+    # Where the sine would be subnormal, the reciprocal of x is the whole result.
     found = where(abs(x) < 1e-20, -log(abs(x)), found)
     found = where((x <= 0) & floor(x).equals(x), x.like(math.inf), found)
     return where(abs(x).equals(math.inf), x.like(math.inf), found)
@@ -125,7 +125,8 @@ def _lgamma_positive(x: Tensor) -> Tensor:
 
 
 def _lgamma_near_two(x: Tensor) -> Tensor:
-    """The Taylor series around 2, and its neighbours by the recurrence: the zeros 1 and 2 are not differences there."""
+    """The Taylor series around 2, and the recurrence for the intervals next to it: this way the zeros at 1 and 2 do not
+    result from cancellation."""
     below, above = x < 1.25, x >= 2.75
     offset = where(below, x - 1, where(above, x - 3, x - 2))
     terms = [(-1) ** order * value / order for order, value in enumerate(zetas(2.0), 2)]
@@ -171,7 +172,7 @@ def zeta(x, q):
 
 
 def _zeta(x: Tensor, q: Tensor) -> Tensor:
-    """For a negative q, where x is whole: what (q + n)^-x of all whole n add up to, without the negative n."""
+    """For negative q and integer x: the sum of (q + n)^-x over all integers n, minus the terms with negative n."""
     above = q - floor(q)
     finite = x < math.inf
     whole, even = floor(x).equals(x) & finite, floor(x * 0.5).equals(x * 0.5) & finite
@@ -187,7 +188,7 @@ def _zeta(x: Tensor, q: Tensor) -> Tensor:
 
 
 def _zeta_series(x: Tensor, q: Tensor) -> Tensor:
-    """Twelve terms, and Euler and Maclaurin's formula (A&S 23.1.30) for the rest. The smallest are added first."""
+    """Twelve terms, and the Euler-Maclaurin formula (A&S 23.1.30) for the rest. The smallest terms are added first."""
     rest = q + 12
     factor = x / rest
     series = factor.like(0)
@@ -217,7 +218,7 @@ def polygamma(n, x):
 
 @decomposition(BesselI1e, precision=F64)
 def bessel_i1e(operand):
-    """Two series of Chebyshev polynomials, up to 8 and from there."""
+    """Two series of Chebyshev polynomials, up to 8 and above."""
     x, magnitude = operand, abs(operand)
     near = _chebyshev(magnitude * 0.5 - 2, I1E_NEAR) * magnitude
     far = _chebyshev(32 / magnitude - 2, I1E_FAR) / sqrt(magnitude)
@@ -225,7 +226,7 @@ def bessel_i1e(operand):
 
 
 def _chebyshev(x: Tensor, coefficients: Sequence[float]) -> Tensor:
-    """Clenshaw's sum, for a variable from -2 to 2; half of the last coefficient counts."""
+    """Clenshaw's sum, for a variable from -2 to 2; the last coefficient is halved."""
     one = other = before = x.like(0)
     for coefficient in coefficients:
         one, other, before = x * one - other + coefficient, one, other

@@ -1,5 +1,6 @@
-"""The table of decompositions. Each is a function that names the fields of its op which it needs, as `evaluate` does,
-and gets `Tensor`s for operands, Python's values for attributes, types for results, and `op` and `scope` if it asks.
+"""The table of decompositions. Each is a function whose parameters name the fields of the op that it needs, as those of
+`evaluate` do. It receives `Tensor`s for operands, Python values for attributes, types for results, and `op` and
+`scope`.
 
     @decomposition(Sinh, precision=F32)
     def sinh(operand): ...
@@ -22,17 +23,17 @@ from trivium.ir.types import ComplexType, FloatType, QuantizedType, Type, expres
 Decomposition = Callable[[Op, Builder], tuple[Value, ...]]
 
 DECOMPOSITIONS: dict[type[Op], Decomposition] = {}
-"""How each op is written with others. A function inserts these, and gives the values of the results."""
+"""How each op is written with other ops. A function inserts these, and returns the values of the results."""
 
 
 def decompose(op: Op, builder: Builder) -> tuple[Value, ...]:
-    """Inserts what the op means, and gives the values that it would. Raises `UnsupportedOpError` where StableHLO has no
-    ops for that."""
+    """Inserts ops that compute the same as `op`, and returns the values of its results. Raises `UnsupportedOpError` if
+    StableHLO has no ops for it."""
     return DECOMPOSITIONS[type(op)](op, builder)
 
 
 def decomposition(*kinds: type[Op], precision: FloatType | None = None) -> Callable[[Callable], Callable]:
-    """Registers a decomposition. With a `precision`, narrower floats are computed in it, and rounded once."""
+    """Registers a decomposition. With a `precision`, narrower floats are computed in that type, and rounded once."""
 
     def register(function: Callable) -> Callable:
         def run(op: Op, builder: Builder) -> tuple[Value, ...]:
@@ -52,7 +53,7 @@ def decomposition(*kinds: type[Op], precision: FloatType | None = None) -> Calla
 
 
 def unsupported(op: Op, reason: str) -> UnsupportedOpError:
-    """The error about an op that cannot be decomposed."""
+    """Returns the error for an op that cannot be decomposed."""
     missing = Unsupported(op.NAME, first=op.location.describe(), reason=reason)
     return UnsupportedOpError("the program has ops that cannot be written with StableHLO's own", [missing])
 
@@ -72,12 +73,12 @@ def _given(op: Op, name: str, scope: Scope, precision: FloatType | None) -> Any:
 
 
 def _computed(op: Op, kind: Any) -> Any:
-    """The type that an op computes with, of values of a type."""
+    """Returns the type that an op computes with for values of type `kind`."""
     return expressed(kind) if op.has_trait(EXPRESSED) else kind
 
 
 def _as_operand(op: Op, tensor: Tensor, precision: FloatType | None) -> Tensor:
-    """What quantized elements express, and narrow floats in the precision of the computation."""
+    """Dequantizes quantized elements, and converts narrow floats to the precision of the computation."""
     if _computed(op, tensor.type) is not tensor.type:
         tensor = tensor.of(UniformDequantize(tensor.value))
     kind: Type = tensor.element_type
@@ -88,7 +89,7 @@ def _as_operand(op: Op, tensor: Tensor, precision: FloatType | None) -> Tensor:
 
 
 def _as_result(tensor: Tensor, kind: Any) -> Value:
-    """Rounded to what the op gives, and with the extents that its type knows."""
+    """Converts a tensor to the type of the op's result."""
     if tensor.type is kind:
         return tensor.value
     change = UniformQuantize if isinstance(kind.element_type, QuantizedType) else Convert

@@ -1,5 +1,5 @@
-"""Words for decompositions: a `Tensor` is a value with arithmetic, whose ops go to the place of its `Scope`. A Python
-number stands for a tensor of that number everywhere, of the other operand's type."""
+"""The vocabulary of decompositions: a `Tensor` is a value with arithmetic, whose ops are inserted by its `Scope`. A
+Python number stands for a tensor of the other operand's type that is filled with the number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Number = float | int | bool
 
 
 class Scope:
-    """The place where ops go. Constants and shapes are there once."""
+    """The place where ops are inserted. Each constant and each shape is inserted once."""
 
     def __init__(self, builder: Builder):
         self.builder = builder
@@ -31,7 +31,7 @@ class Scope:
         return self.builder.add(op)
 
     def constant(self, number: Number | complex, like: Value) -> Value:
-        """The number in every place of a tensor of that type."""
+        """Returns a tensor like `like`, filled with the number."""
         kind: TensorType = like.type
         key = np.asarray(number, kind.dtype).tobytes(), kind
         if key not in self._constants:
@@ -49,20 +49,20 @@ class Scope:
         return self.add(ops.DynamicBroadcastInDim(constant, self.shape(like), (), result=kind))
 
     def shape(self, value: Value) -> Value:
-        """The extents of a value, as a tensor."""
+        """Returns the extents of a value as a tensor."""
         key = value.type.shape, value.type.encoding
         if key not in self._shapes:
             self._shapes[key] = self.add(ops.Concatenate(self.extents(value), 0))
         return self._shapes[key]
 
     def extents(self, value: Value) -> list[Value]:
-        """The extents of a value, each as a tensor of one number."""
+        """Returns the extents of a value, each as a tensor of one element."""
         extents = [self.add(ops.GetDimensionSize(value, axis)) for axis in range(value.type.rank)]
         return [self.add(ops.Reshape(extent, result=tensor(1, of=I32))) for extent in extents]
 
 
 class Tensor:
-    """A value in a scope. Comparisons give tensors of booleans."""
+    """A value in a scope. Comparisons return tensors of booleans."""
 
     __slots__ = ("scope", "value")
 
@@ -79,7 +79,7 @@ class Tensor:
         return self.value.type.element_type
 
     def of(self, op: Operation) -> Any:
-        """The tensor, or the tensors, that an op gives."""
+        """Inserts an op and returns its result as a tensor, or its results as a tuple of tensors."""
         found = self.scope.add(op)
         return tuple(self.of_value(value) for value in found) if isinstance(found, tuple) else self.of_value(found)
 
@@ -87,17 +87,17 @@ class Tensor:
         return Tensor(value, self.scope)
 
     def like(self, number: Number | complex) -> Tensor:
-        """The number, in this tensor's shape and type."""
+        """Returns the number as a tensor of this shape and type."""
         return self.of_value(self.scope.constant(number, self.value))
 
     def to(self, element_type: Type) -> Tensor:
-        """Converted; itself if nothing changes."""
+        """Converts to another element type; returns itself if nothing changes."""
         if self.element_type is element_type:
             return self
         return self.of(ops.Convert(self.value, result=self.type.with_element(element_type)))
 
     def bits_as(self, element_type: Type) -> Tensor:
-        """The same bits, as another type of that width."""
+        """Reinterprets the bits as another type of the same width."""
         return self.of(ops.BitcastConvert(self.value, result=self.type.with_element(element_type)))
 
     def _with(self, op: type[Op], other: Any) -> Tensor:
@@ -152,7 +152,7 @@ class Tensor:
         return self.of(ops.Abs(self.value))
 
     def __rshift__(self, other: Any) -> Tensor:
-        """Of unsigned numbers."""
+        """The logical shift, for unsigned numbers."""
         return self._with(ops.ShiftRightLogical, other)
 
     def _compared(self, direction: ComparisonDirection, other: Any) -> Tensor:
@@ -178,7 +178,7 @@ class Tensor:
 
 
 def where(chosen: Tensor, one: Tensor, other: Any) -> Tensor:
-    """`one` where `chosen` holds, else `other`."""
+    """Selects `one` where `chosen` is true, else `other`."""
     return one.of(ops.Select(chosen.value, one.value, one._value(other)))
 
 
@@ -208,7 +208,7 @@ def complex_of(re: Tensor, im: Tensor) -> Tensor:
 
 
 def polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
-    """The polynomial with these coefficients, that of the highest power first."""
+    """Evaluates the polynomial with these coefficients, highest power first."""
     total = x.like(coefficients[0])
     for coefficient in coefficients[1:]:
         total = total * x + coefficient

@@ -1,4 +1,4 @@
-"""All ops, each declared once in the file of its family: `from trivium.ir import ops`, then `ops.Add(lhs, rhs)`."""
+"""All ops. Each is declared once, in the file of its family: `from trivium.ir import ops`, then `ops.Add(lhs, rhs)`."""
 
 from trivium.ir.ops.arithmetic import *  # noqa: F403
 from trivium.ir.ops.asynchronous import *  # noqa: F403

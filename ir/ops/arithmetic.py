@@ -1,5 +1,5 @@
-"""Arithmetic on each element. What it means for narrow types, for zero divisors and the like is stated in
-`trivium.ir.ops.numerics`, once for all."""
+"""Elementwise arithmetic. Its meaning for narrow types, zero divisors and the like is defined once, in
+`trivium.ir.ops.numerics`."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 
-# Families, by the element types that they take
+# Families, by the element types that they accept
 
 
 class NumericUnary(Unary):
-    """For integers, floats, complex numbers and quantized ones."""
+    """For integers, floats, complex and quantized numbers."""
 
     def check(operand, result):
         expect_element("I1", "operand", operand, is_integer, is_float, is_complex, is_per_tensor)
@@ -53,7 +53,7 @@ class NumericUnary(Unary):
 
 
 class SignedUnary(Unary):
-    """For signed integers, floats, complex numbers and quantized ones."""
+    """For signed integers, floats, complex and quantized numbers."""
 
     def check(operand, result):
         expect_element("I1", "operand", operand, is_signed, is_float, is_complex, is_per_tensor)
@@ -69,7 +69,7 @@ class RoundingUnary(Unary):
 
 
 class NumericBinary(Binary):
-    """For integers, floats, complex numbers and quantized ones."""
+    """For integers, floats, complex and quantized numbers."""
 
     def check(lhs, rhs, result):
         expect_element("I1", "lhs", lhs, is_integer, is_float, is_complex, is_per_tensor)
@@ -88,7 +88,7 @@ class Negate(NumericUnary, name="stablehlo.negate"):
 
 
 class Sign(SignedUnary, name="stablehlo.sign"):
-    """-1, 0 or 1; for a complex number, the one of modulus 1 in its direction."""
+    """-1, 0 or 1; for a complex number, the number of modulus 1 in its direction."""
 
     def evaluate(operand):
         return compute(numerics.sign, operand)
@@ -113,28 +113,28 @@ class Abs(Op, name="stablehlo.abs", traits={PURE, ELEMENTWISE, EXPRESSED}):
 
 
 class Ceil(RoundingUnary, name="stablehlo.ceil"):
-    """The least integer that is not less."""
+    """The smallest integer that is not less than x."""
 
     def evaluate(operand):
         return compute(np.ceil, operand)
 
 
 class Floor(RoundingUnary, name="stablehlo.floor"):
-    """The greatest integer that is not greater."""
+    """The largest integer that is not greater than x."""
 
     def evaluate(operand):
         return compute(np.floor, operand)
 
 
 class RoundNearestAfz(RoundingUnary, name="stablehlo.round_nearest_afz"):
-    """The nearest integer; of two, the one away from zero."""
+    """The nearest integer, ties away from zero."""
 
     def evaluate(operand):
         return compute(numerics.round_half_away, operand)
 
 
 class RoundNearestEven(RoundingUnary, name="stablehlo.round_nearest_even"):
-    """The nearest integer; of two, the even one."""
+    """The nearest integer, ties to even."""
 
     def evaluate(operand):
         return compute(np.rint, operand)
@@ -144,7 +144,7 @@ class RoundNearestEven(RoundingUnary, name="stablehlo.round_nearest_even"):
 
 
 class Add(Binary, name="stablehlo.add", traits={COMMUTATIVE}):
-    """lhs + rhs. Integers wrap; for booleans it is `or`."""
+    """lhs + rhs. Integers wrap around; for booleans it is `or`."""
 
     def check(lhs, rhs, result):
         expect_tensor("I1", "lhs", lhs, per_axis=True)
@@ -174,7 +174,8 @@ class Multiply(Binary, name="stablehlo.multiply", traits={COMMUTATIVE}):
 
 
 class Divide(NumericBinary, name="stablehlo.divide"):
-    """lhs / rhs. Integers are rounded towards zero; x / 0 is -1 (all bits set), the least integer / -1 is itself."""
+    """lhs / rhs. Integers are rounded towards zero; x / 0 is -1 (all bits set), and the least integer / -1 is
+    itself."""
 
     def evaluate(lhs, rhs):
         whole = np.issubdtype(numerics.widen(lhs).dtype, np.integer)
@@ -182,7 +183,7 @@ class Divide(NumericBinary, name="stablehlo.divide"):
 
 
 class Remainder(NumericBinary, name="stablehlo.remainder"):
-    """What `divide`, rounded towards zero, leaves of lhs; it has the sign of lhs. For integers, x % 0 is x."""
+    """The remainder of a division that is rounded towards zero; it has the sign of lhs. For integers, x % 0 is x."""
 
     def evaluate(lhs, rhs):
         if np.iscomplexobj(lhs):
@@ -192,7 +193,9 @@ class Remainder(NumericBinary, name="stablehlo.remainder"):
 
 
 class Power(NumericBinary, name="stablehlo.power"):
-    """lhs to the power of rhs. Integers wrap; their negative powers are those of 1 and -1, or 0."""
+    """lhs to the power of rhs. Integers wrap around; with a negative exponent, 1 and -1 have their powers, others are
+    0.
+    """
 
     def evaluate(lhs, rhs):
         whole = np.issubdtype(numerics.widen(lhs).dtype, np.integer)
@@ -200,14 +203,14 @@ class Power(NumericBinary, name="stablehlo.power"):
 
 
 class Maximum(Binary, name="stablehlo.maximum", traits={COMMUTATIVE}):
-    """The greater one; NaN if either is. Complex numbers are ordered by real, then by imaginary part."""
+    """The larger of two numbers; NaN if either is NaN. Complex numbers are ordered by real, then by imaginary part."""
 
     def evaluate(lhs, rhs):
         return compute(numerics.maximum, lhs, rhs)
 
 
 class Minimum(Binary, name="stablehlo.minimum", traits={COMMUTATIVE}):
-    """The smaller one; NaN if either is. Complex numbers are ordered by real, then by imaginary part."""
+    """The smaller of two numbers; NaN if either is NaN. Complex numbers are ordered by real, then by imaginary part."""
 
     def evaluate(lhs, rhs):
         return compute(numerics.minimum, lhs, rhs)

@@ -1,5 +1,5 @@
-"""Collectives that run while others do: `async_start` gives a future, `async_done` waits for its values. Evaluated, an
-op has done its work once it was started."""
+"""Asynchronous collectives: `async_start` returns a future, and `async_done` waits for its value. The interpreter does
+all the work at the start."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ STARTED = (
     *(AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, CollectiveReduce, ReduceScatter),
     *(DynamicSlice, DynamicUpdateSlice, Slice),
 )
-"""What may run asynchronously."""
+"""The ops that may run asynchronously."""
 
 
 class AsyncStart(Op, name="stablehlo.async_start", traits={RECURSIVE_EFFECTS, Trait.ISOLATED}):
-    """Starts the one op of `body`, and gives its result as a future."""
+    """Starts the only op of `body`, and returns its result as a future."""
 
     inputs: Operands
     body: Region
@@ -58,7 +58,7 @@ class AsyncStart(Op, name="stablehlo.async_start", traits={RECURSIVE_EFFECTS, Tr
 
 
 class AsyncDone(Op, name="stablehlo.async_done"):
-    """The value of a future, once it is there."""
+    """Waits for a future, and returns its value."""
 
     future: Operand
     result: Result

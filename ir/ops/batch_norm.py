@@ -25,8 +25,8 @@ __all__ = ["BatchNormGrad", "BatchNormInference", "BatchNormTraining"]
 
 
 class BatchNormTraining(Op, name="stablehlo.batch_norm_training", traits={PURE, EXPRESSED}):
-    """Normalizes each feature by the mean and the variance that it has in this batch, then scales it by `scale` and
-    moves it by `offset`. Both statistics are results too."""
+    """Normalizes each feature by its mean and variance in this batch, then scales it by `scale` and adds `offset`. Both
+    statistics are also results."""
 
     operand: Operand
     scale: Operand
@@ -59,8 +59,7 @@ class BatchNormTraining(Op, name="stablehlo.batch_norm_training", traits={PURE, 
 
 
 class BatchNormInference(Op, name="stablehlo.batch_norm_inference", traits={PURE, EXPRESSED}):
-    """Normalizes each feature by a mean and a variance that are given, then scales it by `scale` and moves it by
-    `offset`."""
+    """Normalizes each feature by the given mean and variance, then scales it by `scale` and adds `offset`."""
 
     operand: Operand
     scale: Operand
@@ -90,8 +89,8 @@ class BatchNormInference(Op, name="stablehlo.batch_norm_inference", traits={PURE
 
 
 class BatchNormGrad(Op, name="stablehlo.batch_norm_grad", traits={PURE, EXPRESSED}):
-    """The gradients of `batch_norm_training`: of its operand, its scale and its offset, from the gradient of its
-    output and the statistics of the batch."""
+    """The gradients of `batch_norm_training` with respect to its operand, scale and offset, computed from the gradient
+    of its output and the statistics of the batch."""
 
     operand: Operand
     scale: Operand
@@ -124,7 +123,7 @@ class BatchNormGrad(Op, name="stablehlo.batch_norm_grad", traits={PURE, EXPRESSE
         normalized = _normalized(operand, mean, variance, epsilon, feature_index)
         grad_offset, grad_scale = np.sum(grad, axes), np.sum(grad * normalized, axes)
         count = math.prod(operand.shape[axis] for axis in axes)
-        # What a change of one element does to the mean and to the variance is taken off the gradient.
+        # Subtract the effect of a change of one element on the mean and on the variance.
         taken = _along(grad_offset, operand, feature_index) + normalized * _along(grad_scale, operand, feature_index)
         slope = scale / np.sqrt(np.asarray(variance, np.float64) + epsilon)
         grad_operand = _along(slope, operand, feature_index) * (grad - taken / count)
@@ -139,12 +138,12 @@ def _check_operands(wholes: dict[str, TensorType], features: dict[str, TensorTyp
 
 
 def _others(operand: np.ndarray, feature_index: int) -> tuple[int, ...]:
-    """The dimensions over which a feature is averaged."""
+    """Returns the dimensions over which a feature is averaged."""
     return tuple(axis for axis in range(operand.ndim) if axis != feature_index)
 
 
 def _along(feature: np.ndarray, operand: np.ndarray, feature_index: int) -> np.ndarray:
-    """One number a feature, in float64, such that it lies along the operand's features."""
+    """Reshapes one number per feature, in float64, to broadcast along the operand's features."""
     return feature.astype(np.float64).reshape(-1, *(1,) * (operand.ndim - feature_index - 1))
 
 

@@ -42,7 +42,7 @@ class BitwiseBinary(Binary):
 
 
 class Shift(Binary):
-    """For integers. The amount counts as unsigned, and may reach or pass the width."""
+    """For integers. The amount is treated as unsigned, and may be the width or more."""
 
     def check(lhs, rhs, result):
         expect_element("I1", "lhs", lhs, is_integer)
@@ -51,7 +51,7 @@ class Shift(Binary):
 
 
 class Not(Unary, name="stablehlo.not"):
-    """Negation of booleans, and of each bit of integers."""
+    """Negates booleans, or each bit of integers."""
 
     def check(operand, result):
         expect_element("I1", "operand", operand, is_boolean, is_integer)
@@ -62,21 +62,21 @@ class Not(Unary, name="stablehlo.not"):
 
 
 class And(BitwiseBinary, name="stablehlo.and", traits={COMMUTATIVE}):
-    """Both; bit by bit for integers."""
+    """Logical and; bitwise for integers."""
 
     def evaluate(lhs, rhs):
         return compute(np.bitwise_and, lhs, rhs)
 
 
 class Or(BitwiseBinary, name="stablehlo.or", traits={COMMUTATIVE}):
-    """Either; bit by bit for integers."""
+    """Logical or; bitwise for integers."""
 
     def evaluate(lhs, rhs):
         return compute(np.bitwise_or, lhs, rhs)
 
 
 class Xor(BitwiseBinary, name="stablehlo.xor", traits={COMMUTATIVE}):
-    """Either, not both; bit by bit for integers."""
+    """Exclusive or; bitwise for integers."""
 
     def evaluate(lhs, rhs):
         return compute(np.bitwise_xor, lhs, rhs)
@@ -90,28 +90,28 @@ class Popcnt(IntegerUnary, name="stablehlo.popcnt"):
 
 
 class CountLeadingZeros(IntegerUnary, name="stablehlo.count_leading_zeros"):
-    """The number of zero bits above the highest bit that is set."""
+    """The number of zero bits above the highest set bit."""
 
     def evaluate(operand):
         return numerics.leading_zeros(operand).astype(operand.dtype)
 
 
 class ShiftLeft(Shift, name="stablehlo.shift_left"):
-    """Moves bits up, zeros follow."""
+    """Shifts bits up, and fills with zeros."""
 
     def evaluate(lhs, rhs):
         return numerics.shift(np.left_shift, lhs, rhs)
 
 
 class ShiftRightLogical(Shift, name="stablehlo.shift_right_logical"):
-    """Moves bits down, zeros follow."""
+    """Shifts bits down, and fills with zeros."""
 
     def evaluate(lhs, rhs):
         return numerics.shift(np.right_shift, lhs, rhs)
 
 
 class ShiftRightArithmetic(Shift, name="stablehlo.shift_right_arithmetic"):
-    """Moves bits down, copies of the highest bit follow."""
+    """Shifts bits down, and fills with copies of the highest bit."""
 
     def evaluate(lhs, rhs):
         return numerics.shift_arithmetic(lhs, rhs)

@@ -1,5 +1,5 @@
-"""What custom calls may do with buffers. Three targets make one, fill one and give its content back; every other call
-passes buffers on: each result that is one shares its memory with an operand, and no two share it with the same."""
+"""The rules for buffers in custom calls. Three targets create a buffer, fill one, and return its content. All other
+calls pass buffers on: each result that is a buffer shares the memory of an operand, and no two share the same one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.ir.types import BufferType, TensorType, TupleType, Type, UnrankedTe
 
 
 def check_buffers(target: str, inputs: Sequence[Type], results: Sequence[Type], aliases: Sequence[Any]) -> None:
-    """Demands of a custom call what its target, by name, does with buffers. The aliases are known to be good ones."""
+    """Checks a custom call's buffers against the rules for its target. The aliases were already checked."""
     if target == "CreateBuffer":
         _expect_one("O1", "result", results, BufferType)
         if inputs:
@@ -32,7 +32,7 @@ def check_buffers(target: str, inputs: Sequence[Type], results: Sequence[Type], 
 def _expect_one(label: str, what: str, kinds: Sequence[Type], expected: Any) -> Any:
     if len(kinds) != 1 or not isinstance(kinds[0], expected):
         word = "a buffer" if expected is BufferType else "a tensor"
-        fail(label, f"has {what} types ({', '.join(map(str, kinds))}), expected one, of {word}")
+        fail(label, f"has {what} types ({', '.join(map(str, kinds))}), expected exactly one, {word}")
     return kinds[0]
 
 
@@ -52,11 +52,11 @@ def _check_aliases(inputs: Sequence[Type], results: Sequence[Type], aliases: Seq
     ]
     for index, place in taken:
         if taken.count((index, place)) > 1:
-            fail("I7", f"the buffer at {list(place)} of operand {index} is in several aliases, expected one at most")
+            fail("I7", f"the buffer at {list(place)} of operand {index} is in several aliases, expected at most one")
 
 
 def _buffers(kind: Type, place: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """The places of the buffers in a type, inside its tuples."""
+    """Yields the positions of the buffers in a type, inside its tuples."""
     if isinstance(kind, BufferType):
         yield place
     if isinstance(kind, TupleType):
@@ -65,14 +65,14 @@ def _buffers(kind: Type, place: tuple[int, ...] = ()) -> Iterator[tuple[int, ...
 
 
 def _content(op: Any) -> np.ndarray:
-    """What a buffer holds before something is written to it: anything, here zeros."""
+    """Returns the initial content of a buffer, which may be anything; here it is zeros."""
     kind = op.results[0].type
     if None in kind.shape:
-        raise ExecutionError(f"a buffer of type {kind} is made, expected one of known extents")
+        raise ExecutionError(f"cannot create a buffer of type {kind}, expected one with static extents")
     return np.zeros(kind.shape, kind.element_type.dtype)
 
 
-# Values are arrays, in buffers or not. Each buffer is one of its own, so that no two calls may become one.
+# Values are arrays, in buffers or not. Each buffer is distinct, so calls must not be merged.
 register_custom_call("CreateBuffer", evaluate=_content, effects=True)
 for _target in ("Pin", "Unpin"):
     register_custom_call(_target, evaluate=lambda op, content: content, effects=True)

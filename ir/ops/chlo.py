@@ -1,4 +1,4 @@
-"""CHLO: the ops above StableHLO that frameworks emit: special functions, inverse and hyperbolic ones, `top_k`."""
+"""CHLO, the higher-level ops that frameworks emit: special, inverse and hyperbolic functions, and `top_k`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ComplexUnary(Unary):
 
 
 class FloatTest(Op, traits={PURE, ELEMENTWISE}):
-    """A question about each float."""
+    """A test of each float."""
 
     operand: Operand
     result: Result
@@ -103,7 +103,7 @@ class Erf(FloatUnary, name="chlo.erf"):
 
 
 class Erfc(FloatUnary, name="chlo.erfc"):
-    """1 - erf(x), exact where that is small."""
+    """1 - erf(x), accurate where that is small."""
 
     def evaluate(operand):
         return widely(special.erfc, operand)
@@ -156,7 +156,7 @@ class Polygamma(Op, name="chlo.polygamma", traits={PURE, ELEMENTWISE}):
 
 
 class Zeta(Op, name="chlo.zeta", traits={PURE, ELEMENTWISE}):
-    """The Hurwitz zeta function: the sum of (q + n)^-x over all natural n."""
+    """The Hurwitz zeta function: the sum of (q + n)^-x over n = 0, 1, 2, ..."""
 
     x: Operand
     q: Operand
@@ -233,7 +233,7 @@ class Sinh(ComplexUnary, name="chlo.sinh"):
 
 
 class ChloTan(ComplexUnary, name="chlo.tan"):
-    """The tangent, as older files spell it."""
+    """The tangent, as written in older files."""
 
     def evaluate(operand):
         return widely(np.tan, operand)
@@ -271,26 +271,26 @@ class NextAfter(Op, name="chlo.next_after", traits={PURE, ELEMENTWISE}):
         expect_compatible("C1", x=x, y=y, result=result)
 
     def evaluate(x, y):
-        # NumPy's own, and ml_dtypes', step in the type itself. Not all of them have y where it equals x, as 0 does -0.
+        # NumPy's and ml_dtypes' functions step in the type itself. Not all return y if it equals x, as for 0 and -0.
         return np.where(x == y, y, np.nextafter(x, y))
 
 
 class IsInf(FloatTest, name="chlo.is_inf"):
-    """Whether it is infinite."""
+    """Whether a float is infinite."""
 
     def evaluate(operand):
         return compute(np.isinf, operand, dtype=np.bool_)
 
 
 class IsPosInf(FloatTest, name="chlo.is_pos_inf"):
-    """Whether it is positive infinity."""
+    """Whether a float is positive infinity."""
 
     def evaluate(operand):
         return compute(np.isposinf, operand, dtype=np.bool_)
 
 
 class IsNegInf(FloatTest, name="chlo.is_neg_inf"):
-    """Whether it is negative infinity."""
+    """Whether a float is negative infinity."""
 
     def evaluate(operand):
         return compute(np.isneginf, operand, dtype=np.bool_)
@@ -300,8 +300,8 @@ class IsNegInf(FloatTest, name="chlo.is_neg_inf"):
 
 
 class TopK(Op, name="chlo.top_k", traits={PURE, EXPRESSED}):
-    """The `k` largest elements along the last dimension, in descending order, and where they stand. Of equal ones the
-    first comes first, whether or not `is_stable` asks for it; floats are in total order, so that NaN is the largest."""
+    """The `k` largest elements along the last dimension, in descending order, and their indices. Equal elements keep
+    their order, whether or not `is_stable` is set; floats are in total order, so that NaN is the largest."""
 
     operand: Operand
     k: int
@@ -326,7 +326,7 @@ class TopK(Op, name="chlo.top_k", traits={PURE, EXPRESSED}):
 
     def evaluate(operand, k):
         keys = operand if operand.dtype.kind in "biu" else total_order(operand)
-        # Backwards, so that a stable ascending sort leaves equal elements in descending order of place.
+        # Reversed, so that a stable ascending sort leaves equal elements in descending order of index.
         order = operand.shape[-1] - 1 - np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
         order = order[..., :k]
         return np.take_along_axis(operand, order, -1), order.astype(np.int32)

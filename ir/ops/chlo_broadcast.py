@@ -1,6 +1,6 @@
 """CHLO's ops that broadcast implicitly: each is an elementwise op on operands of different shapes. Dimensions of extent
-1 are repeated. An operand of lower rank has the last dimensions of the result, or those that `broadcast_dimensions`
-names."""
+1 are repeated. The dimensions of an operand of lower rank are the last dimensions of the result, or those that
+`broadcast_dimensions` names."""
 
 from __future__ import annotations
 
@@ -59,28 +59,31 @@ __all__ = [
 
 
 def aligned(rank: int, result_rank: int, broadcast_dimensions: Ints | None) -> tuple[int, ...]:
-    """Which dimensions of the result those of an operand are."""
+    """Returns the dimensions of the result that an operand's dimensions correspond to."""
     if rank == result_rank or broadcast_dimensions is None:
         return tuple(range(result_rank - rank, result_rank))
     return broadcast_dimensions
 
 
 def broadcast_shape(shapes: Sequence[Shape], broadcast_dimensions: Ints | None = None) -> Shape:
-    """The shape that all shapes are repeated to."""
+    """Returns the shape to which all shapes are broadcast."""
     rank = max(map(len, shapes))
     result: list[int | None] = [1] * rank
     for shape in shapes:
         for extent, dimension in zip(shape, aligned(len(shape), rank, broadcast_dimensions), strict=True):
             known = result[dimension]
             if known is not None and extent is not None and known != extent and 1 not in (known, extent):
-                fail("C3", f"dimension {dimension} of the result has extents {known} and {extent}, expected one, or 1")
+                fail(
+                    "C3",
+                    f"dimension {dimension} of the result has extents {known} and {extent}, expected one, or 1",
+                )
             if known == 1 or (known is None and extent not in (None, 1)):
                 result[dimension] = extent
     return tuple(result)
 
 
 class BroadcastBinary(Op, traits={PURE, EXPRESSED}):
-    """Of two operands of one element type. `STATIC` is the op for operands of one shape."""
+    """For two operands with the same element type. `STATIC` is the op for operands of the same shape."""
 
     STATIC = Op
 
@@ -110,7 +113,7 @@ def _check_operands(lhs: TensorType, rhs: TensorType, broadcast_dimensions: Ints
     low, high = sorted((lhs.rank, rhs.rank))
     wrong = low != high and (len(broadcast_dimensions) != low or len(set(broadcast_dimensions)) != low)
     if wrong or any(not 0 <= dimension < high for dimension in broadcast_dimensions):
-        expected = f"{low} different ones below {high}"
+        expected = f"{low} different numbers below {high}"
         fail("C2", f"broadcast_dimensions has {list(broadcast_dimensions)}, expected {expected}")
 
 
@@ -126,7 +129,7 @@ def _broadcast(arrays: Sequence[np.ndarray], broadcast_dimensions: Ints | None =
 
 
 class BroadcastBitwise(BroadcastBinary):
-    """Of booleans, or of the bits of integers."""
+    """For booleans, or the bits of integers."""
 
     def check(lhs, rhs, broadcast_dimensions, result):
         expect_element("I1", "lhs", lhs, is_boolean, is_integer)
@@ -134,109 +137,109 @@ class BroadcastBitwise(BroadcastBinary):
 
 
 class BroadcastAdd(BroadcastBinary, name="chlo.broadcast_add"):
-    """`add`, of operands that are broadcast."""
+    """`add` of broadcast operands."""
 
     STATIC = Add
 
 
 class BroadcastSubtract(BroadcastBinary, name="chlo.broadcast_subtract"):
-    """`subtract`, of operands that are broadcast."""
+    """`subtract` of broadcast operands."""
 
     STATIC = Subtract
 
 
 class BroadcastMultiply(BroadcastBinary, name="chlo.broadcast_multiply"):
-    """`multiply`, of operands that are broadcast."""
+    """`multiply` of broadcast operands."""
 
     STATIC = Multiply
 
 
 class BroadcastDivide(BroadcastBinary, name="chlo.broadcast_divide"):
-    """`divide`, of operands that are broadcast."""
+    """`divide` of broadcast operands."""
 
     STATIC = Divide
 
 
 class BroadcastRemainder(BroadcastBinary, name="chlo.broadcast_remainder"):
-    """`remainder`, of operands that are broadcast."""
+    """`remainder` of broadcast operands."""
 
     STATIC = Remainder
 
 
 class BroadcastPower(BroadcastBinary, name="chlo.broadcast_power"):
-    """`power`, of operands that are broadcast."""
+    """`power` of broadcast operands."""
 
     STATIC = Power
 
 
 class BroadcastMaximum(BroadcastBinary, name="chlo.broadcast_maximum"):
-    """`maximum`, of operands that are broadcast."""
+    """`maximum` of broadcast operands."""
 
     STATIC = Maximum
 
 
 class BroadcastMinimum(BroadcastBinary, name="chlo.broadcast_minimum"):
-    """`minimum`, of operands that are broadcast."""
+    """`minimum` of broadcast operands."""
 
     STATIC = Minimum
 
 
 class BroadcastAtan2(BroadcastBinary, name="chlo.broadcast_atan2"):
-    """`atan2`, of operands that are broadcast."""
+    """`atan2` of broadcast operands."""
 
     STATIC = Atan2
 
 
 class BroadcastAnd(BroadcastBitwise, name="chlo.broadcast_and"):
-    """`and`, of operands that are broadcast."""
+    """`and` of broadcast operands."""
 
     STATIC = And
 
 
 class BroadcastOr(BroadcastBitwise, name="chlo.broadcast_or"):
-    """`or`, of operands that are broadcast."""
+    """`or` of broadcast operands."""
 
     STATIC = Or
 
 
 class BroadcastXor(BroadcastBitwise, name="chlo.broadcast_xor"):
-    """`xor`, of operands that are broadcast."""
+    """`xor` of broadcast operands."""
 
     STATIC = Xor
 
 
 class BroadcastShiftLeft(BroadcastBinary, name="chlo.broadcast_shift_left"):
-    """`shift_left`, of operands that are broadcast."""
+    """`shift_left` of broadcast operands."""
 
     STATIC = ShiftLeft
 
 
 class BroadcastShiftRightArithmetic(BroadcastBinary, name="chlo.broadcast_shift_right_arithmetic"):
-    """`shift_right_arithmetic`, of operands that are broadcast."""
+    """`shift_right_arithmetic` of broadcast operands."""
 
     STATIC = ShiftRightArithmetic
 
 
 class BroadcastShiftRightLogical(BroadcastBinary, name="chlo.broadcast_shift_right_logical"):
-    """`shift_right_logical`, of operands that are broadcast."""
+    """`shift_right_logical` of broadcast operands."""
 
     STATIC = ShiftRightLogical
 
 
 class BroadcastNextAfter(BroadcastBinary, name="chlo.broadcast_next_after"):
-    """`next_after`, of operands that are broadcast."""
+    """`next_after` of broadcast operands."""
 
     STATIC = NextAfter
 
 
 class BroadcastPolygamma(BroadcastBinary, name="chlo.broadcast_polygamma"):
-    """`polygamma`, of operands that are broadcast."""
+    """`polygamma` of broadcast operands."""
 
     STATIC = Polygamma
 
 
 class BroadcastZeta(BroadcastBinary, name="chlo.broadcast_zeta"):
-    """`zeta`, of operands that are broadcast."""
+    """`zeta` of broadcast operands."""
 
     STATIC = Zeta
 
@@ -245,12 +248,12 @@ class BroadcastZeta(BroadcastBinary, name="chlo.broadcast_zeta"):
         BroadcastBinary.check(lhs, rhs, broadcast_dimensions, result)
 
 
-# Of other element types
+# Ops with other element types
 
 
 @enumeration("chlo.comparison_direction")
 class ChloComparisonDirection(Enumeration):
-    """The question that `broadcast_compare` asks of lhs and rhs."""
+    """How `broadcast_compare` compares lhs to rhs."""
 
     EQ = "EQ"
     NE = "NE"
@@ -262,7 +265,7 @@ class ChloComparisonDirection(Enumeration):
 
 @enumeration("chlo.comparison_type")
 class ChloComparisonType(Enumeration):
-    """The order that `broadcast_compare` goes by."""
+    """The order that `broadcast_compare` uses."""
 
     NOTYPE = "NOTYPE"
     FLOAT = "FLOAT"
@@ -272,7 +275,7 @@ class ChloComparisonType(Enumeration):
 
 
 class BroadcastCompare(Op, name="chlo.broadcast_compare", traits={PURE, EXPRESSED}):
-    """`compare`, of operands that are broadcast."""
+    """`compare` of broadcast operands."""
 
     lhs: Operand
     rhs: Operand
@@ -293,7 +296,7 @@ class BroadcastCompare(Op, name="chlo.broadcast_compare", traits={PURE, EXPRESSE
 
     @property
     def static_attributes(self) -> dict[str, Any]:
-        """What `stablehlo.compare` has for this op's attributes."""
+        """The corresponding attributes of `stablehlo.compare`."""
         order = ComparisonType(self.compare_type.value) if self.compare_type else None
         return {"comparison_direction": ComparisonDirection(self.comparison_direction.value), "compare_type": order}
 
@@ -302,7 +305,7 @@ class BroadcastCompare(Op, name="chlo.broadcast_compare", traits={PURE, EXPRESSE
 
 
 class BroadcastComplex(Op, name="chlo.broadcast_complex", traits={PURE}):
-    """`complex`, of parts that are broadcast."""
+    """`complex` of broadcast parts."""
 
     lhs: Operand
     rhs: Operand
@@ -331,7 +334,7 @@ def _check_parts(lhs: TensorType, rhs: TensorType) -> None:
 
 
 class BroadcastSelect(Op, name="chlo.broadcast_select", traits={PURE}):
-    """`select`, of operands that are broadcast to each other as NumPy does."""
+    """`select` of operands that are broadcast to each other as in NumPy."""
 
     pred: Operand
     on_true: Operand

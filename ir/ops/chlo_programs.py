@@ -1,5 +1,5 @@
-"""CHLO's ops that are programs of their own: `scan` (a recurrence along a dimension) and `ragged_dot` (products with a
-matrix for each group of rows); and its constants."""
+"""CHLO's ops that are whole programs: `scan` (a recurrence along a dimension) and `ragged_dot` (products with a matrix
+for each group of rows); and its constants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["ChloConstant", "ChloPrecision", "ConstantLike", "Mulhi", "RaggedDot"
 
 
 class ChloConstant(Op, name="chlo.constant", traits={PURE}):
-    """The elements of `value`, as older files spell it."""
+    """The elements of `value`, as written in older files."""
 
     value: DenseElements
     result: Result
@@ -66,7 +66,7 @@ class ConstantLike(Op, name="chlo.constant_like", traits={PURE}):
 
 
 class Mulhi(Binary, name="chlo.mulhi"):
-    """The upper half of the bits of the product of integers."""
+    """The upper half of the bits of a product of integers."""
 
     def check(lhs, rhs, result):
         expect_element("I1", "lhs", lhs, is_integer)
@@ -82,7 +82,7 @@ class Mulhi(Binary, name="chlo.mulhi"):
 
 
 class Scan(Op, name="chlo.scan", traits={RECURSIVE_EFFECTS}):
-    """Runs `body` on one slice of `inputs` along `dimension` after the other, and on carries that begin as `inits`. It
+    """Runs `body` on each slice of `inputs` along `dimension` in turn, and on carries that start as `inits`. The body
     returns the slices of `outputs`, and the next carries."""
 
     STATES_GROUPS = True
@@ -102,7 +102,7 @@ class Scan(Op, name="chlo.scan", traits={RECURSIVE_EFFECTS}):
         wholes |= {f"outputs[{index}]": kind for index, kind in enumerate(outputs)}
         length = scan_dim_size
         if not inputs and scan_dim_size is None:
-            fail("C1", "has neither inputs nor scan_dim_size, expected something that tells the number of steps")
+            fail("C1", "has neither inputs nor scan_dim_size, expected either, for the number of steps")
         for name, kind in wholes.items():
             expect_tensor("I1", name, kind)
             expect_within("C2", "dimension", (dimension,), kind.rank)
@@ -133,12 +133,12 @@ def _slice_type(kind: TensorType, dimension: int) -> TensorType:
     return kind.with_shape((*kind.shape[:dimension], *kind.shape[dimension + 1 :]))
 
 
-# Products by groups
+# Grouped products
 
 
 @enumeration("chlo.precision")
 class ChloPrecision(Enumeration):
-    """How exact the products of an operand shall be."""
+    """How precise the products of an operand should be."""
 
     DEFAULT = "DEFAULT"
     HIGH = "HIGH"
@@ -147,8 +147,8 @@ class ChloPrecision(Enumeration):
 
 @dataclass(frozen=True)
 class RaggedDotDimensionNumbers(Struct, mnemonic="chlo.ragged_dot"):
-    """Which dimensions are batched and contracted, which one of `lhs` is divided into groups, and which one of `rhs`
-    counts them."""
+    """Which dimensions are batched and contracted, which dimension of `lhs` is divided into groups, and which dimension
+    of `rhs` has one entry for each group."""
 
     lhs_batching_dimensions: Ints = ()
     rhs_batching_dimensions: Ints = ()
@@ -163,12 +163,12 @@ class RaggedDotDimensionNumbers(Struct, mnemonic="chlo.ragged_dot"):
         return self.lhs_ragged_dimensions[0]
 
     def lhs_free(self, rank: int) -> list[int]:
-        """The dimensions of `lhs` that are neither batched nor contracted."""
+        """Returns the dimensions of `lhs` that are neither batched nor contracted."""
         taken = (*self.lhs_batching_dimensions, *self.lhs_contracting_dimensions)
         return [axis for axis in range(rank) if axis not in taken]
 
     def outer(self, rank: int) -> list[int]:
-        """The dimensions of `lhs` for each index of which the groups have sizes of their own."""
+        """Returns the dimensions of `lhs` for each index of which the groups may have different sizes."""
         batching, contracting = self.lhs_batching_dimensions, self.lhs_contracting_dimensions
         if self.ragged in batching:
             return list(batching[: batching.index(self.ragged)])
@@ -176,7 +176,7 @@ class RaggedDotDimensionNumbers(Struct, mnemonic="chlo.ragged_dot"):
         return [*batching, *inner[: inner.index(self.ragged)]]
 
     def for_one_group(self) -> DotDimensionNumbers:
-        """The dimensions of the product of one group, whose `rhs` has lost the dimension that counts them."""
+        """Returns the dimension numbers of the product of one group, whose `rhs` has no group dimension."""
         lost = self.rhs_group_dimensions[0] if self.rhs_group_dimensions else None
         batching, contracting = (
             tuple(axis - (lost is not None and axis > lost) for axis in axes)
@@ -186,9 +186,9 @@ class RaggedDotDimensionNumbers(Struct, mnemonic="chlo.ragged_dot"):
 
 
 class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
-    """`dot_general` by groups of `group_sizes`, which divide one dimension of `lhs`. Groups of rows have a matrix of
-    `rhs` each; groups of contracted elements have a product each, along a new first dimension; groups of batches only
-    leave out what is in none."""
+    """`dot_general` in groups: `group_sizes` divides one dimension of `lhs`. If it is a dimension of rows, each group
+    has its own matrix of `rhs`. If it is contracted, each group has its own product, along a new first dimension. If it
+    is batched, the results outside of all groups are zero."""
 
     lhs: Operand
     rhs: Operand
@@ -236,7 +236,7 @@ class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
 
 
 def _group_masks(lhs: np.ndarray, sizes: np.ndarray, numbers: RaggedDotDimensionNumbers) -> list[np.ndarray]:
-    """For each group, which elements of `lhs` it has; dimensions that make no difference have extent 1."""
+    """Returns, for each group, a mask of the elements of `lhs` in it; dimensions without influence have extent 1."""
     axes = [*(numbers.outer(lhs.ndim) if sizes.ndim > 1 else ()), numbers.ragged]
     ends = np.cumsum(sizes, -1, dtype=np.int64)
     places = np.arange(lhs.shape[numbers.ragged])
@@ -263,7 +263,7 @@ def _check_ragged(lhs: TensorType, rhs: TensorType, sizes: TensorType, numbers: 
     if sizes.rank not in (1, 1 + len(numbers.outer(lhs.rank))):
         fail("C4", f"group_sizes has type {sizes}, expected rank 1 or {1 + len(numbers.outer(lhs.rank))}")
     if rows and not dimensions_compatible(rhs.shape[numbers.rhs_group_dimensions[0]], sizes.shape[-1]):
-        fail("C4", f"group_sizes has type {sizes}, rhs has {rhs}; expected as many groups")
+        fail("C4", f"group_sizes has type {sizes}, rhs has {rhs}; expected the same number of groups")
 
 
 def _check_extents(lhs: TensorType, rhs: TensorType, sizes: TensorType, numbers: RaggedDotDimensionNumbers) -> None:
@@ -274,4 +274,4 @@ def _check_extents(lhs: TensorType, rhs: TensorType, sizes: TensorType, numbers:
         axes = (getattr(numbers, f"{side}_{kind}_dimensions") for side in ("lhs", "rhs"))
         for left, right in zip(*axes, strict=False):
             if not dimensions_compatible(lhs.shape[left], rhs.shape[right]):
-                fail(label, f"{kind} dimension {left} of lhs {lhs} has another extent than {right} of rhs {rhs}")
+                fail(label, f"{kind} dimension {left} of lhs {lhs} differs in extent from {right} of rhs {rhs}")

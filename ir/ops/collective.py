@@ -1,5 +1,5 @@
-"""Collectives: what processes compute together. Each gives its operands to its group, and makes its results of those of
-the whole group, in the group's order. See `trivium.ir.parallel` for how processes meet."""
+"""Collectives, which processes compute together: each passes its operands to its group, and computes its results from
+those of the whole group, in the group's order. See `trivium.ir.parallel` for how processes meet."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ __all__ = [
 
 
 class Collective(Op):
-    """Of groups of processes."""
+    """An op on groups of processes."""
 
     replica_groups: ReplicaGroups
     channel_handle: ChannelHandle | None = None
 
-    # The constraints that all processes are in groups, and that nothing else is.
+    # The labels of two constraints: all processes are in groups, and the groups have only existing processes.
     SIZE_LABEL = ""
     RANGE_LABEL = ""
-    # Whether groups of replicas that have a channel are groups of all their partitions.
+    # Whether groups of replicas with a channel include all partitions of these replicas.
     TAKES_PARTITIONS_ALONG = False
 
     def check_symbols(op, symbols):
@@ -78,14 +78,14 @@ class Collective(Op):
 
 
 class GlobalCollective(Collective):
-    """Whose groups may be of replicas, of replicas with their partitions, or of numbers that count processes."""
+    """A collective whose groups consist of replicas, of replicas with all partitions, or of global process numbers."""
 
     use_global_device_ids: Unit | None = None
     TAKES_PARTITIONS_ALONG = True
 
 
 class AllGather(GlobalCollective, name="stablehlo.all_gather"):
-    """The operands of the group, joined along `all_gather_dim`."""
+    """The operands of all processes of the group, joined along `all_gather_dim`."""
 
     operands: Operands
     all_gather_dim: int
@@ -116,7 +116,7 @@ class AllGather(GlobalCollective, name="stablehlo.all_gather"):
 
 
 class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
-    """The operands of the group, reduced to one by `computation`."""
+    """The operands of all processes of the group, reduced by `computation`."""
 
     operands: Operands
     computation: Region
@@ -142,8 +142,8 @@ class AllReduce(GlobalCollective, name="stablehlo.all_reduce"):
 
 
 class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
-    """The operands of the group, reduced to one by `computation`, of which each process gets its part along
-    `scatter_dimension`."""
+    """Reduces the operands of all processes of the group by `computation`; each process gets its part of the result
+    along `scatter_dimension`."""
 
     operand: Operand
     scatter_dimension: int
@@ -163,7 +163,7 @@ class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
         count = _group_size(replica_groups, channel_handle, use_global_device_ids)
         if whole == 0 or not _is_multiple(whole, part if count is None else count):
             expected = f"the result's {part}" if count is None else f"the {count} processes of a group"
-            fail("C1", f"operand has extent {whole} to be scattered, expected a multiple of {expected}")
+            fail("C1", f"operand has extent {whole} to scatter, expected a multiple of {expected}")
         shape = list(operand.shape)
         shape[scatter_dimension] = None if count is None or whole is None else whole // count
         expect_shape("C8", "result", result, shape)
@@ -177,8 +177,8 @@ class ReduceScatter(GlobalCollective, name="stablehlo.reduce_scatter"):
 
 
 class AllToAll(Collective, name="stablehlo.all_to_all"):
-    """Splits each operand into parts along `split_dimension`, one for each process of the group, and joins those that
-    it gets along `concat_dimension`."""
+    """Splits each operand into parts along `split_dimension`, one for each process of the group, and joins the parts
+    that it receives along `concat_dimension`."""
 
     operands: Operands
     split_dimension: int
@@ -211,8 +211,8 @@ class AllToAll(Collective, name="stablehlo.all_to_all"):
 
 
 class RootedCollective(Collective):
-    """With one process of the group, the root, that gives or gets: the first, or with `has_dynamic_root` the one whose
-    place in the group the last operand tells, for each other operand on its own."""
+    """A collective in which one process of the group, the root, sends or receives. It is the first one; with
+    `has_dynamic_root`, the last operand has the root's index in the group for each of the other operands."""
 
     has_dynamic_root: Unit | None = None
 
@@ -220,7 +220,7 @@ class RootedCollective(Collective):
 
 
 class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast"):
-    """The operands of the root of the group; zeros in processes of no group."""
+    """The operands of the group's root; zeros in processes outside of all groups."""
 
     operands: Operands
     results: Results
@@ -251,7 +251,8 @@ class CollectiveBroadcast(RootedCollective, name="stablehlo.collective_broadcast
 
 
 class CollectiveReduce(RootedCollective, name="stablehlo.collective_reduce"):
-    """The operands of the group, reduced by `computation`, in the root of the group; zeros in all others."""
+    """The operands of all processes of the group, reduced by `computation`, in the group's root; zeros in all
+    others."""
 
     operands: Operands
     use_global_device_ids: Unit | None = None
@@ -291,8 +292,7 @@ class CollectiveReduce(RootedCollective, name="stablehlo.collective_reduce"):
 
 
 class CollectivePermute(Op, name="stablehlo.collective_permute"):
-    """The operand of the process that `source_target_pairs` names as the source of this one; zeros where it names
-    none."""
+    """The operand of the process that `source_target_pairs` names as this process's source; zeros if there is none."""
 
     operand: Operand
     source_target_pairs: Pairs
@@ -323,7 +323,7 @@ class CollectivePermute(Op, name="stablehlo.collective_permute"):
 
 
 class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum", traits={EXPRESSED}):
-    """The sum of the operands of the group."""
+    """The sum of the operands of all processes of the group."""
 
     operand: Operand
     replica_groups: IntMatrix
@@ -347,18 +347,18 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum", traits={EXPRESSED}
 
 
 def _data(operands: Sequence[Any], has_dynamic_root: Unit | None) -> list[Any]:
-    """The operands, without that which tells the roots."""
+    """Returns the operands without the one for the roots."""
     return list(operands[:-1] if has_dynamic_root else operands)
 
 
 def _roots(label: str, operands: Sequence[Any], has_dynamic_root: Unit | None, group: list[Any]) -> list[int]:
-    """The place of each operand's root in the group."""
+    """Returns the index of each operand's root in the group."""
     if not has_dynamic_root:
         return [0] * len(operands)
     roots = operands[-1].tolist()
     if any(not 0 <= root < len(group) for root in roots):
-        expected = f"expected places in a group of {len(group)}"
-        fail(label, f"the roots have places {roots}, {expected}", ConstraintKind.RUN_TIME)
+        expected = f"expected indices into a group of {len(group)}"
+        fail(label, f"the roots have indices {roots}, {expected}", ConstraintKind.RUN_TIME)
     return roots
 
 
@@ -372,7 +372,7 @@ def _split(array: np.ndarray, count: int, dimension: int) -> list[np.ndarray]:
 
 
 def _fold_all(computation: Any, members: Sequence[Any]) -> tuple[np.ndarray, ...]:
-    """Reduces the operands of all members element by element, each with those in the same place."""
+    """Reduces the operands of all members, element by element."""
     return tuple(reduce(lambda x, y: computation.map(x, y)[0], arrays) for arrays in zip(*members, strict=True))
 
 
@@ -415,18 +415,19 @@ def _check_count(label: str, operands: Sequence[Any], results: Sequence[Any]) ->
 def _group_size(
     replica_groups: IntMatrix | Struct, channel_handle: ChannelHandle | None, use_global: Unit | None
 ) -> int | None:
-    """How many processes a group has; `None` where that depends on the number of partitions, or on a mesh elsewhere."""
+    """Returns the number of processes in a group, or `None` if it depends on the number of partitions or on a mesh that
+    another op declares."""
     rows = known_rows(replica_groups)
     takes_partitions_along = channel_handle is not None and channel_handle.handle > 0 and use_global is None
     return None if takes_partitions_along or not rows else len(rows[0])
 
 
 def _is_multiple(whole: int | None, part: int | None) -> bool:
-    """Whether an extent can be several times the other, which is not zero."""
+    """Whether an extent can be a multiple of the other, which is not zero."""
     return whole is None or part is None or (part > 0 and whole % part == 0)
 
 
 def _check_computation(label: str, computation: Region, operands: Sequence[Any]) -> None:
-    """One computation reduces each of the operands."""
+    """Checks a computation that reduces each of the operands."""
     for kind in operands:
         check_reducer(label, "computation", computation, [_tensor(kind).element_type])

@@ -1,8 +1,8 @@
-"""What the declarations of all op families share: tests of types and dimension lists that end in a labelled error, and
-the types that follow from several others. No message is formatted while a constraint holds.
+"""Shared by the declarations of all op families: checks of types and dimension lists that raise labelled errors, and
+the types that follow from several others. Messages are formatted only when a constraint fails.
 
-Labels are those of the specification: C1, C2, ... for constraints, I1, I2, ... for the types that its table of inputs
-gives. O1 stands for the type that its table of outputs gives."""
+Labels are those of the specification: C1, C2, ... for constraints, and I1, I2, ... for the types in its table of
+inputs. O1 stands for the type in its table of outputs."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ ELEMENTS = frozenset(
         *(I1, C64, C128),
     }
 )
-"""What the tensors of the language hold, besides quantized elements."""
+"""The element types of tensors in the language, besides quantized types."""
 STORED = frozenset(
     kind
     for width in (2, 4, 8, 16, 32)
     for kind in (IntegerType(width), IntegerType(width, "u"), UnsignedStorageType(width))
 )
-"""What quantized elements are stored as."""
+"""The storage types of quantized elements."""
 
 
 def is_element(kind: Type) -> bool:
-    """Whether tensors of the language hold such elements."""
+    """Whether tensors of the language can have this element type."""
     return kind in ELEMENTS or (isinstance(kind, QuantizedType) and kind.storage_type in STORED)
 
 
 def is_signed(kind: Type) -> bool:
-    """A signed integer."""
+    """Whether a type is a signed integer."""
     return isinstance(kind, IntegerType) and kind.is_signed
 
 
@@ -79,7 +79,7 @@ _WORDS: dict[Callable[[Type], bool], str] = {
 
 
 def bits_of(kind: Any) -> int:
-    """The bits of one element; a complex number has those of both parts."""
+    """Returns the number of bits of one element; a complex number has the bits of both parts."""
     return 2 * kind.element_type.width if isinstance(kind, ComplexType) else kind.width
 
 
@@ -87,22 +87,22 @@ def bits_of(kind: Any) -> int:
 
 
 def shaped(shape: Sequence[int | None], element_type: Any, bounds: Sequence[int | None] = ()) -> TensorType:
-    """A tensor type whose dynamic dimensions keep the bounds that are known for them."""
+    """Returns a tensor type whose dynamic dimensions keep their known bounds."""
     limits = tuple(bound if extent is None else None for extent, bound in zip(shape, bounds, strict=False))
     encoding = Bounds(limits) if any(limit is not None for limit in limits) else None
     return TensorType(tuple(shape), element_type, encoding)
 
 
 def real_type(kind: TensorType) -> TensorType:
-    """The type of the real parts; of real numbers, their own."""
+    """Returns the type of the real parts; for real numbers, the type itself."""
     expect_tensor("I1", "operand", kind, per_axis=True)
     element = kind.element_type
     return kind.with_element(element.element_type) if isinstance(element, ComplexType) else kind
 
 
 def most_specific(*types: TensorType) -> TensorType:
-    """What compatible types say together: a static extent wins over `?`, a smaller bound over a larger one. Of types
-    that are not compatible, the first: `check` tells what is wrong with the others."""
+    """Combines compatible types: a static extent wins over `?`, and a smaller bound over a larger one. Returns the
+    first type if they are not compatible, because `check` reports the error."""
     first = types[0]
     if all(other is first for other in types) or not all(compatible(first, other) for other in types):
         return first
@@ -123,16 +123,18 @@ def _least(bounds: Sequence[int | None]) -> int | None:
 
 
 def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None, per_axis: bool = False) -> None:
-    """Demands a tensor of the language, and its rank where one is given."""
+    """Checks for a tensor of the language, and its rank if one is given."""
     if not isinstance(kind, TensorType) or (rank is not None and kind.rank != rank):
         fail(label, f"{name} has type {kind}, expected a tensor{'' if rank is None else f' of rank {rank}'}")
     expect_fitting(label, name, kind, per_axis)
     if not is_element(kind.element_type):
-        fail(label, f"{name} has element type {kind.element_type}, which no tensor of the language has")
+        fail(label, f"{name} has element type {kind.element_type}, which tensors of the language cannot have")
 
 
 def expect_values(label: str, name: str, kinds: Sequence[Any], *others: type, per_axis: bool = True) -> None:
-    """Demands tensors and tokens, and what else may pass through an op; the values in tuples are of the same kinds."""
+    """Checks for tensors, tokens, and the `others` that may pass through an op; tuples contain values of the same
+    kinds.
+    """
     for index, kind in enumerate(kinds):
         if isinstance(kind, TupleType) and TupleType in others:
             expect_values(label, f"{name}[{index}]", kind.types, *others, per_axis=per_axis)
@@ -141,7 +143,7 @@ def expect_values(label: str, name: str, kinds: Sequence[Any], *others: type, pe
 
 
 def expect_sizes(label: str, name: str, kind: Any) -> None:
-    """Demands a list of integers, as a tensor whose length is known."""
+    """Checks for a list of integers, as a tensor of known length."""
     if not isinstance(kind, TensorType) or kind.rank != 1 or not kind.is_static:
         fail(label, f"{name} has type {kind}, expected a static tensor of rank 1")
     element = kind.element_type
@@ -150,7 +152,7 @@ def expect_sizes(label: str, name: str, kind: Any) -> None:
 
 
 def expect_static(label: str, name: str, kind: Any, bounded: bool = False) -> None:
-    """Demands a tensor without dynamic dimensions; `bounded` allows one that has a bound."""
+    """Checks for a tensor without dynamic dimensions; `bounded` allows one dimension with a bound."""
     expect_tensor(label, name, kind, per_axis=True)
     if kind.is_static or (bounded and kind.shape.count(None) == 1 and None not in limits_of(kind)):
         return
@@ -158,7 +160,7 @@ def expect_static(label: str, name: str, kind: Any, bounded: bool = False) -> No
 
 
 def expect_element(label: str, name: str, kind: Any, *allowed: Callable[[Type], bool]) -> None:
-    """Demands a tensor whose element type satisfies one of the predicates of `trivium.ir.types`."""
+    """Checks for a tensor whose element type satisfies one of the predicates of `trivium.ir.types`."""
     expect_tensor(label, name, kind, per_axis=True)
     if not any(allows(kind.element_type) for allows in allowed):
         words = " or ".join(_WORDS[allows] for allows in allowed)
@@ -166,14 +168,14 @@ def expect_element(label: str, name: str, kind: Any, *allowed: Callable[[Type], 
 
 
 def expect_element_is(label: str, name: str, kind: Any, element: Type) -> None:
-    """Demands a tensor of one element type."""
+    """Checks for a tensor of one element type."""
     expect_tensor(label, name, kind, per_axis=True)
     if kind.element_type is not element:
         fail(label, f"{name} has element type {kind.element_type}, expected {element}")
 
 
 def expect_compatible(label: str, **types: Any) -> None:
-    """Demands that all types can hold the value of the first."""
+    """Checks that the value of the first type can have all other types."""
     (first_name, first), *others = types.items()
     for name, kind in others:
         if not alike(first, kind):
@@ -181,7 +183,8 @@ def expect_compatible(label: str, **types: Any) -> None:
 
 
 def expect_compatible_baseline(label: str, **types: Any) -> None:
-    """Demands that all types can hold the value of the first, but for the parameters of quantized elements."""
+    """Checks that the value of the first type can have all other types, except for the parameters of quantized
+    elements."""
     (first_name, first), *others = types.items()
     for name, kind in others:
         if not compatible(first, kind):
@@ -189,7 +192,7 @@ def expect_compatible_baseline(label: str, **types: Any) -> None:
 
 
 def expect_same_shape(label: str, **types: Any) -> None:
-    """Demands that all shapes can be that of the first."""
+    """Checks that all shapes are compatible with the first."""
     (first_name, first), *others = types.items()
     expect_tensor(label, first_name, first, per_axis=True)
     for name, kind in others:
@@ -199,7 +202,7 @@ def expect_same_shape(label: str, **types: Any) -> None:
 
 
 def expect_same_element(label: str, **types: Any) -> None:
-    """Demands one element type."""
+    """Checks that all element types are equal."""
     (first_name, first), *others = types.items()
     expect_tensor(label, first_name, first, per_axis=True)
     for name, kind in others:
@@ -209,7 +212,7 @@ def expect_same_element(label: str, **types: Any) -> None:
 
 
 def expect_same_baseline(label: str, **types: Any) -> None:
-    """Demands one element type, but for the parameters of quantized ones."""
+    """Checks that all element types are equal except for the parameters of quantized types."""
     (first_name, first), *others = types.items()
     expect_tensor(label, first_name, first, per_axis=True)
     for name, kind in others:
@@ -219,7 +222,7 @@ def expect_same_baseline(label: str, **types: Any) -> None:
 
 
 def expect_shape(label: str, name: str, kind: Any, shape: Sequence[int | None]) -> None:
-    """Demands a tensor that can have this shape."""
+    """Checks for a tensor that can have this shape."""
     expect_tensor(label, name, kind, per_axis=True)
     if not shapes_compatible(kind.shape, tuple(shape)):
         extents = "x".join("?" if extent is None else str(extent) for extent in shape)
@@ -230,44 +233,44 @@ def expect_shape(label: str, name: str, kind: Any, shape: Sequence[int | None]) 
 
 
 def expect_size(label: str, name: str, values: Sequence[Any], size: int, what: str) -> None:
-    """Demands the length of a list; `what` says what gives it."""
+    """Checks the length of a list; `what` says where the expected length comes from."""
     if len(values) != size:
         fail(label, f"{name} has {len(values)} entries, expected {size}, {what}")
 
 
 def expect_unique(label: str, name: str, values: Sequence[int]) -> None:
-    """Demands that no entry occurs twice."""
+    """Checks that no entry occurs twice."""
     if len(set(values)) != len(values):
         fail(label, f"{name} has repeated entries, {list(values)}, expected unique ones")
 
 
 def expect_sorted(label: str, name: str, values: Sequence[int]) -> None:
-    """Demands that entries do not decrease."""
+    """Checks that entries do not decrease."""
     if any(left > right for left, right in pairwise(values)):
         fail(label, f"{name} has {list(values)}, expected sorted entries")
 
 
 def expect_within(label: str, name: str, values: Sequence[int], limit: int) -> None:
-    """Demands entries of `range(limit)`: dimensions of a tensor of that rank."""
+    """Checks for entries within `range(limit)`: dimensions of a tensor of that rank."""
     for value in values:
         if not 0 <= value < limit:
             fail(label, f"{name} has {value}, expected at least 0 and less than {limit}")
 
 
 def expect_at_least(label: str, name: str, values: Sequence[int], least: int) -> None:
-    """Demands that no entry is less than `least`."""
+    """Checks that no entry is less than `least`."""
     for value in values:
         if value < least:
             fail(label, f"{name} has {value}, expected at least {least}")
 
 
 def expect_at_most(label: str, name: str, values: Sequence[int], limits: Sequence[int | None], what: str) -> None:
-    """Demands that no entry is greater than its limit; `None` is no limit. `what` says where limits come from."""
+    """Checks that no entry is greater than its limit; `None` is no limit. `what` says where limits come from."""
     for index, (value, limit) in enumerate(zip(values, limits, strict=True)):
         if limit is not None and value > limit:
             fail(label, f"{name}[{index}] has {value}, expected at most {limit}, {what}")
 
 
 def limits_of(kind: TensorType) -> Shape:
-    """The most that each extent can be: itself, its bound, or `None`."""
+    """Returns the largest possible value of each extent: itself, its bound, or `None`."""
     return tuple(bound if extent is None else extent for extent, bound in zip(kind.shape, kind.bounds, strict=True))

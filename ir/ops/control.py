@@ -1,5 +1,5 @@
-"""Ops that decide what runs: loops and branches, the return of their regions, tuples, barriers, and calls out of the
-language (`custom_call`) or to a named decomposition (`composite`)."""
+"""Control flow: loops and branches, the return of their regions, tuples, barriers, and calls out of the language
+(`custom_call`) or to a named decomposition (`composite`)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ __all__ = [
 
 
 class While(Op, name="stablehlo.while", traits={RECURSIVE_EFFECTS}):
-    """Maps `operand` through `body` as long as `cond` holds."""
+    """Applies `body` to `operand` repeatedly, as long as `cond` is true."""
 
     operand: Operands
     cond: Region
@@ -80,7 +80,7 @@ class While(Op, name="stablehlo.while", traits={RECURSIVE_EFFECTS}):
 
 
 class If(Op, name="stablehlo.if", traits={RECURSIVE_EFFECTS}):
-    """Runs `true_branch` if `pred` holds, else `false_branch`."""
+    """Runs `true_branch` if `pred` is true, else `false_branch`."""
 
     pred: Operand
     true_branch: Region
@@ -104,7 +104,7 @@ class If(Op, name="stablehlo.if", traits={RECURSIVE_EFFECTS}):
 
 
 class Case(Op, name="stablehlo.case", traits={RECURSIVE_EFFECTS}):
-    """Runs the branch that `index` names; the last one if there is none."""
+    """Runs the branch with number `index`, or the last one if there is none with that number."""
 
     index: Operand
     branches: Regions
@@ -130,7 +130,7 @@ class Case(Op, name="stablehlo.case", traits={RECURSIVE_EFFECTS}):
 
 
 class OptimizationBarrier(Op, name="stablehlo.optimization_barrier", traits={PURE}):
-    """The operands as they are; no op moves across."""
+    """Returns the operands unchanged; no op may be moved across it."""
 
     operand: Operands
     results: Results
@@ -147,7 +147,7 @@ class OptimizationBarrier(Op, name="stablehlo.optimization_barrier", traits={PUR
 
 
 class Tuple(Op, name="stablehlo.tuple", traits={PURE}):
-    """Several values as one."""
+    """Combines several values into one."""
 
     val: Operands
     result: Result
@@ -199,7 +199,7 @@ class CustomCallApiVersion(IntEnum):
 
 @dataclass(frozen=True)
 class OutputOperandAlias(Struct, mnemonic="stablehlo.output_operand_alias"):
-    """A result (part) of a custom call that shares its memory with an operand (part)."""
+    """A result of a custom call, or part of one, that shares its memory with an operand, or part of one."""
 
     output_tuple_indices: tuple[int, ...]
     operand_index: int
@@ -210,7 +210,7 @@ _PASSED_TO_CALLS = (BufferType, FutureType, TupleType, UnrankedTensorType, Opaqu
 
 
 class CustomCall(Op, name="stablehlo.custom_call"):
-    """Calls what the table of custom calls (`trivium.ir.custom_calls`) knows as `call_target_name`."""
+    """Calls the target that is registered as `call_target_name` in `trivium.ir.custom_calls`."""
 
     inputs: Operands
     call_target_name: str
@@ -226,7 +226,7 @@ class CustomCall(Op, name="stablehlo.custom_call"):
 
     @property
     def is_pure(self) -> bool:
-        """Whether it says so itself, and the table does not say otherwise."""
+        """Whether neither the op nor the table says that the call has effects."""
         known = CUSTOM_CALLS.get(self.call_target_name)
         return not self.has_side_effect and not (known is not None and known.effects)
 
@@ -266,7 +266,7 @@ _NAMESPACED = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*(\.[a-zA-Z0-9_$]+)+")
 
 
 class Composite(Op, name="stablehlo.composite"):
-    """An op made of others: `decomposition` is the function that says what `name` means."""
+    """An op composed of others: the function `decomposition` defines the meaning of `name`."""
 
     inputs: Operands
     name: str

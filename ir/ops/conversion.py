@@ -1,5 +1,5 @@
-"""The ops on each element whose result has another element type, or is one of several operands: comparison and
-selection, conversion, parts of complex numbers."""
+"""Elementwise ops whose result has another element type, or is one of several operands: comparison and selection,
+conversion, parts of complex numbers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ __all__ = [
 
 @enumeration("stablehlo.comparison_direction")
 class ComparisonDirection(Enumeration):
-    """The question that `compare` asks of lhs and rhs."""
+    """How `compare` compares lhs to rhs."""
 
     EQ = "EQ"
     NE = "NE"
@@ -75,7 +75,7 @@ class ComparisonDirection(Enumeration):
 
 @enumeration("stablehlo.comparison_type")
 class ComparisonType(Enumeration):
-    """The order that `compare` goes by; `NOTYPE` is the one that the element type has by itself."""
+    """The order that `compare` uses; `NOTYPE` is the default order of the element type."""
 
     NOTYPE = "NOTYPE"
     FLOAT = "FLOAT"
@@ -88,9 +88,9 @@ _COMPARE = dict(zip(ComparisonDirection, (eq, ne, ge, gt, le, lt), strict=True))
 
 
 class Compare(Op, name="stablehlo.compare", traits={PURE, ELEMENTWISE, EXPRESSED}):
-    """Whether lhs stands to rhs as `comparison_direction` says. Comparisons with NaN are false, but for `NE`; in the
-    order `TOTALORDER`, -NaN is below and NaN above everything, and -0 below 0. Complex numbers go by real, then by
-    imaginary part."""
+    """Compares lhs to rhs in the given direction. Comparisons with NaN are false, except for `NE`; in the order
+    `TOTALORDER`, -NaN is below and NaN above everything, and -0 is below 0. Complex numbers are ordered by real, then
+    by imaginary part."""
 
     lhs: Operand
     rhs: Operand
@@ -128,7 +128,7 @@ def _orders_of(element: Type) -> tuple[ComparisonType, ...]:
 
 
 class Select(Op, name="stablehlo.select", traits={PURE, ELEMENTWISE, EXPRESSED}):
-    """on_true where `pred` holds, on_false elsewhere. A `pred` of rank 0 holds for all elements."""
+    """on_true where `pred` is true, on_false elsewhere. A `pred` of rank 0 applies to all elements."""
 
     pred: Operand
     on_true: Operand
@@ -150,7 +150,7 @@ class Select(Op, name="stablehlo.select", traits={PURE, ELEMENTWISE, EXPRESSED})
 
 
 class Clamp(Op, name="stablehlo.clamp", traits={PURE, ELEMENTWISE, EXPRESSED}):
-    """minimum(maximum(operand, min), max). A `min` or `max` of rank 0 holds for all elements."""
+    """minimum(maximum(operand, min), max). A `min` or `max` of rank 0 applies to all elements."""
 
     min: Operand
     operand: Operand
@@ -196,8 +196,8 @@ class IsFinite(Op, name="stablehlo.is_finite", traits={PURE, ELEMENTWISE, EXPRES
 
 
 class Convert(Op, name="stablehlo.convert", traits={PURE, ELEMENTWISE}):
-    """The value in the result's element type. Floats are rounded, or cut off to integers and held within their range;
-    integers wrap; `true` is what is not zero. Complex numbers lose, or get, an imaginary part."""
+    """Converts to the result's element type. Floats are rounded to other floats, and truncated to integers and clamped
+    to their range; integers wrap around; nonzero numbers become `true`. An imaginary part is dropped, or added as 0."""
 
     operand: Operand
     result: Result
@@ -212,7 +212,7 @@ class Convert(Op, name="stablehlo.convert", traits={PURE, ELEMENTWISE}):
 
 
 class BitcastConvert(Op, name="stablehlo.bitcast_convert", traits={PURE}):
-    """The same bits as elements of another type. Where widths differ, the last dimension of the narrower tensor counts
+    """The same bits as elements of another type. If the widths differ, the last dimension of the narrower tensor has
     the parts of one wide element, lowest first."""
 
     operand: Operand
@@ -285,7 +285,7 @@ class Complex(Op, name="stablehlo.complex", traits={PURE, ELEMENTWISE}):
 
 
 class Real(Op, name="stablehlo.real", traits={PURE, ELEMENTWISE}):
-    """The real part of complex numbers; floats are their own."""
+    """The real part of complex numbers; floats are returned unchanged."""
 
     operand: Operand
     result: Result
@@ -303,7 +303,7 @@ class Real(Op, name="stablehlo.real", traits={PURE, ELEMENTWISE}):
 
 
 class Imag(Op, name="stablehlo.imag", traits={PURE, ELEMENTWISE}):
-    """The imaginary part of complex numbers; that of floats is zero."""
+    """The imaginary part of complex numbers; zero for floats."""
 
     operand: Operand
     result: Result

@@ -1,4 +1,4 @@
-"""`convolution`: windows of a tensor times kernels, place by place of the kernel a batched product of matrices."""
+"""`convolution`: windows of a tensor times kernels, computed as one batched matrix product per kernel position."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = ["ConvDimensionNumbers", "Convolution"]
 
 @dataclass(frozen=True)
 class ConvDimensionNumbers(Struct, mnemonic="stablehlo.conv"):
-    """Which dimensions of a convolution's tensors are batch, features and space. In text
-    `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+    """Which dimensions of a convolution's tensors are batch, feature and spatial dimensions. In text: `[b, 0, 1, f]x[0,
+    1, i, o]->[b, 0, 1, f]`."""
 
     input_batch_dimension: int
     input_feature_dimension: int
@@ -105,7 +105,7 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE, EXPRESSED}):
             lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, batch_group_count
         )
         if window_reversal is not None:
-            expect_size("C9", "window_reversal", window_reversal, lhs.rank - 2, "the rank less two")
+            expect_size("C9", "window_reversal", window_reversal, lhs.rank - 2, "the rank minus two")
         check_conv_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
         check_precision("C24", precision_config)
         expect_tensor("C26", "result", result, lhs.rank, per_axis=True)
@@ -135,7 +135,7 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE, EXPRESSED}):
         batch, _, *extents = lhs.shape
         kernels, inputs, *sizes = rhs.shape
         groups = feature_group_count * batch_group_count
-        # Both kinds of groups go in front: (groups, batch, features, *space) by (groups, features, kernels, *space).
+        # Both kinds of groups come first: (groups, batch, features, *space) by (groups, features, kernels, *space).
         lhs = lhs.reshape(batch_group_count, batch // batch_group_count, feature_group_count, inputs, *extents)
         lhs = lhs.transpose(0, 2, 1, *range(4, lhs.ndim), 3)
         lhs = lhs.reshape(groups, batch // batch_group_count, *extents, inputs)
@@ -148,7 +148,8 @@ class Convolution(Op, name="stablehlo.convolution", traits={PURE, EXPRESSED}):
 
 
 def _slide(lhs: np.ndarray, rhs: np.ndarray, windows: Sequence[Window], counts: Sequence[int]) -> np.ndarray:
-    """The sum over all places of a kernel: what that place sees of `lhs`, times the kernel there."""
+    """Returns the sum over all positions of a kernel of the elements of `lhs` at that position, times the kernel
+    there."""
     groups, batch, features = lhs.shape[0], lhs.shape[1], lhs.shape[-1]
     total = np.zeros((groups, batch * math.prod(counts), rhs.shape[1]), lhs.dtype)
     for place in itertools.product(*(range(window.size) for window in windows)):
@@ -176,13 +177,13 @@ def check_conv_dimensions(lhs, rhs, numbers, window_strides, padding, lhs_dilati
         ("C7", "C8", "rhs_dilation", rhs_dilation),
     ):
         if values is not None:
-            expect_size(size_label, name, values, spatial, "the rank less two")
+            expect_size(size_label, name, values, spatial, "the rank minus two")
             expect_at_least(sign_label, name, values, 1)
     if padding is not None and (len(padding) != spatial or any(len(pair) != 2 for pair in padding)):
         fail("C4", f"padding has {[list(pair) for pair in padding]}, expected {spatial} pairs")
     for size_label, range_label, part in (("C12", "C13", "input"), ("C17", "C18", "kernel"), ("C19", "C20", "output")):
         space = getattr(numbers, f"{part}_spatial_dimensions")
-        expect_size(size_label, f"{part}_spatial_dimensions", space, spatial, "the rank less two")
+        expect_size(size_label, f"{part}_spatial_dimensions", space, spatial, "the rank minus two")
         dimensions = getattr(numbers, f"{part}_dimensions")
         if sorted(dimensions) != list(range(lhs.rank)):
             fail(
@@ -214,7 +215,7 @@ def check_conv_groups(lhs, rhs, numbers, feature_group_count, batch_group_count)
 
 def check_conv_elements(lhs, rhs, numbers, result):
     if not any(is_quantized(kind.element_type) for kind in (lhs, rhs, result)):
-        # The result may be wider, as of integers: MLIR and XLA accept it.
+        # The result may be wider, for example for integers: MLIR and XLA accept it.
         return expect_same_element("C27", lhs=lhs, rhs=rhs)
     features = "that of output features"
     expect_dimension("C29", "rhs", rhs, numbers.kernel_output_feature_dimension, features)

@@ -1,5 +1,5 @@
-"""What ties a process to its surroundings: tokens that order effects, channels to other processes and to the host,
-queues, and the process's own number."""
+"""The connections of a process to its surroundings: tokens that order effects, channels to other processes and to the
+host, queues, and the process's own number."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 ]
 
 TOKEN_VALUE = None
-"""What a token is at run time: evaluation has an order already."""
+"""The value of a token at run time, which carries nothing, because evaluation is already ordered."""
 
 DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
 
 
 @dataclass(frozen=True)
 class ChannelHandle(Struct, mnemonic="stablehlo.channel_handle"):
-    """Names a channel, and what it joins: 1 for devices, 2 for a device and the host, 3 for the host and a device."""
+    """A channel's number and its type: 1 from device to device, 2 from device to host, 3 from host to device."""
 
     handle: int
     type: int
@@ -47,7 +47,7 @@ def expect_token(label: str, name: str, kind: Type) -> None:
 
 
 class AfterAll(Op, name="stablehlo.after_all", traits={PURE}):
-    """A token that follows all of `inputs`."""
+    """Returns a token that comes after all of `inputs`."""
 
     inputs: Operands
     result: Result
@@ -65,7 +65,7 @@ class AfterAll(Op, name="stablehlo.after_all", traits={PURE}):
 
 
 class CreateToken(Op, name="stablehlo.create_token", traits={PURE}):
-    """A token that follows nothing."""
+    """Returns a token that depends on nothing."""
 
     result: Result
 
@@ -80,7 +80,7 @@ class CreateToken(Op, name="stablehlo.create_token", traits={PURE}):
 
 
 class ReplicaId(Op, name="stablehlo.replica_id", traits={PURE}):
-    """Which replica this process is of."""
+    """The number of this process's replica."""
 
     result: Result
 
@@ -95,7 +95,7 @@ class ReplicaId(Op, name="stablehlo.replica_id", traits={PURE}):
 
 
 class PartitionId(Op, name="stablehlo.partition_id", traits={PURE}):
-    """Which partition this process is of."""
+    """The number of this process's partition."""
 
     result: Result
 
@@ -113,7 +113,7 @@ class PartitionId(Op, name="stablehlo.partition_id", traits={PURE}):
 
 
 class Infeed(Op, name="stablehlo.infeed"):
-    """The next values of the infeed queue, and a token."""
+    """Takes the next values from the infeed queue; returns them and a token."""
 
     token: Operand
     infeed_config: str = ""
@@ -131,7 +131,7 @@ class Infeed(Op, name="stablehlo.infeed"):
     def evaluate(context, results):
         values = context.process.feed()
         if len(values) != len(results) - 1:
-            raise ValueError(f"the infeed holds {len(values)} values, expected {len(results) - 1}")
+            raise ValueError(f"the infeed has {len(values)} values, expected {len(results) - 1}")
         return (*values, TOKEN_VALUE)
 
 
@@ -190,7 +190,7 @@ class Send(Op, name="stablehlo.send"):
 
 
 class Recv(Op, name="stablehlo.recv"):
-    """The next values of a channel, and a token."""
+    """Receives the next values from a channel; returns them and a token."""
 
     token: Operand
     channel_handle: ChannelHandle
@@ -214,12 +214,12 @@ class Recv(Op, name="stablehlo.recv"):
             channel = (channel, sources[0], process.id)
         values = process.receive(channel)
         if len(values) != len(results) - 1:
-            raise ValueError(f"the channel holds {len(values)} values, expected {len(results) - 1}")
+            raise ValueError(f"the channel has {len(values)} values, expected {len(results) - 1}")
         return (*values, TOKEN_VALUE)
 
 
 def _processes(process: Any, handle: ChannelHandle, pairs: Pairs) -> list[list[Any]]:
-    """Pairs of partitions, where there is a channel, else of replicas, as for `collective_permute`."""
+    """Returns pairs of partitions if there is a channel, else of replicas, as for `collective_permute`."""
     return process.cross_partition(pairs) if handle.handle > 0 else process.cross_replica(pairs)
 
 
@@ -230,7 +230,7 @@ def _check_channel(label: str, handle: ChannelHandle, is_host_transfer: bool, ho
 
 
 def check_pairs(pairs: Pairs) -> None:
-    """Demands pairs of processes, in which no process gives twice, or gets twice."""
+    """Checks pairs of processes, in which no process may be a source twice or a target twice."""
     rows = [list(pair) for pair in pairs]
     if any(len(pair) != 2 for pair in pairs):
         fail("C1", f"source_target_pairs has {rows}, expected pairs")
@@ -241,7 +241,7 @@ def check_pairs(pairs: Pairs) -> None:
 
 
 def _check_received(labels: tuple[str, str, str], results: tuple[Type, ...]) -> None:
-    """Demands tensors and a token behind them."""
+    """Checks for tensors followed by a token."""
     if not results:
         fail(labels[0], "has no results, expected at least a token")
     expect_token(labels[2], "the last result", results[-1])

@@ -42,15 +42,15 @@ class DotAlgorithm(Struct, mnemonic="stablehlo.dot_algorithm"):
     allow_imprecise_accumulation: bool
 
     def parts(self, side: str) -> int:
-        """How many parts of the precision type the values of an operand are split into: as many as are named, and as
-        the products between parts of both take (programs name one component, whatever the algorithm)."""
+        """Returns how many parts of the precision type the values of an operand are split into: at least the stated
+        component count, and enough for the number of products (programs state one component for every algorithm)."""
         products = max(1, self.num_primitive_operations)
         return max(getattr(self, f"{side}_component_count"), 1 + math.isqrt(products - 1))
 
 
 class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE, EXPRESSED}):
     """Dot products along the contracting dimensions, for each index of the batching dimensions. The result has the
-    batching dimensions, then those left of `lhs`, then those left of `rhs`."""
+    batching dimensions, then the remaining dimensions of `lhs`, then those of `rhs`."""
 
     lhs: Operand
     rhs: Operand
@@ -103,12 +103,12 @@ class DotGeneral(Op, name="stablehlo.dot_general", traits={PURE, EXPRESSED}):
 
 
 def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The array in the dtype of the sums; of complex numbers where that is real, the real part, as `convert` has it."""
+    """Converts to the dtype of the sums; if that is real, complex numbers become their real part, as in `convert`."""
     return (array.real if array.dtype.kind == "c" != dtype.kind else array).astype(dtype)
 
 
 def _grouped(array: np.ndarray, *groups: Sequence[int]) -> np.ndarray:
-    """Transposes so that the axes of a group stand together, and joins each group into one."""
+    """Transposes so that the axes of a group are adjacent, and joins each group into one."""
     shape = [math.prod(array.shape[axis] for axis in group) for group in groups]
     return array.transpose([axis for group in groups for axis in group]).reshape(shape)
 
@@ -118,13 +118,15 @@ def _free(rank: int, batching: Sequence[int], contracting: Sequence[int]) -> lis
 
 
 def _rounded(array: np.ndarray, precision: Type, parts: int) -> np.ndarray:
-    """The sum of the leading `parts` of each value, each rounded to the precision type: what an algorithm that
-    splits its operands sees of them. Complex numbers, which no such algorithm is for, stay as they are."""
+    """Returns the sum of the leading `parts` of each value, each rounded to the precision type, which is what an
+    algorithm that splits its operands computes with. Complex numbers, for which no such algorithm exists, do not
+    change.
+    """
     if np.iscomplexobj(array):
         return array
     rest = array.astype(np.float64)
     total = np.zeros_like(rest)
-    # Each part has a bit at least, and there are 53: what is left behind them is zero, or stays as it is.
+    # Each part has at least one of 53 bits: after that, the rest is zero or no longer changes.
     for _ in range(min(parts, 54)):
         part = _round_tf32(rest) if str(precision) == "tf32" else rest.astype(precision.dtype).astype(np.float64)
         total, rest = total + part, np.where(np.isfinite(part), rest - part, 0)
@@ -146,7 +148,7 @@ def _check_dot_dimensions(lhs, rhs, numbers):
     for label, kind in (("C1", "batching"), ("C2", "contracting")):
         left, right = (getattr(numbers, f"{side}_{kind}_dimensions") for side in ("lhs", "rhs"))
         if len(left) != len(right):
-            fail(label, f"lhs has {len(left)} {kind} dimensions, rhs has {len(right)}; expected as many")
+            fail(label, f"lhs has {len(left)} {kind} dimensions, rhs has {len(right)}; expected the same number")
     for operand, side, unique_label, range_labels in (
         (lhs, "lhs", "C3", ("C5", "C6")),
         (rhs, "rhs", "C4", ("C7", "C8")),
@@ -180,7 +182,7 @@ def _check_quantized_rhs(rhs, contracting):
 
 def _check_algorithm(algorithm, precision_config):
     if any(precision is not Precision.DEFAULT for precision in precision_config or ()):
-        fail("C21", "precision_config has other entries than DEFAULT, and algorithm is given")
+        fail("C21", "precision_config has entries other than DEFAULT although algorithm is set")
     for label, name in (
         ("C22", "lhs_component_count"),
         ("C23", "rhs_component_count"),
@@ -192,7 +194,7 @@ def _check_algorithm(algorithm, precision_config):
         if not isinstance(getattr(algorithm, name), FloatType):
             fail("", f"{name} has {getattr(algorithm, name)}, expected a float type")
     if not _is_known(algorithm):
-        fail("", "algorithm is none that any hardware is known to have")
+        fail("", "algorithm is not one of any known hardware")
 
 
 _PRIMITIVE_OPERATIONS = {
@@ -204,11 +206,11 @@ _PRIMITIVE_OPERATIONS = {
     ("f32", "f32"): (1,),
     ("f64", "f64"): (1,),
 }
-"""Of a precision type and an accumulation type, the counts of primitive operations that algorithms have."""
+"""The numbers of primitive operations in known algorithms, by precision type and accumulation type."""
 
 
 def _is_known(algorithm: DotAlgorithm) -> bool:
-    """Whether it is an algorithm of some hardware: one that MLIR reads, too."""
+    """Whether the algorithm exists in some hardware; MLIR accepts the same ones."""
     lhs, rhs = str(algorithm.lhs_precision_type), str(algorithm.rhs_precision_type)
     accumulation, count = str(algorithm.accumulation_type), algorithm.num_primitive_operations
     if algorithm.lhs_component_count != 1 or algorithm.rhs_component_count != 1:

@@ -1,5 +1,5 @@
-"""The ops whose attributes are computed: shapes, sizes, paddings and slice boxes as operands. Each means what its
-static sister means, once the operand is known, and is evaluated by it."""
+"""Ops whose attributes are computed: shapes, sizes, paddings and slice boxes are operands. Once the operand is known,
+each means the same as its static counterpart, which evaluates it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ __all__ = [
 
 
 def expect_count(label: str, name: str, kind: TensorType, count: int, what: str) -> None:
-    """Demands the length of a list that is a tensor; `what` says what gives it."""
+    """Checks the length of a list that is a tensor; `what` says where the expected length comes from."""
     if not dimensions_compatible(kind.shape[0], count):
         fail(label, f"{name} has {kind.shape[0]} entries, expected {count}, {what}")
 
@@ -129,7 +129,7 @@ def _check_size(size: int, extents: Sequence[int], kind: ConstraintKind = Constr
 
 class DynamicBroadcastInDim(Op, name="stablehlo.dynamic_broadcast_in_dim", traits={PURE}):
     """Dimension d of the operand becomes dimension `broadcast_dimensions[d]` of a tensor of `output_dimensions`, where
-    extent 1 is repeated. Of some dimensions it may be known whether they expand."""
+    extent 1 is repeated. The attributes may state for some dimensions whether they expand."""
 
     operand: Operand
     output_dimensions: Operand
@@ -203,7 +203,7 @@ class GetDimensionSize(Op, name="stablehlo.get_dimension_size", traits={PURE}):
 
 
 class SetDimensionSize(Op, name="stablehlo.set_dimension_size", traits={PURE}):
-    """The first `size` elements along one dimension, whose extent becomes the bound of a dynamic one."""
+    """The first `size` elements along one dimension, which becomes dynamic with its extent as the bound."""
 
     operand: Operand
     size: Operand
@@ -235,7 +235,7 @@ class SetDimensionSize(Op, name="stablehlo.set_dimension_size", traits={PURE}):
 
 
 class DynamicPad(Op, name="stablehlo.dynamic_pad", traits={PURE}):
-    """`pad` by amounts that are computed."""
+    """`pad` with computed amounts."""
 
     operand: Operand
     padding_value: Operand
@@ -273,7 +273,7 @@ def _check_interior(interior: Sequence[int], kind: ConstraintKind = ConstraintKi
 
 
 class RealDynamicSlice(Op, name="stablehlo.real_dynamic_slice", traits={PURE}):
-    """`slice` with a box that is computed."""
+    """`slice` with a computed box."""
 
     operand: Operand
     start_indices: Operand
@@ -296,12 +296,12 @@ class RealDynamicSlice(Op, name="stablehlo.real_dynamic_slice", traits={PURE}):
         boxes = list(zip(*map(_ints, (start_indices, limit_indices, strides)), strict=True))
         for extent, (start, limit, stride) in zip(operand.shape, boxes, strict=True):
             if not 0 <= start <= limit <= extent or stride < 1:
-                raise ValueError(f"the box {start}:{limit}:{stride} does not lie in an extent of {extent}")
+                raise ValueError(f"the box {start}:{limit}:{stride} is not within an extent of {extent}")
         return operand[tuple(slice(*box) for box in boxes)]
 
 
 class DynamicGather(Op, name="stablehlo.dynamic_gather", traits={PURE}):
-    """`gather` of windows whose size is computed."""
+    """`gather` with computed window sizes."""
 
     operand: Operand
     start_indices: Operand
@@ -334,12 +334,12 @@ class DynamicGather(Op, name="stablehlo.dynamic_gather", traits={PURE}):
 
 _GATHER_LABELS = {"C1": "C1", "C2": "C2", "C3": "C3", "C4": "C4", "C5": "C5", "C6": "C6", "C7": "C6", "C8": "C7"}
 _GATHER_LABELS |= {"C9": "C8", "C18": "C9", "C19": "C10", "C21": "C12"}
-"""What the specification calls the constraints of `gather` at `dynamic_gather`, for which it knows no batching."""
+"""The specification's names for the constraints of `gather` in `dynamic_gather`, for which it defines no batching."""
 
 
 @contextmanager
 def _as_gather(kind: ConstraintKind = ConstraintKind.TYPE) -> Iterator[None]:
-    """Constraints of `gather`, by the names that they have here."""
+    """Renames constraints of `gather` to those of `dynamic_gather`."""
     try:
         yield
     except VerificationError as error:
@@ -347,7 +347,7 @@ def _as_gather(kind: ConstraintKind = ConstraintKind.TYPE) -> Iterator[None]:
 
 
 class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE, EXPRESSED}):
-    """`convolution` with a padding that is computed."""
+    """`convolution` with computed padding."""
 
     lhs: Operand
     rhs: Operand
@@ -426,6 +426,6 @@ class DynamicConv(Op, name="stablehlo.dynamic_conv", traits={PURE, EXPRESSED}):
 
 
 def _without_space(lhs: TensorType, numbers: ConvDimensionNumbers) -> TensorType:
-    """The type with spatial extents unknown: what becomes of them depends on the padding."""
+    """Returns the type with unknown spatial extents, because they depend on the padding."""
     shape = (None if axis in numbers.input_spatial_dimensions else extent for axis, extent in enumerate(lhs.shape))
     return lhs.with_shape(shape)

@@ -1,4 +1,4 @@
-"""The families of ops on each element, and `map`, which applies a region to each. The ops of the families stand in
+"""The families of elementwise ops, and `map`, which applies a region to each element. The ops of the families are in
 `arithmetic`, `bitwise` and `transcendental`."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Map"]
 
 
 class Unary(Op, traits={PURE, ELEMENTWISE, EXPRESSED}):
-    """One tensor in, one of the same type out."""
+    """One operand, and a result of the same type."""
 
     operand: Operand
     result: Result
@@ -28,7 +28,7 @@ class Unary(Op, traits={PURE, ELEMENTWISE, EXPRESSED}):
 
 
 class Binary(Op, traits={PURE, ELEMENTWISE, EXPRESSED}):
-    """Two tensors of one type in, one of the same type out."""
+    """Two operands of the same type, and a result of that type."""
 
     lhs: Operand
     rhs: Operand
@@ -44,7 +44,7 @@ class Binary(Op, traits={PURE, ELEMENTWISE, EXPRESSED}):
 
 
 class Map(Op, name="stablehlo.map", traits={ELEMENTWISE, RECURSIVE_EFFECTS}):
-    """Applies `computation` to the elements of `inputs` that stand at the same index."""
+    """Applies `computation` to the elements of `inputs` at each index."""
 
     inputs: Operands
     dimensions: Ints

@@ -1,7 +1,7 @@
-"""`gather` reads windows of a tensor at the places that another tensor lists; `scatter` combines windows into such
-places. Both number dimensions alike. Of the list, one dimension holds the coordinates (`index_vector_dim`), the others
-run over the windows. Of the tensor, some dimensions are left out of the window (collapsed, inserted), and some are
-walked in step with the list (batching)."""
+"""`gather` reads windows of a tensor at the indices that another tensor lists; `scatter` combines windows into a tensor
+at such indices. Both number dimensions in the same way. In the list of indices, one dimension has the coordinates
+(`index_vector_dim`), and the others enumerate the windows. In the tensor, some dimensions are missing in the window
+(collapsed, inserted), and some are iterated together with the list (batching)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GatherDimensionNumbers(Struct, mnemonic="stablehlo.gather"):
-    """Which dimension of `gather`'s operands and result is which."""
+    """The roles of the dimensions of `gather`'s operands and result."""
 
     offset_dims: Ints = ()
     collapsed_slice_dims: Ints = ()
@@ -57,7 +57,7 @@ class GatherDimensionNumbers(Struct, mnemonic="stablehlo.gather"):
 
 @dataclass(frozen=True)
 class ScatterDimensionNumbers(Struct, mnemonic="stablehlo.scatter"):
-    """Which dimension of `scatter`'s operands is which."""
+    """The roles of the dimensions of `scatter`'s operands."""
 
     update_window_dims: Ints = ()
     inserted_window_dims: Ints = ()
@@ -68,7 +68,7 @@ class ScatterDimensionNumbers(Struct, mnemonic="stablehlo.scatter"):
 
 
 class Gather(Op, name="stablehlo.gather", traits={PURE}):
-    """Windows of `slice_sizes` of the operand, at the places that `start_indices` lists, moved so that they lie
+    """Windows of size `slice_sizes` of the operand, at the indices in `start_indices`, clamped so that the windows are
     inside."""
 
     operand: Operand
@@ -124,7 +124,7 @@ def check_gather_dimensions(operand: TensorType, start_indices: TensorType, n: G
     _expect_same_extents("C17", operand, batching, start_indices, list_batching)
     expect_unique("C18", "start_index_map with operand_batching_dims", (*n.start_index_map, *batching))
     expect_within("C19", "start_index_map", n.start_index_map, operand.rank)
-    # Of C5, 0 <= offset_dims < rank(result), nothing but these two numbers is needed.
+    # C5, 0 <= offset_dims < rank(result), needs only these two numbers.
     batch_rank = start_indices.rank - (n.index_vector_dim < start_indices.rank)
     expect_within("C5", "offset_dims", n.offset_dims, batch_rank + len(n.offset_dims))
 
@@ -141,7 +141,7 @@ def check_slice_sizes(operand: TensorType, n: GatherDimensionNumbers, slice_size
 
 
 def gathered(operand: TensorType, indices: TensorType, n: GatherDimensionNumbers, slice_sizes: Ints) -> TensorType:
-    """The type of the windows; their offset dimensions stand among those of the list."""
+    """Returns the type of the gathered windows: the dimensions of the list, with the offset dimensions inserted."""
     taken = {*n.collapsed_slice_dims, *n.operand_batching_dims}
     window = [size for dimension, size in enumerate(slice_sizes) if dimension not in taken]
     shapes = (_without(shape, n.index_vector_dim) for shape in (indices.shape, indices.bounds))
@@ -150,8 +150,8 @@ def gathered(operand: TensorType, indices: TensorType, n: GatherDimensionNumbers
 
 
 class Scatter(Op, name="stablehlo.scatter", traits={RECURSIVE_EFFECTS}):
-    """The inputs, where `update_computation` combined the elements of `updates`, in order, into the places that
-    `scatter_indices` lists. Elements whose place lies outside are skipped."""
+    """The inputs, after `update_computation` has combined the elements of `updates`, in order, into those at the
+    indices in `scatter_indices`. Elements whose index is outside are skipped."""
 
     inputs: Operands
     scatter_indices: Operand
@@ -172,7 +172,7 @@ class Scatter(Op, name="stablehlo.scatter", traits={RECURSIVE_EFFECTS}):
     def check(inputs, scatter_indices, updates, scatter_dimension_numbers, update_computation, results):
         if not 0 < len(inputs) == len(updates) == len(results):
             counts = f"{len(inputs)} inputs, {len(updates)} updates and {len(results)} results"
-            fail("C5", f"has {counts}, expected as many of each, and at least one")
+            fail("C5", f"has {counts}, expected the same number of each, and at least one")
         expect_element("I2", "scatter_indices", scatter_indices, is_integer)
         for index, (kind, update) in enumerate(zip(inputs, updates, strict=True)):
             expect_same_shape("C1", **{"inputs[0]": inputs[0], f"inputs[{index}]": kind})
@@ -234,7 +234,7 @@ def _check_scatter_dimensions(
 
 
 def _check_updates(operand: TensorType, indices: TensorType, update: TensorType, n: ScatterDimensionNumbers) -> None:
-    """The shape of updates: windows no larger than the inputs, one for each entry of the list."""
+    """Checks the shape of updates: windows no larger than the inputs, one for each entry of the list."""
     taken = {*n.inserted_window_dims, *n.input_batching_dims}
     limits = [limit for dimension, limit in enumerate(limits_of(operand)) if dimension not in taken]
     windows = [update.shape[dimension] for dimension in n.update_window_dims]
@@ -248,7 +248,7 @@ def _check_updates(operand: TensorType, indices: TensorType, update: TensorType,
 
 def _rounds(targets: np.ndarray) -> list[np.ndarray]:
     """Splits updates into rounds in which all targets differ, so that each round is one vectorized step: the first
-    update of every target, then the second ones, and so on. Each target sees its updates in their order."""
+    update of every target, then the second ones, and so on. Each target receives its updates in order."""
     if not targets.size:
         return []
     order = np.argsort(targets, kind="stable")
@@ -258,11 +258,13 @@ def _rounds(targets: np.ndarray) -> list[np.ndarray]:
     return np.split(order[np.argsort(turn, kind="stable")], np.cumsum(np.bincount(turn))[:-1])
 
 
-# What both have in common
+# Shared by both
 
 
 def _expect_coordinates(label: str, name: str, index_map: Ints, indices: TensorType, vector_dim: int) -> None:
-    """Demands a coordinate for each entry of the map. A list whose `index_vector_dim` is its rank holds single ones."""
+    """Checks for one coordinate per entry of the map. If `index_vector_dim` is the list's rank, the entries are
+    scalars.
+    """
     size = indices.shape[vector_dim] if vector_dim < indices.rank else 1
     if size is not None:
         expect_size(label, name, index_map, size, "the coordinates of each index")
@@ -271,7 +273,7 @@ def _expect_coordinates(label: str, name: str, index_map: Ints, indices: TensorT
 def _expect_same_extents(label: str, one: TensorType, dims: Ints, other: TensorType, other_dims: Ints) -> None:
     for dimension, other_dimension in zip(dims, other_dims, strict=True):
         if not dimensions_compatible(one.shape[dimension], other.shape[other_dimension]):
-            fail(label, f"batching dimension {dimension} of {one} has another extent than {other_dimension} of {other}")
+            fail(label, f"batching dimension {dimension} of {one} differs in extent from {other_dimension} of {other}")
 
 
 def _without(shape: Shape, dimension: int) -> Shape:
@@ -279,7 +281,7 @@ def _without(shape: Shape, dimension: int) -> Shape:
 
 
 def _combine(batch: Sequence[int | None], window: Sequence[int | None], window_dims: Ints) -> list[int | None]:
-    """The shape with `window` at `window_dims`, and `batch` at the other dimensions."""
+    """Returns the shape with `window` at `window_dims`, and `batch` at the other dimensions."""
     extents, sizes = iter(batch), iter(window)
     return [next(sizes) if d in window_dims else next(extents) for d in range(len(batch) + len(window))]
 
@@ -291,9 +293,9 @@ def _places(
     numbers: GatherDimensionNumbers | ScatterDimensionNumbers,
     room: Sequence[int] | None = None,
 ) -> list[np.ndarray]:
-    """Where the elements of all windows stand in a tensor of this shape: the coordinates along each of its dimensions,
-    as arrays that broadcast to the shape of the windows. `room`, if starts are to be clamped, is the greatest start
-    along each dimension."""
+    """Returns the positions of the elements of all windows in a tensor of this shape: the coordinates along each of its
+    dimensions, as arrays that broadcast to the shape of the windows. `room` is the largest start along each dimension
+    if starts are clamped."""
     window_dims, dropped, batching, indices_batching, index_map, vector_dim = (value for _, value in numbers.items())
     starts = np.moveaxis(indices, vector_dim, 0) if vector_dim < indices.ndim else indices[None]
     rank = starts.ndim - 1 + len(window_dims)
@@ -316,14 +318,14 @@ def _places(
 
 
 def _integers(indices: np.ndarray) -> np.ndarray:
-    """Indices as `int64`; what is greater than any of those is held at the greatest."""
+    """Converts indices to `int64`; larger ones become the largest `int64`."""
     if indices.dtype == np.uint64:
         indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
     return indices.astype(np.int64)
 
 
 def _spread(array: np.ndarray, axes: Sequence[int], rank: int) -> np.ndarray:
-    """The array with its dimensions, in order, at `axes` of `rank` dimensions."""
+    """Returns the array with its dimensions, in order, at `axes` of `rank` dimensions."""
     shape = [1] * rank
     for axis, extent in zip(axes, array.shape, strict=True):
         shape[axis] = extent

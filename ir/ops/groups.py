@@ -1,4 +1,4 @@
-"""Groups of processes: which ones an op is of, and what is demanded of them."""
+"""The groups of processes of an op, and the constraints on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Group = list[tuple[int, int]]
 
 
 def rows_of(op: Any) -> IntMatrix:
-    """The groups as a matrix: those along axes of a mesh need the mesh, which may be another op."""
+    """Returns the groups as a matrix. Groups along axes of a mesh need the mesh, which another op may declare."""
     if not isinstance(op.replica_groups, ReplicaGroupMeshAxes):
         return op.replica_groups
     mesh = op.replica_groups.mesh
@@ -29,7 +29,7 @@ def rows_of(op: Any) -> IntMatrix:
         found = lookup(op, mesh)
         mesh = mesh_of(found.attributes | found.extra) if found is not None else None
     if mesh is None:
-        raise ExecutionError(f"{op.NAME}: {op.replica_groups.mesh} tells no mesh, so that its groups are not known")
+        raise ExecutionError(f"{op.NAME}: {op.replica_groups.mesh} is not a mesh, so its groups are unknown")
     try:
         return groups(mesh, op.replica_groups.axes)
     except VerificationError as error:
@@ -37,7 +37,7 @@ def rows_of(op: Any) -> IntMatrix:
 
 
 def known_rows(replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> IntMatrix:
-    """The groups, as far as the attribute itself tells them."""
+    """Returns the groups as far as they follow from the attribute itself."""
     if not isinstance(replica_groups, ReplicaGroupMeshAxes):
         return replica_groups
     return groups(replica_groups.mesh, replica_groups.axes) if isinstance(replica_groups.mesh, Mesh) else ()
@@ -48,7 +48,7 @@ def channel_of(op: Any) -> int:
 
 
 def group_of(op: Any, context: Any) -> Group:
-    """The group of this process, by the channel and `use_global_device_ids`."""
+    """Returns the group of this process, depending on the channel and `use_global_device_ids`."""
     process, rows = context.process, rows_of(op)
     if channel_of(op) <= 0:
         found = process.cross_replica(rows)
@@ -60,7 +60,7 @@ def group_of(op: Any, context: Any) -> Group:
 
 
 def one_kind_groups(op: Any, rows: IntMatrix | Pairs, context: Any) -> list[Group]:
-    """Groups of partitions, where there is a channel, else of replicas."""
+    """Returns groups of partitions if there is a channel, else of replicas."""
     return context.process.cross_partition(rows) if channel_of(op) > 0 else context.process.cross_replica(rows)
 
 
@@ -82,8 +82,8 @@ def meet(op: Any, group: Group, value: Any, context: Any) -> list[Any]:
 def check_groups(
     unique_label: str, range_label: str, replica_groups: IntMatrix | ReplicaGroupMeshAxes, even: bool = False
 ) -> None:
-    """Demands each number from 0 on once; -1 fills up short groups, unless they shall be `even`. What a mesh that is
-    another op gives is not known here."""
+    """Checks that each number from 0 on occurs once; -1 pads short groups, unless they must be `even`. Groups of a mesh
+    that another op declares are unknown here."""
     rows = known_rows(replica_groups)
     numbers = [number for row in rows for number in row if even or number != -1]
     expect_unique(unique_label, "replica_groups", numbers)
@@ -92,7 +92,7 @@ def check_groups(
 
 
 def check_members(unique_label: str, range_label: str, replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> None:
-    """Demands that no process is in two groups; some may be in none."""
+    """Checks that no process is in two groups; some may be in none."""
     rows = known_rows(replica_groups)
     numbers = [number for row in rows for number in row]
     expect_unique(unique_label, "replica_groups", numbers)
@@ -101,7 +101,7 @@ def check_members(unique_label: str, range_label: str, replica_groups: IntMatrix
 
 
 def check_mesh(replica_groups: ReplicaGroupMeshAxes, found: Operation | None) -> None:
-    """Demands that the mesh that is named is there, and has the axes, as far as it tells what it has."""
+    """Checks that the named mesh exists, and has the axes of the groups if its axes are known."""
     if found is None:
         has = f"replica_groups has mesh {replica_groups.mesh}"
         fail("", f"{has}, which the module does not have", ConstraintKind.SYMBOL)
@@ -111,7 +111,7 @@ def check_mesh(replica_groups: ReplicaGroupMeshAxes, found: Operation | None) ->
 
 
 def check_processes(op: Any, replicas: int | None, partitions: int | None) -> None:
-    """Demands of the groups what the numbers of replicas and partitions tell."""
+    """Checks the groups against the numbers of replicas and partitions."""
     numbers = [number for row in known_rows(op.replica_groups) for number in row if number >= 0]
     if channel_of(op) <= 0:
         count = replicas

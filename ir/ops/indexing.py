@@ -1,5 +1,5 @@
-"""The ops that read or write a part of a tensor: a box at fixed or computed places (`slice`, `dynamic_slice`,
-`dynamic_update_slice`). `gather` and `scatter` stand in `trivium.ir.ops.gather`."""
+"""Ops that read or write a box of a tensor at fixed or computed indices (`slice`, `dynamic_slice`,
+`dynamic_update_slice`). `gather` and `scatter` are in `trivium.ir.ops.gather`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _slice_shape(start_indices: Ints, limit_indices: Ints, strides: Ints) -> lis
 
 
 class DynamicSlice(Op, name="stablehlo.dynamic_slice", traits={PURE}):
-    """A box of `slice_sizes` at `start_indices`, one scalar for each dimension, moved so that it lies inside."""
+    """A box of `slice_sizes` at `start_indices`, one scalar for each dimension, clamped so that the box is inside."""
 
     operand: Operand
     start_indices: Operands
@@ -95,7 +95,7 @@ class DynamicSlice(Op, name="stablehlo.dynamic_slice", traits={PURE}):
 
 
 class DynamicUpdateSlice(Op, name="stablehlo.dynamic_update_slice", traits={PURE}):
-    """The operand with `update` in place of the box at `start_indices`, moved so that it lies inside the operand."""
+    """The operand with `update` in place of the box at `start_indices`, clamped so that the box is inside."""
 
     operand: Operand
     update: Operand
@@ -130,6 +130,6 @@ def _expect_start_indices(kind_label: str, same_label: str, start_indices: Seque
 
 
 def _box(shape: Sequence[int], start_indices: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[slice, ...]:
-    """Where a box of these sizes lies once its start is clamped."""
+    """Returns the slices of a box of these sizes, with its start clamped."""
     starts = [min(max(int(at), 0), n - size) for at, n, size in zip(start_indices, shape, sizes, strict=True)]
     return tuple(slice(start, start + size) for start, size in zip(starts, sizes, strict=True))

@@ -1,5 +1,5 @@
-"""Ops for which the specification has no page any more, and which files still hold: `broadcast`, `dot`, `einsum`,
-`unary_einsum`, `torch_index_select`."""
+"""Ops that are no longer in the specification, but still occur in files: `broadcast`, `dot`, `einsum`, `unary_einsum`,
+`torch_index_select`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Broadcast", "Dot", "Einsum", "TorchIndexSelect", "UnaryEinsum"]
 
 
 class Broadcast(Op, name="stablehlo.broadcast", traits={PURE}):
-    """The operand, repeated along new dimensions of `broadcast_sizes` in front of its own."""
+    """The operand, repeated along new dimensions of `broadcast_sizes` before its own."""
 
     operand: Operand
     broadcast_sizes: Ints
@@ -97,7 +97,7 @@ class Einsum(Op, name="stablehlo.einsum", traits={PURE, EXPRESSED}):
         expect_tensor("I2", "rhs", rhs)
         expect_same_baseline("C1", lhs=lhs, rhs=rhs)
         expect_tensor("O1", "result", result)
-        # As of other products, the result may be wider.
+        # As for other products, the result may be wider.
         if not is_promotable(lhs.element_type, result.element_type):
             expect_same_baseline("C1", lhs=lhs, result=result)
         _check_letters(einsum_config, {"lhs": lhs, "rhs": rhs}, result)
@@ -126,7 +126,7 @@ _LETTERS = re.compile(r"[a-zA-Z]*(\.\.\.)?[a-zA-Z]*")
 
 
 def _check_letters(einsum_config: str, operands: dict[str, TensorType], result: TensorType) -> None:
-    """Letters for every tensor, each of which means one extent."""
+    """Checks that every tensor has letters, and that each letter stands for one extent."""
     inputs, arrow, output = einsum_config.replace(" ", "").partition("->")
     lists = [*inputs.split(","), output]
     if not arrow or len(lists) != len(operands) + 1 or not all(map(_LETTERS.fullmatch, lists)):
@@ -136,8 +136,8 @@ def _check_letters(einsum_config: str, operands: dict[str, TensorType], result: 
         count = len(letters.replace("...", ""))
         if kind.rank < count or ("..." not in letters and kind.rank > count):
             fail("C3", f"{name} has type {kind}, einsum_config has {letters!r} for its dimensions")
-        before, _, behind = letters.partition("...")
-        named = [*zip(before, kind.shape, strict=False), *zip(behind[::-1], kind.shape[::-1], strict=False)]
+        before, _, after = letters.partition("...")
+        named = [*zip(before, kind.shape, strict=False), *zip(after[::-1], kind.shape[::-1], strict=False)]
         for letter, extent in named:
             if not dimensions_compatible(extents.get(letter), extent):
                 fail("C4", f"{name} has type {kind}, where {letter!r} is {extent}, elsewhere it is {extents[letter]}")
@@ -149,7 +149,7 @@ def _check_letters(einsum_config: str, operands: dict[str, TensorType], result: 
 
 class TorchIndexSelect(Op, name="stablehlo.torch_index_select", traits={PURE}):
     """The slices of the operand along `dim` that `index` lists, for each index of the first `batch_dims` dimensions.
-    Indices outside become the nearest inside."""
+    Indices are clamped to the extent."""
 
     operand: Operand
     index: Operand
@@ -185,5 +185,5 @@ def _check_selection(operand: TensorType, index: TensorType, dim: int, batch_dim
 
 
 def _selected_shape(operand, index, dim: int, batch_dims: int) -> tuple[int | None, ...]:
-    """The dimension `dim` is replaced by those of the list, its batch left out."""
+    """Returns the operand's shape with the dimension `dim` replaced by those of `index` after its batch dimensions."""
     return (*operand.shape[:dim], *index.shape[batch_dims:], *operand.shape[dim + 1 :])

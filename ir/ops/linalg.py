@@ -47,8 +47,8 @@ class FftType(Enumeration):
 
 
 class Fft(Op, name="stablehlo.fft", traits={PURE}):
-    """The discrete Fourier transform over the last dimensions, whose extents are `fft_length`. Of a real tensor's
-    transform, only the half of the last dimension that tells the other is kept."""
+    """The discrete Fourier transform over the last dimensions, whose extents are `fft_length`. The transform of a real
+    tensor is symmetric, so only half of its last dimension is kept."""
 
     operand: Operand
     fft_type: FftType
@@ -110,14 +110,14 @@ def _transformed_element(operand: TensorType, fft_type: FftType) -> ComplexType 
 
 
 def _transformed_shape(operand: Shape, fft_type: FftType, fft_length: Ints) -> Shape:
-    """The shape of the transform: only the last extent differs."""
+    """Returns the shape of the transform: only the last extent differs."""
     last = operand[-1]
     last = {FftType.RFFT: _half(last), FftType.IRFFT: fft_length[-1]}.get(fft_type, last)
     return (*operand[:-1], last)
 
 
 def _half(extent: int | None) -> int | None:
-    """How many numbers of a real tensor's transform tell all of them."""
+    """Returns how many numbers of a real tensor's transform determine all of them."""
     return extent // 2 + 1 if extent else extent
 
 
@@ -125,8 +125,8 @@ def _half(extent: int | None) -> int | None:
 
 
 class Cholesky(Op, name="stablehlo.cholesky", traits={PURE, EXPRESSED}):
-    """The triangular factor L of L L^H for Hermitian positive-definite matrices (upper ones: of U^H U), of which only
-    that triangle is read. The factor of a matrix that is not positive-definite is NaN."""
+    """The triangular factor of Hermitian positive-definite matrices, L in L L^H or, if not `lower`, U in U^H U. Only
+    that triangle of the matrix is read. The factor of a matrix that is not positive-definite is NaN."""
 
     a: Operand
     lower: bool = False
@@ -158,7 +158,7 @@ class Cholesky(Op, name="stablehlo.cholesky", traits={PURE, EXPRESSED}):
 
 @enumeration("stablehlo.transpose")
 class TransposeMode(Enumeration):
-    """What `triangular_solve` does with its matrix first."""
+    """How `triangular_solve` transposes its matrix first."""
 
     TRANSPOSE_INVALID = "TRANSPOSE_INVALID"
     NO_TRANSPOSE = "NO_TRANSPOSE"
@@ -167,8 +167,8 @@ class TransposeMode(Enumeration):
 
 
 class TriangularSolve(Op, name="stablehlo.triangular_solve", traits={PURE, EXPRESSED}):
-    """The x of op(a) x = b, or of x op(a) = b, where `a` has triangular matrices (of which only that triangle is read)
-    and op is `transpose_a`. With `unit_diagonal`, the diagonal is taken for ones."""
+    """Solves op(a) x = b, or x op(a) = b, for x, where `a` has triangular matrices (only that triangle is read) and op
+    is `transpose_a`. With `unit_diagonal`, the diagonal is assumed to be ones."""
 
     a: Operand
     b: Operand
@@ -206,7 +206,7 @@ class TriangularSolve(Op, name="stablehlo.triangular_solve", traits={PURE, EXPRE
 
 
 def _substitute(matrix: np.ndarray, right: np.ndarray, lower: bool, unit_diagonal: bool) -> np.ndarray:
-    """Solves row by row: each unknown follows from those before it."""
+    """Solves row by row: each unknown follows from the previous ones."""
     rows = range(matrix.shape[-1])
     solution = np.zeros_like(right)
     for row in rows if lower else reversed(rows):

@@ -1,6 +1,5 @@
-"""Arithmetic on arrays as the specification means it, where NumPy means something else: narrow element types, integer
-division, shifts, conversion, total order. Written for any shape, so that the body of a region runs on whole arrays at
-once."""
+"""Arithmetic on arrays as the specification defines it, where NumPy differs: narrow element types, integer division,
+shifts, conversion, total order. It works for any shape, so that the body of a region runs on whole arrays at once."""
 
 from __future__ import annotations
 
@@ -15,31 +14,31 @@ import numpy as np
 from trivium.ir.types import FLOATS, IntegerType, element_type_of
 
 _WIDE: dict[np.dtype, type] = {kind.dtype: np.float32 for kind in FLOATS.values() if kind.width < 32}
-_ROUNDED_TWICE = _WIDE.keys() - {np.dtype(np.float16), np.dtype(np.float32)}  # tf32 is held in 32 bits
+_ROUNDED_TWICE = _WIDE.keys() - {np.dtype(np.float16), np.dtype(np.float32)}  # tf32 is stored in 32 bits
 _WIDE[np.dtype(np.complex64)] = np.complex128
 _WIDE |= {IntegerType(width).dtype: np.int8 for width in (2, 4)}
 _WIDE |= {IntegerType(width, "u").dtype: np.uint8 for width in (2, 4)}
 
 
 def widen(array: Any) -> np.ndarray:
-    """The array in a type that NumPy computes in: `float32` for narrower floats, a byte for narrower integers; and in
-    `complex128`, since NumPy's products and quotients of `complex64` are rounded on the way."""
+    """Converts to a type that NumPy computes in: `float32` for narrower floats, a byte for narrower integers, and
+    `complex128` for `complex64`, whose products and quotients NumPy rounds in intermediate steps."""
     array = np.asarray(array)
     return array.astype(_WIDE[array.dtype]) if array.dtype in _WIDE else array
 
 
 def compute(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> np.ndarray:
-    """Applies an elementwise function. Narrow operands are widened, and the outcome is rounded (integers: wrapped)
-    once, to `dtype` or that of the first operand. What NumPy warns of, overflow or division by zero, has a meaning
-    here."""
+    """Applies an elementwise function. Narrow operands are widened, and the result is rounded (integers wrap around)
+    once, to `dtype` or that of the first operand. NumPy's warnings about overflow and division by zero are off, because
+    both are well defined here."""
     dtype = np.asarray(arrays[0]).dtype if dtype is None else dtype
     with np.errstate(all="ignore"):
         return rounded(np.asarray(function(*map(widen, arrays))), dtype)
 
 
 def rounded(values: np.ndarray, dtype: Any) -> np.ndarray:
-    """The nearest values of another dtype. Where ml_dtypes would round to 32 bits on the way, those are such that they
-    tell which side of a tie the value was on (they are rounded to odd)."""
+    """Rounds to the nearest values of another dtype. Where ml_dtypes rounds to 32 bits first, that step here rounds to
+    odd, which preserves the side of a tie that the value is on."""
     if values.dtype != np.float64 or dtype not in _ROUNDED_TWICE:
         return values.astype(dtype, copy=False)
     single = values.astype(np.float32)
@@ -49,14 +48,14 @@ def rounded(values: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def accurate(function: Callable[..., Any], *arrays: Any) -> np.ndarray:
-    """Applies a function of floats or complex numbers in 64 bits, and rounds once to their dtype: what NumPy does in
-    32 bits is a few units off, by the host."""
+    """Applies a function of floats or complex numbers in 64 bits, and rounds once to their dtype: NumPy's results in 32
+    bits are off by a few units, depending on the host."""
     widest = np.complex128 if np.iscomplexobj(arrays[0]) else np.float64
     return compute(function, *(np.asarray(array).astype(widest) for array in arrays), dtype=np.asarray(arrays[0]).dtype)
 
 
 def is_real_float(dtype: np.dtype) -> bool:
-    """Whether a dtype, of a widened array, is that of real floats."""
+    """Whether the dtype of a widened array is that of real floats."""
     return np.issubdtype(dtype, np.floating)
 
 
@@ -64,7 +63,7 @@ def is_real_float(dtype: np.dtype) -> bool:
 
 
 def unsigned(array: Any) -> tuple[np.ndarray, int]:
-    """The bits of integers, as unsigned numbers, and how many bits each has."""
+    """Returns the bits of integers as unsigned numbers, and the number of bits of each."""
     array = np.asarray(array)
     width = element_type_of(array.dtype).width  # type: ignore[union-attr]
     wide = widen(array)
@@ -81,13 +80,13 @@ def integer_quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def modulus(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """What integer division leaves, with the sign of the dividend. The remainder of x / 0 is x, as in XLA."""
+    """The remainder of integer division, with the sign of the dividend. The remainder of x / 0 is x, as in XLA."""
     safe = np.where(rhs == 0, np.ones_like(rhs), rhs)
     return np.where(rhs == 0, lhs, np.fmod(lhs, safe))
 
 
 def integer_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """Integer exponentiation that wraps. A negative exponent leaves only the powers of 1 and -1; all others are 0."""
+    """Integer exponentiation that wraps around. With a negative exponent, only powers of 1 and -1 are not 0."""
     wrapped = np.power(lhs, np.maximum(rhs, np.zeros_like(rhs)))
     if not np.issubdtype(rhs.dtype, np.signedinteger):
         return wrapped
@@ -96,16 +95,16 @@ def integer_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def leading_zeros(array: Any) -> np.ndarray:
-    """How many bits stand above the highest one that is set."""
+    """Returns how many bits are above the highest set bit."""
     bits, width = unsigned(array)
     for distance in (1, 2, 4, 8, 16, 32):
-        if distance < width:  # every bit below the highest one gets set
+        if distance < width:  # sets every bit below the highest one
             bits = bits | (bits >> bits.dtype.type(distance))
     return width - np.bitwise_count(bits).astype(np.int64)
 
 
 def shift(function: Callable[..., Any], lhs: Any, rhs: Any) -> np.ndarray:
-    """Shifts the bits of `lhs` by `rhs`, an unsigned amount; all are gone once it reaches the width."""
+    """Shifts the bits of `lhs` by `rhs`, an unsigned amount; the result is 0 if it is the width or more."""
     bits, width = unsigned(lhs)
     amount, _ = unsigned(rhs)
     moved = function(bits, np.minimum(amount, amount.dtype.type(width - 1)))
@@ -126,13 +125,13 @@ def shift_arithmetic(lhs: Any, rhs: Any) -> np.ndarray:
 
 
 def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The greater one; NaN if either is, and 0 is greater than -0, of which NumPy takes either."""
+    """The larger of two numbers; NaN if either is NaN. 0 is larger than -0, where NumPy may return either."""
     greater = np.maximum(lhs, rhs)
     return np.where((lhs == 0) & (rhs == 0), lhs + rhs, greater) if is_real_float(greater.dtype) else greater
 
 
 def minimum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The smaller one, likewise."""
+    """The smaller of two numbers, with the same rules as `maximum`."""
     smaller = np.minimum(lhs, rhs)
     return np.where((lhs == 0) & (rhs == 0), -(-lhs - rhs), smaller) if is_real_float(smaller.dtype) else smaller
 
@@ -151,7 +150,7 @@ def logistic(values: np.ndarray) -> np.ndarray:
 
 
 def exponential(values: np.ndarray) -> np.ndarray:
-    """exp(x). Of a complex number that is infinite both ways nothing is known, as in XLA: NumPy gives 0 for some."""
+    """exp(x). For a complex number with two infinite parts it is NaN, as in XLA; NumPy returns 0 for some."""
     result = np.exp(values)
     if is_real_float(values.dtype):
         return result
@@ -159,7 +158,7 @@ def exponential(values: np.ndarray) -> np.ndarray:
 
 
 def square(values: np.ndarray) -> np.ndarray:
-    """x * x; of a complex number such that no part overflows unless the result does."""
+    """x * x; for complex numbers, computed without overflow unless the result overflows."""
     if is_real_float(values.dtype):
         return np.square(values)
     x, y = values.real, values.imag
@@ -170,7 +169,7 @@ def square(values: np.ndarray) -> np.ndarray:
 
 
 def exponential_minus_one(values: np.ndarray) -> np.ndarray:
-    """exp(x) - 1. A complex number without imaginary part stays one, even if infinite."""
+    """exp(x) - 1. If the imaginary part of x is zero, so is that of the result, even if x is infinite."""
     result = np.asarray(np.expm1(values))
     if not is_real_float(values.dtype):
         result.imag = np.where(values.imag == 0, values.imag, result.imag)
@@ -182,8 +181,8 @@ def reciprocal_square_root(values: np.ndarray) -> np.ndarray:
 
 
 def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """lhs / rhs. As in C, a finite complex number divided by an infinite one is zero; one divided by zero is infinite
-    in its own direction, or against it if that zero's real part is -0."""
+    """lhs / rhs. As in C, a finite complex number divided by an infinite one is zero. Divided by zero it is infinite in
+    its own direction, or in the opposite direction if the real part of the divisor is -0."""
     result = np.divide(lhs, rhs)
     if is_real_float(result.dtype):
         return result
@@ -195,7 +194,7 @@ def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def sign(values: np.ndarray) -> np.ndarray:
-    """-1, 0 or 1; zeros keep their sign, NaN stays, a complex number becomes one of modulus 1."""
+    """-1, 0 or 1; zeros keep their sign, NaN stays NaN, and a complex number becomes one of modulus 1."""
     if np.issubdtype(values.dtype, np.complexfloating):
         unit = np.where(values == 0, values * 0, values / np.abs(values))
         return np.where(np.isnan(values), complex(np.nan, np.nan), unit)
@@ -203,8 +202,8 @@ def sign(values: np.ndarray) -> np.ndarray:
 
 
 def log_plus_one(values: np.ndarray) -> np.ndarray:
-    """log(1 + x). The real part of a complex one is half the logarithm of |1 + x|^2, which is told exactly from 1 where
-    it is near."""
+    """log(1 + x). For complex numbers, the real part is half the logarithm of |1 + x|^2, whose difference from 1 is
+    computed exactly if it is small."""
     if is_real_float(values.dtype):
         return np.log1p(values)
     x, y = values.real, values.imag
@@ -240,8 +239,8 @@ def arctangent2(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def total_order(values: np.ndarray) -> np.ndarray:
-    """Integers in the order that IEEE-754's `totalOrder` gives the floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN; those
-    of types without infinities, whose NaN may stand anywhere, in that of wider floats."""
+    """Returns integers in the order of IEEE-754's `totalOrder` of the floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN.
+    For types without infinities, whose NaN may have any bits, it is the order of wider floats."""
     infinite = np.isinf(np.full((), np.inf, values.dtype).astype(np.float32))
     bits = values if infinite else widen(values)
     bits = bits.view(f"i{bits.dtype.itemsize}")
@@ -249,8 +248,8 @@ def total_order(values: np.ndarray) -> np.ndarray:
 
 
 def reduce_precision(values: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
-    """Rounds to the values of a float format of fewer bits, ties to even. What is too large becomes infinite; what the
-    smaller format could only hold as a subnormal becomes zero."""
+    """Rounds to the values of a float format with fewer bits, ties to even. Values that are too large become infinite;
+    values that would be subnormal in the smaller format become zero."""
     info = ml_dtypes.finfo(values.dtype)
     dtype = np.dtype(f"u{values.dtype.itemsize}")
     bits = values.view(dtype)
@@ -273,8 +272,9 @@ def reduce_precision(values: np.ndarray, exponent_bits: int, mantissa_bits: int)
 
 
 def convert(array: Any, dtype: np.dtype) -> np.ndarray:
-    """The nearest value of another element type. Integers wrap; a float beyond the range of integers becomes the least
-    or the greatest one, and NaN becomes 0, as in XLA. Complex numbers lose, or get, an imaginary part."""
+    """Converts to the nearest value of another element type. Integers wrap around; a float outside of the range of an
+    integer type becomes the nearest limit, and NaN becomes 0, as in XLA. An imaginary part is dropped, or added as
+    0."""
     array = np.asarray(array)
     if array.dtype == dtype:
         return array
@@ -304,8 +304,8 @@ def _saturate(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def bitcast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The same bits as elements of another type; the last dimension counts the small ones in a large one, lowest
-    first."""
+    """Returns the same bits as elements of another type; the last dimension has the small elements in a large one,
+    lowest first."""
     width, new_width = _bits(array.dtype), _bits(dtype)
     shape = (*array.shape, width // new_width) if new_width < width else array.shape[: array.ndim - (new_width > width)]
     octets = np.ascontiguousarray(array).reshape(-1).view(np.uint8)

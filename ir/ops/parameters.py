@@ -1,5 +1,5 @@
-"""What ops ask of the parameters of quantized elements: that they fit their tensor, belong together where numbers are
-added or multiplied, and stay where they are where elements move. Labels come from the ops."""
+"""The constraints on the parameters of quantized elements: they must fit their tensor, match where numbers are added or
+multiplied, and follow elements that move. The ops pass the labels."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from trivium.ir.types import (
 
 
 def expect_fitting(label: str, name: str, kind: TensorType, per_axis: bool) -> None:
-    """Demands that elements, if they are quantized, are so per tensor, or per axis where that is allowed, and that
-    there are parameters for each slice."""
+    """Checks that quantized elements are quantized per tensor, or per axis if that is allowed, and that there are
+    parameters for each slice."""
     element = kind.element_type
     if not isinstance(element, QuantizedType):
         return
@@ -45,8 +45,8 @@ def _covers(element: PerAxisType, shape: Sequence[int | None]) -> bool:
 
 
 def check_sum(labels: Sequence[str], lhs: TensorType, rhs: TensorType, result: TensorType) -> None:
-    """The constraints of `add`: all quantized, one storage type, one expressed type, and if any operand has parameters
-    for each slice, the result has them along the same dimension."""
+    """Checks the constraints of `add`: all are quantized, with the same storage type and expressed type; if an operand
+    is quantized per axis, so is the result, along the same dimension."""
     all_quantized, storage, expressed, per_axis, lhs_dimension, rhs_dimension = labels
     kinds = {"lhs": lhs, "rhs": rhs, "result": result}
     _expect_quantized(all_quantized, kinds)
@@ -54,17 +54,15 @@ def check_sum(labels: Sequence[str], lhs: TensorType, rhs: TensorType, result: T
     _expect_same(expressed, "expressed_type", kinds)
     sliced = [name for name in ("lhs", "rhs") if is_per_axis(kinds[name].element_type)]
     if bool(sliced) != is_per_axis(result.element_type):
-        fail(
-            per_axis, f"lhs has type {lhs}, rhs {rhs}, result {result}; expected a result as those, per tensor or axis"
-        )
+        fail(per_axis, f"lhs has type {lhs}, rhs {rhs}, result {result}; expected a result quantized like those")
     for label, name in ((lhs_dimension, "lhs"), (rhs_dimension, "rhs")):
         if name in sliced:
             _expect_same(label, "quantization_dimension", {name: kinds[name], "result": result})
 
 
 def check_products(labels: Sequence[str], lhs: TensorType, rhs: TensorType, result: TensorType) -> None:
-    """The constraints that `dot_general` and `convolution` share: the operands are quantized and so is the result, or
-    only `rhs` is."""
+    """Checks the shared constraints of `dot_general` and `convolution`: operands and result are all quantized, or only
+    `rhs` is."""
     all_quantized, storage, expressed, per_tensor, hybrid = labels
     if not is_quantized(rhs.element_type) or is_quantized(lhs.element_type) != is_quantized(result.element_type):
         fail(all_quantized, f"lhs has type {lhs}, rhs {rhs}, result {result}; expected all quantized, or rhs alone")
@@ -80,7 +78,7 @@ def check_products(labels: Sequence[str], lhs: TensorType, rhs: TensorType, resu
 
 
 def expect_dimension(label: str, name: str, kind: TensorType, dimension: int, what: str) -> None:
-    """Demands that parameters for each slice lie along one dimension; `what` says which."""
+    """Checks that quantization per axis is along this dimension; `what` says which one it is."""
     element = kind.element_type
     if isinstance(element, PerAxisType) and element.quantization_dimension != dimension:
         fail(label, f"{name} has type {kind}, expected quantization along dimension {dimension}, {what}")
@@ -89,7 +87,7 @@ def expect_dimension(label: str, name: str, kind: TensorType, dimension: int, wh
 def _expect_quantized(label: str, kinds: dict[str, TensorType]) -> None:
     for name, kind in kinds.items():
         if not is_quantized(kind.element_type):
-            fail(label, f"{name} has type {kind}, expected quantized elements, as others have")
+            fail(label, f"{name} has type {kind}, expected quantized elements, like the others")
 
 
 def _expect_same(label: str, what: str, kinds: dict[str, TensorType]) -> None:
@@ -105,7 +103,7 @@ def _expect_same(label: str, what: str, kinds: dict[str, TensorType]) -> None:
 
 
 def expect_moved(label: str, operand: TensorType, result: TensorType) -> None:
-    """Demands one element type; parameters for each slice may lie along another dimension."""
+    """Checks that the element types are equal; parameters per slice may be along another dimension."""
     one, other = operand.element_type, result.element_type
     if one is other:
         return
@@ -114,12 +112,12 @@ def expect_moved(label: str, operand: TensorType, result: TensorType) -> None:
 
 
 def _slices(element: PerAxisType) -> Any:
-    """A type but for the dimension that its parameters lie along."""
+    """Returns a type's fields except its quantization dimension."""
     return tuple(value for name, value in vars(element).items() if name != "quantization_dimension")
 
 
 def expect_reshaped(label: str, operand: TensorType, result: TensorType) -> None:
-    """Demands that the slices with a scale of their own hold the same elements in another shape."""
+    """Checks that the slices with their own scales have the same elements in another shape."""
     one, other = operand.element_type, result.element_type
     if not (isinstance(one, PerAxisType) and isinstance(other, PerAxisType)):
         return
@@ -129,7 +127,7 @@ def expect_reshaped(label: str, operand: TensorType, result: TensorType) -> None
 
 
 def _around(element: PerAxisType, kind: TensorType) -> list[int | None]:
-    """How many elements stand before, along, and behind the quantization dimension; `None` where it is not known."""
+    """Returns the number of elements before, along and after the quantization dimension; `None` if unknown."""
     dimension, shape = element.quantization_dimension, kind.shape
     parts = (shape[:dimension], shape[dimension : dimension + 1], shape[dimension + 1 :])
     return [None if None in part else math.prod(part) for part in parts]  # type: ignore[arg-type]
@@ -138,15 +136,17 @@ def _around(element: PerAxisType, kind: TensorType) -> list[int | None]:
 def expect_broadcast(
     labels: Sequence[str], operand: TensorType, result: TensorType, broadcast_dimensions: Sequence[int]
 ) -> None:
-    """Demands one element type; parameters for each slice follow their dimension, and are repeated where it is."""
+    """Checks that the element types are equal; parameters per slice move with their dimension, and are repeated with
+    it.
+    """
     same, along = labels
     one, other = operand.element_type, result.element_type
     if not (isinstance(one, PerAxisType) and isinstance(other, PerAxisType)):
         return expect_moved(same, operand, result)
     if not same_baseline(one, other):
-        fail(same, f"result has element type {other}, operand has {one}; expected the same but for parameters")
+        fail(same, f"result has element type {other}, operand has {one}; expected the same except for parameters")
     dimension = one.quantization_dimension
-    expect_dimension(along, "result", result, broadcast_dimensions[dimension], "where that of operand goes")
+    expect_dimension(along, "result", result, broadcast_dimensions[dimension], "that of operand in the result")
     repeated = len(one.scales) == 1 and operand.shape[dimension] == 1
     if repeated and (set(other.scales) != set(one.scales) or set(other.zero_points) != set(one.zero_points)):
         fail(along, f"result has element type {other}, operand has {one}; expected its parameters for all slices")

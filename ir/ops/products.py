@@ -1,8 +1,8 @@
-"""Sums of products: how precise they shall be, and how they are computed.
+"""Sums of products: how precise they should be, and how they are computed.
 
-Floats of 32 and 64 bits are rounded after each product and each sum, in the order of the contracted elements, which is
-the specification read literally and what StableHLO's own interpreter does; narrower ones are rounded once at the end,
-as no device sums in them.
+Floats of 32 and 64 bits are rounded after each product and each sum, in the order of the contracted elements. This is
+the literal meaning of the specification, and what StableHLO's own interpreter does. Narrower floats are rounded once at
+the end, because no device sums in them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Precision"]
 
 @enumeration("stablehlo.precision")
 class Precision(Enumeration):
-    """How exact the products of an operand shall be; each backend decides what it means."""
+    """How precise the products of an operand should be; each backend decides what it means."""
 
     DEFAULT = "DEFAULT"
     HIGH = "HIGH"
@@ -32,7 +32,7 @@ def check_precision(label, precision_config):
 
 
 def add_products(total: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> None:
-    """Adds a batched matrix product to `total`, one contracted element after the other, all in the dtype of `total`."""
+    """Adds a batched matrix product to `total`, one contracted element at a time, all in the dtype of `total`."""
     if total.dtype.kind == "i":  # exact in any order
         total += np.matmul(rows, columns)
         return
@@ -44,19 +44,19 @@ def add_products(total: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> No
 
 
 def _multiply_complex(lhs: np.ndarray, rhs: np.ndarray, product: np.ndarray) -> None:
-    """The product of complex numbers is made of rounded real ones, which NumPy's is not on every machine."""
+    """Multiplies complex numbers with rounded real products, which NumPy does not do on every machine."""
     product.real = lhs.real * rhs.real - lhs.imag * rhs.imag
     product.imag = lhs.real * rhs.imag + lhs.imag * rhs.real
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:
-    """What products are summed in whose sum is to be of `dtype`."""
+    """Returns the dtype in which products are summed if the sum has `dtype`."""
     return dtype if dtype.kind in "fc" and dtype.itemsize >= 4 else wide(np.empty(0, dtype)).dtype
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """The array in the widest type of its kind; booleans and integers as int64, which wraps around as narrower ones
-    do."""
+    """Converts to the widest type of the same kind; booleans and integers become int64, which wraps around like the
+    narrower ones."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if array.dtype.kind in "biu" or array.dtype.name.startswith(("int", "uint")):

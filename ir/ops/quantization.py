@@ -1,7 +1,7 @@
-"""Quantized elements: the ops that make and undo them, and what every other op means for them.
+"""Quantized elements: the ops that quantize and dequantize, and the meaning of all other ops for such elements.
 
-An op either moves elements, and then acts on the stored integers as they are, or computes with what they express: the
-trait `EXPRESSED`. Such an op is evaluated on dequantized operands, and its results are quantized.
+An op either moves elements, and then acts on the stored integers unchanged, or it computes with the expressed values,
+which is the trait `EXPRESSED`. Such an op is evaluated on dequantized operands, and its results are quantized.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ __all__ = ["UniformDequantize", "UniformQuantize"]
 
 
 class UniformQuantize(Op, name="stablehlo.uniform_quantize", traits={PURE, ELEMENTWISE, EXPRESSED}):
-    """The numbers that floats, or other quantized elements, stand for, each kept as the nearest that the result can
-    express."""
+    """Quantizes floats or other quantized elements, each to the nearest number that the result's type can express."""
 
     operand: Operand
     result: Result
@@ -48,7 +47,7 @@ class UniformQuantize(Op, name="stablehlo.uniform_quantize", traits={PURE, ELEME
 
 
 class UniformDequantize(Op, name="stablehlo.uniform_dequantize", traits={PURE, ELEMENTWISE, EXPRESSED}):
-    """The numbers that quantized elements stand for."""
+    """The values that quantized elements express."""
 
     operand: Operand
     result: Result
@@ -69,7 +68,8 @@ class UniformDequantize(Op, name="stablehlo.uniform_dequantize", traits={PURE, E
 
 
 def dequantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
-    """What stored integers express. The difference from the zero point is exact, the rest is rounded at each step."""
+    """Returns the values that stored integers express. The difference from the zero point is exact, the rest is rounded
+    at each step."""
     scales, zero_points = _parameters(kind, np.shape(array))
     dtype = kind.expressed_type.dtype
     difference = np.asarray(array).astype(np.int64) - zero_points
@@ -77,8 +77,8 @@ def dequantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
 
 
 def quantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
-    """The stored integers that express floats best: rounded at each step, held between the least and the greatest
-    integer, and rounded to an even one last."""
+    """Returns the stored integers that express floats best: rounded at each step, clamped to the storage range, and
+    finally rounded to an integer, ties to even."""
     scales, zero_points = _parameters(kind, np.shape(array))
     dtype = kind.expressed_type.dtype
     least, zero_points, greatest = (
@@ -92,12 +92,12 @@ def quantize(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
 def _parameters(kind: QuantizedType, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     scales, zero_points = kind.parameters(shape)
     if any(count not in (1, extent) for count, extent in zip(scales.shape, shape, strict=False)):
-        raise ExecutionError(f"an array has shape {shape}, expected one that the scales of {kind} are for")
+        raise ExecutionError(f"an array has shape {shape}, expected one that fits the scales of {kind}")
     return scales, zero_points
 
 
 def to_destination_type(array: np.ndarray, kind: Any, destination: Any) -> np.ndarray:
-    """The values of a tensor of element type `kind` in another element type: quantized, dequantized or converted."""
+    """Converts a tensor of element type `kind` to another element type, by quantizing, dequantizing or converting."""
     if kind is destination:
         return array
     if isinstance(kind, QuantizedType):
@@ -108,7 +108,7 @@ def to_destination_type(array: np.ndarray, kind: Any, destination: Any) -> np.nd
 def promoted(
     arrays: Sequence[np.ndarray], kinds: Sequence[TensorType], results: Sequence[TensorType]
 ) -> list[np.ndarray]:
-    """Arrays of some types in the element types of results: those that they are reduced in."""
+    """Converts arrays to the element types of the results, in which they are reduced."""
     return [
         to_destination_type(array, kind.element_type, result.element_type)
         for array, kind, result in zip(arrays, kinds, results, strict=True)
@@ -116,7 +116,7 @@ def promoted(
 
 
 def zeros(kind: TensorType, shape: Sequence[int]) -> np.ndarray:
-    """Zeros of an element type; quantized ones are stored as the zero point."""
+    """Returns zeros of an element type; quantized zeros are stored as the zero point."""
     number = expressed(kind)
     return to_destination_type(np.zeros(shape, number.dtype), number.element_type, kind.element_type)
 
@@ -125,8 +125,8 @@ def zeros(kind: TensorType, shape: Sequence[int]) -> np.ndarray:
 
 
 def evaluate_op(op: Op, operands: Sequence[Any], regions: Sequence[Any] = (), context: Any = None) -> Any:
-    """What an op's `evaluate` returns. An op that computes with what quantized elements express gets them dequantized,
-    and its results are quantized."""
+    """Evaluates an op. If it computes with the values that quantized elements express, its operands are dequantized and
+    its results are quantized."""
     if Trait.EXPRESSED in op.TRAITS and op.is_quantized:
         return _evaluate_expressed(op, operands, context)
     return op.EVALUATE(op, operands, regions, context)
@@ -144,7 +144,7 @@ def _evaluate_expressed(op: Op, operands: Sequence[Any], context: Any) -> Any:
 
 
 def with_types(op: Op, operands: Sequence[Value], result_types: Any) -> Op:
-    """The same op without regions, of other operands and result types."""
+    """Returns the same op with other operands and result types, without regions."""
     return type(op).create(operands, tuple(result_types), dict(op.attributes), (), op.extra, op.location, op.segments)
 
 

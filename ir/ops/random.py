@@ -1,5 +1,5 @@
-"""Random bits, bit for bit as XLA draws them: counter-based generators of Salmon et al., "Parallel random numbers: as
-easy as 1, 2, 3" (SC 2011), with XLA's way to lay counters and results out."""
+"""Random bits, identical to XLA's: the counter-based generators of Salmon et al., "Parallel random numbers: as easy as
+1, 2, 3" (SC 2011), with XLA's layout of counters and results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RngAlgorithm(Enumeration):
 
 @enumeration("stablehlo.rng_distribution")
 class RngDistribution(Enumeration):
-    """What `rng` draws from."""
+    """The distribution of `rng`."""
 
     UNIFORM = "UNIFORM"
     NORMAL = "NORMAL"
@@ -94,20 +94,20 @@ class Rng(Op, name="stablehlo.rng"):
             return (float(a) + float(b) * context.random.standard_normal(extents)).astype(a.dtype)
         if is_float(result.element_type):
             drawn = context.random.uniform(float(a), float(b), extents).astype(a.dtype)
-            # Some are rounded up to b, which does not belong to the interval.
+            # Some are rounded up to b, which is not in the interval.
             return np.where(drawn < b, drawn, a)
         wide = np.uint64 if a.dtype == np.uint64 else np.int64
         return context.random.integers(int(a), int(b), extents, wide).astype(a.dtype)
 
 
 def _as_type(bits: np.ndarray, kind: TensorType) -> np.ndarray:
-    """The low bits of each word, as an element."""
+    """Returns the low bits of each word as an element."""
     mask = np.uint64((1 << bits_of(kind.element_type)) - 1)
     return (bits & mask).astype(f"u{kind.dtype.itemsize}").view(kind.dtype)
 
 
 def _halves(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The low and the high 32 bits of 64-bit words."""
+    """Returns the low and the high 32 bits of 64-bit words."""
     return words.astype(np.uint32), (words >> np.uint64(32)).astype(np.uint32)
 
 
@@ -119,7 +119,7 @@ def _join(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _three_fry(state: np.ndarray, shape: tuple[int, ...], itemsize: int) -> tuple[np.ndarray, np.ndarray]:
-    """The state is a key and a counter. 64-bit values take a counter each; narrower ones share one between two
+    """The state is a key and a counter. Each 64-bit value takes one counter; narrower values share one between two
     neighbours along an even dimension."""
     if itemsize == 8:
         (low, high), state = _three_fry_words(state, int(np.prod(shape, dtype=np.int64)))
@@ -159,7 +159,7 @@ def three_fry_2x32(key, counter):
 
 
 def _philox(state: np.ndarray, shape: tuple[int, ...], itemsize: int) -> tuple[np.ndarray, np.ndarray]:
-    """The state is a key and a counter of 128 bits. With two words, the key doubles as the counter's high word."""
+    """The state is a key and a 128-bit counter. With two words, the key is also the counter's high word."""
     count = int(np.prod(shape, dtype=np.int64))
     low, high = state[1:3] if len(state) == 3 else state[::-1]
     blocks = -(-count * (2 if itemsize == 8 else 1) // 4)
@@ -173,7 +173,7 @@ def _philox(state: np.ndarray, shape: tuple[int, ...], itemsize: int) -> tuple[n
     return np.stack(words, 1).reshape(-1)[:count], np.array(after[: len(state)], np.uint64)
 
 
-@np.errstate(over="ignore")  # NumPy warns of scalars that wrap around
+@np.errstate(over="ignore")  # NumPy warns about scalars that wrap around
 def philox_4x32(key, counter):
     """Philox-4x32 with 10 rounds."""
     first, second = key

@@ -1,8 +1,8 @@
-"""Ops that fold many elements into one, or order them: `reduce`, windows, `select_and_scatter`, `sort`.
+"""Ops that fold many elements into one, or sort them: `reduce`, windows, `select_and_scatter`, `sort`.
 
-Their regions are scalar programs. Here they are mapped over whole arrays (`body.map`): all folds of an op take their
-next element at once, in the order that the specification asks for, and a sort is a merge sort whose binary searches run
-for all elements at once.
+Their regions are scalar programs, which are mapped over whole arrays here (`body.map`): all folds of an op take their
+next element at once, in the order that the specification requires. A sort is a merge sort whose binary searches run for
+all elements at once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Reduce(Op, name="stablehlo.reduce", traits={RECURSIVE_EFFECTS}):
 
 
 class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS}):
-    """Folds every window of `inputs` with `body`; padding has the value of `init_values`."""
+    """Folds every window of `inputs` with `body`; `init_values` is also the value of padding."""
 
     inputs: Operands
     init_values: Operands
@@ -135,8 +135,8 @@ class ReduceWindow(Op, name="stablehlo.reduce_window", traits={RECURSIVE_EFFECTS
 
 
 class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIVE_EFFECTS}):
-    """Selects one element of every window of `operand`, and scatters `source` to where those stand: the gradient of
-    max-pooling."""
+    """Selects one element of every window of `operand`, and scatters `source` to the positions of the selected
+    elements: the gradient of max-pooling."""
 
     operand: Operand
     source: Operand
@@ -166,7 +166,7 @@ class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIV
             fail("C1", f"source has element type {source.element_type}, operand has {element}")
         if init_value.element_type is not element or init_value.rank != 0:
             fail("C3", f"init_value has type {init_value}, expected tensor<{element}>")
-        # Optional in the format; where it is absent, MLIR counts no dimensions too.
+        # Optional in the format; without it, MLIR also assumes no dimensions.
         _check_list("C4", "C5", "window_dimensions", window_dimensions or (), rank)
         _check_list("C6", "C7", "window_strides", window_strides, rank)
         _check_padding("C8", padding, rank)
@@ -196,8 +196,8 @@ class SelectAndScatter(Op, name="stablehlo.select_and_scatter", traits={RECURSIV
 
 
 class Sort(Op, name="stablehlo.sort", traits={RECURSIVE_EFFECTS}):
-    """Sorts `inputs` together along `dimension`: `comparator` tells whether one row comes before another. Stable,
-    whether or not `is_stable` asks for it."""
+    """Sorts `inputs` together along `dimension`; `comparator` says whether one row comes before another. The sort is
+    stable, whether or not `is_stable` is set."""
 
     inputs: Operands
     dimension: int = -1
@@ -234,11 +234,11 @@ class Sort(Op, name="stablehlo.sort", traits={RECURSIVE_EFFECTS}):
 
 
 IN_TURN = 64
-"""How many elements `fold` takes one after the other."""
+"""How many elements `fold` takes one at a time."""
 
 
 def fold(body, lists: Sequence[np.ndarray], init_values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Folds the last axis of `lists` together: `init_values` first, then element by element. Of long lists, neighbours
+    """Folds the last axis of `lists` together: `init_values` first, then element by element. In long lists, neighbours
     are first combined in pairs until few are left."""
     *shape, count = lists[0].shape
     while count > IN_TURN:
@@ -258,8 +258,8 @@ def fold(body, lists: Sequence[np.ndarray], init_values: Sequence[np.ndarray]) -
 
 
 def _selected(operand: np.ndarray, places: np.ndarray, select) -> np.ndarray:
-    """The place that each window (a row of `places`; -1 is padding) selects: `select` tells whether the best so far
-    stays."""
+    """Returns the position that each window (a row of `places`; -1 is padding) selects; `select` says whether the
+    current best stays."""
     best = np.full(len(places), -1)
     for candidates in places.T:
         kept, challengers = operand[best], operand[candidates]
@@ -269,8 +269,7 @@ def _selected(operand: np.ndarray, places: np.ndarray, select) -> np.ndarray:
 
 
 def _accumulate(target: np.ndarray, places: np.ndarray, values: np.ndarray, scatter) -> None:
-    """`target[place] = scatter(target[place], value)`, one after the other; each round takes the next value of every
-    place at once."""
+    """Applies `target[place] = scatter(target[place], value)`, in order; rounds take the next value of every place."""
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]
     first = np.searchsorted(places, places)
@@ -284,8 +283,8 @@ def _accumulate(target: np.ndarray, places: np.ndarray, values: np.ndarray, scat
 
 
 def _sorted_order(rows: Sequence[np.ndarray], comparator) -> np.ndarray:
-    """The permutation that sorts every row: a merge sort, bottom-up. An element's place in a merged run is its place in
-    its own run plus the number of elements of the other run that come before it."""
+    """Returns the permutation that sorts every row, by a bottom-up merge sort. An element's position in a merged run is
+    its position in its own run plus the number of elements of the other run that come before it."""
     count = rows[0].shape[1]
     order = np.broadcast_to(np.arange(count), rows[0].shape).copy()
     here = np.arange(count)
@@ -298,15 +297,15 @@ def _sorted_order(rows: Sequence[np.ndarray], comparator) -> np.ndarray:
         before = _count_before(rows, order, is_left, low, np.minimum(low + width, count), comparator)
         start = np.where(is_left, run, run - 1) * width
         place = start + (here - run * width) + before
-        # Places are distinct if the comparator is an order. If it is none (NaN), each element still moves to one place.
+        # Positions are distinct if the comparator is an order. If not (NaN), each element still gets one position.
         order = np.take_along_axis(order, np.argsort(place, 1, kind="stable"), 1)
         width *= 2
     return order
 
 
 def _count_before(rows, order, is_left, low, high, comparator) -> np.ndarray:
-    """For every element, how many of `order[low:high]`, which is sorted, come before it: a binary search. Equal ones
-    come before the elements of a right run, and behind those of a left one."""
+    """Returns, for every element, how many of the sorted `order[low:high]` come before it, by binary search. Equal
+    elements come before the elements of a right run, and after those of a left run."""
     start = low
     low, high = (np.broadcast_to(bound, order.shape) for bound in (low, high))
     own = [np.take_along_axis(array, order, 1) for array in rows]
@@ -324,7 +323,7 @@ def _count_before(rows, order, is_left, low, high, comparator) -> np.ndarray:
     return low - start
 
 
-# Checks that the ops share
+# Shared checks
 
 
 def _kept(shape, dimensions):
@@ -332,7 +331,7 @@ def _kept(shape, dimensions):
 
 
 def _reduced(label, body):
-    """The element types that a reducer returns."""
+    """Returns the element types that a reducer returns."""
     for kind in outputs_of(body):
         expect_tensor(label, "a value that body returns", kind)
     return [kind.element_type for kind in outputs_of(body)]
@@ -354,7 +353,10 @@ def _check_same_shape(label, types):
 
 def _check_init_values(element_label, count_label, inputs, init_values):
     if len(inputs) != len(init_values) or not inputs:
-        fail(count_label, f"has {len(inputs)} inputs and {len(init_values)} init_values, expected as many of each")
+        fail(
+            count_label,
+            f"has {len(inputs)} inputs and {len(init_values)} init_values, expected the same number of each",
+        )
     for index, (kind, init) in enumerate(zip(inputs, init_values, strict=True)):
         if not compatible(init, TensorType((), kind.element_type)):
             fail(element_label, f"init_values[{index}] has type {init}, expected tensor<{kind.element_type}>")

@@ -1,5 +1,4 @@
-"""What ops with regions say about them: the types that a region takes and returns, and whether they are the expected
-ones."""
+"""The types that a region takes and returns, and checks of them."""
 
 from __future__ import annotations
 
@@ -20,25 +19,25 @@ from trivium.ir.types import (
 
 
 def inputs_of(region: Region) -> tuple[Type, ...]:
-    """The types of the region's arguments."""
+    """Returns the types of the region's arguments."""
     return tuple(argument.type for argument in _block(region).arguments)
 
 
 def outputs_of(region: Region) -> tuple[Type, ...]:
-    """The types that the region returns."""
+    """Returns the types that the region returns."""
     return _block(region).terminator.operand_types
 
 
 def check_region(label: str, name: str, region: Region, inputs: Sequence[Type], outputs: Sequence[Type]) -> None:
-    """Demands that a region maps `inputs` to `outputs`."""
+    """Checks that a region maps `inputs` to `outputs`."""
     have_in, have_out = inputs_of(region), outputs_of(region)
     if not (_all_compatible(have_in, inputs) and _all_compatible(have_out, outputs)):
         fail(label, f"{name} has type {_signature(have_in, have_out)}, expected {_signature(inputs, outputs)}")
 
 
 def check_reducer(label: str, name: str, region: Region, elements: Sequence[Type]) -> None:
-    """Demands `(tensor<E0>, ..., tensor<E0>, ...) -> (tensor<E0>, ...)`, where each of `elements` is promotable to its
-    Ei."""
+    """Checks for `(tensor<E0>, ..., tensor<E0>, ...) -> (tensor<E0>, ...)`, where each of `elements` is promotable to
+    its Ei."""
     outputs = outputs_of(region)
     if len(outputs) != len(elements):
         fail(label, f"{name} returns {len(outputs)} values, expected {len(elements)}")

@@ -1,5 +1,5 @@
-"""Shardy (`sdy`): how values are divided among the devices of a mesh. Programs keep their annotations, as text that is
-not looked into; to one process they change nothing."""
+"""Shardy (`sdy`): how values are divided among the devices of a mesh. Programs keep their annotations as uninterpreted
+text; for a single process they change nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mesh(Op, name="sdy.mesh"):
 
 
 class ShardyIdentity(Op, traits={PURE}):
-    """The operand, with a wish of how it is divided."""
+    """The operand, with an annotation of how it should be divided."""
 
     input: Operand
     sharding: Attribute
@@ -53,8 +53,8 @@ class ShardyReturn(Op, name="sdy.return", traits={PURE, TERMINATOR}):
 
 
 class ManualComputation(Op, name="sdy.manual_computation", traits={Trait.ISOLATED}):
-    """Runs `body` on each device's part of `tensors`; the results are the parts together. Evaluated where parts are
-    wholes: on a mesh of one device."""
+    """Runs `body` on each device's part of `tensors`, and joins the parts of the results. It can be evaluated only if
+    the parts are the whole tensors, as on a mesh of one device."""
 
     tensors: Operands
     in_shardings: Attribute

@@ -1,4 +1,4 @@
-"""The ops that make tensors of nothing (constants), and those that move elements without a look at them."""
+"""Ops that create tensors without operands (constants), and ops that move elements without using their values."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ __all__ = [
     "Transpose",
 ]
 
-# Tensors of nothing
+# Tensors without operands
 
 
 class Constant(Op, name="stablehlo.constant", traits={PURE}):
-    """The elements of `value`: an array, or the view of one."""
+    """The elements of `value`."""
 
     value: DenseElements
     result: Result
@@ -73,7 +73,7 @@ class Constant(Op, name="stablehlo.constant", traits={PURE}):
 
 
 def known_ints(value: Value) -> tuple[int, ...] | None:
-    """The numbers of an operand that is a constant: what is demanded of them then needs no run."""
+    """Returns the numbers of a constant operand, so that constraints on them can be checked without a run."""
     op = value.defining_op
     if not isinstance(op, Constant) or op.value.array.size > MAX_EXPANDED:
         return None
@@ -87,7 +87,7 @@ def check_extents(
     result: TensorType,
     kind: ConstraintKind = ConstraintKind.TYPE,
 ) -> None:
-    """Demands extents that the result can have."""
+    """Checks that the result can have these extents."""
     if any(extent < 0 for extent in extents) or not shapes_compatible(tuple(extents), result.shape):
         fail(label, f"{name} has {list(extents)}, the result has type {result}", kind)
 
@@ -106,8 +106,8 @@ class Iota(Op, name="stablehlo.iota", traits={PURE, EXPRESSED}):
     def evaluate(iota_dimension, result):
         shape = result.static_shape
         count = numerics.convert(np.arange(shape[iota_dimension]), result.dtype)
-        behind = (1,) * (len(shape) - iota_dimension - 1)
-        return np.broadcast_to(count.reshape(-1, *behind), shape)
+        trailing = (1,) * (len(shape) - iota_dimension - 1)
+        return np.broadcast_to(count.reshape(-1, *trailing), shape)
 
 
 # The same elements in another shape
@@ -132,8 +132,8 @@ class Reshape(Op, name="stablehlo.reshape", traits={PURE}):
 
 
 class BroadcastInDim(Op, name="stablehlo.broadcast_in_dim", traits={PURE}):
-    """Dimension d of the operand becomes dimension `broadcast_dimensions[d]` of the result, where extent 1 is repeated;
-    so is everything along the other dimensions."""
+    """Dimension d of the operand becomes dimension `broadcast_dimensions[d]` of the result, where extent 1 is repeated.
+    Everything is repeated along the other dimensions."""
 
     operand: Operand
     broadcast_dimensions: Ints
@@ -179,7 +179,7 @@ class Transpose(Op, name="stablehlo.transpose", traits={PURE}):
         expect_moved("C1", operand, result)
         if is_per_axis(result.element_type):
             source = permutation[result.element_type.quantization_dimension]
-            expect_dimension("C4", "operand", operand, source, "as of result")
+            expect_dimension("C4", "operand", operand, source, "like the result's")
 
     def evaluate(operand, permutation):
         return operand.transpose(permutation)
@@ -191,7 +191,7 @@ def _expect_permutation(label: str, permutation: Ints, rank: int) -> None:
 
 
 class Reverse(Op, name="stablehlo.reverse", traits={PURE}):
-    """Turns the order of elements around along `dimensions`."""
+    """Reverses the order of elements along `dimensions`."""
 
     operand: Operand
     dimensions: Ints
@@ -252,7 +252,7 @@ def _without(shape: Shape, dimension: int) -> Shape:
 
 
 def _joined(shapes: Sequence[Shape], dimension: int) -> list[int | None]:
-    """The shape of a concatenation: a sum along `dimension`, elsewhere what is known."""
+    """Returns the shape of a concatenation: the sum along `dimension`, and the known extents elsewhere."""
     joined = [next((extent for extent in extents if extent is not None), None) for extents in zip(*shapes, strict=True)]
     along = [shape[dimension] for shape in shapes]
     joined[dimension] = None if None in along else sum(extent for extent in along if extent is not None)
@@ -260,7 +260,7 @@ def _joined(shapes: Sequence[Shape], dimension: int) -> list[int | None]:
 
 
 class Pad(Op, name="stablehlo.pad", traits={PURE}):
-    """Puts `padding_value` between the elements, `interior_padding` of them between any two, and then around all. A
+    """Inserts `padding_value` between neighbouring elements, `interior_padding` times, and then at the edges. A
     negative edge removes elements."""
 
     operand: Operand

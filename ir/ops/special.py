@@ -1,6 +1,5 @@
-"""Special functions in float64, for `evaluate` of CHLO's ops. Where Python's `math` has a function, it is the one that
-counts; the others are series with all the terms that float64 can see. A&S is Abramowitz and Stegun, whose formulas
-they are."""
+"""Special functions in float64, for `evaluate` of CHLO's ops. If Python's `math` has a function, it is used; the others
+are series with all terms that matter in float64. A&S is Abramowitz and Stegun, the source of the formulas."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ EVEN_BERNOULLI += (854513 / 138, -236364091 / 2730)
 
 
 def _vectorized(function: Callable[..., float]) -> Callable[..., np.ndarray]:
-    """A function of Python's floats, for arrays. NumPy's would warn where Python's raise."""
+    """Turns a function of Python floats into one of arrays. With NumPy's floats, errors would only be warnings."""
     return np.vectorize(lambda *arguments: function(*map(float, arguments)), otypes=[np.float64])
 
 
@@ -45,7 +44,7 @@ def erf_inv(x: float) -> float:
 def _digamma(x: float) -> float:
     """The logarithmic derivative of the gamma function; NaN at its poles, as in XLA.
 
-    Reflection (A&S 6.3.7) for negative numbers, recurrence (6.3.5) up to 10, the asymptotic series (6.3.18) from there.
+    Reflection (A&S 6.3.7) for negative numbers, recurrence (6.3.5) up to 10, the asymptotic series (6.3.18) above.
     """
     if math.isnan(x) or x == math.inf:
         return x
@@ -55,7 +54,7 @@ def _digamma(x: float) -> float:
         # The remainder, which is exact, has the same tangent.
         return _digamma(1 - x) - math.pi / math.tan(math.pi * math.remainder(x, 1))
     if x < 10:
-        # Near its zero the function is a difference of large numbers: a Taylor series around it is not.
+        # Near its zero, these formulas subtract large numbers; a Taylor series around the zero does not.
         if abs(x - DIGAMMA_ZERO) < 0.25:
             return _digamma_near_zero(x)
         shifts = math.fsum(1 / (x + k) for k in range(10 - math.floor(x)))
@@ -68,11 +67,11 @@ def _digamma(x: float) -> float:
 EULER = 0.5772156649015329
 DIGAMMA_ZERO = 1.4616321449683623
 DIGAMMA_ZERO_REST = 9.549995429965697e-17
-"""What float64 leaves of the zero."""
+"""The part of the zero that `DIGAMMA_ZERO` lacks."""
 
 
 def _digamma_near_zero(x: float) -> float:
-    """The Taylor series around the only positive zero; its coefficients are Hurwitz zeta values there."""
+    """The Taylor series around the only positive zero; its coefficients are values of the Hurwitz zeta function."""
     offset = (x - DIGAMMA_ZERO) - DIGAMMA_ZERO_REST
     return sum(-((-offset) ** order) * value for order, value in enumerate(zetas(DIGAMMA_ZERO), 1))
 
@@ -81,7 +80,7 @@ digamma = _vectorized(_digamma)
 
 
 def _zeta(x: float, q: float) -> float:
-    """The Hurwitz zeta function: the sum of (q + n)^-x over all natural n."""
+    """The Hurwitz zeta function: the sum of (q + n)^-x over n = 0, 1, 2, ..."""
     if math.isnan(x) or math.isnan(q) or x < 1:
         return math.nan
     if x == 1:
@@ -105,8 +104,8 @@ zeta = _vectorized(_zeta)
 
 
 def _zeta_series(x: float, q: float) -> float:
-    """Twelve terms, and Euler and Maclaurin's formula (A&S 23.1.30) for the rest."""
-    # For a negative q the sum runs until the terms are those of a positive one.
+    """Twelve terms, and the Euler-Maclaurin formula (A&S 23.1.30) for the rest."""
+    # For negative q the sum continues until q + n is positive.
     count = 12 + max(0, math.ceil(-q))
     terms = [(q + n) ** -x for n in range(count)]
     rest = q + count
@@ -121,7 +120,7 @@ def _zeta_series(x: float, q: float) -> float:
 
 
 def _reflected_zeta(x: float, q: float) -> float:
-    """For a negative q, where x is whole: what (q + n)^-x of all whole n add up to, without the negative n."""
+    """For negative q and integer x: the sum of (q + n)^-x over all integers n, minus the terms with negative n."""
     above = q % 1
     both = _zeta_series(x, 1 - above) - _zeta_series(x, 1 - q)
     return _zeta_series(x, above) + (both if x % 2 == 0 else -both)
@@ -129,14 +128,15 @@ def _reflected_zeta(x: float, q: float) -> float:
 
 @cache
 def zetas(q: float) -> tuple[float, ...]:
-    """zeta(2, q), zeta(3, q), ...: what Taylor series of the gamma function's logarithm around `q` are made of."""
+    """Returns zeta(2, q), zeta(3, q), ..., the numbers in Taylor series of the gamma function's logarithm around
+    `q`."""
     return tuple(_zeta_series(float(order), q) for order in range(2, 42))
 
 
 @_vectorized
 def lgamma(x: float) -> float:
     """The logarithm of the absolute value of the gamma function; infinite at its poles. Around its zeros, 1 and 2,
-    where `math.lgamma` loses digits, the Taylor series (A&S 6.1.33)."""
+    where `math.lgamma` loses precision, the Taylor series (A&S 6.1.33) is used."""
     for zero, slope in ((1.0, -EULER), (2.0, 1 - EULER)):
         offset = x - zero
         if abs(offset) < 0.25:
@@ -152,7 +152,7 @@ def lgamma(x: float) -> float:
 
 @_vectorized
 def polygamma(n: float, x: float) -> float:
-    """The n-th derivative of `digamma` (A&S 6.4.10); NaN where n is no natural number."""
+    """The n-th derivative of `digamma` (A&S 6.4.10); NaN if n is not a natural number."""
     if not (n >= 0 and n % 1 == 0):
         return math.nan
     if n == 0:
@@ -170,7 +170,7 @@ def polygamma(n: float, x: float) -> float:
 @_vectorized
 def bessel_i1e(x: float) -> float:
     """The modified Bessel function of order 1, times exp(-|x|): its power series (A&S 9.6.10), whose terms are all
-    positive, and for large arguments the asymptotic one (9.7.1)."""
+    positive, and for large arguments the asymptotic series (9.7.1)."""
     magnitude = abs(x)
     if math.isnan(x) or magnitude in (0, math.inf):
         return x if magnitude != math.inf else math.copysign(0.0, x)

@@ -1,5 +1,5 @@
-"""Exponentials, logarithms, roots and angles of each element: computed in 64 bits and rounded once, with the accuracy
-that a program may ask for."""
+"""Elementwise exponentials, logarithms, roots and angles, computed in 64 bits and rounded once. A program may request
+an accuracy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 @enumeration("stablehlo.result_accuracy_mode")
 class ResultAccuracyMode(Enumeration):
-    """How exact a transcendental function shall be: as the compiler likes, as it can, or as tolerances say."""
+    """The accuracy of a transcendental function: as the compiler chooses, the best possible, or within tolerances."""
 
     DEFAULT = "DEFAULT"
     HIGHEST = "HIGHEST"
@@ -45,7 +45,7 @@ class ResultAccuracyMode(Enumeration):
 
 @dataclass(frozen=True)
 class ResultAccuracy(Struct, mnemonic="stablehlo.result_accuracy"):
-    """The accuracy asked of a transcendental function; tolerances count in mode `TOLERANCE` only."""
+    """The requested accuracy of a transcendental function; tolerances apply only in mode `TOLERANCE`."""
 
     atol: float = 0.0
     rtol: float = 0.0
@@ -59,7 +59,7 @@ class ResultAccuracy(Struct, mnemonic="stablehlo.result_accuracy"):
 
 
 class Transcendental(Unary):
-    """For floats, complex numbers and quantized ones, with an accuracy that may be asked for."""
+    """For floats, complex and quantized numbers, with an accuracy that may be requested."""
 
     result_accuracy: ResultAccuracy = ResultAccuracy()
 
@@ -76,7 +76,7 @@ class Exponential(Transcendental, name="stablehlo.exponential"):
 
 
 class ExponentialMinusOne(Transcendental, name="stablehlo.exponential_minus_one"):
-    """exp(x) - 1, exact near 0."""
+    """exp(x) - 1, accurate near 0."""
 
     def evaluate(operand):
         return accurate(numerics.exponential_minus_one, operand)
@@ -90,7 +90,7 @@ class Log(Transcendental, name="stablehlo.log"):
 
 
 class LogPlusOne(Transcendental, name="stablehlo.log_plus_one"):
-    """log(1 + x), exact near 0."""
+    """log(1 + x), accurate near 0."""
 
     def evaluate(operand):
         return accurate(numerics.log_plus_one, operand)
@@ -153,7 +153,7 @@ class Tanh(Transcendental, name="stablehlo.tanh"):
 
 
 class Atan2(Binary, name="stablehlo.atan2"):
-    """The angle of the point whose ordinate is lhs and whose abscissa is rhs."""
+    """The angle of the point with ordinate lhs and abscissa rhs."""
 
     def check(lhs, rhs, result):
         expect_element("I1", "lhs", lhs, is_float, is_complex, is_per_tensor)

@@ -1,5 +1,5 @@
-"""Windows that slide over arrays: how many there are, and a view of all of them. Pooling, select-and-scatter and
-convolution share it."""
+"""Windows that slide over arrays: their number, and a view of all of them. Shared by pooling, select-and-scatter and
+convolution."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Window:
     dilation: int = 1
 
     def count(self, extent: int) -> int:
-        """How many windows an extent has."""
+        """Returns the number of windows in an extent."""
         padded = self.low + _dilated(extent, self.base_dilation) + self.high
         reach = _dilated(self.size, self.dilation)
         return 0 if padded <= 0 or reach > padded else (padded - reach) // self.stride + 1
@@ -37,7 +37,7 @@ def windows_of(
     base_dilations: Sequence[int] | None = None,
     dilations: Sequence[int] | None = None,
 ) -> list[Window]:
-    """The windows of all dimensions; what is not given is one, or no padding."""
+    """Returns the windows of all dimensions. The default is 1, and no padding."""
     ones = (1,) * len(sizes)
     padding = padding if padding is not None else ((0, 0),) * len(sizes)
     columns = zip(sizes, strides or ones, padding, base_dilations or ones, dilations or ones, strict=True)
@@ -45,7 +45,7 @@ def windows_of(
 
 
 def window_counts(shape: Sequence[int | None], windows: Sequence[Window]) -> tuple[int | None, ...]:
-    """The number of windows along each dimension; unknown where the extent is."""
+    """Returns the number of windows along each dimension; `None` where the extent is unknown."""
     return tuple(
         None if extent is None else window.count(extent) for extent, window in zip(shape, windows, strict=True)
     )
@@ -59,7 +59,7 @@ def padded(array: np.ndarray, value: np.ndarray, windows: Sequence[Window]) -> n
     result[...] = value
     target, source = [], []
     for extent, size, window in zip(array.shape, shape, windows, strict=True):
-        # The elements whose place, low + i * base_dilation, lies inside.
+        # The elements whose position, low + i * base_dilation, is inside.
         step = window.base_dilation
         first = max(0, -(window.low // step))
         last = min(extent, -((window.low - size) // step))
@@ -72,7 +72,7 @@ def padded(array: np.ndarray, value: np.ndarray, windows: Sequence[Window]) -> n
 
 
 def window_view(array: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
-    """All windows of an array that is padded already: a read-only view of shape `(*counts, *sizes)`."""
+    """Returns all windows of an array that is already padded: a read-only view of shape `(*counts, *sizes)`."""
     bare = [Window(w.size, w.stride, dilation=w.dilation) for w in windows]
     counts = window_counts(array.shape, bare)
     outer = [stride * w.stride for stride, w in zip(array.strides, windows, strict=True)]

@@ -1,4 +1,4 @@
-"""MLIR text, in and out: the pretty spelling of StableHLO, CHLO and `func`, and the generic one of every op."""
+"""Reads and writes MLIR text: the pretty forms of StableHLO, CHLO and `func`, and the generic form of every op."""
 
 from trivium.ir.text.assembly import register_form
 from trivium.ir.text.parser import parse

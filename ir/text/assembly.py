@@ -1,13 +1,13 @@
-"""Pretty forms of ops. A form is a line that reads like the text it stands for,
+"""Pretty forms of ops. A form is a line that reads like the text that it describes:
 
     "$operand, dims = $permutation"                          %0 = stablehlo.transpose %x, dims = [1, 0] : (...) -> ...
     "$comparison_direction, $lhs, $rhs(, $compare_type)?"    %1 = stablehlo.compare LT, %0, %y : (...) -> ...
     "dim = $iota_dimension : result"                         %2 = stablehlo.iota dim = 0 : tensor<4xi32>
 
-`$field` is a field of the op (`$operands`: all operands), `<name>` a directive from `DIRECTIVES`, `(...)?` stands
-there only where its field is set. All other attributes follow in braces, then the types, by one of `TYPE_RULES`
-(`functional` if none is named). A form compiles into pieces that print and parse. Where an op does not fit its form
-it is written generically."""
+`$field` is a field of the op (`$operands`: all operands), `<name>` is a directive from `DIRECTIVES`, and `(...)?` is
+written only if its field is set. All other attributes follow in braces, then the types, by one of `TYPE_RULES`
+(`functional` if none is named). A form is compiled into pieces that print and parse. An op that does not fit its form
+is written generically."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Draft:
-    """An op as far as it was read. `places` says where each operand stands in the text."""
+    """An op as read so far. `places` has the position of each operand in the text."""
 
     cls: type[Op]
     pos: int
@@ -49,10 +49,10 @@ class Draft:
 
 
 class Form(Protocol):
-    """How ops of a class are written, behind their name, and read back."""
+    """How the ops of a class are written after their name, and read back."""
 
     def fits(self, op: Op) -> bool:
-        """Whether this op can be written so."""
+        """Whether this op can be written in this form."""
         ...
 
     def print(self, op: Op, printer: Printer) -> str: ...
@@ -107,7 +107,7 @@ class OperandPiece:
     shows: tuple[str, ...] = ()
 
     def fits(self, op: Op) -> bool:
-        # A literal follows every list, and MLIR cannot read a comma behind nothing.
+        # A literal follows every list, and MLIR cannot read a comma after an empty list.
         return not self.field.arity or bool(getattr(op, self.field.name))
 
     def print(self, op: Op, printer: Printer) -> str:
@@ -159,7 +159,7 @@ class AttributePiece:
 
 @dataclass(frozen=True)
 class Directive:
-    """A piece written out as functions."""
+    """A piece that is defined by functions."""
 
     shows: tuple[str, ...]
     print_: Callable[[Any, Printer], str]
@@ -178,7 +178,8 @@ class Directive:
 
 @dataclass(frozen=True)
 class OptionalPieces:
-    """Pieces that stand there where the attribute among them is not at its default. A comma or a word opens them."""
+    """Pieces that are written only if the attribute among them differs from its default. The first piece is a comma or
+    a word."""
 
     pieces: tuple[Piece, ...]
 
@@ -203,7 +204,7 @@ class OptionalPieces:
 
 
 def plain_text(value: Any) -> str:
-    """An attribute where its type goes without saying: `3`, `0.5`, `[1, 2]`, `LT`, `true`."""
+    """Formats an attribute whose type is implied: `3`, `0.5`, `[1, 2]`, `LT`, `true`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -214,7 +215,7 @@ def plain_text(value: Any) -> str:
 
 
 def read_plain(parser: Parser) -> Any:
-    """What `plain_text` writes."""
+    """Reads what `plain_text` writes."""
     if parser.at("["):
         with parser.nested():
             return tuple(parser.listed(lambda: read_plain(parser), "[", "]"))
@@ -241,7 +242,7 @@ def set_plain(parser: Parser, draft: Draft, kind: AttributeField, value: Any, po
 
 @dataclass(frozen=True)
 class TypeRule:
-    """How the types of operands and results are written behind the colon."""
+    """How the types of operands and results are written after the colon."""
 
     print: Callable[[Any, Printer], str]
     parse: Callable[[Parser, Draft], None]
@@ -262,9 +263,9 @@ def parse_functional(parser: Parser, draft: Draft) -> None:
 TYPE_RULES: dict[str, TypeRule] = {"functional": TypeRule(functional_text, parse_functional)}
 DIRECTIVES: dict[str, Directive] = {}
 FORMS: dict[str, str | Form] = {}
-"""Forms by op name: lines, or objects of their own."""
+"""Forms by op name: lines, or objects."""
 GENERIC: set[str] = set()
-"""Ops without regions that StableHLO writes generically."""
+"""Ops without regions that are written generically, as in StableHLO."""
 
 
 # Forms
@@ -272,15 +273,15 @@ GENERIC: set[str] = set()
 
 @dataclass(frozen=True)
 class Line:
-    """A form that was compiled from its line."""
+    """A form that was compiled from a line."""
 
     pieces: tuple[Piece, ...]
     types: TypeRule
     cls: type[Op]
     shown: frozenset[str] = frozenset()
     plain: bool = False
-    """Whether the form is operands and one type, and nothing else: most ops of a program are, and the parser knows
-    them."""
+    """Whether the form is just operands and one type. Most ops of a program have such a form, and the parser has a fast
+    path for it."""
 
     def fits(self, op: Op) -> bool:
         cls = self.cls
@@ -310,14 +311,14 @@ _forms: dict[type[Any], Form | None] = {}
 
 
 def form_of(cls: type[Any]) -> Form | None:
-    """The pretty form of a class of ops; `None` if it is always written generically."""
+    """Returns the pretty form of a class of ops, or `None` if it is always written generically."""
     if cls not in _forms:
         _forms[cls] = _find_form(cls)
     return _forms[cls]
 
 
 def register_form(cls: type[Op], form: str | Form) -> None:
-    """Gives the ops of a class, of a dialect from outside, a spelling of their own: a line, as above, or an object."""
+    """Registers a form for the ops of a class from an external dialect: a line, as above, or an object."""
     _forms[cls] = compile_line(cls, form) if isinstance(form, str) else form
 
 
@@ -339,7 +340,7 @@ _PIECE = re.compile(r"\$(\w+)|<([\w-]+)>|\(([^()]*)\)\?")
 
 
 def compile_line(cls: type[Op], line: str) -> Line:
-    """The form that a line describes."""
+    """Compiles the form that a line describes."""
     text, _, rule = line.partition(" : ")
     pieces = _pieces(cls, text)
     shown = frozenset(name for piece in pieces for name in piece.shows)
@@ -371,4 +372,4 @@ def _field_piece(cls: type[Op], name: str) -> Piece:
             return OperandPiece(kind)
         if kind.name == name and isinstance(kind, AttributeField):
             return AttributePiece(kind)
-    raise Error(f"the form of {cls.NAME} names {name}, which is no operand or attribute of the op")
+    raise Error(f"the form of {cls.NAME} names {name}, which is not an operand or attribute of the op")

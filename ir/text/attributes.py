@@ -1,4 +1,4 @@
-"""Attributes in text, written and read."""
+"""Writes and reads attributes in text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KEYWORDS = frozenset({"dense", "dense_resource", "sparse", "array", "distinct",
 _AFFINE = token(r"affine_(?:map|set)<(?:->|>=|<=|[^<>])*>")
 _SHORTENED_ABOVE = 16
 ELIDED_ABOVE = 64
-"""Elements of tensors up to which they are printed for a reader."""
+"""Tensors with more elements are elided in text for readers."""
 _APART_ABOVE = 1 << 12
 
 
@@ -44,11 +44,11 @@ _APART_ABOVE = 1 << 12
 
 
 class AttributeWriter:
-    """Writes attributes. `resources` collects the tensors that stand apart. `brief` shortens all that is long, for
-    messages; `elide` leaves out the elements of large tensors, as MLIR's printers do when they are asked to.
+    """Writes attributes. `resources` collects the tensors that are written separately. `brief` shortens everything that
+    is long, for messages; `elide` leaves out the elements of large tensors, like the corresponding option of MLIR.
 
-    With a `mark`, the bytes of large tensors are left out too, and listed in `apart`: whoever puts the text together
-    writes them in place of the marks, without a copy of all that stands around them.
+    With a `mark`, the bytes of large tensors are left out too, and listed in `apart`: the caller writes them in place
+    of the marks, without copying the text around them.
     """
 
     def __init__(self, brief: bool = False, elide: bool = False, mark: str = ""):
@@ -93,7 +93,7 @@ class AttributeWriter:
         return str(value)
 
     def _listed(self, value: Attribute) -> str:
-        """In a list the types that numbers have by themselves go without saying."""
+        """Writes an item of a list, in which the default types of numbers are omitted."""
         text = self.attribute(value)
         if isinstance(value, Integer) and value.type is I64:
             return text.removesuffix(" : i64")
@@ -115,14 +115,14 @@ class AttributeWriter:
         return f"dense<{elements_text(value)}> : {value.type}"
 
     def hexadecimal(self, array: np.ndarray) -> str:
-        """The bytes of an array as digits, or the mark in their place."""
+        """Returns the bytes of an array as digits, or the mark in their place."""
         if self.mark and array.nbytes > _APART_ABOVE:
             self.apart.append(array)
             return self.mark
         return "".join(hex_pieces(array))
 
     def _resource_name(self, value: DenseElements) -> str:
-        """The tensor's own name, or that with a number behind it where another tensor has it."""
+        """Returns the tensor's own name, with a number appended if another tensor already has that name."""
         name = self._resource_names.get((value.resource, value))
         if name is None:
             name, count = value.resource, self._resource_counts.get(value.resource, 0)
@@ -135,7 +135,7 @@ class AttributeWriter:
         return key_text(name)
 
     def dictionary(self, entries: Mapping[str, Attribute]) -> str:
-        """`{name = value, flag}`, sorted by name as MLIR keeps it."""
+        """Writes `{name = value, flag}`, sorted by name as in MLIR."""
         items = (
             key_text(name) if isinstance(value, Unit) else f"{key_text(name)} = {self.attribute(value)}"
             for name, value in sorted(entries.items())
@@ -144,13 +144,13 @@ class AttributeWriter:
 
 
 def key_text(name: str) -> str:
-    """A name in a dictionary: quoted unless it is a plain word."""
+    """Writes a name in a dictionary, quoted unless it is a plain word."""
     match = WORD.fullmatch(name)
     return name if match is not None and match[1] == name else quote(name)
 
 
 def attribute_text(value: Attribute) -> str:
-    """An attribute with all that it holds."""
+    """Returns the full text of an attribute."""
     return AttributeWriter().attribute(value)
 
 
@@ -193,7 +193,7 @@ class AttributeReader(LocationReader):
             raise self.unexpected("an attribute")
         return self._keyword(match[1], match.end())
 
-    def _keyword(self, word: str, behind: int) -> Attribute:
+    def _keyword(self, word: str, end: int) -> Attribute:
         start = self.pos
         if word == "loc":
             return self.location()
@@ -201,7 +201,7 @@ class AttributeReader(LocationReader):
             return OpaqueAttribute(self.take(_AFFINE, f"an affine expression, as in {word}<(d0) -> (d0)>"))
         if word not in _KEYWORDS:
             return self.type()
-        self.pos = behind
+        self.pos = end
         match word:
             case "dense":
                 return self.dense()
@@ -226,7 +226,7 @@ class AttributeReader(LocationReader):
         return SymbolRef(name, tuple(nested))
 
     def dictionary(self, places: dict[str, int] | None = None) -> dict[str, Attribute]:
-        """`{name = value, flag}`; `places` learns where each name stands."""
+        """Reads `{name = value, flag}`, and records in `places` the position of each name."""
         entries: dict[str, Attribute] = {}
 
         def entry() -> None:
@@ -242,7 +242,7 @@ class AttributeReader(LocationReader):
         return entries
 
     def key(self) -> str:
-        """A name in a dictionary, a word or in quotes."""
+        """Reads a name in a dictionary, either a word or a quoted string."""
         if literal := self.try_take(STRING):
             return unescape(literal)
         return self.take(WORD, "a name")

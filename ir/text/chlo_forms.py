@@ -1,4 +1,4 @@
-"""The form of `chlo.scan`, the op of CHLO with a region."""
+"""The form of `chlo.scan`, CHLO's only op with a region."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class WhileForm:
 
     def print(self, op: Any, printer: Printer) -> str:
         cond, body = op.regions
-        # Both regions stand at the same depth, so that their arguments have the same names.
+        # Both regions are at the same depth, so their arguments have the same names.
         pairs = zip(body.arguments, op.operands, strict=True)
         text = f"({', '.join(f'{printer.value(one)} = {printer.value(other)}' for one, other in pairs)})"
         if op.operands:
@@ -62,12 +62,12 @@ class WhileForm:
 
 @dataclass(frozen=True)
 class ReturnForm:
-    """`%0, %1 {attributes} : types`, or with the attributes in front, as in `{attributes} %0, %1 : types`"""
+    """`%0, %1 {attributes} : types`, or with `in_front`, `{attributes} %0, %1 : types`"""
 
     in_front: bool = False
 
     def fits(self, op: Any) -> bool:
-        # In front of another op, a return of nothing would take that one's results for its operands.
+        # If another op followed, a return without operands would read that op's results as its operands.
         return not op.results and not op.regions and op.next is None
 
     def print(self, op: Any, printer: Printer) -> str:
@@ -111,14 +111,14 @@ class BarrierForm:
 
 
 class ConstantForm:
-    """`{attributes} dense<...> : type`, where the tensor has the type of the result. Where it has not, the result being
-    quantized, all behind the name is written generically."""
+    """`{attributes} dense<...> : type`, if the tensor has the type of the result. Otherwise, for a quantized result,
+    everything after the name is written generically."""
 
     def fits(self, op: Any) -> bool:
         return isinstance(op.attributes.get("value"), DenseElements) and len(op.results) == 1 and not op.operands
 
     def result_name(self, op: Any) -> str:
-        """What MLIR calls the value: `%c`, or `%cst` where it is no integer."""
+        """Returns MLIR's name for the value: `c` for integers, otherwise `cst`."""
         kind = getattr(op.results[0].type, "element_type", None) if op.results else None
         return "c" if isinstance(kind, IntegerType) else "cst"
 
@@ -136,6 +136,6 @@ class ConstantForm:
         pos = parser.pos
         value = parser.attribute()
         if not isinstance(value, DenseElements):
-            raise parser.error("a constant has a tensor, as in dense<1.0> : tensor<4xf32>", pos)
+            raise parser.error("a constant needs a tensor, as in dense<1.0> : tensor<4xf32>", pos)
         draft.attributes["value"] = value
         draft.result_types = [value.type]

@@ -1,6 +1,6 @@
-"""What a file defines beside its operations: aliases (`#name = attribute`, `#loc1 = loc(...)`, `!name = type`) and
-the resources at its end (`{-# dialect_resources: {builtin: {name: "0x..."}} #-}`). Both may be used before they are
-defined: they are looked for when the first one is asked for."""
+"""The definitions of a file besides its operations: aliases (`#name = attribute`, `#loc1 = loc(...)`, `!name = type`)
+and the resources at its end (`{-# dialect_resources: {builtin: {name: "0x..."}} #-}`). Both may be used before they are
+defined, so the file is searched for all of them at the first use of one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ALIGNMENT_BYTES = 4
 
 @dataclass(frozen=True)
 class _Alias:
-    """What an alias stands for, where its definition ends, how deep it is, and how long with all that it refers to."""
+    """The value of an alias, where its definition ends, its nesting depth, and its length with everything that it
+    refers to."""
 
     value: Any
     end: int
@@ -41,10 +42,10 @@ class DefinitionReader(AttributeReader):
         self._resolved: dict[str, _Alias] = {}
         self._resolving: set[str] = set()
         self._size = 0
-        """The length of what the aliases in the definition at hand stand for."""
+        """The total length that the aliases in the current definition expand to."""
 
     def definition(self) -> bool:
-        """Takes an alias or the resources if they stand here. Their values are found when someone asks for them."""
+        """Takes an alias or the resources if they are next. Their values are found when they are needed."""
         if self.at("#") or self.at("!"):
             pos = self.pos
             name = self.take(ALIAS, "an alias")
@@ -67,7 +68,7 @@ class DefinitionReader(AttributeReader):
     def alias_location(self, name: str, pos: int) -> Location:
         location = self._alias(name, pos)
         if not isinstance(location, Location):
-            raise self.error(f"{name} is no location", pos)
+            raise self.error(f"{name} is not a location", pos)
         return location
 
     def alias_type(self, name: str, pos: int) -> Type:
@@ -75,7 +76,7 @@ class DefinitionReader(AttributeReader):
 
     def _alias(self, name: str, pos: int) -> Any:
         if not self._resolved and not self._resolving:
-            # In the order of the file, in which MLIR writes what an alias needs before it: no deep recursion.
+            # In file order: MLIR writes what an alias needs before the alias, so this avoids deep recursion.
             for known in self._alias_places:
                 self._resolve(known, pos)
         return self._resolve(name, pos)
@@ -97,19 +98,19 @@ class DefinitionReader(AttributeReader):
         return self._referred(name, pos)
 
     def _referred(self, name: str, pos: int) -> Any:
-        """What an alias stands for, as a part of what refers to it: as deep and as long as if it were written there."""
+        """Returns the value of an alias, and counts its depth and length as if it were written at this place."""
         alias = self._resolved[name]
         self.deepest = max(self.deepest, self.depth + alias.depth)
         self._size += alias.size
         if self.depth + alias.depth > MAX_DEPTH:
             raise self.error(f"nested more than {MAX_DEPTH} levels deep", pos)
         if self._resolving and self._size > max(MAX_EXPANSION, len(self.text)):
-            raise self.error(f"aliases stand for {self._size} characters here, expected at most {MAX_EXPANSION}", pos)
+            raise self.error(f"aliases expand to {self._size} characters, expected at most {MAX_EXPANSION}", pos)
         return alias.value
 
     @cached_property
     def _alias_places(self) -> dict[str, int]:
-        """Where the values of all aliases stand."""
+        """The positions of the values of all aliases."""
         places: dict[str, int] = {}
         first = _FIRST_LINE.match(self.text)
         for match in chain([first] if first else [], _LATER_LINE.finditer(self.text)):

@@ -29,7 +29,7 @@ from trivium.ir.types import (
 HEX_ABOVE = 100
 """Tensors with more elements are written as hexadecimal bytes, as MLIR does."""
 ELIDED = "__elided__"
-"""The name of the resource that MLIR writes in place of tensors that are too long for a reader."""
+"""The name of the resource that MLIR writes in place of tensors that are too long for readers."""
 _PIECE = 1 << 20
 
 _LITERAL = re.compile(r"[^<>\"]*")
@@ -46,7 +46,7 @@ _MOST_FILLED = 1 << 16
 
 
 def elements_text(elements: DenseElements, hexadecimal: bool = True) -> str:
-    """What stands inside `dense<...>`. Bytes are little-endian, as all machines are that Trivium runs on."""
+    """Returns the text inside `dense<...>`. Bytes are little-endian, like all machines that Trivium runs on."""
     array, kind = elements.array, elements.type.element_type
     if not array.size:
         return "" if elements.filler is None else scalar_text(elements.filler[0], kind)
@@ -58,12 +58,12 @@ def elements_text(elements: DenseElements, hexadecimal: bool = True) -> str:
 
 
 def is_splat(elements: DenseElements) -> bool:
-    """Whether all elements are the same, bit for bit; only in tensors of some size they are not looked at."""
+    """Whether all elements are the same, bit for bit; the elements of very large tensors are not compared."""
     return elements.is_splat or (1 < elements.array.size <= 1 << 20 and elements.is_uniform)
 
 
 def hex_pieces(array: np.ndarray) -> Iterator[str]:
-    """The bytes of an array as hexadecimal digits, piece by piece."""
+    """Yields the bytes of an array as hexadecimal digits, piece by piece."""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     for start in range(0, len(data), _PIECE):
         yield hexlify(data[start : start + _PIECE]).upper().decode("ascii")
@@ -82,7 +82,7 @@ class ElementsReader(TypeReader):
     """Reads the elements of tensors."""
 
     def dense(self) -> DenseElements:
-        """`dense<...> : type`, from the `<` on."""
+        """Reads `dense<...> : type`, starting at the `<`."""
         self.expect("<")
         pos = self.pos
         literal = self._hex_literal() or self.try_take(STRING)
@@ -95,7 +95,7 @@ class ElementsReader(TypeReader):
         return self.elements(literal, self.elements_type(), pos)
 
     def sparse(self) -> DenseElements:
-        """`sparse<[[0, 1], ...], [value, ...]> : type`, from the `<` on: the elements that are not zero."""
+        """Reads `sparse<[[0, 1], ...], [value, ...]> : type`, starting at the `<`: the elements that are not zero."""
         pos = self.pos
         self.expect("<")
         indices, values = "[]", "[]"
@@ -115,7 +115,7 @@ class ElementsReader(TypeReader):
         return self.verbatim(self.pos) if self.at("[") else self.take(_SPARSE_SCALAR, "an element")
 
     def _hex_literal(self) -> str | None:
-        """The next string if it is hexadecimal digits, which may be most of the file: it is found without a pattern."""
+        """Reads the next string if it is hexadecimal digits. It may be most of the file, so no pattern is used."""
         if not self.at('"0x'):
             return None
         end = self.text.find('"', self.pos + 1) + 1
@@ -125,7 +125,7 @@ class ElementsReader(TypeReader):
         return literal
 
     def elements_type(self) -> TensorType:
-        """The type of a tensor whose elements are given."""
+        """Reads the type of a tensor of elements."""
         pos = self.pos
         kind = self.tensor_type()
         if isinstance(kind.element_type, OpaqueType | QuantizedType):
@@ -133,7 +133,7 @@ class ElementsReader(TypeReader):
         return kind
 
     def elements(self, literal: str, kind: TensorType, pos: int) -> DenseElements:
-        """The elements that a literal (a list, a scalar, bytes in quotes) gives a tensor of type `kind`."""
+        """Converts a literal (a list, a scalar, bytes in quotes) to the elements of a tensor of type `kind`."""
         try:
             shape = kind.static_shape
             if literal.startswith('"'):
@@ -152,19 +152,19 @@ class ElementsReader(TypeReader):
 
 
 def hex_bytes(literal: str) -> bytes:
-    """The bytes of a literal in quotes."""
+    """Returns the bytes of a quoted literal."""
     if "\\" in literal:
         literal = f'"{unescape(literal)}"'
     if not literal.startswith('"0x'):
         raise ValueError('has a string, expected hexadecimal digits, as in "0x00FF"')
     try:
         return unhexlify(literal[3:-1])
-    except ValueError as error:  # binascii's own, for an odd number of digits and for others
-        raise ValueError(f"has no hexadecimal digits: {error}") from None
+    except ValueError as error:  # binascii's own error, for an odd number of digits and for other characters
+        raise ValueError(f"has invalid hexadecimal digits: {error}") from None
 
 
 def bytes_array(data: bytes | memoryview, kind: TensorType) -> np.ndarray:
-    """The elements in raw bytes. One element's bytes stand for all."""
+    """Converts raw bytes to elements. The bytes of a single element stand for all of them."""
     shape, dtype = kind.static_shape, kind.dtype
     size = kind.size
     expected = size * dtype.itemsize
@@ -173,7 +173,7 @@ def bytes_array(data: bytes | memoryview, kind: TensorType) -> np.ndarray:
     if len(data) == dtype.itemsize:
         return np.broadcast_to(_viewed(data, kind)[0], shape)
     if kind.element_type == IntegerType(1) and len(data) == (size + 7) // 8:
-        # Older files hold eight booleans in a byte.
+        # Older files pack eight booleans into a byte.
         return np.unpackbits(np.frombuffer(data, np.uint8), count=size, bitorder="little").astype(bool).reshape(shape)
     raise ValueError(f"has {len(data)} bytes, {kind} has {expected}")
 
@@ -185,7 +185,7 @@ def _viewed(data: bytes | memoryview, kind: TensorType) -> np.ndarray:
 
 
 def _parse_list(literal: str, kind: TensorType) -> np.ndarray:
-    """Elements from nested lists. The brackets must spell the type's shape."""
+    """Reads elements from nested lists. The brackets must match the type's shape."""
     if misplaced := _MISPLACED.search(literal):
         raise ValueError(f"has '{misplaced[0]}' in a list of elements")
     scalars: list[str] = []
@@ -221,7 +221,7 @@ def _parse_list(literal: str, kind: TensorType) -> np.ndarray:
                     f"has '{bare[0].strip()}' in a list {len(counts)} deep, {kind} has {kind.rank} dimensions"
                 )
     if counts or literal[pos:].strip():
-        raise ValueError("has a list that is not closed, or more behind it")
+        raise ValueError("has a list that is not closed, or text after it")
     shape = tuple(extent or 0 for extent in extents)
     if shape != kind.shape:
         raise ValueError(f"has elements of shape {list(shape)}, expected {kind}")
@@ -229,7 +229,7 @@ def _parse_list(literal: str, kind: TensorType) -> np.ndarray:
 
 
 def _filled(indices: str, values: str, kind: TensorType) -> np.ndarray:
-    """Zeros, with these values at these indices."""
+    """Returns zeros, with these values at these indices."""
     if kind.size > _MOST_FILLED:
         raise ValueError(f"has a sparse {kind}, expected at most {_MOST_FILLED} elements")
     places = np.array([integer_of(digits, I64) for digits in re.findall(r"[^\s,\[\]]+", indices)], np.int64)
@@ -253,7 +253,7 @@ def _split(row: str) -> list[str]:
         return [item.strip() for item in row.split(",")]
     items = [f"({match[1].strip()},{match[2].strip()})" for match in _COMPLEX.finditer(row)]
     if _COMPLEX.sub("", row).replace(",", "").strip() or len(items) != row.count("("):
-        raise ValueError(f"'{row.strip()[:40]}' is no list of complex numbers, as in (1.0,0.0)")
+        raise ValueError(f"'{row.strip()[:40]}' is not a list of complex numbers, as in (1.0,0.0)")
     return items
 
 
@@ -289,6 +289,6 @@ def _complexes(items: list[str], kind: ComplexType) -> np.ndarray:
     for item in items:
         match = _COMPLEX.fullmatch(item)
         if match is None:
-            raise ValueError(f"'{item}' is no complex number, as in (1.0,0.0)")
+            raise ValueError(f"'{item}' is not a complex number, as in (1.0,0.0)")
         pairs += [match[1].strip(), match[2].strip()]
     return _floats(pairs, kind.element_type).view(kind.dtype)

@@ -1,5 +1,6 @@
-"""The pretty forms of StableHLO, CHLO and Shardy, in their own spelling. Ops that are missing here are elementwise
-(`%0 = stablehlo.add %a, %b : tensor<4xf32>`), or have the functional form, or, with regions, the generic one."""
+"""The pretty forms of StableHLO, CHLO and Shardy, as those dialects define them. Ops that are missing here are
+elementwise (`%0 = stablehlo.add %a, %b : tensor<4xf32>`), have the functional form, or, with regions, the generic one.
+"""
 
 from __future__ import annotations
 

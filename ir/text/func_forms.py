@@ -102,7 +102,7 @@ class FunctionForm:
             draft.regions.append(Region())
             return
         if any(not item[0] for item in arguments):
-            raise parser.unexpected("names of the arguments in front of a body")
+            raise parser.unexpected("names of the arguments before a body")
         draft.regions.append(
             parser.region([(name, pos, kind, place) for name, pos, kind, _, place in arguments], isolated=True)
         )
@@ -123,7 +123,7 @@ def _parse_visibility(parser: Parser) -> str:
 
 
 def _parse_argument(parser: Parser) -> tuple[str, int, Type, Dictionary, Any]:
-    """Name, its place, type, attributes and location; a declaration's arguments have no names."""
+    """Reads name, its position, type, attributes and location; the arguments of a declaration have no names."""
     name, pos = "", parser.pos
     if parser.at("%"):
         name, pos = parser.value_name()

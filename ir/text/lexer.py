@@ -1,6 +1,6 @@
-"""The characters of MLIR text: one cursor, moved by compiled patterns. Each pattern eats the blanks and comments
-behind its token, so that the cursor always stands at the start of one. Tokens are no objects: a reader asks for what
-it expects."""
+"""The lexer of MLIR text: one cursor, moved by compiled patterns. Each pattern also consumes the blanks and comments
+after its token, so that the cursor is always at the start of a token. There are no token objects: a reader asks for the
+token that it expects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLANKS = r"[ \t\r\n]*(?://[^\n]*[ \t\r\n]*)*"
 
 
 def token(pattern: str) -> re.Pattern[str]:
-    """A token and the blanks behind it; its text is the first group."""
+    """Compiles the pattern of a token and the blanks after it; the token's text is the first group."""
     return re.compile(f"({pattern}){BLANKS}", re.ASCII)
 
 
@@ -37,7 +37,7 @@ _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 
 class Lexer:
-    """A text and a place in it."""
+    """A text and a position in it."""
 
     def __init__(self, text: str, file: str = ""):
         self.text = text
@@ -49,7 +49,7 @@ class Lexer:
             self._refuse_surrogates()
 
     def _refuse_surrogates(self) -> None:
-        """Halves of characters can be in Python's strings, and in no file."""
+        """Refuses surrogates, which Python strings can contain but files cannot."""
         try:
             self.text.encode()
         except UnicodeEncodeError as error:
@@ -59,21 +59,21 @@ class Lexer:
     # Places and errors
 
     def place(self, pos: int) -> tuple[int, int]:
-        """Line and column of a position, from 1."""
+        """Returns the line and column of a position, counted from 1."""
         if self._line_starts is None:
             self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect_right(self._line_starts, pos)
         return line, pos - self._line_starts[line - 1] + 1
 
     def error(self, message: str, pos: int | None = None) -> ParseError:
-        """A `ParseError` at a position (where the cursor stands); to be raised."""
+        """Returns a `ParseError` at a position (by default the cursor), to be raised."""
         pos = self.pos if pos is None else pos
         line, column = self.place(pos)
         start = self.text.rfind("\n", 0, pos) + 1
         end = self.text.find("\n", pos)
         source = self.text[start : end if end >= 0 else len(self.text)].rstrip().replace("\t", " ")
-        source = source.encode("utf-8", "replace").decode()  # halves of characters cannot be shown
-        # Lines that hold a tensor are long: the caret's surroundings are shown.
+        source = source.encode("utf-8", "replace").decode()  # surrogates cannot be shown
+        # Lines with a tensor are long: only the text around the caret is shown.
         cut = max(0, column - 80) if len(source) > 160 else 0
         shown = ("..." if cut else "") + source[cut : cut + 160] + ("..." if len(source) > cut + 160 else "")
         error = ParseError(message, file=self.file, line=line, column=column)
@@ -84,7 +84,7 @@ class Lexer:
         return error
 
     def found(self) -> str:
-        """What stands at the cursor, for messages."""
+        """Describes the text at the cursor, for messages."""
         if self.pos >= len(self.text):
             return "the end of the text"
         match = _ANYTHING.match(self.text, self.pos)
@@ -95,7 +95,7 @@ class Lexer:
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """One more level of nesting, up to the limit."""
+        """Enters one more level of nesting, up to the limit."""
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
         if self.depth > MAX_DEPTH:
@@ -109,7 +109,7 @@ class Lexer:
         return self.text.startswith(literal, self.pos)
 
     def accept(self, literal: str) -> bool:
-        """Takes a punctuation mark if it stands here."""
+        """Takes a punctuation mark if it is next."""
         if not self.text.startswith(literal, self.pos):
             return False
         self.pos = SPACE.match(self.text, self.pos + len(literal)).end()  # type: ignore[union-attr]
@@ -120,7 +120,7 @@ class Lexer:
             raise self.unexpected(f"'{literal}'")
 
     def take(self, pattern: re.Pattern[str], expected: str) -> str:
-        """The text of the token that must stand here."""
+        """Takes the token that must be next, and returns its text."""
         match = pattern.match(self.text, self.pos)
         if match is None:
             raise self.unexpected(expected)
@@ -153,7 +153,7 @@ class Lexer:
         return self.to_integer(self.take(INTEGER, "an integer"))
 
     def to_integer(self, text: str) -> int:
-        """A 64-bit integer, from digits that were taken."""
+        """Converts digits that were taken to a 64-bit integer."""
         value = int(text, 16 if "x" in text else 10) if len(text) <= 20 else 1 << 63
         if not -(1 << 63) <= value < 1 << 63:
             raise self.error(f"the integer {text[:40]} does not fit in 64 bits")
@@ -163,12 +163,12 @@ class Lexer:
         return unescape(self.take(STRING, "a string"))
 
     def symbol_name(self) -> str:
-        """The name behind `@`."""
+        """Reads the name after `@`."""
         name = self.take(SYMBOL, "a symbol, as in @name")[1:]
         return unescape(name) if name.startswith('"') else name
 
     def listed(self, item: Callable[[], Any], opening: str, closing: str) -> list[Any]:
-        """Items with commas between them, in brackets."""
+        """Reads comma-separated items in brackets."""
         self.expect(opening)
         items: list[Any] = []
         if self.accept(closing):
@@ -184,7 +184,7 @@ class Lexer:
         return tuple(self.listed(self.integer, "[", "]"))
 
     def verbatim(self, start: int) -> str:
-        """The text from `start` to the bracket that closes the one at the cursor."""
+        """Returns the text from `start` to the bracket that closes the one at the cursor."""
         if self.text[self.pos : self.pos + 1] not in _CLOSING:
             raise self.unexpected("an opening bracket")
         expected = []
@@ -207,8 +207,8 @@ class Lexer:
 
 
 def unescape(literal: str) -> str:
-    """The string that a literal in quotes stands for: `\\n`, `\\t`, `\\\\`, `\\"`, and `\\XX` for a byte. Bytes that
-    are no UTF-8 survive as surrogates."""
+    """Returns the string that a quoted literal stands for: `\\n`, `\\t`, `\\\\`, `\\"`, and `\\XX` for a byte. Bytes
+    that are not UTF-8 are kept as surrogates."""
     if "\\" not in literal:
         return literal[1:-1]
 
@@ -220,7 +220,7 @@ def unescape(literal: str) -> str:
 
 
 def quote(text: str) -> str:
-    """A string as MLIR writes it: what is not printable ASCII becomes `\\XX`, byte by byte."""
+    """Quotes a string as MLIR does: everything except printable ASCII becomes `\\XX`, byte by byte."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     pieces = []
@@ -239,5 +239,5 @@ _BARE_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
 def symbol_text(name: str) -> str:
-    """`@name`, quoted where the name needs it."""
+    """Returns `@name`, quoted if the name needs it."""
     return f"@{name}" if _BARE_SYMBOL.fullmatch(name) else f"@{quote(name)}"

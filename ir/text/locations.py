@@ -17,14 +17,14 @@ from trivium.ir.location import (
 from trivium.ir.text.elements import ElementsReader
 from trivium.ir.text.lexer import ALIAS, BLANKS, quote, token
 
-# What most locations are, at one stroke.
+# Most locations match one of these as a whole.
 _REFERENCE = token(r"loc\((#[A-Za-z_][\w$.-]*)\)")
 _POINT = token(rf'"([^"\\\n]*)":(\d{{1,9}}):(\d{{1,9}})(?!\d|{BLANKS}to\b)')
 
 
 def shared_locations(places: Iterable[Location]) -> dict[Location, str]:
-    """Aliases, `#loc1`, of what occurs more than once in these places, and of what is made of it: as MLIR reads them,
-    only whole places may be told before their alias is."""
+    """Assigns aliases, `#loc1`, to the locations that occur more than once in `places`, and to those that contain one.
+    MLIR requires this: only a whole location may refer to an alias that is defined later."""
     counts: Counter[Location] = Counter()
     order: list[Location] = []
 
@@ -47,7 +47,7 @@ def shared_locations(places: Iterable[Location]) -> dict[Location, str]:
 def location_text(
     location: Location, attribute_text: Callable[[Any], str], aliases: Mapping[Location, str] | None = None
 ) -> str:
-    """What stands inside `loc(...)`. With aliases, its parts are told by theirs."""
+    """Returns the text inside `loc(...)`, in which parts that have an alias are written as the alias."""
     aliases = aliases or {}
 
     def text(place: Location) -> str:
@@ -77,7 +77,7 @@ class LocationReader(ElementsReader):
         raise NotImplementedError
 
     def optional_location(self) -> Location | None:
-        """`loc(...)` if it stands here."""
+        """Reads `loc(...)` if it is next."""
         return self.location() if self.text.startswith("loc", self.pos) and self.at_word("loc") else None
 
     def location(self) -> Location:

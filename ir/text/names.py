@@ -1,5 +1,5 @@
-"""The names of values in text, as MLIR gives them: `%0`, `%1` in order, `%arg0` for arguments, `%cst` for constants,
-and the names that came with the program. A region goes on where the one around it ended."""
+"""The names of values in text, as MLIR assigns them: `%0`, `%1` in order, `%arg0` for arguments, `%cst` for constants,
+and the names that came with the program. A region continues the numbering of the region around it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STRANGE = re.compile(r"[^\w$.-]", re.ASCII)
 
 
 class _Scope:
-    """What a region starts with: the names around it and the next numbers."""
+    """The state at the start of a region: the names around it and the next numbers."""
 
     def __init__(self, around: _Scope | None = None):
         self.around = around
@@ -30,7 +30,7 @@ class _Scope:
         return False
 
     def unique(self, name: str) -> str:
-        """The name, with a number behind it if it is taken."""
+        """Returns the name, with a number appended if it is taken."""
         candidate = name
         while self.is_used(candidate):
             candidate = f"{name}_{self.next_conflict}"
@@ -40,7 +40,7 @@ class _Scope:
 
 
 def name_values(root: Operation, generic: bool = False) -> dict[Value, str]:
-    """The names of all values in and below an op. With `generic`, ops have no say in them."""
+    """Returns the names of all values of an op and inside it. With `generic`, ops do not suggest names."""
     names: dict[Value, str] = {}
     outermost = _Scope()
     _name_results(root, names, outermost, generic)
@@ -88,7 +88,8 @@ def _name_results(op: Operation, names: dict[Value, str], scope: _Scope, generic
 
 
 def _declared_names(op: Operation) -> list[str]:
-    """What an op calls its results: constants have a name of their own, several results those of their fields."""
+    """Returns the names that an op suggests for its results: constants have a special name, and several results have
+    the names of their fields."""
     result_name = getattr(form_of(type(op)), "result_name", None)
     if result_name is not None:
         return [result_name(op)]
@@ -99,7 +100,7 @@ def _declared_names(op: Operation) -> list[str]:
 
 
 def sanitize(hint: str) -> str:
-    """A hint as a name may be: no strange characters, no digit in front."""
+    """Turns a hint into a valid name: no special characters, no leading digit."""
     if not hint:
         return ""
     name = _STRANGE.sub("_", hint)

@@ -1,5 +1,6 @@
-"""MLIR text to a `Module`: operations, regions and the file around them. Ops are built unchecked: `verify` tells what
-is wrong with them, later and better. What is no program at all raises `ParseError` with the line and a caret."""
+"""Parses MLIR text into a `Module`: operations, regions and the file around them. Ops are built without checks, because
+`verify` reports their errors later, and better. Text that is not a program raises `ParseError` with the line and a
+caret."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ _GROUP = rf"{_NAME}(?:{BLANKS}:{BLANKS}\d+)?"
 _RESULTS = rf"{_GROUP}(?:{BLANKS},{BLANKS}{_GROUP})*"
 _NAMED = re.compile(rf"({_NAME})(?:\s*:\s*(\d+))?", re.ASCII)
 _COMMENT = re.compile(r"//[^\n]*")
-# An operation up to its name, `%0:2, %x = stablehlo.name`, in quotes where it is generic.
+# An operation up to its name, `%0:2, %x = stablehlo.name`; a generic one has its name in quotes.
 _HEAD = re.compile(rf'(?:({_RESULTS}){BLANKS}={BLANKS})?(?:"([^"\n]+)"|([A-Za-z_][\w$.]*)){BLANKS}', re.ASCII)
-# ` %a, %b : tensor<4xf32>`, what most operations of a program are behind their name.
+# ` %a, %b : tensor<4xf32>`, the text of most operations after their name.
 _PLAIN = re.compile(
     rf"({_NAME}(?:#\d+)?(?:, {_NAME}(?:#\d+)?)*) : (tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>){BLANKS}", re.ASCII
 )
@@ -47,17 +48,17 @@ _SEGMENTS = {
 }
 
 Argument = tuple[str, int, Type, Location | None]
-"""A block argument as read: its name, where that stands, its type and location."""
+"""A block argument as read: its name, the position of the name, its type and location."""
 
 
 @collection_paused()
 def parse(text: str, file: str = "") -> Module:
-    """Reads a module, or what is in one, from MLIR text. `file` names it in errors and locations."""
+    """Reads a module, or the contents of one, from MLIR text. `file` is its name in errors and locations."""
     parser = Parser(text, file)
     try:
         return parser.module()
     except RecursionError:
-        raise parser.error("nested too deep for what is left of Python's stack") from None
+        raise parser.error("nested too deep for the rest of Python's stack") from None
 
 
 class Parser(DefinitionReader):
@@ -72,17 +73,17 @@ class Parser(DefinitionReader):
     # The file
 
     def module(self) -> Module:
-        """The whole text: one module, or what gets a module around it."""
+        """Reads the whole text: one module, or operations that are put into a new module."""
         block = Block()
         while self.pos < len(self.text):
             if not self.definition():
                 start = self.pos
                 self.operation(block)
                 if not hasattr(block.last, "sym_name"):
-                    raise self.error("stands in no function, expected modules, functions and other symbols", start)
+                    raise self.error("is outside of any function, expected a module, function or other symbol", start)
         first = block.first
-        if first is None and not self.text.strip():  # comments alone are an empty module, but this was cut short
-            raise self.error("the text holds no module and no function")
+        if first is None and not self.text.strip():  # comments alone are an empty module, no text is an error
+            raise self.error("the text contains no module and no function")
         if isinstance(first, Module) and first is block.last:
             return first.detach()
         return Module.create(regions=[Region([block])], location=FileLocation(self.file or "<text>"))
@@ -90,7 +91,7 @@ class Parser(DefinitionReader):
     # Operations
 
     def operation(self, block: Block) -> None:
-        """One operation, put at the end of `block`."""
+        """Reads one operation and appends it to `block`."""
         start = self.pos
         match = _HEAD.match(self.text, start)
         if match is None:
@@ -103,7 +104,7 @@ class Parser(DefinitionReader):
         if quoted:
             self.generic_operation(draft)
         elif form is None:
-            raise self.error(f'{name} has no form of its own, expected it in quotes: "{name}"(...)', start)
+            raise self.error(f'{name} has no pretty form, expected it in quotes: "{name}"(...)', start)
         elif not (isinstance(form, Line) and form.plain and self._plain_operation(draft)):
             form.parse(self, draft)
         self.check_operands(draft)
@@ -112,7 +113,8 @@ class Parser(DefinitionReader):
         self._define_results(op, results, start)
 
     def location_of(self, pos: int) -> Location:
-        """Where an op stands in this text, for those that say nothing else: `pos` is that of its name, as for MLIR."""
+        """Returns the position of an op in this text, as its location if it states none. As in MLIR, `pos` is the
+        position of the op's name."""
         line, column = self.place(pos)
         return FileLocation(self.file or "<text>", line, column)
 
@@ -123,7 +125,7 @@ class Parser(DefinitionReader):
         return cls
 
     def _plain_operation(self, draft: Draft) -> bool:
-        """The short way for `%a, %b : type`; takes nothing where anything is out of the ordinary."""
+        """The fast path for `%a, %b : type`; takes nothing if anything is unusual."""
         match = _PLAIN.match(self.text, self.pos)
         if match is None:
             return False
@@ -173,7 +175,7 @@ class Parser(DefinitionReader):
     # Attributes of operations
 
     def optional_dictionary(self, draft: Draft) -> None:
-        """`{...}` if it stands here: declared attributes are decoded, others kept as they are."""
+        """Reads `{...}` if it is next. Declared attributes are decoded, others kept unchanged."""
         if not self.at("{"):
             return
         places: dict[str, int] = {}
@@ -198,7 +200,7 @@ class Parser(DefinitionReader):
             raise self.error(message, pos) from None
 
     def _set_segments(self, draft: Draft, what: str, value: Attribute, pos: int) -> None:
-        """Sizes of the groups of operands or results. Those that follow from the counts are not kept."""
+        """Sets the sizes of the groups of operands or results. Sizes that follow from the counts are not kept."""
         fields = draft.cls.OPERANDS if what == "operands" else draft.cls.RESULTS
         values = value.values if isinstance(value, DenseArray) else ()
         if isinstance(value, DenseArray) and value.element_type != I32:
@@ -215,7 +217,7 @@ class Parser(DefinitionReader):
     # Values
 
     def operand(self, draft: Draft) -> None:
-        """One operand, `%0` or `%0#1`, which must be defined."""
+        """Reads one operand, `%0` or `%0#1`, which must be defined."""
         pos = self.pos
         name = self.take(VALUE, "a value, as in %0")
         value = self._values.get(name)
@@ -227,7 +229,7 @@ class Parser(DefinitionReader):
         draft.places.append(pos)
 
     def operands(self, draft: Draft) -> None:
-        """Operands with commas between them, if any."""
+        """Reads comma-separated operands, if any."""
         if self.at("%"):
             self.operand(draft)
             while self.accept(","):
@@ -242,7 +244,7 @@ class Parser(DefinitionReader):
         return True
 
     def accept_before_word(self, literal: str, word: str) -> bool:
-        """Takes a mark and a word, if both stand here."""
+        """Takes a punctuation mark and a word if both are next."""
         start = self.pos
         if self.accept(literal) and self.accept_word(word):
             return True
@@ -250,7 +252,7 @@ class Parser(DefinitionReader):
         return False
 
     def value_name(self) -> tuple[str, int]:
-        """The name of a value that is defined here, and where it stands."""
+        """Reads the name of a value that is defined here; returns it with its position."""
         pos = self.pos
         name = self.take(VALUE, "the name of a value, as in %0")
         if "#" in name:
@@ -258,7 +260,7 @@ class Parser(DefinitionReader):
         return name, pos
 
     def check_operands(self, draft: Draft) -> None:
-        """The types that were read are those of the operands."""
+        """Checks that the types that were read are those of the operands."""
         kinds = draft.operand_types
         if len(kinds) != len(draft.operands):
             raise self.error(
@@ -278,7 +280,7 @@ class Parser(DefinitionReader):
         if names is None:
             return
         if len(op.results) == 1 and "," not in names and ":" not in names:
-            # What most operations have.
+            # The common case.
             self._define(names, op.results[0], pos)
             _hint(names, op.results)
             return
@@ -300,8 +302,8 @@ class Parser(DefinitionReader):
     # Regions
 
     def region(self, arguments: Sequence[Argument] | None = None, isolated: bool = False) -> Region:
-        """`{ operations }`. `arguments` are those that the op's form names; without them the block may name its own,
-        as in `^bb0(%arg0: type):`. An isolated region sees no values from around it."""
+        """Reads `{ operations }`. `arguments` are those that the op's form names; without them the block may name its
+        own, as in `^bb0(%arg0: type):`. An isolated region does not see values from outside."""
         outer, mark = self._values, len(self._opened)
         if isolated:
             self._values = {}
@@ -332,7 +334,7 @@ class Parser(DefinitionReader):
 
     @contextmanager
     def _inside_region(self) -> Iterator[None]:
-        """One more region around what follows; attributes and types there count their own levels."""
+        """Enters one more region; attributes and types count their own levels."""
         if self._regions == MAX_NESTING:
             raise self.error(f"nested more than {MAX_NESTING} levels deep")
         self._regions += 1
@@ -361,23 +363,23 @@ class Parser(DefinitionReader):
     # Errors
 
     def _unsupported(self, name: str, pos: int) -> Error:
-        """All ops of the text that are not known, found by a look at its lines."""
-        mentions: dict[str, list[int]] = {}  # where the names stand
+        """Returns an error that lists all unknown ops of the text, found by searching its lines."""
+        mentions: dict[str, list[int]] = {}  # the positions of each name
         for match in _MENTION.finditer(self.text, self.text.rfind("\n", 0, pos) + 1):
             if match[2] not in OPS:
                 mentions.setdefault(match[2], []).append(match.start(2))
         if name not in mentions:
             if "." not in name:
-                return self.error(f"'{name}' is no operation", pos)
+                return self.error(f"'{name}' is not an operation", pos)
             mentions = {name: [pos], **mentions}
         unknown = [
             Unsupported(op, len(places), self.location_of(places[0]).describe()) for op, places in mentions.items()
         ]
-        return UnsupportedOpError("ops that are not known:", unknown)
+        return UnsupportedOpError("unknown ops:", unknown)
 
 
 def _hint(name: str, values: Sequence[Value]) -> None:
-    """Keeps a name that someone chose; printers make the others anew."""
+    """Keeps a name that somebody chose; printers generate the others again."""
     if not name[1:].isdigit() and not _AUTOMATIC_NAME.fullmatch(name):
         for value in values:
             value.name_hint = name[1:]

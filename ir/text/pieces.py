@@ -1,5 +1,5 @@
-"""Parts of pretty forms that have a spelling of their own: slice ranges, windows, dimension numbers, precisions, and
-the ways in which types are written. Each is a pair of functions, to print and to parse."""
+"""Parts of pretty forms with a special syntax: slice ranges, windows, dimension numbers, precisions, and the ways in
+which types are written. Each is a pair of functions, one to print and one to parse."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _parse_window(parser: Parser, draft: Draft) -> None:
         pos = parser.pos
         word = parser.take(WORD, f"one of {', '.join(_WINDOW)}")
         if word not in _WINDOW or _WINDOW[word] in draft.attributes:
-            raise parser.error(f"'{word}' is given twice, or is none of {', '.join(_WINDOW)}", pos)
+            raise parser.error(f"'{word}' is given twice, or is not one of {', '.join(_WINDOW)}", pos)
         parser.expect("=")
         draft.attributes[_WINDOW[word]] = _window_value(parser, word)
         if not parser.accept(","):
@@ -184,7 +184,7 @@ def _window_value(parser: Parser, word: str) -> tuple[Any, ...]:
         pos = parser.pos
         pairs = tuple(parser.listed(parser.integers, "[", "]"))
         if any(len(pair) != 2 for pair in pairs):
-            raise parser.error("the padding of a dimension is a pair, as in [[1, 1]]", pos)
+            raise parser.error("the padding of a dimension must be a pair, as in [[1, 1]]", pos)
         return pairs
     if word != "reverse":
         return parser.integers()
@@ -234,7 +234,7 @@ def _parse_same(parser: Parser, draft: Draft) -> None:
 TYPE_RULES["same"] = TypeRule(_print_same, _parse_same)
 
 
-# Types of the operands alone, where nothing results
+# Only the types of the operands, for ops without results
 
 
 def _parse_operands(parser: Parser, draft: Draft) -> None:
@@ -244,7 +244,7 @@ def _parse_operands(parser: Parser, draft: Draft) -> None:
 TYPE_RULES["operands"] = TypeRule(lambda op, printer: printer.types(op.operand_types), _parse_operands)
 
 
-# Types of the results alone
+# Only the types of the results
 
 
 def _parse_result(parser: Parser, draft: Draft) -> None:
@@ -254,7 +254,7 @@ def _parse_result(parser: Parser, draft: Draft) -> None:
 TYPE_RULES["result"] = TypeRule(lambda op, printer: printer.types(op.result_types), _parse_result)
 
 
-# `tensor<i1>, tensor<4xf32>`: the predicate's, and that of all others
+# `tensor<i1>, tensor<4xf32>`: the type of the predicate, and the type of all others
 
 
 def _print_select(op: Any, printer: Printer) -> str:
@@ -279,7 +279,7 @@ def _parse_select(parser: Parser, draft: Draft) -> None:
 TYPE_RULES["select"] = TypeRule(_print_select, _parse_select)
 
 
-# `tensor<4xcomplex<f32>>`: the result's; that of the parts follows
+# `tensor<4xcomplex<f32>>`: the type of the result, which determines that of the parts
 
 
 def _real(kind: Type) -> Type | None:
@@ -308,7 +308,7 @@ def _parse_complex(parser: Parser, draft: Draft) -> None:
 TYPE_RULES["complex"] = TypeRule(_print_complex, _parse_complex)
 
 
-# `tuple<...>`: the operands' follow
+# `tuple<...>`: the type of the result, which determines those of the operands
 
 
 def _parse_tuple(parser: Parser, draft: Draft) -> None:

@@ -1,4 +1,4 @@
-"""A program, or one op for a message, to MLIR text."""
+"""Prints a program, or one op for a message, as MLIR text."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ _LINE_LIMIT = 400
 
 
 def print_module(module: Operation, *, generic: bool = False, locations: bool = False, elide: bool = False) -> str:
-    """The text of a module, or of any op with all inside it. `generic` spells every op the same way, `locations`
-    writes where each came from, `elide` leaves out the elements of large tensors: such a text cannot be read again."""
+    """Returns the text of a module, or of any op and everything inside it. `generic` writes every op in the generic
+    form, `locations` adds where each op came from, and `elide` leaves out the elements of large tensors; such a text
+    cannot be parsed."""
     return "".join(text_pieces(module, generic=generic, locations=locations, elide=elide))
 
 
 def text_pieces(
     module: Operation, *, generic: bool = False, locations: bool = False, elide: bool = False
 ) -> Iterator[str]:
-    """What `print_module` returns, piece by piece: most of it may be the elements of tensors."""
-    mark = f"\0{token_hex(16)}\0"  # of random digits, so that no string of the program has it
+    """Yields the result of `print_module` piece by piece, because most of it may be the elements of tensors."""
+    mark = f"\0{token_hex(16)}\0"  # random digits, so that no string of the program contains it
     printer = Printer(name_values(module, generic), generic=generic, locations=locations, elide=elide, mark=mark)
     if locations:
-        # Which ones are shared shows once all are written: short forms leave some out.
+        # A first pass finds the shared locations: pretty forms leave some locations out.
         printer.operation(module)
         printer.aliases = shared_locations(printer.located)
         printer.apart.clear()
@@ -51,8 +52,8 @@ SERVICES.text_pieces = text_pieces
 
 
 def print_op(op: Operation) -> str:
-    """One line for a message: the op as the text of its function has it, without regions and long attributes. It may be
-    half built."""
+    """Returns one line for a message: the op as in the text of its function, without regions and long attributes. The
+    op may be incomplete."""
     root = op
     while (parent := root.parent_op) is not None and root.NAME != "func.func":
         root = parent
@@ -62,7 +63,7 @@ def print_op(op: Operation) -> str:
 
 
 class Printer(AttributeWriter):
-    """Writes ops, given the names of the values."""
+    """Writes ops, with the given names of values."""
 
     def __init__(self, names: Mapping[Value, str], *, generic: bool = False, locations: bool = False, **options: Any):
         super().__init__(**options)
@@ -74,7 +75,7 @@ class Printer(AttributeWriter):
         self.indent = ""
         self._types: dict[Type, str] = {}
 
-    # What forms ask for
+    # Used by the forms
 
     def value(self, value: Value) -> str:
         return self.names.get(value, "%?")
@@ -95,17 +96,17 @@ class Printer(AttributeWriter):
         return functional_text(op, self)  # type: ignore[arg-type]
 
     def argument(self, argument: BlockArgument, attributes: Mapping[str, Any] | None = None) -> str:
-        """A block's argument where it is defined: `%arg0: type {attributes} loc(...)`."""
+        """Writes the definition of a block's argument: `%arg0: type {attributes} loc(...)`."""
         about = f" {self.dictionary(attributes)}" if attributes else ""
         return f"{self.value(argument)}: {self.type(argument.type)}{about}{self._location(argument.location)}"
 
     def optional_dictionary(self, op: Operation, shown: frozenset[str] = frozenset()) -> str:
-        """The attributes that a form does not show, ` {...}`; nothing if there are none."""
+        """Writes the attributes that a form does not show as ` {...}`, or nothing if there are none."""
         entries = {**self._declared(op, shown), **op.extra}
         return f" {self.dictionary(entries)}" if entries else ""
 
     def region(self, region: Region, header: bool = True) -> str:
-        """`{ operations }`; `header` names the arguments of its blocks."""
+        """Writes `{ operations }`; `header` adds the arguments of the blocks."""
         if self.brief:
             return "{...}"
         lines = ["{"]
@@ -138,7 +139,7 @@ class Printer(AttributeWriter):
         return f"{name}:{len(op.results)} = " if number else f"{self.values(op.results)} = "
 
     def generic_body(self, op: Operation) -> str:
-        """What follows the name of an op that is written generically."""
+        """Writes what follows the name of an op in the generic form."""
         text = f"({self.values(op.operands)})"
         properties = self._declared(op)
         if op.segments or getattr(op, "STATES_GROUPS", False):
@@ -152,7 +153,7 @@ class Printer(AttributeWriter):
         return f"{text} : {self.functional_type(op)}"
 
     def _declared(self, op: Operation, hidden: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """The declared attributes that are not at their defaults, in the file's terms."""
+        """Returns the declared attributes that differ from their defaults, encoded for the file."""
         entries = {}
         for field in getattr(op, "ATTRIBUTES", ()):
             value = op.attributes.get(field.name)
@@ -162,7 +163,8 @@ class Printer(AttributeWriter):
         return entries
 
     def _segments(self, op: Operation) -> dict[str, Any]:
-        """The sizes of groups of operands and results: those that do not follow, or, where MLIR wants them, all."""
+        """Returns the sizes of groups of operands and results: those that do not follow from the counts, or all if MLIR
+        requires them."""
         sizes: dict[str, tuple[int, ...]] = {}
         if isinstance(op, Op) and op.STATES_GROUPS:
             sizes["operands"] = group_sizes(op.OPERANDS, len(op.operands))
@@ -180,14 +182,14 @@ class Printer(AttributeWriter):
     # The end of the file
 
     def alias_section(self) -> str:
-        """The locations that the ops refer to."""
+        """Writes the location aliases that the ops refer to."""
         return "".join(
             f"{alias} = loc({location_text(location, self.attribute, self.aliases)})\n"
             for location, alias in self.aliases.items()
         )
 
     def resource_section(self) -> str:
-        """The tensors that stand apart. Four bytes of alignment come before the data."""
+        """Writes the tensors that are stored as resources. Four bytes of alignment precede the data."""
         if not self.resources:
             return ""
         entries = []
@@ -200,7 +202,7 @@ class Printer(AttributeWriter):
 
 
 def _short_name(op: Operation) -> str:
-    """The name where the op stands: in functions the dialect `func` goes without saying."""
+    """Returns the op's name as written in its place: inside functions, the prefix `func.` is omitted."""
     if op.NAME == "builtin.module":
         return "module"
     parent = op.parent_op

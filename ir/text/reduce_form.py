@@ -1,5 +1,5 @@
-"""The form of `reduce`: `(%x init: %c) applies stablehlo.add across dimensions = [1] : types`, or with a region
-behind it where the body is more than one op."""
+"""The form of `reduce`: `(%x init: %c) applies stablehlo.add across dimensions = [1] : types`, or with a region at the
+end if the body is more than one op."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ReduceForm:
         return f"{text} {printer.region(body, header=False)}"
 
     def parse(self, parser: Parser, draft: Draft) -> None:
-        # MLIR's reader of this form takes its own place, not that of the name.
+        # MLIR's parser of this form uses the position after the op's name, not that of the name.
         draft.location = parser.location_of(parser.pos)
         inner = self._parse_head(parser, draft)
         parser.check_operands(draft)
@@ -73,13 +73,13 @@ class ReduceForm:
         kind = parser.function_type()
         draft.operand_types, draft.result_types = kind.inputs, kind.results
         if inner is not None:
-            # The op that is applied comes from where the whole comes from.
+            # The op that is applied has the location of the whole op.
             draft.location = parser.optional_location() or draft.location
         return inner
 
 
 def applied_op(op: Any) -> Op | None:
-    """The op that alone makes up the body, if the short form can tell it."""
+    """Returns the only op of the body, if the short form can express it."""
     block = op.regions[0].block
     inner = block.first
     if inner is None or inner is block.last or inner.next is not block.last or inner.extra:
@@ -92,7 +92,7 @@ def applied_op(op: Any) -> Op | None:
 
 
 def _can_apply(cls: type[Any]) -> bool:
-    """Whether StableHLO's short form takes the op: commutative, of two operands and one result."""
+    """Whether StableHLO's short form allows the op: commutative, with two operands and one result."""
     commutative = Trait.COMMUTATIVE in getattr(cls, "TRAITS", ()) and cls.NAME.startswith("stablehlo.")
     return commutative and len(cls.OPERANDS) == 2 and not cls.REGIONS
 
@@ -102,12 +102,12 @@ def _parse_inner(parser: Parser) -> type[Op]:
     name = parser.take(WORD, "the name of an op")
     cls = OPS.get(name)
     if cls is None or not _can_apply(cls):
-        raise parser.error(f"'{name}' is no commutative op of two operands, expected one as in stablehlo.add", pos)
+        raise parser.error(f"'{name}' is not a commutative op of two operands, such as stablehlo.add", pos)
     return cls
 
 
 def _applied_body(draft: Draft, inner: type[Op]) -> Region:
-    """The body that the short form stands for. As MLIR has it, its types are those of the first operand's elements."""
+    """Builds the body that the short form stands for. As in MLIR, it has the first operand's element type."""
     kind = draft.operand_types[0]
     scalar = TensorType((), kind.element_type) if isinstance(kind, TensorType) else kind
     block = Block()

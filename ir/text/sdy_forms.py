@@ -1,5 +1,5 @@
-"""The forms of Shardy's ops, `sdy`. Their attributes are kept as text: the forms put the name of the attribute in front
-of it, which the generic spelling has, or take it away."""
+"""The forms of Shardy's ops, `sdy`. Their attributes are kept as text. The generic form has the name of the attribute
+before it, which the forms here add when they parse and remove when they print."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _holds(op: Any, name: str, opening: str) -> bool:
 
 
 def _read(parser: Parser, opening: str, closing: str = "") -> OpaqueAttribute:
-    """What stands in brackets at the cursor, between what the generic spelling has around it."""
+    """Reads the brackets at the cursor, and adds the text that the generic form has around them."""
     return OpaqueAttribute(opening + parser.verbatim(parser.pos) + closing)
 
 

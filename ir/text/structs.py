@@ -1,6 +1,5 @@
-"""Attributes of StableHLO with fields: `#stablehlo.gather<offset_dims = [0], ...>`, and the two with spellings of
-their own, the dimension numbers of a convolution and the bounds of a tensor type. Functions of a reader are given the
-reader."""
+"""Attributes of StableHLO with fields, `#stablehlo.gather<offset_dims = [0], ...>`, and the two with a special syntax:
+the dimension numbers of a convolution and the bounds of a tensor type."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from trivium.ir.text.lexer import INTEGER, NUMBER, WORD
 from trivium.ir.types import F64, Bounds, Type
 
 _CONV = "stablehlo.conv"
-# The parts of a convolution's dimension numbers: names of the fields, and the letter of each dimension that is not
+# The parts of a convolution's dimension numbers: the prefix of the fields, and the letter of each dimension that is not
 # spatial.
 _CONV_PARTS = (
     ("input", {"b": "batch", "f": "feature"}),
@@ -40,12 +39,12 @@ def enumeration_text(value: Enumeration) -> str:
 
 
 def struct_text(value: Struct, attribute: Callable[[Attribute], str]) -> str:
-    """`#stablehlo.dot<...>`; `attribute` writes what stands inside."""
+    """Writes `#stablehlo.dot<...>`; `attribute` writes attributes inside."""
     return f"#{value.MNEMONIC}{struct_body(value, attribute)}"
 
 
 def struct_body(value: Struct, attribute: Callable[[Attribute], str] = str) -> str:
-    """What stands behind the name, with its angle brackets."""
+    """Writes what follows the name, including the angle brackets."""
     if value.MNEMONIC == _CONV and is_plain_convolution(value):
         return f"<{convolution_text(value)}>"
     if isinstance(value, SubAxis):
@@ -54,7 +53,7 @@ def struct_body(value: Struct, attribute: Callable[[Attribute], str] = str) -> s
     entries = []
     for field in fields(value):
         entry = getattr(value, field.name)
-        # MLIR's own readers know which fields may be left out: those of zero, and no enumeration.
+        # MLIR's parsers accept missing fields only if they are zero, and never for an enumeration.
         if field.default is MISSING or entry != field.default or isinstance(entry, Enumeration):
             entries.append(f"{field.name}{equals}{_field_text(entry, attribute)}")
     return f"<{'raw ' if value.MNEMONIC == _CONV else ''}{', '.join(entries)}>"
@@ -88,7 +87,7 @@ def convolution_text(value: Any) -> str:
 
 
 def is_plain_convolution(value: Any) -> bool:
-    """Whether the dimension numbers are such that letters in a list can tell them."""
+    """Whether lists of letters and numbers can express the dimension numbers."""
     for part, letters in _CONV_PARTS:
         places = [getattr(value, f"{part}_{name}_dimension") for name in letters.values()]
         places += getattr(value, f"{part}_spatial_dimensions")
@@ -101,7 +100,8 @@ def is_plain_convolution(value: Any) -> bool:
 
 
 def read_enumeration(reader: ElementsReader, dialect: str) -> Enumeration | None:
-    """`<precision HIGH>` behind `#stablehlo`; `None`, with nothing read, if that is no declared enumeration."""
+    """Reads `<precision HIGH>` after `#stablehlo`. Returns `None`, with nothing read, if the enumeration is not
+    declared."""
     start = reader.pos
     reader.expect("<")
     mnemonic = reader.try_take(WORD) or ""
@@ -115,18 +115,18 @@ def read_enumeration(reader: ElementsReader, dialect: str) -> Enumeration | None
 
 
 def read_member(reader: ElementsReader, kind: type[Enumeration]) -> Enumeration:
-    """The word of one member."""
+    """Reads the word of one member."""
     pos = reader.pos
     word = reader.take(WORD, "a word")
     try:
         return kind(word)
     except ValueError:
         members = ", ".join(str(member) for member in kind)
-        raise reader.error(f"'{word}' is no {kind.__name__}, expected one of {members}", pos) from None
+        raise reader.error(f"'{word}' is not a {kind.__name__}, expected one of {members}", pos) from None
 
 
 def read_struct(reader: ElementsReader, mnemonic: str) -> Struct | Enumeration | Bounds | None:
-    """The body behind `#stablehlo.mnemonic`; `None`, with nothing read, if the attribute is not declared."""
+    """Reads the body after `#stablehlo.mnemonic`. Returns `None`, with nothing read, for an undeclared attribute."""
     if mnemonic == "stablehlo.bounds":
         return Bounds(tuple(reader.listed(lambda: _bound(reader), "<", ">")))
     if mnemonic == "stablehlo.type_extensions":
@@ -140,7 +140,7 @@ def read_struct(reader: ElementsReader, mnemonic: str) -> Struct | Enumeration |
 
 
 def read_body(reader: ElementsReader, kind: type[Struct]) -> Struct:
-    """What stands in angle brackets: fields in any order, or the letters of a convolution."""
+    """Reads angle brackets with fields in any order, or with the letters of a convolution."""
     reader.expect("<")
     if kind.MNEMONIC == _CONV and not reader.accept_word("raw"):
         value = read_convolution(reader)
@@ -158,7 +158,7 @@ def _read_fields(reader: ElementsReader, kind: type[Struct]) -> Struct:
         pos = reader.pos
         name = reader.take(WORD, f"one of {', '.join(hints)}")
         if name not in hints or name in given:
-            again = "is given twice" if name in given else f"is no field, expected one of {', '.join(hints)}"
+            again = "is given twice" if name in given else f"is not a field, expected one of {', '.join(hints)}"
             raise reader.error(f"#{kind.MNEMONIC}: {name} {again}", pos)
         reader.expect("=")
         given[name] = _read_field(reader, hints[name])
@@ -222,7 +222,7 @@ def _read_float(reader: ElementsReader, text: str) -> float:
 
 
 def _read_axis(reader: ElementsReader) -> Any:
-    """`<name = "x", size = 2>`, with its mnemonic or without."""
+    """Reads `<name = "x", size = 2>`, with or without its mnemonic."""
     return reader.attribute() if reader.at("#") else read_body(reader, MeshAxis)
 
 
@@ -237,7 +237,7 @@ def _read_sub_axis(reader: ElementsReader) -> SubAxis:
 def read_convolution(reader: ElementsReader) -> Struct:
     """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`"""
     given: dict[str, Any] = {}
-    for (part, letters), behind in zip(_CONV_PARTS, ("x", "->", ""), strict=True):
+    for (part, letters), separator in zip(_CONV_PARTS, ("x", "->", ""), strict=True):
         pos = reader.pos
         items = reader.listed(lambda: reader.try_take(INTEGER) or reader.take(WORD, "a dimension"), "[", "]")
         places = {item: place for place, item in enumerate(items)}
@@ -246,8 +246,8 @@ def read_convolution(reader: ElementsReader) -> Struct:
             raise reader.error(f"the {part} has dimensions {items}, expected each of {[*letters, *spatial]} once", pos)
         given |= {f"{part}_{name}_dimension": places[letter] for letter, name in letters.items()}
         given[f"{part}_spatial_dimensions"] = tuple(places[index] for index in spatial)
-        if behind:
-            reader.expect(behind)
+        if separator:
+            reader.expect(separator)
     return STRUCTS[_CONV](**given)
 
 
@@ -262,7 +262,7 @@ def _bound(reader: ElementsReader) -> int | None:
 
 
 def _read_type_extensions(reader: ElementsReader) -> Bounds:
-    """`<bounds = [4, ?]>`, the older spelling of `#stablehlo.bounds<4, ?>`."""
+    """Reads `<bounds = [4, ?]>`, the older form of `#stablehlo.bounds<4, ?>`."""
     reader.expect("<")
     reader.expect_word("bounds")
     reader.expect("=")

@@ -1,5 +1,5 @@
-"""Types in text. Writing is `str(type)`; this is the reader. A program spells few types many times: each spelling is
-read once, and found by its text afterwards."""
+"""Reads types in text; `str(type)` writes them. A program contains few different types many times: each spelling is
+read once, and then looked up by its text."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from trivium.ir.types import (
 )
 
 _TENSOR = r"tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>"
-# Spans at most what one type spells; only a text that was read as a type before is taken by it.
+# Matches at most the text of one type. A match is only used to look up text that was already read as a type.
 SPELLING = token(rf"{_TENSOR}|\([^()]*\) -> (?:{_TENSOR}|\([^()]*\))")
 _UNRANKED = token(r"\*\s*x")
 _NAMED = {"!stablehlo.token": TOKEN, "!shape.witness": WITNESS}
 _KNOWN = ("!stablehlo.", "!quant.", "!chlo.")
 _KEPT = frozenset({"!quant.uniform", "!quant.any", "!quant.calibrated"})
-"""The types of these dialects that have no meaning for StableHLO, and are kept as their text."""
+"""The types of these dialects that have no meaning for StableHLO, and are kept as text."""
 _EXTENTS = re.compile(r"(?:(?:\d+|\?)\s*x\s*)*", re.ASCII)
 _EXTENT = re.compile(r"\d+|\?", re.ASCII)
 _INTEGER_TYPE = re.compile(r"([su]?)i0*([1-9]\d{0,3})", re.ASCII)
 _STORAGE_TYPE = re.compile(r"(u|[su]?i)([1-9]\d?)", re.ASCII)
-# MLIR knows floats as storage, StableHLO does not: such types are kept as their text.
+# MLIR allows floats as storage, StableHLO does not: such types are kept as text.
 _FLOAT_STORAGE = re.compile(r"<\s*f\dE\dM", re.ASCII)
 _MAX_EXTENT = 2**63 - 1
 
@@ -84,7 +84,7 @@ class TypeReader(Lexer):
         return kind
 
     def types(self) -> list[Type]:
-        """Types with commas between them."""
+        """Reads comma-separated types."""
         kinds = [self.type()]
         while self.accept(","):
             kinds.append(self.type())
@@ -105,7 +105,7 @@ class TypeReader(Lexer):
         return kind
 
     def type_list(self) -> list[Type]:
-        """One type, or several in parentheses: what stands behind an arrow."""
+        """Reads what follows an arrow: one type, or several in parentheses."""
         return self.listed(self.type, "(", ")") if self.at("(") else [self.type()]
 
     def _type(self) -> Type:
@@ -132,7 +132,7 @@ class TypeReader(Lexer):
             return NONE
         if word in ("complex", "tuple"):
             return self._complex() if word == "complex" else self._tuple()
-        raise self.error(f"'{word}' is no type of StableHLO", pos)
+        raise self.error(f"'{word}' is not a type of StableHLO", pos)
 
     def _tensor(self) -> TensorType | UnrankedTensorType:
         self.expect("<")
@@ -151,14 +151,14 @@ class TypeReader(Lexer):
         return self._built(pos, TensorType, shape, element, encoding)
 
     def _built(self, pos: int, kind: Callable[..., AType], *fields: Any) -> AType:
-        """A type of these fields; what it says against them becomes an error of this place."""
+        """Builds a type from these fields; its errors are raised for this position in the text."""
         try:
             return kind(*fields)
         except Error as error:
             raise self.error(error.message, pos) from None
 
     def _extents(self) -> tuple[int | None, ...]:
-        """`2x?x`: the extents in front of an element type."""
+        """Reads `2x?x`, the extents before an element type."""
         match = _EXTENTS.match(self.text, self.pos)
         assert match is not None
         pieces = _EXTENT.findall(match[0])
@@ -175,7 +175,7 @@ class TypeReader(Lexer):
         return element
 
     def _buffer(self, start: int) -> Type:
-        behind = self.pos
+        bracket = self.pos
         self.expect("<")
         if not self.at("*"):
             shape = self._extents()
@@ -183,8 +183,8 @@ class TypeReader(Lexer):
                 element = self._element_type()
             if self.accept(">"):
                 return self._built(start, BufferType, shape, element)
-        # Layouts, memory spaces and unknown ranks are no matter of StableHLO's.
-        self.pos = behind
+        # Layouts, memory spaces and unknown ranks do not exist in StableHLO.
+        self.pos = bracket
         return OpaqueType(self.verbatim(start))
 
     def _complex(self) -> Type:
@@ -212,7 +212,7 @@ class TypeReader(Lexer):
         if name == "!quant.uniform" and not _FLOAT_STORAGE.match(self.text, self.pos):
             return self._quantized(start)
         if name.startswith(_KNOWN) and name not in _KEPT:
-            raise self.error(f"{name} is no type of its dialect", start)
+            raise self.error(f"{name} is not a type of its dialect", start)
         if self.at("<"):
             return OpaqueType(self.verbatim(start))
         if "." in name:
@@ -220,12 +220,12 @@ class TypeReader(Lexer):
         return self.alias_type(name, start)
 
     def _quantized(self, start: int) -> QuantizedType:
-        """`<i8<-8:7>:f32:0, {0.1:-30,0.5}>`: how integers are stored, what they express, and the parameters."""
+        """Reads `<i8<-8:7>:f32:0, {0.1:-30,0.5}>`: the storage type, the expressed type, and the parameters."""
         self.expect("<")
         storage = self._storage_type()
         limits = storage_range(storage)
         if self.accept("<"):
-            limits = self.integer(), self._behind_colon()
+            limits = self.integer(), self._after_colon()
             self.expect(">")
         self.expect(":")
         pos = self.pos
@@ -236,7 +236,7 @@ class TypeReader(Lexer):
         return self._quantized_by(start, storage, expressed, *limits)
 
     def _quantized_by(self, start: int, *common: Any) -> QuantizedType:
-        """The kind of a quantized type is told by what follows the expressed type."""
+        """Reads the rest of a quantized type; what follows the expressed type determines its class."""
         along: Any = None
         if self.accept(":"):
             along = self._block_sizes() if self.at("{") else self.integer()
@@ -263,27 +263,27 @@ class TypeReader(Lexer):
         return UnsignedStorageType(width) if match[1] == "u" else IntegerType(width, match[1][:-1])
 
     def _block_sizes(self) -> tuple[tuple[int, int], ...]:
-        return tuple(self.listed(lambda: (self.integer(), self._behind_colon()), "{", "}"))
+        return tuple(self.listed(lambda: (self.integer(), self._after_colon()), "{", "}"))
 
-    def _behind_colon(self) -> int:
+    def _after_colon(self) -> int:
         self.expect(":")
         return self.integer()
 
     def _parameter_list(self, items: list[tuple[float, int]]) -> tuple[int, ...]:
-        """Parameters in braces, which stand inside one another as deep as the blocks have dimensions; their extents."""
+        """Reads parameters in braces, nested as deep as the blocks have dimensions; returns the extents."""
         with self.nested():
             pos = self.pos
             inner = self.listed(
                 lambda: self._parameter_list(items) if self.at("{") else items.append(self._parameter()), "{", "}"
             )
             if not inner:
-                raise self.error("has no scales, expected one at least", pos)
+                raise self.error("has no scales, expected at least one", pos)
             if any(extents != inner[0] for extents in inner):
                 raise self.error("has lists of unequal lengths or depths at one depth", pos)
         return (len(inner), *(inner[0] or ()))
 
     def _parameter(self) -> tuple[float, int]:
-        """`0.5:-20`: a scale, and a zero point unless it is 0."""
+        """Reads `0.5:-20`: a scale, and a zero point unless it is 0."""
         pos = self.pos
         digits = self.take(NUMBER, "a scale")
         if not digits.startswith("0x") and "." not in digits:
@@ -292,4 +292,4 @@ class TypeReader(Lexer):
             scale = float(float_of(digits, F64))
         except ValueError as error:
             raise self.error(str(error), pos) from None
-        return scale, self._behind_colon() if self.at(":") else 0
+        return scale, self._after_colon() if self.at(":") else 0

@@ -121,7 +121,7 @@ def test_devices_meet_inside_branches() -> None:
 
 
 def test_devices_that_do_not_run_are_named() -> None:
-    with pytest.raises(ExecutionError, match="all_reduce needs device 1, of 1 that run"):
+    with pytest.raises(ExecutionError, match="all_reduce needs device 1, but only 1 run"):
         interpret(program_of(AllReduce("add"), ((0, 1),)), *arrays(1))
     with pytest.raises(ExecutionError, match=r"all_gather: device 2 is in no group of \[\[0, 1\]\]"):
         interpret_devices(program_of(AllGather(0), ((0, 1),)), [[array] for array in arrays(3)])

@@ -131,7 +131,7 @@ def expect_printed(expected: list[tuple[str, str]], printed: str) -> None:
 
 
 def test_a_form_that_names_no_field_is_an_error():
-    with pytest.raises(Error, match=r"interpreter.probe names rate, which is no operand or attribute"):
+    with pytest.raises(Error, match=r"interpreter.probe names rate, which is not an operand or attribute"):
         register_form(checks.Probe, "$operand at $rate : same")
 
 

@@ -64,5 +64,5 @@ def test_visibility_is_one_of_mlirs() -> None:
 
 
 def test_bounds_belong_to_dynamic_dimensions() -> None:
-    with pytest.raises(ParseError, match="the bound 4 for dimension 0, a static one"):
+    with pytest.raises(ParseError, match="the bound 4 for dimension 0, of static extent"):
         parse("func.func @f(%a: tensor<4xf32, #stablehlo.bounds<4>>) { return }")

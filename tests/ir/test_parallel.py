@@ -69,7 +69,7 @@ def test_processes_meet() -> None:
 
 
 def test_a_process_alone_says_whom_it_misses() -> None:
-    with pytest.raises(ExecutionError, match=r"all_gather needs process \(1, 0\), of 1 that run"):
+    with pytest.raises(ExecutionError, match=r"all_gather needs process \(1, 0\), but only 1 run"):
         evaluate(parse(GATHER), ONE)
 
 

@@ -117,9 +117,9 @@ def test_quantized_types_hold_their_constraints(label) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TensorType((4,), F32, Bounds((4,))), "has the bound 4 for dimension 0, a static one of 4"),
+        (lambda: TensorType((4,), F32, Bounds((4,))), "has the bound 4 for dimension 0, of static extent 4"),
         (lambda: TensorType((None,), F32, Bounds((4, None))), "has 2 bounds for 1 dimensions"),
-        (lambda: TensorType([4], F32), "TensorType is given .* expected values that cannot change"),
+        (lambda: TensorType([4], F32), "TensorType was given .* expected immutable values"),
         (lambda: TensorType((4,), tensor(2)), "has element type tensor<2xf32>, expected a number's type"),
         (lambda: TensorType((4,), "f32"), "has element type f32, expected a number's type"),
         (lambda: BufferType((4,), PER_TENSOR), "a buffer has element type !quant.uniform"),

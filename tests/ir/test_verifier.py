@@ -48,16 +48,16 @@ BROKEN = {
     ),
     "a name further out": (
         "module { func.func private @f() module { func.func @g() { call @f() : () -> () return } } }",
-        "@f is no function",
+        "@f is not a function",
     ),
     "a path to a function": (
         "module { module @m { func.func private @f() } func.func @g() { call @m::@f() : () -> () return } }",
-        "@m::@f is no function",
+        "@m::@f is not a function",
     ),
-    "a call of nothing": ("func.func @f() { call @g() : () -> () return }", "@g is no function of the module"),
+    "a call of nothing": ("func.func @f() { call @g() : () -> () return }", "@g is not a function of the module"),
     "a call of a module": (
         "module { module @m {} func.func @g() { call @m() : () -> () return } }",
-        "@m is no function",
+        "@m is not a function",
     ),
     "a call with compatible operands": (
         "func.func private @g(tensor<?xf32>) func.func @f(%a: tensor<2xf32>) "
@@ -74,7 +74,7 @@ BROKEN = {
     ),
     "a return of less": ("func.func @f() -> tensor<f32> { return }", "returns (), its type is"),
     "a function's return in a branch": (HEAD + IF.replace("BRANCH", "{ func.return }") + " return }", "return"),
-    "a function's return outside": ('module { "func.return"() : () -> () }', "stands outside of a function"),
+    "a function's return outside": ('module { "func.return"() : () -> () }', "is outside of a function"),
     "the return of another dialect": (HEAD + IF.replace("BRANCH", "{ sdy.return }") + " return }", "ends a region of"),
     "a value from outside a manual computation": (
         'sdy.mesh @m = <["x"=2]> func.func @f(%a: tensor<4xf32>, %s: tensor<2xf32>) -> tensor<4xf32> { %0 = '

@@ -192,9 +192,9 @@ def test_signals_pass(signal):
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (np.zeros(4), "gave shape (4,)"),
-        (np.zeros(3, np.float32), "gave dtype float32"),
-        ((np.zeros(3), np.zeros(3)), "gave 2 results, expected 1"),
+        (np.zeros(4), "returned shape (4,)"),
+        (np.zeros(3, np.float32), "returned dtype float32"),
+        ((np.zeros(3), np.zeros(3)), "returned 2 results, expected 1"),
     ],
 )
 def test_results_are_checked(result, message):

@@ -43,8 +43,8 @@ def section(data: bytes, kind: int) -> int:
         (b"ML\xefR\x0fStableHLO", "the bytecode has version 7, expected one up to 6"),
         (b"ML\xefR\x0dStableHLO", "1 bytes are announced, 0 are left"),
         (b"ML\xefR\x0dStableHLO_v1.0.0\0", "the file has no section of strings"),
-        (b"ML\xefR\x0dx\0\x04\x03\x00\x04\x03\x00", "section 4 is there twice"),
-        (b"ML\xefR\x0dx\0\x0c\x03\x00", "section 12 is not known"),
+        (b"ML\xefR\x0dx\0\x04\x03\x00\x04\x03\x00", "section 4 occurs twice"),
+        (b"ML\xefR\x0dx\0\x0c\x03\x00", "section 12 is unknown"),
         (b"ML\xefR\x0dx\0\x84\x03\x07\xcb", "expected a power of two"),
     ],
 )
@@ -93,7 +93,7 @@ def test_entries_that_double(name):
     deserialize(doubling(name, 8))
     with pytest.raises(trivium.ParseError, match=r"at byte \d+: has \d+ bytes with all that it refers to"):
         deserialize(doubling(name, 60))
-    with pytest.raises(trivium.ParseError, match=r"at byte \d+: entries stand inside one another more than"):
+    with pytest.raises(trivium.ParseError, match=r"at byte \d+: entries are nested more than"):
         deserialize(doubling(name, 300))
 
 
@@ -127,7 +127,7 @@ def test_another_dialect_in_an_encoding_of_its_own():
             file.sections[place] = kind, varint(2) + content[1:2] + varint(2 << 1) + content[2:]
     entry = next(entry for entry in file.attributes if entry.content[:1] == b"\x01")
     entry.dialect = 1
-    with pytest.raises(trivium.Error, match=r"at byte .* attributes of dialect a in an encoding that is not known"):
+    with pytest.raises(trivium.Error, match=r"at byte .* attributes of dialect a in an unknown encoding"):
         deserialize(file.getvalue())
 
 

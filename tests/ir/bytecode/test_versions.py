@@ -107,9 +107,9 @@ def test_what_no_version_can_have_is_listed():
     assert str(caught.value).splitlines() == [
         "the program cannot be written as a portable artifact",
         "  - stablehlo.abs, first at model.mlir:2:6: type si32 cannot be written: "
-        "StableHLO's artifacts have none of its kind",
+        "StableHLO's artifacts have no such types",
         "  - stablehlo.abs, first at model.mlir:3:6: type !foo.bar cannot be written: "
-        "StableHLO's artifacts have none of its kind",
+        "StableHLO's artifacts have no such types",
     ]
 
 

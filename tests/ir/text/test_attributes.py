@@ -235,7 +235,7 @@ def test_fields_that_are_floats():
         written = AttributeWriter().attribute(Parser(text.format(value)).attribute())
         assert written == AttributeWriter().attribute(Parser(written).attribute())
         assert value[:4] in written
-    with pytest.raises(ParseError, match="'1' is no float"):
+    with pytest.raises(ParseError, match="'1' is not a float"):
         Parser(text.format("1")).attribute()
     with pytest.raises(ParseError, match="has more than 64 bits"):
         Parser(text.format("0x10000000000000000")).attribute()

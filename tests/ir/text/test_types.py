@@ -114,5 +114,5 @@ def test_scales_of_many_digits_stay_readable():
 
 @pytest.mark.parametrize("text", ["f80", "vector<2xf32>", "complex<i8>", "i0"])
 def test_types_of_mlir_that_stablehlo_has_not(text):
-    with pytest.raises(Error, match=r"is no type of StableHLO|expected a float type"):
+    with pytest.raises(Error, match=r"is not a type of StableHLO|expected a float type"):
         type_of(text)
