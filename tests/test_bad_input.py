@@ -45,7 +45,7 @@ def identity() -> trivium.Module:
         (lambda: trivium.compile("module {}"), "the program is a str, expected a Module"),
         (lambda: trivium.evaluate(len), "the program is a builtin_function_or_method, expected a Module"),
         (lambda: trivium.compile(identity(), device="tpu"), "unknown device 'tpu'; expected one of cpu"),
-        (lambda: trivium.compile(identity(), threads=0), "threads has 0, expected a number from 1 on"),
+        (lambda: trivium.compile(identity(), threads=0), "threads has 0, expected an integer of at least 1"),
         (lambda: trivium.compile(identity()).stage("wasm"), "there is no stage 'wasm', expected one of graph"),
         (lambda: trivium.compile(trivium.parse("module {}")), "the module has no function main"),
     ],

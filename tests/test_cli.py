@@ -225,7 +225,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown stage": (("show", "program.mlir", "--stage", "wasm"), "'wasm' is not one of 'graph'"),
     "unknown device": (("run", "program.mlir", "--random", "--device", "tpu"), "unknown device 'tpu'; expected one of"),
     "no inputs": (("run", "program.mlir"), "has 0 --input files, expected 2 (or --random)"),
-    "both inputs": (("run", "program.mlir", "--random", "--input", "x.npy"), "exclude each other"),
+    "both inputs": (("run", "program.mlir", "--random", "--input", "x.npy"), "cannot be used together"),
     "missing input": (("run", "program.mlir", *("--input", "x.npy") * 2), "cannot read x.npy"),
     "wrong input": (("run", "program.mlir", *("--input", "bytes.mlir") * 2), "cannot read bytes.mlir"),
     "wrong seed": (("run", "program.mlir", "--random=one"), "'one' is not a valid integer"),
@@ -233,7 +233,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "page folder": (("show", "program.mlir", "--html", "no/x.html"), "cannot write no/x.html"),
     "unknown peer": (
         ("bench", "program.mlir", "--against", "gcc"),
-        "no peer 'gcc', expected one of xla, iree",
+        "unknown peer 'gcc', expected one of xla, iree",
     ),
     "no time": (("bench", "program.mlir", "--seconds", "nan"), "seconds has nan, expected a number"),
     "several arrays": (("run", "program.mlir", *("--input", "two.npz") * 2), "two.npz: has several arrays"),

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Imports what defines `name`, once: the value is kept, and found without this function afterwards."""
+    """Imports the module that defines `name`. The value is kept, so that later accesses do not call this function."""
     if name in _ADAPTERS:
         from trivium.api import framework_module
 

@@ -1,4 +1,4 @@
-"""The front door: programs come in (`from_*`, `load`, `parse`), are run slowly and surely (`evaluate`) or compiled
+"""The public functions: import a program (`from_*`, `load`, `parse`), interpret it (`evaluate`) or compile it
 (`compile`, `jit`). Everything heavier than this file is imported when it is first needed."""
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from trivium.ir.errors import CompileError, Error, ExecutionError
 from trivium.ir.func import Module
 
 FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "onnx": "ONNX"}
-"""The extras of the package, and what they install."""
+"""The extras of the package, and the frameworks that they install."""
 
 
 def from_torch(
     model: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *, parameters: str = "constants"
 ) -> Module:
-    """The program of a PyTorch `nn.Module`, `GraphModule` or `ExportedProgram`, for inputs like `args` and `kwargs`.
+    """Imports a PyTorch `nn.Module`, `GraphModule` or `ExportedProgram`, for inputs like `args` and `kwargs`.
 
-    `parameters` are `"constants"` (inference: their values now) or `"arguments"` (training: passed at each call, in
-    front of the inputs, with their names in the signature). Raises `UnsupportedOpError` with every op that has no rule.
+    `parameters` are `"constants"` (for inference, with their current values) or `"arguments"` (for training: passed at
+    each call, before the inputs, with their names in the signature). Raises `UnsupportedOpError` with every op that has
+    no rule.
     """
     return _importer("pytorch", "torch").import_module(model, args, kwargs, parameters=parameters)
 
@@ -34,7 +35,7 @@ def from_torch(
 def from_tensorflow(
     function: Any, *args: Any, parameters: str = "constants", trust: bool = False, **kwargs: Any
 ) -> Module:
-    """The program of a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder or Keras model.
+    """Imports a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder or Keras model.
 
     `args` and `kwargs` are example inputs or `tf.TensorSpec`s. `parameters`: see `from_torch`. `trust`: see `load`.
     """
@@ -43,18 +44,17 @@ def from_tensorflow(
 
 
 def from_jax(function: Any, *args: Any, **kwargs: Any) -> Module:
-    """The program of a JAX function, or of a `ClosedJaxpr`, for arguments like `args` (arrays or
-    `ShapeDtypeStruct`s)."""
+    """Imports a JAX function or a `ClosedJaxpr`, for arguments like `args` (arrays or `ShapeDtypeStruct`s)."""
     return _importer("jax", "jax").import_module(function, args, kwargs)
 
 
 def from_onnx(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Module:
-    """The program of an ONNX model: a path, or a `ModelProto`. `shapes` gives inputs with symbolic sizes their own."""
+    """Imports an ONNX model: a path or a `ModelProto`. `shapes` maps inputs with symbolic sizes to their shapes."""
     return _importer("onnx", "onnx").import_module(model, shapes=shapes)
 
 
 def parse(text: str) -> Module:
-    """The program that an MLIR text holds. Raises `ParseError` with line, column and the line itself."""
+    """Parses a program from MLIR text. Raises `ParseError` with line, column and the line itself."""
     from trivium.ir.text import parse as parse_text
 
     if not isinstance(text, str):
@@ -63,11 +63,11 @@ def parse(text: str) -> Module:
 
 
 def load(path: str | Path, *, trust: bool = False) -> Module:
-    """The program in a file: `.mlir` text, `.mlirbc` (or `.bc`) bytecode, portable or not, `.onnx`, `.pt2`, or a
+    """Loads a program from a file: `.mlir` text, `.mlirbc` (or `.bc`) bytecode, portable or not, `.onnx`, `.pt2`, or a
     SavedModel folder.
 
-    Files are read as data, and nothing in them is run. With `trust=True` PyTorch loads a `.pt2` and TensorFlow a
-    SavedModel themselves, which runs pickles and initializers in it: only for files whose origin you trust.
+    Files are read as data, and nothing in them is executed. With `trust=True`, PyTorch itself loads a `.pt2` and
+    TensorFlow a SavedModel, which runs pickles and initializers in the file: use it only for files that you trust.
     """
     if not isinstance(path, str | PathLike):
         raise Error(f"the path is a {type(path).__name__}, expected a str or a Path")
@@ -97,7 +97,7 @@ def _load(path: Path, trust: bool) -> Module:
 
 
 def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[np.ndarray, ...]:
-    """Runs a program op by op in NumPy: slow, and obviously right. Its entry, or the function of that name."""
+    """Runs a program op by op in NumPy: slow, and obviously right. `function` names a function other than the entry."""
     from trivium.ir.interpreter import evaluate as interpret
     from trivium.ir.memory import exhaustion
 
@@ -107,23 +107,24 @@ def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tu
 
 
 def compile(module: Module, *, device: str = "cpu", threads: int | None = None, fast_math: bool = False) -> Executable:
-    """Compiles a program for a device; `run = trivium.compile(module)`, then `run(x)` gives a tuple of arrays.
+    """Compiles a program for a device; `run = trivium.compile(module)`, then `run(x)` returns a tuple of arrays.
 
-    `threads` limits the threads of a run (all of the machine's, or `TRIVIUM_NUM_THREADS`, by default). `fast_math`
-    lets the compiler contract and reorder floating-point operations. Raises `CompileError`, or `VerificationError`.
+    `threads` limits the threads of a run; the default is `TRIVIUM_NUM_THREADS`, or all of the machine's. `fast_math`
+    allows the compiler to contract and reorder floating-point operations. Raises `CompileError`, or
+    `VerificationError`.
     """
     from trivium.executable import compile_module
     from trivium.ir.memory import exhaustion
 
     _require_module(module)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise Error(f"threads has {threads!r}, expected a number from 1 on")
+        raise Error(f"threads has {threads!r}, expected an integer of at least 1")
     with exhaustion("compiling the program", CompileError):
         return compile_module(module, device=device, threads=threads, fast_math=fast_math)
 
 
 def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """A JAX function, compiled by Trivium for each new shape; works under `jax.grad` and `jax.vmap`."""
+    """Compiles a JAX function with Trivium, once for each new shape. Works under `jax.grad` and `jax.vmap`."""
     return framework_module("trivium.jax", "jax").jit(function, **options)
 
 
@@ -138,7 +139,7 @@ def _importer(name: str, extra: str) -> ModuleType:
 
 
 def framework_module(module: str, extra: str) -> ModuleType:
-    """Imports a module that needs a framework; where that is missing, says which extra installs it."""
+    """Imports a module that needs a framework. If that is missing, the error names the extra that installs it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -156,7 +157,7 @@ def _load_text(path: Path) -> Module:
 
     try:
         with open(path, "rb") as file:
-            if file.read(4) == _BYTECODE:  # as MLIR's tools have it, whatever the suffix
+            if file.read(4) == _BYTECODE:  # like MLIR's tools, regardless of the suffix
                 return _load_bytecode(path)
         return parse_text(path.read_bytes().decode(), file=str(path))
     except (OSError, UnicodeDecodeError) as error:

@@ -1,6 +1,6 @@
 """The command line, `trivium`. Every error is one message on standard error and exit code 2, never a traceback.
 
-Click gives the commands (the field's habit, and it composes), Rich the tables.
+Commands are built with Click (the usual choice, and it composes), tables with Rich.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trivium.executable import STAGES, Signature
 from trivium.ir.errors import Error
 
 PATH = click.Path(path_type=Path)
-TRUST = click.option("--trust", is_flag=True, help="Run code in a .pt2 or SavedModel: only if you trust its origin.")
+TRUST = click.option("--trust", is_flag=True, help="Run code in a .pt2 or SavedModel; only if you trust its origin.")
 OPTIMIZED = click.option("--device", default="cpu", show_default=True, help="The device to compile for.")
 
 
@@ -31,7 +31,7 @@ class _Failure(click.ClickException):
 
 
 class _Commands(click.Group):
-    """A group that tells Trivium's errors as a user's, not as a crash."""
+    """A group that reports Trivium's errors as messages, not as crashes."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -61,28 +61,28 @@ def convert(source: Path, output: Path, target_version: str | None, trust: bool)
 
 @main.command()
 @click.argument("program", type=PATH)
-@click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; the program itself if left out.")
-@click.option("--html", type=PATH, help="Write the program and all its stages as a page to this file instead.")
+@click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; by default the program itself.")
+@click.option("--html", type=PATH, help="Write a page with the program and all its stages to this file instead.")
 @TRUST
 @OPTIMIZED
 def show(program: Path, stage: str | None, html: Path | None, trust: bool, device: str) -> None:
-    """Prints a program, or what the compiler makes of it."""
+    """Prints a program, or a stage of its compilation."""
     module = trivium.load(program, trust=trust)
     if html is not None:
         from trivium.report import write_stages
 
         write_stages(html, program.name, str(module), trivium.compile(module, device=device), open_stage=stage)
-        click.echo(f"{html} is written.")
+        click.echo(f"Wrote {html}.")
         return
     click.echo(str(module) if stage is None else trivium.compile(module, device=device).stage(stage))
 
 
 @main.command()
 @click.argument("program", type=PATH)
-@click.option("--random", "seed", is_flag=False, flag_value=0, type=int, help="Random inputs, from this seed (0).")
-@click.option("--input", "inputs", type=PATH, multiple=True, help="An input as .npy file; once for each, in order.")
-@click.option("--reshape", is_flag=True, help="Give inputs of the right size the shape that the program takes.")
-@click.option("--save", type=PATH, help="Write the results to this .npz file, by their position.")
+@click.option("--random", "seed", is_flag=False, flag_value=0, type=int, help="Random inputs from a seed (default 0).")
+@click.option("--input", "inputs", type=PATH, multiple=True, help="An input as a .npy file; one for each, in order.")
+@click.option("--reshape", is_flag=True, help="Reshape inputs of the right size to the program's shapes.")
+@click.option("--save", type=PATH, help="Write the results to this .npz file, named by position.")
 @TRUST
 @OPTIMIZED
 def run(
@@ -111,13 +111,13 @@ def run(
 
 @main.command()
 @click.argument("program", type=PATH)
-@click.option("--against", default="", help="Peers to measure in the same run: xla, iree (separated by commas).")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; all of the machine's if left out.")
+@click.option("--against", default="", help="Peers to measure in the same run, separated by commas: xla, iree.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; by default all of the machine's.")
 @click.option("--seconds", type=click.FloatRange(0.1, 1e6), default=3.0, show_default=True, help="Time for each.")
 @TRUST
 @OPTIMIZED
 def bench(program: Path, against: str, threads: int | None, seconds: float, trust: bool, device: str) -> None:
-    """Measures a program's latency, interleaved with its peers'; medians."""
+    """Measures a program's median latency, interleaved with its peers'."""
     from trivium.commands.bench import contenders, measure
 
     module = trivium.load(program, trust=trust)
@@ -145,16 +145,16 @@ def devices() -> None:
 
 
 @main.command()
-@click.option("--output", type=PATH, default=Path("out"), show_default=True, help="Where programs and report go.")
+@click.option("--output", type=PATH, default=Path("out"), show_default=True, help="The folder for programs and report.")
 def demo(output: Path) -> None:
-    """Trains one small CNN in PyTorch, TensorFlow and JAX through Trivium, converts and compares them."""
+    """Trains a small CNN in PyTorch, TensorFlow and JAX through Trivium, then converts and compares the models."""
     from trivium.commands.demo import run as run_demo
 
     run_demo(output)
 
 
 def _print(table: Table) -> None:
-    # Wide enough for its content where the output is a file or a pipe.
+    # Wide enough for the content if the output is a file or a pipe.
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
 
@@ -164,7 +164,7 @@ def _count_ops(module: Any) -> int:
 
 
 def _described(module: Any) -> str:
-    """The signature of the program; of a library of functions, which has no entry, their names."""
+    """Returns the signature of the program; for a library of functions, which has no entry, their names."""
     public = [name for name, function in module.functions.items() if function.sym_visibility != "private"]
     if "main" in public or len(public) == 1:
         return str(Signature.of(module.main))
@@ -173,7 +173,7 @@ def _described(module: Any) -> str:
 
 def _inputs(signature: Any, seed: int | None, files: Sequence[Path]) -> list[np.ndarray]:
     if seed is not None and files:
-        raise Error("--random and --input exclude each other")
+        raise Error("--random and --input cannot be used together")
     if seed is None and len(files) != len(signature.arguments):
         raise Error(f"has {len(files)} --input files, expected {len(signature.arguments)} (or --random)")
     if seed is None:
@@ -183,7 +183,7 @@ def _inputs(signature: Any, seed: int | None, files: Sequence[Path]) -> list[np.
 
 
 def _static_types(signature: Signature) -> list[Any]:
-    """Those of the arguments, where each tells its shape."""
+    """Returns the types of the arguments, which must have static shapes."""
     kinds = [parameter.type for parameter in signature.arguments]
     for index, kind in enumerate(kinds):
         if not getattr(kind, "is_static", False):
@@ -192,7 +192,7 @@ def _static_types(signature: Signature) -> list[Any]:
 
 
 def _read(path: Path) -> np.ndarray:
-    """The array in a .npy file. It is mapped before it is read, so that a header cannot ask for more than there is."""
+    """Reads the array in a .npy file. The file is mapped first, so a header cannot request more than it has."""
     if path.exists() and not path.is_file():
         raise Error(f"cannot read {path}: it is not a file")
     try:
@@ -200,11 +200,11 @@ def _read(path: Path) -> np.ndarray:
             array = np.load(path, allow_pickle=False, mmap_mode="r")
         if not isinstance(array, np.ndarray):
             array.close()
-            raise ValueError("has several arrays, expected a .npy file of one")
+            raise ValueError("has several arrays, expected a .npy file with one")
         if array.dtype.kind not in "biufcV" or not array.dtype.itemsize:
             raise ValueError(f"has elements of type {array.dtype}, expected numbers")
         return np.array(array)
-    # NumPy reads the header as Python source, and raises whatever Python's parser does.
+    # NumPy parses the header as Python source, and raises anything that Python's parser does.
     except Exception as error:
         raise Error(f"cannot read {path}: {error or type(error).__name__}") from None
 
@@ -224,7 +224,7 @@ def _save(path: Path, results: Sequence[np.ndarray]) -> None:
 
 
 def random_array(generator: np.random.Generator, kind: Any) -> np.ndarray:
-    """Random elements for a tensor type: normal floats, small natural numbers, fair booleans."""
+    """Returns random elements for a tensor type: normally distributed floats; integers and booleans that are 0 or 1."""
     shape, dtype = kind.static_shape, kind.dtype
     if dtype.kind in "biu":
         return generator.integers(0, 2, shape).astype(dtype)

@@ -1,5 +1,5 @@
 """Pages to look at: the report of the demo, and the stages of one program. Each is one self-contained HTML file, made
-from a Jinja2 template (the field's habit for this)."""
+from a Jinja2 template (the usual choice)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trivium.ir.errors import Error
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of one framework's program. Times are in seconds; `compiler` is `None` where it cannot run."""
+    """The results for one framework's program. Times are in seconds; `compiler` is `None` if it cannot run."""
 
     framework: str
     ops_before: int
@@ -31,7 +31,7 @@ class Row:
     kernels_text: str
 
     def cells(self) -> list[str]:
-        """The figures as text, in the table's order."""
+        """Returns the figures as text, in the order of the table."""
         compiler = "-" if self.compiler is None else f"{self.compiler * 1e3:.2f} ms ({self.compiler_name})"
         return [
             str(self.ops_before),
@@ -46,7 +46,7 @@ class Row:
 
 
 def write_report(path: Path, title: str, rows: Sequence[Row]) -> None:
-    """Writes the page: the table, and of each framework the optimized program and its kernels."""
+    """Writes the page: the table, and for each framework the optimized program and its kernels."""
     _write(path, "report.html.j2", title=title, rows=rows)
 
 

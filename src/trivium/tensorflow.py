@@ -1,5 +1,5 @@
-"""Trivium as TensorFlow's compiler: `trivium.tensorflow.function(f)` is `tf.function` whose graph runs as Trivium's
-machine code. Tensors cross without a copy; variables are read before and written after a run; gradients flow through,
+"""Trivium as TensorFlow's compiler: `trivium.tensorflow.function(f)` is a `tf.function` whose graph runs as Trivium's
+machine code. Tensors are passed without a copy; variables are read before and written after a run. Gradients work,
 because the graph of a gradient is traced and compiled like any other."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def function(f: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compiles a function of tensors, or a `tf.function`, for each new signature of its arguments.
 
     Usable as `function(f)`, `@function` and `@function(threads=4)`. Options are those of `trivium.compile`. The result
-    is called like `f`, eagerly or inside another `tf.function`, and under `tf.GradientTape`.
+    can be called like `f`, eagerly, inside another `tf.function`, and under `tf.GradientTape`.
     """
     return functools.partial(function, **options) if f is None else Function(f, options)
 
@@ -51,7 +51,7 @@ class Function:
         return self if instance is None else MethodType(self, instance)
 
     def specialize(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Specialization, list[Any]]:
-        """The code for arguments like these, compiled if there is none yet; and the tensors among them, in order."""
+        """Returns the code for arguments like these, compiled if necessary, and the tensors among them, in order."""
         if kwargs:
             bound = self._signature.bind(*args, **kwargs)
             args, kwargs = bound.args, bound.kwargs
@@ -66,7 +66,7 @@ class Function:
 
 
 class Specialization:
-    """A function for one signature: its concrete graph, the program made of it, and the machine code."""
+    """A function for one signature: its concrete graph, the program imported from it, and the machine code."""
 
     def __init__(self, owner: Function, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any]):
         self.owner = owner
@@ -96,14 +96,15 @@ class Specialization:
         return self.packed(results[:count])
 
     def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
-        """The outputs in the structure that the function returns."""
+        """Returns the outputs in the structure that the function returns."""
         rest = iter(outputs)
         flat = tf.nest.flatten(self.structure, expand_composites=True)
         filled = [None if x is None else next(rest) for x in flat]
         return tf.nest.pack_sequence_as(self.structure, filled, expand_composites=True)
 
     def differentiable(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Runs the program on the values of its variables and its inputs, and tells TensorFlow its gradient."""
+        """Runs the program on the values of its variables and its inputs, and registers its gradient with
+        TensorFlow."""
 
         @tf.custom_gradient
         def run(*operands: tf.Tensor) -> Any:
@@ -113,7 +114,7 @@ class Specialization:
         return list(results) if isinstance(results, list | tuple) else [results]
 
     def run(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Runs the machine code: at once, or as a node of the graph that is being traced."""
+        """Runs the machine code immediately, or as a node of the graph that is being traced."""
         if tf.executing_eagerly():
             results = [empty(kind) for kind in self.types]
             arrays = (*map(to_array, operands), *results)
@@ -128,12 +129,12 @@ class Specialization:
     # Gradients
 
     def gradients(self, operands: Sequence[tf.Tensor], upstream: Sequence[tf.Tensor]) -> list[tf.Tensor | None]:
-        """The gradient of each operand. The forward pass is computed again inside, from the same values."""
+        """Returns the gradient of each operand. The forward pass is recomputed from the same values."""
         count = len(self.variables)
         outputs = upstream[: len(upstream) - len(self.written)]
         wanted = [dy for dy in outputs if dy.dtype.is_floating or dy.dtype.is_complex]
         backward, tensors = self.backward.specialize((list(operands[count:]), wanted), {})
-        # Variables have the values that the forward pass saw, whatever was assigned since.
+        # Variables have the values from the forward pass, even if they have been assigned since.
         seen = {id(variable): value for variable, value in zip(self.variables, operands, strict=False)}
         values = [seen[id(x)] if id(x) in seen else x.read_value() for x in backward.variables]
         results = iter(backward.differentiable([*values, *tensors]))
@@ -143,9 +144,9 @@ class Specialization:
 
     @functools.cached_property
     def backward(self) -> Function:
-        """The gradients of variables and of inputs, as a function of the inputs and what comes from above."""
+        """The gradients of variables and of inputs, as a function of the inputs and the upstream gradients."""
         args, kwargs = self.call
-        # Those that are not trainable as well: a tape may have been told to watch them.
+        # Including those that are not trainable, because a tape may watch them explicitly.
         variables = [x for x in self.variables if x is not GENERATOR and _is_differentiable(x)]
 
         def gradient(inputs: list[tf.Tensor], upstream: list[tf.Tensor]) -> list[tf.Tensor]:
@@ -167,7 +168,7 @@ class Specialization:
 
 
 class _Generator:
-    """Stands among the variables for the random generator's state: TensorFlow's own gives a fresh one each time."""
+    """A placeholder among the variables for the random generator's state, which TensorFlow draws anew each time."""
 
     def read_value(self) -> tf.Tensor:
         return tf.random.uniform((3,), tf.int64.min, tf.int64.max, tf.int64)
@@ -177,18 +178,18 @@ GENERATOR = _Generator()
 
 
 def is_recorded() -> bool:
-    """Whether somebody may ask for gradients: a tape, or the graph that is being traced."""
+    """Whether gradients may be requested, by a tape or by the graph that is being traced."""
     return record.could_possibly_record() or not tf.executing_eagerly()
 
 
 def _value(variable: Any) -> tf.Tensor:
-    """What a variable holds, at the least cost; nobody records it."""
+    """Returns the value of a variable at the lowest cost, without recording the read."""
     if variable is GENERATOR:
         return variable.read_value()
     return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
 
 
-# Signatures: tensors count by dtype and shape, all else by what it is
+# Signatures: tensors are identified by dtype and shape, everything else by value or identity
 
 
 def _key(x: Any, leaves: list[Any]) -> Hashable:
@@ -208,7 +209,7 @@ def _key(x: Any, leaves: list[Any]) -> Hashable:
 
 
 class _Same:
-    """Equal to nothing but the same object, which it keeps alive: an address is never taken for another's."""
+    """Equal only to the same object, which it keeps alive, so that its address is not reused."""
 
     def __init__(self, x: Any):
         self.x = x
@@ -221,7 +222,7 @@ class _Same:
 
 
 def _filled(x: Any, tensors: Iterator[tf.Tensor]) -> Any:
-    """A structure with its tensors replaced, in order."""
+    """Returns a structure with its tensors replaced, in order."""
     if isinstance(x, tf.Tensor | np.ndarray | np.generic):
         return next(tensors)
     if isinstance(x, list | tuple):
@@ -241,5 +242,5 @@ def _is_differentiable(x: Any) -> bool:
 
 
 def leaves_of(leaves: Sequence[Any]) -> str:
-    """Dtypes and shapes, for people."""
+    """Formats dtypes and shapes for the log."""
     return ", ".join(f"{x.dtype}{list(x.shape)}" for x in leaves) or "no tensors"

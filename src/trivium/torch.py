@@ -1,11 +1,11 @@
 """Trivium as a compiler of PyTorch: `torch.compile(model, backend="trivium")`, found through its entry point.
 
-AOTAutograd makes functional graphs of aten ops, forward and backward, of what Dynamo captures; each becomes a module
-and a native function. Tensors go in and out without a copy. A graph with symbolic sizes is compiled once for each
-combination of sizes that it meets; the logger `trivium.torch` tells why.
+AOTAutograd turns what Dynamo captures into functional graphs of aten ops, forward and backward; each becomes a module
+and a native function. Tensors are passed in and out without a copy. A graph with symbolic sizes is compiled once for
+each combination of sizes that occurs; the logger `trivium.torch` reports why.
 
 Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`. The modes of PyTorch's own
-compiler are accepted, so that code written for it runs; each means the default.
+compiler are accepted, so that code written for it runs; all of them mean the default.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ OPTIONS = tuple(
     for name, parameter in inspect.signature(trivium.compile).parameters.items()
     if parameter.kind is Parameter.KEYWORD_ONLY
 )
-"""What `trivium.compile` can be told."""
+"""The options of `trivium.compile`."""
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
-# Dynamo keeps modules with an LSTM or GRU out of graphs unless told otherwise, and asks before it asks a backend.
+# By default Dynamo keeps modules with an LSTM or GRU out of graphs, and it decides this before it calls a backend.
 torch._dynamo.config.allow_rnn = True
 
 
@@ -67,13 +67,13 @@ def backend(
 
 
 def _checked_options(options: dict[str, Any] | None, others: dict[str, Any]) -> dict[str, Any]:
-    """The options for `trivium.compile`, if it has all of them."""
+    """Returns the options for `trivium.compile`, or raises an error for unknown ones."""
     mode = others.pop("mode", None) or "default"
     if mode not in MODES:
         raise Error(f"torch.compile has mode={mode!r} for the backend trivium, expected one of {', '.join(MODES)}")
     if others:
         given = ", ".join(f"{name}={value!r}" for name, value in others.items())
-        raise Error(f"torch.compile has {given} for the backend trivium, expected nothing but options and a mode")
+        raise Error(f"torch.compile has {given} for the backend trivium, expected only options and a mode")
     unknown = sorted(set(options or {}) - set(OPTIONS))
     if unknown:
         raise Error(
@@ -84,7 +84,7 @@ def _checked_options(options: dict[str, Any] | None, others: dict[str, Any]) -> 
 
 
 class CompiledGraph:
-    """A graph of AOTAutograd as a function of a list of tensors and sizes, which it empties, to a list of them."""
+    """A graph of AOTAutograd as a function from a list of tensors and sizes, which it empties, to a list of results."""
 
     def __init__(self, graph: fx.GraphModule, example_inputs: Sequence[Any], kind: str, options: dict[str, Any]):
         # AOTAutograd's mark of a function that takes one list. Its wrappers copy the instance's own attributes.
@@ -104,16 +104,16 @@ class CompiledGraph:
         return variant(inputs)
 
     def _variant(self, inputs: list[Any]) -> Variant:
-        """The program for the sizes of these inputs."""
+        """Returns the program for the sizes of these inputs."""
         sizes = tuple(tuple(given.shape) if isinstance(given, torch.Tensor) else given for given in inputs)
         found = self.variants.get(sizes)
         if found is None:
-            self._tell(sizes)
+            self._log(sizes)
             found = self.variants[sizes] = self._compiled(inputs)
         return found
 
-    def _tell(self, sizes: tuple) -> None:
-        """Logs why a graph is compiled again: what differs from the sizes seen last."""
+    def _log(self, sizes: tuple) -> None:
+        """Logs why a graph is compiled again: how the sizes differ from the previous ones."""
         if not self.variants:
             logger.info("compiling the %s graph for its first sizes", self.kind)
             return
@@ -143,8 +143,8 @@ class CompiledGraph:
 
 
 class Variant:
-    """The program of a graph for one combination of sizes. Tensors are passed by their addresses. `layouts` are, by
-    index, the strides of those results that PyTorch expects to lie other than row by row."""
+    """The program of a graph for one combination of sizes. Tensors are passed by address. `layouts` maps the indices of
+    results that PyTorch does not expect in row-major order to their strides."""
 
     def __init__(self, imported: ImportedGraph, executable: Executable, layouts: dict[int, tuple[int, ...] | None]):
         self.arguments = imported.arguments
@@ -172,7 +172,7 @@ class Variant:
         return [self._output(output, made, seen) for output in self.outputs]
 
     def _output(self, output: Any, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Any:
-        """What is returned for an output of the graph: a result, a view of one or of an input, or a constant."""
+        """Returns an output of the graph: a result, a view of a result or of an input, or a constant."""
         if isinstance(output, ViewIndex):
             place = output.base
             return output.view.of(seen[place.index] if isinstance(place, InputIndex) else made[place.index])
@@ -180,20 +180,20 @@ class Variant:
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor whose memory holds its elements row by row, neither conjugated nor negated on the fly."""
+    """Returns the tensor with its elements in row-major order in memory, without lazy conjugation or negation."""
     if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
         return tensor
     return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 
 def draw_state() -> torch.Tensor:
-    """A state for the program's generator, drawn from PyTorch's own: fresh at each call, the same after the same
-    seed."""
+    """Draws a state for the program's generator from PyTorch's: different at each call, reproducible by seed."""
     return torch.empty(2, dtype=torch.int64, device="cpu").random_()
 
 
 def _visible_outputs(kind: str) -> Callable[[int], bool]:
-    """Which outputs of a graph others than its own backward graph see; only those need the layout that was traced."""
+    """Returns a test for the outputs of a graph that are used outside of its own backward graph; only these need the
+    traced layout."""
     if kind != "forward":
         return lambda index: kind == "inference"
     context = TracingContext.try_get()
@@ -203,14 +203,14 @@ def _visible_outputs(kind: str) -> Callable[[int], bool]:
 
 
 def _layout(meta: Any) -> tuple[int, ...] | None:
-    """The strides of an output, unless its elements lie row by row."""
+    """Returns the strides of an output, or `None` for row-major order."""
     if not isinstance(meta, torch.Tensor) or meta.is_contiguous():
         return None
     return tuple(int(stride) for stride in meta.stride())
 
 
 def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
-    """`tensor` with its elements as far apart as `strides` says; repeated ones (stride 0) lie in memory once."""
+    """Returns `tensor` with the given strides; repeated elements (stride 0) are in memory once."""
     once = tensor[tuple(slice(None) if stride else slice(1) for stride in strides)]
     return torch.empty_strided(once.shape, strides, dtype=tensor.dtype).copy_(once).expand(tensor.shape)
 

@@ -1,1 +1,1 @@
-"""What the larger commands of the command line do."""
+"""The implementations of the larger commands of the command line."""

@@ -1,4 +1,5 @@
-"""Latency, measured fairly: contenders in turn, so that the machine's moods meet all of them, and medians."""
+"""Fair measurements of latency: contenders take turns, so that changes of the machine affect all of them, and medians
+are reported."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ Contender = Callable[[], Any]
 
 
 SETTLE = 0.06
-"""Seconds until the threads of the contender before, which spin for a while after their work, have gone to sleep."""
+"""Seconds to wait for the threads of the previous contender, which spin for a while after their work, to sleep."""
 
 TURN = 0.1
 """Seconds of one contender's turn."""
 
 
 def measure(contenders: Mapping[str, Contender], seconds: float = 3.0) -> dict[str, tuple[float, float]]:
-    """The median and the fastest time of a call, in seconds, of each contender; about `seconds` of time for each."""
+    """Returns the median and the fastest time of a call, in seconds, of each contender, in about `seconds` each."""
     if not math.isfinite(seconds):
         raise Error(f"seconds has {seconds}, expected a number")
     times: dict[str, list[float]] = {name: [] for name in contenders}
@@ -33,13 +34,13 @@ def measure(contenders: Mapping[str, Contender], seconds: float = 3.0) -> dict[s
     for _ in range(max(3, round(seconds / (TURN + SETTLE)))):
         for name, call in contenders.items():
             time.sleep(SETTLE)
-            call()  # the contender before left its data in the caches
+            call()  # the previous contender left its data in the caches
             times[name] += _turn(call)
     return {name: (statistics.median(values), min(values)) for name, values in times.items()}
 
 
 def _turn(call: Contender) -> list[float]:
-    """The times of the calls that fit into a turn; one at least."""
+    """Returns the times of the calls that fit into a turn, at least one."""
     found: list[float] = []
     while sum(found) < TURN:
         start = time.perf_counter()
@@ -51,11 +52,11 @@ def _turn(call: Contender) -> list[float]:
 def contenders(
     module: Module, arguments: Sequence[np.ndarray], names: Sequence[str], threads: int | None
 ) -> dict[str, Contender]:
-    """The program compiled by each of the peers named: `xla` (through JAX) or `iree`."""
+    """Compiles the program with each of the named peers: `xla` (through JAX) or `iree`."""
     made = {}
     for name in names:
         if name not in _PEERS:
-            raise Error(f"there is no peer {name!r}, expected one of {', '.join(_PEERS)}")
+            raise Error(f"unknown peer {name!r}, expected one of {', '.join(_PEERS)}")
         made[name] = _PEERS[name](module, arguments, threads)
     return made
 
@@ -68,7 +69,7 @@ def _xla(module: Module, arguments: Sequence[np.ndarray], threads: int | None) -
     except ModuleNotFoundError:
         raise Error("JAX is not installed, expected: pip install 'trivium[jax]' to measure against xla") from None
     if threads is not None:
-        raise Error("xla takes no number of threads; pin the process instead (taskset), or leave --threads out")
+        raise Error("xla has no option for the number of threads; pin the process instead (taskset), or omit --threads")
     client = backends.get_backend("cpu")
     devices = _jax.DeviceList(tuple(client.local_devices()[:1]))
     loaded = client.compile_and_load(module.text(elide=False), devices, _jax.CompileOptions())

@@ -1,4 +1,4 @@
-"""What each framework brings to the demo."""
+"""The contribution of each framework to the demo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Predict = Callable[[], np.ndarray]
 class Contestant:
     """A trained model: its program for the test images, and the framework's own ways of running it on them.
 
-    `eager` and `compiled` give logits (count, 10); `compiled` is `None` where the framework's compiler cannot run here.
+    `eager` and `compiled` return logits (count, 10); `compiled` is `None` if the framework's compiler cannot run here.
     """
 
     framework: str

@@ -24,7 +24,7 @@ class Digits:
 
 
 def load_digits() -> Digits:
-    """The images, shuffled and split with seed 0; every class has its share of both parts."""
+    """Loads the images, shuffled and split with seed 0; the split is stratified by class."""
     from sklearn import datasets
     from sklearn.model_selection import train_test_split
 
@@ -38,7 +38,7 @@ def load_digits() -> Digits:
 
 
 def batches(digits: Digits, epoch: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """One pass over the training images in an order of its own; the last batch is smaller."""
+    """Yields one pass over the training images, in a different order for each epoch; the last batch is smaller."""
     order = np.random.default_rng(epoch).permutation(len(digits.train_labels))
     for start in range(0, len(order), BATCH):
         chosen = order[start : start + BATCH]
@@ -46,5 +46,5 @@ def batches(digits: Digits, epoch: int) -> Iterator[tuple[np.ndarray, np.ndarray
 
 
 def batches_in_all(digits: Digits) -> int:
-    """The number of training steps."""
+    """Returns the number of training steps."""
     return EPOCHS * -(-len(digits.train_labels) // BATCH)

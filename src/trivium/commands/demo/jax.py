@@ -19,7 +19,7 @@ DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8
 
 
 def initial() -> Parameters:
-    """He's initialization of all layers; biases are zero."""
+    """Initializes all layers by He's method; biases are zero."""
     keys = jax.random.split(jax.random.key(0), len(LAYERS))
     parameters = {}
     for key, (name, shape) in zip(keys, LAYERS.items(), strict=True):
@@ -48,7 +48,7 @@ def loss(parameters: Parameters, images: jax.Array, labels: jax.Array) -> jax.Ar
 
 
 def train(digits: Digits, advance: Advance) -> Parameters:
-    """The parameters after training, with Adam."""
+    """Trains with Adam, and returns the parameters."""
 
     @trivium.jit
     def step(
@@ -75,7 +75,7 @@ def train(digits: Digits, advance: Advance) -> Parameters:
 
 
 def contest(digits: Digits, advance: Advance) -> Contestant:
-    """The trained model, ready to be compared."""
+    """Trains the model, and returns it ready for comparison."""
     parameters = train(digits, advance)
     images = jnp.asarray(digits.test_images)
 

@@ -1,4 +1,4 @@
-"""The demo's course: train, convert, read back in a fresh process, compare, measure, report."""
+"""The steps of the demo: train, convert, read back in a fresh process, compare, measure, report."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ SECONDS_EACH = 1.0
 
 
 def run(output: Path) -> None:
-    """Runs the demo; programs and the report go to the folder `output`. An `Error` if a model misses its marks."""
-    # Where the output is no terminal, wide enough for the table.
+    """Runs the demo, and writes programs and the report to the folder `output`. Raises an `Error` if a model fails its
+    thresholds."""
+    # Wide enough for the table if the output is not a terminal.
     console = Console(width=None if sys.stdout.isatty() else 140)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Error(f"cannot make the folder {output}: {error.strerror}") from None
+        raise Error(f"cannot create the folder {output}: {error.strerror}") from None
     digits = load_digits()
     contestants = _train_all(digits, output, console)
     np.save(output / "images.npy", digits.test_images)
@@ -48,7 +49,7 @@ def run(output: Path) -> None:
         console.print(note)
     report = output / "report.html"
     write_report(report, "One program from three frameworks", rows)
-    console.print(f"Programs and {report} are written.")
+    console.print(f"Wrote the programs and {report}.")
     _judge(rows)
 
 
@@ -60,7 +61,7 @@ def _train_all(digits: Digits, output: Path, console: Console) -> list[Contestan
             task = progress.add_task(f"training in {name} through Trivium", total=batches_in_all(digits))
             return contest(digits, lambda: progress.advance(task))
 
-        # Each framework is imported when its turn comes: the first bar moves at once.
+        # Each framework is imported just before its turn, so that the first bar starts immediately.
         from trivium.commands.demo import pytorch
 
         first, model = trained("PyTorch", pytorch.contest)
@@ -71,7 +72,7 @@ def _train_all(digits: Digits, output: Path, console: Console) -> list[Contestan
 
         third = trained("JAX", jax.contest)
         onnx = Contestant("ONNX", pytorch.through_onnx(model, digits, output / "model.onnx"), first.eager)
-        onnx.notes.append("ONNX: the PyTorch model again, by way of torch.onnx.export; eager is PyTorch's.")
+        onnx.notes.append("ONNX: the PyTorch model again, through torch.onnx.export; eager is PyTorch's.")
     return [first, second, third, onnx]
 
 
@@ -105,7 +106,7 @@ def _compare(entry: Contestant, digits: Digits, output: Path, console: Console) 
 
 
 def _in_fresh_process(path: Path, output: Path) -> np.ndarray:
-    """The logits that another process gets from the file, through the command line; it knows no framework."""
+    """Runs the file in another process through the command line, without any framework, and returns the logits."""
     result = output / f"{path.stem}.npz"
     command = [sys.executable, "-m", "trivium", "run", str(path), "--input", str(output / "images.npy")]
     command += ["--reshape", "--save", str(result)]
@@ -117,7 +118,7 @@ def _in_fresh_process(path: Path, output: Path) -> np.ndarray:
 
 
 def count_ops(module: Module) -> int:
-    """The ops of a module, regions included, functions and returns not."""
+    """Counts the ops of a module, including those in regions, but not functions and returns."""
     skipped = ("func.func", "builtin.module", "func.return", "stablehlo.return")
     return sum(op.NAME not in skipped for op in module.walk())
 

@@ -17,7 +17,7 @@ from trivium.ir.func import Module
 
 
 def make_model() -> nn.Module:
-    """Two convolutions with pooling, two dense layers."""
+    """Builds two convolutions with pooling, and two dense layers."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1),
         nn.ReLU(),
@@ -33,7 +33,7 @@ def make_model() -> nn.Module:
 
 
 def train(digits: Digits, advance: Advance) -> nn.Module:
-    """The model after training; forward and backward run through Trivium, Adam as PyTorch has it."""
+    """Trains the model, and returns it; forward and backward run through Trivium, Adam is PyTorch's."""
     torch.manual_seed(0)
     model = make_model()
     compiled = torch.compile(model, backend="trivium", fullgraph=True)
@@ -49,7 +49,7 @@ def train(digits: Digits, advance: Advance) -> nn.Module:
 
 
 def contest(digits: Digits, advance: Advance) -> tuple[Contestant, nn.Module]:
-    """The trained model, ready to be compared; and itself, for the way through ONNX."""
+    """Trains the model; returns it ready for comparison, and the model itself for the export to ONNX."""
     model = train(digits, advance)
     images = torch.from_numpy(digits.test_images).unsqueeze(1)
     module = trivium.from_torch(model, (images,))
@@ -59,15 +59,15 @@ def contest(digits: Digits, advance: Advance) -> tuple[Contestant, nn.Module]:
         predict = _predict(compiled, images)
         predict()
         entry.compiled = predict
-    except Exception as error:  # Inductor needs a C++ compiler and more; whatever it lacks, the demo goes on
+    except Exception as error:  # Inductor needs a C++ compiler and more; the demo continues without it
         entry.notes.append(f"Inductor cannot run here: {str(error).splitlines()[0]}")
     return entry, model
 
 
 def through_onnx(model: nn.Module, digits: Digits, path: Path) -> Module:
-    """The same model, exported to ONNX and imported from there."""
+    """Exports the model to ONNX, and imports it from there."""
     images = torch.from_numpy(digits.test_images).unsqueeze(1)
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of every package that is not there
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns about every missing package
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         torch.onnx.export(model, (images,), str(path), dynamo=True, external_data=False, verbose=False)

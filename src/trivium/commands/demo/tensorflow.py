@@ -13,7 +13,7 @@ from trivium.commands.demo.data import EPOCHS, LEARNING_RATE, Digits, batches
 
 
 def make_model() -> keras.Model:
-    """Two convolutions with pooling, two dense layers."""
+    """Builds two convolutions with pooling, and two dense layers."""
     layers = keras.layers
     return keras.Sequential(
         [
@@ -30,7 +30,7 @@ def make_model() -> keras.Model:
 
 
 def train(digits: Digits, advance: Advance) -> keras.Model:
-    """The model after training."""
+    """Trains the model, and returns it."""
     keras.utils.set_random_seed(0)
     model = make_model()
     optimizer = keras.optimizers.Adam(LEARNING_RATE)
@@ -53,7 +53,7 @@ def train(digits: Digits, advance: Advance) -> keras.Model:
 
 
 def contest(digits: Digits, advance: Advance) -> Contestant:
-    """The trained model, ready to be compared."""
+    """Trains the model, and returns it ready for comparison."""
     model = train(digits, advance)
     images = tf.constant(digits.test_images[..., None])
 
