@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 if TYPE_CHECKING:
+    from trivium.compiler.artifact import Artifact
     from trivium.compiler.driver import CompileOptions
     from trivium.compiler.program import Program
     from trivium.ir.func import Function, Module
@@ -145,6 +146,10 @@ class LoadedExecutable(Protocol):
         """The program as text at one of `STAGES`."""
         ...
 
+    def whole(self) -> Artifact:
+        """The compiled program as data, constants included, for `Client.load`."""
+        ...
+
     def cost_analysis(self) -> dict[str, float]:
         """What one run does, under PJRT's names: `flops`, `transcendentals`, `bytes accessed`."""
         ...
@@ -169,6 +174,11 @@ class Client(Protocol):
 
     def compile(self, module: Module, options: CompileOptions) -> LoadedExecutable:
         """Compiles a module for the first device. Raises `CompileError`, or `VerificationError`."""
+        ...
+
+    def load(self, artifact: Artifact) -> LoadedExecutable:
+        """A program that was compiled before, in this process or another, constants included. Raises an `Error` where
+        it was compiled for another machine."""
         ...
 
     def buffer_from_host(self, array: object, device: Device | None = None) -> Buffer: ...

@@ -18,6 +18,7 @@ from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.func import Function, Module
 
 if TYPE_CHECKING:
+    from trivium.compiler.artifact import Artifact
     from trivium.compiler.program import Program
 
 log = logging.getLogger("trivium.executable")
@@ -67,6 +68,10 @@ class SpecializingExecutable:
     def stage(self, name: str) -> str:
         """The program at a stage, as it was last called."""
         return self._last("its stages").stage(name)
+
+    def whole(self) -> Artifact:
+        """There is one for each combination of shapes, so this always raises."""
+        raise Error(f"{self.name} has dynamic shapes, expected `specialize` before it is written")
 
     def cost_analysis(self) -> dict[str, float]:
         """What the last call did."""

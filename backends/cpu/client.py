@@ -128,6 +128,11 @@ class CpuClient:
         """An artifact, ready to run. One that is not whole takes constants from the module that it was made of; and
         without that module, no stage of the compilation can be printed."""
         require_machine(artifact, machine_of(host()))
+        runtime, here = artifact.runtime, native.VERSION
+        if runtime != here:
+            raise Error(f"{artifact.name} was compiled for version {runtime} of the native runtime, and this is {here}")
+        if stages is None and not artifact.is_whole:
+            raise Error(f"{artifact.name} needs the module that it was compiled from: it does not embed its constants")
         return CpuLoadedExecutable(artifact, stages, self.devices[0])
 
     def load_program(self, program: Program, options: CompileOptions = DEFAULT) -> CpuLoadedExecutable:

@@ -9,7 +9,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from trivium.backends import native
-from trivium.backends.plugin.structures import COMPILE, RELEASE, CompileReply, CompileRequest
+from trivium.backends.plugin.structures import COMPILE, RELEASE, SERIALIZE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
     from trivium.backends.plugin.compiler import Kept
@@ -28,15 +28,16 @@ def api() -> int:
     """The address of the table, PJRT's `PJRT_Api`, for whoever hosts plugins. Programs can be compiled from here on,
     until the interpreter exits."""
     library = native.load()
-    _set_compiler(library, _compile, _release)
+    _set_compiler(library, _compile, _release, _serialize)
     # Other threads may outlive the interpreter, and must find no function of Python then.
-    atexit.register(_set_compiler, library, COMPILE(), RELEASE())
+    atexit.register(_set_compiler, library, COMPILE(), RELEASE(), SERIALIZE())
     library.GetPjrtApi.restype = ctypes.c_void_p
     return library.GetPjrtApi()
 
 
-def _set_compiler(library: ctypes.CDLL, compile: object, release: object) -> None:
+def _set_compiler(library: ctypes.CDLL, compile: object, release: object, serialize: object) -> None:
     library.trivium_pjrt_set_compiler(compile, release)
+    library.trivium_pjrt_set_serializer(serialize)
 
 
 @COMPILE
@@ -55,6 +56,17 @@ def _compile(request: ctypes._Pointer[CompileRequest], reply: ctypes._Pointer[Co
 @RELEASE
 def _release(handle: int) -> None:
     _kept.pop(handle, None)
+
+
+@SERIALIZE
+def _serialize(handle: int, sink: int, failure: int) -> int:
+    """Called from native code, as `_compile`."""
+    try:
+        data = _kept[handle].serialized()
+        native.load().trivium_pjrt_write(ctypes.c_void_p(sink), data, ctypes.c_size_t(len(data)))
+        return 0
+    except BaseException as error:
+        return _failed(error, failure)
 
 
 def _failed(error: BaseException, failure: int) -> int:

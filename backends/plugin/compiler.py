@@ -6,17 +6,18 @@ import ctypes
 import hashlib
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from trivium.backends import client
+from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.cpu.client import CpuLoadedExecutable
 from trivium.backends.plugin.division import Divided, divide, fill_pieces
-from trivium.backends.plugin.foreign import Find, register_foreign_functions
+from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
-from trivium.compiler.artifact import Slot
+from trivium.compiler.artifact import PythonFunction, Slot
 from trivium.compiler.driver import CompileOptions
 from trivium.ir.bytecode import deserialize
 from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
@@ -35,6 +36,9 @@ TYPES = {
 
 BYTECODE = b"ML\xefR"
 
+ARTIFACT = "trivium-artifact"
+"""The format of programs that were serialized, as the native runtime names it."""
+
 CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL = 1, 3, 8, 12, 13
 """PJRT's codes of errors."""
 
@@ -46,21 +50,40 @@ class Kept:
     """What a reply points to."""
 
     executable: CpuLoadedExecutable
+    fingerprint: str
     tables: Sequence[Any]
+
+    def serialized(self) -> bytes:
+        """The artifact, constants included."""
+        whole = self.executable.whole()
+        return to_bytes(replace(whole, texts={**whole.texts, "fingerprint": self.fingerprint}))
 
 
 def compile_program(request: CompileRequest, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
-    """Compiles the program and fills in the reply, which points into the result. Custom calls that Trivium does not
-    know are looked up in `foreign_functions`. Raises an `Error`."""
+    """Compiles the program, or loads it where it is an artifact, and fills in the reply, which points into the result.
+    Custom calls that Trivium does not know are looked up in `foreign_functions`. Raises an `Error`."""
     code = ctypes.string_at(request.code, request.code_size)
+    format = ctypes.string_at(request.format, request.format_size).decode(errors="replace")
+    if format == ARTIFACT:
+        return _load(code, reply, foreign_functions)
     with exhaustion("compiling the program", CompileError):
-        module = _read(code, ctypes.string_at(request.format, request.format_size).decode(errors="replace"))
+        module = _read(code, format)
         register_foreign_functions(module, foreign_functions)
         divided = divide(module, request.num_replicas, request.num_partitions)
         executable = client("cpu").compile(module if divided is None else divided.program.module, CompileOptions())
     if not isinstance(executable, CpuLoadedExecutable):
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
     return _fill(reply, executable, divided, hashlib.sha256(code).hexdigest())
+
+
+def _load(data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
+    artifact = from_bytes(data)
+    targets = {call.target for call in artifact.host_functions if isinstance(call, PythonFunction)}
+    register_targets(targets, foreign_functions)
+    with exhaustion("loading the program", CompileError):
+        executable = client("cpu").load(artifact)
+    assert isinstance(executable, CpuLoadedExecutable), "the CPU's client loads executables for the CPU"
+    return _fill(reply, executable, None, artifact.texts.get("fingerprint", ""))
 
 
 def explanation(error: BaseException) -> tuple[int, str]:
@@ -119,7 +142,7 @@ def _fill(reply: CompileReply, executable: CpuLoadedExecutable, divided: Divided
     for field, value in fields.items():
         setattr(reply, field, value)
     division = () if divided is None else fill_pieces(reply, divided)
-    return Kept(executable, (dims, slots, flags, name, digest, *division))
+    return Kept(executable, fingerprint, (dims, slots, flags, name, digest, *division))
 
 
 def _slots(slots: Sequence[Slot]) -> tuple[Sequence[Any], ctypes.Array[SlotType]]:

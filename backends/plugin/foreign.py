@@ -94,7 +94,11 @@ def register_foreign_function(target: str, handlers: Handlers) -> None:
 
 def register_foreign_functions(module: Module, finders: Sequence[Find]) -> None:
     """Registers what a module's custom calls name and nothing knows yet, where one of `finders` does."""
-    targets = {op.call_target_name for op in module.walk() if isinstance(op, CustomCall)}
+    register_targets({op.call_target_name for op in module.walk() if isinstance(op, CustomCall)}, finders)
+
+
+def register_targets(targets: set[str], finders: Sequence[Find]) -> None:
+    """The same for what is named."""
     for target in targets - CUSTOM_CALLS.keys():
         for find in finders:
             if capsules := find(target):

@@ -60,3 +60,58 @@ def test_an_interpreter_that_exits_with_arrays_ends_well() -> None:
     script = "import jax, jax.numpy as jnp; x = jax.jit(lambda x: x + 1)(jnp.ones(3)); jax.keep = x; print(x.sum())"
     done = run("-c", script)
     assert (done.returncode, done.stdout.strip()) == (0, "6.0"), done.stderr
+
+
+SERIALIZED = """
+import jax, jax.numpy as jnp, numpy as np, pickle, sys
+from jax.experimental import serialize_executable
+x = jnp.arange(32, dtype=jnp.float32).reshape(4, 8) / 32
+weights = np.arange(48, dtype=np.float32).reshape(8, 6) / 48
+function = lambda x: (jnp.tanh(x @ weights), jnp.linalg.cholesky(x @ x.T + jnp.eye(4)))
+if sys.argv[1] == "write":
+    compiled = jax.jit(function).lower(x).compile()
+    results = [np.asarray(y) for y in compiled(x)]
+    pickle.dump((serialize_executable.serialize(compiled), results), open(sys.argv[2], "wb"))
+else:
+    serialized, expected = pickle.load(open(sys.argv[2], "rb"))
+    loaded = serialize_executable.deserialize_and_load(*serialized)
+    for result, wanted in zip(loaded(x), expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(result), wanted)
+    print(loaded.cost_analysis()["flops"] > 300, "trivium.compiler.lower" in sys.modules)
+"""
+
+
+def test_serialized_executables_run_in_another_process(tmp_path: Path) -> None:
+    """One with constants, and with LAPACK, whose routine is looked up again."""
+    written = run("-c", SERIALIZED, "write", str(tmp_path / "executable"))
+    assert written.returncode == 0, written.stderr
+    read = run("-c", SERIALIZED, "read", str(tmp_path / "executable"))
+    assert read.stdout.split() == ["True", "False"], read.stderr
+
+
+CACHED = """
+import jax, jax.numpy as jnp, sys
+from collections import Counter
+events = Counter()
+jax.monitoring.register_event_listener(lambda event, **more: events.update([event.rpartition("/")[2]]))
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+x = jnp.arange(12.0).reshape(3, 4)
+print(float(jax.jit(lambda x: jnp.sin(x) @ x.T)(x).sum()), float(jnp.linalg.cholesky(jnp.eye(3) * 4).sum()))
+print(events["cache_misses"], events["cache_hits"], "trivium.compiler.lower" in sys.modules)
+"""
+
+
+def test_the_persistent_compilation_cache(tmp_path: Path) -> None:
+    """A second process compiles nothing."""
+    first, second = (run("-c", CACHED, JAX_COMPILATION_CACHE_DIR=str(tmp_path), TRIVIUM_CACHE="0") for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    values, (misses, hits, _) = first.stdout.splitlines()[0], first.stdout.splitlines()[1].split()
+    assert int(misses) > 0
+    assert int(hits) == 0
+    assert second.stdout.splitlines() == [values, f"0 {misses} False"], second.stderr
+
+
+def test_without_the_persistent_cache_nothing_is_kept(tmp_path: Path) -> None:
+    done = run("-c", CACHED, TRIVIUM_CACHE="0")
+    assert done.stdout.splitlines()[1] == "0 0 True", done.stderr

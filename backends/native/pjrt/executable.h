@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client.h"
+#include "compile_options.h"
 #include "program.h"
 
 namespace trivium::pjrt {
@@ -34,6 +35,9 @@ struct LoadedExecutable {
   std::vector<Device*> devices;  // replica by replica, within each by partition
   std::atomic<bool> deleted{false};
 };
+
+// The devices that a host asks for, in the order of the program's.
+std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& options);
 
 void BindExecutables(Api& api);
 void BindLoadedExecutables(Api& api);

@@ -1,11 +1,9 @@
 // Compiling for a device, and what is asked of the result apart from running it.
 
-#include "compile_options.h"
 #include "executable.h"
 #include "guard.h"
 
 namespace trivium::pjrt {
-namespace {
 
 std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& options) {
   const int64_t count = options.num_replicas * options.num_partitions;
@@ -16,6 +14,8 @@ std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& o
   for (int64_t i = 0; i < count; ++i) devices.push_back(&client.device(options.device_ids.empty() ? i : options.device_ids[i]));
   return devices;
 }
+
+namespace {
 
 void CompileForClient(Client_Compile_Args& args) {
   Require(args.program != nullptr && args.program->code != nullptr, "the program is null");

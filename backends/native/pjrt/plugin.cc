@@ -5,6 +5,7 @@
 #include "event.h"
 #include "executable.h"
 #include "guard.h"
+#include "serialization.h"
 
 namespace trivium::pjrt {
 namespace {
@@ -76,6 +77,7 @@ Api MakeApi() {
   BindExecutables(api);
   BindLoadedExecutables(api);
   BindExecution(api);
+  BindSerialization(api);
   return api;
 }
 

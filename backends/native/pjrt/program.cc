@@ -13,6 +13,7 @@ namespace {
 // Null where Python has not started, or has ended.
 std::atomic<CompileFunction> compile_function{nullptr};
 std::atomic<ReleaseFunction> release_function{nullptr};
+std::atomic<SerializeFunction> serialize_function{nullptr};
 
 Shape Copied(const SlotType& slot) { return ShapeOf(static_cast<Buffer_Type>(slot.type), slot.dims, static_cast<size_t>(slot.rank)); }
 
@@ -30,7 +31,8 @@ Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
 
 }  // namespace
 
-CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions)
+CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions, std::string_view artifact,
+                                 std::shared_ptr<const void> memory)
     : name(reply.name),
       fingerprint(reply.fingerprint),
       description(reply.description == nullptr ? "" : reply.description),
@@ -44,7 +46,9 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
       flops(reply.flops),
       transcendentals(reply.transcendentals),
       bytes_accessed(reply.bytes_accessed),
-      reply_(reply) {
+      reply_(reply),
+      artifact_(artifact),
+      memory_(std::move(memory)) {
   for (size_t i = 0; i < reply.num_arguments; ++i) arguments.push_back(Copied(reply.slots[i]));
   for (size_t i = 0; i < reply.num_results; ++i) results.push_back(Copied(reply.slots[reply.num_arguments + i]));
   if (reply.pieces != nullptr) {
@@ -58,6 +62,7 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
 
 CompiledProgram::~CompiledProgram() {
   for (void* arena : arenas_) std::free(arena);
+  if (memory_ != nullptr) return;
   if (const ReleaseFunction release = release_function.load()) release(reply_.handle);
 }
 
@@ -102,6 +107,18 @@ void CompiledProgram::Run(void** addresses) {
   throw Failure(Error_Code_INTERNAL, reason.empty() ? name + " ended early" : reason);
 }
 
+std::string CompiledProgram::Serialized() const {
+  if (memory_ != nullptr) return std::string(artifact_);
+  if (num_devices() != 1) throw Failure(Error_Code_UNIMPLEMENTED, name + " is for several devices: such programs are not serialized yet");
+  const SerializeFunction serialize = serialize_function.load();
+  if (serialize == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "executables are serialized in a process with Python only");
+  std::string bytes, failure;
+  if (const int32_t status = serialize(reply_.handle, &bytes, &failure)) {
+    throw Failure(static_cast<Error_Code>(status), failure.empty() ? name + " cannot be serialized" : failure);
+  }
+  return bytes;
+}
+
 std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions) {
   const CompileFunction compile = compile_function.load();
   if (compile == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "there is no compiler: Trivium compiles in a process with Python only");
@@ -121,6 +138,14 @@ TRIVIUM_EXPORT void trivium_pjrt_set_compiler(trivium::pjrt::CompileFunction com
   trivium::pjrt::compile_function.store(compile);
   trivium::pjrt::release_function.store(release);
 }
+
+// The same for what serializes programs that were compiled.
+TRIVIUM_EXPORT void trivium_pjrt_set_serializer(trivium::pjrt::SerializeFunction serialize) {
+  trivium::pjrt::serialize_function.store(serialize);
+}
+
+// Takes the bytes of a program that is serialized.
+TRIVIUM_EXPORT void trivium_pjrt_write(void* sink, const char* data, size_t size) { static_cast<std::string*>(sink)->append(data, size); }
 
 // Tells a compilation why it fails.
 TRIVIUM_EXPORT void trivium_pjrt_fail(void* failure, const char* message, size_t size) {

@@ -66,6 +66,9 @@ struct CompileReply {
 using CompileFunction = int32_t (*)(const CompileRequest* request, CompileReply* reply, void* failure);
 using ReleaseFunction = void (*)(uint64_t handle);
 
+// Hands the artifact of a program, constants included, to `trivium_pjrt_write(sink, ...)`. Returns as `CompileFunction`.
+using SerializeFunction = int32_t (*)(uint64_t handle, void* sink, void* failure);
+
 // An argument or result of which each device has a part.
 struct Piece {
   bool is_whole;
@@ -79,13 +82,18 @@ struct Piece {
 // Machine code with all that it needs to run. Runs may overlap: each has an arena of its own.
 class CompiledProgram {
  public:
-  CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions);
+  // Where `memory` is given, it holds all that the reply points to, the program's artifact among it, and nothing is Python's.
+  CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions, std::string_view artifact = {},
+                  std::shared_ptr<const void> memory = nullptr);
   ~CompiledProgram();
   CompiledProgram(const CompiledProgram&) = delete;
   CompiledProgram& operator=(const CompiledProgram&) = delete;
 
   // Runs on the addresses of arguments and then of results. Throws what ended the run early.
   void Run(void** addresses);
+
+  // Its artifact, for `LoadArtifact` (serialization.h).
+  std::string Serialized() const;
 
   const std::string name;
   const std::string fingerprint;
@@ -108,6 +116,8 @@ class CompiledProgram {
   class Arena;
 
   const CompileReply reply_;
+  const std::string_view artifact_;
+  const std::shared_ptr<const void> memory_;
   std::mutex mutex_;
   std::vector<void*> arenas_;  // that no run has at the moment
 };

@@ -23,11 +23,12 @@ def initialize() -> None:
     from jax._src import xla_bridge
 
     from trivium.backends import plugin
-    from trivium.jax_plugin import lowerings
+    from trivium.jax_plugin import compilation_cache, lowerings
 
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=_capsule(plugin.api()), options=_client_options)
     lowerings.register(PLATFORM)
+    compilation_cache.allow(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)
     if jax.config.jax_platforms == PLATFORM:
         # Callbacks get their arguments as arrays of the CPU platform, which is started too: while JAX reads its list of

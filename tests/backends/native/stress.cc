@@ -34,6 +34,10 @@ int32_t trivium_collective(const int64_t* description, const void* source, void*
 void PjrtObjects();
 void PjrtExecutions();
 
+// In artifact_stress.cc.
+void ArtifactsOfRandomNumbers();
+void Packings();
+
 namespace {
 
 constexpr int kCallers = 6;
@@ -311,6 +315,8 @@ int main() {
   Part(RunsThatSignalsEnd);
   Part(PjrtObjects);
   Part(PjrtExecutions);
+  Part(ArtifactsOfRandomNumbers);
+  Part(Packings);
 #ifndef __SANITIZE_THREAD__  // it does not follow threads that a forked child starts
   Part(Forks);
 #endif

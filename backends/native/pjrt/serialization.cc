@@ -1,0 +1,35 @@
+#include "serialization.h"
+
+#include "compile_options.h"
+#include "executable.h"
+#include "guard.h"
+
+namespace trivium::pjrt {
+namespace {
+
+void Serialize(Executable_Serialize_Args& args) {
+  // The opaque structure that the caller deletes is the string itself.
+  auto* bytes = new std::string(args.executable->program->Serialized());
+  args.serialized_bytes = bytes->data();
+  args.serialized_bytes_size = bytes->size();
+  args.serialized_executable = reinterpret_cast<SerializedExecutable*>(bytes);
+  args.serialized_executable_deleter = [](SerializedExecutable* executable) { delete reinterpret_cast<std::string*>(executable); };
+}
+
+void DeserializeAndLoad(Executable_DeserializeAndLoad_Args& args) {
+  Require(args.serialized_executable != nullptr, "the serialized executable is null");
+  const std::string_view options = View(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size);
+  std::vector<Device*> devices = ChosenDevices(*args.client, ReadCompileOptions(options));
+  Require(devices.size() == 1, "the executable is for one device, and is asked for on several");
+  auto program = LoadArtifact({args.serialized_executable, args.serialized_executable_size});
+  args.loaded_executable = new LoadedExecutable(std::move(program), std::move(devices));
+}
+
+}  // namespace
+
+void BindSerialization(Api& api) {
+  api.Executable_Serialize = Method<Serialize>;
+  api.Executable_DeserializeAndLoad = Method<DeserializeAndLoad>;
+}
+
+}  // namespace trivium::pjrt

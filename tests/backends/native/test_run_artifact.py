@@ -1,0 +1,175 @@
+"""Serialized executables in a process without Python: they run, and what is damaged, or made for another machine, is
+refused before its code is loaded."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trivium
+from trivium.backends import native
+from trivium.backends.artifact import to_bytes
+from trivium.backends.cpu.target import host
+from trivium.compiler.artifact import Artifact
+
+HERE = Path(__file__).parent
+WEIGHTS = np.random.default_rng(0).standard_normal((64, 96)).astype(np.float32)
+X = np.random.default_rng(1).standard_normal(64).astype(np.float32)
+NETWORK = f"""func.func @main(%x: tensor<64xf32>) -> tensor<96xf32> {{
+  %w = stablehlo.constant dense<"0x{WEIGHTS.tobytes().hex()}"> : tensor<64x96xf32>
+  %row = stablehlo.reshape %x : (tensor<64xf32>) -> tensor<1x64xf32>
+  %0 = stablehlo.dot_general %row, %w, contracting_dims = [1] x [0]
+    : (tensor<1x64xf32>, tensor<64x96xf32>) -> tensor<1x96xf32>
+  %1 = stablehlo.tanh %0 : tensor<1x96xf32>
+  %2 = stablehlo.reshape %1 : (tensor<1x96xf32>) -> tensor<96xf32>
+  return %2 : tensor<96xf32>
+}}"""
+FACTOR = """func.func @main(%x: tensor<64xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.reshape %x : (tensor<64xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.cholesky %0, lower = true : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}"""
+
+
+def whole(text: str) -> Artifact:
+    return trivium.compile(trivium.parse(text)).loaded.whole()
+
+
+@pytest.fixture(scope="module")
+def network() -> Artifact:
+    return whole(NETWORK)
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command of the host, with the plugin."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    binary = tmp_path_factory.mktemp("host") / "run_artifact"
+    include = HERE.parents[2] / "backends/native"
+    command = [compiler, "-std=c++20", f"-I{include}", str(HERE / "run_artifact.cc"), "-o", str(binary), "-ldl"]
+    subprocess.run(command, check=True, timeout=120)
+    return [str(binary), str(native._find())]
+
+
+def run(runner: list[str], *arguments: object) -> subprocess.CompletedProcess:
+    """In an environment that has no Python."""
+    command = [*runner, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, env={"PATH": ""})
+
+
+def refusals(runner: list[str], folder: Path, contents: list[bytes]) -> list[str]:
+    """What each executable is refused for."""
+    paths = [folder / f"{number}.bin" for number in range(len(contents))]
+    for path, data in zip(paths, contents, strict=True):
+        path.write_bytes(data)
+    done = run(runner, "--load", *paths)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(contents)
+    return lines
+
+
+def test_it_runs_without_python(runner: list[str], network: Artifact, tmp_path: Path) -> None:
+    data = to_bytes(network)
+    (tmp_path / "executable").write_bytes(data)
+    (tmp_path / "input").write_bytes(X.tobytes())
+    done = run(runner, tmp_path / "input", tmp_path / "output", tmp_path / "executable")
+    assert (done.returncode, done.stdout) == (0, "serialized as it was\n"), done.stderr
+    result = np.fromfile(tmp_path / "output", np.float32)
+    np.testing.assert_allclose(result, np.tanh(X @ WEIGHTS), rtol=1e-5, atol=1e-5)
+    libraries = subprocess.run(["ldd", runner[1]], capture_output=True, text=True, check=True).stdout
+    assert "python" not in libraries
+
+
+def test_host_functions_of_the_runtime_run_too(runner: list[str], tmp_path: Path) -> None:
+    text = """func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+      %low = stablehlo.constant dense<2.0> : tensor<f32>
+      %high = stablehlo.constant dense<3.0> : tensor<f32>
+      %shape = stablehlo.constant dense<64> : tensor<1xi64>
+      %0 = stablehlo.rng %low, %high, %shape, distribution = UNIFORM
+        : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<64xf32>
+      %1 = stablehlo.add %0, %x : tensor<64xf32>
+      return %1 : tensor<64xf32>
+    }"""
+    artifact = whole(text)
+    assert [call.function for call in artifact.host_functions] == ["trivium_random_state"]
+    (tmp_path / "executable").write_bytes(to_bytes(artifact))
+    (tmp_path / "input").write_bytes(X.tobytes())
+    drawn = []
+    for _ in range(2):
+        done = run(runner, tmp_path / "input", tmp_path / "output", tmp_path / "executable")
+        assert done.returncode == 0, done.stderr
+        drawn.append(np.fromfile(tmp_path / "output", np.float32) - X)
+    assert ((np.concatenate(drawn) >= 1.99) & (np.concatenate(drawn) < 3.01)).all()
+    assert not np.array_equal(*drawn)
+
+
+def test_what_needs_python_says_so(runner: list[str], tmp_path: Path) -> None:
+    (told,) = refusals(runner, tmp_path, [to_bytes(whole(FACTOR))])
+    assert "in a process with Python only" in told
+
+
+def sealed(data: bytearray) -> bytes:
+    """With the checksum that the bytes should have."""
+    data[12:16] = zlib.crc32(memoryview(data)[16:]).to_bytes(4, "little")
+    return bytes(data)
+
+
+def test_another_machine_or_version(runner: list[str], network: Artifact, tmp_path: Path) -> None:
+    machine = network.machine
+    others = {
+        "this processor has no z80": replace(network, machine=replace(machine, features="+sse2,-avx,+z80")),
+        "this machine is x86_64": replace(network, machine=replace(machine, triple="aarch64-unknown-linux-gnu")),
+        "compiled for version 3 of the native runtime": replace(network, runtime=3),
+    }
+    for told, wanted in zip(refusals(runner, tmp_path, list(map(to_bytes, others.values()))), others, strict=True):
+        assert wanted in told
+
+
+def test_every_feature_of_this_machine_is_known(runner: list[str], network: Artifact, tmp_path: Path) -> None:
+    assert network.machine.features == host().features
+    assert refusals(runner, tmp_path, [to_bytes(network)]) == ["loaded"]
+
+
+def test_artifacts_with_references_are_refused(runner: list[str], tmp_path: Path) -> None:
+    artifact = trivium.compile(trivium.parse(NETWORK)).loaded.artifact
+    assert not artifact.is_whole
+    (told,) = refusals(runner, tmp_path, [to_bytes(artifact)])
+    assert "does not embed its constants" in told
+
+
+def test_damaged_bytes(runner: list[str], network: Artifact, tmp_path: Path) -> None:
+    whole = to_bytes(network)
+    cut = [whole[:length] for length in (0, 7, 100, 240, len(whole) // 2, len(whole) - 1)]
+    flipped = []
+    for place in range(0, len(whole), len(whole) // 40):
+        data = bytearray(whole)
+        data[place] ^= 0x10
+        flipped.append(bytes(data))
+    for told in refusals(runner, tmp_path, [*cut, *flipped]):
+        assert "not a compiled program of this version of Trivium" in told
+
+
+def test_mutated_descriptions_do_not_crash(runner: list[str], network: Artifact, tmp_path: Path) -> None:
+    """Numbers of the description are changed, and the checksum fits: what is wrong is found by looking."""
+    original, draws = to_bytes(replace(network, code=b"no shared object" * 4)), random.Random(5)
+    contents = []
+    for _ in range(400):
+        data = bytearray(original)
+        for _ in range(draws.randint(1, 2)):
+            place = draws.randrange(24, 1500) & ~7
+            number = draws.choice([0, 1, 7, 2**31, 2**32 - 1, 2**63, 2**64 - 1, len(data), draws.getrandbits(64)])
+            data[place : place + 8] = number.to_bytes(8, "little")
+        contents.append(sealed(data))
+    told = refusals(runner, tmp_path, contents)
+    assert "loaded" not in told
+    assert len({line.partition(" (")[0] for line in told}) > 8
