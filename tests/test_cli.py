@@ -283,3 +283,21 @@ def test_the_module_is_a_command(tmp_path: Path) -> None:
     failed = run("show", "nowhere.mlir")
     assert (failed.returncode, failed.stdout) == (2, "")
     assert failed.stderr == "Error: nowhere.mlir does not exist\n"
+
+
+def test_compile_writes_what_run_takes(trivium: Command) -> None:
+    told = succeed(trivium("compile", "program.mlir", "-o", "model.so", "--threads", "1"))
+    assert "tensor<2x3xf32>" in told
+    assert f"{Path('model.so').stat().st_size} bytes" in told
+    refuse(trivium("run", "model.so", "--random"), "model.so holds machine code, expected --trust")
+    compiled = succeed(trivium("run", "model.so", "--random", "--trust"))
+    assert compiled == succeed(trivium("run", "program.mlir", "--random"))
+    data = Path("model.so").read_bytes()
+    Path("model.so").write_bytes(data[:-1])
+    refuse(trivium("run", "model.so", "--random", "--trust"), "not a compiled program of this version of Trivium")
+
+
+def test_compile_of_dynamic_shapes_is_refused(trivium: Command) -> None:
+    Path("program.mlir").write_text(PROGRAM.replace("2x3xf32", "?x3xf32"))
+    refuse(trivium("compile", "program.mlir", "-o", "model.so"), "has dynamic shapes")
+    assert not Path("model.so").exists()

@@ -19,6 +19,7 @@ _HOMES = {
         "from_torch",
         "jit",
         "load",
+        "load_executable",
         "parse",
     ),
     "trivium.ir.custom_calls": ("register_custom_call",),
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from trivium.api import from_torch as from_torch
     from trivium.api import jit as jit
     from trivium.api import load as load
+    from trivium.api import load_executable as load_executable
     from trivium.api import parse as parse
     from trivium.ir.custom_calls import register_custom_call as register_custom_call
     from trivium.ir.errors import CompileError as CompileError

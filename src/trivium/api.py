@@ -123,6 +123,19 @@ def compile(module: Module, *, device: str = "cpu", threads: int | None = None, 
         return compile_module(module, device=device, threads=threads, fast_math=fast_math)
 
 
+def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:
+    """A compiled program that `Executable.save` wrote. What is damaged, or was compiled for another machine or version
+    of Trivium, raises an `Error`. The file holds machine code, which runs with your rights: only for files whose origin
+    you trust."""
+    from trivium.executable import load_executable as load_from
+    from trivium.ir.memory import exhaustion
+
+    if not isinstance(path, str | PathLike):
+        raise Error(f"the path is a {type(path).__name__}, expected a str or a Path")
+    with exhaustion("loading the program", Error):
+        return load_from(path, device=device)
+
+
 def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compiles a JAX function with Trivium, once for each new shape. Works under `jax.grad` and `jax.vmap`."""
     return framework_module("trivium.jax", "jax").jit(function, **options)

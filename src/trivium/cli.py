@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import trivium
-from trivium.executable import STAGES, Signature
+from trivium.executable import STAGES, Executable, Signature, is_artifact
 from trivium.ir.errors import Error
 
 PATH = click.Path(path_type=Path)
@@ -61,6 +61,19 @@ def convert(source: Path, output: Path, target_version: str | None, trust: bool)
 
 @main.command()
 @click.argument("program", type=PATH)
+@click.option("-o", "--output", type=PATH, required=True, help="The file to write.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; all of the machine's if left out.")
+@TRUST
+@OPTIMIZED
+def compile(program: Path, output: Path, threads: int | None, trust: bool, device: str) -> None:
+    """Compiles a program to a file that `trivium run` and trivium.load_executable take, on machines like this one."""
+    compiled = trivium.compile(trivium.load(program, trust=trust), device=device, threads=threads)
+    compiled.save(output)
+    click.echo(f"{output}: {output.stat().st_size} bytes, {compiled.signature}")
+
+
+@main.command()
+@click.argument("program", type=PATH)
 @click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; by default the program itself.")
 @click.option("--html", type=PATH, help="Write a page with the program and all its stages to this file instead.")
 @TRUST
@@ -94,8 +107,9 @@ def run(
     trust: bool,
     device: str,
 ) -> None:
-    """Compiles a program and runs it once."""
-    compiled = trivium.compile(trivium.load(program, trust=trust), device=device)
+    """Compiles a program and runs it once. A file that `trivium compile` wrote runs at once, with --trust: it holds
+    machine code."""
+    compiled = _compiled(program, trust, device)
     arguments = _inputs(compiled.signature, seed, inputs)
     if reshape:
         kinds = _static_types(compiled.signature)
@@ -169,6 +183,14 @@ def _described(module: Any) -> str:
     if "main" in public or len(public) == 1:
         return str(Signature.of(module.main))
     return f"no entry, functions {', '.join(public) or 'none'}"
+
+
+def _compiled(program: Path, trust: bool, device: str) -> Executable:
+    if not program.is_file() or not is_artifact(program):
+        return trivium.compile(trivium.load(program, trust=trust), device=device)
+    if not trust:
+        raise Error(f"{program} holds machine code, expected --trust: only if you trust its origin")
+    return trivium.load_executable(program, device=device)
 
 
 def _inputs(signature: Any, seed: int | None, files: Sequence[Path]) -> list[np.ndarray]:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trivium.backends import client
 from trivium.backends.pjrt import STAGES, LoadedExecutable, MemoryStats
+from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
 from trivium.ir.types import TensorType
 
 if TYPE_CHECKING:
     from trivium.compiler.program import Program
 
-__all__ = ["STAGES", "Executable", "MemoryStats", "Parameter", "Signature", "compile_module"]
+__all__ = [
+    "STAGES",
+    "Executable",
+    "MemoryStats",
+    "Parameter",
+    "Signature",
+    "compile_module",
+    "is_artifact",
+    "load_executable",
+]
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,17 @@ class Executable:
         """How many bytes the machine code, the constants, the arguments, the results and the temporaries take."""
         return self.loaded.memory_analysis()
 
+    def save(self, path: str | Path) -> None:
+        """Writes the compiled program to a file, constants included: `trivium.load_executable` runs it, on a processor
+        that has the features of this one, without compiling anything. Raises an `Error` for dynamic shapes."""
+        from trivium.backends.artifact import to_bytes
+
+        data = to_bytes(self.loaded.whole())
+        try:
+            Path(path).write_bytes(data)
+        except OSError as error:
+            raise Error(f"cannot write {path}: {error.strerror}") from None
+
     def __repr__(self) -> str:
         return f"<Executable {self.signature}>"
 
@@ -108,6 +130,28 @@ def compile_module(module: Module, *, device: str, threads: int | None, fast_mat
     from trivium.compiler.driver import CompileOptions
 
     return Executable(client(device).compile(module, CompileOptions(threads, fast_math)))
+
+
+def is_artifact(path: Path) -> bool:
+    """Whether a file begins as `Executable.save` writes it."""
+    from trivium.backends.artifact import MAGIC
+
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def load_executable(path: str | Path, *, device: str) -> Executable:
+    """See `trivium.load_executable`."""
+    from trivium.backends.artifact import from_bytes
+
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise Error(f"cannot read {path}: {error.strerror}") from None
+    return Executable(client(device).load(from_bytes(data)))
 
 
 def _parameter(kind: Any, attributes: Any) -> Parameter:
