@@ -227,8 +227,11 @@ def cosine(b: KernelBuilder, x: Pair) -> Pair:
 
 
 def tanh(b: KernelBuilder, x: Pair) -> Pair:
-    """With t = tan(b), h = tanh(a): (h (1 + t^2) + i t (1 - h^2)) / (1 + h^2 t^2)."""
+    """With t = tan(b), h = tanh(a): (h (1 + t^2) + i t (1 - h^2)) / (1 + h^2 t^2). Where a is infinite, b is nothing to
+    the result, not even infinite or NaN."""
     t, h = b.apply("tan", x[1]), b.apply("tanh", x[0])
+    infinite = b.compare("EQ", b.apply("abs", x[0]), float("inf"))
+    t = b.select(b.apply("and", infinite, b.compare("NE", t, t)), b.constant(0.0, t.dtype), t)
     squares = b.multiply(t, t), b.multiply(h, h)
     scale = b.add(b.multiply(*squares), 1.0)
     rest = b.divide(_one(b, h), b.apply("cosh", x[0]))

@@ -50,6 +50,15 @@ def test_exponentials_out_of_range(op: str) -> None:
     np.testing.assert_allclose(found.view(np.float32), wanted.view(np.float32), rtol=2e-5)
 
 
+def test_hyperbolic_tangents_at_infinity() -> None:
+    text = function(f"%x: {KIND}", KIND, f"%0 = stablehlo.tanh %x : {KIND}", f"return %0 : {KIND}")
+    infinite = [complex(re, im) for re in (np.inf, -np.inf) for im in (np.inf, np.nan, 1.0)]
+    with np.errstate(all="ignore"):
+        (found,) = interpret(lowered(text), np.array([*infinite, 0.5], np.complex64))
+    np.testing.assert_array_equal(found[:-1].real, [1, 1, 1, -1, -1, -1])
+    np.testing.assert_array_equal(found[:-1].imag, 0)
+
+
 @pytest.mark.parametrize("op", ["abs", "real", "imag"])
 def test_real_results(op: str) -> None:
     text = function(
