@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from trivium.ir import ops
 from trivium.ir.attributes import DenseElements
@@ -20,6 +21,7 @@ from trivium.ir.types import (
     F64,
     I1,
     I64,
+    ElementType,
     FloatType,
     IntegerType,
     TensorType,
@@ -28,6 +30,9 @@ from trivium.ir.types import (
     is_complex,
     is_float,
 )
+
+Number = bool | int | float | complex | np.generic | np.ndarray
+"""A number; an array of no dimensions counts as one."""
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -50,28 +55,28 @@ class Emitter(Builder):
 
     # Constants
 
-    def elements(self, values: Any, element_type: Any = None) -> Value:
+    def elements(self, values: npt.ArrayLike, element_type: ElementType | None = None) -> Value:
         """A constant of an array, which is viewed and not copied."""
         array = np.asarray(values) if element_type is None else np.asarray(values, dtype=element_type.dtype)
         return self.add(ops.Constant(DenseElements(array)))
 
-    def full(self, shape: Sequence[int], value: Any, element_type: Any) -> Value:
+    def full(self, shape: Sequence[int], value: Number, element_type: ElementType) -> Value:
         """A tensor whose elements are all `value`."""
         return self.add(ops.Constant(DenseElements.splat(value, TensorType(tuple(shape), element_type))))
 
-    def scalar(self, value: Any, element_type: Any) -> Value:
+    def scalar(self, value: Number, element_type: ElementType) -> Value:
         """A 0-d constant."""
         return self.full((), value, element_type)
 
-    def full_like(self, x: Value, value: Any) -> Value:
+    def full_like(self, x: Value, value: Number) -> Value:
         """A constant of the shape and element type of `x`."""
         return self.full(x.type.static_shape, value, x.type.element_type)
 
-    def iota(self, shape: Sequence[int], dimension: int, element_type: Any = I64) -> Value:
+    def iota(self, shape: Sequence[int], dimension: int, element_type: ElementType = I64) -> Value:
         """Each element is its index along `dimension`."""
         return self.add(ops.Iota(iota_dimension=dimension, result=TensorType(tuple(shape), element_type)))
 
-    def ramp(self, start: Any, step: Any, count: int, element_type: Any) -> Value:
+    def ramp(self, start: Number, step: Number, count: int, element_type: ElementType) -> Value:
         """`start`, `start + step`, ...: `count` elements, computed in 64 bits, integers as integers. It is a constant,
         or is computed when the program runs if it would be a large one."""
         wide = F64 if is_float(element_type) else I64
@@ -84,7 +89,7 @@ class Emitter(Builder):
 
     # Shape and type
 
-    def convert(self, x: Value, element_type: Any) -> Value:
+    def convert(self, x: Value, element_type: ElementType) -> Value:
         """`x` with another element type; `x` itself if it has it."""
         if x.type.element_type is element_type:
             return x
@@ -134,7 +139,12 @@ class Emitter(Builder):
         return self.add(ops.Slice(x, start_indices=starts, limit_indices=limits, strides=strides))
 
     def pad(
-        self, x: Value, low: Sequence[int], high: Sequence[int], value: Any = 0, interior: Sequence[int] | None = None
+        self,
+        x: Value,
+        low: Sequence[int],
+        high: Sequence[int],
+        value: Value | Number = 0,
+        interior: Sequence[int] | None = None,
     ) -> Value:
         """`x` with `value` (a number or a 0-d value) around it and, for `interior`, between its elements. Negative
         edges crop."""
@@ -207,12 +217,14 @@ class Emitter(Builder):
         emit.add(ops.Return([returned] if isinstance(returned, Value) else list(returned)))
         return Region([block])
 
-    def combiner(self, op: type, element_type: Any) -> Region:
+    def combiner(self, op: type, element_type: ElementType) -> Region:
         """The region `(x, y) -> op(x, y)` of two scalars."""
         kind = TensorType((), element_type)
         return self.region([kind, kind], lambda emit, x, y: emit.add(op(x, y)))
 
-    def reduce(self, op: type, x: Value, dimensions: Sequence[int], keep: bool = False, init: Any = None) -> Value:
+    def reduce(
+        self, op: type, x: Value, dimensions: Sequence[int], keep: bool = False, init: Number | None = None
+    ) -> Value:
         """Combines `dimensions` by `op` (`ops.Add`, `Multiply`, `Maximum`, `Minimum`, `And`, `Or`) from its neutral
         element; with `keep` they remain, with extent 1."""
         kind = x.type.element_type
@@ -314,7 +326,7 @@ class Emitter(Builder):
         rhs: Value,
         contracting: tuple[Sequence[int], Sequence[int]],
         batching: tuple[Sequence[int], Sequence[int]] = ((), ()),
-        element_type: Any = None,
+        element_type: ElementType | None = None,
     ) -> Value:
         """The general dot product: batching dimensions first, then what is left of `lhs` and of `rhs`."""
         numbers = ops.DotDimensionNumbers(
@@ -357,7 +369,7 @@ class Emitter(Builder):
         return self.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=sizes))
 
 
-def neutral(op: type, kind: Any) -> Any:
+def neutral(op: type, kind: ElementType) -> float:
     """The value `e` with `op(e, x) == x` for every `x` of an element type."""
     if op is ops.Add or (op is ops.Or and is_boolean(kind)):
         return 0
@@ -368,9 +380,9 @@ def neutral(op: type, kind: Any) -> Any:
     return {ops.Or: 0, ops.And: -1, ops.Xor: 0}[op]
 
 
-def accumulation_type(kind: Any) -> Any:
+def accumulation_type(kind: ElementType) -> ElementType:
     """The type in which frameworks sum: at least 32 bits of float."""
-    return F32 if is_float(kind) and kind.width < 32 else kind
+    return F32 if isinstance(kind, FloatType) and kind.width < 32 else kind
 
 
 def in_single(function: Rule) -> Rule:
@@ -386,17 +398,19 @@ def in_single(function: Rule) -> Rule:
     return cast(Rule, computed)
 
 
-def lowest(kind: Any) -> Any:
+def lowest(kind: ElementType) -> float:
     """The smallest value of an element type; minus infinity where there is one."""
     if isinstance(kind, FloatType):
         return -np.inf
+    assert isinstance(kind, IntegerType), kind
     return False if kind is I1 else integer_range(kind)[0]
 
 
-def highest(kind: Any) -> Any:
+def highest(kind: ElementType) -> float:
     """The largest value of an element type; infinity where there is one."""
     if isinstance(kind, FloatType):
         return np.inf
+    assert isinstance(kind, IntegerType), kind
     return True if kind is I1 else integer_range(kind)[1]
 
 

@@ -21,7 +21,7 @@ UNTESTED = 80
 UNMIRRORED = {"compiler": 16, "backends": 30}
 """The most files in a room that may lack their test: lower these numbers, to 0."""
 
-ANY = {"ir": 26, "importers": 35, "compiler": 12, "backends": 12, "src": 67}
+ANY = {"ir": 26, "importers": 31, "compiler": 12, "backends": 12, "src": 67}
 """The most uses of `Any` in 1,000 lines of a room: lower those above 12, to 12."""
 
 

@@ -100,7 +100,8 @@ def extract_patches(
     layout = Layout.named("NHWC")
     shape = images.type.shape
     windows = windows_of(ctx, layout, shape[1:3], ksizes[1:3], strides, padding, (), rates)
-    padded = ctx.pad(images, *([0, windows.padding[0][side], windows.padding[1][side], 0] for side in range(2)))
+    low, high = ([0, windows.padding[0][side], windows.padding[1][side], 0] for side in range(2))
+    padded = ctx.pad(images, low, high)
     reach = [(size - 1) * rate for size, rate in zip(windows.sizes, windows.dilations, strict=True)]
     counts = [(padded.type.shape[1 + i] - reach[i] - 1) // windows.strides[i] + 1 for i in range(2)]
     pieces = []
