@@ -26,19 +26,19 @@ MAX_ULPS = 3
 
 
 def expect_eq(value: np.ndarray, expected: np.ndarray) -> None:
-    """Demands equal elements; NaN equals NaN."""
+    """Checks that elements are equal; NaN equals NaN."""
     one, other = parts(value), parts(expected)
     _expect(_equal(one, other), one, other, "equal elements")
 
 
 def expect_almost_eq(value: np.ndarray, expected: np.ndarray, tolerance: float = ALMOST) -> None:
-    """Demands elements that are equal, or finite and nearly so."""
+    """Checks that elements are equal, or finite and nearly equal."""
     holds = almost_equal(value, expected, tolerance)
     _expect(holds, parts(value), parts(expected), f"{tolerance} apart at most")
 
 
 def expect_close(value: np.ndarray, expected: np.ndarray, most: int = MAX_ULPS, least: int = 0) -> None:
-    """Demands elements a few units of the last place apart."""
+    """Checks that elements are at most a few units in the last place apart."""
     holds = close(value, expected, most, least)
     _expect(holds, parts(value), parts(expected), f"{least} to {most} ulps apart")
 
@@ -85,7 +85,7 @@ def _expect(holds: np.ndarray, value: np.ndarray, expected: np.ndarray, wanted: 
 
 
 def register() -> None:
-    """Makes the checks known as custom calls."""
+    """Registers the checks as custom calls."""
     almost = partial(expect_almost_eq, tolerance=ALMOST_CUSTOM_CALL)
     for name, check in {"eq": expect_eq, "almost_eq": almost, "close": expect_close}.items():
 
@@ -184,11 +184,11 @@ register_form(ExpectAlmostEqConst, ConstForm())
 
 
 PROBED: dict[str, list[np.ndarray]] = {}
-"""What each probe has seen, in turn."""
+"""The values that each probe has seen, in order."""
 
 
 class Probe(Op, name="interpreter.probe"):
-    """Its operand, which it also keeps."""
+    """Returns its operand, and records it."""
 
     operand: Operand
     probe_id: str
@@ -257,7 +257,7 @@ def _element_text(element: Any) -> str:
 
 
 class RunParallel(Op, name="interpreter.run_parallel"):
-    """Rows of programs, one a replica; each takes as many operands as it has arguments."""
+    """Rows of programs, one per replica; each takes as many operands as it has arguments."""
 
     inputs: Operands
     programs: tuple[tuple[SymbolRef, ...], ...]

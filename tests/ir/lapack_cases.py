@@ -1,4 +1,4 @@
-"""A case for each routine of LAPACK that programs call: what it is given, and what must hold of what it gives. The
+"""A case for each routine of LAPACK that programs call: its operands, and assertions about its results. The
 interpreter, the interpreter of programs and machine code run all of them."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Holds = Callable[[list[np.ndarray], list[np.ndarray]], None]
 
 @dataclass(frozen=True)
 class Case:
-    """`make` gives the operands of a type, `holds` asserts about operands and results."""
+    """`make` returns the operands of a type, `holds` makes assertions about operands and results."""
 
     routine: str
     make: Make

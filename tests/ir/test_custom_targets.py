@@ -1,4 +1,4 @@
-"""Custom calls that stand for ops: what they give is what those ops give."""
+"""Custom calls that stand for ops return the same as those ops."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ from trivium.ir.errors import VerificationError
 from trivium.ir.interpreter import evaluate
 
 SIZES = ((5, 3, 6), (2, 7, 4))
-"""What the dimension variables of a program are, in turn."""
+"""The values of a program's dimension variables, in order."""
 
 WRONG = {"conv_general_dilated_1d_stride_2_even", "conv_general_dilated_1d_stride_2_odd"}
 """Programs that break C2 of `dynamic_conv`: they have strides for two dimensions, where there is one."""

@@ -1,4 +1,4 @@
-"""What makes two programs equal, and what tells them apart."""
+"""When two programs are equal, and how differences are described."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Calls become bodies, in bounds that are looked at before anything is copied."""
+"""Calls become bodies, within limits that are checked before anything is copied."""
 
 from __future__ import annotations
 

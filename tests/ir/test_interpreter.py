@@ -337,7 +337,7 @@ def test_narrow_sums_are_rounded_once() -> None:
 
 
 def test_functions_of_32_bits_are_rounded_once() -> None:
-    """What the math library gives for 32 bits is off by the host; the nearest float is the same everywhere."""
+    """The 32-bit results of the math library depend on the host; the nearest float is the same everywhere."""
     line = "%1 = stablehlo.{} %0 : tensor<1000xf32> return %1 : tensor<1000xf32>"
     text = f"func.func @main(%0: tensor<1000xf32>) -> tensor<1000xf32> {{{{ {line} }}}}"
     values = np.random.default_rng(0).uniform(0.1, 3, 1000).astype(np.float32)
@@ -363,7 +363,7 @@ def test_functions_of_32_bits_are_rounded_once() -> None:
     ],
 )
 def test_extents_that_do_not_fit_are_told(line: str, shapes: tuple[int, int], message: str) -> None:
-    """Of types with `?`, the constraints of an op are held once more when it runs."""
+    """For types with `?`, the constraints of an op are checked again when it runs."""
     line = line if line.startswith('"') else f"stablehlo.{line}"
     text = "func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {"
     module = parse(f"{text} %0 = {line} return %0 : tensor<?xf32> }}")

@@ -80,7 +80,7 @@ def agree(one: np.ndarray, other: np.ndarray, tolerance: float) -> None:
     ],
 )
 def test_assertion_of_shapes(shape, constraints, given):
-    """A failing one tells what JAX tells."""
+    """A failing assertion has JAX's message."""
     argument = np.zeros(given, np.float32)
     specified = export.symbolic_shape(shape, constraints=constraints)
     exported = export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct(specified, np.float32))
@@ -92,7 +92,7 @@ def test_assertion_of_shapes(shape, constraints, given):
 
 
 def test_deep_stacks(mlir):
-    """JAX tells up to a hundred callers of each op."""
+    """JAX records up to a hundred callers of each op."""
 
     def function(x, depth=150):
         return function(x, depth - 1) if depth else jnp.sin(x)
@@ -175,7 +175,7 @@ def test_recorded(name, mlir):
 
 
 def test_several_platforms(mlir):
-    """The first argument tells which one the program runs on."""
+    """The first argument says which platform the program runs on."""
 
     def function(x):
         return lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos)

@@ -1,4 +1,4 @@
-"""Values that no memory holds are refused by what their types say, before anything is allocated."""
+"""Values that are too large for memory are refused by their types, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_used():
 
 
 def test_an_allocation_that_fails():
-    """Where the operating system refuses what the types did not tell, the error is ours."""
+    """If the operating system refuses an allocation that the types did not predict, the error is a Trivium error."""
     expected = pytest.raises(CompileError, match="compiling needs more memory than there is: 5 bytes")
     with expected, exhaustion("compiling", CompileError):
         raise MemoryError("5 bytes")

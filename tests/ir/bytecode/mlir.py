@@ -8,7 +8,7 @@ from typing import Any
 
 @cache
 def context() -> Any:
-    """A context that knows every dialect of artifacts."""
+    """Returns a context with every dialect of artifacts."""
     if find_spec("jaxlib") is None:
         import pytest  # which nothing else here needs: the fuzzer has no other use for it
 
@@ -31,7 +31,7 @@ def context() -> Any:
 
 
 def parsed(program: str | bytes) -> Any:
-    """MLIR's module of a text, or of plain bytecode. Raises if MLIR cannot read it, or finds it wrong."""
+    """Parses a text, or plain bytecode, with MLIR. Raises if MLIR cannot read it, or finds it invalid."""
     from jaxlib.mlir import ir
 
     with context():
@@ -41,14 +41,14 @@ def parsed(program: str | bytes) -> Any:
 
 
 def plain(text: str, version: int = 6) -> bytes:
-    """The text as plain bytecode, of that version of the encoding."""
+    """Returns the text as plain bytecode, in that version of the encoding."""
     out = io.BytesIO()
     parsed(text).operation.write_bytecode(out, desired_version=version)
     return out.getvalue()
 
 
 def text_of(artifact: bytes) -> str:
-    """What MLIR reads in an artifact, as text."""
+    """Reads an artifact with MLIR, and returns its text."""
     from jaxlib.mlir.dialects import stablehlo
 
     with context():
@@ -56,7 +56,9 @@ def text_of(artifact: bytes) -> str:
 
 
 def artifact(text: str, version: str) -> bytes:
-    """What MLIR writes of a text for a version of StableHLO, with attributes of any dialect where they may stand."""
+    """Returns the artifact that MLIR writes for a text and a version of StableHLO, with attributes of any dialect
+    allowed.
+    """
     from jaxlib.mlir.dialects import stablehlo
 
     with context():

@@ -1,10 +1,10 @@
 """Reads artifacts back with MLIR: programs of StableHLO's own tests, each written for every version that JAX's MLIR
-reads, must be there what MLIR makes of their text. Where a version cannot express a program, MLIR must refuse to write
-it as well.
+reads, must equal what MLIR makes of their text. Where a version cannot express a program, MLIR must refuse to write it
+as well.
 
     TRIVIUM_CONFORMANCE=... python -m tests.ir.bytecode.read_back [EVERY]
 
-reads every `EVERY`th program (all, if it is not given) and prints what came of them; all take a minute."""
+reads every `EVERY`th program (by default all) and prints the outcomes; all take a minute."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def programs(conformance: Path, every: int = 1) -> Iterator[tuple[str, Module]]:
 
 
 def read_back(module: Module, *versions: str) -> dict[str, str]:
-    """What comes of a program that is written for each version: "equal", "refused", or an account of what is wrong."""
+    """Returns the outcomes of writing a program for each version: "equal", "refused", or a description of the error."""
     text = print_module(legalized(module))
     expected = str(mlir.parsed(text))
     return {version: _outcome(module, version, text, expected) for version in versions}
@@ -54,12 +54,12 @@ def _outcome(module: Module, version: str, text: str, expected: str) -> str:
         found = mlir.text_of(data)
     except Exception as error:
         return f"MLIR cannot read it: {error}"
-    # Artifacts do not tell an attribute that states its default from one that is not there.
+    # Artifacts do not distinguish an attribute with its default value from an absent one.
     return "equal" if found == expected or found == _through_mlir(text, version) else "differs"
 
 
 def _through_mlir(text: str, version: str) -> str | None:
-    """What MLIR reads in the artifact that it writes itself, if it can."""
+    """Returns what MLIR reads from the artifact that it writes itself, if it can."""
     from jaxlib.mlir.dialects import stablehlo
 
     try:

@@ -25,7 +25,7 @@ SINCE = {
     "none": "1.6.0",
     "memref<2xf32>": "1.13.0",
     '#stablehlo.mesh_axis<name = "x", size = 2>': "1.16.0",
-    # What VHLO does not have is written as what it is, from that version on.
+    # Attributes that VHLO does not have are written unchanged, from that version on.
     **dict.fromkeys(
         (
             *(
@@ -51,14 +51,14 @@ REFUSED = {
     "#stablehlo.channel_handle<handle = 1, type = 0>": "the attribute #stablehlo.channel_handle<handle = 1, type = 0>",
     "#stablehlo.bounds<1>": "the attribute #stablehlo.bounds<1>",
 }
-"""Attributes that no artifact has, and what is told."""
+"""Attributes that no artifact can have, and the errors."""
 OTHER_KINDS = {
     "array<i64: 1, 2>": "dense<[1, 2]> : tensor<2xi64>",
     "array<i1>": "dense<> : tensor<0xi1>",
     "@f": '"f"',
     "[{a = @f}]": '[{a = "f"}]',
 }
-"""Attributes that VHLO does not tell from others."""
+"""Attributes that VHLO does not distinguish from others."""
 PLACES = ("op", "function", "argument", "result", "module")
 
 
@@ -76,7 +76,7 @@ def program(place: str, value: str) -> str:
 
 @pytest.fixture
 def any_dialect():
-    """MLIR takes attributes of dialects that it does not know."""
+    """MLIR accepts attributes of unknown dialects."""
     context().allow_unregistered_dialects = True
     yield
     context().allow_unregistered_dialects = False
@@ -87,7 +87,7 @@ def any_dialect():
 def test_the_lowest_version(place, value):
     module = parse(program(place, value))
     data = serialize(module)
-    # The attributes of a module are no part of the versioned dialect.
+    # The attributes of a module are not part of the versioned dialect.
     since = "1.0.0" if place == "module" else SINCE[value]
     assert f"StableHLO_v{since}\0".encode() in data
     assert difference(deserialize(data), module) == ""
@@ -126,7 +126,7 @@ NARROW += [f"dense<3> : tensor<1x{kind}>" for kind in ("ui2", "i2", "ui4", "i4",
 
 @pytest.mark.parametrize("value", NARROW)
 def test_numbers_have_the_bits_of_their_type(value):
-    """Of a byte that has more, the lowest count: what is read is printed as a number that can be read again."""
+    """Only the low bits of a byte count, so that the number is printed as one that can be read again."""
     read, numbers = 0, set()
     for place in ("op", "module"):
         data = serialize(parse(program(place, value)))

@@ -89,7 +89,7 @@ def test_every_module_has_its_own_decompositions():
 
 @pytest.mark.jax
 def test_decompositions_run():
-    """The program that MLIR reads, which knows nothing of CHLO here, computes the same."""
+    """MLIR, which does not know CHLO here, reads a program that computes the same."""
     module = parse(PROGRAM)
     arrays = np.linspace(-2, 2, 4, dtype=np.float32), np.arange(8, dtype=np.float32).reshape(2, 4)
     theirs = parse(text_of(serialize(module)))
@@ -120,8 +120,8 @@ FUNCTIONS = {
 @pytest.mark.jax
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jax_runs_them(name):
-    """XLA, reading our artifact of the program that JAX lowers to, computes what it does of its own. It takes some
-    composites for the ops that they stand for, and runs the decompositions of the others."""
+    """XLA computes the same from our artifact as from JAX's own program. It recognizes some composites as ops, and runs
+    the decompositions of the others."""
     jax = pytest.importorskip("jax")
     from jax import export, lax
 

@@ -1,4 +1,4 @@
-"""The recorded artifacts of StableHLO, from 0.9.0 on, beside the texts that they were made of."""
+"""The recorded artifacts of StableHLO, from 0.9.0 on, and the texts from which they were made."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ WRITTEN_AGAIN = {
         *("1_0_0", "1_1_0", "1_18_0", "1_19_0"),
     )
 }
-"""What is written again byte for byte, and for which version."""
+"""The files that are written again byte for byte, and their versions."""
 WITH_ORDERS_OF_USES = {
     f"{LEGALIZED}.{version}": version.replace("_", ".")
     for version in (
@@ -35,7 +35,7 @@ It is a trace of how the writer works, not of the program, and nothing follows f
 several uses is replaced, and a reader makes the same order anyway."""
 ARTIFACTS = WRITTEN_AGAIN | WITH_ORDERS_OF_USES
 DEFAULT_ACCURACY = re.compile(r"result_accuracy = #stablehlo\.result_accuracy<[^<>]*<DEFAULT>>")
-"""Artifacts do not tell a default from what is not there, and MLIR reads it as not there."""
+"""Artifacts do not distinguish a default from an absent attribute, and MLIR reads it as absent."""
 
 
 @pytest.fixture(scope="module")

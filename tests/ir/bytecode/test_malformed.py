@@ -1,4 +1,4 @@
-"""Bytes that are no artifact: each ends in an error that tells the place, never in another exception."""
+"""Bytes that are not an artifact: each raises an error that states the position, never another exception."""
 
 import random
 from contextlib import suppress
@@ -22,7 +22,7 @@ def data_of(version: str = "1.17.0") -> bytes:
 
 
 def section(data: bytes, kind: int) -> int:
-    """Where the content of a top-level section begins."""
+    """Returns the position where the content of a top-level section begins."""
     from trivium.ir.bytecode.encoding import Cursor
 
     cursor = Cursor(memoryview(data)[4:], 4)
@@ -56,7 +56,7 @@ def test_wrong_beginnings(data, message):
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 3, 4, 8])
 def test_wrong_numbers(kind):
-    """A number in front of a section that promises more than there is."""
+    """A number before a section that announces more than there is."""
     data = bytearray(data_of())
     place = section(bytes(data), kind)
     data[place] = 0xFF
@@ -73,7 +73,7 @@ DOUBLING = {
 
 
 def doubling(name: str, count: int) -> bytes:
-    """A file whose attribute is replaced by the last of a chain: each holds the one before twice."""
+    """A file whose attribute is replaced by the last of a chain: each contains the previous one twice."""
     text, table, start, form = DOUBLING[name]
     file = Container.of(serialize(parse(f"module attributes {{a = {text}}} {{}}")))
     entries: list[Entry] = getattr(file, table)
@@ -89,7 +89,7 @@ def doubling(name: str, count: int) -> bytes:
 
 @pytest.mark.parametrize("name", DOUBLING)
 def test_entries_that_double(name):
-    """A kilobyte can stand for more than a machine can hold."""
+    """A kilobyte can expand to more than a machine's memory."""
     deserialize(doubling(name, 8))
     with pytest.raises(trivium.ParseError, match=r"at byte \d+: has \d+ bytes with all that it refers to"):
         deserialize(doubling(name, 60))
@@ -109,7 +109,7 @@ def test_entries_that_double(name):
     ],
 )
 def test_text_in_an_entry(text, message):
-    """Where a dialect spells an attribute as text, its errors tell the offset in the file."""
+    """If a dialect stores an attribute as text, its errors state the offset in the file."""
     file = Container.of(serialize(parse("module attributes {a = [1 : i64]} {}")))
     for entry in file.attributes:
         if entry.content[:1] == b"\x01":
@@ -120,7 +120,7 @@ def test_text_in_an_entry(text, message):
 
 
 def test_another_dialect_in_an_encoding_of_its_own():
-    """What is no text, of a dialect that is not known here, is refused by the dialect's name."""
+    """An encoded attribute of an unknown dialect is refused with the name of the dialect."""
     file = Container.of(serialize(parse("module @other attributes {a = [1 : i64]} {}")))
     for place, (kind, content) in enumerate(file.sections):
         if kind == DIALECT:  # a second dialect, `a`: the third string
@@ -173,7 +173,7 @@ def mutated(original: bytes, rng: random.Random) -> bytes:
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.mlirbc")), ids=lambda path: path.stem)
 def test_mutations(path):
-    """Each ends as a program, which can be printed and verified, or as an error of ours."""
+    """Each becomes a program, which can be printed and verified, or raises a Trivium error."""
     rng, original = random.Random(path.stem), path.read_bytes()
     for _ in range(200):
         with suppress(trivium.ParseError, trivium.UnsupportedOpError):
@@ -185,7 +185,7 @@ def test_mutations(path):
 
 @pytest.mark.parametrize("kind", ["i2", "ui4", "f4E2M1FN", "f6E2M3FN"])
 def test_bits_that_elements_do_not_have(kind):
-    """Elements of less than a byte lie in one each; what else is set there is not theirs."""
+    """Elements smaller than a byte take one byte each; its other bits are ignored."""
     constant = f'%0 = stablehlo.constant dense<"0x010002"> : tensor<3x{kind}>'
     plain = parse(f"func.func @main() -> tensor<3x{kind}> {{ {constant} return %0 : tensor<3x{kind}> }}")
     data = serialize(plain)

@@ -41,7 +41,7 @@ def test_we_read_theirs(name, version):
     [("program", "0.9.0"), ("processes", "0.9.0"), *((name, "1.17.0") for name in PROGRAMS if name != "shardy")],
 )
 def test_the_same_bytes(name, version):
-    """A file of MLIR's is written again byte for byte, where it tells nothing of the order of uses."""
+    """A file that MLIR wrote is written again byte for byte, unless it records the order of uses."""
     data = artifact(TEXTS[name], version)
     assert serialize(deserialize(data), version) == data
 
@@ -89,7 +89,7 @@ STRUCTURES = {
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_structures(name):
-    """The same text gives the same bytes, all that is not an op of StableHLO included."""
+    """The same text becomes the same bytes, including everything that is not an op of StableHLO."""
     text = STRUCTURES[name]
     data = serialize(parse(text, "-"), "1.17.0")
     assert data == artifact(text, "1.17.0")

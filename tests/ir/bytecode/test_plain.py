@@ -80,7 +80,7 @@ module {
 @pytest.mark.jax
 @pytest.mark.parametrize("version", [0, 6])
 def test_resources(version):
-    """Tensors that stand apart from the program, of which only a view is taken."""
+    """Tensors that are stored separately from the program are read as views."""
     data = plain(RESOURCES, version)
     module = deserialize(data)
     assert difference(module, parse(RESOURCES)) == ""
@@ -92,7 +92,7 @@ def test_resources(version):
 @pytest.mark.jax
 @pytest.mark.parametrize("name", ["program.mlirbc", "program.mlir.bc", "program.mlir"])
 def test_files(name, tmp_path):
-    """Bytecode is known by its beginning, as MLIR's tools know it."""
+    """Bytecode is recognized by its first bytes, as in MLIR's tools."""
     (tmp_path / name).write_bytes(plain(QUANTIZED))
     assert difference(trivium.load(tmp_path / name), parse(QUANTIZED)) == ""
 

@@ -39,7 +39,7 @@ DYNAMIC = """module attributes {jax.uses_shape_polymorphism = true} {
     return %5 : tensor<?xf32>
   }
 }"""
-"""The attribute tells TensorFlow that shapes follow from those of the arguments."""
+"""The attribute says to TensorFlow that shapes follow from those of the arguments."""
 
 
 def from_torch() -> Program:
@@ -104,7 +104,7 @@ def from_dynamic_text() -> Program:
 
 
 def xla(program: str | bytes, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What XLA computes, which reads the program itself."""
+    """Returns what XLA computes after it reads the program itself."""
     import jax
     from jax._src.lib import _jax
     from jax.extend import backend
@@ -117,7 +117,9 @@ def xla(program: str | bytes, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def tensorflow(artifact: bytes, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What TensorFlow computes, whose op holds the artifact. It is told the results' types and shapes."""
+    """Returns what TensorFlow computes with an op that contains the artifact, given the types and shapes of the
+    results.
+    """
     import tensorflow as tf
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 

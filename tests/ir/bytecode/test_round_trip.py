@@ -77,7 +77,7 @@ def test_attributes_of_other_dialects_are_kept():
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.mlirbc")), ids=lambda path: path.stem)
 def test_files_of_earlier_times_are_read(path):
-    """Written once, by the Trivium of their day (`plain` ones by MLIR); never written again."""
+    """Files that were written once, by the Trivium of that time (`plain` ones by MLIR), and are never rewritten."""
     module = trivium.load(path)
     module.verify()
     assert difference(module, program(path.stem.partition("-")[0])) == ""
@@ -92,7 +92,7 @@ def test_every_kind_of_program_has_files(name):
 
 
 def test_equal_elements_give_equal_bytes():
-    """A tensor is written by what it holds, not by how it is held."""
+    """The bytes of a tensor depend on its elements, not on how they are stored."""
 
     def bytes_of(array: np.ndarray) -> bytes:
         constant = ops.Constant(DenseElements(array))
@@ -145,7 +145,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.mlir")):
 
 
 def test_the_same_bytes_in_every_process():
-    """No order depends on hashes, which every process of Python's makes anew."""
+    """No order depends on hashes, which differ in every Python process."""
     outputs = [
         subprocess.run(
             [sys.executable, "-c", HASHES, FIXTURES],

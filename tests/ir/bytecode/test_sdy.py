@@ -64,7 +64,7 @@ def test_exports(exports, name):
 @pytest.mark.jax
 @pytest.mark.parametrize("name", ["constrained", "summed"])
 def test_the_same_bytes(exports, name):
-    """What tells nothing of the order of uses is written again byte for byte, casts included."""
+    """Files that do not record the order of uses are written again byte for byte, including casts."""
     version = re.search(rb"StableHLO_v([\d.]+)", exports[name])
     assert version is not None
     assert serialize(deserialize(exports[name]), version[1].decode()) == exports[name]

@@ -1,4 +1,4 @@
-"""Which version a program needs, and what is said where it cannot be had."""
+"""The version that a program needs, and the errors for versions that cannot express it."""
 
 import pytest
 

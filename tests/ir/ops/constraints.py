@@ -1,5 +1,5 @@
-"""What the tests of constraints share: values of any type, and the expectation of a labelled error. What they break is
-recorded: the meta-test asks for what the specification demands, the reference page shows it, and MLIR is asked too."""
+"""Shared by the tests of constraints: values of any type, and the expectation of a labelled error. Violations are
+recorded: the meta-test compares them with the specification, the reference page shows them, and MLIR is checked too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trivium.ir.types import F32, Type, tensor
 
 @dataclass(frozen=True)
 class Broken:
-    """A constraint that failed: on which op, and with what error. `inferred` tells whether the op had results yet."""
+    """A constraint that failed: on which op, and with what error. `inferred` says whether the op had results yet."""
 
     op: Op
     label: str
@@ -41,7 +41,7 @@ def value(*shape: int | None, of: Type = F32) -> Value:
 
 @contextmanager
 def breaks(label: str, kind: ConstraintKind = ConstraintKind.TYPE) -> Iterator[None]:
-    """Demands the error of this label, whose message begins with the op and says what there is."""
+    """Expects the error with this label, whose message begins with the op and says what it has."""
     expected = ExecutionError if kind is ConstraintKind.RUN_TIME else VerificationError
     with pytest.raises(expected) as caught:
         yield
@@ -65,14 +65,14 @@ def _steps(trace: TracebackType | None) -> Iterator[tuple[str, Op | None]]:
 
 @cache
 def broken() -> tuple[Broken, ...]:
-    """All that the tests of constraints break."""
+    """Returns all violations in the tests of constraints."""
     before = len(_RECORDED)
     for path in sorted(Path(__file__).parent.glob("test_*_constraints.py")):
         module = importlib.import_module(f"{__package__}.{path.stem}")
         for name, function in vars(module).items():
             if name.startswith("test_"):
                 for arguments in _calls(function):
-                    with suppress(Exception, pytest.fail.Exception):  # a test that fails tells so itself
+                    with suppress(Exception, pytest.fail.Exception):  # a failing test is reported on its own
                         function(**arguments)
     found = tuple(_RECORDED[before:])
     del _RECORDED[before:]

@@ -25,7 +25,7 @@ _ROOT = Path(__file__).parents[3]
 
 
 class Taken(NamedTuple):
-    """A program that MLIR takes, and what we say of it."""
+    """A program that MLIR accepts, and our error."""
 
     message: str
     text: str
@@ -33,7 +33,7 @@ class Taken(NamedTuple):
 
 @cache
 def accepted() -> dict[tuple[type[Op], str], Taken]:
-    """Op and label of each constraint that MLIR does not hold, with a program that it takes."""
+    """Returns op and label of each constraint that MLIR does not check, with a program that it accepts."""
     examples = [each for each in broken() if each.kind is not ConstraintKind.RUN_TIME]
     programs = [(each, text) for each in examples for text in programs_of(each)]
     verdicts = ask([text for _, text in programs])
@@ -88,7 +88,7 @@ def _copied(builder, op: Operation) -> tuple[Value, ...]:
 
 
 def ask(texts: Sequence[str]) -> list[bool]:
-    """Whether MLIR takes each text."""
+    """Whether MLIR accepts each text."""
     verdicts: list[bool] = []
     while len(verdicts) < len(texts):
         rest = json.dumps(texts[len(verdicts) :])
@@ -99,7 +99,7 @@ def ask(texts: Sequence[str]) -> list[bool]:
         if len(verdicts) < len(texts):
             if found.returncode > 0:
                 raise RuntimeError(found.stderr)
-            verdicts.append(False)  # it broke down over this one
+            verdicts.append(False)  # it crashed on this one
     return verdicts
 
 

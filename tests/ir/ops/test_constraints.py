@@ -53,7 +53,7 @@ FAMILIES = sorted({cls.__module__ for cls in OPS.values() if cls.__module__.star
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_constraint_in_the_source_has_a_test(family: str) -> None:
-    """That of a class without a name of its own, by a test of any op that is one."""
+    """The constraint of a class without an op name is tested by any op of that class."""
     module = sys.modules[family]
     tree = ast.parse(inspect.getsource(module))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}

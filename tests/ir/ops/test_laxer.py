@@ -1,5 +1,5 @@
-"""Loading takes what MLIR takes: programs that break the specification, and not MLIR's verifier, are read, and refused
-only by `verify`, for the constraint that they break."""
+"""Loading accepts what MLIR accepts: programs that violate the specification, but not MLIR's verifier, are read, and
+only `verify` refuses them, for the constraint that they violate."""
 
 from __future__ import annotations
 

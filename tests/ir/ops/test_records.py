@@ -1,5 +1,5 @@
-"""What holds for every op, tested on every record: a program of that one op is valid, runs, gives an array of the type
-that was inferred or stated, and agrees with the record's oracle."""
+"""Tests of every op, on every record: a program of that op is valid, runs, returns an array of the inferred or stated
+type, and agrees with the record's oracle."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_record(record: Record) -> None:
     "record", {record.op: record for record in RECORDS}.values(), ids=lambda record: record.op.NAME
 )
 def test_check_refuses_or_accepts_any_type(record: Record) -> None:
-    """Files may hold any nonsense; a check answers with an error of ours, or not at all."""
+    """Files may contain anything; a check either passes or raises a Trivium error."""
     (op, *_) = record.module().main.body.block
     if op.CHECK is None:
         return

@@ -1,4 +1,4 @@
-"""Special functions against values that were computed with forty digits."""
+"""Special functions, against values computed with forty digits."""
 
 from __future__ import annotations
 

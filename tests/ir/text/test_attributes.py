@@ -137,7 +137,7 @@ def test_location(text, location):
 
 
 def test_shared_locations_have_aliases():
-    """What a place is made of is told before it: MLIR demands that."""
+    """The parts of a location are defined before it, as MLIR requires."""
     text = """\
 module {
   func.func @f(%x: tensor<f32> loc("x")) {
@@ -164,7 +164,7 @@ def test_location_of_the_text():
 
 
 def test_aliases():
-    """Used before and behind their definition, of attributes, types and locations."""
+    """Attributes, types and locations, used before and after their definition."""
     module = parse(
         """\
 #map = {a = 1 : i64}

@@ -39,7 +39,7 @@ def test_round_trips(conformance, folder):
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_mlir_agrees(conformance, mlir, folder):
     """MLIR reads what is printed here as the same program, and prints the same text, character for character. Programs
-    of ops that only StableHLO's own tools know are left out: JAX's MLIR knows them not."""
+    of ops that only StableHLO's own tools know are left out: JAX's MLIR does not know them."""
     for name, text in texts(conformance, folder):
         if name in EMPTY_SPLATS or re.search(r'^ *"?check\.', text, re.MULTILINE):
             continue

@@ -55,7 +55,7 @@ def test_reading_it_again_is_refused():
 
 @pytest.mark.jax
 def test_mlir_leaves_out_the_same():
-    """MLIR's own printer, where it is asked to, writes what we write."""
+    """MLIR's own printer, with the corresponding option, writes the same."""
     module = constants(np.arange(65, dtype=np.int32), np.arange(64, dtype=np.int32), np.ones(100, np.int32))
     context()
     theirs = parsed(module.text(elide=False)).operation.get_asm(large_elements_limit=64)
@@ -82,7 +82,7 @@ def test_save_writes_all(tmp_path):
 
 
 def test_a_string_like_a_mark_is_kept():
-    """No string of a program is taken for a place where elements stand."""
+    """No string of a program is mistaken for the mark of elements."""
     module = constants(np.arange(5000))
     module.extra["a.b"] = "\0" * 3
     assert parse(module.text(elide=False)).extra["a.b"] == "\0" * 3

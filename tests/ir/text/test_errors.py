@@ -1,4 +1,4 @@
-"""Text that is no program: each mistake gets one `ParseError` that says where and what was expected."""
+"""Text that is not a program: each mistake raises one `ParseError` that says where it is and what was expected."""
 
 from contextlib import suppress
 

@@ -1,5 +1,5 @@
-"""Records: uses of ops, each with operands, attributes, and an oracle that knows the outcome. Generic tests run over
-all records of all modules in this folder; a new op is tested by adding a line there."""
+"""Records: uses of ops, each with operands, attributes, and an oracle that computes the expected result. Generic tests
+run over all records of all modules in this folder; a new op is tested by adding a line there."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def body(op: type[Op], *elements: Type) -> Callable[[], Region]:
 
 
 def rounded(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """What the function gives in 64 bits, rounded once to the dtype of its first operand."""
+    """An oracle that computes the function in 64 bits, and rounds once to the dtype of its first operand."""
 
     def oracle(*arrays: np.ndarray) -> np.ndarray:
         wide = [array.astype(np.complex128 if np.iscomplexobj(array) else np.float64) for array in arrays]
