@@ -94,7 +94,7 @@ class CallSiteLocation(Location):
         while isinstance(rest, CallSiteLocation) and len(places) < SHOWN_CALLERS:
             places.append(rest.callee.describe())
             rest = rest.caller
-        # Below that come the framework, and whoever started the program.
+        # Further callers are in the framework, or started the program.
         places.append("others" if isinstance(rest, CallSiteLocation) else rest.describe())
         return " called from ".join(filter(None, places))
 

@@ -133,7 +133,7 @@ def groups(mesh: Mesh, axes: Sequence[Attribute]) -> tuple[tuple[int, ...], ...]
 
 
 def coordinates(mesh: Mesh) -> np.ndarray:
-    """By device and axis, where each device stands."""
+    """Returns the position of each device in the mesh, by device and axis."""
     devices = _devices(mesh)
     places = np.stack(np.unravel_index(np.arange(len(devices)), [axis.size for axis in mesh.axes] or [1]), axis=-1)
     found = np.empty_like(places)

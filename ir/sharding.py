@@ -1,5 +1,5 @@
-"""Shardings of Shardy, which programs keep as text: which axes of a mesh divide each dimension of a value, and where
-the part of each device therefore begins."""
+"""Shardy's shardings, which programs keep as text: the axes of a mesh that divide each dimension of a value, and the
+start of each device's part that follows from them."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _TILES = re.compile(
 
 @dataclass(frozen=True)
 class Sharding:
-    """For each dimension the axes that divide it, the first slowest. `mesh` is the name of the mesh, or itself. What
-    devices along `unreduced` axes hold are terms, whose sum is the value."""
+    """The axes that divide each dimension, the first slowest. `mesh` is the name of the mesh, or the mesh itself. The
+    values of devices along `unreduced` axes are terms, whose sum is the value."""
 
     mesh: str | Mesh
     dimensions: tuple[tuple[AxisRef, ...], ...]
     unreduced: tuple[AxisRef, ...] = ()
 
     def along(self, names: frozenset[str]) -> Sharding:
-        """The same without other axes."""
+        """Returns the same sharding without other axes."""
         dimensions = tuple(tuple(axis for axis in axes if axis.name in names) for axes in self.dimensions)
         return Sharding(self.mesh, dimensions, tuple(axis for axis in self.unreduced if axis.name in names))
 
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a value that each device has: its shape, and by device where it begins. The devices of each of
+    """The part of a value that each device has: its shape, and its start by device. The devices in each entry of
     `terms` have one term each of the same part."""
 
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ class Part:
 
 
 def part_of(sharding: Sharding, mesh: Mesh, shape: Sequence[int], devices: int) -> Part:
-    """The parts of a value of this shape. Raises a `CompileError` where they are not of equal size."""
+    """Returns the parts of a value of this shape. Raises a `CompileError` if they are not of equal size."""
     if not any(sharding.dimensions) and not sharding.unreduced:
         return Part.whole(shape, devices)
     indices = {axis.name: index for index, axis in enumerate(mesh.axes)}
@@ -79,8 +79,8 @@ def part_of(sharding: Sharding, mesh: Mesh, shape: Sequence[int], devices: int) 
 
 
 def part_of_tiles(text: str, shape: Sequence[int], devices: int) -> Part:
-    """The parts of a value whose sharding is given in XLA's words, `{devices=[2,1,2]<=[4] last_tile_dim_replicate}`:
-    how many parts each dimension has, and the devices part by part, listed or counted through as for a transpose."""
+    """Returns the parts of a value whose sharding has XLA's form, `{devices=[2,1,2]<=[4] last_tile_dim_replicate}`: the
+    number of parts of each dimension, and the devices part by part, as a list or as a transposed iota."""
     if text in ("{replicated}", "{manual}"):
         return Part.whole(shape, devices)
     match = _TILES.fullmatch(text)
@@ -126,7 +126,7 @@ def _text(attribute: object) -> str:
 
 
 class _Reader:
-    """Reads what was printed by Shardy, or by us."""
+    """Reads the text that Shardy or Trivium prints."""
 
     def __init__(self, attribute: object):
         self._all = _text(attribute)
@@ -186,7 +186,7 @@ class _Reader:
         return Sharding(mesh, tuple(dimensions), unreduced)
 
     def _axes(self) -> Iterator[AxisRef]:
-        """`"x", "y":(2)4, ?`, and behind the brace perhaps a priority."""
+        """`"x", "y":(2)4, ?`, and optionally a priority after the brace."""
         while (token := self._next()) != "}":
             if not token.startswith('"'):
                 continue
@@ -202,7 +202,7 @@ class _Reader:
 
 
 def find_mesh(sharding: Sharding, meshes: Mapping[str, Mesh]) -> Mesh:
-    """The mesh of a sharding, of those that the module names."""
+    """Returns the mesh of a sharding, which the module may declare."""
     if isinstance(sharding.mesh, Mesh):
         return sharding.mesh
     if sharding.mesh not in meshes:

@@ -124,9 +124,9 @@ def compile(module: Module, *, device: str = "cpu", threads: int | None = None, 
 
 
 def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:
-    """A compiled program that `Executable.save` wrote. What is damaged, or was compiled for another machine or version
-    of Trivium, raises an `Error`. The file holds machine code, which runs with your rights: only for files whose origin
-    you trust."""
+    """Loads a compiled program that `Executable.save` wrote. Raises an `Error` if the file is damaged, or was compiled
+    for another machine or version of Trivium. The file contains machine code, which runs with your rights: load only
+    files that you trust."""
     from trivium.executable import load_executable as load_from
     from trivium.ir.memory import exhaustion
 

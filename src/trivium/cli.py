@@ -62,11 +62,11 @@ def convert(source: Path, output: Path, target_version: str | None, trust: bool)
 @main.command()
 @click.argument("program", type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, help="The file to write.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; all of the machine's if left out.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; by default all of the machine's.")
 @TRUST
 @OPTIMIZED
 def compile(program: Path, output: Path, threads: int | None, trust: bool, device: str) -> None:
-    """Compiles a program to a file that `trivium run` and trivium.load_executable take, on machines like this one."""
+    """Compiles a program to a file for `trivium run` and trivium.load_executable, on machines like this one."""
     compiled = trivium.compile(trivium.load(program, trust=trust), device=device, threads=threads)
     compiled.save(output)
     click.echo(f"{output}: {output.stat().st_size} bytes, {compiled.signature}")
@@ -107,8 +107,8 @@ def run(
     trust: bool,
     device: str,
 ) -> None:
-    """Compiles a program and runs it once. A file that `trivium compile` wrote runs at once, with --trust: it holds
-    machine code."""
+    """Compiles a program and runs it once. A file that `trivium compile` wrote runs immediately, and needs --trust,
+    because it contains machine code."""
     compiled = _compiled(program, trust, device)
     arguments = _inputs(compiled.signature, seed, inputs)
     if reshape:

@@ -1,5 +1,5 @@
-"""Where MLIR is laxer than the specification: programs that the tests of constraints break, and MLIR takes.
-Such programs load; that they are wrong, `verify` tells. MLIR runs in a process of its own, since some break it too."""
+"""Where MLIR is less strict than the specification: programs that violate constraints in the tests, but that MLIR
+accepts. Such programs load, and `verify` refuses them. MLIR runs in its own process, because some crash it."""
 
 from __future__ import annotations
 
