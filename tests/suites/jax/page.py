@@ -113,6 +113,8 @@ def _skips(results: Results) -> Iterator[str]:
     counts: Counter[str] = Counter()
     for result in results.values():
         counts.update(line for kind, line, _ in result["outcomes"].values() if kind == "skipped")
+    if not counts:
+        yield "Nothing."
     for line, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         yield f"- {count}: `{_plain(line)}`"
 
