@@ -20,6 +20,9 @@ from trivium.ir.text.printer import Printer
 PIECE = 8 << 20
 """Bytes that are hashed in one go, so that threads share the work."""
 
+LARGE = 1 << 18
+"""Bytes from which on it pays to wake another thread: some 200 us."""
+
 MOST_THREADS = 8
 
 INLINE = 64
@@ -36,10 +39,11 @@ class ModuleDigest(NamedTuple):
 def module_digest(module: Module) -> ModuleDigest:
     """What a module is. Its tensors are hashed while its text is written."""
     with _threads() as pool:
-        pieces: list[Future[bytes]] = []
-        text = _Printer(module, lambda tensor: pieces.extend(pool.submit(_digest, p) for p in _pieces(tensor))).text()
+        pieces: list[bytes | Future[bytes]] = []
+        text = _Printer(module, lambda tensor: pieces.extend(_hashed(pool, p) for p in _pieces(tensor))).text()
         structure = _digest(text.encode())
-        return ModuleDigest(structure, _digest(b"".join((structure, *(piece.result() for piece in pieces)))))
+        digests = (piece if isinstance(piece, bytes) else piece.result() for piece in pieces)
+        return ModuleDigest(structure, _digest(b"".join((structure, *digests))))
 
 
 def structure_digest(module: Module) -> bytes:
@@ -80,10 +84,20 @@ def _pieces(tensor: DenseElements) -> Iterator[memoryview]:
         yield data[start : start + PIECE]
 
 
+def _hashed(pool: ThreadPoolExecutor, piece: memoryview) -> bytes | Future[bytes]:
+    """The digest of a piece, of a large one by another thread, where there can be any."""
+    if len(piece) >= LARGE:
+        try:
+            return pool.submit(_digest, piece)
+        except RuntimeError:  # at the exit of the interpreter, which starts no threads any more
+            pass
+    return _digest(piece)
+
+
 def _digest(data: bytes | memoryview) -> bytes:
     return hashlib.sha256(data).digest()
 
 
 def _threads() -> ThreadPoolExecutor:
     """Started one by one, as there is work for them. Hashing leaves the interpreter's lock."""
-    return ThreadPoolExecutor(min(MOST_THREADS, len(os.sched_getaffinity(0))))
+    return ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1))

@@ -3,6 +3,10 @@ others for any other program."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -16,6 +20,7 @@ from trivium.ir.func import Module
 from trivium.ir.text import parse
 from trivium.ir.types import tensor
 
+ROOT = Path(__file__).parents[2]
 TEXT = """func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.subtract %x, %y : tensor<4xf32>
   return %0 : tensor<4xf32>
@@ -100,6 +105,7 @@ def test_the_structure_is_all_but_large_constants() -> None:
 def test_large_constants_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """On several threads, and every piece counts, and their order."""
     monkeypatch.setattr(digest, "PIECE", 1024)
+    monkeypatch.setattr(digest, "LARGE", 512)
     before = whole(with_constant(DenseElements(NUMBERS)))
     assert whole(with_constant(DenseElements(NUMBERS))) == before
     swapped = np.concatenate([NUMBERS[256:512], NUMBERS[:256], NUMBERS[512:]])
@@ -117,3 +123,23 @@ def test_programs_are_told_apart_as_their_texts_are() -> None:
     modules = [record.module() for record in collect()]
     digests = {module.text(elide=False): whole(module) for module in modules}
     assert len(set(digests.values())) == len(digests)
+
+
+def test_digests_at_the_exit_of_the_interpreter() -> None:
+    """No threads start any more then."""
+    program = """
+import atexit, numpy as np
+from tests.compiler.test_digest import whole, with_constant
+from trivium.ir.attributes import DenseElements
+
+def tell():
+    print(whole(with_constant(DenseElements(np.arange(1 << 20, dtype=np.float32)))).hex())
+
+tell()
+atexit.register(tell)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=120, cwd=ROOT
+    )
+    first, second = done.stdout.split()
+    assert first == second
