@@ -82,7 +82,7 @@ def _meet(runs: Sequence[_Run], waiting: dict[int, Collective], device: int) -> 
     name = NAMES[type(step.kind)]
     members = group_of(step.kind, step.groups, device)
     if any(member >= len(runs) for member in members):
-        raise ExecutionError(f"{name} needs device {max(members)}, of {len(runs)} that run")
+        raise ExecutionError(f"{name} needs device {max(members)}, but only {len(runs)} run")
     if not members and not isinstance(step.kind, CollectivePermute):
         raise ExecutionError(f"{name}: device {device} is in no group of {list(map(list, step.groups))}")
     if any(waiting.get(member) is not step for member in members):
