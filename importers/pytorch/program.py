@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -229,14 +229,19 @@ class ViewIndex:
 
 
 def import_graph(
-    module: fx.GraphModule, inputs: Sequence[Any], is_visible: Callable[[int], bool] = lambda index: False
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    is_visible: Callable[[int], bool] = lambda index: False,
+    frozen: Collection[int] = (),
 ) -> ImportedGraph:
-    """The program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes; numbers
-    among the inputs become part of the program. Of the outputs that are `is_visible`, those that share memory are
-    described as views of one result."""
+    """The program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes. Numbers
+    among the inputs become part of the program, and so do the `frozen` ones, by index. Of the outputs that are
+    `is_visible`, those that share memory are described as views of one result."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
-        node: given for node, given in zip(placeholders, inputs, strict=True) if not isinstance(given, torch.Tensor)
+        node: given.detach().clone() if isinstance(given, torch.Tensor) else given
+        for index, (node, given) in enumerate(zip(placeholders, inputs, strict=True))
+        if index in frozen or not isinstance(given, torch.Tensor)
     }
     roles = {node: role("input", node.name) for node in placeholders if node not in constants}
     metas = None if _has_metas(module.graph) else propagate(module, inputs)

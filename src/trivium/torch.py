@@ -4,8 +4,9 @@ AOTAutograd turns what Dynamo captures into functional graphs of aten ops, forwa
 and a native function. Tensors are passed in and out without a copy. A graph with symbolic sizes is compiled once for
 each combination of sizes that occurs; the logger `trivium.torch` reports why.
 
-Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`. The modes of PyTorch's own
-compiler are accepted, so that code written for it runs; all of them mean the default.
+Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`. With `"freeze": True`,
+parameters and buffers are constants of inference programs, which are then compiled again when one of them changes. The
+modes of PyTorch's own compiler are accepted, so that code written for it runs; all of them mean the default.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ OPTIONS = tuple(
     if parameter.kind is Parameter.KEYWORD_ONLY
 )
 """The options of `trivium.compile`."""
+
+FREEZE = "freeze"
+MOST_FREEZES = 8
+"""How often a graph is compiled for parameters that changed before its parameters become arguments again."""
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -74,11 +79,11 @@ def _checked_options(options: dict[str, Any] | None, others: dict[str, Any]) -> 
     if others:
         given = ", ".join(f"{name}={value!r}" for name, value in others.items())
         raise Error(f"torch.compile has {given} for the backend trivium, expected only options and a mode")
-    unknown = sorted(set(options or {}) - set(OPTIONS))
+    unknown = sorted(set(options or {}) - {*OPTIONS, FREEZE})
     if unknown:
         raise Error(
             f"torch.compile has options {', '.join(unknown)} for the backend trivium, expected any of "
-            f"{', '.join(OPTIONS)}"
+            f"{', '.join((*OPTIONS, FREEZE))}"
         )
     return options or {}
 
@@ -91,12 +96,15 @@ class CompiledGraph:
         self._boxed_call = True
         self.graph = graph
         self.kind = kind
-        self.options = options
+        self.options = {name: value for name, value in options.items() if name != FREEZE}
         self.names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
         self.visible = _visible_outputs(kind)
+        self.frozen = _frozen_inputs(kind) if options.get(FREEZE) else ()
+        self.freezes = 0
         self.variants: dict[tuple, Variant] = {}
+        self.is_static = not any(_is_symbolic(given) for given in example_inputs)
         self.only: Variant | None = None
-        if not any(_is_symbolic(given) for given in example_inputs):
+        if self.is_static and not self.frozen:
             self.only = self._compiled(example_inputs)
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
@@ -104,13 +112,28 @@ class CompiledGraph:
         return variant(inputs)
 
     def _variant(self, inputs: list[Any]) -> Variant:
-        """Returns the program for the sizes of these inputs."""
-        sizes = tuple(tuple(given.shape) if isinstance(given, torch.Tensor) else given for given in inputs)
+        """Returns the program for the sizes of these inputs, and for frozen ones as they are now."""
+        sizes = () if self.is_static else _sizes(inputs)
         found = self.variants.get(sizes)
-        if found is None:
-            self._log(sizes)
+        if found is None or (changed := found.parameters.changed(inputs)) is not None:
+            if found is None:
+                self._log(sizes)
+            else:
+                self._log_change(self.names[changed])
             found = self.variants[sizes] = self._compiled(inputs)
         return found
+
+    def _log_change(self, name: str) -> None:
+        """Logs why a graph is compiled again for the same sizes."""
+        self.freezes += 1
+        if self.freezes < MOST_FREEZES:
+            logger.info("compiling the %s graph again: the frozen parameter %s has changed", self.kind, name)
+            return
+        logger.warning(
+            "frozen parameters of the %s graph have changed %d times, %s the last: they are arguments from now on",
+            *(self.kind, self.freezes, name),
+        )
+        self.frozen = ()
 
     def _log(self, sizes: tuple) -> None:
         """Logs why a graph is compiled again: how the sizes differ from the previous ones."""
@@ -131,7 +154,7 @@ class CompiledGraph:
         devices = {given.device.type for given in inputs if isinstance(given, torch.Tensor)} - {"cpu"}
         if devices:
             raise Error(f"the {self.kind} graph has tensors on the device {', '.join(devices)}, expected cpu")
-        imported = import_graph(self.graph, inputs, self.visible)
+        imported = import_graph(self.graph, inputs, self.visible, self.frozen)
         executable = trivium.compile(imported.module, **self.options)
         shown = zip(imported.outputs, imported.metas, strict=True)
         layouts = {
@@ -139,14 +162,37 @@ class CompiledGraph:
             for index, (output, meta) in enumerate(shown)
             if self.visible(index) and isinstance(output, ResultIndex)
         }
-        return Variant(imported, executable, layouts)
+        return Variant(imported, executable, layouts, Parameters(inputs, self.frozen))
+
+
+class Parameters:
+    """Tensors that a program has as constants, as they were when it was compiled."""
+
+    def __init__(self, inputs: Sequence[Any], indices: Sequence[int]):
+        # Not weakly: another tensor could get the address, and the version, of one that is gone.
+        self.tensors = {index: inputs[index] for index in indices}
+        self.states = {index: _state(tensor) for index, tensor in self.tensors.items()}
+
+    def changed(self, inputs: Sequence[Any]) -> int | None:
+        """Returns the index of a tensor that is not the same, or was changed in place; None if there is none."""
+        for index, tensor in self.tensors.items():
+            if inputs[index] is not tensor or _state(tensor) != self.states[index]:
+                return index
+        return None
 
 
 class Variant:
     """The program of a graph for one combination of sizes. Tensors are passed by address. `layouts` maps the indices of
-    results that PyTorch does not expect in row-major order to their strides."""
+    results that PyTorch does not expect in row-major order to their strides. `parameters` are part of the program."""
 
-    def __init__(self, imported: ImportedGraph, executable: Executable, layouts: dict[int, tuple[int, ...] | None]):
+    def __init__(
+        self,
+        imported: ImportedGraph,
+        executable: Executable,
+        layouts: dict[int, tuple[int, ...] | None],
+        parameters: Parameters,
+    ):
+        self.parameters = parameters
         self.arguments = imported.arguments
         self.draws = imported.draws
         self.execute_at = executable.loaded.execute_at
@@ -177,6 +223,26 @@ class Variant:
             place = output.base
             return output.view.of(seen[place.index] if isinstance(place, InputIndex) else made[place.index])
         return made[output.index] if isinstance(output, ResultIndex) else output
+
+
+def _frozen_inputs(kind: str) -> tuple[int, ...]:
+    """Returns the indices of a graph's inputs that are parameters or buffers, which the graph itself does not change.
+    Graphs that have a backward graph have none: training changes their parameters."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if kind != "inference" or metadata is None:
+        return ()
+    changed = set(metadata.mutated_inp_runtime_indices)
+    return tuple(index for index in metadata.static_input_indices or () if index not in changed)
+
+
+def _state(tensor: torch.Tensor) -> tuple[int, int]:
+    """Returns what differs after a change in place or of the memory. Tensors of inference mode count no changes."""
+    return tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version
+
+
+def _sizes(inputs: Sequence[Any]) -> tuple:
+    return tuple(tuple(given.shape) if isinstance(given, torch.Tensor) else given for given in inputs)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
