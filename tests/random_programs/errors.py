@@ -156,10 +156,13 @@ def _contraction(op: Operation, used: Sequence[Tracked], results: Results) -> li
     if not is_inexact(result.dtype):
         return [0.0]
     held = np.dtype(np.float64 if result.dtype.itemsize * (1 + (result.dtype.kind != "c")) >= 16 else np.float32)
-    if not _any(used) and _fits(held, 2 * count * _scaled(x.array) * _scaled(y.array)):
+    # A product below the smallest number is rounded, unless it is fused with the addition that follows.
+    smallest = float(np.finfo(held).smallest_subnormal)
+    underflows = grain(x.array) * grain(y.array) < smallest
+    if not _any(used) and not underflows and _fits(held, 2 * count * _scaled(x.array) * _scaled(y.array)):
         return [0.0]
     scale = x.greatest * y.greatest * 2
-    error = 2 * count * (x.greatest * y.error + y.greatest * x.error)
+    error = 2 * count * (x.greatest * y.error + y.greatest * x.error) + underflows * count * smallest
     return [error + _sum_error(held, 2 * count, count * scale) + _rounding(result)]
 
 
