@@ -1,5 +1,6 @@
-"""What a run of a program does and needs, counted from its kernels and steps: PJRT's cost analysis. Branches count as
-their most expensive one, bodies of loops whose turns only a run knows as one turn."""
+"""The work and memory traffic of one run of a program, counted from its kernels and steps: PJRT's cost analysis. A
+switch counts as its most expensive branch. The body of a loop counts once if its number of iterations is only known at
+run time."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from trivium.compiler.program import While as ProgramWhile
 
 @dataclass(frozen=True)
 class Cost:
-    """`flops`: scalar operations, of any element type, except those on indices; a fused multiply-add counts twice.
-    `transcendentals`: functions such as exponential, which do not count as flops. `nbytes`: what steps read of their
-    operands and write of their results, caches aside."""
+    """`flops`: scalar operations of any element type, except those on indices; a fused multiply-add counts twice.
+    `transcendentals`: functions such as the exponential, which do not count as flops. `nbytes`: the bytes that steps
+    read from their operands and write to their results, ignoring caches."""
 
     flops: float = 0.0
     transcendentals: float = 0.0
@@ -33,13 +34,13 @@ class Cost:
 
 
 def program_cost(program: Program) -> Cost:
-    """What one run of a program does."""
+    """Returns the cost of one run of a program."""
     kernels = {kernel: kernel_cost(kernel) for kernel in program.kernels()}
     return _steps(program.steps, kernels)
 
 
 def kernel_cost(kernel: Kernel) -> Cost:
-    """The operations of one launch; its bytes are those of the values that it is launched on."""
+    """Returns the operations of one launch. Its bytes are not included: they depend on the launch's arguments."""
     if kernel.contraction is not None:
         return _contraction(kernel.contraction)
     return _block(kernel.body, _computing(kernel.body))
@@ -74,7 +75,7 @@ def _nbytes(values: Iterable[ProgramValue]) -> int:
 
 
 def _contraction(contraction: Contraction) -> Cost:
-    """Two operations for each product that is added up, and the epilogue for each sum."""
+    """Counts two operations for each product that is added up, and the epilogue for each sum."""
     products = math.prod(loop.extent for loop in contraction.loops)
     sums = math.prod(loop.extent for loop in contraction.loops if loop.role != "k")
     return Cost(flops=2 * products) + _block(contraction.epilogue, _computing(contraction.epilogue)) * sums
@@ -108,7 +109,8 @@ def _instruction(instruction: Instruction, computing: Callable[[Apply], bool]) -
 
 
 def _computing(block: Block) -> Callable[[Apply], bool]:
-    """Which operations compute what the block stores, or decides on; the others only say where elements are."""
+    """Returns a predicate: whether an operation contributes to the values that the block stores or branches on. The
+    others only compute addresses."""
     instructions = list(walk(block))
     needed: set[Value] = set(block.yields)
     for instruction in instructions:

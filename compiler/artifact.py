@@ -1,7 +1,7 @@
-"""What a compilation gives: machine code and all that running it takes, as data. A backend makes an artifact from a
-program and an executable from an artifact; the cache keeps artifacts, so that a second process does neither more nor
-less than load one. Constants that the module holds are references to them, with what to do to them; only what the
-compiler made itself is embedded. `whole` artifacts embed everything, and need no module."""
+"""The result of a compilation: machine code and everything needed to run it, as data. A backend makes an artifact from
+a program and an executable from an artifact. The cache keeps artifacts, so that a second process only has to load one.
+Constants of the module are stored as references, with the packing to apply to them; only constants that the compiler
+itself made are embedded. `whole` artifacts embed everything and need no module."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from trivium.ir.errors import Error
 from trivium.ir.types import TensorType, tensor
 
 COSTS = "flops", "transcendentals", "bytes accessed"
-"""What a run does, under PJRT's names, which are also those of an artifact's texts."""
+"""The costs of a run under PJRT's names, which are also their names in an artifact's texts."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """An argument or result: what NumPy type and shape it has."""
+    """The NumPy type and shape of an argument or result."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
 
     @property
     def type(self) -> TensorType:
-        """The same in the language's terms."""
+        """The equivalent type of the language."""
         return tensor(*self.shape, of=self.dtype)
 
     @property
@@ -37,8 +37,8 @@ class Slot:
 
 @dataclass(frozen=True)
 class NativeFunction:
-    """A function of the native runtime that a program calls, and the name of the LAPACK or BLAS routine that it is
-    given; empty for none."""
+    """A function of the native runtime that a program calls, and the name of the LAPACK or BLAS routine that is passed
+    to it; empty if there is none."""
 
     function: str
     routine: str = ""
@@ -46,8 +46,8 @@ class NativeFunction:
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """A custom call that the user registered under the name `target`; `program` is the text of a module whose entry is
-    that one op."""
+    """A custom call that the user registered under the name `target`; `program` is the text of a module whose entry
+    function has only that op."""
 
     target: str
     program: str
@@ -55,7 +55,7 @@ class PythonFunction:
 
 @dataclass(frozen=True)
 class Axis:
-    """Steps through memory, in elements."""
+    """A number of steps through memory, and their stride in elements."""
 
     extent: int
     stride: int
@@ -63,9 +63,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Packing:
-    """How the constant operand of a contraction is rearranged: read as [batch, columns, reduction], each the product
-    of several axes, from element `offset` on; written as [batch][panel][reduction][column of the panel], with zeros
-    where there are fewer columns than the panels have (`widths`, in elements)."""
+    """How the constant operand of a contraction is rearranged. It is read from element `offset` on, as [batch, columns,
+    reduction], each the product of several axes, and written as [batch][panel][reduction][column of the panel]. The
+    panels have `widths` in elements, and are filled up with zeros where there are fewer columns."""
 
     itemsize: int
     offset: int
@@ -76,13 +76,13 @@ class Packing:
 
     @property
     def nbytes(self) -> int:
-        """Of the packed form."""
+        """The size of the packed form."""
         lines = math.prod(axis.extent for axis in (*self.batch, *self.reduction))
         return self.itemsize * lines * sum(self.widths)
 
     @property
     def reach(self) -> range:
-        """The elements that are read lie within this range."""
+        """The range that contains all elements that are read."""
         steps = [(axis.extent - 1) * axis.stride for axis in (*self.batch, *self.columns, *self.reduction)]
         return range(self.offset + sum(min(0, step) for step in steps), self.offset + sum(max(0, s) for s in steps) + 1)
 
@@ -100,7 +100,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class ModuleConstant:
-    """`nbytes` of the module's constant number `index`, seen as dense and row-major, from byte `offset` on."""
+    """`nbytes` bytes of the module's constant number `index`, from byte `offset` of its dense row-major form."""
 
     index: int
     offset: int
@@ -109,20 +109,21 @@ class ModuleConstant:
 
 @dataclass(frozen=True)
 class ConstantData:
-    """A constant as a program reads it: `source`, packed where there is a `packing`."""
+    """A constant as a program reads it: `source`, packed if there is a `packing`."""
 
     source: Embedded | ModuleConstant
     packing: Packing | None = None
 
     @property
     def nbytes(self) -> int:
-        """As the program reads it."""
+        """The size in the form that the program reads."""
         return self.source.nbytes if self.packing is None else self.packing.nbytes
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What machine code was made for. `features`: LLVM's names, "+avx2,-avx512f"; those with a plus are needed."""
+    """The machine that machine code was made for. `features`: LLVM's names, such as "+avx2,-avx512f"; those with a plus
+    are required."""
 
     triple: str
     cpu: str
@@ -136,9 +137,9 @@ class Machine:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A compiled program. `runtime` is the version of the native runtime that the code calls, `producer` names what
-    made the code. `texts` is about the program, by name: `signature`, `schedules`, `origins`, and in a whole artifact
-    also stages."""
+    """A compiled program. `runtime` is the version of the native runtime that the code calls, `producer` names the
+    software that made the code. `texts` describes the program, by name: `signature`, `schedules`, `origins`, and in a
+    whole artifact also the stages."""
 
     name: str
     machine: Machine
@@ -156,17 +157,17 @@ class Artifact:
 
     @property
     def constant_size(self) -> int:
-        """Bytes of all constants, as the program reads them."""
+        """The bytes of all constants, in the form that the program reads."""
         return sum(constant.nbytes for constant in self.constants)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it can be loaded without the module that it was made of."""
+        """Whether it can be loaded without the module that it was made from."""
         return all(isinstance(constant.source, Embedded) for constant in self.constants)
 
 
 def lacking(needed: Machine, present: Machine) -> Sequence[str]:
-    """Why code for the one machine does not run on the other; empty where it does."""
+    """Returns the reasons why code for machine `needed` does not run on machine `present`; empty if it does."""
     return list(_lacking(needed, present))
 
 
@@ -179,7 +180,7 @@ def _lacking(needed: Machine, present: Machine) -> Iterator[str]:
 
 
 def require_machine(artifact: Artifact, present: Machine) -> None:
-    """Raises an Error that names both machines, where the artifact's code does not run on the one that is present."""
+    """Raises an Error that names both machines if the artifact's code does not run on `present`."""
     reasons = lacking(artifact.machine, present)
     if reasons:
         needed = artifact.machine

@@ -1,6 +1,7 @@
-"""The buffer plan: where every temporary of a program lies. Copies are dropped where source and destination can be one,
-so that loops and updates work in place and results are computed where the caller gets them; kernels write over operands
-that die there where the accesses allow it; what is left gets offsets in the arena, best fit first."""
+"""The buffer plan: where every temporary of a program is stored. Copies are dropped where source and destination can
+share a buffer, so that loops and updates work in place and results are computed directly in the caller's buffers.
+Kernels overwrite operands that are no longer needed, where their accesses allow it. The remaining values get offsets in
+the arena by best fit."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from trivium.compiler.program import Arena, Copy, Launch, Output, Program, Step,
 
 @dataclass(eq=False)
 class Allocation:
-    """Values that share their bytes. `points` is when one of them is alive."""
+    """Values that share their bytes. `points` are the times at which any of them is alive."""
 
     values: list[Value]
     points: int
@@ -33,8 +34,8 @@ class Allocation:
 
 
 def assign_buffers(program: Program, alignment: int) -> None:
-    """Gives every value of the program its place, at a multiple of `alignment` bytes, and drops the copies that this
-    makes needless."""
+    """Assigns every value of the program its place, at a multiple of `alignment` bytes, and drops the copies that
+    thereby become unnecessary."""
     allocations = _allocations(program)
     _coalesce_copies(program, allocations)
     _reuse_operands(program, allocations)
@@ -47,7 +48,7 @@ def assign_buffers(program: Program, alignment: int) -> None:
 
 
 def _allocations(program: Program) -> dict[Value, Allocation]:
-    """One for each value that the program itself must place."""
+    """Returns an allocation for each value that the program itself must place."""
     allocations = {}
     for value, points in Liveness(program).points.items():
         if isinstance(value.storage, Arena | Output):
@@ -65,7 +66,7 @@ def _coalesce_copies(program: Program, allocations: dict[Value, Allocation]) -> 
 
 
 def _reuse_operands(program: Program, allocations: dict[Value, Allocation]) -> None:
-    """Lets a kernel's result lie on an operand where they overlap in time only while that kernel runs."""
+    """Lets a kernel's result share the bytes of an operand if both are alive only while that kernel runs."""
     for position, step in enumerate(walk(program.steps)):
         if not isinstance(step, Launch):
             continue
@@ -85,7 +86,7 @@ def _reuse_operands(program: Program, allocations: dict[Value, Allocation]) -> N
 
 
 def _merge(one: Allocation, other: Allocation, allocations: dict[Value, Allocation]) -> None:
-    """Makes two allocations one, where sizes and outputs agree."""
+    """Merges two allocations if their sizes are equal and not both are outputs."""
     if one.nbytes != other.nbytes or (one.output and other.output):
         return
     one.values += other.values
@@ -96,8 +97,8 @@ def _merge(one: Allocation, other: Allocation, allocations: dict[Value, Allocati
 
 
 def _drop_needless_copies(program: Program, allocations: dict[Value, Allocation]) -> None:
-    """Removes copies within one allocation and of nothing. Source and destination of such a copy become one value, so
-    that the steps still say when its contents are written and needed."""
+    """Removes copies within one allocation, and copies of empty values. Source and destination of such a copy become
+    one value, so that the steps still show when its contents are written and needed."""
     same: dict[Value, Value] = {}
     program.steps = _without_needless_copies(program.steps, allocations, same)
     replace_values(program.steps, {value: _root(value, same) for value in same})
@@ -106,7 +107,8 @@ def _drop_needless_copies(program: Program, allocations: dict[Value, Allocation]
 def _without_needless_copies(
     steps: list[Step], allocations: dict[Value, Allocation], same: dict[Value, Value]
 ) -> list[Step]:
-    """The steps without them; notes in `same` which value each dropped copy makes another one."""
+    """Returns the steps without unnecessary copies; for each dropped copy, `same` maps the value that goes to the one
+    that stays."""
     kept = []
     for step in steps:
         if isinstance(step, Copy):
@@ -135,7 +137,7 @@ def _is_output(value: Value) -> bool:
 
 
 def _place(allocations: list[Allocation], alignment: int) -> int:
-    """Gives offsets in the order in which allocations become alive, each in the smallest gap that fits; returns the
+    """Assigns offsets in the order in which allocations become alive, each in the smallest gap that fits. Returns the
     size of the arena."""
     size = 0
     active: list[Allocation] = []
@@ -148,8 +150,8 @@ def _place(allocations: list[Allocation], alignment: int) -> int:
 
 
 def _best_gap(active: list[Allocation], nbytes: int, alignment: int) -> int:
-    """The start of the smallest gap between active allocations, or the end of them all. `active` is in order of
-    offset."""
+    """Returns the start of the smallest gap between active allocations that fits, or else the end of the last one.
+    `active` is sorted by offset."""
     best, best_size, end = None, math.inf, 0
     for allocation in active:
         gap = allocation.offset - end

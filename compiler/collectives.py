@@ -1,5 +1,5 @@
-"""Collectives: how the devices that run one program exchange values. Each kind is data, and `exchange` says what it
-means: from the source of every member of a group to the destination of every member."""
+"""Collectives: how the devices that run one program exchange values. Each kind is data, and `exchange` defines its
+meaning: from the source of every member of a group to the destination of every member."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from trivium.compiler.kernel.evaluation import named
 
 @dataclass(frozen=True)
 class AllReduce:
-    """Every member gets the sources of all, combined element by element in the order of the group. `combiner` names a
-    scalar operation of kernels."""
+    """Every member gets the sources of all members, combined element by element in the order of the group. `combiner`
+    names a scalar operation of kernels."""
 
     combiner: str
 
 
 @dataclass(frozen=True)
 class AllGather:
-    """Every member gets the sources of all, joined along `dimension`."""
+    """Every member gets the sources of all members, joined along `dimension`."""
 
     dimension: int
 
 
 @dataclass(frozen=True)
 class ReduceScatter:
-    """The sources of all are combined as by `AllReduce`; each member gets its part along `dimension`."""
+    """The sources of all members are combined as by `AllReduce`; each member gets its part along `dimension`."""
 
     combiner: str
     dimension: int
@@ -38,8 +38,8 @@ class ReduceScatter:
 
 @dataclass(frozen=True)
 class AllToAll:
-    """Each source is split along `split_dimension` into one part for each member, and what a member gets is joined
-    along `concat_dimension`."""
+    """Each source is split along `split_dimension` into one part per member, and the parts that a member receives are
+    joined along `concat_dimension`."""
 
     split_dimension: int
     concat_dimension: int
@@ -47,8 +47,8 @@ class AllToAll:
 
 @dataclass(frozen=True)
 class CollectivePermute:
-    """Each group is a pair of a source and a target, which gets the source's value. A device that is no target gets
-    zeros."""
+    """Each group is a pair of a source and a target; the target gets the source's value. A device that is not a target
+    gets zeros."""
 
 
 CollectiveKind = AllReduce | AllGather | ReduceScatter | AllToAll | CollectivePermute
@@ -61,12 +61,12 @@ NAMES: dict[type[CollectiveKind], str] = {
     AllToAll: "all_to_all",
     CollectivePermute: "collective_permute",
 }
-"""What StableHLO calls them."""
+"""Their names in StableHLO."""
 
 
 def group_of(kind: CollectiveKind, groups: Groups, device: int) -> tuple[int, ...]:
-    """The devices that `device` exchanges values with, itself among them; empty if it takes no part. A permutation is
-    one exchange of all devices that appear in its pairs."""
+    """Returns the devices that `device` exchanges values with, including itself; empty if it takes no part. A
+    permutation is one exchange between all devices that appear in its pairs."""
     if isinstance(kind, CollectivePermute):
         members = tuple(sorted({member for pair in groups for member in pair}))
         return members if device in members else ()
@@ -74,7 +74,7 @@ def group_of(kind: CollectiveKind, groups: Groups, device: int) -> tuple[int, ..
 
 
 def result_shape(kind: CollectiveKind, shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
-    """The shape of the destination for a source in a group of `size`; None where the source cannot be divided."""
+    """Returns the shape of the destination for a source in a group of `size`; None if the source cannot be divided."""
     extents = list(shape)
     if isinstance(kind, ReduceScatter | AllToAll):
         dimension = kind.dimension if isinstance(kind, ReduceScatter) else kind.split_dimension
@@ -90,7 +90,7 @@ def result_shape(kind: CollectiveKind, shape: tuple[int, ...], size: int) -> tup
 def exchange(
     kind: CollectiveKind, groups: Groups, members: Sequence[int], sources: Sequence[np.ndarray], dtype: DType
 ) -> list[np.ndarray]:
-    """The destinations of `members`, from their sources, both in the order of the group."""
+    """Returns the destinations of `members`, given their sources, both in the order of the group."""
     count = len(members)
     match kind:
         case AllReduce(combiner):

@@ -1,5 +1,6 @@
-"""Where the constants of a program come from: those that the module holds are found by their memory. The optimizer
-moves and reshapes constants without a copy; what it computed has memory of its own, and is nobody's reference."""
+"""Where the constants of a program come from: constants of the module are recognized by their memory addresses. The
+optimizer moves and reshapes constants without copying; constants that it computed have their own memory, and do not
+refer to the module."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def constant_arrays(module: Module) -> list[np.ndarray]:
-    """The module's constants, by the numbers of references: in the order of its ops."""
+    """Returns the module's constants in the order of its ops, which is the numbering that references use."""
     return [op.value.array for op in module.walk() if isinstance(op, ConstantOp)]
 
 
 class References:
-    """The constants of a module, as long as nobody changes it. A program's constant refers to the one of the module in
-    whose bytes it lies; or, where that is not dense, to the one whose elements it is a copy of."""
+    """The constants of a module, valid as long as it does not change. A program's constant refers to the constant of
+    the module whose bytes contain it; or, if that one is not dense, to the one whose elements were copied."""
 
     def __init__(self, module: Module):
         self._copied: dict[tuple[object, ...], int] = {}
@@ -37,7 +38,7 @@ class References:
         self._dense.sort()
 
     def find(self, constant: Constant) -> ModuleConstant | None:
-        """The reference to a constant of the module; None for what is not the module's."""
+        """Returns the reference to a constant of the module; None if the constant is not the module's."""
         array = constant.array
         if not array.nbytes:
             return None

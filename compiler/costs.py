@@ -1,5 +1,5 @@
-"""What fusion knows of single ops: how they are computed, and what computing an element of them costs, which follows
-from the scalar operations that their rules emit."""
+"""What fusion knows about single ops: how they are computed, and the cost of computing one element, which follows from
+the scalar operations that their rules emit."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from trivium.ir.core import Operation, Value
 from trivium.ir.types import Type, is_complex
 
 FAR = 40
-"""Ops that a look backwards goes through at most."""
+"""The number of ops after which a search backwards through operands gives up."""
 
 
 def is_kernel_op(op: Operation) -> bool:
-    """Whether the op is computed in kernels (or is a view), rather than a step of its own."""
+    """Whether the op is computed in kernels (or is a view), rather than by a separate step."""
     kind = type(op)
     return kind in ELEMENT or kind in INDEXING or kind in KERNEL or kind is ops.OptimizationBarrier
 
@@ -36,17 +36,17 @@ def is_marked_contraction(op: Operation) -> bool:
 
 
 def free_values(op: Operation) -> list[Value]:
-    """What the op's regions use from outside of them."""
+    """Returns the values from outside that the op's regions use."""
     return list(dict.fromkeys(value for region in op.regions for value in region.free_values()))
 
 
 def is_addressing(op: Operation) -> bool:
-    """Whether index arithmetic is all that an element takes."""
+    """Whether an element needs nothing but index arithmetic."""
     return type(op) in INDEXING or isinstance(op, ops.Iota | ops.Constant)
 
 
 def element_cost(op: Operation) -> float:
-    """What one element of an elementwise op costs, its operands being known; 0 for other ops."""
+    """Returns the cost of one element of an elementwise op, without that of its operands; 0 for other ops."""
     if not is_elementwise(op):
         return 0.0
     if isinstance(op, ops.Map):
@@ -65,8 +65,8 @@ _EMITTED: dict[tuple[type[Operation], tuple[Type, ...]], float] = {}
 
 
 def _emitted_cost(op: Operation) -> float:
-    """Of the scalar operations that the op's rule emits. It depends on nothing but the op's kind and its types: those
-    with attributes are scalar operations themselves."""
+    """Returns the cost of the scalar operations that the op's rule emits. It depends only on the op's kind and its
+    types: the elementwise ops with attributes are themselves scalar operations."""
     ctx = LoweringContext("cost")
     for value in op.operands:
         ctx.know(value, (), ctx.literal(1, value.type.element_type))
@@ -75,17 +75,17 @@ def _emitted_cost(op: Operation) -> float:
 
 
 def worth_storing(op: Operation, target: Target) -> bool:
-    """Whether an element is better stored and loaded again than computed again."""
+    """Whether storing and loading an element is cheaper than computing it again."""
     return element_cost(op) >= target.recompute_cost
 
 
 def takes_loop_or_branch(op: Operation) -> bool:
-    """Whether one element takes a loop, or a branch."""
+    """Whether computing one element takes a loop or a branch."""
     return type(op) in REPEATING or type(op) in BRANCHING or is_reduction(op)
 
 
 def as_cheap_as_loading(op: Operation, target: Target) -> bool:
-    """Whether to compute the op again costs no more than to read its result: it is cheap, and reads at most one operand
+    """Whether computing the op again costs no more than reading its result: it is cheap, and reads at most one operand
     of that size, whose elements are not wider."""
     if not is_elementwise(op) or worth_storing(op, target):
         return False
@@ -95,7 +95,7 @@ def as_cheap_as_loading(op: Operation, target: Target) -> bool:
 
 
 def _source_size(value: Value) -> int:
-    """Elements behind a value, seen through what moves and repeats elements."""
+    """Returns the number of elements that a value is made from, looking through ops that move or repeat elements."""
     for _ in range(FAR):
         op = value.defining_op
         if isinstance(op, ops.Iota) or (isinstance(op, ops.Constant) and op.value.is_splat):
@@ -110,7 +110,8 @@ def _source_size(value: Value) -> int:
 
 
 def is_reduction(op: Operation | None) -> TypeGuard[ops.Reduce]:
-    """Whether the op is a reduction of more than one element each; one along dimensions of extent 1 is elementwise."""
+    """Whether the op is a reduction that combines more than one element per result. A reduction along dimensions of
+    extent 1 is elementwise."""
     if not isinstance(op, ops.Reduce):
         return False
     shape = op.inputs[0].type.shape

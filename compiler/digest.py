@@ -1,5 +1,5 @@
-"""What tells programs apart: digests of a module. Names of values and locations take no part, as in equality; elements
-of constants do, on several threads, since they may be most of a program."""
+"""Digests of modules, which distinguish programs. As in equality, names of values and locations are ignored. The
+elements of constants are included, and hashed on several threads, since they may be most of a program."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from trivium.ir.text.elements import elements_text
 from trivium.ir.text.printer import Printer
 
 PIECE = 8 << 20
-"""Bytes that are hashed in one go, so that threads share the work."""
+"""The bytes that are hashed at once, so that threads can share the work."""
 
 LARGE = 1 << 18
-"""Bytes from which on it pays to wake another thread: some 200 us."""
+"""The number of bytes from which waking another thread pays off: hashing takes some 200 us."""
 
 MOST_THREADS = 8
 
 INLINE = 64
-"""Elements of tensors up to which they are part of the structure's text."""
+"""Tensors of at most this many elements are part of the structure's text."""
 
 
 class ModuleDigest(NamedTuple):
-    """`structure`: of all but the elements of larger tensors; `whole`: of them too."""
+    """`structure`: the digest of everything except the elements of larger tensors; `whole`: including these."""
 
     structure: bytes
     whole: bytes
 
 
 def module_digest(module: Module) -> ModuleDigest:
-    """What a module is. Its tensors are hashed while its text is written."""
+    """Returns the digests of a module. Its tensors are hashed while its text is written."""
     with _threads() as pool:
         pieces: list[bytes | Future[bytes]] = []
         text = _Printer(module, lambda tensor: pieces.extend(_hashed(pool, p) for p in _pieces(tensor))).text()
@@ -47,12 +47,12 @@ def module_digest(module: Module) -> ModuleDigest:
 
 
 def structure_digest(module: Module) -> bytes:
-    """Of all but the elements of larger tensors."""
+    """Returns the digest of everything except the elements of larger tensors."""
     return _digest(_Printer(module, lambda tensor: None).text().encode())
 
 
 class _Printer(Printer):
-    """Writes a module; tensors of more than a few elements without these, which are for `apart`."""
+    """Writes a module. Tensors of more than a few elements are written without them, and passed to `apart`."""
 
     def __init__(self, module: Module, apart: Callable[[DenseElements], None]):
         super().__init__({value: f"%{number}" for number, value in enumerate(_values(module))}, generic=True)
@@ -78,18 +78,18 @@ def _values(module: Module) -> Iterator[Value]:
 
 
 def _pieces(tensor: DenseElements) -> Iterator[memoryview]:
-    """The elements' bytes; how they are divided follows from their number."""
+    """Yields the elements' bytes in pieces; how they are divided depends only on their number."""
     data = np.ascontiguousarray(tensor.array).reshape(-1).view(np.uint8).data
     for start in range(0, len(data), PIECE):
         yield data[start : start + PIECE]
 
 
 def _hashed(pool: ThreadPoolExecutor, piece: memoryview) -> bytes | Future[bytes]:
-    """The digest of a piece, of a large one by another thread, where there can be any."""
+    """Returns the digest of a piece; large ones are hashed by another thread, if one can be started."""
     if len(piece) >= LARGE:
         try:
             return pool.submit(_digest, piece)
-        except RuntimeError:  # at the exit of the interpreter, which starts no threads any more
+        except RuntimeError:  # at the exit of the interpreter, which no longer starts threads
             pass
     return _digest(piece)
 
@@ -99,5 +99,5 @@ def _digest(data: bytes | memoryview) -> bytes:
 
 
 def _threads() -> ThreadPoolExecutor:
-    """Started one by one, as there is work for them. Hashing leaves the interpreter's lock."""
+    """Returns a pool whose threads start one by one, as needed. Hashing releases the interpreter's lock."""
     return ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1))

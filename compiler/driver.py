@@ -1,6 +1,6 @@
-"""The flow from a module to an executable: verify, inline, make shapes static, and ask a backend for an artifact, which
-it makes of the stages of the compilation or has from before, and for what runs it. A backend's client starts the flow
-with itself as the last step; the compiler knows no backend."""
+"""The flow from a module to an executable: verify, inline, make shapes static, then let a backend provide an artifact,
+made from the stages of the compilation or by an earlier one, and the executable that runs it. A backend's client starts
+the flow and passes itself as the last step; the compiler knows no backend."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ E = TypeVar("E", bound=Staged)
 
 @dataclass(frozen=True)
 class DynamicModule(Generic[E]):
-    """A module of dynamic shapes, without calls, that is compiled when arguments are known: their shapes, and the
-    values of the arguments (by index) in `shape_arguments`, from which it computes extents."""
+    """A module with dynamic shapes and without calls. It is compiled when its arguments are known: their shapes, and
+    the values of the arguments with indices in `shape_arguments`, from which the module computes extents."""
 
     module: Module
     shape_arguments: tuple[int, ...]
@@ -41,27 +41,27 @@ class DynamicModule(Generic[E]):
 
 
 class Backend(Protocol[E]):
-    """The end of the flow: what turns programs into artifacts, and those into executables."""
+    """The end of the flow: turns programs into artifacts, and artifacts into executables."""
 
     def target(self, options: CompileOptions) -> Target:
-        """The device to compile for."""
+        """Returns the device to compile for."""
         ...
 
     def artifact(self, stages: Stages) -> Artifact:
-        """Machine code for a module, as data. An earlier process may have made it of an equal module."""
+        """Returns machine code for a module, as data. An earlier process may have made it from an equal module."""
         ...
 
     def load(self, artifact: Artifact, stages: Stages) -> E:
-        """An artifact of the module of `stages`, ready to run."""
+        """Returns an artifact of the module of `stages` as an executable, ready to run."""
         ...
 
     def load_dynamic(self, dynamic: DynamicModule[E]) -> E:
-        """An executable that compiles for each new combination of shapes when it is called."""
+        """Returns an executable that compiles for each new combination of shapes when it is called."""
         ...
 
 
 def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
-    """The executable of a module; the module itself stays as it is."""
+    """Returns the executable of a module; the module itself does not change."""
     if module.main.is_declaration:
         raise CompileError(f"@{module.main.sym_name} has no body, only a declaration")
     if not is_dynamic(module):

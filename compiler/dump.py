@@ -1,6 +1,6 @@
-"""`TRIVIUM_DUMP=folder`: every stage of every compilation as files, `00-input.mlir`, `01-inline.mlir` and so on after
-each pass, then `kernels.txt`, `llvm.ll` and `asm.s`. Each compilation gets a folder of its own, named after the program
-and numbered in order of compilation. The elements of large constants are left out."""
+"""`TRIVIUM_DUMP=folder` writes every stage of every compilation to files: `00-input.mlir`, `01-inline.mlir` and so on
+after each pass, then `kernels.txt`, `llvm.ll` and `asm.s`. Each compilation gets its own folder, named after the
+program and numbered in order of compilation. The elements of large constants are left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = {"kernels": "kernels.txt", "llvm": "llvm.ll", "asm": "asm.s"}
 
 
 class Dump:
-    """The files of one compilation; without a folder, nothing is written."""
+    """The files of one compilation; nothing is written without a folder."""
 
     def __init__(self, root: Path | None):
         self._root = root
@@ -29,7 +29,7 @@ class Dump:
         return cls(Path(setting) if setting else None)
 
     def module(self, name: str, module: Module) -> None:
-        """Writes the program as it is after the pass of that name."""
+        """Writes the module as it is after the pass of that name."""
         if self._root is None:
             return
         if self._folder is None:
@@ -37,7 +37,7 @@ class Dump:
         _write(self._folder / f"{next(self._count):02}-{name}.mlir", f"{module}\n")
 
     def stages(self, text: Callable[[str], str]) -> None:
-        """Writes what comes behind the graph: `text` gives a stage by its name."""
+        """Writes the stages after the graph: `text` returns the stage of a given name."""
         if self._folder is None:
             return
         for stage, name in FILES.items():
@@ -45,7 +45,7 @@ class Dump:
 
 
 def _new_folder(root: Path, name: str) -> Path:
-    """A folder that nobody else writes into, also not from another process or thread."""
+    """Makes a folder that no other compilation writes into, not even in another process or thread."""
     for number in itertools.count():
         folder = root / f"{number:03}-{name}"
         try:

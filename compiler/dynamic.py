@@ -1,4 +1,4 @@
-"""Which programs are dynamic: compiled when their shapes are known, which is when they are called."""
+"""Which programs are dynamic, that is, compiled only when they are called, because then their shapes are known."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from trivium.ir.types import TensorType, TupleType
 Shape = tuple[int, ...]
 
 _BY_VALUE = DynamicConv | DynamicGather | DynamicPad | RealDynamicSlice
-"""Ops that need to know values even where all types are static."""
+"""Ops whose compilation needs the values of operands, even if all types are static."""
 
 
 def is_dynamic(module: Module) -> bool:
-    """Whether any value of `main`, or of what it calls, has an extent that is not known, or stands for an attribute."""
+    """Whether any value of `main`, or of a function that it calls, has an unknown extent or replaces an attribute."""
     return any(
         isinstance(op, _BY_VALUE) or not all(is_static(value.type) for value in defined(op)) for op in module.walk()
     )
 
 
 def defined(op: Operation) -> list[Value]:
-    """The results of an op, and the arguments of its regions."""
+    """Returns the results of an op and the arguments of its regions."""
     inner = (argument for region in op.regions for block in region.blocks for argument in block.arguments)
     return [*op.results, *inner]
 

@@ -1,5 +1,5 @@
-"""What a program's calls of the host mean: functions of NumPy arrays, for the interpreter of programs, and for backends
-where a call enters Python anyway."""
+"""The meaning of a program's host calls, as functions of NumPy arrays: for the interpreter of programs, and for
+backends whose calls enter Python anyway."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from trivium.ir.text import parse
 from trivium.ir.types import TensorType
 
 RANDOM_STATE = "trivium.random_state"
-"""The custom call, and the function of the host, that give a state which no other draw has."""
+"""The custom call, and the function of the host, that return a random state that no other draw uses."""
 
 CHOLESKY, TRIANGULAR_SOLVE = "cholesky", "triangular_solve"
 
 TRANSPOSED = {TransposeMode.NO_TRANSPOSE: "N", TransposeMode.TRANSPOSE: "T", TransposeMode.ADJOINT: "C"}
-"""LAPACK's letters, whose codes are attributes."""
+"""LAPACK's letters; host calls have their character codes as attributes."""
 
 Function = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
-"""From the arguments' arrays to the results'."""
+"""Maps the arguments' arrays to the results' arrays."""
 
 
 def random_state() -> np.ndarray:
-    """A key of one word and a counter of two."""
+    """Returns a key of one word and a counter of two words."""
     return np.random.default_rng().integers(0, 2**64, 3, np.uint64)
 
 
 def host_function(call: HostCall) -> Function:
-    """What a host call computes. Arrays may have any shape that holds the elements."""
+    """Returns the function that a host call computes. Its arrays may have any shape with the right number of
+    elements."""
     numbers = call.attributes
     if call.target == RANDOM_STATE:
         return lambda arrays: [random_state()]
@@ -71,14 +72,14 @@ def _solved(
 
 
 def called_op(call: PythonCall | PythonFunction) -> Any:
-    """The custom call itself, apart from its program."""
+    """Returns the custom call itself, taken from its program."""
     module = parse(call.program)
     return next(iter(next(iter(module.functions.values())).body.block))
 
 
 def python_function(call: PythonCall | PythonFunction) -> tuple[Function, list[TensorType], list[TensorType]]:
-    """What is registered now for a custom call, and the types of its arguments and of its results. What it gives
-    is checked; what it raises becomes an `Error` that has the op."""
+    """Returns the function that is currently registered for a custom call, and the types of its arguments and results.
+    What it returns is checked; what it raises becomes an `Error` that names the op."""
     definition = CUSTOM_CALLS.get(call.target)
     if definition is None or definition.evaluate is None:
         raise CompileError(f"custom_call has the target {call.target!r}, which is not registered")
@@ -86,11 +87,11 @@ def python_function(call: PythonCall | PythonFunction) -> tuple[Function, list[T
 
     def function(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         try:
-            # Copies: whoever is called may keep what it is given, and write to it.
+            # Copies, because the registered function may keep its arguments and write to them.
             returned = evaluate(op, *(array.copy() for array in arrays))
             return results_of(op, returned if isinstance(returned, tuple | list) else (returned,))
         except FAILURES as error:
-            raise failure(op, error)  # noqa: B904, it has its cause
+            raise failure(op, error)  # noqa: B904, the cause is already set
         except Exception as cause:
             raise ExecutionError(f"host call {call.target} failed: {type(cause).__name__}: {cause}") from cause
 

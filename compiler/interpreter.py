@@ -1,6 +1,6 @@
-"""What a program means, without any backend: its steps run in order on NumPy arrays that lie where the buffer plan has
-put them, kernels by their own interpreter. Slow; a compiled program must give the same. Several devices can run a
-program together: each has a memory of its own, and they meet in the program's collectives."""
+"""The meaning of a program, without any backend: its steps run in order on NumPy arrays at the places of the buffer
+plan, and kernels run in their own interpreter. Slow; a compiled program must compute the same results. Several devices
+can run a program together: each has its own memory, and they meet in the program's collectives."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from trivium.ir.errors import ExecutionError
 
 
 def interpret(program: Program, *arguments: np.ndarray, marks: bool = False) -> list[np.ndarray]:
-    """Runs `program`; its results, as new arrays. Arguments have the types and shapes of the program's inputs. With
-    `marks`, contractions run as their marks say, not as their loop nests do."""
+    """Runs `program` and returns its results as new arrays. Arguments must have the types and shapes of the program's
+    inputs. With `marks`, contractions run as their marks describe them, instead of as loop nests."""
     (results,) = interpret_devices(program, [arguments], marks=marks)
     return results
 
@@ -42,8 +42,8 @@ def interpret(program: Program, *arguments: np.ndarray, marks: bool = False) -> 
 def interpret_devices(
     program: Program, arguments: Sequence[Sequence[np.ndarray]], *, marks: bool = False
 ) -> list[list[np.ndarray]]:
-    """Runs `program` on several devices at once, each with its own arguments; the results of each. Devices have the
-    numbers 0, 1, and so on, in the order of `arguments`."""
+    """Runs `program` on several devices at once, each with its own arguments, and returns the results of each. Devices
+    have the numbers 0, 1, and so on, in the order of `arguments`."""
     runs = [_Run(program, _inputs(program, given), marks) for given in arguments]
     _run_together(program, runs)
     return [[_result(run.memory[value], value) for value in program.outputs] for run in runs]
@@ -56,7 +56,7 @@ def _inputs(program: Program, arguments: Sequence[np.ndarray]) -> list[np.ndarra
 
 
 def _run_together(program: Program, runs: Sequence[_Run]) -> None:
-    """Runs all devices to their ends. A device that reaches a collective waits there until its group has."""
+    """Runs all devices to the end. A device that reaches a collective waits there for its group."""
     running = {device: run.steps(program.steps) for device, run in enumerate(runs)}
     waiting: dict[int, Collective] = {}
     while running:
@@ -75,9 +75,10 @@ def _run_together(program: Program, runs: Sequence[_Run]) -> None:
 
 
 def _meet(runs: Sequence[_Run], waiting: dict[int, Collective], device: int) -> bool:
-    """Runs the collective that `device` waits in if all of its group wait in the same one, and lets them go on."""
+    """Runs the collective that `device` waits in, if its whole group waits in the same one, and lets them continue.
+    Returns whether it has run."""
     step = waiting.get(device)
-    if step is None:  # it was let go together with another one
+    if step is None:  # already released together with another device
         return True
     name = NAMES[type(step.kind)]
     members = group_of(step.kind, step.groups, device)
@@ -118,7 +119,7 @@ class _Run:
                     self.memory[value] = arena[offset : offset + value.nbytes].view(numpy_dtype(value.dtype))
 
     def steps(self, steps: Sequence[Step]) -> Iterator[Collective]:
-        """Runs the steps, and stops at each collective, which is for all devices together."""
+        """Runs the steps, and yields each collective, which all devices run together."""
         for step in steps:
             match step:
                 case Launch(kernel, arguments):
@@ -141,20 +142,20 @@ class _Run:
                     self._call(_as_called(step), step)
 
     def _call(self, function: Function, step: HostCall | PythonCall) -> None:
-        """Calls a function of the host, which knows complex numbers."""
+        """Calls a function of the host, which works on complex arrays instead of pairs."""
         computed = function([_result(self.memory[value], value) for value in step.arguments])
         for value, result in zip(step.results, computed, strict=True):
             self.memory[value][:] = np.ascontiguousarray(result).reshape(-1).view(numpy_dtype(value.dtype))
 
 
 def _as_called(step: PythonCall) -> Function:
-    """A function of Python, given arrays in the shapes that it expects."""
+    """Returns the registered Python function, wrapped so that it gets arrays of the shapes that it expects."""
     function, arguments, _ = python_function(step)
     return lambda arrays: function([a.reshape(k.static_shape) for a, k in zip(arrays, arguments, strict=True)])
 
 
 def _flat(array: np.ndarray, value: Value) -> np.ndarray:
-    """An argument as the program sees it: complex numbers are pairs. Nobody may write it."""
+    """Returns an argument as the program sees it: flat, read-only, and with complex numbers as pairs."""
     flat = np.ascontiguousarray(array).reshape(-1).view(numpy_dtype(value.dtype))
     flat.flags.writeable = False
     return flat

@@ -1,5 +1,5 @@
-"""When values of a program are alive. A step has two points: while it runs, and after it; the moments at which a value
-is needed are a set of points, so that two values may share bytes exactly where their sets are disjoint."""
+"""When the values of a program are alive. Each step has two points: while it runs, and after it. The times at which a
+value is needed are a set of points; two values may share bytes exactly if their sets are disjoint."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from trivium.compiler.program import Copy, Program, Step, Switch, Value, While, 
 
 
 class Liveness:
-    """`points`: when each value is alive, as bits of a number. Step `p` in the order of `walk` has the points 2 * p
-    while it runs and 2 * p + 1 after it. While a copy runs its destination does not count as alive: where the source
-    dies there, both may be one. `entry`: the values that are alive when the program begins.
+    """`points`: when each value is alive, as the bits of a number. Step `p` in the order of `walk` has the point 2 * p
+    while it runs and 2 * p + 1 after it. The destination of a copy does not count as alive while the copy runs: if the
+    copy is the last use of its source, both may share a buffer. `entry`: the values that are alive when the program
+    begins.
 
-    Computed backwards over the steps; what is alive is a set of values, as bits of a number."""
+    Computed backwards over the steps, with sets of live values as the bits of a number."""
 
     def __init__(self, program: Program):
         self._values = program.values()
@@ -25,8 +26,8 @@ class Liveness:
         self.points = dict(zip(self._values, self._spans(), strict=True))
 
     def _spans(self) -> list[int]:
-        """Turns sets of values by point into sets of points by value: only what changes from one point to the next is
-        looked at."""
+        """Turns sets of values per point into sets of points per value. Only looks at the changes from one point to the
+        next."""
         points, begins = [0] * len(self._values), [0] * len(self._values)
         before = 0
         for point in range(2 * len(self._positions) + 1):
@@ -50,7 +51,7 @@ class Liveness:
         return bits
 
     def _steps(self, steps: list[Step], after: int) -> int:
-        """What is alive before `steps`, where `after` is alive behind them."""
+        """Returns the values that are alive before `steps`, given those that are alive `after` them."""
         for step in reversed(steps):
             after = self._step(step, after)
         return after
@@ -70,11 +71,12 @@ class Liveness:
         return before
 
     def _while(self, step: While, after: int) -> int:
-        """The condition is followed by the body or by what comes after the loop; the body by the condition."""
+        """The condition is followed by the body, or by the steps after the loop; the body is followed by the
+        condition."""
         around = 0
         while True:
-            behind_condition = after | around | self._set(reads(step))
-            before = self._steps(step.condition, behind_condition)
+            after_condition = after | around | self._set(reads(step))
+            before = self._steps(step.condition, after_condition)
             body = self._steps(step.body, before)
             if body | around == around:
                 break

@@ -1,5 +1,5 @@
-"""From an optimized graph to a program: blocks are divided into kernels (`fusion`), which are
-launched in order, control flow becomes steps, and the buffer plan (`buffers`) gives every value its place."""
+"""From an optimized graph to a program: blocks are divided into kernels (`fusion`), which are launched in order,
+control flow becomes steps, and the buffer plan (`buffers`) assigns every value its place."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from trivium.ir.func import Module
 
 
 def lower(module: Module, target: Target) -> Program:
-    """The program of a module's `main`, in which everything but control flow is inlined and every type is static.
-    Whoever loads a program verifies it (`compiler.verifier`): it may also come from elsewhere."""
+    """Returns the program of a module's `main`, in which all calls are inlined and every type is static. It is verified
+    (`compiler.verifier`) where it is loaded, because programs can also come from elsewhere."""
     main = module.main
     program = Program(main.sym_name, graph=module)
     lowering = _Lowering(target)
@@ -43,14 +43,14 @@ def lower(module: Module, target: Target) -> Program:
 
 
 class _Lowering(ProgramBuilder):
-    """Turns blocks into steps: what fusion makes kernels of is launched, other ops have their step rules."""
+    """Turns blocks into steps: fused groups become launches of kernels, other ops have step rules."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
         self._target = target
 
     def block(self, block: Block) -> list[Step]:
-        """The steps of a block; afterwards every value that it returns has a place."""
+        """Returns the steps of a block; afterwards every value that it returns has a place."""
         outer, self.steps = self.steps, []
         if self.outermost is None:
             self.outermost = self.steps
@@ -92,11 +92,11 @@ class _Lowering(ProgramBuilder):
 
 
 def kernel_name(group: Group) -> str:
-    """A readable name: the first few kinds of ops that do something."""
+    """Returns a readable name made from the first few kinds of ops that do actual work."""
     principal = group.form.principal
     if isinstance(group.form, Whole):
         return f"{_short(group.form.op)}_"
-    kinds = list(dict.fromkeys(map(_short, _telling(group.ordered()))))
+    kinds = list(dict.fromkeys(map(_short, _significant(group.ordered()))))
     if principal is not None:
         kinds = [_short(principal), *(kind for kind in kinds if kind != _short(principal))]
     if not kinds:
@@ -104,7 +104,7 @@ def kernel_name(group: Group) -> str:
     return "_".join(["fused", *kinds[:4]] if len(kinds) > 1 else kinds) + "_"
 
 
-def _telling(members: Sequence[Operation]) -> Iterable[Operation]:
+def _significant(members: Sequence[Operation]) -> Iterable[Operation]:
     silent = (ops.Constant, ops.Iota, ops.Reshape, ops.BroadcastInDim, ops.Convert, ops.Transpose, ops.Slice)
     return (op for op in members if not isinstance(op, silent))
 

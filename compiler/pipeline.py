@@ -1,5 +1,5 @@
-"""The compiler from end to end, as data: the passes over the graph, then the lowering to kernels. Each stage can be
-looked at (`observe`), and `trivium show --stage` prints them."""
+"""The passes over the graph, as data, from the original module to one that can be lowered to kernels. Each stage can be
+observed (`observe`), and `trivium show --stage` prints them."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ PIPELINE = (
 
 
 def inline(module: Module) -> Module:
-    """A copy of `module` without calls, in which what follows from constants is constant."""
+    """Returns a copy of `module` without calls and with constants folded."""
     return run_passes(module.clone(), (Inline(), FoldConstants()))
 
 
 def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> Module:
-    """A copy of `module`, which has no calls, of static shapes: see `RefineShapes`."""
+    """Returns a copy of `module`, which has no calls, with static shapes: see `RefineShapes`."""
     return run_passes(module.clone(), (RefineShapes(tuple(shapes), values),))
 
 
 def optimize(module: Module, *, verify: bool = False, observe: Observer | None = None) -> Module:
-    """An optimized copy of `module`; the module itself stays as it is."""
+    """Returns an optimized copy of `module`; the module itself does not change."""
     return run_passes(module.clone(), PIPELINE, verify=verify, observe=observe)

@@ -1,7 +1,7 @@
-"""A program: what is run, in order. Values are buffers with a place (input, output, constant, or an offset in the
+"""A program: steps that run in order. Values are buffers with a place (input, output, constant, or an offset in the
 arena); steps launch kernels on them, copy, loop, branch or call a function of the host. All of it is data: a backend
-turns it into one native function, and looks up what a host call names when that function is loaded. The buffer planner
-(`compiler.buffers`) gives every temporary its offset."""
+turns it into one native function, and looks up the functions that host calls name when that function is loaded. The
+buffer planner (`compiler.buffers`) assigns every temporary its offset."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """An array that lives as long as the program, passed by pointer. C-contiguous, of the value's shape and type.
-    `origin` is the array that it was copied from, where that has its elements elsewhere."""
+    """An array that lives as long as the program, passed by pointer. It is C-contiguous and has the value's shape and
+    type. `origin` is the array that it was copied from, if its elements had to be copied."""
 
     array: np.ndarray
     origin: np.ndarray | None = None
@@ -42,7 +42,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Arena:
-    """A temporary at a byte offset in the call's arena; None until the planner has placed it. Values may share
+    """A temporary at a byte offset in the call's arena; the offset is None until the planner has run. Values may share
     bytes."""
 
     offset: int | None = None
@@ -69,10 +69,10 @@ class Value:
 
 @dataclass(eq=False)
 class Launch:
-    """Runs `kernel` with its params bound to `arguments`, in order. An argument's buffer must hold as many elements
-    of the same type as the param's, the shape may differ. Two arguments may share bytes only where `may_share`
-    (compiler.kernel.sharing) says so. `origins` are the locations of the ops that this launch computes, in program
-    order: launches may share a kernel, but not where they come from."""
+    """Runs `kernel` with its params bound to `arguments`, in order. An argument's buffer must hold as many elements of
+    the same type as the param's; the shapes may differ. Two arguments may share bytes only if `may_share`
+    (compiler.kernel.sharing) allows it. `origins` are the locations of the ops that this launch computes, in program
+    order: they belong to the launch because launches from different places may share a kernel."""
 
     kernel: Kernel
     arguments: tuple[Value, ...]
@@ -107,8 +107,8 @@ class Switch:
 
 @dataclass(eq=False)
 class HostCall:
-    """Calls what the backend has under the name `target`, which reads `arguments` and writes `results`. `attributes`
-    are whole numbers that it takes in addition, in this order."""
+    """Calls the backend's function of the name `target`, which reads `arguments` and writes `results`. `attributes` are
+    integers that it takes in addition, in this order."""
 
     target: str
     attributes: Mapping[str, int]
@@ -119,7 +119,7 @@ class HostCall:
 @dataclass(eq=False)
 class PythonCall:
     """Calls a custom call that the user registered: the only step that enters the Python interpreter. `program` is the
-    text of a module whose entry is that one op; its arguments and results are those of this step."""
+    text of a module whose entry function has only that op; its arguments and results are those of this step."""
 
     target: str
     program: str
@@ -129,16 +129,16 @@ class PythonCall:
 
 @dataclass(eq=False)
 class Collective:
-    """Exchanges values among the devices that run this program at the same time: each gives its `source` to its group,
-    and writes what it gets to its `destination`. `groups` lists devices by their numbers, for a permutation the pairs
-    of a source and a target. A device waits in this step until all of its group have reached it."""
+    """Exchanges values among the devices that run this program at the same time: each sends its `source` to its group,
+    and writes what it receives to its `destination`. `groups` lists the numbers of devices; for a permutation, each
+    group is a pair of a source and a target. A device waits in this step until its whole group has reached it."""
 
     kind: CollectiveKind
     groups: Groups
     source: Value
     destination: Value
     viewed_shape: tuple[int, ...] | None = None
-    """What is exchanged is the source in this shape, where it is another one than its own."""
+    """The shape in which the source is exchanged, if it differs from the source's own."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -158,17 +158,17 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     arena_size: int = 0
     graph: Module | None = None
-    """The optimized module that the program was made of."""
+    """The optimized module that the program was made from."""
 
     def values(self) -> list[Value]:
-        """Every value, inputs and outputs first, then in the order of first use."""
+        """Returns every value: inputs and outputs first, then the others in the order of their first use."""
         found = dict.fromkeys([*self.inputs, *self.outputs])
         for step in walk(self.steps):
             found.update(dict.fromkeys(operands(step)))
         return list(found)
 
     def kernels(self) -> list[Kernel]:
-        """Every kernel object that is launched, once."""
+        """Returns every kernel object that is launched, once."""
         return list(dict.fromkeys(step.kernel for step in walk(self.steps) if isinstance(step, Launch)))
 
     def __str__(self) -> str:
@@ -179,7 +179,7 @@ class Program:
 
 
 def nested(step: Step) -> list[list[Step]]:
-    """The step lists inside a step."""
+    """Returns the step lists inside a step."""
     match step:
         case While(condition, _, body):
             return [condition, body]
@@ -189,7 +189,7 @@ def nested(step: Step) -> list[list[Step]]:
 
 
 def walk(steps: list[Step]) -> Iterator[Step]:
-    """All steps, outer before inner."""
+    """Yields all steps, outer ones before inner ones."""
     for step in steps:
         yield step
         for inner in nested(step):
@@ -197,7 +197,7 @@ def walk(steps: list[Step]) -> Iterator[Step]:
 
 
 def operands(step: Step) -> tuple[Value, ...]:
-    """The values that the step itself reads or writes, without those of nested steps."""
+    """Returns the values that the step itself reads or writes, without those of nested steps."""
     match step:
         case Launch(_, arguments):
             return arguments
@@ -212,7 +212,7 @@ def operands(step: Step) -> tuple[Value, ...]:
 
 
 def reads(step: Step) -> tuple[Value, ...]:
-    """The values whose contents the step itself reads."""
+    """Returns the values whose contents the step itself reads."""
     match step:
         case Launch(kernel, arguments):
             return tuple(a for p, a in zip(kernel.params, arguments, strict=True) if p.mode != "out")
@@ -224,7 +224,7 @@ def reads(step: Step) -> tuple[Value, ...]:
 
 
 def writes(step: Step) -> tuple[Value, ...]:
-    """The values whose contents the step itself writes."""
+    """Returns the values whose contents the step itself writes."""
     match step:
         case Launch(kernel, arguments):
             return tuple(a for p, a in zip(kernel.params, arguments, strict=True) if p.mode != "in")
@@ -236,7 +236,7 @@ def writes(step: Step) -> tuple[Value, ...]:
 
 
 def replace_values(steps: list[Step], names: dict[Value, Value]) -> None:
-    """Puts other values in the place of some, everywhere in `steps`."""
+    """Replaces values, everywhere in `steps`: each key of `names` by its value there."""
 
     def replaced(values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(names.get(value, value) for value in values)
@@ -256,7 +256,7 @@ def replace_values(steps: list[Step], names: dict[Value, Value]) -> None:
 
 
 def describe(value: Value) -> str:
-    """A value on one line: its name, type and place."""
+    """Describes a value on one line: its name, type and place."""
     shape = "x".join(map(str, (*value.shape, value.dtype)))
     match value.storage:
         case Constant():
@@ -273,7 +273,7 @@ def _names(values: tuple[Value, ...]) -> str:
 
 
 def _describe_kind(kind: CollectiveKind) -> str:
-    """A collective with what it is given: `all_reduce combiner=add`."""
+    """Describes a collective with its attributes: `all_reduce combiner=add`."""
     return " ".join([NAMES[type(kind)], *(f"{name}={value}" for name, value in vars(kind).items())])
 
 

@@ -1,6 +1,6 @@
-"""How a kernel's loops are run on a device: which dimensions are merged into one, and which are spread over what the
-device has (vector lanes, threads, a grid of blocks). A schedule is data beside the kernel, can be printed, and never
-changes what the kernel means. Backends choose it; the questions that every choice must ask are here."""
+"""How a kernel's loops run on a device: which dimensions are merged into one, and which are spread over the units of
+the device (vector lanes, threads, a grid of blocks). A schedule is data beside the kernel, can be printed, and never
+changes the meaning of the kernel. Backends choose it; the analyses that every choice needs are here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trivium.compiler.kernel.structure import Block, Loop, Scratch, Value, While
 
 
 class Unit(StrEnum):
-    """What iterations can be spread over. Dimensions that are mapped to nothing run serially."""
+    """The units that iterations can be spread over. Dimensions without a mapping run serially."""
 
     LANES = "lanes"
     THREADS = "threads"
@@ -23,8 +23,8 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class Mapping:
-    """Dimensions of a loop, counted as one in row-major order, spread over a unit. `size` is the number of lanes of a
-    vector, the threads of a block, or the least iterations of a thread's piece."""
+    """Dimensions of a loop, treated as one in row-major order, that are spread over a unit. `size` is the number of
+    lanes of a vector, the number of threads of a block, or the minimum number of iterations of a thread's piece."""
 
     unit: Unit
     dimensions: tuple[int, ...]
@@ -36,14 +36,14 @@ class Mapping:
 
 @dataclass(frozen=True)
 class LoopSchedule:
-    """One loop's schedule. `extents` are the loop's after merging: a dimension that was merged into a later one has
-    extent 1 there. A dimension may have several mappings, the outer ones first."""
+    """One loop's schedule. `extents` are the loop's extents after merging: a dimension that was merged into a later one
+    has extent 1. A dimension may have several mappings, the outer ones first."""
 
     extents: tuple[int | Value, ...]
     mappings: tuple[Mapping, ...] = ()
 
     def mapping(self, unit: Unit) -> Mapping | None:
-        """What is spread over `unit`."""
+        """Returns the mapping to `unit`, or None."""
         return next((mapping for mapping in self.mappings if mapping.unit is unit), None)
 
     @property
@@ -54,13 +54,13 @@ class LoopSchedule:
 
     @property
     def lanes(self) -> int:
-        """How many lanes; 1 where no dimension runs in lanes."""
+        """The number of lanes; 1 if no dimension runs in lanes."""
         lanes = self.mapping(Unit.LANES)
         return lanes.size if lanes else 1
 
     @property
     def static_extents(self) -> tuple[int, ...] | None:
-        """The extents where all are numbers, else None."""
+        """The extents if all of them are numbers, else None."""
         static = tuple(extent for extent in self.extents if isinstance(extent, int))
         return static if len(static) == len(self.extents) else None
 
@@ -82,14 +82,14 @@ class Schedule:
 
 
 def serial(block: Block, analysis: Analysis) -> Schedule:
-    """All loops in order; for blocks that run in vector lanes as a whole (`fits_lanes`), whose loops get none."""
+    """Returns the schedule without mappings, for blocks that run in vector lanes as a whole (`fits_lanes`)."""
     loops = [i for i in walk(block) if isinstance(i, Loop)]
     return Schedule({loop: LoopSchedule(merged_extents(loop, analysis)) for loop in loops})
 
 
 def fits_lanes(block: Block, indices: Iterable[Value], analysis: Analysis) -> bool:
-    """Whether `block` can run for several values of `indices` at once: whiles would end at different times, scratch is
-    shared, extents must agree."""
+    """Whether `block` can run for several values of `indices` at once: it has no while loops, which would end at
+    different times, and no scratch, which would be shared, and no extents that depend on `indices`."""
     if holds(block, While, Scratch):
         return False
     own = set(indices)
@@ -98,8 +98,8 @@ def fits_lanes(block: Block, indices: Iterable[Value], analysis: Analysis) -> bo
 
 
 def merged_extents(loop: Loop, analysis: Analysis) -> tuple[int | Value, ...]:
-    """Extents where neighbouring dimensions became one: both static, used in addresses only, and one step of the
-    outer equal to a whole run of the inner in every access."""
+    """Returns the extents after merging neighbouring dimensions. Two dimensions are merged if both are static and used
+    only in addresses, and if in every access one step of the outer one equals a whole run of the inner one."""
     extents = list(loop.extents)
     addresses = [analysis.address(access.buffer, access.indices) for access in accesses(loop.body)]
     inner = len(extents) - 1

@@ -1,5 +1,6 @@
-"""What a module becomes on its way to machine code. Each stage is made when it is first asked for, and what makes it
-is imported then: a program that an earlier process compiled has its machine code, and needs no other stage to run."""
+"""The stages of a module on its way to machine code. Each stage is made when it is first needed, and the code that
+makes it is imported then: a program that an earlier process compiled has its machine code, and needs no other stage to
+run."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What a caller may choose. `threads`: the most that one run uses; None for all that the device has. `fast_math`:
-    floating-point operations may be contracted and reordered."""
+    """The options of a caller. `threads`: the maximum number of threads of one run; None for all that the device has.
+    `fast_math`: floating-point operations may be contracted and reordered."""
 
     threads: int | None = None
     fast_math: bool = False
 
 
 class Stages:
-    """The stages of `module`, whose types are static, for `target`. `observe` is told of every pass."""
+    """The stages of `module`, whose types are static, for `target`. `observe` is called after every pass."""
 
     def __init__(
         self, module: Module, target: Target, options: CompileOptions, observe: Observer | None = None
@@ -40,18 +41,18 @@ class Stages:
 
     @classmethod
     def of_program(cls, program: Program, target: Target, options: CompileOptions) -> Stages:
-        """Those of a program that is there already."""
+        """Returns the stages of a program that already exists."""
         stages = cls(program.graph or Module.build(), target, options)
         stages.graph, stages.program = stages.module, program
         return stages
 
     def require_structure(self, digest: bytes) -> None:
-        """Stages that are made later are of a module with this `structure_digest`, or there are none."""
+        """Makes later stages fail unless the module still has this `structure_digest`."""
         self._structure = digest
 
     @functools.cached_property
     def graph(self) -> Module:
-        """The optimized module. The module itself is verified before."""
+        """The optimized module. The original module is verified first."""
         from trivium.compiler.pipeline import optimize
 
         if self._structure is not None and self._structure != structure_digest(self.module):

@@ -1,6 +1,6 @@
-"""Checks that a program is well formed, and proves its buffer plan: values that are alive at the same time share no
-bytes, except arguments of a launch that its kernel allows to share (`compiler.kernel.sharing`), and nothing is read
-before it is written. Liveness is computed from the finished steps, so that a mistake of the planner shows."""
+"""Checks that a program is well formed, and proves its buffer plan correct: values that are alive at the same time do
+not share bytes, except arguments of a launch whose kernel allows it (`compiler.kernel.sharing`), and nothing is read
+before it is written. Liveness is computed from the finished steps, so that a mistake of the planner is detected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from trivium.ir.errors import CompileError
 
 
 def verify(program: Program) -> None:
-    """Raises CompileError where `program` is malformed."""
+    """Raises CompileError if `program` is malformed."""
     for value in program.values():
         _verify_value(program, value)
     for step in walk(program.steps):
@@ -98,7 +98,7 @@ def _verify_collective(step: Collective) -> None:
 
 
 def _reach(param: Buffer) -> int:
-    """One past the last element that a param addresses."""
+    """Returns one past the last element that a param addresses."""
     if 0 in param.shape:
         return 0
     return param.offset + 1 + sum((extent - 1) * step for extent, step in zip(param.shape, param.layout, strict=True))
@@ -107,11 +107,11 @@ def _reach(param: Buffer) -> int:
 # Memory
 
 Region = tuple[object, int, int]
-"""The memory that a value lies in (the arena, or an output), and where it begins and ends there, in bytes."""
+"""The memory that contains a value (the arena or an output), and where the value begins and ends there, in bytes."""
 
 
 def _region(value: Value) -> Region | None:
-    """Where a value lies in memory that is written; None where it takes none."""
+    """Returns where a value is in writable memory; None if it takes none of it."""
     match value.storage:
         case Arena(int(offset)) if value.nbytes:
             return Arena, offset, offset + value.nbytes
@@ -125,7 +125,7 @@ def _overlap(one: Region | None, other: Region | None) -> bool:
 
 
 def _verify_sharing(launch: Launch) -> None:
-    """Arguments that share bytes do so as the kernel allows."""
+    """Checks that arguments share bytes only where the kernel allows it."""
     kernel, pairs = launch.kernel, list(zip(launch.kernel.params, launch.arguments, strict=True))
     for number, (written, destination) in enumerate(pairs):
         place = _region(destination)
@@ -143,7 +143,7 @@ def _verify_sharing(launch: Launch) -> None:
 
 
 def _verify_memory(program: Program) -> None:
-    """Values that are alive together share no bytes, except as arguments of one launch."""
+    """Checks that values that are alive together do not share bytes, except as arguments of one launch."""
     liveness = Liveness(program)
     for value in liveness.entry:
         if _region(value) is not None:
@@ -156,7 +156,7 @@ def _verify_memory(program: Program) -> None:
 
 
 def _shared(points: dict[Value, int]) -> Iterator[tuple[Value, Value]]:
-    """Every two values that share bytes at some point where both are alive."""
+    """Yields every pair of values that share bytes at a point where both are alive."""
     spans = [
         (start, end, value, region)
         for value in points
@@ -172,7 +172,7 @@ def _shared(points: dict[Value, int]) -> Iterator[tuple[Value, Value]]:
 
 
 def _spans(points: int) -> Iterator[tuple[int, int]]:
-    """The runs of consecutive points, each as its first and one past its last."""
+    """Yields the runs of consecutive points, each as its first point and one past its last."""
     position = 0
     while points:
         gap = (points & -points).bit_length() - 1

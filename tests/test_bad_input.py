@@ -235,7 +235,7 @@ def test_results_too_large_for_memory_are_told() -> None:
         "  return %0 : tensor<1000000000000000xf32>\n}"
     )
     with pytest.raises(
-        trivium.CompileError, match=r"4000000000000000 bytes .* expected at most .* the memory there is"
+        trivium.CompileError, match=r"4000000000000000 bytes .* expected at most .* the available memory"
     ):
         trivium.compile(huge)
 

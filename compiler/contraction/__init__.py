@@ -1,1 +1,1 @@
-"""Products of matrices and convolutions as index arithmetic, before anything is decided for a device."""
+"""Matrix products and convolutions as index arithmetic, before any decision for a device."""

@@ -1,4 +1,5 @@
-"""The mark of a kernel in the words of problems: what a backend's template asks of a contraction and its epilogue."""
+"""The mark of a kernel expressed as a problem: what a backend's template needs to know about a contraction and its
+epilogue."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from trivium.compiler.kernel.structure import Store, Value
 
 
 class Marked:
-    """A kernel's contraction in the words of problems: an axis for each loop, and how the epilogue uses them."""
+    """A kernel's contraction expressed as a problem: an axis for each loop, and how the epilogue uses them."""
 
     def __init__(self, contraction: mark.Contraction) -> None:
         self.contraction, self.epilogue = contraction, contraction.epilogue
@@ -44,14 +45,14 @@ class Marked:
         return access
 
     def _result(self) -> Access:
-        """How the epilogue stores: of several results, as the first."""
+        """Returns how the epilogue stores its result; if there are several, the first one decides."""
         store = next(access for access in accesses(self.epilogue) if isinstance(access, Store))
         terms = self.analysis.address(store.buffer, store.indices).terms
         return Access(Index({axis: terms.get(value, 0) for axis, value in self.parameters.items()}))
 
     def is_flat(self, axes: Sequence[Axis]) -> bool:
-        """Whether the epilogue may see several axes as one: each address moves by an even step, and the indices are no
-        numbers in it."""
+        """Whether the epilogue can treat several axes as one: each address moves by a constant step along them, and the
+        indices are used in addresses only, not as numbers."""
         inner, run = axes[-1], axes[-1].extent
         if any(self.parameters[axis] in self.analysis.escaping for axis in axes):
             return False

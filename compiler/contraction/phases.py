@@ -1,6 +1,6 @@
-"""Contractions whose lhs is dilated (the input's gradient of a strided convolution) as several without: elements lie
-at every d-th position, so of d neighbouring results each sees its own share of the window's taps, and no product
-with the zeros between is ever computed."""
+"""Splits a contraction whose lhs is dilated (the input's gradient of a strided convolution) into several without
+dilation. Elements are at every d-th position, so each of d neighbouring results uses its own share of the window's
+taps, and no product with the zeros in between is ever computed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from trivium.compiler.kernel.index import Index, constant, variable
 
 @dataclass(frozen=True)
 class Phase:
-    """One share of a problem: the problem, and what those of the original's axes that were split are in its own."""
+    """One share of a problem: a problem of its own, and the split axes of the original in terms of its axes."""
 
     problem: Problem
     origins: dict[Axis, Index]
 
     def origin(self, axis: Axis) -> Index:
-        """An axis of the original problem in this one's."""
+        """Returns an axis of the original problem in terms of the axes of this one."""
         return self.origins.get(axis) or variable(axis)
 
 
 def phases(problem: Problem) -> list[Phase]:
-    """The shares that make up `problem`; itself alone where nothing is to be gained."""
+    """Returns the shares that make up `problem`; only the problem itself if splitting gains nothing."""
     for window in problem.lhs.windows:
         terms = _place_and_tap(problem, window)
         if terms is not None:
@@ -37,12 +37,13 @@ def _further(share: Phase) -> list[Phase]:
 
 
 def _composed(outer: dict[Axis, Index], inner: dict[Axis, Index]) -> dict[Axis, Index]:
-    """The origins of a share of a share."""
+    """Returns the origins of a share of a share."""
     return {axis: _moved(index, inner) for axis, index in outer.items()} | inner
 
 
 def _place_and_tap(problem: Problem, window: Window) -> tuple[Axis, Axis, int] | None:
-    """The axes of a window that can be split, and by how much its taps are dilated."""
+    """Returns the two axes of a window that can be split, place and tap, and the dilation of its taps; None if there
+    are no such axes."""
     if window.dilation == 1 or len(window.position.terms) != 2:
         return None
     (one, scale), (other, step) = factors(window.position).items()
@@ -55,7 +56,7 @@ def _place_and_tap(problem: Problem, window: Window) -> tuple[Axis, Axis, int] |
 
 
 def _split(problem: Problem, window: Window, position: Axis, tap: Axis, step: int) -> list[Phase]:
-    """A share for each remainder of the position."""
+    """Returns a share for each remainder of the position."""
     d, offset = window.dilation, window.position.offset
     shares = []
     for remainder in range(min(d, position.extent)):
@@ -64,7 +65,7 @@ def _split(problem: Problem, window: Window, position: Axis, tap: Axis, step: in
         origins = {position: variable(places) * d + remainder, tap: variable(taps) * d + first}
         inside = variable(places) + variable(taps) * step + (remainder + step * first + offset) // d
         if taps.extent == 0:
-            # Nothing is added up here: one tap, which reads padding.
+            # Nothing is added up here; the share gets one tap, which reads padding.
             taps = Axis(1)
             origins[tap], inside = variable(taps), constant(-1)
         axes = {position: places, tap: taps}
@@ -73,14 +74,14 @@ def _split(problem: Problem, window: Window, position: Axis, tap: Axis, step: in
 
 
 def _count(extent: int, first: int, step: int) -> int:
-    """Of first, first + step, ... below `extent`."""
+    """Returns the number of terms of first, first + step, ... below `extent`."""
     return max(0, -(-(extent - first) // step))
 
 
 def _substituted(
     problem: Problem, window: Window, axes: dict[Axis, Axis], origins: dict[Axis, Index], position: Index
 ) -> Problem:
-    """The problem on new axes, its window without dilation."""
+    """Returns the problem on new axes, with its window undilated."""
     groups = {
         name: Group(tuple(axes.get(axis) or axis for axis in getattr(problem, name).axes))
         for name in ("batch", "rows", "columns", "reduction")
@@ -92,12 +93,13 @@ def _substituted(
 
 
 def _moved(index: Index, origins: dict[Axis, Index]) -> Index:
-    """The expression in terms of the new axes."""
+    """Returns the expression in terms of the new axes."""
     return index.replace(origins.get)  # type: ignore[arg-type]
 
 
 def _dense(out: Index) -> Index:
-    """The share of the result as if it lay by itself: what is contiguous there is walked along."""
+    """Returns the layout of a share of the result as if it were stored alone, so that the order of its axes in memory
+    decides what counts as contiguous."""
     terms, step = {}, 1
     for axis, _ in sorted(factors(out).items(), key=lambda item: abs(item[1])):
         terms[axis] = step

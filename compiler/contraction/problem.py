@@ -1,6 +1,6 @@
-"""What a contraction computes, as plain index arithmetic: four groups of axes (batch, rows, columns, reduction) and,
-for each operand, how an element's place follows from them. Matrix products and convolutions in any layout are the same
-thing in this form."""
+"""A contraction as plain index arithmetic: four groups of axes (batch, rows, columns, reduction) and, for each operand,
+how the place of an element follows from them. Matrix products and convolutions in any layout are the same in this
+form."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Axis = Variable
 
 
 def factors(index: Index) -> dict[Axis, int]:
-    """The axes of an affine expression, and what each is multiplied by."""
+    """Returns the axes of an affine expression, each with its factor."""
     return index.terms  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class Window:
-    """A dimension that indices may leave (padding) or whose elements lie apart (dilation): elements outside, or
-    between, read as zero."""
+    """A dimension with indices that may be out of bounds (padding), or with gaps between its elements (dilation):
+    positions outside or between elements read as zero."""
 
     position: Index
     size: int
@@ -34,14 +34,15 @@ class Window:
 
 @dataclass(frozen=True)
 class Access:
-    """Where an operand's element lies, in elements: at `index`, an affine expression of axes. A dilated window adds
-    (position / dilation) * stride to it; all others are part of it, and only say where there is an element."""
+    """Where an operand's element is, in elements: at `index`, an affine expression of axes. A dilated window adds
+    (position / dilation) * stride to it. All other windows are already part of it, and only say where there is an
+    element."""
 
     index: Index
     windows: tuple[Window, ...] = ()
 
     def stride(self, axis: Axis) -> int:
-        """Elements between neighbours on `axis`, dilated windows aside."""
+        """Returns the number of elements between neighbours on `axis`, ignoring dilated windows."""
         return self.index.terms.get(axis, 0)
 
     def windowed(self, axis: Axis) -> bool:
@@ -50,7 +51,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Group:
-    """Axes that are counted as one flat index, the last fastest."""
+    """Axes that are treated as one flat index; the last one varies fastest."""
 
     axes: tuple[Axis, ...]
 
@@ -71,12 +72,12 @@ class Problem:
     lhs: Access
     rhs: Access
     out: Access
-    """The result's layout, as far as it is one: it decides which side becomes the columns."""
+    """The result's layout, as far as it has one: it decides which side becomes the columns."""
     swapped: bool = False
 
     @property
     def elementwise(self) -> bool:
-        """Whether lhs, too, varies along the columns, as in a depthwise convolution: then lanes multiply lane by
+        """Whether lhs also varies along the columns, as in a depthwise convolution: then vectors are multiplied lane by
         lane."""
         return any(self.lhs.stride(axis) for axis in self.columns.axes)
 
@@ -86,7 +87,8 @@ class Problem:
 
 
 def dimension(access: Access, size: int, stride: int, position: Index, dilation: int = 1) -> Access:
-    """`access` with one more dimension, which has a window where its position can leave the array or is dilated."""
+    """Returns `access` with one more dimension, which has a window if its position can be out of bounds or is
+    dilated."""
     low, high = position.range
     inside = low >= 0 and high < size and dilation == 1
     windows = access.windows if inside else (*access.windows, Window(position, size, stride, dilation))
@@ -94,16 +96,16 @@ def dimension(access: Access, size: int, stride: int, position: Index, dilation:
 
 
 def lies_across(access: Access, lines: Group, across: Group) -> bool:
-    """Whether a matrix is contiguous along `lines`, not `across`: then squares are read along memory and turned, faster
-    than gathering."""
+    """Whether a matrix is contiguous along `lines`, not `across`: then reading square blocks along memory and
+    transposing them is faster than gathering."""
     if access.windows or len(lines.axes) != 1 or len(across.axes) != 1:
         return False
     return access.stride(lines.axes[0]) == 1 != access.stride(across.axes[0])
 
 
 def swap(problem: Problem) -> Problem:
-    """The transposed problem: rows and columns trade places. Right where the rows, not the columns, are contiguous in
-    the result."""
+    """Returns the transposed problem, with rows and columns exchanged. Useful if the rows, not the columns, are
+    contiguous in the result."""
     return replace(
         problem,
         rows=problem.columns,
@@ -115,8 +117,8 @@ def swap(problem: Problem) -> Problem:
 
 
 def orient(problem: Problem) -> Problem:
-    """The result's contiguous side as columns, what is not contiguous there, such as the images of a batch, as batch,
-    and rows in the order in which they lie in lhs."""
+    """Returns the problem with the result's contiguous side as columns, axes that are not contiguous there (such as the
+    images of a batch) as batch, and the rows in their order in the memory of lhs."""
     channels = [axis for axis in problem.batch.axes if _lanes_alike(problem, axis)]
     if problem.columns.extent == 1 and channels:
         batch = tuple(axis for axis in problem.batch.axes if axis is not channels[0])
@@ -127,20 +129,20 @@ def orient(problem: Problem) -> Problem:
 
 
 def _by_reach(group: Group, access: Access) -> Group:
-    """The axes with the longest way between neighbours first."""
+    """Sorts the axes by the distance between neighbours, the largest first."""
     return Group(tuple(sorted(group.axes, key=lambda axis: -abs(access.stride(axis)))))
 
 
 def _lanes_alike(problem: Problem, axis: Axis) -> bool:
-    """Whether lhs and the result both lie contiguous along a batch axis."""
+    """Whether lhs and the result are both contiguous along a batch axis."""
     return (
         axis.extent > 1 and problem.out.stride(axis) == 1 == problem.lhs.stride(axis) and not problem.lhs.windowed(axis)
     )
 
 
 def canonicalize(problem: Problem) -> Problem:
-    """Axes of extent 1 dropped, the reduction in the order in which lhs lies in memory, and neighbours merged where
-    both operands allow it. Flat indices over batch, rows and columns keep their meaning."""
+    """Drops axes of extent 1, sorts the reduction in the order of lhs in memory, and merges neighbours where both
+    operands allow it. Flat indices over batch, rows and columns keep their meaning."""
     problem = _drop_units(problem)
     problem = replace(problem, reduction=_by_reach(problem.reduction, problem.lhs))
     for name in ("batch", "rows", "columns", "reduction"):
@@ -149,7 +151,7 @@ def canonicalize(problem: Problem) -> Problem:
 
 
 def _contiguity(problem: Problem, group: Group) -> int:
-    """Length of the run of neighbours that `group` has in the result."""
+    """Returns the length of the contiguous run that `group` has in the result."""
     run = 1
     for axis in reversed(group.axes):
         if problem.out.stride(axis) != run and axis.extent != 1:
@@ -159,7 +161,7 @@ def _contiguity(problem: Problem, group: Group) -> int:
 
 
 def _separate(problem: Problem) -> Problem:
-    """Column axes beyond the contiguous run in the result become batch axes: one image of many, say."""
+    """Turns column axes beyond the contiguous run in the result into batch axes, such as the axis of images."""
     run, axes = 1, list(problem.columns.axes)
     kept: list[Axis] = []
     while axes and (axes[-1].extent == 1 or problem.out.stride(axes[-1]) == run):
@@ -177,7 +179,8 @@ def _drop_units(problem: Problem) -> Problem:
 
 
 def _merge(problem: Problem, name: str) -> Problem:
-    """Neighbours (outer, inner) become one axis where outer's stride is inner's times its extent, in every operand."""
+    """Merges neighbours (outer, inner) into one axis if outer's stride is inner's stride times inner's extent in every
+    operand."""
     axes = list(getattr(problem, name).axes)
     merged: list[Axis] = []
     for axis in axes:

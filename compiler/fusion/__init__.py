@@ -1,6 +1,6 @@
-"""Which ops share a kernel, and what kernel they become: `fuser` divides a block into groups, a group (`group`) has a
-form (`forms`) that says which ops it takes in and how its loops are built, and knows at which indices each of its
-values is demanded (`demands`)."""
+"""Which ops share a kernel, and which kernel they become. `fuser` divides a block into groups. A group (`group`) has a
+form (`forms`), which determines the ops that it accepts and how its loops are built, and records the indices at which
+each of its values is demanded (`demands`)."""
 
 from trivium.compiler.fusion.fuser import Fusion, fuse
 from trivium.compiler.fusion.group import Group

@@ -1,5 +1,5 @@
-"""Which elements a kernel demands: the indices of a value, as expressions of the kernel's loop variables where they are
-known, and which elements of its operands an op reads for them."""
+"""The elements that a kernel demands: the indices of a value, as expressions of the kernel's loop variables where they
+are known, and the elements of its operands that an op reads to compute them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trivium.ir.core import Operation, Value
 
 @dataclass(eq=False)
 class Opaque:
-    """Indices that are known at run time only. `once`: no element is demanded twice."""
+    """Indices that are only known at run time. `once`: no element is demanded twice."""
 
     once: bool
 
@@ -24,13 +24,13 @@ Demand = Indices | Opaque
 
 
 def row_indices(row: Sequence[Variable], extents: Sequence[int]) -> Indices:
-    """The variables of a row as the indices of reduced dimensions; unit ones have none."""
+    """Returns the variables of a row as the indices of reduced dimensions; dimensions of extent 1 have no variable."""
     variables = iter([v for v in row if v.extent != 1])
     return tuple(indices_of([next(variables)])[0] if extent != 1 else Index({}) for extent in extents)
 
 
 def reads(op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
-    """Which elements of its operands an op reads for its results at `demand`."""
+    """Yields the operands of an op, each with the demand for it if the op's results are demanded at `demand`."""
     kind = type(op)
     if kind in INDEXING:
         operand = op.operands[0]
@@ -77,7 +77,7 @@ def covers(demand: Demand, variables: Sequence[Variable], shape: Sequence[int]) 
 
 
 def plain_variables(demand: Indices) -> list[Variable] | None:
-    """The loop variables that the indices are, each once; None where an index is anything else."""
+    """Returns the loop variables if each index is a different one (or zero); None if an index is anything else."""
     found = []
     for index in demand:
         if not index.terms and not index.offset:

@@ -1,13 +1,13 @@
-"""Divides a block into groups of ops that share a kernel. Seen from the end of the block: an op joins the groups that
-demand its elements where that computes nothing twice; else it gets a buffer, from the group that computes it anyway or
-from one of its own.
+"""Divides a block into groups of ops that share a kernel. The block is walked from its end: an op joins the groups that
+demand its elements if nothing is computed twice then; otherwise it gets a buffer, which is written by a group that
+computes it anyway, or by its own group.
 
 Demands are symbolic: the indices of each value over the group's loop variables. So "demanded once" is a fact, not a
-guess: a softmax finds that its sum and its quotient demand the same exponentials, and a reduction that it can run
+guess: a softmax recognizes that its sum and its quotient demand the same exponentials, and a reduction that it can run
 inside the loop over the rows of its consumer.
 
-Kernels run in the order of their last ops. Every kernel runs before all that read its results: a group may give out a
-second result only where that stays true, which keeps cycles out without a search.
+Kernels run in the order of their last ops. Every kernel runs before all readers of its results: a group may have a
+second result only if that stays true, which prevents cycles without a search.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from trivium.ir.core import Block, Operation, Value
 
 MOST_MEMBERS = 160
 MOST_DEEP = 40
-"""Ops that depend on each other in one kernel: elements are computed by recursion."""
+"""The length of a chain of dependent ops in one kernel. It is limited because elements are computed by recursion."""
 
 VIEWS = (ops.Reshape, ops.OptimizationBarrier)
 
 
 @dataclass
 class Fusion:
-    """What a block becomes: groups and other ops in the order in which they run, and the values that are others in
-    another shape."""
+    """The division of a block: groups and other ops in the order in which they run, and the values that are views of
+    other values in a different shape."""
 
     items: list[Group | Operation]
     views: dict[Value, Value]
@@ -79,7 +79,7 @@ class _Fuser:
         return any(result in self._needed or self._readers.get(result) for result in op.results)
 
     def _need(self, values: Iterable[Value], position: int) -> None:
-        """States that `values` must have buffers, for a reader at `position`."""
+        """Records that `values` must have buffers, for a reader at `position`."""
         for value in values:
             self._needed[value] = min(position, self._needed.get(value, position))
 
@@ -104,14 +104,14 @@ class _Fuser:
         return len(readers) == 1 or is_addressing(op) or as_cheap_as_loading(op, self._target)
 
     def _view(self, op: Operation, readers: list[Group], needed: int | None) -> None:
-        """The results are the operands' buffers."""
+        """Makes the results views of the operands' buffers."""
         first = min(_positions(readers, needed))
         for operand, result in zip(op.operands, op.results, strict=True):
             self._views[result] = operand
             self._need([operand], first)
 
     def _materialize(self, op: Operation, position: int, readers: list[Group], needed: int | None) -> None:
-        """Gives the op's results buffers, written by a kernel that computes them anyway where there is one."""
+        """Assigns buffers to the op's results, written by a kernel that computes them anyway if there is one."""
         for group in sorted(readers, key=lambda group: group.position):
             others = [reader for reader in readers if reader is not group]
             if all(group.position < reader for reader in _positions(others, needed)) and self._is_home(group, op):
@@ -124,7 +124,7 @@ class _Fuser:
             self._reductions.setdefault(_reduced(op), []).append(group)
 
     def _begin(self, op: Operation, position: int) -> Group:
-        """A group of its own, which other ops may join."""
+        """Begins a new group with the op, which other ops may join."""
         group = Group(position, form_of(op))
         self._items.append((position, group))
         for result in op.results:
@@ -140,7 +140,8 @@ class _Fuser:
         return group.form.is_home(op, demand)
 
     def _joins_sibling(self, op: ops.Reduce, before: int) -> bool:
-        """A reduction over the same elements shares the loop over the points, not the loop over the row."""
+        """Lets a reduction join another one over the same elements if possible, and returns whether it did. They share
+        the loop over the points, not the loop over the row."""
         for group in self._reductions.get(_reduced(op), ()):
             form = group.form
             fits = group.position < before and len(group.members) < MOST_MEMBERS // 2
@@ -151,7 +152,7 @@ class _Fuser:
                 return True
         return False
 
-    # What a group takes in
+    # What a group accepts
 
     def _accepts(self, group: Group, op: Operation) -> bool:
         if len(group.members) >= MOST_MEMBERS or max(group.depth.get(r, 0) for r in op.results) >= MOST_DEEP:
@@ -162,7 +163,7 @@ class _Fuser:
         return demand is not None and group.form.taking(op, demand, group.reads(), self._target) is not None
 
     def _join(self, group: Group, op: Operation, output: bool = False) -> None:
-        """Makes `op` a member: for each demand for its results, it demands its operands."""
+        """Makes `op` a member: each demand for its results becomes demands for its operands."""
         group.members[op] = None
         demands = dict.fromkeys(demand for result in op.results for demand in group.demands.get(result, ()))
         if output:
@@ -184,21 +185,21 @@ class _Fuser:
 
 
 def _positions(readers: Sequence[Group], needed: int | None) -> list[int]:
-    """Where the readers of an op's results are in the block."""
+    """Returns the positions in the block of the readers of an op's results."""
     return [group.position for group in readers] + ([needed] if needed is not None else [])
 
 
 def _reduced(op: ops.Reduce) -> object:
-    """What reductions have in common that can share a loop over their points."""
+    """Returns a key that is equal for reductions that can share a loop over their points."""
     return op.inputs[0].type.shape, tuple(sorted(op.dimensions))
 
 
 def _shares_input(group: Group, op: ops.Reduce) -> bool:
-    """Whether the group reads one of the reduction's inputs already: only then a common kernel saves anything."""
+    """Whether the group already reads one of the reduction's inputs: only then does a common kernel save anything."""
     return any(group.demands.get(operand) or _leads_to(operand, group) for operand in op.inputs)
 
 
 def _leads_to(value: Value, group: Group) -> bool:
-    """Whether an operand's own operands are read by the group: the value was computed from them there."""
+    """Whether the group reads one of the operand's own operands, because it computes the operand from them."""
     op = value.defining_op
     return op is not None and any(operand in group.demands for operand in op.operands)

@@ -1,4 +1,4 @@
-"""The ops of one kernel, or of the few that one op becomes."""
+"""The ops of one kernel, or of the few kernels that one op becomes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from trivium.ir.location import Location
 
 @dataclass(eq=False)
 class Group:
-    """`position` is that of the group's last op in the block, `form` how its loops are arranged. `outputs` get buffers.
-    `demands` holds for each value at which indices the group uses it, `depth` how many ops follow it at most."""
+    """`position` is that of the group's last op in the block, `form` the arrangement of its loops. `outputs` get
+    buffers. `demands` maps each value to the indices at which the group uses it, `depth` maps it to the maximum number
+    of ops that follow it."""
 
     position: int
     form: Form
@@ -36,24 +37,25 @@ class Group:
         return next(iter(self.members))
 
     def ordered(self) -> list[Operation]:
-        """The members in program order: they joined from the end."""
+        """Returns the members in program order: they joined in reverse order."""
         return list(reversed(self.members))
 
     def origins(self) -> tuple[Location, ...]:
-        """Where the members come from. Constants are part of what uses them."""
+        """Returns the locations of the members, except constants, which are part of the ops that use them."""
         return tuple(dict.fromkeys(op.location for op in self.ordered() if not isinstance(op, ops.Constant)))
 
     def reads(self) -> int:
-        """How many values the group demands that it does not compute, as far as is known."""
+        """Returns the number of values that the group demands and, as far as is known, does not compute."""
         return sum(value.defining_op not in self.members for value in self.demands)
 
     def sole_demand(self, op: Operation) -> Demand | None:
-        """The demand for the op's results, if there is only one."""
+        """Returns the demand for the op's results if there is only one, else None."""
         found = {demand for result in op.results for demand in self.demands.get(result, ())}
         return found.pop() if len(found) == 1 else None
 
     def kernels(self, name: str, target: Target) -> list[tuple[Kernel, Sequence[Argument]]]:
-        """The group's kernels, and the values that their parameters are bound to, in the order of their launches."""
+        """Returns the group's kernels in the order of their launches, each with the values that its parameters are
+        bound to."""
         launches = Launches(name, self.members, target)
         try:
             self.form.build(launches, self)

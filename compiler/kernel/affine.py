@@ -1,6 +1,6 @@
-"""What follows from the index expressions of a kernel: which values depend on which loop indices, every access as one
-linear address, and where quotients and remainders must be computed. Schedules and emitters ask this instead of matching
-instructions."""
+"""Facts that follow from the index expressions of a kernel: which values depend on which loop indices, every access as
+one linear address, and where quotients and remainders must be computed. Schedules and emitters use this analysis
+instead of matching instructions."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ from trivium.compiler.kernel.structure import (
 
 
 class Analysis:
-    """What is known of the index arithmetic of a kernel, or of a free-standing block."""
+    """What is known about the index arithmetic of a kernel, or of a free-standing block."""
 
     def __init__(self, kernel: Kernel | Block):
         self._forms: dict[Value, Index] = {}
         self._depends: dict[Value, frozenset[Value]] = {}
         self.divisions: dict[Block, int] = {}
-        """How many quotients and remainders the instructions of a block itself compute."""
+        """For each block, the number of quotients and remainders that its own instructions compute."""
         self.escaping: set[Value] = set()
-        """Values that are used elsewhere than as terms of addresses: as numbers, as extents, or divided."""
+        """Values that are used for more than terms of addresses: as numbers, as extents, or in divisions."""
         self._visit(kernel.body if isinstance(kernel, Kernel) else kernel, frozenset(), set())
 
     def form(self, value: Value) -> Index:
-        """`value` as an index expression: itself, unless it is a constant or the number that an expression is."""
+        """Returns `value` as an index expression: itself, unless it is a constant or the value of an expression."""
         return self._forms.get(value) or variable(value)
 
     def is_index(self, instruction: Instruction) -> bool:
-        """Whether the instruction only gives an index expression a name, so that nobody needs to compute it."""
+        """Whether the instruction only names an index expression, so that it need not be computed."""
         return isinstance(instruction, Position | Constant) and instruction.result in self._forms
 
     def depends(self, atom: Value | Atom) -> frozenset[Value]:
-        """The loop indices and block parameters that a value, or an atom of an expression, follows from."""
+        """Returns the loop indices and block parameters that a value, or an atom of an expression, depends on."""
         if isinstance(atom, Quotient | Remainder):
             return self._union(symbols(atom.dividend))
         return self._depends.get(atom, frozenset())  # type: ignore[arg-type]
 
     def address(self, buffer: Buffer, indices: Indices) -> Index:
-        """The element's place in `buffer`."""
+        """Returns the element's place in `buffer`."""
         total = constant(buffer.offset)
         for index, step in zip(indices, buffer.layout, strict=True):
             total = total + index * step
         return total
 
     def step(self, address: Index, index: Value) -> int | None:
-        """How many elements the address moves when `index` grows by one; None where that is not constant."""
+        """Returns by how many elements the address moves when `index` grows by one; None if that is not constant."""
         opaque = any(atom is not index and index in self.depends(atom) for atom in address.terms)
         return None if opaque else address.terms.get(index, 0)
 
     def _visit(self, block: Block, outer: frozenset[Value], computed: set[Quotient | Remainder]) -> None:
-        """`computed` are the quotients and remainders that blocks around have computed before."""
+        """`computed` are the quotients and remainders that surrounding blocks have already computed."""
         computed = set(computed)
         self.divisions[block] = 0
         for parameter in block.parameters:
@@ -84,7 +84,7 @@ class Analysis:
             self._escape(value)
 
     def _carried(self, loop: Loop, control: frozenset[Value]) -> None:
-        """Carried values may come to depend on all that the loop reads."""
+        """Records that carried values may depend on everything that the loop reads."""
         inside = control | frozenset().union(
             *(self._union(i.operands) for i in walk(loop.body)), frozenset(loop.indices)
         )
@@ -92,7 +92,7 @@ class Analysis:
             self._depends[parameter] = inside | self._reads(loop.body)
 
     def _reads(self, block: Block) -> frozenset[Value]:
-        """Every value mentioned in a block that is a loop index of its surroundings, found through expressions."""
+        """Returns the values that the operands in a block depend on, found through expressions."""
         found: set[Value] = set()
         for instruction in walk(block):
             for operand in instruction.operands:
@@ -146,7 +146,7 @@ def divisions(instruction: Instruction) -> Iterator[Quotient | Remainder]:
 
 
 def expressions(instruction: Instruction) -> Indices:
-    """The index expressions of an instruction."""
+    """Returns the index expressions of an instruction."""
     match instruction:
         case Load(_, indices) | Store(_, _, indices):
             return indices
@@ -158,7 +158,7 @@ def expressions(instruction: Instruction) -> Indices:
 
 
 def accesses(block: Block) -> Iterator[Load | Store | Target]:
-    """All loads, stores and targets of updates in `block`, nested ones included."""
+    """Yields all loads, stores and targets of updates in `block`, including nested ones."""
     for instruction in walk(block):
         if isinstance(instruction, Load | Store):
             yield instruction
@@ -167,8 +167,9 @@ def accesses(block: Block) -> Iterator[Load | Store | Target]:
 
 
 def apart(loop: Loop) -> frozenset[int]:
-    """The dimensions of a loop along which no two iterations update the same element: all of them where the loop holds
-    no updates. Of each target, one index follows evenly from that dimension, and from nothing else in the loop."""
+    """Returns the dimensions of a loop along which no two iterations update the same element: all dimensions if the
+    loop has no updates. Otherwise, each target must have an index that depends linearly on that dimension, and on
+    nothing else in the loop."""
     updates = [update for update in walk(loop.body) if isinstance(update, Update)]
     targets = [target for update in updates for target in update.targets]
     own = {*loop.body.parameters, *(v for i in walk(loop.body) for v in i.results)} if targets else set()
@@ -186,5 +187,5 @@ def apart(loop: Loop) -> frozenset[int]:
 
 
 def holds(block: Block, *kinds: type[Instruction]) -> bool:
-    """Whether an instruction of one of `kinds` occurs in `block`."""
+    """Whether `block` contains an instruction of one of `kinds`."""
     return any(isinstance(instruction, kinds) for instruction in walk(block))

@@ -1,4 +1,4 @@
-"""Builds kernels: instructions are appended where the builder stands, and loops, ifs and whiles are `with` blocks.
+"""Builds kernels: instructions are appended to the current block, and loops, ifs and whiles are `with` blocks.
 
     b = KernelBuilder("row_sums")
     x = b.input("x", "f32", (8, 100))
@@ -50,7 +50,7 @@ Operand = Value | Index | bool | int | float
 
 
 class KernelBuilder:
-    """Holds the kernel under construction and the block that instructions are appended to."""
+    """Holds the kernel under construction and the stack of open blocks; instructions are appended to the innermost."""
 
     def __init__(self, name: str):
         self.name = name
@@ -59,10 +59,10 @@ class KernelBuilder:
         self._stack = [self.body]
         self._constants: dict[Value, bool | int | float] = {}
         self._positions: dict[expressions.Symbol, Index] = {}
-        """The index expressions that values have been computed from."""
+        """The index expressions that values were computed from."""
 
     def build(self) -> Kernel:
-        """The finished, verified kernel."""
+        """Returns the finished, verified kernel."""
         kernel = Kernel(self.name, self.params, self.body)
         kernel.verify()
         return kernel
@@ -70,19 +70,19 @@ class KernelBuilder:
     # Buffers
 
     def input(self, name: str, dtype: str, shape: Sequence[int], **view: Any) -> Buffer:
-        """A parameter that is only read."""
+        """Adds a parameter that is only read."""
         return self._param(Buffer(name, DType(dtype), tuple(shape), "in", **view))
 
     def output(self, name: str, dtype: str, shape: Sequence[int], **view: Any) -> Buffer:
-        """A parameter that is written, every element of it, and not read before it is written."""
+        """Adds a parameter that is written: every element of it, and none is read before it is written."""
         return self._param(Buffer(name, DType(dtype), tuple(shape), "out", **view))
 
     def inout(self, name: str, dtype: str, shape: Sequence[int], **view: Any) -> Buffer:
-        """A parameter that is updated in place."""
+        """Adds a parameter that is updated in place."""
         return self._param(Buffer(name, DType(dtype), tuple(shape), "inout", **view))
 
     def scratch(self, dtype: str, shape: Sequence[int], name: str = "scratch") -> Buffer:
-        """A temporary of the enclosing block, with undefined contents."""
+        """Adds a temporary of the enclosing block, with undefined contents."""
         buffer = Buffer(name, DType(dtype), tuple(shape), "scratch")
         self._append(Scratch(buffer))
         return buffer
@@ -98,7 +98,7 @@ class KernelBuilder:
     def update(
         self, targets: Sequence[tuple[Buffer, Sequence[Operand]]], values: Sequence[Value], combiner: str | Block
     ) -> None:
-        """Combines values into elements, each given as a buffer and indices (see `Update`)."""
+        """Combines values into elements, each specified by a buffer and indices (see `Update`)."""
         places = tuple(Target(buffer, self._indices(indices)) for buffer, indices in targets)
         self._append(Update(places, tuple(values), combiner))
 
@@ -114,11 +114,12 @@ class KernelBuilder:
         return result
 
     def index(self, literal: int) -> Value:
-        """An i64 constant."""
+        """Adds an i64 constant."""
         return self.constant(literal, INDEX)
 
     def apply(self, op: str, *operands: Operand, **attributes: object) -> Value:
-        """A scalar operation by its StableHLO name: `b.apply("tanh", x)`, `b.apply("convert", x, dtype="bf16")`."""
+        """Applies a scalar operation, by its StableHLO name: `b.apply("tanh", x)`, `b.apply("convert", x,
+        dtype="bf16")`."""
         operands = tuple(self.position(o) if isinstance(o, Index) else o for o in operands)
         typed = next((o for o in operands[::-1] if isinstance(o, Value)), None)
         if typed is None:
@@ -163,7 +164,7 @@ class KernelBuilder:
         return operand if operand.dtype == dtype else self.apply("convert", operand, dtype=dtype)
 
     def position(self, index: Index) -> Value:
-        """The number that an index expression is."""
+        """Returns the value of an index expression as a number."""
         index = self._expression(index)
         sole = index.sole
         if isinstance(sole, Value):
@@ -179,37 +180,39 @@ class KernelBuilder:
 
     @contextmanager
     def parallel(self, *extents: int | Value) -> Iterator[list[Value]]:
-        """A loop nest whose iterations are independent; gives the indices."""
+        """Opens a loop nest whose iterations are independent; yields the indices."""
         with self._loop("parallel", extents, (), None) as frame:
             yield frame.indices
 
     def sequential(self, *extents: int | Value, inits: Sequence[Value] = ()) -> LoopFrame:
-        """A loop in order; `carried` values start as `inits` and become what the body yields."""
+        """Opens a loop that runs in order; `carried` values start as `inits` and become the values that the body
+        yields."""
         return self._loop("sequential", extents, tuple(inits), None)
 
     def reduction(self, *extents: int | Value, inits: Sequence[Value], combiner: str | Block) -> LoopFrame:
-        """A loop whose body yields terms, folded onto `inits` with `combiner` (see `Loop`)."""
+        """Opens a loop whose body yields terms, which are folded onto `inits` with `combiner` (see `Loop`)."""
         return self._loop("reduction", extents, tuple(inits), combiner)
 
     def while_(self, *inits: Value) -> WhileFrame:
-        """A while loop: compute the condition, call `frame.condition(pred)`, compute the body, call
+        """Opens a while loop: compute the condition, call `frame.condition(pred)`, compute the body, call
         `frame.yield_(...)`."""
         return WhileFrame(self, inits)
 
     def if_(self, condition: Value) -> IfFrame:
-        """`with b.if_(c) as branch: ...; branch.yield_(x)` then `with branch.otherwise(): ...; branch.yield_(y)`."""
+        """Opens an if: `with b.if_(c) as branch: ...; branch.yield_(x)`, then `with branch.otherwise(): ...;
+        branch.yield_(y)`."""
         return IfFrame(self, condition)
 
     @contextmanager
     def block(self, *dtypes: str) -> Iterator[Block]:
-        """A free-standing block with parameters of these types, for a combiner or an epilogue: set its `yields`
-        before leaving."""
+        """Opens a free-standing block with parameters of these types, for a combiner or an epilogue: set its `yields`
+        before leaving it."""
         block = Block([Value(DType(dtype)) for dtype in dtypes])
         with self._inside(block):
             yield block
 
     def inline(self, block: Block, *arguments: Value) -> list[Value]:
-        """Copies `block` here with its parameters bound to `arguments`; returns the copies of what it yields."""
+        """Copies `block` here with its parameters bound to `arguments`; returns the copies of the values it yields."""
         return clone_into(block, arguments, self._stack[-1])
 
     # Internals
@@ -243,11 +246,11 @@ class KernelBuilder:
         return operand if isinstance(operand, Value) else self.constant(operand, dtype)
 
     def _indices(self, indices: Sequence[Operand]) -> Indices:
-        """Operands as index expressions: a value is one, unless it is a constant."""
+        """Returns operands as index expressions."""
         return tuple(self._expression(index) for index in indices)
 
     def _expression(self, operand: Operand) -> Index:
-        """An expression of values that are no expressions themselves."""
+        """Returns an operand as an expression of values that are not themselves expressions."""
         if isinstance(operand, Value):
             return self._positions.get(operand) or expressions.variable(operand)
         return (
@@ -255,7 +258,7 @@ class KernelBuilder:
         )
 
     def _fold_index(self, op: str, operands: tuple[Operand, ...]) -> Value | None:
-        """x + 0, x - 0, x * 1, x * 0, and arithmetic of two constants; None where nothing folds."""
+        """Folds x + 0, x - 0, x * 1, x * 0, and arithmetic on two constants; returns None if nothing folds."""
         if op not in ("add", "subtract", "multiply"):
             return None
         known = [self._constants.get(o) if isinstance(o, Value) else o for o in operands if not isinstance(o, Index)]
@@ -293,7 +296,7 @@ class LoopFrame:
         return result
 
     def yield_(self, *values: Value) -> None:
-        """What this iteration gives: terms of a reduction, the next carried values of a sequential loop."""
+        """Sets the values of this iteration: terms of a reduction, or the next carried values of a sequential loop."""
         self._loop.body.yields = list(values)
 
     def __enter__(self) -> Self:
@@ -318,7 +321,7 @@ class WhileFrame:
         self._while = While(tuple(inits), Block(list(self.carried)), Block(), tuple(self.results))
 
     def condition(self, pred: Value) -> None:
-        """Ends the condition; what follows is the body."""
+        """Ends the condition and begins the body."""
         self._while.condition.yields = [pred]
         self._builder._stack[-1] = self._while.body
 
@@ -349,7 +352,7 @@ class IfFrame:
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """The branch taken where the condition is false."""
+        """Opens the branch that is taken if the condition is false."""
         with self._builder._inside(self._if.otherwise):
             yield
 

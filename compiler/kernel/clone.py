@@ -1,4 +1,4 @@
-"""Copies blocks: every value that the block defines gets a fresh one, values from outside stay as they are."""
+"""Copies blocks: every value that the block defines is replaced by a new one; values from outside are kept."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from trivium.compiler.kernel.structure import (
 def clone_into(
     block: Block, arguments: Sequence[Value], target: Block, buffers: dict[Buffer, Buffer] | None = None
 ) -> list[Value]:
-    """Appends a copy of `block` to `target` with its parameters bound to `arguments`, and accesses to `buffers`' keys
-    redirected to their values; returns what the copy yields."""
+    """Appends a copy of `block` to `target`, with its parameters bound to `arguments`, and accesses to the keys of
+    `buffers` redirected to their values. Returns the values that the copy yields."""
     copier = _Copier(dict(zip(block.parameters, arguments, strict=True)), dict(buffers or {}))
     target.instructions.extend(copier.instruction(instruction) for instruction in block.instructions)
     return copier.values(block.yields)

@@ -1,6 +1,7 @@
-"""The mark that says: this kernel is a matrix product or a convolution. It describes the loops, how the operands are
-addressed, what happens to elements on the way in (prologues) and to the sum on the way out (epilogue), so that a
-backend can use a template. `contraction_nest` gives the plain loop nest that means the same, the kernel's body."""
+"""The mark of a kernel that is a matrix product or a convolution. It describes the loops, how the operands are
+addressed, and what is computed from elements on the way in (prologues) and from the sum on the way out (epilogue), so
+that a backend can use a template. `contraction_nest` builds the equivalent plain loop nest, which is the kernel's
+body."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ class ContractionLoop:
 
 @dataclass(frozen=True)
 class Subscript:
-    """Where along one buffer dimension an element lies: index = position / dilation, with `position` an affine
-    expression of the loops. Elements at positions outside [0, extent * dilation) or between multiples of `dilation` are
-    padding: they count as zero."""
+    """The index along one buffer dimension: position / dilation, where `position` is an affine expression of the loops.
+    Positions outside [0, extent * dilation) or between multiples of `dilation` are padding: elements there count as
+    zero."""
 
     position: Index
     dilation: int = 1
@@ -45,7 +46,7 @@ class Access:
     subscripts: tuple[Subscript, ...]
 
     def padded(self, dimension: int) -> bool:
-        """Whether some position along `dimension` is padding."""
+        """Whether any position along `dimension` is padding."""
         subscript = self.subscripts[dimension]
         low, high = subscript.position.range
         return low < 0 or high >= self.buffer.shape[dimension] or subscript.dilation != 1
@@ -53,11 +54,11 @@ class Access:
 
 @dataclass(frozen=True, eq=False)
 class Contraction:
-    """`loops` in the order batch, m, n, k. Products and sums are of type `accumulate`.
+    """`loops` are in the order batch, m, n, k. Products and sums have type `accumulate`.
 
     A prologue is a block of (element, *all loop indices) that yields one value of type `accumulate`; without one,
     elements are converted. Padding is zero after the prologue. The epilogue is a block of (sum, *indices of all loops
-    but the k ones) that yields nothing: it stores, and may load from other buffers at any index."""
+    except k) that yields nothing: it stores, and may load from other buffers at any index."""
 
     loops: tuple[ContractionLoop, ...]
     lhs: Access
@@ -71,11 +72,11 @@ class Contraction:
         return tuple(loop.extent for loop in self.loops if loop.role == role)
 
     def positions(self, role: Role) -> tuple[int, ...]:
-        """Which of `loops` have `role`."""
+        """Returns the positions of the loops that have `role`."""
         return tuple(i for i, loop in enumerate(self.loops) if loop.role == role)
 
     def describe(self, names: dict[Buffer, str]) -> str:
-        """One line for printers."""
+        """Describes the contraction in one line, for printers."""
         loops = " ".join(f"{loop.role}{loop.extent}" for loop in self.loops)
         numbers = {loop: f"l{number}" for number, loop in enumerate(self.loops)}
         lhs, rhs = (_describe(access, names, numbers) for access in (self.lhs, self.rhs))

@@ -1,4 +1,4 @@
-"""The kernel of a contraction: the mark, and the plain loop nest that means the same."""
+"""The kernel of a contraction: the mark, and the equivalent plain loop nest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trivium.compiler.kernel.structure import Block, Buffer, Value
 
 
 def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contraction) -> Kernel:
-    """The kernel of `contraction`: the mark, and the loop nest that says what it means."""
+    """Returns the kernel of `contraction`: the mark, and the loop nest that defines its meaning."""
     builder = KernelBuilder(name)
     builder.params.extend(params)
     outputs = [loop.extent for loop in contraction.loops if loop.role != "k"]
@@ -33,7 +33,7 @@ def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contrac
 def _operand(
     b: KernelBuilder, contraction: Contraction, access: Access, prologue: Block | None, loops: list[Value]
 ) -> Value:
-    """One element of an operand, after its prologue; zero where it is padding."""
+    """Emits one element of an operand, after its prologue; zero if it is padding."""
     inside: Value | None = None
     indices = []
     bound = {loop: variable(value) for loop, value in zip(contraction.loops, loops, strict=True)}
@@ -53,7 +53,7 @@ def _operand(
 
 
 def _inside(b: KernelBuilder, position: Index, dilation: int, extent: int) -> tuple[Index, Value]:
-    """The index of a position, and whether an element is there."""
+    """Returns the index of a position, and whether there is an element."""
     number = b.position(position)
     here = b.apply("and", b.compare("GE", number, 0), b.compare("LT", number, extent * dilation))
     if dilation == 1:

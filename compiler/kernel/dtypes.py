@@ -1,6 +1,6 @@
-"""The scalar types of kernels: StableHLO's spellings as plain strings, and the facts about them. Complex numbers do
-not appear here (their buffers have a last dimension of 2), and every element takes whole bytes: booleans and sub-byte
-types take one each."""
+"""The scalar types of kernels: StableHLO's spellings as plain strings, and facts about them. There are no complex types
+(buffers of complex numbers have a last dimension of 2), and every element takes whole bytes: booleans and sub-byte
+types take one byte each."""
 
 from typing import NewType
 
@@ -31,32 +31,32 @@ SIGNED = frozenset(name for name in _STORAGE if name.startswith("i") and name !=
 UNSIGNED = frozenset(name for name in _STORAGE if name.startswith("ui"))
 INTEGERS = SIGNED | UNSIGNED
 SMALL_FLOATS = FLOATS - {"bf16", "f16", "f32", "f64"}
-"""Floats of at most 8 bits: stored, converted from and to, never computed with."""
+"""Floats of at most 8 bits: stored and converted, but never used in computations."""
 
 INDEX = DType("i64")
 BOOL = DType("i1")
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
-    """The NumPy (or ml_dtypes) type whose arrays hold `dtype`."""
+    """Returns the NumPy (or ml_dtypes) type whose arrays hold `dtype`."""
     if dtype not in DTYPES:
         raise CompileError(f"{dtype!r} is not a scalar type of kernels; expected one of {', '.join(sorted(DTYPES))}")
     return np.dtype(_STORAGE[dtype])
 
 
 def from_numpy(dtype: np.dtype) -> DType:
-    """The scalar type of a NumPy type (not for complex ones: they are pairs of floats)."""
+    """Returns the scalar type of a NumPy type (except complex types, which are pairs of floats)."""
     if dtype not in _FROM_NUMPY:
         raise CompileError(f"kernels have no scalar type for NumPy's {dtype}")
     return DType(_FROM_NUMPY[dtype])
 
 
 def storage_bytes(dtype: str) -> int:
-    """Bytes that one element takes in a buffer."""
+    """Returns the number of bytes of one element in a buffer."""
     return numpy_dtype(dtype).itemsize
 
 
 def bit_width(dtype: str) -> int:
-    """Bits that carry meaning: 1 for `i1`, 4 for `ui4`, 8 for `f8E5M2`, 32 for `f32`."""
+    """Returns the number of significant bits: 1 for `i1`, 4 for `ui4`, 8 for `f8E5M2`, 32 for `f32`."""
     digits = dtype.removeprefix("b").removeprefix("ui").removeprefix("i").removeprefix("f").partition("E")[0]
     return int(digits)

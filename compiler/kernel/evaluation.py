@@ -1,5 +1,6 @@
-"""What the scalar operations of kernels compute, on NumPy arrays of any shape. An operation means what the StableHLO or
-CHLO op of its name means on one element, so its `evaluate` is called; only `fma`, which no op has, is defined here."""
+"""Evaluates the scalar operations of kernels on NumPy arrays of any shape. An operation means what the StableHLO or
+CHLO op of its name means on one element, so that op's `evaluate` is called. Only `fma`, which is not an op, is defined
+here."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _COMPARE: Callable[..., np.ndarray] = ops.Compare.evaluate
 
 
 def evaluate(instruction: Apply, operands: list[np.ndarray]) -> np.ndarray:
-    """What `instruction` gives for these operands, which broadcast against each other."""
+    """Returns the result of `instruction` for these operands, which broadcast against each other."""
     attributes, dtype = instruction.attributes, numpy_dtype(instruction.result.dtype)
     match instruction.op:
         case "convert":
@@ -42,14 +43,14 @@ def evaluate(instruction: Apply, operands: list[np.ndarray]) -> np.ndarray:
 
 
 def named(op: str, dtype: DType, operands: list[np.ndarray]) -> np.ndarray:
-    """An operation without attributes, by its name; `dtype` is the type of its result."""
+    """Evaluates an operation without attributes, by its name; `dtype` is the type of its result."""
     return _function(op)(SimpleNamespace(dtype=numpy_dtype(dtype)), operands)
 
 
 @cache
 def _function(op: str) -> Callable[[Any, list[np.ndarray]], np.ndarray]:
-    """(result type, operands) -> result. An op's `evaluate` takes its operands in order, and the result's type where
-    it needs that."""
+    """Returns a function (result type, operands) -> result. An op's `evaluate` takes its operands in order, and the
+    result's type if it needs it."""
     if op == "fma":
         return lambda result, operands: numerics.compute(_fused, *operands)
     cls = OPS.get(f"stablehlo.{op}") or OPS.get(f"chlo.{op}")
@@ -61,7 +62,7 @@ def _function(op: str) -> Callable[[Any, list[np.ndarray]], np.ndarray]:
 
 
 def _fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """a * b + c, rounded once."""
+    """Returns a * b + c, rounded once."""
     plain = np.asarray(a * b + c)
     exact = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     return np.where(exact, _exact(*(np.where(exact, x, 0) for x in (a, b, c))).astype(plain.dtype), plain)
@@ -70,7 +71,7 @@ def _fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 def _exact_sum(a: float, b: float, c: float) -> float:
     product = Fraction(float(a)) * Fraction(float(b))
     total = product + Fraction(float(c))
-    if not total:  # the sign of a zero follows IEEE's rules, as does that of the unfused sum
+    if not total:  # the sign of a zero follows IEEE's rules, as in the unfused sum
         return float(a) * float(b) + float(c) if not product else 0.0
     try:
         return float(total)

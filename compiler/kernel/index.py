@@ -1,7 +1,7 @@
-"""Index expressions: where an element lies, in terms of loop indices and of numbers known only at run time. They are
-sums of atoms with integer factors; an atom is a value of the kernel, or the quotient or remainder of an expression by a
-positive number. They are kept in a normal form: a reshape of a reshape, or a quotient put together with its remainder,
-disappears. So equal places are equal expressions, and an access that is affine shows it.
+"""Index expressions: where an element is, in terms of loop indices and of numbers that are only known at run time. They
+are sums of atoms with integer factors; an atom is a value of the kernel, or the quotient or remainder of an expression
+and a positive number. They are kept in a normal form: a reshape of a reshape, or a quotient added to its remainder,
+disappears. Therefore equal places are equal expressions, and affine accesses are recognizable as such.
 
 The lowering writes expressions of its own loop variables (`compiler.lowering.index`); loads and stores hold expressions
 of the kernel's values."""
@@ -15,7 +15,7 @@ from typing import Protocol
 
 
 class Symbol(Protocol):
-    """What an expression is a sum of, besides quotients and remainders: compared by identity."""
+    """The basic term of an expression, besides quotients and remainders. Compared by identity."""
 
     @property
     def range(self) -> tuple[int, int]:
@@ -25,8 +25,8 @@ class Symbol(Protocol):
 
 @dataclass(eq=False)
 class Variable:
-    """A loop variable in [0, extent), for expressions that are written before there is a loop: each loop that runs over
-    it has a value for it."""
+    """A loop variable in [0, extent), for expressions that are written before the loop exists: each loop over the
+    variable has a value for it."""
 
     extent: int
 
@@ -64,7 +64,7 @@ Atom = Symbol | Quotient | Remainder
 
 
 class Index:
-    """The sum of `factor * atom` over `terms`, plus `offset`. Immutable; compared by what it says."""
+    """The sum of `factor * atom` over `terms`, plus `offset`. Immutable; compared by its contents."""
 
     __slots__ = ("_hash", "_range", "_symbols", "offset", "terms")
 
@@ -98,7 +98,7 @@ class Index:
 
     @property
     def sole(self) -> Atom | None:
-        """The atom that this is, if it is just one."""
+        """The atom that this expression consists of, if it is a single one, else None."""
         if self.offset or len(self.terms) != 1:
             return None
         ((atom, factor),) = self.terms.items()
@@ -106,16 +106,16 @@ class Index:
 
     @property
     def variable(self) -> Variable | None:
-        """The loop variable that this is, if it is just one."""
+        """The loop variable that this expression consists of, if it is a single one, else None."""
         atom = self.sole
         return atom if isinstance(atom, Variable) else None
 
     def variables(self) -> set[Variable]:
-        """The loop variables it depends on."""
+        """Returns the loop variables that it depends on."""
         return {symbol for symbol in self.symbols if isinstance(symbol, Variable)}
 
     def divisions(self) -> Iterator[Quotient | Remainder]:
-        """Every quotient and remainder in it, inner before outer."""
+        """Yields every quotient and remainder in it, inner ones before outer ones."""
         for atom in self.terms:
             if isinstance(atom, Quotient | Remainder):
                 yield from atom.dividend.divisions()
@@ -123,7 +123,7 @@ class Index:
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
-        """Every symbol it depends on, once each."""
+        """Every symbol that it depends on, once each."""
         if self._symbols is None:
             found: dict[Symbol, None] = {}
             for atom in self.terms:
@@ -168,8 +168,8 @@ class Index:
         return Index({Remainder(rest._shrunk(common), divisor // common): common}, left)
 
     def _split(self, divisor: int) -> tuple[Index, Index]:
-        """(q, r) with self == q * divisor + r. No factor of r is negative, and no atom is: so neither is r, and
-        machines that divide towards zero divide it alike."""
+        """Returns (q, r) with self == q * divisor + r. The factors of r are not negative, and neither are atoms, so r
+        is not negative either, and division that rounds towards zero has the same result."""
         quotient = {a: f // divisor for a, f in self.terms.items()}
         rest = {a: f % divisor for a, f in self.terms.items()}
         return Index(quotient, self.offset // divisor), Index(rest, self.offset % divisor)
@@ -178,7 +178,7 @@ class Index:
         return Index({a: f // factor for a, f in self.terms.items()}, self.offset // factor)
 
     def replace(self, replacement: Callable[[Symbol], Index | None]) -> Index:
-        """The expression with symbols replaced by the expressions that `replacement` returns for them."""
+        """Returns the expression with symbols replaced by the expressions that `replacement` returns for them."""
         if all(replacement(symbol) is None for symbol in self.symbols):
             return self
         total = Index({}, self.offset)
@@ -197,7 +197,7 @@ Indices = tuple[Index, ...]
 
 
 def _joined(terms: dict[Atom, int], offset: int) -> Index:
-    """(e / n) * n + e mod n == e"""
+    """Returns the sum of `terms` and `offset`, simplified by (e / n) * n + e mod n == e."""
     for atom, factor in list(terms.items()):
         if not isinstance(atom, Remainder) or terms.get(atom) != factor:
             continue
@@ -218,7 +218,7 @@ def variable(atom: Symbol) -> Index:
 
 
 def expression(terms: Iterable[tuple[Symbol, int]], offset: int = 0) -> Index:
-    """sum(symbol * factor) + offset"""
+    """Returns sum(symbol * factor) + offset."""
     total = constant(offset)
     for symbol, factor in terms:
         total += Index({symbol: factor})

@@ -1,10 +1,10 @@
-"""What a kernel means, without any backend: its instructions run on NumPy arrays. All iterations of a parallel loop or
-of a reduction run at once: each loop adds an axis, and a value is an array with an axis for each loop that is open
-where it is defined (or fewer, of which the missing ones are the last). A mask says which iterations are active inside
-of branches and loops of computed extents.
+"""The meaning of a kernel, without any backend: its instructions run on NumPy arrays. All iterations of a parallel loop
+or of a reduction run at once: each loop adds an axis, and a value is an array with an axis for each loop that is open
+where it is defined (trailing axes may be missing). A mask says which iterations are active inside branches and inside
+loops with computed extents.
 
-The interpreter also holds kernels to what they promise: indices are in bounds, and no two iterations of a parallel
-loop write the same element with one store. Memory that the kernel has not written holds garbage."""
+The interpreter also checks the guarantees of kernels: indices are in bounds, and no two iterations of a parallel loop
+write the same element with one store. Memory that the kernel has not written contains garbage."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ Arrays = list[np.ndarray]
 
 
 def run(kernel: Kernel, memory: Sequence[np.ndarray], marks: bool = False) -> None:
-    """Runs `kernel` with each parameter bound to a flat array of its type, in order. With `marks`, what runs of a
-    contraction is not the loop nest but what the mark says."""
+    """Runs `kernel` with each parameter bound to a flat array of its type, in order. With `marks`, contractions run as
+    their marks describe them, instead of as loop nests."""
     state = Interpreter(dict(zip(kernel.params, memory, strict=True)))
     try:
         with np.errstate(all="ignore"):
@@ -56,7 +56,7 @@ def run(kernel: Kernel, memory: Sequence[np.ndarray], marks: bool = False) -> No
 
 
 def garbage(size: int, dtype: np.dtype) -> np.ndarray:
-    """Memory with undefined contents."""
+    """Returns memory that stands for undefined contents."""
     return np.full(size * dtype.itemsize, 0xA5, np.uint8).view(dtype) if dtype != np.bool_ else np.ones(size, dtype)
 
 
@@ -68,18 +68,18 @@ class Interpreter:
         self.mask = np.ones((), np.bool_)
         self._memory = memory
         self._owners: dict[Buffer, tuple[int, ...]] = {}
-        """For each scratch buffer, the axes of which every iteration has its own."""
+        """For each scratch buffer, the extents of the loops around it: each of their iterations has its own copy."""
         self._values: dict[Value, np.ndarray] = {}
 
     def block(self, block: Block, *arguments: np.ndarray) -> Arrays:
-        """Runs a block whose parameters are bound to `arguments`; what it yields."""
+        """Runs a block with its parameters bound to `arguments`, and returns the values that it yields."""
         self._values.update(zip(block.parameters, arguments, strict=True))
         for instruction in block.instructions:
             self._instruction(instruction)
         return self.values(block.yields)
 
     def value(self, value: Value) -> np.ndarray:
-        """A value, with an axis for each open loop."""
+        """Returns a value with an axis for each open loop."""
         array = self._values[value]
         return array.reshape(array.shape + (1,) * (len(self.shape) - array.ndim))
 
@@ -87,7 +87,7 @@ class Interpreter:
         return [self.value(value) for value in values]
 
     def index(self, index: Index) -> np.ndarray:
-        """The number that an index expression is."""
+        """Returns the value of an index expression."""
         total = np.full((1,) * len(self.shape), index.offset)
         for atom, factor in index.terms.items():
             if isinstance(atom, Quotient):
@@ -104,7 +104,7 @@ class Interpreter:
 
     @contextmanager
     def inside(self, count: int, mask: np.ndarray) -> Iterator[None]:
-        """Adds an axis of `count` iterations, of which `mask` are active."""
+        """Adds an axis of `count` iterations; `mask` says which are active."""
         outer = self.shape, self.mask
         self.shape, self.mask = (*self.shape, count), mask
         yield
@@ -112,7 +112,7 @@ class Interpreter:
 
     @contextmanager
     def masked(self, mask: np.ndarray) -> Iterator[None]:
-        """Only the iterations of `mask` are active."""
+        """Makes only the iterations of `mask` active."""
         outer, self.mask = self.mask, mask
         yield
         self.mask = outer
@@ -145,7 +145,7 @@ class Interpreter:
     # Memory
 
     def load(self, buffer: Buffer, indices: Sequence[np.ndarray]) -> np.ndarray:
-        """The elements at these indices; anything for iterations that are not active."""
+        """Returns the elements at these indices; the values for inactive iterations are arbitrary."""
         if not self.mask.any():
             return np.zeros((1,) * len(self.shape), numpy_dtype(buffer.dtype))
         return self._memory[buffer][self._addresses(buffer, indices)]
@@ -158,7 +158,8 @@ class Interpreter:
         self._memory[buffer][addresses] = np.broadcast_to(value, self.shape)[active]
 
     def _update(self, update: Update) -> None:
-        """In turns: the first has the first iteration that updates an element, and so on."""
+        """Runs an update in turns: for each element, the first turn runs the first iteration that updates it, the
+        second turn the second one, and so on."""
         places = [self.indices(target.indices) for target in update.targets]
         active = np.broadcast_to(self.mask, self.shape)
         turns = np.zeros(self.shape, np.int64)
@@ -176,7 +177,7 @@ class Interpreter:
                     self._store(target.buffer, value, at)
 
     def _addresses(self, buffer: Buffer, indices: Sequence[np.ndarray]) -> np.ndarray:
-        """Where the elements lie; 0 for iterations that are not active."""
+        """Returns the addresses of elements; 0 for inactive iterations."""
         total = np.asarray(buffer.offset)
         if buffer in self._owners:
             owners = self._owners[buffer]
@@ -193,8 +194,8 @@ class Interpreter:
     # Loops
 
     def _indices(self, loop: Loop) -> tuple[Arrays, np.ndarray]:
-        """For every iteration of a loop its indices, and whether it is active, along a new last axis. The extents that
-        are computed may differ from one iteration of the loops outside to another: the box is the largest of them."""
+        """Returns the indices of every iteration of a loop, and whether it is active, along a new last axis. Computed
+        extents may differ between iterations of the loops around it: the box has the largest of them."""
         extents = [self._extent(extent) for extent in loop.extents]
         counts = [int(np.max(extent, initial=0, where=self.mask)) for extent in extents]
         outer = (1,) * len(self.shape)
@@ -225,7 +226,7 @@ class Interpreter:
         return carried
 
     def _reduction(self, loop: Loop) -> Arrays:
-        """Terms are folded in halves, then onto the inits."""
+        """Folds the terms pairwise in halves, then onto the inits."""
         indices, mask = self._indices(loop)
         count = mask.shape[-1]
         with self.inside(count, mask):
@@ -258,7 +259,7 @@ class Interpreter:
     # Branches
 
     def _if(self, branch: If) -> None:
-        """Each branch runs where some iteration takes it."""
+        """Runs each branch that any iteration takes."""
         condition = self.value(branch.condition)
         yielded: list[Arrays] = []
         for block, taken in ((branch.then, self.mask & condition), (branch.otherwise, self.mask & ~condition)):
@@ -283,7 +284,8 @@ class Interpreter:
 
 
 def _occurrences(addresses: Sequence[np.ndarray], update: Update) -> np.ndarray:
-    """Of each iteration that updates elements at `addresses`, how many before it update the same."""
+    """Returns, for each iteration that updates elements at `addresses`, how many earlier ones update the same
+    elements."""
     elements = [np.unique(each, return_inverse=True)[1] for each in addresses]
     if any((numbers != elements[0]).any() for numbers in elements):
         names = ", ".join(target.buffer.name for target in update.targets)
@@ -300,7 +302,8 @@ def _occurrences(addresses: Sequence[np.ndarray], update: Update) -> np.ndarray:
 
 
 def _contraction(state: Interpreter, contraction: Contraction) -> None:
-    """What the mark of a contraction says: one axis for the loops of the result, one for those summed over."""
+    """Runs a contraction as its mark describes it: with one axis for the loops of the result, and one for those that
+    are summed over."""
     outer = [loop.extent for loop in contraction.loops if loop.role != "k"]
     inner = [loop.extent for loop in contraction.loops if loop.role == "k"]
     rows = list(np.indices(outer, np.int64).reshape(len(outer), -1)) if outer else []
@@ -322,7 +325,7 @@ def _contraction(state: Interpreter, contraction: Contraction) -> None:
 def _operand(
     state: Interpreter, contraction: Contraction, access: Access, prologue: Block | None, loops: Arrays
 ) -> np.ndarray:
-    """An operand's elements, after the prologue; zero where they are padding."""
+    """Returns an operand's elements, after the prologue; zero where they are padding."""
     inside, indices = np.ones((1, 1), np.bool_), []
     for subscript, extent in zip(access.subscripts, access.buffer.shape, strict=True):
         position = np.full((1, 1), subscript.position.offset)

@@ -1,4 +1,4 @@
-"""A kernel: a program of loops with the buffers that it works on, its text and its verification."""
+"""A kernel: a program of loops with the buffers that it works on. It can be printed, verified and digested."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from trivium.compiler.kernel.structure import Block, Buffer
 
 @dataclass(eq=False)
 class Kernel:
-    """A named kernel: `params` are the buffers a launch binds, in order; `body` is the program; `contraction`, where
-    set, describes the matrix product or convolution that the body computes, so that a backend may use a template in
-    its place."""
+    """A named kernel: `params` are the buffers that a launch binds, in order; `body` is the program; `contraction`, if
+    set, describes the matrix product or convolution that the body computes, so that a backend may use a template
+    instead."""
 
     name: str
     params: list[Buffer]
@@ -24,10 +24,10 @@ class Kernel:
         return printer.print_kernel(self)
 
     def verify(self) -> None:
-        """Raises CompileError where the kernel is malformed."""
+        """Raises CompileError if the kernel is malformed."""
         verifier.verify(self)
 
     def digest(self) -> str:
-        """Equal for kernels that differ at most in their names and their buffers' names: a backend compiles each
-        digest once."""
+        """Returns a hash that is equal for kernels that differ at most in their names and their buffers' names: a
+        backend compiles each digest once."""
         return printer.digest(self)

@@ -1,6 +1,5 @@
-"""The scalar operations of kernels, named as in StableHLO and CHLO: each with the operand types it takes, the type
-it gives, and what it costs. What an operation computes is what the op of that name computes on one element; nothing is
-stated twice here."""
+"""The scalar operations of kernels, named as in StableHLO and CHLO: each with its operand types, its result type and
+its cost. An operation computes what the op of its name computes on one element; that meaning is not repeated here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 @dataclass(frozen=True)
 class Operation:
-    """A scalar operation: `operands` types must be equal and in `types`; the result has their type unless `result`
-    says otherwise. `cost` is in units of an addition (see `compiler.target`), `integer_cost` that on integers where it
-    differs; `flops` is how many operations it counts as where work is reported."""
+    """A scalar operation. The types of its operands must be equal and in `types`; the result has the same type, unless
+    `result` is set. `cost` is in units of an addition (see `compiler.target`), `integer_cost` is the cost on integers
+    if it differs; `flops` is the number of operations that it counts as in reports."""
 
     name: str
     arity: int
@@ -73,13 +72,13 @@ def _table() -> dict[str, Operation]:
 
 
 OPERATIONS: dict[str, Operation] = _table()
-"""Operations whose operands all have one type. `compare`, `select`, `convert`, `bitcast_convert` and
-`reduce_precision` have their own rule below."""
+"""Operations whose operands all have the same type. `compare`, `select`, `convert`, `bitcast_convert` and
+`reduce_precision` have their own rules below."""
 
 
 def _compare(attributes: dict[str, object], lhs: DType, rhs: DType) -> DType:
-    """compare(lhs, rhs) {direction, total_order}: floats compare as IEEE does (NaN is unequal to all), or by total
-    order."""
+    """compare(lhs, rhs) {direction, total_order}: floats are compared as in IEEE 754 (NaN is unequal to everything), or
+    by total order."""
     _require(lhs == rhs, f"compare: operands have types {lhs} and {rhs}, expected equal types")
     _require(
         attributes.get("direction") in DIRECTIONS,
@@ -96,13 +95,14 @@ def _select(attributes: dict[str, object], pred: DType, on_true: DType, on_false
 
 
 def _convert(attributes: dict[str, object], operand: DType) -> DType:
-    """convert(x) {dtype}: float to integer rounds toward zero and saturates, NaN gives 0; to i1 is `x != 0`."""
+    """convert(x) {dtype}: float to integer rounds toward zero and saturates, NaN becomes 0; to i1 is `x != 0`."""
     _require(attributes.get("dtype") in DTYPES, f"convert: has dtype {attributes.get('dtype')}, expected a scalar type")
     return DType(attributes["dtype"])  # type: ignore[arg-type]
 
 
 def _bitcast_convert(attributes: dict[str, object], operand: DType) -> DType:
-    """bitcast_convert(x) {dtype}: the same bits; widths must be equal (the lowering splits and joins the others)."""
+    """bitcast_convert(x) {dtype}: the same bits; widths must be equal (for others, the lowering splits and joins
+    elements)."""
     result = _convert(attributes, operand)
     _require(
         bit_width(result) == bit_width(operand), f"bitcast_convert: from {operand} to {result}, expected equal widths"
@@ -124,12 +124,13 @@ SPECIAL: dict[str, Callable[..., DType]] = {
     "compare": _compare, "select": _select, "convert": _convert,
     "bitcast_convert": _bitcast_convert, "reduce_precision": _reduce_precision,
 }  # fmt: skip
-"""Each costs as much as an addition."""
+"""The result types of operations with attributes or mixed operands. Each costs as much as an addition."""
 SPECIAL_ARITY = {"compare": 2, "select": 3, "convert": 1, "bitcast_convert": 1, "reduce_precision": 1}
 
 
 def result_type(name: str, attributes: dict[str, object], operands: tuple[DType, ...]) -> DType:
-    """The type that operation `name` gives for operands of these types; CompileError where it takes none such."""
+    """Returns the result type of operation `name` on operands of these types. Raises CompileError if it does not accept
+    them."""
     if name in SPECIAL:
         _require(
             len(operands) == SPECIAL_ARITY[name],
@@ -149,7 +150,7 @@ def result_type(name: str, attributes: dict[str, object], operands: tuple[DType,
 
 
 def cost(name: str, dtype: DType) -> float:
-    """Of operation `name` on operands of a type, in units of an addition."""
+    """Returns the cost of operation `name` on operands of a type, in units of an addition."""
     operation = OPERATIONS.get(name)
     if operation is None:
         return 1.0
@@ -158,13 +159,13 @@ def cost(name: str, dtype: DType) -> float:
 
 
 def flops(name: str) -> int:
-    """How many operations it counts as where work is reported."""
+    """Returns the number of operations that it counts as in reports."""
     operation = OPERATIONS.get(name)
     return operation.flops if operation is not None else 1
 
 
 def is_transcendental(name: str) -> bool:
-    """Whether it is reported as a transcendental function and not among the flops."""
+    """Whether it is reported as a transcendental function and not as flops."""
     return name in OPERATIONS and OPERATIONS[name].transcendental
 
 

@@ -1,5 +1,4 @@
-"""Kernels as readable text, one instruction a line. The text with canonical names is also what two equal kernels have
-in common."""
+"""Prints kernels as readable text, one instruction per line. With canonical names, equal kernels have equal texts."""
 
 from __future__ import annotations
 
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 
 
 def print_kernel(kernel: Kernel) -> str:
-    """The kernel as text."""
+    """Returns the kernel as text."""
     printer = _Printer({buffer: buffer.name for buffer in kernel.params})
     return "\n".join(printer.kernel(kernel))
 
 
 def digest(kernel: Kernel) -> str:
-    """A hash of all but the names."""
+    """Returns a hash of everything except the names."""
     printer = _Printer({buffer: f"p{i}" for i, buffer in enumerate(kernel.params)})
     return hashlib.sha256("\n".join(printer.kernel(kernel, named=False)).encode()).hexdigest()
 
@@ -152,7 +151,7 @@ class _Printer:
         return ", ".join(map(self._index, indices))
 
     def _index(self, index: Index) -> str:
-        """An index expression, as `i0*2 + i1 - 1`."""
+        """Returns the text of an index expression, such as `i0*2 + i1 - 1`."""
         terms = [
             f"{self._atom(atom)}*{factor}" if factor != 1 else self._atom(atom) for atom, factor in index.terms.items()
         ]
@@ -180,7 +179,7 @@ class _Printer:
 
 
 def _literal(literal: bool | float) -> str:
-    """Exact: NaNs by their bits, so that equal texts are equal kernels."""
+    """Returns the exact text of a literal. NaNs are written as their bits, so that equal texts are equal kernels."""
     if isinstance(literal, float) and literal != literal:
         return f"nan(0x{struct.pack('>d', literal).hex()})"
     return repr(literal).lower() if isinstance(literal, bool) else repr(literal)

@@ -1,5 +1,5 @@
-"""When may two parameters of a kernel share bytes? Only where every element is read before the same iteration
-overwrites it, so that a buffer planner can let a result take the place of an operand."""
+"""When two parameters of a kernel may share bytes: only if every element is read before the same iteration overwrites
+it. A buffer planner can then let a result overwrite an operand."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from trivium.compiler.kernel.structure import Block, Buffer, Load, Loop, Store, 
 
 
 def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
-    """Whether `destination` (an output of the kernel) may lie on the same bytes as `source` (an input of the same
-    type and layout): both are accessed in one parallel loop body only (of a contraction: in its epilogue), at the same
-    indices, which cover all of that loop's, and all loads come before all stores."""
+    """Whether `destination` (an output of the kernel) may share the bytes of `source` (an input of the same type and
+    layout). Both must be accessed only in one parallel loop body (in a contraction: in its epilogue), at the same
+    indices, which include all indices of that loop, and all loads must come before all stores."""
     same_layout = (
         source.shape == destination.shape
         and source.layout == destination.layout
@@ -33,8 +33,8 @@ def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
 
 
 def _innermost(block: Block) -> tuple[Block, list[Value]] | None:
-    """The body and the indices of the parallel loop that is all of the kernel and holds no other control flow; of a
-    kernel without loops the kernel itself; or None."""
+    """Returns the body and the indices of the kernel's only parallel loop, if it contains no other control flow and
+    there is none beside it; for a kernel without loops its own block and no indices; otherwise None."""
     loops = [i for i in block.instructions if i.blocks]
     if not loops:
         return block, []
@@ -46,8 +46,8 @@ def _innermost(block: Block) -> tuple[Block, list[Value]] | None:
 
 
 def _epilogue(contraction: Contraction, source: Buffer) -> tuple[Block, list[Value]] | None:
-    """The epilogue of a contraction and its indices, where `source` is read there only; or None. It runs once for each
-    element, when the sum is complete."""
+    """Returns the epilogue of a contraction and its indices if `source` is only read there, else None. The epilogue
+    runs once for each element, when the sum is complete."""
     block = contraction.epilogue
     if source in (contraction.lhs.buffer, contraction.rhs.buffer) or any(i.blocks for i in block.instructions):
         return None

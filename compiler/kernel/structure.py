@@ -1,6 +1,6 @@
 """A kernel: a small SSA loop program over buffers. It says what is computed and which loops may run in any order, and
-nothing of CPU or GPU: widths, tiles and threads are a schedule's, apart. Blocks hold instructions; loops, ifs and
-whiles are instructions that hold blocks."""
+nothing about CPU or GPU: vector widths, tiles and threads belong to the schedule, which is separate. Blocks contain
+instructions; loops, ifs and whiles are instructions that contain blocks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Kind = Literal["parallel", "reduction", "sequential"]
 
 @dataclass(eq=False)
 class Buffer:
-    """A memory region of a static shape. Row-major, unless `strides` (in elements, one per dimension) and `offset`
-    make it a view."""
+    """A memory region of a static shape. Row-major, unless `strides` (in elements, one per dimension) or `offset` make
+    it a view."""
 
     name: str
     dtype: DType
@@ -30,7 +30,7 @@ class Buffer:
 
     @property
     def layout(self) -> tuple[int, ...]:
-        """Elements between neighbours, per dimension."""
+        """The number of elements between neighbours, per dimension."""
         return self.strides if self.strides is not None else row_major(self.shape)
 
     @property
@@ -44,20 +44,20 @@ class Buffer:
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """One scalar: the result of an instruction or the parameter of a block. Assigned once. The symbols of
-    index expressions are values of type i64."""
+    """One scalar: the result of an instruction or the parameter of a block. Assigned once. The symbols of index
+    expressions are values of type i64."""
 
     dtype: DType
 
     @property
     def range(self) -> tuple[int, int]:
-        """What is known of an i64 value in an index expression: nothing."""
+        """The range of an i64 value in an index expression: nothing is known about it."""
         return -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(eq=False)
 class Block:
-    """Instructions in order. `parameters` are values given from outside; `yields` are the values it hands back."""
+    """Instructions in order. `parameters` are values passed from outside; `yields` are the values that it returns."""
 
     parameters: list[Value] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Block:
 
 
 class Instruction:
-    """Base of all instructions. `operands` are read, `results` defined, `blocks` nested in it."""
+    """Base of all instructions: it reads `operands`, defines `results`, and contains `blocks`."""
 
     @property
     def operands(self) -> tuple[Value, ...]:
@@ -112,7 +112,7 @@ class Apply(Instruction):
 
 @dataclass(eq=False)
 class Position(Instruction):
-    """The number that an index expression is, as an i64."""
+    """Computes the value of an index expression as an i64."""
 
     index: Index
     result: Value
@@ -128,7 +128,7 @@ class Position(Instruction):
 
 @dataclass(eq=False)
 class Load(Instruction):
-    """Reads `buffer[indices]`. Indices are in bounds: whoever builds the kernel clamps."""
+    """Reads `buffer[indices]`. Indices must be in bounds: the code that builds the kernel clamps them."""
 
     buffer: Buffer
     indices: Indices
@@ -167,10 +167,11 @@ class Target:
 @dataclass(eq=False)
 class Update(Instruction):
     """Combines `values` into the elements at `targets`, one value for each: `combiner` is the name of an associative
-    operation on one element, or a block of 2n parameters (the elements as they are, then the values) that yields the n
-    new elements. Iterations of parallel loops may update the same elements (all the same, or none). Each update is one
-    action; those of one element follow each other in the order of the iterations, as far as the combiner can tell. A
-    backend chooses how: one after the other, by atomic operations, or in copies that are combined in the end."""
+    operation on one element, or a block of 2n parameters (the old elements, then the values) that yields the n new
+    elements. Iterations of parallel loops may update the same elements, but two of them must share either all of their
+    targets or none. Each update is atomic; updates of one element happen in the order of the iterations, as far as the
+    combiner can observe it. A backend chooses how: one after the other, by atomic operations, or in copies that are
+    combined at the end."""
 
     targets: tuple[Target, ...]
     values: tuple[Value, ...]
@@ -187,7 +188,7 @@ class Update(Instruction):
 
 @dataclass(eq=False)
 class Scratch(Instruction):
-    """Makes `buffer` (mode "scratch", contents undefined) for the enclosing block; inside a parallel loop each
+    """Creates `buffer` (mode "scratch", contents undefined) for the enclosing block; inside a parallel loop each
     iteration has its own."""
 
     buffer: Buffer
@@ -195,12 +196,13 @@ class Scratch(Instruction):
 
 @dataclass(eq=False)
 class Loop(Instruction):
-    """Runs `body` for every index in the box `extents`, each from 0 by 1, in row-major order where order matters.
+    """Runs `body` for every index in the box `extents`, each from 0 in steps of 1, in row-major order if order matters.
 
-    - parallel: iterations are independent and may run in any order or at once. No inits, nothing yielded.
+    - parallel: iterations are independent and may run in any order or at once. There are no inits, and nothing is
+    yielded.
     - sequential: in order. The body's parameters are the indices, then the carried values; it yields their next values.
-    - reduction: any order, any grouping. The body's parameters are the indices alone; it yields *terms* t, and the
-    result is the fold of all terms onto `inits` with `combiner`: the name of an associative operation, or a block of
+    - reduction: any order, any grouping. The body's parameters are only the indices; it yields *terms*, and the result
+    is the fold of all terms onto `inits` with `combiner`: the name of an associative operation, or a block of
     2n parameters (accumulated values, then terms) that yields n. With a block, `inits` may be folded in more than
     once, as StableHLO allows."""
 
@@ -275,13 +277,13 @@ class While(Instruction):
 
 
 def symbols(*indices: Index) -> tuple[Value, ...]:
-    """The values that the index expressions of an instruction depend on. Loop variables of the lowering are replaced
-    by values when an instruction is built."""
+    """Returns the values that the index expressions of an instruction depend on. Loop variables of the lowering were
+    replaced by values when the instruction was built."""
     return tuple(symbol for index in indices for symbol in index.symbols)  # type: ignore[misc]
 
 
 def walk(block: Block) -> Iterator[Instruction]:
-    """All instructions of `block` and of the blocks nested in it, outer before inner."""
+    """Yields all instructions of `block` and of the blocks nested in it, outer ones before inner ones."""
     for instruction in block.instructions:
         yield instruction
         for nested in instruction.blocks:
@@ -289,7 +291,7 @@ def walk(block: Block) -> Iterator[Instruction]:
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides, in elements, of a dense row-major buffer."""
+    """Returns the strides, in elements, of a dense row-major buffer."""
     strides = []
     step = 1
     for extent in reversed(shape):

@@ -1,6 +1,6 @@
 """Checks that a kernel is well formed: it is one parallel nest, every value is defined before it is used and within its
-block, types agree, accesses have an index for each dimension, modes are respected. Whoever builds kernels gets a
-CompileError that names the kernel and the instruction."""
+block, types agree, accesses have an index for each dimension, and modes are respected. Otherwise a CompileError names
+the kernel and the instruction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def verify(kernel: Kernel) -> None:
-    """Raises CompileError where `kernel` is malformed."""
+    """Raises CompileError if `kernel` is malformed."""
     if len(set(kernel.params)) != len(kernel.params):
         raise CompileError(f"kernel {kernel.name}: a buffer appears twice among the parameters")
     try:
@@ -47,8 +47,8 @@ def verify(kernel: Kernel) -> None:
 
 
 def _check_nest(body: Block) -> None:
-    """All that a kernel writes is written inside of one parallel loop, or without any loop. So iterations of the loop
-    never wait for each other; what must wait is a launch of its own."""
+    """Checks that everything a kernel writes is written inside one parallel loop, or that there are no loops. Therefore
+    iterations of the loop never wait for each other; work that must wait needs a separate launch."""
     nests = [i for i in body.instructions if isinstance(i, Loop) and i.kind == "parallel"]
     rest = [i for outer in body.instructions if outer not in nests for i in (outer, *_inside(outer))]
     _require(len(nests) <= 1, f"the kernel has {len(nests)} parallel loops in a row, expected one around all")
@@ -76,8 +76,8 @@ class _Checker:
         self._defined: set[Value] = set()
 
     def block(self, block: Block, outer: frozenset[Value], yields: Sequence[Value] | None = None) -> frozenset[Value]:
-        """Checks `block` where `outer` is visible, and that it yields types like `yields`; returns what is visible at
-        its end."""
+        """Checks `block`, where the values `outer` are visible, and that it yields the types of `yields`. Returns the
+        values that are visible at its end."""
         visible = set(outer)
         self._define(block.parameters, visible, "a block")
         for instruction in block.instructions:

@@ -48,7 +48,7 @@ class ProgramBuilder(ABC):
         if place.nbytes > memory_limit():
             raise CompileError(
                 f"{name} has type {value.type}, {size_text(place.nbytes)}; expected at most "
-                f"{size_text(memory_limit())}, the memory there is",
+                f"{size_text(memory_limit())}, the available memory",
                 **origin_of(value.op if isinstance(value, Temporary) else value),
             )
         return place

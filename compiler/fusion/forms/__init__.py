@@ -1,5 +1,5 @@
-"""The forms of kernels, one file each. Every group begins as one of `form_of`, and an elementwise one becomes rows or a
-contraction when it takes in such an op."""
+"""The forms of kernels, one file each. Every group begins with the form that `form_of` returns; an elementwise group
+becomes rows or a contraction when it accepts such an op."""
 
 from trivium.compiler.costs import is_marked_contraction, is_reduction
 from trivium.compiler.fusion.forms.elementwise import Elementwise
@@ -16,7 +16,7 @@ __all__ = ["Elementwise", "Form", "Padded", "Pieces", "Rows", "Whole", "arranges
 
 
 def form_of(op: Operation) -> Form:
-    """The form of a group whose last op is `op`."""
+    """Returns the form of a group whose last op is `op`."""
     if kernel_rule(op) is not None:
         return Whole((), op)
     space = tuple(fresh(op.results[0].type.shape))
@@ -28,5 +28,5 @@ def form_of(op: Operation) -> Form:
 
 
 def arranges_loops(op: Operation) -> bool:
-    """Whether a group that takes in the op may get another form."""
+    """Whether a group that accepts the op may get a different form."""
     return is_reduction(op) or is_marked_contraction(op)

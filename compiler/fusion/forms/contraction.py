@@ -1,4 +1,4 @@
-"""A matrix product or convolution, as a marked kernel, with what follows it as the epilogue."""
+"""A matrix product or convolution as a marked kernel, with the ops that follow it as the epilogue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Contraction(Form):
-    """`op` demands every sum once, in `space`."""
+    """Every sum of `op` is demanded once, in `space`."""
 
     op: Operation
 
@@ -45,7 +45,7 @@ class Contraction(Form):
         launches.add(self._kernel(ctx, group), ctx.arguments)
 
     def _kernel(self, ctx: LoweringContext, group: Group) -> Kernel:
-        """The marked kernel; the epilogue computes and stores the outputs."""
+        """Returns the marked kernel; its epilogue computes and stores the outputs."""
         op, loops = self.op, loops_of(self.op)
         accumulate = dtype_of(accumulate_type(op.results[0].type.element_type))
         outer = [name for name, loop in loops.loops.items() if loop.role != "k"]
@@ -72,7 +72,7 @@ class Contraction(Form):
 
 
 def _result_index(loops: Loops, names: Sequence[str], registers: dict[str, Register]) -> Index:
-    """The index along one dimension of the result, which may be split into an outer and an inner loop."""
+    """Returns the index along one dimension of the result, which may be split into an outer and an inner loop."""
     index = variable(registers[names[0]])
     for name in names[1:]:
         index = index * loops.loops[name].extent + variable(registers[name])

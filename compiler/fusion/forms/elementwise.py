@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Elementwise(Form):
-    """It becomes rows or a contraction when it takes in a reduction or contraction that is demanded once."""
+    """Becomes rows or a contraction when it accepts a reduction or contraction that is demanded once."""
 
     def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
         variables = None if isinstance(demand, Opaque) else plain_variables(demand)
@@ -33,7 +33,7 @@ class Elementwise(Form):
         extents = [extent for extent in op.results[0].type.shape if extent != 1]
         if [v.extent for v in variables] != extents or set(variables) != extended(self.space):
             return None
-        # The loops in the order of the sums' dimensions: the outputs may be transposes of them.
+        # The loops are in the order of the sums' dimensions: the outputs may be transposes of the sums.
         return Contraction(tuple(index.variable or Variable(1) for index in demand), op)
 
     def _rows(self, op: ops.Reduce, points: Sequence[Variable], target: Target) -> Rows | None:
@@ -51,14 +51,14 @@ class Elementwise(Form):
         return Rows(self.space, tuple(v for v in self.space if v in points), tuple(rest))
 
     def affords(self, op: Operation, demand: Indices, target: Target) -> bool:
-        asked, _ = demanded(op, demand)
-        if self.misses_loops(asked) and not takes_loop_or_branch(op) and self._follows_reduction(op, demand):
+        used, _ = demanded(op, demand)
+        if self.misses_loops(used) and not takes_loop_or_branch(op) and self._follows_reduction(op, demand):
             return True
         return super().affords(op, demand, target)
 
     def _follows_reduction(self, op: Operation, demand: Indices) -> bool:
-        """Whether the op is computed from a reduction over the loops that its demand does not depend on: that makes
-        these loops a row, for which the op is computed once."""
+        """Whether the op is computed from a reduction over the loops that its demand does not depend on. These loops
+        then become a row, for which the op is computed once."""
         points = plain_variables(demand)
         if points is None:
             return False
@@ -75,7 +75,7 @@ class Elementwise(Form):
         return False
 
     def is_home(self, op: Operation, demand: Indices) -> bool:
-        if is_reduction(op):  # which will itself say what the points are
+        if is_reduction(op):  # which will itself determine the points
             return same_extents(plain_variables(demand) or (), op.results[0].type.shape)
         return super().is_home(op, demand)
 

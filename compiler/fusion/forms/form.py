@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Form(ABC):
-    """How the loops of a kernel are arranged: which ops it takes in, what these then read, and what it is built of.
+    """How the loops of a kernel are arranged: which ops it accepts, what these then read, and how the kernel is built.
     `space` are the loop variables of the outputs."""
 
     space: tuple[Variable, ...]
 
     @property
     def principal(self) -> Operation | None:
-        """The op that the kernel is named for, where the form has one."""
+        """The op that the kernel is named after, if the form has one."""
         return None
 
-    # What it takes in
+    # What it accepts
 
     def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
-        """The form of the group with `op`, whose results it has this one demand for; None where `op` does not fit.
-        `others_read`: how many values the group reads already."""
+        """Returns the form of the group after accepting `op`, whose results have this one demand; None if `op` does not
+        fit. `others_read`: the number of values that the group already reads."""
         if is_marked_contraction(op) or is_reduction(op):
             return self.around(op, demand, target)
         if isinstance(demand, Opaque):
@@ -47,41 +47,42 @@ class Form(ABC):
         return self if fits else None
 
     def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
-        """The form with a reduction or contraction in it; None where it does not fit."""
+        """Returns the form after accepting a reduction or contraction; None if it does not fit."""
         return None
 
     def affords(self, op: Operation, demand: Indices, target: Target) -> bool:
-        """Whether few elements of the op's results are computed more than once."""
-        asked, repeats = demanded(op, demand)
-        if self.misses_loops(asked):
-            # Computed again in each iteration of the loops that the demand does not depend on.
+        """Whether the repeated computation of elements of the op's results is cheap enough."""
+        used, repeats = demanded(op, demand)
+        if self.misses_loops(used):
+            # The op is computed again in each iteration of the loops that the demand does not depend on.
             return not worth_storing(op, target) and not takes_loop_or_branch(op)
         return repeats <= (1 if takes_loop_or_branch(op) else 2)
 
-    def misses_loops(self, asked: set[Variable]) -> bool:
+    def misses_loops(self, used: set[Variable]) -> bool:
         """Whether a demand that depends on these variables is the same in all iterations of another loop."""
-        return bool(asked) and asked != extended(self.space)
+        return bool(used) and used != extended(self.space)
 
     def is_home(self, op: Operation, demand: Indices) -> bool:
-        """Whether the kernel computes every element of the op's results, once, so that it can also store them."""
+        """Whether the kernel computes every element of the op's results exactly once, so that it can also store
+        them."""
         return covers(demand, self.space, op.results[0].type.shape)
 
     # What it reads
 
     def first_demand(self) -> Indices:
-        """At which indices the kernel demands what it is made for."""
+        """Returns the indices at which the kernel demands the results of its last op."""
         return indices_of(self.space)
 
     def reads(self, op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
-        """Which elements of its operands `op` reads for its results at `demand`."""
+        """Yields the operands of `op`, each with the demand for it if the op's results are demanded at `demand`."""
         return reads(op, demand)
 
     def buffers(self, op: Operation) -> Sequence[Value]:
-        """What `op` reads from memory, however it is computed."""
+        """Returns the operands that `op` reads from memory, so that they need buffers."""
         return ()
 
     def updated(self) -> Sequence[tuple[Value, Value]]:
-        """Operands that the kernels update in place, each with the result that takes its place."""
+        """Returns the operands that the kernels update in place, each with the result that replaces it."""
         return ()
 
     # What it becomes
@@ -92,11 +93,11 @@ class Form(ABC):
 
 
 def extended(variables: Sequence[Variable]) -> set[Variable]:
-    """Those with more than one value."""
+    """Returns the variables with more than one value."""
     return {v for v in variables if v.extent != 1}
 
 
 def demanded(op: Operation, demand: Indices) -> tuple[set[Variable], float]:
-    """The variables that a demand depends on, and how often each element of the op's results is then demanded."""
-    asked = {v for index in demand for v in index.variables()}
-    return asked, math.prod(v.extent for v in asked) / max(1, op.results[0].type.size)
+    """Returns the variables that a demand depends on, and how often each element of the op's results is demanded."""
+    used = {v for index in demand for v in index.variables()}
+    return used, math.prod(v.extent for v in used) / max(1, op.results[0].type.size)

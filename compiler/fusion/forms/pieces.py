@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Parts(Form):
-    """The loops of a part are those of an operand, so that no kernel computes all elements of anything else."""
+    """The loops of a part are those of an operand, so no kernel computes all elements of any other value."""
 
     def is_home(self, op: Operation, demand: Indices) -> bool:
         return False
@@ -42,7 +42,7 @@ class Pieces(_Parts):
 
 @dataclass(frozen=True, eq=False)
 class Padded(_Parts):
-    """A pad that cuts nothing off: the padding everywhere, then the operand over it."""
+    """A pad that cuts nothing off: one launch writes the padding everywhere, another the operand over it."""
 
     op: ops.Pad
 

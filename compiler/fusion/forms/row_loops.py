@@ -1,5 +1,6 @@
-"""The loops of a kernel of rows: what holds for a whole point is computed once for it, reductions that do not depend on
-each other in one loop over the row, and intermediates of the row that are worth it are stored between the loops."""
+"""The loops of a kernel of rows. Values that depend only on the point are computed once for it; reductions that do not
+depend on each other share one loop over the row; and intermediates of the row are stored between the loops if that pays
+off."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class RowLoops:
         self._members = group.ordered()
 
     def emit(self) -> None:
-        """The nest. Reductions run level by level: those of one level do not depend on each other."""
+        """Emits the nest. Reductions run level by level: those of one level do not depend on each other."""
         stored, levels = self._stored(), self._levels()
         for op in self._members:
             if is_reduction(op):
@@ -46,7 +47,7 @@ class RowLoops:
             self._store_outputs()
 
     def _levels(self) -> dict[Operation, int]:
-        """How many reductions follow each other on the way to each member, itself included."""
+        """Returns the maximum number of reductions in a chain that ends in each member, including the member itself."""
         levels: dict[Operation, int] = {}
         for op in self._members:
             before = [levels[source] for value in op.operands if (source := value.defining_op) in levels]
@@ -54,7 +55,7 @@ class RowLoops:
         return levels
 
     def _reduce(self, reductions: Sequence[ops.Reduce]) -> None:
-        """Reductions that do not depend on each other, in one loop where their order is free."""
+        """Emits reductions that do not depend on each other; those whose order is free share one loop."""
         demands = [(op, at) for op in reductions if is_known(at := self._group.sole_demand(op))]
         together = [(op, at) for op, at in demands if commutes(op.body)]
         if len(together) > 1:
@@ -64,7 +65,7 @@ class RowLoops:
                 self._ctx.element(op.results[0], at)
 
     def _compute(self, op: Operation, stored: bool) -> None:
-        """What is stored for the row, or computed once for a point."""
+        """Emits an op if it is stored for the row, or computed once for a point."""
         at = self._group.sole_demand(op)
         if not is_known(at):
             return
@@ -74,7 +75,7 @@ class RowLoops:
             self._ctx.element(op.results[0], at)
 
     def _reduced_variables(self, op: ops.Reduce) -> tuple[Variable, ...]:
-        """The row's variables for each reduced dimension, unit ones included."""
+        """Returns a variable for each reduced dimension: those of the row, and new ones for dimensions of extent 1."""
         shape = op.inputs[0].type.shape
         variables = iter([v for v in self._row if v.extent != 1])
         return tuple(Variable(1) if shape[d] == 1 else next(variables) for d in sorted(op.dimensions))
@@ -83,7 +84,7 @@ class RowLoops:
         return not any(v in self._row for index in at for v in index.variables())
 
     def _store_outputs(self) -> None:
-        """Stores the outputs that are not stored yet: of the point, then of the row in one loop."""
+        """Stores the outputs that are not stored yet: first those of the point, then those of the row in one loop."""
         ctx = self._ctx
         rest = [(value, at) for value, at in self._group.outputs.items() if not ctx.is_written(value)]
         for value, at in rest:
@@ -98,7 +99,7 @@ class RowLoops:
     # Intermediates
 
     def _stored(self) -> set[Operation]:
-        """The members whose results are stored for the row: those that several of its loops need, and that cost more to
+        """Returns the members whose results are stored for the row: several loops need them, and they cost more to
         compute again than to load."""
         size = math.prod(v.extent for v in self._row)
         if size > self._target.fusion.scratch_row:
@@ -116,7 +117,7 @@ class RowLoops:
         return stored
 
     def _counts(self) -> dict[Operation, int]:
-        """How many loops over the row need each member."""
+        """Returns the number of loops over the row that need each member."""
         loops = [list(op.operands) for op in self._members if is_reduction(op)]
         loops.append([value for value, at in self._group.outputs.items() if not self._is_of_point(at)])
         counts: dict[Operation, int] = {}
@@ -126,14 +127,14 @@ class RowLoops:
         return counts
 
     def _spans_row(self, op: Operation) -> bool:
-        """Whether the whole row of the op's result is demanded, in one way."""
+        """Whether the whole row of the op's result is demanded, with one demand only."""
         at = self._group.sole_demand(op)
         if not is_known(at) or len(op.results) != 1:
             return False
         return {v for v in self._row if v.extent != 1} <= {index.variable for index in at}
 
     def _sources(self, roots: Sequence[Value]) -> set[Operation]:
-        """The members that `roots` are computed from, up to reductions: those are computed before."""
+        """Returns the members that `roots` are computed from, up to reductions, which are computed earlier."""
         found: set[Operation] = set()
         pending = list(roots)
         while pending:
@@ -145,7 +146,7 @@ class RowLoops:
         return found
 
     def _store(self, op: Operation, at: Indices) -> None:
-        """Computes and stores an intermediate for the whole row: in its buffer where it has one, else in scratch."""
+        """Computes and stores an intermediate for the whole row: in its buffer if it has one, else in scratch."""
         ctx, value = self._ctx, op.results[0]
         if value in self._group.outputs:
             with ctx.parallel(self._row):
@@ -160,5 +161,5 @@ class RowLoops:
 
 
 def is_known(demand: Demand | None) -> TypeGuard[Indices]:
-    """Whether a demand is for indices that are known when the kernel is compiled."""
+    """Whether a demand has indices that are known when the kernel is compiled."""
     return demand is not None and not isinstance(demand, Opaque)

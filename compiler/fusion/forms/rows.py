@@ -28,7 +28,7 @@ class Rows(Form):
     row: tuple[Variable, ...]
 
     def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
-        """Reductions over the same row, for the same points."""
+        """Accepts reductions over the same row, for the same points."""
         points = None if isinstance(demand, Opaque) else plain_variables(demand)
         if not is_reduction(op) or points is None or set(points) != extended(self.points):
             return None
@@ -36,13 +36,13 @@ class Rows(Form):
         return self if same_extents(self.row, [shape[d] for d in sorted(op.dimensions)]) else None
 
     def affords(self, op: Operation, demand: Indices, target: Target) -> bool:
-        asked, repeats = demanded(op, demand)
-        if asked <= set(self.points):
+        used, repeats = demanded(op, demand)
+        if used <= set(self.points):
             return repeats <= 1 or not takes_loop_or_branch(op)
         return super().affords(op, demand, target)
 
-    def misses_loops(self, asked: set[Variable]) -> bool:
-        return asked not in (extended(self.space), extended((*self.points, *self.row)))
+    def misses_loops(self, used: set[Variable]) -> bool:
+        return used not in (extended(self.space), extended((*self.points, *self.row)))
 
     def is_home(self, op: Operation, demand: Indices) -> bool:
         if is_reduction(op):

@@ -1,4 +1,4 @@
-"""Kernels that one op's own rule writes: sorts, scatters, windows."""
+"""Kernels that are written by an op's own rule: sorts, scatters, windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Whole(Form):
-    """The rule of `op` writes its results, and no others; ops that compute its operands are fused into it."""
+    """The rule of `op` writes only the results of `op`; ops that compute its operands are fused into it."""
 
     op: Operation
 
