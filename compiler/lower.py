@@ -87,7 +87,7 @@ class _Lowering(ProgramBuilder):
     def _step(self, op: Operation) -> None:
         rule = STEP.get(type(op))
         if rule is None:
-            raise CompileError(f"{op.NAME} is not compiled", **origin_of(op))
+            raise CompileError(f"{op.NAME} cannot be compiled", **origin_of(op))
         rule(self, op)
 
 

@@ -1,4 +1,4 @@
-"""From ops to kernels: one rule for each op, in the file of its family, filed in the tables of `rules`."""
+"""From ops to kernels: one rule per op, in the file of its family, registered in the tables of `rules`."""
 
 from trivium.compiler.lowering import (  # noqa: F401 (imported so that they declare their rules)
     chlo,

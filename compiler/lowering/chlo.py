@@ -1,4 +1,4 @@
-"""CHLO ops that are no scalar operation of kernels: made of others, or computed on the host."""
+"""CHLO ops that are not scalar operations of kernels: they are composed of others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Collectives, as steps of the program. Groups are of devices: a program runs as several replicas or as several
-partitions, never as both, so that either number is a device's."""
+"""Collectives, as steps of the program. Groups consist of devices: a program runs as several replicas or as several
+partitions, never both, so either number identifies a device."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def collective_permute(lowering: ProgramBuilder, op: ops.CollectivePermute) -> N
 def _exchange(
     lowering: ProgramBuilder, op: Op, kind: CollectiveKind, sources: Sequence[Value], results: Sequence[Value]
 ) -> None:
-    # Where a group has fewer members than its row has numbers, the others are written as -1.
+    # If a group has fewer members than its row has numbers, the remaining numbers are -1.
     groups = tuple(tuple(member for member in row if member >= 0) for row in rows_of(op))
     if not groups:
-        raise CompileError(f"{op.NAME} lists no groups, expected all devices in some", source=op.location.describe())
+        raise CompileError(f"{op.NAME} lists no groups, expected groups of all devices", source=op.location.describe())
     for source, result in zip(sources, results, strict=True):
         _step(lowering, kind, groups, source, result)
 
@@ -68,18 +68,18 @@ def _exchange(
 def _step(lowering: ProgramBuilder, kind: CollectiveKind, groups: Groups, source: Value, result: Value) -> None:
     destination = lowering.temporary(result)
     lowering.bind(result, destination)
-    # A reshaped value lies where its operand does, which has other dimensions.
+    # A reshaped value shares the place of its operand, which has different dimensions.
     shape = lowering.temporary(source).shape
     lowering.steps.append(Collective(kind, groups, lowering.place(source), destination, shape))
 
 
 def _combiner(op: Op, computation: Region) -> str:
-    """The one op of a computation, by its name."""
+    """Returns the name of the only op of a computation."""
     *body, end = computation.block
     if len(body) == 1 and isinstance(body[0], COMBINERS) and end.operands == tuple(body[0].results):
         return body[0].short_name()
     raise CompileError(
-        f"{op.NAME} combines by a computation of its own, expected one op: "
+        f"{op.NAME} combines by an arbitrary computation, expected one op: "
         + ", ".join(kind.short_name() for kind in COMBINERS),
         source=op.location.describe() or None,
     )

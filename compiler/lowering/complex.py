@@ -15,20 +15,20 @@ Pair = tuple[Value, Value]
 
 
 def apply(b: KernelBuilder, name: str, operands: list[Any]) -> Any:
-    """The operation `name` on complex operands."""
+    """Applies the operation `name` to complex operands."""
     rule = _RULES.get(name)
     if rule is None:
-        raise CompileError(f"{name} of complex numbers is not compiled")
+        raise CompileError(f"{name} of complex numbers cannot be compiled")
     return rule(b, *operands)
 
 
 def knows(op: Operation) -> bool:
-    """Whether there is a way to compute the op on complex numbers."""
+    """Whether the op can be computed on complex numbers."""
     return op.NAME.partition(".")[2] in _RULES or isinstance(op, _STRUCTURAL)
 
 
 def compare(b: KernelBuilder, direction: str, lhs: Pair, rhs: Pair) -> Value:
-    """Real parts first, then imaginary ones."""
+    """Compares the real parts first, then the imaginary parts."""
     if direction in ("EQ", "NE"):
         parts = (b.compare(direction, x, y) for x, y in zip(lhs, rhs, strict=True))
         return b.apply("and" if direction == "EQ" else "or", *parts)
@@ -51,7 +51,7 @@ def multiply(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
 
 
 def divide(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
-    """Smith's method: the smaller part of the divisor over the larger one, so that nothing overflows on the way."""
+    """Smith's method: divides the smaller part of the divisor by the larger one, so that no intermediate overflows."""
     swap = b.compare("LT", b.apply("abs", y[0]), b.apply("abs", y[1]))
     large, small = b.select(swap, y[1], y[0]), b.select(swap, y[0], y[1])
     ratio = b.divide(small, large)
@@ -67,7 +67,7 @@ def negate(b: KernelBuilder, x: Pair) -> Pair:
 
 
 def absolute(b: KernelBuilder, x: Pair) -> Value:
-    """max * sqrt(1 + (min / max)^2), which overflows only where the result does."""
+    """max * sqrt(1 + (min / max)^2), which overflows only if the result does."""
     one, other = b.apply("abs", x[0]), b.apply("abs", x[1])
     high, low = b.apply("maximum", one, other), b.apply("minimum", one, other)
     ratio = b.divide(low, high)
@@ -77,7 +77,7 @@ def absolute(b: KernelBuilder, x: Pair) -> Value:
 
 
 def square(b: KernelBuilder, x: Pair) -> Pair:
-    """(a - b) (a + b) + 2 a b i, which overflows only where the result does."""
+    """(a - b) (a + b) + 2 a b i, which overflows only if the result does."""
     one, other = b.apply("abs", x[0]), b.apply("abs", x[1])
     product = b.multiply(x[0], x[1])
     real = b.multiply(b.subtract(x[0], x[1]), b.add(x[0], x[1]))
@@ -85,7 +85,7 @@ def square(b: KernelBuilder, x: Pair) -> Pair:
 
 
 def exponential(b: KernelBuilder, x: Pair) -> Pair:
-    """exp(a) (cos(b) + i sin(b)), in two factors where exp(a) overflows; without imaginary part it stays so."""
+    """exp(a) (cos(b) + i sin(b)), in two factors if exp(a) overflows. An imaginary part of zero stays zero."""
     length, half = b.apply("exponential", x[0]), b.apply("exponential", b.multiply(x[0], 0.5))
     whole, again = _polar(b, length, x[1]), _polar(b, half, x[1])
     infinite = b.compare("EQ", length, float("inf"))
@@ -102,7 +102,7 @@ def minimum(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
 
 
 def _first(b: KernelBuilder, holds: Value, x: Pair, y: Pair) -> Pair:
-    """x where the condition holds or x is NaN, else y."""
+    """Returns x if the condition holds or x is NaN, else y."""
     nan = b.apply("or", b.compare("NE", x[0], x[0]), b.compare("NE", x[1], x[1]))
     holds = b.apply("or", holds, nan)
     return b.select(holds, x[0], y[0]), b.select(holds, x[1], y[1])
@@ -113,7 +113,8 @@ def _polar(b: KernelBuilder, length: Value, angle: Value) -> Pair:
 
 
 def exponential_minus_one(b: KernelBuilder, x: Pair) -> Pair:
-    """expm1(a) cos(b) - 2 sin(b / 2)^2, exact near zero; that of the exponential itself where expm1(a) overflows."""
+    """The real part is expm1(a) cos(b) - 2 sin(b / 2)^2, which is exact near zero, or that of the exponential itself if
+    expm1(a) overflows."""
     half = b.apply("sine", b.multiply(x[1], 0.5))
     length = b.apply("exponential_minus_one", x[0])
     real = b.subtract(b.multiply(length, b.apply("cosine", x[1])), b.multiply(b.multiply(half, half), 2.0))
@@ -129,8 +130,8 @@ def log(b: KernelBuilder, x: Pair) -> Pair:
 
 
 def _scaled(b: KernelBuilder, x: Pair) -> tuple[Pair, Value]:
-    """A number without a power of two that is left out where its modulus might overflow, or lose digits; and the
-    exponent of that power."""
+    """Scales a number by a power of two if its modulus might otherwise overflow or lose digits. Returns the scaled
+    number and the exponent that was removed."""
     larger = b.apply("maximum", b.apply("abs", x[0]), b.apply("abs", x[1]))
     huge, tiny = b.compare("GT", larger, 2.0**100), b.compare("LT", larger, 2.0**-60)
 
@@ -143,9 +144,9 @@ def _scaled(b: KernelBuilder, x: Pair) -> tuple[Pair, Value]:
 
 
 def log_plus_one(b: KernelBuilder, x: Pair) -> Pair:
-    """log(|1 + x|) = log1p(a (2 + a) + b^2) / 2, exact near zero, and where the sum nearly is."""
+    """log(|1 + x|) = log1p(a (2 + a) + b^2) / 2, exact near zero, and where that sum is nearly zero."""
     near = _sum_of_products(b, (x[0], b.add(x[0], 2.0)), (x[1], x[1]))
-    # What 2 + a was rounded by.
+    # Corrects the rounding error of 2 + a.
     near = b.add(near, b.multiply(x[0], b.subtract(x[0], b.subtract(b.add(x[0], 2.0), 2.0))))
     small = b.compare("LT", b.apply("abs", near), 0.9)
     moved = b.add(x[0], 1.0), x[1]
@@ -154,7 +155,7 @@ def log_plus_one(b: KernelBuilder, x: Pair) -> Pair:
 
 
 def _sum_of_products(b: KernelBuilder, one: Pair, other: Pair) -> Value:
-    """The sum of two products that nearly cancel: what each was rounded by is added behind."""
+    """Returns the sum of two products that nearly cancel: their rounding errors are added afterwards."""
     products = b.multiply(*one), b.multiply(*other)
     rests = (b.apply("fma", *pair, b.apply("negate", p)) for pair, p in zip((one, other), products, strict=True))
     return b.add(b.add(*products), b.add(*rests))
@@ -193,8 +194,9 @@ def cbrt(b: KernelBuilder, x: Pair) -> Pair:
 
 
 def atan2(b: KernelBuilder, y: Pair, x: Pair) -> Pair:
-    """-i log(u / sqrt(u v)) for u = x + i y and v = x - i y, whose modulus is the root of |u| / |v|: by what u and v
-    differ in, where that is little."""
+    """-i log(u / sqrt(u v)) for u = x + i y and v = x - i y. The modulus of that quotient is the square root of
+    |u| / |v|; its logarithm is computed from the difference of u and v, which stays exact if the difference is
+    small."""
     u = b.subtract(x[0], y[1]), b.add(x[1], y[0])
     v = b.add(x[0], y[1]), b.subtract(x[1], y[0])
     turned = divide(b, u, sqrt(b, add(b, multiply(b, x, x), multiply(b, y, y))))
@@ -208,7 +210,7 @@ def atan2(b: KernelBuilder, y: Pair, x: Pair) -> Pair:
 
 
 def power(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
-    """exp(y log(x)); 0 to a power is 0, and 1 for the power 0."""
+    """exp(y log(x)); a power of 0 is 0, except that its power 0 is 1."""
     result = exponential(b, multiply(b, y, log(b, x)))
     zero = b.apply("and", b.compare("EQ", x[0], 0.0), b.compare("EQ", x[1], 0.0))
     none = b.apply("and", b.compare("EQ", y[0], 0.0), b.compare("EQ", y[1], 0.0))
@@ -227,8 +229,8 @@ def cosine(b: KernelBuilder, x: Pair) -> Pair:
 
 
 def tanh(b: KernelBuilder, x: Pair) -> Pair:
-    """With t = tan(b), h = tanh(a): (h (1 + t^2) + i t (1 - h^2)) / (1 + h^2 t^2). Where a is infinite, b is nothing to
-    the result, not even infinite or NaN."""
+    """With t = tan(b), h = tanh(a): (h (1 + t^2) + i t (1 - h^2)) / (1 + h^2 t^2). If a is infinite, b has no influence
+    on the result, even if b is infinite or NaN."""
     t, h = b.apply("tan", x[1]), b.apply("tanh", x[0])
     infinite = b.compare("EQ", b.apply("abs", x[0]), float("inf"))
     t = b.select(b.apply("and", infinite, b.compare("NE", t, t)), b.constant(0.0, t.dtype), t)

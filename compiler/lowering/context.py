@@ -1,6 +1,6 @@
-"""Where lowering rules write: the kernel under construction, and the scalars known so far. A rule asks for the element
-of a value at symbolic indices; the context finds it among those known in the open loops, or lets the rule of the
-defining op compute it, or loads it."""
+"""The context in which lowering rules emit code: the kernel under construction, and the scalars known so far. A rule
+requests the element of a value at symbolic indices; the context finds it among those known in the open loops, or lets
+the rule of the defining op compute it, or loads it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from trivium.ir.errors import CompileError
 
 class LoweringContext:
     """A kernel under construction. `members` are the ops computed inside it; all other values are loaded. `written`
-    are the values that launches before this one have written in part or whole."""
+    contains the values that earlier launches have written, in part or as a whole."""
 
     def __init__(self, name: str, members: Iterable[Operation] = (), written: Container[Any] = ()):
         self.b = KernelBuilder(name)
         self.arguments: list[Any] = []
-        """What each parameter of the kernel is bound to."""
+        """The value that each parameter of the kernel is bound to."""
         self.reduced: dict[Operation, tuple[Variable, ...]] = {}
-        """The loop variables that reductions shall run over, where the kernel's layout fixes them."""
+        """The loop variables that reductions must run over, if the form of the kernel determines them."""
         self._members = set(members)
         self._earlier = written
         self._buffers: dict[tuple[Any, tuple[int, ...], str], Buffer] = {}
@@ -41,7 +41,7 @@ class LoweringContext:
     # Elements
 
     def element(self, value: Value, indices: Indices = ()) -> Scalar:
-        """The element of `value` at `indices`."""
+        """Returns the element of `value` at `indices`."""
         key = value, indices
         for scope in reversed(self._scopes):
             if key in scope:
@@ -62,17 +62,17 @@ class LoweringContext:
         return scalar
 
     def redirect(self, value: Value, indices: Indices, buffer: Buffer, at: Indices) -> None:
-        """States that the elements of `value` at `indices` stand in a buffer."""
+        """Records that the elements of `value` at `indices` are in a buffer, at `at`."""
         self._redirected[value, indices] = buffer, at
 
     def real(self, value: Value, indices: Indices = ()) -> Register:
-        """The element of a value whose elements are no complex numbers."""
+        """Returns the element of a value whose elements are not complex."""
         scalar = self.element(value, indices)
         assert not isinstance(scalar, tuple), f"{value.type} has complex elements"
         return scalar
 
     def know(self, value: Value, indices: Indices, scalar: Scalar) -> None:
-        """States an element, for the rest of the open block."""
+        """Records an element, for the rest of the open block."""
         self._scopes[-1][value, indices] = scalar
 
     def _compute(self, op: Operation, value: Value, indices: Indices) -> Scalar:
@@ -91,21 +91,21 @@ class LoweringContext:
         return scalars[value.index]  # type: ignore[attr-defined]
 
     def literal(self, number: Any, element_type: Any) -> Scalar:
-        """A constant scalar of an element type."""
+        """Returns a constant scalar of an element type."""
         dtype = dtype_of(element_type)
         if is_pair(element_type):
             return self.b.constant(literal(np.real(number)), dtype), self.b.constant(literal(np.imag(number)), dtype)
         return self.b.constant(literal(number), dtype)
 
     def region(self, region: Region, arguments: Sequence[Scalar]) -> list[Scalar]:
-        """Computes a region that takes and returns scalars; what it returns."""
+        """Computes a region that takes and returns scalars, and returns its results."""
         block = region.block
         self._members.update(block)
         with self.scope():
             for argument, scalar in zip(block.arguments, arguments, strict=True):
                 self.know(argument, (), scalar)
             for op in block:
-                # What has no dimensions is computed here, in order; elements of tensors where they are asked for.
+                # Scalars are computed here, in order; elements of tensors are computed where they are needed.
                 if op is not block.last and op.results and not getattr(op.results[0].type, "rank", 0):
                     self.element(op.results[0])
             return [self.element(value) for value in block.terminator.operands]
@@ -126,11 +126,11 @@ class LoweringContext:
         return value in self._written
 
     def written_place(self, value: Value) -> tuple[Buffer, Indices]:
-        """Where a result of the kernel was stored last."""
+        """Returns where a result of the kernel was stored last."""
         return self._written[value]
 
     def read(self, buffer: Buffer, indices: Indices) -> Scalar:
-        """Reads an element of a buffer; a pair where the buffer has one dimension more."""
+        """Reads an element of a buffer; a pair if the buffer has one dimension more than there are indices."""
         at = [self._expression(index) for index in indices]
         if len(buffer.shape) > len(indices):
             return self.b.load(buffer, *at, 0), self.b.load(buffer, *at, 1)
@@ -156,11 +156,12 @@ class LoweringContext:
         self.b.update(elements, parts, combiner)
 
     def scratch(self, element_type: Any, shape: Sequence[int]) -> Buffer:
-        """A temporary of the open block."""
+        """Adds a temporary of the open block."""
         return self.b.scratch(dtype_of(element_type), (*shape, *parts(element_type)))
 
     def buffer(self, value: Any, shape: tuple[int, ...], mode: str) -> Buffer:
-        """The parameter that is bound to `value`, an op's or a temporary, seen as an array of `shape`."""
+        """Returns the parameter that is bound to `value` (an op's result or a temporary), viewed as an array of
+        `shape`."""
         if mode == "out" and value in self._earlier:
             mode = "inout"
         key = value, shape, mode
@@ -190,7 +191,7 @@ class LoweringContext:
         return register
 
     def _expression(self, index: Index) -> Index:
-        """An index as an expression of the kernel's values, as loads and stores hold it."""
+        """Returns an index as an expression of the kernel's values, which is the form that loads and stores need."""
         return index.replace(self._bound)
 
     def _bound(self, symbol: Any) -> Index | None:
@@ -204,7 +205,8 @@ class LoweringContext:
         raise CompileError("a kernel uses a loop variable outside its loop")
 
     def known(self, register: Register, extent: int, size: int = 1) -> Index:
-        """A run-time start index of any integer type as an index, clamped so that `size` elements fit in `extent`."""
+        """Returns a run-time start index of any integer type as an index, clamped so that `size` elements fit in
+        `extent`."""
         high = extent - size
         if register.dtype.startswith("ui"):
             limit = self.b.constant(min(high, (1 << int(register.dtype[2:])) - 1), register.dtype)
@@ -216,7 +218,8 @@ class LoweringContext:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What becomes known inside is forgotten at the end: its block ends, or its meaning changes."""
+        """Opens a scope at whose end the elements recorded inside are forgotten: their block ends, or their meaning
+        changes."""
         self._scopes.append({})
         try:
             yield
@@ -224,12 +227,12 @@ class LoweringContext:
             self._scopes.pop()
 
     def bind(self, atom: Variable, index: Register | Index) -> None:
-        """What a loop variable is, for the rest of the open block."""
+        """Binds a loop variable to an index, for the rest of the open block."""
         self._scopes[-1][atom] = index if isinstance(index, Index) else variable(index)
 
     @contextmanager
     def parallel(self, variables: Sequence[Variable]) -> Iterator[None]:
-        """A parallel loop nest over `variables`; none where there is nothing to loop over."""
+        """Opens a parallel loop nest over `variables`; no loop if there is nothing to loop over."""
         variables = [v for v in variables if v.extent != 1]
         if not variables:
             with self.scope():
@@ -242,8 +245,8 @@ class LoweringContext:
 
     @contextmanager
     def nest(self, variables: Sequence[Variable]) -> Iterator[None]:
-        """The kernel's parallel nest: all loops, stores and scratch of a kernel are inside of it. It has one iteration
-        where there is nothing to loop over; a kernel of scalars needs none."""
+        """Opens the kernel's parallel nest: all loops, stores and scratch of a kernel are inside it. It has one
+        iteration if there is nothing to loop over; it is removed if the kernel has only scalars."""
         if any(v.extent != 1 for v in variables):
             with self.parallel(variables):
                 yield
@@ -257,7 +260,7 @@ class LoweringContext:
 
     @contextmanager
     def inside(self, frame: LoopFrame, variables: Sequence[Variable]) -> Iterator[LoopFrame]:
-        """An open loop of another kind, over `variables`."""
+        """Opens a loop of another kind over `variables`."""
         with frame, self.scope():
             for atom, register in zip(variables, frame.indices, strict=True):
                 self.bind(atom, register)
@@ -265,12 +268,12 @@ class LoweringContext:
 
     @contextmanager
     def block(self, frame: Any) -> Iterator[Any]:
-        """An open if, while or free-standing block."""
+        """Opens an if, a while or a free-standing block."""
         with frame as opened, self.scope():
             yield opened
 
     def choose(self, condition: Register, then: Any, otherwise: Any) -> Scalar:
-        """`then()` where the condition holds, else `otherwise()`; only one is computed."""
+        """Returns `then()` if the condition holds, else `otherwise()`; only one of them is computed."""
         with self.block(self.b.if_(condition)) as branch:
             first = then()
             branch.yield_(*(first if isinstance(first, tuple) else (first,)))
@@ -281,7 +284,8 @@ class LoweringContext:
 
 
 def _simplest(shape: Sequence[int], indices: Indices) -> tuple[tuple[int, ...], Indices]:
-    """An access with neighbouring dimensions merged where that makes the indices simpler, and unit ones dropped."""
+    """Simplifies an access: merges neighbouring dimensions if that makes the indices simpler, and drops dimensions of
+    extent 1."""
     extents: list[int] = []
     merged: list[Index] = []
     for extent, index in zip(shape, indices, strict=True):
@@ -299,5 +303,5 @@ def _simplest(shape: Sequence[int], indices: Indices) -> tuple[tuple[int, ...], 
 
 
 def _opacity(index: Index) -> int:
-    """How many quotients and remainders an index has."""
+    """Returns the number of quotients and remainders in an index."""
     return sum(not isinstance(atom, Variable | RunTimeIndex) for atom in index.terms)

@@ -1,5 +1,5 @@
-"""Matrix products and convolutions, as marked kernels (`compiler.kernel.contraction`) and, where the mark does not fit,
-as plain sums of products."""
+"""Matrix products and convolutions, as marked kernels (`compiler.kernel.contraction`) or, if the mark cannot express
+them, as plain sums of products."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trivium.ir.types import F32, ComplexType, FloatType, Type, is_boolean, is_i
 @dataclass(frozen=True)
 class Loops:
     """The loops of a contraction by name, and how its tensors' dimensions follow from them. `result` names the loop of
-    each dimension of the result, or the two (outer, inner) of one that is split into groups."""
+    each dimension of the result, or the two loops (outer, inner) of a dimension that is split into groups."""
 
     loops: dict[str, ContractionLoop]
     lhs: tuple[Subscript, ...]
@@ -33,7 +33,7 @@ class Loops:
     result: tuple[tuple[str, ...], ...]
 
     def access(self, buffer: Buffer, side: str, order: Sequence[int] | None = None) -> Access:
-        """The access to an operand whose buffer has its dimensions in `order`."""
+        """Returns the access to an operand whose buffer has its dimensions in `order`."""
         dimensions = self.lhs if side == "lhs" else self.rhs
         if order is not None:
             dimensions = tuple(dimensions[d] for d in order)
@@ -72,7 +72,8 @@ def dot_loops(op: ops.DotGeneral) -> Loops:
 
 
 def convolution_loops(op: ops.Convolution) -> Loops:
-    """Groups are a batch: feature groups split the features of lhs and result, batch groups the batch of lhs."""
+    """Groups become a batch loop: feature groups split the features of lhs and result, batch groups the batch of
+    lhs."""
     n = op.dimension_numbers
     windows = conv_windows(op)
     lhs_shape, rhs_shape, shape = op.lhs.type.shape, op.rhs.type.shape, op.result.type.shape
@@ -125,19 +126,19 @@ def loops_of(op: Operation) -> Loops:
 
 
 def is_markable(op: Operation) -> bool:
-    """Whether the mark can say what the op computes: real numbers, and something to sum."""
+    """Whether the mark can express the op: its numbers are neither complex nor boolean."""
     kinds = [value.type.element_type for value in (*op.operands, *op.results)]
     return not any(isinstance(kind, ComplexType) or is_boolean(kind) for kind in kinds)
 
 
 def accumulate_type(kind: Type) -> Type:
-    """The type that sums are kept in: floats narrower than f32 in f32."""
+    """Returns the type in which sums are kept: f32 for narrower floats, otherwise the type itself."""
     narrow = isinstance(kind, FloatType) and kind.width < 32
     return F32 if narrow else kind
 
 
 def rounds(op: Operation, side: str) -> bool:
-    """Whether the op's algorithm sees an operand in less than its own precision."""
+    """Whether the op's algorithm uses an operand in less than its own precision."""
     algorithm = getattr(op, "algorithm", None)
     if algorithm is None:
         return False
@@ -146,8 +147,8 @@ def rounds(op: Operation, side: str) -> bool:
 
 
 def rounded(ctx: LoweringContext, op: Operation, side: str, x: Scalar) -> Scalar:
-    """An operand's element as the op's algorithm sees it: the sum of its leading parts, each rounded to the precision
-    type."""
+    """Returns an operand's element as the op's algorithm uses it: the sum of its leading parts, each rounded to the
+    precision type."""
     if not rounds(op, side) or isinstance(x, tuple):
         return x
     if is_integer(getattr(op, side).type.element_type):
@@ -165,13 +166,13 @@ def _leading_parts(ctx: LoweringContext, op: Operation, side: str, x: Register) 
         else:
             part = ctx.b.convert(ctx.b.convert(rest, dtype_of(precision)), x.dtype)
         total = ctx.b.add(total, part)
-        # Nothing is left of an infinite one.
+        # An infinite part leaves no rest.
         rest = ctx.b.select(ctx.b.apply("is_finite", part), ctx.b.subtract(rest, part), 0.0)
     return total
 
 
 def prologue(ctx: LoweringContext, op: Operation, side: str, accumulate: str, loops: int) -> Block | None:
-    """What happens to an operand's elements on the way into a marked contraction; None where they are converted."""
+    """Returns the computation on an operand's elements before a marked contraction; None if they are only converted."""
     if not rounds(op, side):
         return None
     kind = getattr(op, side).type.element_type
@@ -182,7 +183,8 @@ def prologue(ctx: LoweringContext, op: Operation, side: str, accumulate: str, lo
 
 
 def operand_order(value: Value) -> tuple[Value, tuple[int, ...]]:
-    """The tensor that an operand is a transpose of, and which dimension of the operand each of its dimensions is."""
+    """Returns the tensor that an operand is a transpose of and, for each of its dimensions, the corresponding dimension
+    of the operand."""
     order = tuple(range(value.type.rank))
     while isinstance(value.defining_op, ops.Transpose):
         permutation = value.defining_op.permutation
@@ -195,7 +197,7 @@ def operand_order(value: Value) -> tuple[Value, tuple[int, ...]]:
 
 @element(ops.DotGeneral, ops.Convolution, repeats=True)
 def sum_of_products(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
-    """A contraction as a plain reduction."""
+    """Emits a contraction as a plain reduction."""
     loops = loops_of(op)
     kind = accumulate_type(op.results[0].type.element_type)
     at: dict[str, Index] = {}
@@ -263,7 +265,7 @@ def _sum_block(ctx: LoweringContext, kind: Type):
 def _operand_place(
     ctx: LoweringContext, operand: Value, dimensions: Sequence[Subscript], at: dict[ContractionLoop, Index]
 ) -> tuple[Register | None, Indices]:
-    """Whether an element is there (None: always), and where."""
+    """Returns whether there is an element (None: always), and where it is."""
     inside, place = None, []
     for dimension, extent in zip(dimensions, operand.type.shape, strict=True):
         position, dilation = dimension.position.replace(at.get), dimension.dilation  # type: ignore[arg-type]

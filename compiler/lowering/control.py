@@ -19,8 +19,8 @@ from trivium.ir.errors import CompileError
 
 @step(ops.While)
 def while_(lowering: ProgramBuilder, op: ops.While) -> None:
-    """Carried values have one place each, which the body's results are copied to; those that the body hands on as they
-    are stay where they were."""
+    """Each carried value has one place, which the body's result is copied to. Values that the body returns unchanged
+    keep their original place."""
     returned = op.body.terminator.operands
     carried: list[Place] = []
     for number, (init, result) in enumerate(zip(op.operand, op.results, strict=True)):
@@ -41,7 +41,7 @@ def while_(lowering: ProgramBuilder, op: ops.While) -> None:
 def _assign(
     sources: Sequence[Place], targets: Sequence[Place], lowering: ProgramBuilder, values: Sequence[Value]
 ) -> list[Step]:
-    """Copies all at once: a source that is another one's target is saved first."""
+    """Returns the steps that copy all values as if at once: a source that is also a target is saved first."""
     first: list[Step] = []
     then: list[Step] = []
     for source, target, value in zip(sources, targets, values, strict=True):
@@ -57,11 +57,11 @@ def _assign(
 
 @step(ops.Tuple, ops.GetTupleElement)
 def tuples(lowering: ProgramBuilder, op: ops.Tuple | ops.GetTupleElement) -> None:
-    """Tuples have no place: their elements are the values that they were made of."""
+    """Tuples have no place: their elements are the values that they were made from."""
     if isinstance(op, ops.GetTupleElement):
         made = op.operand.defining_op
         if not isinstance(made, ops.Tuple):
-            raise CompileError("get_tuple_element of a tuple that no tuple op made is not compiled")
+            raise CompileError("get_tuple_element of a tuple that no tuple op made cannot be compiled")
         lowering.bind(op.result, lowering.place(made.val[op.index]))
 
 
@@ -108,7 +108,7 @@ def scalar_if(ctx: LoweringContext, op: ops.If) -> list[Scalar]:
 
 @scalar(ops.Case)
 def scalar_case(ctx: LoweringContext, op: ops.Case) -> list[Scalar]:
-    """The first branch where the index is 0, else the rest of them; the last one where it is out of range."""
+    """Runs the first branch if the index is 0, else chooses among the others; the last one if it is out of range."""
     index = ctx.real(op.index)
 
     def rest(number: int) -> list[Scalar]:

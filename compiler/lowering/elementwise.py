@@ -1,5 +1,5 @@
-"""Ops that work on each element by itself. What a scalar operation of kernels is named like the op is applied as it
-stands; the others have their rule here, and complex numbers theirs in `complex`."""
+"""Ops that compute each element separately. If a scalar operation of kernels has the name of the op, it is applied
+directly; other ops have their rules here, and complex numbers in `complex`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from trivium.ir.ops.conversion import ComparisonType
 
 
 def operand_at(ctx: LoweringContext, value: Value, indices: Indices) -> Any:
-    """The element of an operand that may be of rank 0 and then holds everywhere."""
+    """Returns the element of an operand, which may have rank 0 and then applies everywhere."""
     return ctx.element(value, indices if value.type.rank else ())
 
 
 def apply(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
-    """The scalar operation of the same name."""
+    """Applies the scalar operation of the same name."""
     operands = [operand_at(ctx, operand, indices) for operand in op.operands]
     if is_pair(op.operands[0].type.element_type):
         return complex_numbers.apply(ctx.b, op.short_name(), operands)
@@ -41,7 +41,7 @@ def select(ctx: LoweringContext, op: ops.Select, indices: Indices) -> Scalar:
 
 
 def each(function: Any, *scalars: Any) -> Any:
-    """`function` of each part of complex scalars, or of real ones."""
+    """Applies `function` to each part of complex scalars, or to real scalars."""
     if isinstance(scalars[0], tuple):
         return tuple(function(*part) for part in zip(*scalars, strict=True))
     return function(*scalars)
@@ -65,7 +65,7 @@ def convert(ctx: LoweringContext, op: ops.Convert, indices: Indices) -> Scalar:
 
 
 def converted(ctx: LoweringContext, operand: Scalar, kind: Any) -> Scalar:
-    """A scalar in another element type."""
+    """Converts a scalar to another element type."""
     dtype = dtype_of(kind)
     if isinstance(operand, tuple):
         real, imaginary = (ctx.b.convert(part, dtype) for part in operand)
@@ -104,7 +104,7 @@ def map_(ctx: LoweringContext, op: ops.Map, indices: Indices) -> Scalar:
 
 @element(ops.BitcastConvert)
 def bitcast_convert(ctx: LoweringContext, op: ops.BitcastConvert, indices: Indices) -> Scalar:
-    """Splits or joins along the last dimension where the widths differ."""
+    """Splits or joins elements along the last dimension if the widths differ."""
     source, target = (dtype_of(value.type.element_type) for value in (op.operand, op.result))
     if op.operand.type.rank == op.result.type.rank:
         return each(lambda part: bits(ctx, part, target), ctx.element(op.operand, indices))
@@ -128,12 +128,12 @@ def _join(ctx: LoweringContext, op: ops.BitcastConvert, indices: Indices, target
 
 
 def bits(ctx: LoweringContext, operand: Register, dtype: str) -> Register:
-    """The same bits as another type of that width."""
+    """Returns the same bits as another type of that width."""
     return operand if operand.dtype == dtype else ctx.b.apply("bitcast_convert", operand, dtype=dtype)
 
 
 def declare_by_name() -> None:
-    """Ops that are one scalar operation."""
+    """Declares the rules of ops that are a single scalar operation."""
     for op in list(OPS.values()):
         if is_elementwise(op) and op.short_name() in OPERATIONS and not has_lowering(op):
             element(op)(apply)

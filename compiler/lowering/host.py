@@ -1,5 +1,6 @@
-"""Ops that functions of the host compute: factorizations, which a LAPACK has, the state of random draws, and custom
-calls that the user registered. A program names them; the backend that loads it looks the names up."""
+"""Ops that are computed by functions of the host: factorizations, which LAPACK libraries provide, the state of random
+draws, and custom calls that the user registered. A program names them; the backend that loads it looks the names
+up."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def _call(lowering: ProgramBuilder, op: Op, target: str, attributes: dict[str, i
 
 @step(ops.CustomCall)
 def custom_call(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
-    """A call of Python, or of whatever else the table says; unless the project itself knows better."""
+    """A call of Python, or of another function that the table defines, unless the compiler itself knows the target."""
     if op.call_target_name == RANDOM_STATE:
         _call(lowering, op, RANDOM_STATE, {})
         return
@@ -74,7 +75,8 @@ def _results(lowering: ProgramBuilder, op: Op) -> tuple[Place, ...]:
 
 
 def _as_program(op: ops.CustomCall) -> str:
-    """The text of a module whose first function is this one op. What the op may name stands in the module too."""
+    """Returns the text of a module whose first function has only this op. The module also has the functions and symbols
+    that the op may name."""
 
     def body(builder: Builder, *arguments: Value) -> tuple[Value, ...]:
         return builder.add(op.clone(dict(zip(op.operands, arguments, strict=True))))
@@ -85,7 +87,7 @@ def _as_program(op: ops.CustomCall) -> str:
 
 
 def _beside(op: Operation) -> list[Operation]:
-    """Copies of the other functions and symbols of the op's module, without the function that contains the op."""
+    """Copies the other functions and symbols of the op's module, without the function that contains the op."""
     parents = [op]
     while not isinstance(parents[-1], Module):
         parents.append(parents[-1].parent_op)  # type: ignore[arg-type]

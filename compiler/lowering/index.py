@@ -1,5 +1,5 @@
-"""Index expressions (`compiler.kernel.index`) as the lowering writes them: of loop variables and of numbers computed at
-run time, with row-major positions and back."""
+"""Index expressions (`compiler.kernel.index`) in the form that the lowering uses: in terms of loop variables and of
+numbers computed at run time, with conversions to and from row-major positions."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class RunTimeIndex:
 
 
 def fresh(shape: Sequence[int]) -> list[Variable]:
-    """A variable for each dimension."""
+    """Returns a new variable for each dimension."""
     return [Variable(extent) for extent in shape]
 
 
 def indices_of(variables: Sequence[Variable]) -> Indices:
-    """The variables as indices; those of extent 1 are 0."""
+    """Returns the variables as indices; those of extent 1 become 0."""
     return tuple(constant(0) if v.extent == 1 else variable(v) for v in variables)
 
 
 def linearize(indices: Sequence[Index], shape: Sequence[int]) -> Index:
-    """The row-major position of an element."""
+    """Returns the row-major position of an element."""
     position = constant(0)
     for index, extent in zip(indices, shape, strict=True):
         position = position * extent + index
@@ -56,7 +56,7 @@ def linearize(indices: Sequence[Index], shape: Sequence[int]) -> Index:
 
 
 def delinearize(position: Index, shape: Sequence[int]) -> Indices:
-    """The indices of a row-major position."""
+    """Returns the indices of a row-major position."""
     indices: list[Index] = []
     for extent in reversed(shape[1:]):
         indices.append(position % extent if extent else constant(0))

@@ -1,4 +1,4 @@
-"""Boxes and windows at computed places: `dynamic_slice`, `gather`, and the updates in place, `dynamic_update_slice` and
+"""Boxes and windows at computed places: `dynamic_slice`, `gather`, and the in-place updates `dynamic_update_slice` and
 `scatter`."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def dynamic_slice(ctx: LoweringContext, op: ops.DynamicSlice, indices: Indices) 
 
 @kernel(ops.DynamicUpdateSlice, in_place="operand")
 def dynamic_update_slice(launches: Launches, op: ops.DynamicUpdateSlice) -> None:
-    """Writes the box; the rest of the operand is there already."""
+    """Writes the box; the rest of the operand is already in place."""
     shape = op.update.type.shape
     with launches.kernel() as ctx:
         target = ctx.buffer(op.result, op.result.type.shape, "inout")
@@ -37,7 +37,7 @@ def dynamic_update_slice(launches: Launches, op: ops.DynamicUpdateSlice) -> None
 def _box(
     ctx: LoweringContext, start_indices: tuple[Value, ...], shape: tuple[int, ...], sizes: tuple[int, ...]
 ) -> list[Index]:
-    """Where a box of these sizes starts, moved so that it lies inside."""
+    """Returns where a box of these sizes starts, moved so that it is inside."""
     starts = []
     for start, extent, size in zip(start_indices, shape, sizes, strict=True):
         starts.append(constant(0) if extent == size else ctx.known(ctx.real(start), extent, size))
@@ -67,7 +67,7 @@ def gather(ctx: LoweringContext, op: ops.Gather, indices: Indices) -> Scalar:
 def _coordinate(
     ctx: LoweringContext, listed: Value, batch: list[Index], vector_dimension: int, component: int
 ) -> Register:
-    """One coordinate of a place that a tensor of indices lists."""
+    """Returns one coordinate of a place that a tensor of indices lists."""
     if vector_dimension == listed.type.rank:
         return ctx.real(listed, tuple(batch))
     at = (*batch[:vector_dimension], constant(component), *batch[vector_dimension:])
@@ -77,8 +77,8 @@ def _coordinate(
 @kernel(ops.Scatter, in_place="inputs")
 def scatter(launches: Launches, op: ops.Scatter) -> None:
     """Each listed place is an iteration, and each element of its window updates an element of the operand. A program
-    may promise that no two places are the same (`unique_indices`); one that breaks the promise gets what other
-    compilers give, not a race."""
+    may promise that no two places are the same (`unique_indices`); if it breaks the promise, the result is that of
+    other compilers, not a race."""
     for operand, result in zip(op.inputs, op.results, strict=True):
         if operand.type.element_type is not result.type.element_type:
             _convert(launches, operand, result)
@@ -102,7 +102,7 @@ def scatter(launches: Launches, op: ops.Scatter) -> None:
 
 
 def _convert(launches: Launches, operand: Value, result: Value) -> None:
-    """Writes the operand to the result, which has another element type."""
+    """Writes the operand to the result, which has a different element type."""
     variables = fresh(result.type.shape)
     with launches.kernel("_operand") as ctx, ctx.nest(variables):
         at = indices_of(variables)
@@ -114,12 +114,12 @@ def _listed(op: ops.Scatter, at: Indices) -> list[Index]:
 
 
 def _starts(ctx: LoweringContext, op: ops.Scatter, at: Indices) -> dict[int, Register]:
-    """Where a window starts along each dimension that is listed."""
+    """Returns where a window starts along each listed dimension."""
     numbers, shape, listed = op.scatter_dimension_numbers, op.inputs[0].type.shape, _listed(op, at)
     starts: dict[int, Register] = {}
     for component, dimension in enumerate(numbers.scatter_dims_to_operand_dims):
         start = _coordinate(ctx, op.scatter_indices, listed, numbers.index_vector_dim, component)
-        if start.dtype == "ui64":  # beyond the extent is outside, and must not become negative
+        if start.dtype == "ui64":  # starts beyond the extent are outside, and must not become negative
             start = ctx.b.apply("minimum", start, ctx.b.constant(shape[dimension], "ui64"))
         starts[dimension] = ctx.b.convert(start, "i64")
     return starts
@@ -128,7 +128,7 @@ def _starts(ctx: LoweringContext, op: ops.Scatter, at: Indices) -> dict[int, Reg
 def _scatter_element(
     ctx: LoweringContext, op: ops.Scatter, targets: list[Buffer], starts: dict[int, Register], at: Indices
 ) -> None:
-    """Updates the element that the update at `at` falls on, if there is one."""
+    """Updates the element that corresponds to the update at `at`, if there is one."""
     numbers, listed = op.scatter_dimension_numbers, _listed(op, at)
     inside: Register | None = None
     offsets = iter([at[dimension] for dimension in numbers.update_window_dims])

@@ -1,4 +1,4 @@
-"""The launches that a group of ops becomes. A kernel is one parallel nest: what takes several that depend on each other
+"""The launches that a group of ops becomes. A kernel is one parallel nest: work that takes several dependent nests
 takes several launches, with temporaries of the program between them."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trivium.ir.types import TensorType
 
 @dataclass(eq=False)
 class Temporary:
-    """A value that no op gives: what one launch of `op` leaves in memory for the next."""
+    """A value that is not the result of an op: one launch of `op` leaves it in memory for the next."""
 
     type: TensorType
     op: Operation
@@ -33,12 +33,12 @@ class Launches:
         self.name, self.target = name, target
         self.members = dict.fromkeys(members)
         self.finished: list[tuple[Kernel, Sequence[Argument]]] = []
-        """The kernels so far, with what their parameters are bound to."""
+        """The kernels so far, with the values that their parameters are bound to."""
         self._written: set[Argument] = set()
 
     @contextmanager
     def kernel(self, suffix: str = "") -> Iterator[LoweringContext]:
-        """The next kernel. What kernels before it have written it reads, or updates in place."""
+        """Opens the next kernel. It can read values that earlier kernels have written, or update them in place."""
         ctx = LoweringContext(self.name + suffix, self.members, self._written)
         yield ctx
         self.add(ctx.b.build(), ctx.arguments)

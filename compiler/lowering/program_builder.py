@@ -1,5 +1,5 @@
-"""Where step rules write: the program under construction, with the place of every value that has a buffer, and the
-steps of the open block."""
+"""The builder that step rules use: the program under construction, with the place of every value that has a buffer, and
+the steps of the open block."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trivium.ir.memory import memory_limit, size_text
 from trivium.ir.types import TensorType
 
 LARGEST_STORED_SPLAT = 1 << 20
-"""The bytes of a constant of equal elements up to which they are stored one by one; larger ones are filled at run
+"""The maximum number of bytes of a constant with equal elements that is stored in full; larger ones are filled at run
 time."""
 
 
@@ -40,7 +40,7 @@ class ProgramBuilder(ABC):
     # Places
 
     def make(self, value: Argument, storage: object, name: str) -> Place:
-        """A new place for a value of that type."""
+        """Returns a new place for a value of that type."""
         shape = static_shape(value)
         kind = value.type.element_type
         shape = (*shape, *parts(kind))
@@ -54,16 +54,16 @@ class ProgramBuilder(ABC):
         return place
 
     def temporary(self, value: Argument, name: str = "") -> Place:
-        """A new place in the arena for a value of that type."""
+        """Returns a new place in the arena for a value of that type."""
         hint = value.name_hint if isinstance(value, Value) else ""
         return self.make(value, Arena(), self.name(name or (f"{hint}_" if hint else "t")))
 
     def bind(self, value: Value, place: Place) -> None:
-        """States where a value is."""
+        """Records the place of a value."""
         self._places[value] = place
 
     def place(self, value: Value) -> Place:
-        """Where a value is."""
+        """Returns the place of a value."""
         while value in self._views:
             value = self._views[value]
         if value not in self._places:
@@ -75,8 +75,8 @@ class ProgramBuilder(ABC):
         return self._places[value]
 
     def _constant(self, op: ops.Constant) -> Place:
-        """The constant's own memory, where it is dense; the same for constants that are one array. A large one of equal
-        elements is a temporary that is filled."""
+        """Returns the place of a constant: its own memory if it is dense. Constants that share an array share their
+        place. A large constant with equal elements is a temporary that is filled."""
         elements = op.value
         if id(elements) not in self._constants:
             place = self.make(op.result, Arena(), self.name("constant"))
@@ -88,8 +88,8 @@ class ProgramBuilder(ABC):
         return self._constants[id(elements)]
 
     def _fill(self, place: Place, element: np.ndarray, origin: Location) -> None:
-        """Launches what fills a temporary with one element, outside of all loops and branches: all of the program may
-        use it from there on."""
+        """Launches a kernel that fills a temporary with one element, outside of all loops and branches: the rest of the
+        program can use it from there on."""
         repeated = place.shape[:-1] if place.is_complex else place.shape
         parts = place.shape[len(repeated) :]
         source = Place(self.name("element"), place.dtype, parts, _stored(np.asarray(element), parts, place.dtype))
@@ -101,7 +101,7 @@ class ProgramBuilder(ABC):
         self.outermost.append(Launch(b.build(), (source, place), (origin,)))
 
     def name(self, base: str) -> str:
-        """`base` with a number that it had not before."""
+        """Returns `base` with a number that makes it unique."""
         count = self._names.get(base, 0)
         self._names[base] = count + 1
         return f"{base}{count}"
@@ -110,7 +110,7 @@ class ProgramBuilder(ABC):
 
     @abstractmethod
     def block(self, block: Block) -> list[Step]:
-        """The steps of a block; afterwards every value that it returns has a place."""
+        """Returns the steps of a block; afterwards every value that it returns has a place."""
 
     def copy(self, source: Place, destination: Place) -> None:
         if source is not destination and destination.nbytes:
@@ -118,7 +118,7 @@ class ProgramBuilder(ABC):
 
 
 def static_shape(value: Argument) -> tuple[int, ...]:
-    """The shape of a value; a CompileError that names it where it is not static."""
+    """Returns the shape of a value. Raises a CompileError that names the value if its shape is not static."""
     kind = value.type
     if isinstance(kind, TensorType) and kind.is_static:
         return kind.static_shape

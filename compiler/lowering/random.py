@@ -1,4 +1,4 @@
-"""Random bits, as kernels: every counter is encrypted by itself, so that draws are independent loops."""
+"""Random bits, as kernels: every counter is encrypted separately, so draws are independent iterations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Words = Sequence[Register]
 
 @kernel(ops.RngBitGenerator)
 def rng_bit_generator(launches: Launches, op: ops.RngBitGenerator) -> None:
-    """The draws, and then the state that follows."""
+    """Emits the draws, then the next state."""
     three_fry = op.rng_algorithm is ops.RngAlgorithm.THREE_FRY
     draw, following = (_three_fry, _three_fry_state) if three_fry else (_philox, _philox_state)
     if op.output.type.size:
@@ -40,13 +40,13 @@ def _store(ctx: LoweringContext, op: ops.RngBitGenerator, at: Indices, word: Reg
 
 
 def _of_type(ctx: LoweringContext, op: ops.RngBitGenerator, word: Register) -> Register:
-    """The low bits of a word, as a value of the output's type."""
+    """Returns the low bits of a word, as a value of the output's type."""
     dtype = dtype_of(op.output.type.element_type)
     return bits(ctx, ctx.b.convert(word, f"ui{bit_width(dtype)}"), dtype)
 
 
 def _halves(b: KernelBuilder, word: Register) -> tuple[Register, Register]:
-    """The low and the high 32 bits."""
+    """Returns the low and the high 32 bits."""
     return b.convert(word, "ui32"), b.convert(b.apply("shift_right_logical", word, 32), "ui32")
 
 
@@ -80,8 +80,8 @@ def _is_wide(op: ops.RngBitGenerator) -> bool:
 
 
 def _counters(op: ops.RngBitGenerator) -> tuple[int, ...]:
-    """The shape of the counters: 64-bit values take one each; narrower ones share one between two neighbours along an
-    even dimension."""
+    """Returns the shape of the counters: 64-bit values use one each; of narrower values, two neighbours along an even
+    dimension share one."""
     shape = op.output.type.shape
     if _is_wide(op) or not shape:
         return shape
@@ -107,7 +107,7 @@ def _store_pair(ctx: LoweringContext, op: ops.RngBitGenerator, at: Indices, axis
 
 
 def three_fry_2x32(b: KernelBuilder, key: Words, counter: Words) -> tuple[Register, Register]:
-    """Threefry-2x32 with 20 rounds: the words of `counter`, encrypted with those of `key`."""
+    """Threefry-2x32 with 20 rounds: encrypts the words of `counter` with those of `key`."""
     keys = (key[0], key[1], b.apply("xor", b.apply("xor", key[0], key[1]), 0x1BD11BDA))
     first, second = b.add(counter[0], keys[0]), b.add(counter[1], keys[1])
     for group in range(5):
@@ -146,12 +146,13 @@ def _philox(ctx: LoweringContext, op: ops.RngBitGenerator, state: Words) -> None
 
 
 def _counter(state: Words) -> tuple[Register, Register]:
-    """The state is a key and a counter of 128 bits. With two words, the key doubles as the counter's high word."""
+    """Returns the counter of a state. The state is a key and a counter of 128 bits; if it has only two words, the key
+    is also the counter's high word."""
     return (state[1], state[2]) if len(state) == 3 else (state[1], state[0])
 
 
 def _each(op: ops.RngBitGenerator) -> int:
-    """Values that a counter gives."""
+    """Returns the number of values per counter."""
     return 2 if _is_wide(op) else 4
 
 

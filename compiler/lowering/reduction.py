@@ -1,4 +1,4 @@
-"""Folds: `reduce`, and windows that slide. The region becomes the combiner of a reduction loop, by name where it is one
+"""Folds: `reduce`, and sliding windows. The region becomes the combiner of a reduction loop, by name if it is a single
 associative operation."""
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ def reduce(ctx: LoweringContext, op: ops.Reduce, indices: Indices) -> list[Scala
 
 
 def _folded_place(op: ops.Reduce, indices: Indices, variables: Sequence[Variable]) -> Indices:
-    """Where the inputs' elements stand that fold into the result at `indices`."""
+    """Returns the indices of the inputs' elements that are folded into the result at `indices`."""
     inner = dict(zip(sorted(op.dimensions), indices_of(variables), strict=True))
     kept = iter(indices)
     return tuple(inner[d] if d in inner else next(kept) for d in range(op.inputs[0].type.rank))
 
 
 def reduce_together(ctx: LoweringContext, folds: Sequence[tuple[ops.Reduce, Indices]]) -> None:
-    """Several reductions over the same variables (`ctx.reduced`) in one loop, so that what they share is read once."""
+    """Emits several reductions over the same variables (`ctx.reduced`) in one loop, so that elements that they share
+    are read once."""
     kinds = [[argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]] for op, _ in folds]
     every = [kind for some in kinds for kind in some]
     inits = [
@@ -65,7 +66,7 @@ def reduce_together(ctx: LoweringContext, folds: Sequence[tuple[ops.Reduce, Indi
 def _joint_block(
     ctx: LoweringContext, folds: Sequence[tuple[ops.Reduce, Indices]], kinds: Sequence[Sequence[Any]]
 ) -> Block:
-    """The regions of several reductions side by side."""
+    """Returns a block with the regions of several reductions side by side."""
     every = [kind for some in kinds for kind in some]
     dtypes = [dtype_of(kind) for kind in (*every, *every) for _ in range(1 + is_pair(kind))]
     with ctx.block(ctx.b.block(*dtypes)) as block:
@@ -83,8 +84,8 @@ def _joint_block(
 def fold(
     ctx: LoweringContext, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any
 ) -> list[Scalar]:
-    """Folds what `terms()` gives, for all values of `variables`, onto `inits` with the region `body`. The region may
-    compute in a wider type than its inputs have."""
+    """Folds the results of `terms()`, for all values of `variables`, onto `inits` with the region `body`. The region
+    may compute in a wider type than that of its inputs."""
     kinds = [argument.type.element_type for argument in body.arguments[: len(inits)]]
     inits = [widened(ctx, init, kind) for init, kind in zip(inits, kinds, strict=True)]
     variables = [v for v in variables if v.extent != 1]
@@ -103,7 +104,7 @@ def fold(
 def _fold_in_order(
     ctx: LoweringContext, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any
 ) -> list[Scalar]:
-    """The same where the order of the terms matters."""
+    """Folds like `fold`, in order, because the order of the terms matters."""
     kinds = [argument.type.element_type for argument in body.arguments[: len(inits)]]
     loop = ctx.b.sequential(*[v.extent for v in variables], inits=flat(inits))
     with ctx.inside(loop, variables):
@@ -113,8 +114,8 @@ def _fold_in_order(
 
 def commutes(body: Region) -> bool:
     """Whether a combiner may take its terms in any order, as reduction loops do. StableHLO promises only that it is
-    associative: a product of matrices is, or the first of the greatest elements. Few regions show by
-    their form that they commute (that of argmax does not), so they are tried on small numbers, with ties."""
+    associative, as are a product of matrices and the choice of the first of several greatest elements. For most regions
+    the form does not show whether they commute (as for argmax), so they are tried on small numbers, with ties."""
     if combiner_name(body) is not None:
         return True
     function = Interpreter().callable(body)
@@ -128,7 +129,7 @@ def commutes(body: Region) -> bool:
 
 
 def _sample(dtype: np.dtype, seed: int) -> np.ndarray:
-    """Small numbers of a type, the same for the same seed; complex ones with imaginary parts."""
+    """Returns small numbers of a type, the same for the same seed; complex ones with imaginary parts."""
     real, imaginary = np.random.default_rng(seed).integers(-2, 3, (2, 64))
     if dtype.kind in "bu":
         return (real > 0).astype(dtype)
@@ -136,7 +137,8 @@ def _sample(dtype: np.dtype, seed: int) -> np.ndarray:
 
 
 def combiner_name(body: Region) -> str | None:
-    """The operation that a region is, where it is one associative operation on its two arguments."""
+    """Returns the name of the operation if a region is a single associative operation on its two arguments, else
+    None."""
     op = body.block.first
     if op is None or not isinstance(op, Op) or op.next is not body.block.last or body.terminator.operands != op.results:
         return None
@@ -147,7 +149,7 @@ def combiner_name(body: Region) -> str | None:
 
 
 def combiner_block(ctx: LoweringContext, body: Region, kinds: Sequence[Any]) -> Block:
-    """A region as a block of scalars: accumulated values, then terms."""
+    """Returns a region as a block of scalars; its parameters are the accumulated values, then the terms."""
     dtypes = [dtype_of(kind) for kind in (*kinds, *kinds) for _ in range(1 + is_pair(kind))]
     with ctx.block(ctx.b.block(*dtypes)) as block:
         block.yields = flat(ctx.region(body, grouped(block.parameters, [*kinds, *kinds])))
@@ -157,8 +159,8 @@ def combiner_block(ctx: LoweringContext, body: Region, kinds: Sequence[Any]) -> 
 def combine_into(
     ctx: LoweringContext, body: Region, targets: Sequence[tuple[Buffer, Indices]], values: Sequence[Scalar]
 ) -> None:
-    """Combines `values` into elements of buffers with the region `body`: its arguments, of the buffers' element types,
-    are the elements as they are, then the values."""
+    """Combines `values` into elements of buffers with the region `body`. Its arguments, which have the buffers' element
+    types, are the old elements, then the values."""
     kinds = [argument.type.element_type for argument in body.arguments[: len(targets)]]
     name = combiner_name(body)
     combiner = name if name is not None and not is_pair(kinds[0]) else combiner_block(ctx, body, kinds)
@@ -166,18 +168,18 @@ def combine_into(
 
 
 def flat(scalars: Sequence[Scalar]) -> list[Register]:
-    """The registers of scalars, of which some may be pairs."""
+    """Returns the registers of scalars, some of which may be pairs."""
     return [part for scalar in scalars for part in (scalar if isinstance(scalar, tuple) else (scalar,))]
 
 
 def grouped(registers: Sequence[Register], kinds: Sequence[Any]) -> list[Scalar]:
-    """The scalars of these element types that registers are."""
+    """Groups registers into scalars of these element types."""
     rest = iter(registers)
     return [(next(rest), next(rest)) if is_pair(kind) else next(rest) for kind in kinds]
 
 
 def widened(ctx: LoweringContext, scalar: Scalar, kind: Any) -> Scalar:
-    """A scalar in the type that a region computes in."""
+    """Converts a scalar to the type that a region computes in."""
     has = scalar[0].dtype if isinstance(scalar, tuple) else scalar.dtype
     return scalar if has == dtype_of(kind) else converted(ctx, scalar, kind)
 
@@ -204,7 +206,7 @@ def reduce_window(ctx: LoweringContext, op: ops.ReduceWindow, indices: Indices) 
 
 
 def guarded(ctx: LoweringContext, inside: Register | None, then: Any, otherwise: list[Scalar]) -> list[Scalar]:
-    """`then()` where `inside` holds (None: everywhere), else `otherwise`; lists of scalars."""
+    """Returns `then()` if `inside` holds (None: always), else `otherwise`; both are lists of scalars."""
     if inside is None:
         return then()
     with ctx.block(ctx.b.if_(inside)) as branch:
@@ -219,7 +221,7 @@ def guarded(ctx: LoweringContext, inside: Register | None, then: Any, otherwise:
 def window_place(
     ctx: LoweringContext, windows: Sequence[Window], shape: Sequence[int], indices: Indices, offsets: Indices
 ) -> tuple[Register | None, Indices]:
-    """Whether an element stands at an offset in a window (None: always), and where."""
+    """Returns whether there is an element at an offset in a window (None: always), and where it is."""
     inside: Register | None = None
     at: list[Index] = []
     for window, extent, index, offset in zip(windows, shape, indices, offsets, strict=True):

@@ -1,6 +1,6 @@
-"""The tables of lowering rules, by op. An op has one of: an `element` rule (its result at given indices, from its
-operands'), an `indexing` rule (the result is its operand at other indices), a `kernel` rule (it takes
-launches of its own), or a `step` rule (it becomes steps of the program: control flow, calls to the host)."""
+"""The tables of lowering rules, by op. An op has one of: an `element` rule (computes its result at given indices from
+elements of its operands), an `indexing` rule (the result is its operand at other indices), a `kernel` rule (it takes
+separate launches), or a `step` rule (it becomes steps of the program: control flow, calls to the host)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.errors import Error
 
 ELEMENT: dict[type, Callable[..., Any]] = {}
-"""(context, op, indices) -> the scalar at `indices`; a list of them for ops that have a list of results."""
+"""(context, op, indices) -> the scalar at `indices`; a list of scalars for ops with a list of results."""
 
 INDEXING: dict[type, Callable[..., Any]] = {}
-"""(op, indices) -> the indices at which the first operand holds what the result has at `indices`."""
+"""(op, indices) -> the indices of the first operand's element that the result has at `indices`."""
 
 KERNEL: dict[type, Callable[..., None]] = {}
 """(launches, op): emits the kernels, one after the other."""
 
 SPECIAL: dict[type, tuple[Callable[[Any], bool], Callable[..., None]]] = {}
-"""For ops with an element rule: when they are a kernel of their own all the same, and the rule for it."""
+"""For ops with an element rule: when they nevertheless become a separate kernel, and the rule for it."""
 
 STEP: dict[type, Callable[..., None]] = {}
 """(lowering, op): appends steps to the program."""
@@ -30,18 +30,18 @@ SCALAR: dict[type, Callable[..., Any]] = {}
 """(context, op) -> the scalars of its results, for control flow inside a region of scalars."""
 
 IN_PLACE: dict[type, str] = {}
-"""For ops with a kernel rule whose results are operands updated in place: the field of these operands."""
+"""For ops with a kernel rule that updates operands in place: the name of the field with these operands."""
 
 REPEATING: set[type] = set()
-"""Ops that may read an element of an operand several times: nothing but index changes is fused into them."""
+"""Ops that may read an element of an operand several times: only index changes are fused into them."""
 
 BRANCHING: set[type] = set()
 """Ops whose elements are chosen by a branch."""
 
 
 def element(*ops: type[Op], repeats: bool = False, branches: bool = False) -> Callable[[Callable], Callable]:
-    """Declares an element rule. `repeats`: it reads operands' elements more than once each. `branches`: it computes one
-    of several scalars."""
+    """Declares an element rule. `repeats`: it reads elements of operands more than once. `branches`: it computes one of
+    several scalars."""
     if repeats:
         _note(ops)
     if branches:
@@ -74,7 +74,7 @@ def special_kernel(op: type[Op], when: Callable[[Any], bool]) -> Callable[[Calla
 
 
 def kernel_rule(op: Operation) -> Callable[..., None] | None:
-    """The rule by which an op is a kernel of its own, or None."""
+    """Returns the rule by which an op becomes a separate kernel, or None."""
     when, rule = SPECIAL.get(type(op), (None, None))
     return rule if when is not None and when(op) else KERNEL.get(type(op))
 
@@ -85,7 +85,7 @@ def step(*ops: type[Op]) -> Callable[[Callable], Callable]:
 
 
 def scalar(*ops: type[Op]) -> Callable[[Callable], Callable]:
-    """Declares the rule for an op inside a region of scalars, beside the one it has elsewhere."""
+    """Declares the rule for an op inside a region of scalars, in addition to its rule for other places."""
 
     def declare(rule: Callable) -> Callable:
         for op in ops:
@@ -100,7 +100,7 @@ def is_elementwise(op: Operation | type[Op]) -> bool:
 
 
 def has_lowering(op: type[Op]) -> bool:
-    """Whether some table has a rule for `op`."""
+    """Whether any table has a rule for `op`."""
     return any(op in table for table in (ELEMENT, INDEXING, KERNEL, STEP))
 
 
@@ -113,14 +113,14 @@ def _declare(table: dict[type, Any], ops: tuple[type[Op], ...], rule: Callable) 
 
 
 def _file(table: dict[type, Any], op: type[Op], entry: Any) -> None:
-    """Adds an entry to a table that may hold ops of other tables as well."""
+    """Adds an entry to a table that may contain ops of other tables as well."""
     if op in table:
         raise Error(f"{op.NAME} is declared twice in one table of lowering rules, the second time as {entry}")
     table[op] = entry
 
 
 def _note(ops: tuple[type[Op], ...]) -> None:
-    """Notes ops that read elements several times."""
+    """Records ops that read elements several times."""
     for op in ops:
         if op in REPEATING:
             raise Error(f"{op.NAME} is declared twice as an op that reads elements several times")
@@ -128,7 +128,7 @@ def _note(ops: tuple[type[Op], ...]) -> None:
 
 
 def updated_in_place(op: Operation) -> list[tuple[Value, Value]]:
-    """The operands that the op's kernel updates in place, each with the result that takes its place."""
+    """Returns the operands that the op's kernel updates in place, each with the result that replaces it."""
     if type(op) not in IN_PLACE:
         return []
     operands = getattr(op, IN_PLACE[type(op)])

@@ -1,4 +1,4 @@
-"""Element types as kernels see them: complex numbers are pairs of floats, everything else is one scalar."""
+"""Element types in kernels: complex numbers are pairs of floats, everything else is one scalar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scalar = Value | tuple[Value, Value]
 
 
 def dtype_of(element_type: Type) -> DType:
-    """The scalar type of an element, or of each part of a complex one."""
+    """Returns the scalar type of an element, or of each part of a complex one."""
     if isinstance(element_type, ComplexType):
         return dtype_of(element_type.element_type)
     if isinstance(element_type, IndexType):
@@ -32,12 +32,12 @@ def is_pair(element_type: Type) -> bool:
 
 
 def parts(element_type: Type) -> tuple[int, ...]:
-    """The dimensions that a buffer of such elements has in addition."""
+    """Returns the additional dimensions of a buffer with such elements."""
     return (2,) if is_pair(element_type) else ()
 
 
 def literal(number: Any) -> bool | int | float:
-    """A NumPy scalar as Python's number."""
+    """Returns a NumPy scalar as a Python number."""
     kind = np.asarray(number).dtype.kind
     if kind == "b":
         return bool(number)

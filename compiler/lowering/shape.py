@@ -1,5 +1,5 @@
-"""Ops that move elements without a look at them: each says where in its operand an element of the result stands. And
-those that make tensors of nothing."""
+"""Ops that move elements without computing: each rule says where in the operand an element of the result comes from.
+Also ops that create tensors without operands."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def iota(ctx: LoweringContext, op: ops.Iota, indices: Indices) -> Scalar:
 
 @element(ops.Concatenate, branches=True)
 def concatenate(ctx: LoweringContext, op: ops.Concatenate, indices: Indices) -> Scalar:
-    """A chain of choices along the dimension."""
+    """Emits a chain of choices along the dimension."""
     along = indices[op.dimension]
 
     def piece(number: int, start: int) -> Scalar:
@@ -83,7 +83,7 @@ def concatenate(ctx: LoweringContext, op: ops.Concatenate, indices: Indices) -> 
 
 @element(ops.Pad, branches=True)
 def pad(ctx: LoweringContext, op: ops.Pad, indices: Indices) -> Scalar:
-    """The operand's element where one stands, else the padding."""
+    """Emits the operand's element where there is one, else the padding."""
     condition = None
     inside: list[Index] = []
     dimensions = zip(indices, op.operand.type.shape, op.edge_padding_low, op.interior_padding, strict=True)

@@ -1,6 +1,6 @@
-"""Sorting: a merge sort from the bottom up, of an index for each element of a row, by any comparator. It is stable, and
-the comparator sees the elements where they are. Rows that fit in scratch memory are sorted in one launch, each by
-itself; long ones in a launch for each pass, in which the merges of all rows are independent."""
+"""Sorting: a bottom-up merge sort of the indices of a row's elements, by any comparator. It is stable, and the elements
+themselves are not moved while they are compared. Rows that fit in scratch memory are sorted in one launch, each
+separately; long rows in one launch per pass, in which the merges of all rows are independent."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ Less = Callable[[LoweringContext, list[Scalar], list[Scalar]], Register]
 """Whether the elements at one place of the rows come before those at another."""
 
 Finish = Callable[[LoweringContext, Indices, list[Scalar], Register], None]
-"""Stores the elements that come at some indices of the result; they were at that place of their rows."""
+"""Stores the elements that belong at some indices of the result, given their original place in the rows."""
 
 
 @dataclass(frozen=True)
 class Sorting:
-    """What is sorted: the rows of `operands` along `dimension`, of which the first `count` elements are wanted."""
+    """A sorting problem: the rows of `operands` along `dimension`, of which the first `count` elements are needed."""
 
     op: Operation
     operands: Sequence[Value]
@@ -64,26 +64,26 @@ class Sorting:
 
     @property
     def scratch_bytes(self) -> int:
-        """Of one row: its elements, and their places twice."""
+        """The scratch memory of one row: its elements, and their places twice."""
         each = sum(operand.type.dtype.itemsize for operand in self.operands) + 2 * I64.dtype.itemsize
         return self.extent * each
 
     def variables(self) -> tuple[list[Variable], list[Variable]]:
-        """Fresh loop variables: of all dimensions, and of those that are not sorted along."""
+        """Returns new loop variables for all dimensions, and those of the dimensions that are not sorted along."""
         variables = fresh(self.operands[0].type.shape)
         return variables, [v for d, v in enumerate(variables) if d != self.dimension]
 
     def at(self, variables: Sequence[Variable], along: Variable) -> Indices:
-        """The indices with `along` in the place of the sorted dimension's variable."""
+        """Returns the indices with `along` in place of the sorted dimension's variable."""
         return indices_of([along if d == self.dimension else v for d, v in enumerate(variables)])
 
     def known(self, place: Scalar) -> Index:
-        """A place in the row as an index."""
+        """Returns a place in the row as an index."""
         assert isinstance(place, Register)
         return variable(RunTimeIndex(place, self.extent - 1))
 
     def end(self, ctx: LoweringContext, rows: Sequence[Row], order: Row, at: Indices) -> None:
-        """Stores what comes at the indices `at` of the result."""
+        """Stores the elements that belong at the indices `at` of the result."""
         place = order.load(ctx, at[self.dimension])
         source = ctx.b.convert(place, "i64")  # type: ignore[arg-type]
         self.finish(ctx, at, [row.load(ctx, self.known(source)) for row in rows], place)  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def sort(launches: Launches, op: ops.Sort) -> None:
 
 @kernel(ops.TopK)
 def top_k(launches: Launches, op: ops.TopK) -> None:
-    """The first `k` of a stable sort from the greatest on; NaN is greater than all numbers."""
+    """The first `k` elements of a stable sort in descending order; NaN is greater than all numbers."""
 
     def greater(ctx: LoweringContext, one: list[Scalar], other: list[Scalar]) -> Register:
         return _is_greater(ctx, one[0], other[0])  # type: ignore[arg-type]
@@ -151,7 +151,8 @@ def _sort_in_scratch(launches: Launches, sorting: Sorting) -> None:
 
 
 def _copied_row(ctx: LoweringContext, sorting: Sorting, operand: Value, variables: Sequence[Variable]) -> Row:
-    """A copy of a row in scratch: its elements may be computed, once, or lie far from each other."""
+    """Copies a row to scratch: its elements may be computed, and then are computed only once, or be far apart in
+    memory."""
     along = variables[sorting.dimension]
     row = Row(ctx.scratch(operand.type.element_type, [along.extent]))
     with ctx.parallel([along]):
@@ -164,7 +165,7 @@ def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
     around = indices_of(outer)
     before, after = around[: sorting.dimension], around[sorting.dimension :]
     rows = [Row(_stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
-    # Passes over memory are faster the less there is of it.
+    # Passes over less memory are faster.
     place = I32 if sorting.extent < 1 << 31 else I64
     kind = tensor(*(v.extent for v in outer), sorting.extent, of=place)
     source, target = (Row(Temporary(kind, sorting.op), around) for _ in range(2))
@@ -182,7 +183,7 @@ def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
 
 
 def _stored(launches: Launches, sorting: Sorting, number: int) -> Argument:
-    """An operand in memory: where it is computed in these launches, in a temporary."""
+    """Returns an operand that is in memory; if it is computed in these launches, that is a temporary."""
     operand = sorting.operands[number]
     if operand.defining_op not in launches.members:
         return operand
@@ -193,12 +194,12 @@ def _stored(launches: Launches, sorting: Sorting, number: int) -> Argument:
 
 
 def _widths(extent: int) -> list[int]:
-    """Of the runs that the passes merge."""
+    """Returns the widths of the runs that the passes merge."""
     return [1 << n for n in range((extent - 1).bit_length())]
 
 
 def _begin(ctx: LoweringContext, order: Row, along: Variable, kind: Type) -> None:
-    """Every element in its own place."""
+    """Stores the initial order: every element at its original place."""
     (index,) = indices_of([along])
     order.store(ctx, index, ctx.b.convert(ctx.position(index), dtype_of(kind)))
 
@@ -206,8 +207,8 @@ def _begin(ctx: LoweringContext, order: Row, along: Variable, kind: Type) -> Non
 def _merge(
     ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], order: tuple[Row, Row], runs: Variable, width: int
 ) -> None:
-    """Merges a run of `width` elements with the one after it, from the first of `order` to the second. At equal
-    elements the left one goes first."""
+    """Merges a run of `width` elements with the next run, from the first of `order` to the second. Of equal elements,
+    the left one goes first."""
     b, extent, (source, target) = ctx.b, sorting.extent, order
     start = ctx.position(indices_of([runs])[0] * (2 * width))
     middle = b.apply("minimum", b.add(start, width), extent)

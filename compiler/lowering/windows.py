@@ -1,5 +1,5 @@
-"""Windows that are kernels of their own. `select_and_scatter`: windows slide over the operand, and each adds its source
-to the element that it selects. And running folds, such as cumulative sums: windows that grow by one element each."""
+"""Windows that are separate kernels. `select_and_scatter`: windows slide over the operand, and each adds its source to
+the element that it selects. Running folds, such as cumulative sums: each window is one element longer than the last."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from trivium.ir.types import is_float
 
 @kernel(ops.SelectAndScatter)
 def select_and_scatter(launches: Launches, op: ops.SelectAndScatter) -> None:
-    """The initial value everywhere, and then one iteration for each window. Windows that overlap may select the same
-    element; in dimensions in which nothing slides they cannot."""
+    """Stores the initial value everywhere, then runs one iteration per window. Overlapping windows may select the same
+    element, except windows that differ in a dimension in which nothing slides."""
     shape = op.operand.type.shape
     windows = windows_of(op.window_dimensions or (1,) * len(shape), op.window_strides, op.padding)
     everywhere = fresh(shape)
@@ -55,14 +55,14 @@ def select_and_scatter(launches: Launches, op: ops.SelectAndScatter) -> None:
 
 
 def _sliding(windows: Sequence[Window]) -> list[int]:
-    """The dimensions in which windows slide."""
+    """Returns the dimensions in which windows slide."""
     return [d for d, window in enumerate(windows) if window != Window(1)]
 
 
 def _window(
     ctx: LoweringContext, op: ops.SelectAndScatter, windows: Sequence[Window], at: Indices, target: Buffer
 ) -> None:
-    """Selects in one window, and scatters there."""
+    """Selects an element in one window, and scatters to it."""
     kind, shape = op.operand.type.element_type, op.operand.type.shape
     nowhere = [ctx.b.index(0) for _ in _sliding(windows)]
     inits = [ctx.b.constant(False, "i1"), *flat([ctx.literal(0, kind)]), *nowhere]
@@ -84,7 +84,7 @@ def _window(
         combine_into(ctx, op.scatter, [(target, tuple(selected))], [ctx.element(op.source, at)])
         return []
 
-    # A window that is all padding selects nothing.
+    # A window that is entirely padding selects nothing.
     empty = any(window.low >= window.size or window.high >= window.size for window in windows)
     guarded(ctx, found[0] if empty else None, update, [])
 
@@ -97,8 +97,8 @@ def _better(
     offsets: Indices,
     carried: Sequence[Register],
 ) -> list[Register]:
-    """What is selected once the element at `offsets` is seen: whether anything is, its value, and its place along the
-    dimensions in which windows slide."""
+    """Returns the selection after considering the element at `offsets`: whether anything is selected, its value, and
+    its place along the dimensions in which windows slide."""
     b, kind = ctx.b, op.operand.type.element_type
     inside, place = window_place(ctx, windows, op.operand.type.shape, at, offsets)
     first = 2 + is_pair(kind)
@@ -120,8 +120,8 @@ def _better(
 
 
 def running_dimension(op: ops.ReduceWindow) -> int | None:
-    """The dimension along which the op is a running fold: result i folds the elements up to i (or from i on). Padding
-    must change nothing, as it is left out."""
+    """Returns the dimension along which the op is a running fold: result i folds the elements up to i (or from i on).
+    Padding must not change the result, because it is left out."""
     if not starts_neutral(op):
         return None
     windows = windows_of(op.window_dimensions, op.window_strides, op.padding, op.base_dilations, op.window_dilations)
@@ -134,7 +134,7 @@ def running_dimension(op: ops.ReduceWindow) -> int | None:
 
 
 def starts_neutral(op: ops.ReduceWindow) -> bool:
-    """Whether the initial value is known to change nothing."""
+    """Whether the initial value is known to be neutral."""
     name, start = combiner_name(op.body), op.init_values[0].defining_op
     if name is None or not isinstance(start, ops.Constant) or is_pair(start.result.type.element_type):
         return False
@@ -149,7 +149,7 @@ def starts_neutral(op: ops.ReduceWindow) -> bool:
 
 @special_kernel(ops.ReduceWindow, lambda op: running_dimension(op) is not None)
 def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
-    """One pass: each result is the one before it, folded with one more element."""
+    """Emits one pass: each result is the previous one folded with one more element."""
     dimension, shape = running_dimension(op), op.inputs[0].type.shape
     assert dimension is not None
     reverse = op.padding[dimension][1] > 0  # type: ignore[index]

@@ -1,2 +1,2 @@
-"""Graph passes: module in, module out, each a frozen dataclass; a pipeline is a tuple of them
+"""Graph passes: each is a frozen dataclass that changes a module; a pipeline is a tuple of them
 (`trivium.compiler.pipeline`)."""

@@ -19,7 +19,7 @@ PATTERNS = PatternSet(ARITHMETIC, SHAPE, DYNAMIC, CONTRACTION, CONTROL)
 
 @dataclass(frozen=True)
 class Canonicalize(Pass):
-    """No pattern matches any op of the module."""
+    """Afterwards, no pattern matches any op of the module."""
 
     NAME: ClassVar[str] = "canonicalize"
 

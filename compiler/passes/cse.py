@@ -1,4 +1,5 @@
-"""Common subexpression elimination: of pure ops that compute the same from the same operands, the first one stays."""
+"""Common subexpression elimination: of several pure ops that compute the same from the same operands, the first one is
+kept."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from trivium.ir.declare import COMMUTATIVE, Op
 from trivium.ir.func import Module
 
 LARGE = 1 << 16
-"""Elements above which a constant is told apart by its memory, not by its content: hashing weights costs more than it
-saves."""
+"""The number of elements above which constants are compared by their memory, not by their contents: hashing weights
+costs more than it saves."""
 
 
 @dataclass(frozen=True)
 class CommonSubexpressions(Pass):
-    """No two pure ops of one block, or of a block and one around it, compute the same. Ops with regions are left
-    alone."""
+    """Afterwards, no two pure ops of one block, or of a block and one around it, compute the same. Ops with regions are
+    not changed."""
 
     NAME: ClassVar[str] = "cse"
 
@@ -29,7 +30,8 @@ class CommonSubexpressions(Pass):
 
 
 def _eliminate(block: Block, known: dict[Any, Operation]) -> bool:
-    """`known` holds the ops of the blocks around; what is found here is forgotten at the end of the block."""
+    """Eliminates in a block. `known` contains the ops of the blocks around it; the ops of this block are forgotten at
+    its end."""
     changed = False
     here: dict[Any, Operation] = {}
     for op in block:

@@ -1,4 +1,5 @@
-"""Dead code elimination: ops without effects whose results nobody uses, and private functions that nobody calls."""
+"""Dead code elimination: removes ops without effects whose results are unused, and private functions that are never
+called."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from trivium.ir.func import Module
 
 @dataclass(frozen=True)
 class DeadCode(Pass):
-    """No pure op is left whose results are unused, and no private function that is never named."""
+    """Afterwards, no pure op is left whose results are unused, and no private function that is never named."""
 
     NAME: ClassVar[str] = "dce"
 
@@ -26,7 +27,7 @@ class DeadCode(Pass):
 
 
 def erase_dead(block: Block) -> bool:
-    """Erases from the end backwards, so that whole chains go in one sweep."""
+    """Erases ops from the end backwards, so that whole chains are removed in one sweep."""
     changed = False
     for op in reversed(block):
         if op is not block.last and not op.is_used and op.is_pure:
@@ -51,7 +52,7 @@ def erase_unnamed(module: Module) -> bool:
 
 
 def reached(module: Module, names: set[str]) -> set[str]:
-    """The names of functions with those that they name, and that these name."""
+    """Returns the names of functions, and all symbols that they name directly or indirectly."""
     functions, found, waiting = module.functions, set(names), list(names)
     while waiting:
         function = functions.get(waiting.pop())

@@ -1,5 +1,5 @@
-"""Decomposition: ops that are only names for others become these others, so that everything after it (folding, fusion,
-kernels) sees the parts. The rules are in `decompositions`, by family."""
+"""Decomposition: ops that are only shorthand for others are replaced by these, so that everything after it (folding,
+fusion, kernels) sees the parts. The rules are in `decompositions`, by family."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DECOMPOSITIONS", "Decompose"]
 
 @dataclass(frozen=True)
 class Decompose(Pass):
-    """No op of static shape is left that has a decomposition."""
+    """Afterwards, no op of static shape is left that has a decomposition."""
 
     NAME: ClassVar[str] = "decompose"
 

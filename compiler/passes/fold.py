@@ -18,18 +18,19 @@ from trivium.ir.ops import BroadcastInDim, Constant, CustomCall, DynamicSlice, G
 from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.types import TensorType
 
-# Constants themselves, and calls: those are for the inliner, or for whoever registered the target.
+# Constants themselves, and calls: these are left to the inliner, or to the registered target.
 _STAYING = Constant | Iota | Call | CustomCall
 _PICKING = Slice | DynamicSlice | Gather | Reshape
 
 
 @dataclass(frozen=True)
 class FoldConstants(Pass):
-    """No pure op without regions has only constant operands, unless its result would have more than `limit` elements,
-    or more than its operands and than `small`: what a broadcast repeats, a kernel repeats for nothing.
+    """Afterwards, no pure op without regions has only constant operands, unless its result would have more than `limit`
+    elements, or more elements than both its operands and `small`: repeating elements, as a broadcast does, costs
+    nothing in a kernel.
 
-    An op on splats is computed once, for one element. `iota` stays: a kernel computes it faster than it reads it. So
-    does an op that reads more than `read` elements, unless it only picks some of them.
+    An op on splats is computed once, for one element. `iota` is kept: a kernel computes it faster than it reads it. An
+    op that reads more than `read` elements is also kept, unless it only picks some of them.
     """
 
     limit: int = 1 << 14
@@ -40,14 +41,14 @@ class FoldConstants(Pass):
     def run(self, module: Module) -> bool:
         changed = False
         for function in module.functions.values():
-            # In order, so that what becomes a constant here folds its users on the way.
+            # In program order, so that users of new constants are folded in the same pass.
             for op in list(function.walk()):
                 if op.block is not None and self.folds(op):
                     changed |= _fold_if_defined(op)  # type: ignore[arg-type]
         return changed
 
     def folds(self, op: Operation) -> bool:
-        """Whether an op is one of those."""
+        """Whether the pass folds an op."""
         if not isinstance(op, Op) or isinstance(op, _STAYING) or not op.is_pure or op.regions or not op.operands:
             return False
         if not all(isinstance(value.defining_op, Constant) for value in op.operands):
@@ -63,7 +64,7 @@ class FoldConstants(Pass):
 
 
 def _fold_if_defined(op: Op) -> bool:
-    """Folds an op that has a value: one that fails, where it is run at all, does so at run time."""
+    """Folds an op if it can be evaluated. An op that fails is kept: it fails at run time, if it runs at all."""
     try:
         return fold(op)
     except FAILURES:
@@ -71,13 +72,13 @@ def _fold_if_defined(op: Op) -> bool:
 
 
 def _keeps_splats(op: Op) -> bool:
-    """Whether the result is one value everywhere because the operands are."""
+    """Whether the result is a splat because the operands are."""
     kept = op.has_trait(ELEMENTWISE) or isinstance(op, BroadcastInDim | Reshape)
     return kept and all(_elements(value).is_splat for value in op.operands)
 
 
 def fold(op: Op) -> bool:
-    """Puts constants in the place of the results of an op whose operands are constants."""
+    """Replaces the results of an op whose operands are constants by constants."""
     if _keeps_splats(op):
         types = [kind.with_shape(()) for kind in op.result_types]  # type: ignore[attr-defined]
         values = [_elements(value).array.reshape(-1)[:1].reshape(()) for value in op.operands]

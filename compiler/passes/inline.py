@@ -1,4 +1,4 @@
-"""Inlining: calls and composites become the body of what they name."""
+"""Inlining: calls and composites are replaced by the body of the function that they name."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from trivium.ir.inlining import inline_calls
 
 @dataclass(frozen=True)
 class Inline(Pass):
-    """No call and no composite is left, nor a function that `main` does not reach by then. Recursion, and calls that
-    would make the program far larger, are a `CompileError`."""
+    """Afterwards, no call and no composite is left, and no function that `main` then does not reach. Recursion, and
+    calls that would make the program far larger, raise a `CompileError`."""
 
     NAME: ClassVar[str] = "inline"
 

@@ -1,10 +1,10 @@
-"""Layouts: convolutions whose features come before space compute on tensors whose features come last, where vectors are
-filled by neighbouring features, and no window gathers.
+"""Layouts: convolutions whose features come before the spatial dimensions are computed on tensors whose features come
+last, so that vectors are filled with neighbouring features, and no window gathers.
 
-A layout is a transpose: values stay dense and row-major, and the graph says which dimension comes when. Transposes cost
-nothing inside a kernel, so that all that counts is in which order a buffer between two kernels holds its elements. So
-each such convolution is put between two transposes, and the second one sinks through the ops that follow, as far as the
-next convolution, where it meets the first one of that.
+A layout is a transpose: values stay dense and row-major, and the graph determines the order of the dimensions.
+Transposes cost nothing inside a kernel, so only the order of the elements in buffers between kernels matters. Therefore
+each such convolution is put between two transposes, and the second one sinks through the following ops to the next
+convolution, where it meets that one's first transpose.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from trivium.ir.func import Module
 from trivium.ir.types import TensorType
 
 LEAST_POSITIONS = 512
-"""Positions of the result from which a kernel that is known at run time only is worth another packing."""
+"""The number of positions of the result from which it pays off to pack a convolution's kernel that is only known at run
+time."""
 
 CHEAP = (ops.Constant, ops.Iota, ops.BroadcastInDim)
-"""Ops whose results are computed where they are used: to transpose them costs nothing."""
+"""Ops whose results are computed where they are used, so that transposing them costs nothing."""
 
 WINDOWED = ("window_dimensions", "window_strides", "base_dilations", "window_dilations", "padding")
 PADDED = ("edge_padding_low", "edge_padding_high", "interior_padding")
@@ -37,7 +38,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ChannelsLast(Pass):
-    """Convolutions have their features last, with transposes only where other ops need the features elsewhere."""
+    """Afterwards, convolutions have their features last, with transposes only where other ops need the features
+    elsewhere."""
 
     NAME: ClassVar[str] = "channels-last"
 
@@ -47,7 +49,7 @@ class ChannelsLast(Pass):
 
 
 def _blocks(blocks: Iterable[Block]) -> Iterable[Block]:
-    """Every block, those in regions of control flow included."""
+    """Yields every block, including those in regions of control flow."""
     for block in blocks:
         yield block
         for op in block:
@@ -57,8 +59,8 @@ def _blocks(blocks: Iterable[Block]) -> Iterable[Block]:
 
 
 class _Sinking:
-    """Works through a block in order. `twins` holds, for values whose features come first, the value that holds the
-    same with features last, which each of them is a transpose of."""
+    """Processes a block in order. `twins` maps values whose features come first to values with the same elements and
+    features last, whose transposes they are."""
 
     def __init__(self, block: Block):
         self._block = block
@@ -86,7 +88,7 @@ class _Sinking:
         self._replace(rewriter, op, operands, attributes)
 
     def _sink(self, op: Operation) -> None:
-        """Computes the op on twins, if it can be."""
+        """Computes the op on twins, if possible."""
         attributes = _moved_attributes(op)
         rank = _rank(op)
         if attributes is None or rank is None:
@@ -101,7 +103,7 @@ class _Sinking:
         self._replace(rewriter, op, operands, attributes)
 
     def _twin(self, rewriter: Rewriter, value: Value) -> Value:
-        """The value with features last."""
+        """Returns the value with features last."""
         if value not in self._twins:
             return rewriter.add(ops.Transpose(value, permutation=to_last(value.type.rank)))
         return self._twins[value]
@@ -109,7 +111,7 @@ class _Sinking:
     def _replace(
         self, rewriter: Rewriter, op: Operation, operands: Sequence[Value], attributes: dict[str, Any]
     ) -> None:
-        """Puts the op on twins in the place of `op`, and transposes of its results in that of the results."""
+        """Replaces `op` by the op on twins, and its results by transposes of the new results."""
         moves = not isinstance(op, ops.Reduce) or (_keeps_features(op) and op.results[0].type.rank > 2)
         types = [_moved_type(kind) if moves else kind for kind in op.result_types]
         regions = [region.clone() for region in op.regions]
@@ -125,12 +127,12 @@ class _Sinking:
 
 
 def to_last(rank: int) -> tuple[int, ...]:
-    """The permutation that moves dimension 1, the features, to the end."""
+    """Returns the permutation that moves dimension 1, the features, to the end."""
     return (0, *range(2, rank), 1)
 
 
 def to_first(rank: int) -> tuple[int, ...]:
-    """The permutation that moves the last dimension to place 1."""
+    """Returns the permutation that moves the last dimension to place 1."""
     return (0, rank - 1, *range(1, rank - 1))
 
 
@@ -152,7 +154,7 @@ def _rank_of(value: Value) -> int | None:
 
 
 def _rank(op: Operation) -> int | None:
-    """The rank that the op's tensors have, but for scalars."""
+    """Returns the rank of the op's tensors, except scalars."""
     return _rank_of(op.operands[0]) if not isinstance(op, ops.Select | ops.Clamp) else _rank_of(op.operands[1])
 
 
@@ -165,7 +167,7 @@ def _moved_type(kind: Any) -> Any:
 
 
 def _moved(listed: Sequence[T]) -> tuple[T, ...]:
-    """A list with one entry for each dimension, in the order of the twin."""
+    """Returns a list with one entry per dimension in the order of the twin's dimensions."""
     return tuple(listed[d] for d in to_last(len(listed)))
 
 
@@ -175,7 +177,7 @@ def _moved_lists(op: Op, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _moved_attributes(op: Operation) -> dict[str, Any] | None:
-    """The attributes of the op on twins; None for ops that transposes do not sink through."""
+    """Returns the attributes of the op on twins; None for ops that transposes do not sink through."""
     if not isinstance(op, Op) or not op.results:
         return None
     if op.has_trait(ELEMENTWISE):
@@ -206,12 +208,13 @@ def _reverse(op: ops.Reverse) -> dict[str, Any]:
 
 
 def _keeps_features(op: ops.Reduce) -> bool:
-    """Whether the results have batch and features where the operands have them."""
+    """Whether batch and features are at the same places in the results as in the operands."""
     return not {0, 1} & set(op.dimensions)
 
 
 def _reduce(op: ops.Reduce) -> dict[str, Any] | None:
-    """A reduction of space alone, or one whose remaining dimensions are in the same order on the twin."""
+    """Handles reductions of the spatial dimensions alone, and those whose remaining dimensions are in the same order on
+    the twin."""
     order = to_last(op.inputs[0].type.rank)
     kept = [d for d in order if d not in op.dimensions]
     if kept != sorted(kept) and not _keeps_features(op):

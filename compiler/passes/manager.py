@@ -1,5 +1,5 @@
-"""Runs a pipeline of passes over a module: in order, verified after each where asked, dumped where asked, and with the
-pass named when something breaks."""
+"""Runs a pipeline of passes over a module in order, optionally verifying and observing the module after each one.
+Errors name the pass in which they were raised."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from trivium.ir.errors import Error
 from trivium.ir.func import Module
 
 Observer = Callable[[str, Module], None]
-"""Called with a pass's name and the module after it ran."""
+"""A function that is called with a pass's name and the module after the pass ran."""
 
 
 @dataclass(frozen=True)
 class Pass(ABC):
-    """One step of a pipeline. Options are fields. Subclasses say in their docstring what holds afterwards."""
+    """One step of a pipeline. Options are fields. The docstrings of subclasses say what holds afterwards."""
 
     NAME: ClassVar[str] = ""
 
     @abstractmethod
     def run(self, module: Module) -> bool:
-        """Changes `module` in place; whether it changed."""
+        """Changes `module` in place. Returns whether it changed."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Repeat(Pass):
     def run(self, module: Module) -> bool:
         changed = False
         for _ in range(self.limit):
-            # A list, not a generator: every pass shall run.
+            # A list, not a generator, because every pass must run.
             if not any([step.run(module) for step in self.passes]):
                 return changed
             changed = True
@@ -47,7 +47,7 @@ class Repeat(Pass):
 def run_passes(
     module: Module, passes: Sequence[Pass], *, verify: bool = False, observe: Observer | None = None
 ) -> Module:
-    """Runs `passes` over `module`, in place, and returns it. An `Error` raised inside says in which pass."""
+    """Runs `passes` over `module`, in place, and returns it. An `Error` raised inside names the pass."""
     for step in passes:
         try:
             step.run(module)

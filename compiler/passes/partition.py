@@ -1,6 +1,6 @@
-"""From a program over arrays that several devices hold in parts to one that each of them runs. What stands inside
-`manual_computation` is computed on parts, with collectives; all else on wholes, by each device. A program in which
-devices have nothing to tell each other stays as it is: it is run once, for all of them."""
+"""Partitioning: from a program over arrays that several devices hold in parts to a program that each of them runs. Ops
+inside `manual_computation` are computed on parts, with collectives; all others on wholes, by each device. A program in
+which devices exchange nothing does not change: it runs once, for all of them."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ from trivium.ir.sharding import (
 from trivium.ir.types import I1, I32, UI32, TensorType, tensor
 
 SHARDING, TILES = "sdy.sharding", "mhlo.sharding"
-"""The attributes of an argument or a result that say how devices hold it: Shardy's, and XLA's own."""
+"""The attributes of an argument or a result that say how devices hold it: Shardy's and XLA's."""
 
 _EXCHANGING = (AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, ReduceScatter)
 _ALONE = (ManualComputation, PartitionId, ReplicaId, *_EXCHANGING)
-"""Ops for which each device runs the program."""
+"""Ops that require that each device runs the program."""
 
 LOCAL_CALLS = ("xla_ffi_partitioned_python_cpu_callback",)
-"""Custom calls that each device makes on its parts. They give nothing."""
+"""Custom calls that each device makes on its parts. They have no results."""
 
 _CHANNEL = ChannelHandle(1, 1)
 
 
 @dataclass(frozen=True)
 class Held:
-    """How the devices hold an argument or a result, and whether the program has the whole of it all the same."""
+    """How the devices hold an argument or a result, and whether the program nevertheless has the whole of it."""
 
     part: Part
     is_whole: bool
@@ -73,7 +73,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Partitioned:
-    """`module` is run by each device, or, where `is_shared`, once for all. With `has_device` its last argument is the
+    """`module` is run by each device or, if `is_shared`, once for all. With `has_device`, its last argument is the
     number of the device."""
 
     module: Module
@@ -84,9 +84,9 @@ class Partitioned:
 
 
 def partition(module: Module, replicas: int, partitions: int) -> Partitioned:
-    """`module`, which has no calls, is changed."""
+    """Partitions `module`, which has no calls, in place."""
     if replicas > 1 and partitions > 1:
-        raise CompileError(f"the program is for {replicas} replicas of {partitions} partitions, expected one of either")
+        raise CompileError(f"the program is for {replicas} replicas of {partitions} partitions, expected 1 of either")
     return _Partitioner(module, replicas, partitions).run()
 
 
@@ -97,12 +97,12 @@ class _Partitioner:
         found = ((op.sym_name, mesh_of(op.attributes)) for op in module.body.block if isinstance(op, MeshOp))
         self._meshes: Mapping[str, Mesh] = {name: mesh for name, mesh in found if mesh is not None}
         self._parts: set[Value] = set()
-        """Arguments that the program takes in parts."""
+        """The arguments that the program takes in parts."""
         self._gathered: dict[Value, tuple[Value, Part]] = {}
-        """Wholes, with the parts that they were made of."""
+        """Wholes, each with the value and part that it was made from."""
         self._gathers: list[Operation] = []
         self._held: Mapping[Value, Part] = {}
-        """How devices hold values of the program's own block, where these are not wholes."""
+        """How devices hold values of the program's own block, if they do not hold wholes."""
         self._known_parts: dict[Operation, tuple[list[Part], list[Part]]] = {}
 
     def run(self) -> Partitioned:
@@ -134,7 +134,7 @@ class _Partitioner:
         )
 
     def _drop_shardings(self, main: Function) -> None:
-        """They were those of wholes; what else is said of arguments and results still holds."""
+        """Removes the shardings of arguments and results, which described wholes; their other attributes are kept."""
         for name, count in (("arg_attrs", len(main.arguments)), ("res_attrs", len(main.returned))):
             entries = [*(main.attributes.get(name) or ()), *([Dictionary()] * count)][:count]
             kept = [{key: each for key, each in entry.items() if key not in (SHARDING, TILES)} for entry in entries]
@@ -157,15 +157,16 @@ class _Partitioner:
         return part_of(sharding, find_mesh(sharding, self._meshes), shape, self._devices)
 
     def _returned_parts(self, main: Function, held: list[Part]) -> list[Part]:
-        """As the attributes of results say, or else as what they are computed from is held."""
+        """Returns how results are held: as their attributes say or, without these, as it follows from the values that
+        they are computed from."""
         known: dict[Value, Part] = dict(zip(main.arguments, held, strict=True)) if self._replicas == 1 else {}
         divided = {value: part for value, part in known.items() if part.shape != _shape(value)}
         found = self._held = propagate(main.body.block, divided, self._devices, self._stated)
         parts = []
         for index, value in enumerate(main.returned):
             attributes = main.result_attributes(index)
-            said = SHARDING in attributes or TILES in attributes or self._replicas > 1
-            parts.append(self._part(attributes, value) if said or value not in found else found[value])
+            fixed = SHARDING in attributes or TILES in attributes or self._replicas > 1
+            parts.append(self._part(attributes, value) if fixed or value not in found else found[value])
         return parts
 
     def _stated(self, op: Operation) -> list[Part]:
@@ -175,10 +176,11 @@ class _Partitioner:
         try:
             return [self._part_of(read_sharding(op.sharding), op.result.type.static_shape)]
         except CompileError:
-            return []  # a wish that parts of unequal size would be made for
+            return []  # a hint that would require parts of unequal size
 
     def _own_parts(self, op: ManualComputation) -> tuple[list[Part], list[Part]]:
-        """The parts of its operands and of its results; found once, before arguments are taken in parts."""
+        """Returns the parts of its operands and of its results. They are computed once, before arguments are taken in
+        parts."""
         if op not in self._known_parts:
             self._known_parts[op] = self._find_parts(op)
         return self._known_parts[op]
@@ -194,7 +196,7 @@ class _Partitioner:
     # Arguments and results in parts
 
     def _take_parts(self, held: list[Part]) -> None:
-        """An argument that is needed in the parts that the devices hold anyway is taken so."""
+        """Lets the program take an argument in parts if it is only needed in the parts that the devices hold anyway."""
         needed: dict[Value, set[Part | None]] = {}
         for op in self._main.walk():
             parts = self._own_parts(op)[0] if isinstance(op, ManualComputation) and op.parent_op is self._main else None
@@ -208,7 +210,7 @@ class _Partitioner:
                 self._add_up(index, argument, part)
 
     def _add_up(self, index: int, argument: BlockArgument, part: Part) -> None:
-        """An argument that devices have terms of is taken so, and its whole computed first."""
+        """Lets the program take an argument as the terms that the devices hold, and computes its whole first."""
         block = self._main.body.block
         assert block.first is not None, "a function ends in a return"
         builder = Builder.in_front_of(block.first)
@@ -224,7 +226,8 @@ class _Partitioner:
         self._parts.add(argument)
 
     def _return_parts(self, main: Function, returned: list[Part]) -> list[bool]:
-        """Returns the parts of what was made of them, and drops wholes that nobody needs. Says which are wholes."""
+        """Lets the program return parts instead of the wholes that were made from them, and drops unused wholes.
+        Returns which results are wholes."""
         end = main.body.terminator
         whole = []
         for index, (value, part) in enumerate(zip(end.operands, returned, strict=True)):
@@ -249,7 +252,7 @@ class _Partitioner:
     # Manual computations
 
     def _expand(self, op: ManualComputation) -> None:
-        """Parts of the operands, the body, and wholes of its results."""
+        """Replaces the op by its body on parts of the operands, and its results by wholes."""
         axes = read_axes(op.manual_axes)
         shardings = [sharding.along(axes) for sharding in read_shardings(op.out_shardings)]
         before, after = self._own_parts(op)
@@ -268,7 +271,7 @@ class _Partitioner:
         rewriter.replace(*results)
 
     def _cut(self, builder: Builder, value: Value, part: Part) -> Value:
-        """This device's part of a whole."""
+        """Returns this device's part of a whole."""
         number = builder.add(PartitionId())
         place = builder.add(Convert(number, result=tensor(of=I32)))
         starts = [self._looked_up(builder, place, column) for column in zip(*part.begins, strict=True)]
@@ -283,7 +286,7 @@ class _Partitioner:
         return builder.add(Select(chosen, value, zeros))
 
     def _looked_up(self, builder: Builder, place: Value, numbers: Sequence[int]) -> Value:
-        """One of as many numbers as there are devices."""
+        """Looks up this device's number in a list with one number per device."""
         table = builder.add(Constant(integer_array(tuple(numbers), I32)))
         return builder.add(Reshape(builder.add(DynamicSlice(table, [place], (1,))), result=tensor(of=I32)))
 
@@ -291,7 +294,7 @@ class _Partitioner:
         return Part.whole(_shape(value), self._devices)
 
     def _joined(self, builder: Builder, value: Value, sharding: Sharding, part: Part) -> Value:
-        """The whole of what each device has a part of."""
+        """Returns the whole of a value of which each device has a part."""
         own = value
         for dimension, axes in enumerate(sharding.dimensions):
             if not axes:
@@ -315,10 +318,10 @@ class _Partitioner:
         return value
 
     def _number_devices(self, main: Function) -> bool:
-        """Who asks for the number of its device reads an argument."""
-        asking = [op for op in main.walk() if isinstance(op, PartitionId | ReplicaId)]
-        mine = [op for op in asking if isinstance(op, ReplicaId) == (self._replicas > 1)]
-        for op in asking:
+        """Replaces ops that read the device's number by a new argument. Returns whether there are any."""
+        readers = [op for op in main.walk() if isinstance(op, PartitionId | ReplicaId)]
+        mine = [op for op in readers if isinstance(op, ReplicaId) == (self._replicas > 1)]
+        for op in readers:
             if op not in mine:
                 rewriter = Rewriter(op)
                 rewriter.replace(rewriter.add(Constant(np.zeros((), np.uint32))))
@@ -330,5 +333,5 @@ class _Partitioner:
 
 
 def _shape(value: Value) -> tuple[int, ...]:
-    """Of a token, none."""
+    """Returns the shape of a tensor; empty for a token."""
     return value.type.static_shape if isinstance(value.type, TensorType) else ()

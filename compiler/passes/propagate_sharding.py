@@ -1,5 +1,5 @@
-"""How devices hold what a program computes, where it does not say: as the values that it is computed from, for ops
-that keep dimensions apart. Nothing depends on it but what a caller finds in a result."""
+"""How devices hold values for which the program does not say it: like the values that they are computed from, for ops
+that keep dimensions separate. This only affects how a caller finds the results divided."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from trivium.ir.sharding import Part
 from trivium.ir.types import TensorType
 
 Column = tuple[int, tuple[int, ...]]
-"""One dimension of a part: its extent, and by device where it begins."""
+"""One dimension of a part: its extent, and where it begins on each device."""
 
 Stated = Callable[[Operation], Sequence[Part]]
-"""The parts of an op's results, which the op itself says."""
+"""Returns the parts of an op's results if the op itself specifies them."""
 
 
 def propagate(block: Block, known: Mapping[Value, Part], devices: int, stated: Stated) -> dict[Value, Part]:
-    """The parts of the block's values, where they are not wholes. `stated` is asked for ops of Shardy."""
+    """Returns the parts of the block's values that are not wholes. `stated` is called for ops of Shardy."""
     return _Propagation(dict(known), devices, stated).over(block)
 
 
@@ -66,7 +66,7 @@ class _Propagation:
         return [self._part(self._independent(columns))] * len(op.results)
 
     def _columns(self, op: Operation) -> list[Column] | None:
-        """The dimensions of an op's results; None where they have nothing to do with those of its operands."""
+        """Returns the dimensions of an op's results; None if they do not follow from those of its operands."""
         match op:
             case BroadcastInDim():
                 return self._broadcast(op)
@@ -106,7 +106,7 @@ class _Propagation:
         return left
 
     def _reshape(self, op: Reshape) -> list[Column] | None:
-        """Dimensions of one element come and go."""
+        """Handles reshapes that only add or remove dimensions of extent 1."""
         before, after = op.operand.type.static_shape, op.result.type.static_shape
         if [extent for extent in before if extent != 1] != [extent for extent in after if extent != 1]:
             return None
@@ -114,7 +114,7 @@ class _Propagation:
         return [self._whole(1) if extent == 1 else next(moved) for extent in after]
 
     def _cut_or_joined(self, op: Operation) -> list[Column]:
-        """Dimensions of which all is kept, and nothing is added."""
+        """Keeps the division of dimensions whose extent does not change; the others are whole."""
         first = op.operands[0]
         before, after = first.type.static_shape, op.results[0].type.static_shape
         pairs = enumerate(zip(before, after, strict=True))
@@ -130,13 +130,14 @@ class _Propagation:
         return extent, (0,) * self.devices
 
     def _independent(self, columns: Sequence[Column]) -> list[Column]:
-        """Dimensions that are divided among the same devices cannot both be: the first one is."""
+        """Resolves conflicts: of two dimensions that are divided among the same devices, only the first stays
+        divided."""
         kept: list[Column] = []
         for column in columns:
             together = [*kept, column]
             places = set(zip(*(begins for _, begins in together), strict=True))
             if len(places) < math.prod(len(set(begins)) for _, begins in together):
-                # The whole extent is as many parts as begin at different places.
+                # The number of parts is the number of different places where they begin.
                 column = self._whole(column[0] * len(set(column[1])))
             kept.append(column)
         return kept

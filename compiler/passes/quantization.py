@@ -1,5 +1,5 @@
-"""Quantized elements become the integers that they are stored as: what computes with the numbers that they express gets
-these numbers, as ordinary ops make them, and what moves elements moves integers."""
+"""Quantized elements become the integers that they are stored as. Ops that compute with the numbers that these express
+get these numbers, computed by ordinary ops; ops that only move elements move integers."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ from trivium.ir.types import (
 )
 
 Kinds = dict[Value, Any]
-"""The types that values had, where they were quantized."""
+"""The original types of values that were quantized."""
 
 
 @dataclass(frozen=True)
 class ExpandQuantized(Pass):
-    """No value has quantized elements. The arithmetic is that of `trivium.ir.ops.quantization`, step by step."""
+    """Afterwards, no value has quantized elements. The arithmetic is that of `trivium.ir.ops.quantization`, step by
+    step."""
 
     NAME: ClassVar[str] = "expand-quantized"
 
@@ -79,7 +80,7 @@ def _values(ops: Sequence[Operation]) -> Iterator[Value]:
 
 
 def integers(kind: Any) -> Any:
-    """A type with stored integers in the place of quantized elements."""
+    """Returns a type with stored integers in place of quantized elements."""
     if isinstance(kind, TupleType):
         return TupleType(tuple(map(integers, kind.types)))
     # By the dtype: `u8`, which only quantized types have, becomes `ui8`.
@@ -105,7 +106,8 @@ def _expand(op: Op, kinds: Kinds) -> None:
 
 
 def _promote(op: Any, kinds: Kinds) -> None:
-    """Requantizes what is reduced in another type than it has. What `select` compares stays as it is."""
+    """Requantizes operands that are reduced in a type other than their own. The operand that `select` compares is not
+    changed."""
     start = 1 if isinstance(op, SelectAndScatter) else 0
     rewriter = Rewriter(op)
     for index, value in list(enumerate(op.operands))[start:]:
@@ -120,7 +122,7 @@ def _promote(op: Any, kinds: Kinds) -> None:
 
 
 def _dequantized(rewriter: Rewriter, value: Value, kinds: Kinds) -> Value:
-    """The numbers that a value expresses; its own, where it is not quantized."""
+    """Returns the numbers that a value expresses; the value itself if it is not quantized."""
     kind = kinds.get(value)
     if kind is None:
         return value
@@ -135,7 +137,7 @@ def _dequantized(rewriter: Rewriter, value: Value, kinds: Kinds) -> Value:
 
 
 def _quantized(rewriter: Rewriter, value: Value, kind: TensorType) -> Value:
-    """The integers of a type that numbers are stored as; the numbers, where the type is not quantized."""
+    """Returns the integers that a type stores numbers as; the numbers themselves if the type is not quantized."""
     element, numbers = kind.element_type, value.type
     if not isinstance(element, QuantizedType):
         return value
@@ -156,7 +158,7 @@ def _parameters(kind: TensorType) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _spread(rewriter: Rewriter, array: np.ndarray, kind: TensorType) -> Value:
-    """Parameters as numbers of a type, one for each element of a tensor."""
+    """Returns parameters as numbers of a type, one for each element of a tensor."""
     constant = rewriter.add(Constant(convert(array, kind.dtype)))
     dimensions = tuple(range(array.ndim))
     return rewriter.add(BroadcastInDim(constant, dimensions, result=kind))

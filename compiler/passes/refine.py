@@ -1,5 +1,5 @@
-"""Refinement: a program of dynamic shapes becomes one of static shapes, for arguments of given shapes. The values of
-some arguments may be given too: those from which extents are computed."""
+"""Refinement: a program with dynamic shapes becomes one with static shapes, for arguments of specific shapes. It can
+also be specialized to the values of the arguments from which extents are computed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ from trivium.ir.types import (
 )
 
 SHAPE_ELEMENTS = 64
-"""An operand with more elements than this is no list of extents."""
+"""An operand with more elements than this is not considered a list of extents."""
 
 _FOLD = FoldConstants(limit=SHAPE_ELEMENTS)
 
@@ -83,7 +83,8 @@ _SHAPE_OPERANDS: dict[type[Op], tuple[str, ...]] = {
 
 
 def shape_arguments(function: Function) -> tuple[int, ...]:
-    """The arguments from whose values, not only from whose shapes, extents are computed. Calls are inlined before."""
+    """Returns the arguments from whose values, not only from whose shapes, extents are computed. Calls must have been
+    inlined."""
     pending = [value for op in function.walk() for value in _shape_operands(op)]
     seen: set[Value] = set()
     while pending:
@@ -104,8 +105,9 @@ def shape_arguments(function: Function) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class RefineShapes(Pass):
-    """Every value of `main` has a static type: its arguments have the given shapes, those given as values are
-    constants. An extent that follows from anything else is a `CompileError`. Calls are inlined before."""
+    """Afterwards, every value of `main` has a static type: its arguments have the shapes `shapes`, and those in
+    `values` are constants. An extent that follows from anything else raises a `CompileError`. Calls must have been
+    inlined."""
 
     shapes: tuple[Shape | None, ...]
     values: Mapping[int, np.ndarray] = field(default_factory=dict)
@@ -132,10 +134,11 @@ def _refine_block(block: Block) -> None:
 
 
 def _refine(op: Op) -> None:
-    """Makes the types of an op's results static; its operands' types are. An op on known numbers becomes a constant."""
+    """Makes the types of an op's results static, given that its operands' types are. An op on known numbers becomes a
+    constant."""
     try:
         if (check := type(op).CHECK) is not None and not op.has_trait(Trait.TERMINATOR):
-            check(op)  # once more: the verifier did not know these extents
+            check(op)  # again, because the verifier did not know these extents
         _refine_results(op)
         if op.block is not None:  # no rule has replaced it
             _expect_static(op)
@@ -143,7 +146,7 @@ def _refine(op: Op) -> None:
     except VerificationError as error:
         raise failure(op, ExecutionError(error.message, label=error.label)) from None
     except FAILURES as error:
-        raise failure(op, error)  # noqa: B904, it has its cause
+        raise failure(op, error)  # noqa: B904, the cause is already set
 
 
 def _refine_results(op: Op) -> None:
@@ -158,8 +161,8 @@ def _refine_results(op: Op) -> None:
 def _expect_static(op: Op) -> None:
     for value in op.results:
         if not is_static(value.type):
-            has = f"a result has type {value.type}, and its extents follow from values that only a run knows"
-            raise CompileError(f"{op.NAME}: {has}")
+            reason = "its extents follow from values that are only known at run time"
+            raise CompileError(f"{op.NAME}: a result has type {value.type}, and {reason}")
 
 
 def _simplify(op: Op) -> None:
@@ -174,7 +177,7 @@ def _simplify(op: Op) -> None:
 
 
 def _state(op: Operation, types: Sequence[Type]) -> None:
-    """Gives the results the extents that the types have, where their own are not known."""
+    """Fills in unknown extents of the results from `types`."""
     for value, kind in zip(op.results, types, strict=True):
         value.type = _merged(value.type, kind)
 
@@ -196,7 +199,7 @@ def _state_extents(op: Operation, extents: np.ndarray | None) -> None:
         _state(op, [result.type.with_shape(map(int, extents))])
 
 
-# Ops whose types follow in a way of their own
+# Ops whose types are inferred by special rules
 
 _RULES: dict[type[Op], Callable[[Any], None]] = {}
 
@@ -216,7 +219,7 @@ def _as_the_operand(op: Any) -> None:
 
 @_rule(BitcastConvert)
 def _same_bits(op: BitcastConvert) -> None:
-    """The dimensions that both have, and the parts of a wide element."""
+    """The result has the dimensions of the operand, and one for the parts of a wide element."""
     operand, result = op.operand.type, op.result.type
     parts = bits_of(stored(operand).element_type) // bits_of(stored(result).element_type)
     _state(op, [result.with_shape((*operand.shape, parts)[: result.rank])])
@@ -229,7 +232,7 @@ def _next_state(op: RngBitGenerator) -> None:
 
 @_rule(DynamicBroadcastInDim, DynamicIota, DynamicReshape, Rng)
 def _of_shape(op: Any) -> None:
-    """The shape is an operand."""
+    """The shape of the result is an operand."""
     (name,) = _SHAPE_OPERANDS[type(op)]
     _state_extents(op, constant(getattr(op, name)))
 
@@ -245,7 +248,7 @@ def _of_size(op: SetDimensionSize) -> None:
 
 @_rule(DynamicPad, RealDynamicSlice, DynamicGather, DynamicConv)
 def _as_the_static_op(op: Any) -> None:
-    """What the op with attributes in the place of these operands infers."""
+    """The result has the type that the op with attributes in place of these operands infers."""
     if isinstance(op, RealDynamicSlice) and (sizes := moving_box(op)) is not None:
         _state_extents(op, sizes)
         return
@@ -269,20 +272,20 @@ def _as_the_static_op(op: Any) -> None:
 
 @_rule(While)
 def _loop(op: While) -> None:
-    """What is carried keeps its type; in each region, and behind the loop, it has that of the operands."""
+    """Carried values keep their types: in each region, and after the loop, they have those of the operands."""
     for region in op.regions:
         _refine_region(region, op.operand_types)
     carried = op.body.terminator.operand_types
     if carried != op.operand_types:
         has = f"the body returns ({', '.join(map(str, carried))})"
         expected = f"expected ({', '.join(map(str, op.operand_types))})"
-        raise CompileError(f"while: {has}, {expected}: shapes change from turn to turn")
+        raise CompileError(f"while: {has}, {expected}: shapes change between iterations")
     _state(op, op.operand_types)
 
 
 @_rule(If, Case)
 def _branches(op: Any) -> None:
-    """All branches give the same types, or it is known which of them is run."""
+    """All branches return the same types, or it is known which of them runs."""
     chosen = chosen_branch(op)
     branches = op.regions if chosen is None else [chosen]
     for region in branches:
@@ -301,7 +304,7 @@ def _refine_region(region: Region, types: Sequence[Type] = ()) -> None:
 
 @_rule(CustomCall)
 def _custom_call(op: CustomCall) -> None:
-    """Assertions about shapes hold now, or never."""
+    """Checks assertions about shapes now, and replaces calls with known operands by the ops that they stand for."""
     known = [constant(value) for value in op.operands]
     definition = CUSTOM_CALLS.get(op.call_target_name)
     if op.call_target_name == "shape_assertion" and all(array is not None for array in known):
@@ -314,7 +317,7 @@ def _custom_call(op: CustomCall) -> None:
         _state(op, definition.infer(op))
 
 
-# What is asked of ops and types
+# Questions about ops and types
 
 
 def _shape_operands(op: Operation) -> list[Value]:
@@ -326,18 +329,19 @@ def _shape_operands(op: Operation) -> list[Value]:
 
 
 def _constant_type(kind: Any) -> Any:
-    """Constants have no elements of type index; what takes these takes integers."""
+    """Returns the type of a constant. Constants have no elements of type index, but ops that take these also take
+    integers."""
     return kind.with_element(I64) if isinstance(kind.element_type, IndexType) else kind
 
 
 def _is_known(op: Operation) -> bool:
-    """Whether an op computes few numbers from few that are known."""
+    """Whether an op computes a few numbers from a few known ones."""
     given = all(constant(value) is not None and value.type.size <= SHAPE_ELEMENTS for value in op.operands)
     return given and op.is_pure and not any(region.free_values() for region in op.regions)
 
 
 def _lists_extents(kind: Any) -> bool:
-    """Whether extents, or what chooses between them, may be of a type."""
+    """Whether a type can be that of extents, or of values that choose between extents."""
     if not isinstance(kind, TensorType) or not kind.is_static:
         return False
     element = kind.element_type

@@ -1,4 +1,4 @@
-"""Local rewrites. A pattern is a function from an op to what replaces it:
+"""Local rewrites. A pattern is a function from an op to its replacement:
 
     @pattern(Add)
     def add_zero(op):
@@ -6,9 +6,9 @@
         if is_zero(op.rhs):
             return op.lhs
 
-It returns `None` (no match), a value, a tuple of values, or a new op whose results take over. New ops may have new ops
-as operands: whatever stands in no block yet is inserted in front of the op that is replaced. A pattern builds ops only
-when it is sure to return them.
+It returns `None` (no match), a value, a tuple of values, or a new op whose results replace the old ones. New ops may
+have new ops as operands: all ops that are not yet in a block are inserted before the op that is replaced. A pattern
+builds ops only when it is certain to return them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Pattern = Callable[[Any], Operation | Value | tuple[Value, ...] | None]
 
 
 class PatternSet:
-    """Patterns by the class of op at their root. `pattern` is the decorator that fills it."""
+    """Patterns by the class of the op at their root. The decorator `pattern` adds them."""
 
     def __init__(self, *others: PatternSet) -> None:
         self.patterns: dict[type[Op], list[Pattern]] = {}
@@ -44,7 +44,7 @@ class PatternSet:
         return register
 
     def match(self, op: Operation) -> tuple[Value, ...] | None:
-        """What the first pattern that matches puts in the place of the op's results."""
+        """Returns the values by which the first matching pattern replaces the op's results, or None."""
         for function in self.patterns.get(type(op), ()):  # type: ignore[arg-type]
             found = function(op)
             if found is None:
@@ -56,8 +56,8 @@ class PatternSet:
 
 
 def rewrite_to_fixpoint(module: Module, patterns: PatternSet, limit: int = 32) -> bool:
-    """Applies the patterns until none matches, users of what changed first. `limit` bounds the rewrites per op of the
-    module, so that a pair of patterns that undo each other ends too."""
+    """Applies the patterns until none matches, to users of changed values first. `limit` bounds the number of rewrites
+    per op of the module, so that the process ends even if two patterns undo each other."""
     worklist = dict.fromkeys(reversed(list(module.walk())))
     budget = limit * (len(worklist) + 1)
     changed = False
@@ -78,7 +78,7 @@ def rewrite_to_fixpoint(module: Module, patterns: PatternSet, limit: int = 32) -
 
 
 def replace(op: Operation, values: tuple[Value, ...]) -> list[Operation]:
-    """Puts `values` in the place of the op's results and erases it. Returns the ops that were inserted."""
+    """Replaces the op's results by `values` and erases the op. Returns the ops that were inserted."""
     for old, new in zip(op.results, values, strict=True):
         assert old.type is new.type, f"{op.NAME} of type {old.type} is replaced by a value of type {new.type}"
     rewriter = Rewriter(op)
@@ -88,13 +88,13 @@ def replace(op: Operation, values: tuple[Value, ...]) -> list[Operation]:
 
 
 def users_of(values: Iterable[Value]) -> Iterable[Operation]:
-    """Every op that uses one of the values."""
+    """Yields every op that uses one of the values."""
     for value in values:
         yield from value.users
 
 
 def _insert_new(values: Iterable[Value], rewriter: Rewriter) -> list[Operation]:
-    """Inserts the ops behind `values` that stand in no block yet, operands before users."""
+    """Inserts the ops that compute `values` and are not yet in a block, operands before users."""
     order: dict[Operation, None] = {}
     stack = [(value.defining_op, False) for value in values]
     while stack:

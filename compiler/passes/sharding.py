@@ -1,5 +1,5 @@
-"""Sharding: hints of how values are divided among devices. A program of one device has no use for them; a partitioner
-reads them before this pass takes them away."""
+"""Sharding: hints on how values are divided among devices. A program for one device does not need them; a partitioner
+reads them before this pass removes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sharding_call(op: CustomCall) -> tuple[Value, ...] | None:
 
 @dataclass(frozen=True)
 class DropSharding(Pass):
-    """No hint of static shape is left."""
+    """Afterwards, no hint of static shape is left."""
 
     NAME: ClassVar[str] = "drop-sharding"
 

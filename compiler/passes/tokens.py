@@ -1,5 +1,5 @@
-"""Tokens become arrays without elements: what they order, ops with effects, stays in the order of the program, and
-whatever carries them (loops, branches, custom calls) carries an array like any other."""
+"""Tokens become arrays without elements. The ops with effects that they order stay in the order of the program anyway,
+and ops that carry tokens (loops, branches, custom calls) carry an ordinary array instead."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ EMPTY = tensor(0, of=I1)
 
 @dataclass(frozen=True)
 class EraseTokens(Pass):
-    """No value is a token, unless the program exchanges values with other processes, which no backend does."""
+    """Afterwards, no value is a token, unless the program exchanges values with other processes, which no backend
+    supports."""
 
     NAME: ClassVar[str] = "erase-tokens"
 

@@ -1,4 +1,4 @@
-"""What ops mean in others that kernels have: rules by family, in one table."""
+"""Decompositions of ops into others that kernels support: rules by family, in one table."""
 
 from trivium.compiler.passes.decompositions import (  # noqa: F401  fill the table
     batch_norm,

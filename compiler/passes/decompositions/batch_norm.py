@@ -1,4 +1,4 @@
-"""Batch normalization, computed in 32 bits at least."""
+"""Batch normalization, computed in at least 32 bits."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _mean(operand: Value, feature: int) -> Value:
 
 
 def _sum(operand: Value, feature: int) -> Value:
-    """The sums of each feature."""
+    """Returns the sum for each feature."""
     scalar = operand.type.with_shape(())
     adder = region([scalar, scalar], lambda builder, x, y: builder.add(Add(x, y)))
     axes = [axis for axis in range(operand.type.rank) if axis != feature]
@@ -92,7 +92,7 @@ def _sum(operand: Value, feature: int) -> Value:
 
 
 def _along(feature: Value, whole: TensorType, dimension: int) -> Value:
-    """One number a feature, for each element."""
+    """Broadcasts one number per feature to all elements."""
     return result(BroadcastInDim(feature, (dimension,), result=whole))
 
 

@@ -1,5 +1,5 @@
-"""The same bits as other elements, where kernels have no single operation for it: booleans, of which each takes a byte,
-and complex numbers, which are pairs."""
+"""Bit casts for which kernels have no single operation: of booleans, each of which takes a byte, and of complex
+numbers, which are pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trivium.ir.types import I1, ComplexType, IntegerType, Type, is_complex
 
 @pattern(BitcastConvert)
 def bitcast_convert(op):
-    """By shifts of single bits, or by the real parts of complex numbers."""
+    """Uses shifts of single bits, or the real and imaginary parts of complex numbers."""
     before, after = op.operand.type.element_type, op.result.type.element_type
     if before is after:
         return op.operand
@@ -38,7 +38,7 @@ def bitcast_convert(op):
 
 
 def _places(like: Tensor) -> Tensor:
-    """The index along the last dimension."""
+    """Returns the index along the last dimension."""
     return like.of(Iota(like.type.rank - 1, result=like.type))
 
 
@@ -47,14 +47,14 @@ def _unsigned(kind: Type) -> IntegerType:
 
 
 def _from_booleans(x: Tensor, kind: Type) -> Tensor:
-    """The bits of each row, one after the other from the lowest."""
+    """Packs each row of bits into one element, the lowest bit first."""
     digits = x.to(_unsigned(kind))
     placed = digits.of(ShiftLeft(digits.value, _places(digits).value))
     return reduced(placed, (x.type.rank - 1,), Or).bits_as(kind)
 
 
 def _to_booleans(x: Tensor) -> Tensor:
-    """A row of bits for each element."""
+    """Unpacks each element into a row of bits."""
     word = x.bits_as(_unsigned(x.element_type)) if x.element_type is not _unsigned(x.element_type) else x
     rank, width = x.type.rank, bits_of(x.element_type)
     row = broadcast(word, (*x.type.static_shape, width), range(rank))
@@ -62,12 +62,12 @@ def _to_booleans(x: Tensor) -> Tensor:
 
 
 def _between_complex(x: Tensor, kind: ComplexType) -> Tensor:
-    """As floats, of which a complex number has two, along a new last dimension."""
+    """Casts by way of floats, two for each complex number, along a new last dimension."""
     element = x.element_type.element_type
     wider = bits_of(element) < bits_of(kind.element_type)
     part_type, shape = kind.element_type, x.type.static_shape
     pairs = joined(len(shape), *(reshape(each, *shape, 1) for each in (real(x), imag(x))))
-    # (..., 2 numbers, 2 parts): each part of a number becomes the half of one, or the other way round.
+    # (..., 2 numbers, 2 parts): each part of a number becomes half of a part, or the other way round.
     whole = shape if wider else (*shape, 2, 2)
     floats = pairs.of(BitcastConvert(pairs.value, result=pairs.type.with_element(part_type).with_shape(whole)))
     axis = len(whole) - 1

@@ -1,4 +1,4 @@
-"""Ops of CHLO that have no kernels of their own, or not for all types."""
+"""Ops of CHLO that have no lowering to kernels, or not for all types."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from trivium.ir.types import F32, F64, is_complex
 @pattern(BroadcastCompare, BroadcastComplex, BroadcastSelect, ChloConstant, ConstantLike, Scan)
 @pattern(BesselI1e, Mulhi, Polygamma, RaggedDot, Zeta)
 def chlo(op):
-    """What the op means in StableHLO's own ops."""
+    """Replaces the op by its meaning in terms of StableHLO's ops."""
     return decompose(op, Unplaced()) if is_static(op) else None
 
 
 @pattern(*(op for op in DECOMPOSITIONS if len(op.OPERANDS) == 1 and not issubclass(op, ConstantLike)))
 def of_complex_numbers(op):
-    """What the op means by the parts of complex numbers, where kernels do not know it."""
+    """Replaces the op by its meaning on the parts of complex numbers, if kernels do not support it on them."""
     is_pair = is_complex(op.operand_types[0].element_type)
     return decompose(op, Unplaced()) if is_pair and not knows(op) and is_static(op) else None
 
 
 @pattern(NextAfter)
 def next_after(op):
-    """Kernels have the neighbours of the floats that they compute with."""
+    """Kernels compute the neighbours of f32 and f64 themselves."""
     known = op.x.type.element_type in (F32, F64)
     return None if known or not is_static(op) else decompose(op, Unplaced())

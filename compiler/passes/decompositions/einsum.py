@@ -1,4 +1,4 @@
-"""Einstein's sums: diagonals, sums and one product, whose dimensions are put in order."""
+"""Einstein summation: diagonals, sums and one product, whose dimensions are then put in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trivium.ir.ops import DotDimensionNumbers, Einsum, Or, UnaryEinsum
 from trivium.ir.types import is_boolean
 
 Names = list[str | int]
-"""What the dimensions of a tensor are called: letters, and numbers, counted from the last one, for those of `...`."""
+"""The names of the dimensions of a tensor: letters, and numbers, counted from the last one, for those of `...`."""
 
 
 @pattern(UnaryEinsum)
@@ -37,7 +37,7 @@ def unary_einsum(op):
 
 @pattern(Einsum)
 def einsum(op):
-    """A product over the letters that both operands have, after the sums over those that only one has."""
+    """A product over the letters that both operands have, after sums over those that only one has."""
     if not is_static(op):
         return None
     operands, kind = operands_of(op), op.result.type.element_type
@@ -56,7 +56,7 @@ def einsum(op):
 
 
 def _names(config: str, ranks: Sequence[int], rank: int) -> tuple[list[Names], Names]:
-    """The names of the dimensions of each operand, and of the result."""
+    """Returns the names of the dimensions of each operand, and of the result."""
     inputs, _, output = config.replace(" ", "").partition("->")
     return [_spelled(*pair) for pair in zip(inputs.split(","), ranks, strict=True)], _spelled(output, rank)
 
@@ -68,7 +68,8 @@ def _spelled(letters: str, rank: int) -> Names:
 
 
 def _without_repeated(x: Tensor, names: Names, others: Names) -> tuple[Tensor, Names]:
-    """Without dimensions of extent 1 that `...` names, where the other operand has them too: it repeats the element."""
+    """Drops dimensions of extent 1 that `...` names, if the other operand has them too: the product then repeats the
+    element."""
     shape = x.type.static_shape
     repeated = [isinstance(name, int) and shape[axis] == 1 and name in others for axis, name in enumerate(names)]
     kept = [axis for axis, again in enumerate(repeated) if not again]
@@ -76,7 +77,7 @@ def _without_repeated(x: Tensor, names: Names, others: Names) -> tuple[Tensor, N
 
 
 def _of_single(x: Tensor, names: Names, needed: Sequence[str | int]) -> tuple[Tensor, Names]:
-    """Diagonals for letters that stand twice, and sums over those that nobody else needs."""
+    """Takes diagonals for letters that appear twice, and sums over letters that are not needed elsewhere."""
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
             x, names = _diagonal(x, names, name)
@@ -86,7 +87,8 @@ def _of_single(x: Tensor, names: Names, needed: Sequence[str | int]) -> tuple[Te
 
 
 def _diagonal(x: Tensor, names: Names, name: str | int) -> tuple[Tensor, Names]:
-    """The elements with one index along the first two dimensions of a name, which becomes the last dimension."""
+    """Returns the elements whose indices along the first two dimensions of a name are equal. This diagonal becomes the
+    last dimension."""
     first = names.index(name)
     second = names.index(name, first + 1)
     rest = [axis for axis in range(len(names)) if axis not in (first, second)]

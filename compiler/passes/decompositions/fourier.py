@@ -1,13 +1,13 @@
 """Fourier transforms in n log n operations for any length n.
 
 A length whose prime factors are small is split into factors of at most `LARGEST`, the radices. Stockham's algorithm
-takes one pass for each: small transforms of numbers that are far apart, which are one matrix product, then a
+makes one pass for each: small transforms of numbers that are far apart, which are one matrix product, then a
 multiplication by powers of a root of unity (the twiddles), then a transposition, so that the results end up in order.
-Any other length becomes a convolution of a length that is split in this way (Bluestein's algorithm).
+Any other length becomes a convolution of a length that can be split in this way (Bluestein's algorithm).
 
-Numbers are two planes, of real and of imaginary parts, along a first dimension. So the matrix of a small transform is
-real, with two rows and two columns for each of its complex numbers, and multiplication by an array of complex numbers
-is elementwise: `z * real(w) + reverse(z) * (-imag(w), imag(w))`.
+Numbers are stored as two planes, of real and of imaginary parts, along a first dimension. Therefore the matrix of a
+small transform is real, with two rows and two columns for each of its complex numbers, and multiplication by an array
+of complex numbers is elementwise: `z * real(w) + reverse(z) * (-imag(w), imag(w))`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LARGEST = 64
 """The largest radix. Lengths with a larger prime factor are transformed by a convolution."""
 
 PASS = 32
-"""What a pass over the data costs, in operations on each number, beside its product."""
+"""The cost of a pass over the data, in operations on each number, in addition to its product."""
 
 
 @pattern(Fft)
@@ -57,7 +57,7 @@ def fft(op):
     axes = range(rank - len(op.fft_length), rank)
     planes = joined(0, *(reshape(each, 1, *x.type.static_shape) for each in _parts(x)))
     inverse = op.fft_type in (FftType.IFFT, FftType.IRFFT)
-    # The transform of real numbers begins with the last dimension, and ends with it where it goes back to them.
+    # The transform of real numbers begins with the last dimension, and the inverse one ends with it.
     order = [axes[-1], *axes[:-1]] if op.fft_type is FftType.RFFT else list(axes)
     for axis in order:
         last = axis == axes[-1]
@@ -77,7 +77,7 @@ def _parts(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def _whole(planes: Tensor, axis: int, length: int) -> Tensor:
-    """All of the transform of real numbers, of which each number is the conjugate of its mirror image."""
+    """Completes the transform of real numbers, in which each number is the conjugate of its mirror image."""
     half = planes.type.static_shape[axis]
     if length == half:
         return planes
@@ -87,7 +87,7 @@ def _whole(planes: Tensor, axis: int, length: int) -> Tensor:
 
 
 def _along(planes: Tensor, axis: int, inverse: bool, *, real_result: bool) -> Tensor:
-    """The transform along an axis; without the imaginary plane where nobody needs it."""
+    """Returns the transform along an axis, without the imaginary plane if the result is real."""
     shape = planes.type.static_shape
     length, outer, inner = shape[axis], math.prod(shape[1:axis]), math.prod(shape[axis + 1 :])
     planes = reshape(planes, shape[0], outer, length, inner)
@@ -108,8 +108,8 @@ TURN = 2 * np.longdouble("3.14159265358979323846264338327950288")
 
 @cache
 def radices(length: int) -> tuple[int, ...] | None:
-    """The factors, the cheapest way to have `length` as a product of them; None where a prime factor is too large. A
-    radix costs as many products for each number, of two parts by two parts."""
+    """Returns the cheapest factors whose product is `length`; None if a prime factor is too large. For each number, a
+    radix costs as many complex products as its size, each of two parts by two parts."""
     if length <= LARGEST:
         best, cost = (length,), _cost((length,))
     else:
@@ -127,7 +127,7 @@ def _cost(factors: Sequence[int]) -> int:
 
 
 def roots(exponents: np.ndarray, order: int, inverse: bool) -> ComplexArray:
-    """exp(-2 pi i k / order) for whole numbers k, or the conjugates; exact where a part is 0 or 1."""
+    """Returns exp(-2 pi i k / order) for integers k, or the conjugates; exact if a part is 0 or 1."""
     angles = (exponents % order).astype(np.longdouble) * (TURN / order)
     parts = np.cos(angles), np.sin(angles) * (1 if inverse else -1)
     real_part, imaginary = (np.where(np.abs(each) < 2.0**-55, 0, each) for each in parts)
@@ -135,7 +135,7 @@ def roots(exponents: np.ndarray, order: int, inverse: bool) -> ComplexArray:
 
 
 def _times(planes: Tensor, factors: ComplexArray, dimensions: Sequence[int]) -> Tensor:
-    """Each number by that of an array along some dimensions; both parts of it, where the numbers are real."""
+    """Multiplies each number by that of an array along some dimensions. Real numbers become complex."""
     shape = planes.type.static_shape
     if shape[0] == 1:
         both = np.stack([factors.real, factors.imag])
@@ -153,8 +153,8 @@ def _times(planes: Tensor, factors: ComplexArray, dimensions: Sequence[int]) -> 
 
 @dataclass(frozen=True)
 class _Pass:
-    """One pass. The data stand for (outer, length, stride, inner): `length` numbers that are left to transform, in
-    `stride` columns that are transformed already, in order."""
+    """One pass. The data have the dimensions (outer, length, stride, inner): `length` numbers that are still to be
+    transformed, in `stride` columns that are already transformed, in order."""
 
     outer: int
     length: int
@@ -168,7 +168,7 @@ class _Pass:
 
 
 def _by_radices(planes: Tensor, inverse: bool, scale: np.longdouble) -> Tensor:
-    """The transform along dimension 2 of four."""
+    """Returns the transform along dimension 2 of four."""
     _, outer, length, inner = planes.type.static_shape
     factors = radices(length)
     assert factors is not None
@@ -181,7 +181,7 @@ def _by_radices(planes: Tensor, inverse: bool, scale: np.longdouble) -> Tensor:
 
 
 def _small_transforms(planes: Tensor, step: _Pass, inverse: bool, scale: np.longdouble) -> Tensor:
-    """Transforms of `radix` numbers each, that are `rest` apart; then the twiddles."""
+    """Computes transforms of `radix` numbers each, which are `rest` apart; then applies the twiddles."""
     count = planes.type.static_shape[0]
     split = reshape(planes, count, step.outer, step.radix, step.rest, step.stride, step.inner)
     across = transpose(split, 0, 2, 1, 3, 4, 5)
@@ -195,7 +195,7 @@ def _small_transforms(planes: Tensor, step: _Pass, inverse: bool, scale: np.long
 
 
 def _matrix(radix: int, inverse: bool, count: int) -> np.ndarray:
-    """The small transform, (part, k, part, j), of real numbers or of complex ones."""
+    """Returns the matrix of the small transform, (part, k, part, j), for real or complex numbers."""
     turns = roots(np.outer(np.arange(radix), np.arange(radix)), radix, inverse)
     rows = np.array([[turns.real, -turns.imag], [turns.imag, turns.real]])
     return rows.transpose(0, 2, 1, 3)[:, :, :count]
@@ -205,8 +205,8 @@ def _matrix(radix: int, inverse: bool, count: int) -> np.ndarray:
 
 
 def _by_convolution(planes: Tensor, inverse: bool, scale: np.longdouble) -> Tensor:
-    """With jk = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with the powers of a root whose exponents
-    are squares, which longer transforms compute."""
+    """Since jk = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with those powers of a root whose
+    exponents are squares, and longer transforms compute that convolution."""
     length = planes.type.static_shape[2]
     long = convolution_length(2 * length - 1)
     squares = np.arange(length, dtype=np.int64) ** 2 % (2 * length)
@@ -222,7 +222,7 @@ def _by_convolution(planes: Tensor, inverse: bool, scale: np.longdouble) -> Tens
 
 
 def convolution_length(least: int) -> int:
-    """The smallest length from `least` on without prime factors above 5."""
+    """Returns the smallest length of at least `least` without prime factors above 5."""
     best = 1 << (least - 1).bit_length()
     for fives in range(best.bit_length()):
         for threes in range(best.bit_length()):

@@ -1,4 +1,4 @@
-"""Factorizations of matrices of narrow floats: computed in the type that a LAPACK has, and rounded once."""
+"""Factorizations of matrices of narrow floats: computed in a type that LAPACK supports, and rounded once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trivium.ir.types import F32, FloatType
 
 @pattern(Cholesky, TriangularSolve)
 def in_32_bits(op):
-    """The op on operands of 32 bits."""
+    """Computes the op on operands of 32 bits."""
     kind = op.result.type.element_type
     if not isinstance(kind, FloatType) or kind.width >= 32 or not is_static(op):
         return None

@@ -1,4 +1,4 @@
-"""Older ops, which newer ones say as well."""
+"""Older ops, which newer ones can express."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def broadcast(op):
 
 @pattern(Dot)
 def dot(op):
-    """dot(x, y) == dot_general(x, y), the last dimension by the first"""
+    """dot(x, y) == dot_general(x, y), contracting the last dimension of x with the first of y"""
     numbers = DotDimensionNumbers((), (), (op.lhs.type.rank - 1,), (0,))
     return DotGeneral(op.lhs, op.rhs, numbers, precision_config=op.precision_config, result=op.result.type)
 
 
 @pattern(TorchIndexSelect)
 def torch_index_select(op):
-    """A gather of slices that have extent 1 along `dim`, in step with the list along the batch."""
+    """A gather of slices with extent 1 along `dim`; along the batch, slices and indices advance together."""
     operand, index, dim = op.operand.type, op.index.type, op.dim
     if not operand.is_static:
         return None
     batch = tuple(range(op.batch_dims))
-    behind = dim + index.rank - op.batch_dims
+    after = dim + index.rank - op.batch_dims
     numbers = GatherDimensionNumbers(
-        offset_dims=(*range(op.batch_dims, dim), *range(behind, op.result.type.rank)),
+        offset_dims=(*range(op.batch_dims, dim), *range(after, op.result.type.rank)),
         collapsed_slice_dims=(dim,),
         operand_batching_dims=batch,
         start_indices_batching_dims=batch,

@@ -1,5 +1,5 @@
-"""Draws from hidden state: the host gives a state that no other draw has, a kernel makes random bits of it, and these
-become numbers."""
+"""Draws from hidden state: the host provides a state that no other draw uses, a kernel turns it into random bits, and
+these become numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ register_custom_call(
 
 @pattern(Rng)
 def rng(op):
-    """Random bits as numbers between `a` and `b`, or as normal ones with mean `a` and deviation `b`."""
+    """Turns random bits into numbers between `a` and `b`, or into normal ones with mean `a` and deviation `b`."""
     if not is_static(op):
         return None
     a, b, _ = operands_of(op)
@@ -42,9 +42,9 @@ def rng(op):
         deviates = wide[0].of(ErfInv(_centred(wide[0], computed).value))
         return (wide[0] + wide[1] * (deviates * math.sqrt(2))).to(kind.element_type).value
     share = _share(wide[0], computed)
-    # In two products, which overflow only where a or b is infinite.
+    # As two products, which overflow only if a or b is infinite.
     drawn = maximum(wide[0] * (1 - share) + wide[1] * share, wide[0]).to(kind.element_type)
-    # Some are rounded up to b, which does not belong to the interval.
+    # Some numbers are rounded up to b, which does not belong to the interval.
     return where(drawn < b, drawn, a).value
 
 
@@ -53,7 +53,7 @@ def _spread(number: Tensor, kind: TensorType) -> Tensor:
 
 
 def _bits(like: Tensor, shape: tuple[int, ...], width: int) -> Tensor:
-    """Random words of a width."""
+    """Returns random words of a width."""
     (state,) = like.scope.add(CustomCall([], RANDOM_STATE, has_side_effect=True, results=[tensor(3, of=UI64)]))
     drawn = RngBitGenerator(
         state,
@@ -65,26 +65,26 @@ def _bits(like: Tensor, shape: tuple[int, ...], width: int) -> Tensor:
 
 
 def _share(like: Tensor, kind: TensorType) -> Tensor:
-    """Multiples of the spacing of floats below 1, from 0 to below 1."""
+    """Returns random multiples of the spacing of floats below 1, from 0 to below 1."""
     width, digits = _format(kind)
     return (_bits(like, kind.static_shape, width) >> (width - digits)).to(kind.element_type) * 2.0**-digits
 
 
 def _centred(like: Tensor, kind: TensorType) -> Tensor:
-    """Odd multiples of a power of two between -1 and 1, without these."""
+    """Returns random odd multiples of a power of two, strictly between -1 and 1."""
     width, digits = _format(kind)
     count = (_bits(like, kind.static_shape, width) >> (width - digits + 1)).to(kind.element_type)
     return (count + 0.5) * 2.0 ** (2 - digits) - 1
 
 
 def _format(kind: TensorType) -> tuple[int, int]:
-    """The width of a float, and how many digits it has."""
+    """Returns the width of a float, and its number of significant digits."""
     width = kind.element_type.width
     return width, {32: 24, 64: 53}[width]
 
 
 def _whole(a: Tensor, b: Tensor) -> Tensor:
-    """a + floor(random * (b - a)), with a random number below 1 that has 128 digits."""
+    """Returns a + floor(random * (b - a)), where random is a number below 1 with 128 digits."""
     kind, shape = a.element_type, a.type.static_shape
     unsigned = kind.signedness == "u" and kind.width == 64
     low, high = (each.to(UI64) if unsigned else each.to(I64).bits_as(UI64) for each in (a, b))

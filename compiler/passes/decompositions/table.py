@@ -1,5 +1,5 @@
-"""The table of decompositions, and what their rules are written with: the words of `trivium.ir.decompositions`, and
-more for what moves elements."""
+"""The table of decompositions, and the vocabulary of their rules: that of `trivium.ir.decompositions`, and more for ops
+that move elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ pattern = DECOMPOSITIONS.pattern
 
 
 class Unplaced(Builder):
-    """Builds ops without a place: the rewrite inserts those that its results need, and may rewrite them further."""
+    """Builds ops that are not in a block: the rewrite inserts those that its results need, and may rewrite them
+    further."""
 
     def __init__(self) -> None:
         super().__init__(Block())
@@ -35,7 +36,7 @@ class Unplaced(Builder):
 
 
 def operands_of(op: Op) -> tuple[Tensor, ...]:
-    """The operands, in a scope that ops without a place go to."""
+    """Returns the operands, in a scope whose ops are not in a block."""
     scope = Scope(Unplaced())
     return tuple(Tensor(value, scope) for value in op.operands)
 
@@ -44,7 +45,7 @@ def is_static(op: Operation) -> bool:
     return all(isinstance(kind, TensorType) and kind.is_static for kind in (*op.operand_types, *op.result_types))
 
 
-# Values that stand in no block yet
+# Values that are not yet in a block
 
 
 def result(op: Operation) -> Value:
@@ -63,12 +64,12 @@ def converted(value: Value, kind: TensorType) -> Value:
 
 
 def constant(like: Tensor, array: np.ndarray) -> Tensor:
-    """An array as a tensor of the element type that another one has."""
+    """Returns an array as a tensor with the element type of another one."""
     return like.of(ops.Constant(DenseElements(np.ascontiguousarray(array.astype(like.type.dtype)))))
 
 
 def broadcast(x: Tensor, shape: Sequence[int], dimensions: Sequence[int]) -> Tensor:
-    """`x` along `dimensions` of a larger shape."""
+    """Broadcasts `x` along `dimensions` of a larger shape."""
     return x.of(ops.BroadcastInDim(x.value, tuple(dimensions), result=x.type.with_shape(shape)))
 
 
@@ -85,7 +86,7 @@ def reverse(x: Tensor, axis: int) -> Tensor:
 
 
 def part(x: Tensor, axis: int, start: int, limit: int, stride: int = 1) -> Tensor:
-    """The elements from `start` to `limit` of one axis."""
+    """Returns the elements from `start` to `limit` of one axis."""
     shape = x.type.static_shape
     if (start, limit, stride) == (0, shape[axis], 1):
         return x
@@ -95,20 +96,20 @@ def part(x: Tensor, axis: int, start: int, limit: int, stride: int = 1) -> Tenso
 
 
 def joined(axis: int, *parts: Tensor) -> Tensor:
-    """The parts one after the other along an axis."""
+    """Joins the parts along an axis."""
     first, *others = parts
     return first.of(ops.Concatenate([each.value for each in parts], axis)) if others else first
 
 
 def padded(x: Tensor, axis: int, extent: int) -> Tensor:
-    """Zeros after the elements of an axis, up to an extent."""
-    behind = [extent - have if each == axis else 0 for each, have in enumerate(x.type.static_shape)]
-    none, zero = (0,) * len(behind), splat(0, x.type.with_shape(()))
-    return x.of(ops.Pad(x.value, zero, none, tuple(behind), none)) if any(behind) else x
+    """Appends zeros to the elements of an axis, up to an extent."""
+    after = [extent - have if each == axis else 0 for each, have in enumerate(x.type.static_shape)]
+    none, zero = (0,) * len(after), splat(0, x.type.with_shape(()))
+    return x.of(ops.Pad(x.value, zero, none, tuple(after), none)) if any(after) else x
 
 
 def reduced(x: Tensor, axes: Sequence[int], combine: type[Op] = ops.Add) -> Tensor:
-    """Sums along the axes, or what else an op whose neutral element is 0 makes of the elements."""
+    """Sums along the axes, or combines the elements by another op whose neutral element is 0."""
     if not axes:
         return x
     scalar = x.type.with_shape(())
@@ -118,7 +119,7 @@ def reduced(x: Tensor, axes: Sequence[int], combine: type[Op] = ops.Add) -> Tens
 
 
 def dot(lhs: Tensor, rhs: Tensor, numbers: ops.DotDimensionNumbers, kind: Type | None = None) -> Tensor:
-    """A product with the element type of the factors, or another one."""
+    """Returns a product with the element type of the factors, or of type `kind`."""
     product = ops.DotGeneral(lhs.value, rhs.value, numbers)
     if kind is not None and product.result.type.element_type is not kind:
         product = ops.DotGeneral(lhs.value, rhs.value, numbers, result=product.result.type.with_element(kind))

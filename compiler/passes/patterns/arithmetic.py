@@ -1,5 +1,5 @@
-"""Identities of elementwise ops. For floats only those that hold for every value: `x + 0` is no identity (-0 + 0 is
-+0), `x * 0` is none (NaN), `x - x` is none (infinity)."""
+"""Identities of elementwise ops. For floats, only those that hold for every value: neither `x + 0 == x` (-0 + 0 is +0),
+nor `x * 0 == 0` (NaN), nor `x - x == 0` (infinity)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contractions take transposes of their operands into their dimension numbers."""
+"""Contractions absorb transposes of their operands into their dimension numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ pattern = CONTRACTION.pattern
 
 @pattern(DotGeneral)
 def dot_of_transposed_lhs(op):
-    """dot(transpose(x), y) == dot(x, y) with x's own dimensions   (where the order of the result stays)"""
+    """dot(transpose(x), y) == dot(x, y) with x's own dimensions   (if the order of the result does not change)"""
     return _without_transpose(op, "lhs")
 
 
 @pattern(DotGeneral)
 def dot_of_transposed_rhs(op):
-    """dot(x, transpose(y)) == dot(x, y) with y's own dimensions   (where the order of the result stays)"""
+    """dot(x, transpose(y)) == dot(x, y) with y's own dimensions   (if the order of the result does not change)"""
     return _without_transpose(op, "rhs")
 
 

@@ -1,4 +1,4 @@
-"""Control flow whose way is known, and ops that only carry values."""
+"""Control flow with a known outcome, and ops that only carry values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pattern = CONTROL.pattern
 
 
 def chosen_branch(op: If | Case) -> Region | None:
-    """The branch that is run, where that is known; of a case out of range it is the last."""
+    """Returns the branch that runs, if it is known, else None. For a case out of range it is the last branch."""
     index = constant(op.operands[0])
     if index is None:
         return None
@@ -38,6 +38,6 @@ def while_false(op):
 
 @pattern(GetTupleElement)
 def element_of_tuple(op):
-    """tuple(x, y, ...)[i] == the i-th"""
+    """tuple(x, y, ...)[i] == the i-th element"""
     inner = op.operand.defining_op
     return inner.val[op.index] if isinstance(inner, Tuple) else None

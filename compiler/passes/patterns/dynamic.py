@@ -1,4 +1,4 @@
-"""Ops whose sizes are operands, where the sizes are known: from the type of the result, or as constants."""
+"""Ops whose sizes are operands, if the sizes are known: from the type of the result, or as constants."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def size_of_known_dimension(op):
 
 @pattern(SetDimensionSize)
 def prefix_of_known_size(op):
-    """A slice, where the result's type has the size."""
+    """A slice, if the result's type has the size."""
     if not op.result.type.is_static or not op.operand.type.is_static:
         return None
     rank = op.operand.type.rank
@@ -87,7 +87,7 @@ def slice_at_constants(op):
 
 @pattern(RealDynamicSlice)
 def slice_of_constant_size(op):
-    """real_dynamic_slice(x, start, start + size, 1) == dynamic_slice(x, start, size)   (where it lies inside of x)"""
+    """real_dynamic_slice(x, start, start + size, 1) == dynamic_slice(x, start, size)   (if it is inside x)"""
     sizes = moving_box(op)
     if sizes is None or not op.result.type.is_static or not op.operand.type.is_static:
         return None
@@ -100,13 +100,13 @@ def slice_of_constant_size(op):
 
 
 def moving_box(op: RealDynamicSlice) -> np.ndarray | None:
-    """The sizes of a slice whose limit is the sum of its start, which is not known, and constants."""
+    """Returns the sizes of a slice whose limit is the sum of its start, which is unknown, and constants; else None."""
     sizes = size_operand(op)
     return None if sizes is None or constant(op.start_indices) is not None else constant(sizes)
 
 
 def size_operand(op: RealDynamicSlice) -> Value | None:
-    """What is added to the start of a slice without strides to give its limit."""
+    """Returns the value that is added to the start of a slice without strides to compute its limit, or None."""
     limit, strides = op.limit_indices.defining_op, constant(op.strides)
     if not isinstance(limit, Add) or strides is None or np.any(strides != 1):
         return None
@@ -136,7 +136,7 @@ def convolution_of_constant_padding(op):
 
 
 def _known(op, *values: Value) -> list | None:
-    """What all these operands of an op of static types are, or `None`."""
+    """Returns the values of these operands of an op with static types; None if any is unknown."""
     arrays = [array for value in values if (array := constant(value)) is not None]
     if len(arrays) < len(values) or not op.result.type.is_static or not op.operands[0].type.is_static:
         return None

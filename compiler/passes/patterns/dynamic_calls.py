@@ -1,5 +1,5 @@
-"""Custom calls of JAX for ops whose attributes follow from symbolic extents: with the last operands known, each is an
-op of StableHLO."""
+"""Custom calls of JAX for ops whose attributes follow from symbolic extents: once the last operands are known, each is
+an op of StableHLO."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from trivium.ir.ops import CustomCall, ReduceWindow, Return, RngAlgorithm, RngBi
 
 
 def shape_operands(op: CustomCall) -> list[Value]:
-    """The operands that stand for attributes."""
+    """Returns the operands that stand for attributes."""
     count, _ = _CALLS.get(op.call_target_name, (0, None))
     return list(op.operands[len(op.operands) - count :])
 
 
 def static_call(op: CustomCall) -> Op | None:
-    """The op that the call stands for, where it is one of these and the attributes are known."""
+    """Returns the op that the call stands for, if it is one of these calls and the attributes are known, else None."""
     count, build = _CALLS.get(op.call_target_name, (0, None))
     lists = [array for value in shape_operands(op) if (array := constant(value)) is not None]
     if build is None or len(lists) < count:
@@ -51,7 +51,7 @@ def _reduce_window(op: CustomCall, operands: list[Value], *lists: np.ndarray) ->
 
 
 def _called(op: CustomCall) -> Region:
-    """The body of the first function that the call names, as an op's region."""
+    """Returns the body of the first function that the call names as an op's region."""
     region = resolve(op, op.called_computations[0]).body.clone()
     end = region.terminator
     values = end.operands

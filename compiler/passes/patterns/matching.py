@@ -1,4 +1,4 @@
-"""What patterns ask of values."""
+"""Predicates and queries on values, for patterns."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from trivium.ir.ops import BroadcastInDim, Constant
 
 
 def constant(value: Value) -> np.ndarray | None:
-    """The array of a constant, else `None`."""
+    """Returns the array of a constant, else `None`."""
     op = value.defining_op
     return op.value.array if isinstance(op, Constant) else None
 
 
 def splat(value: Value) -> Any:
-    """The one element that a constant, or the broadcast of a scalar constant, repeats; else `None`."""
+    """Returns the single element that a constant, or the broadcast of a scalar constant, repeats; else `None`."""
     op = value.defining_op
     if isinstance(op, BroadcastInDim):
         op = op.operand.defining_op
@@ -27,7 +27,7 @@ def splat(value: Value) -> Any:
 
 
 def is_splat_of(value: Value, number: float) -> bool:
-    """Whether every element is `number`. Zeros of different sign differ."""
+    """Whether every element is `number`. Zeros of different signs are different."""
     element = splat(value)
     if element is None or element != number:
         return False

@@ -1,4 +1,4 @@
-"""Rewrites of the ops that move elements without computing: they vanish, merge, or become a cheaper one."""
+"""Rewrites of ops that move elements without computing: they vanish, merge, or become cheaper ops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pattern = SHAPE.pattern
 
 @pattern(Reshape, BroadcastInDim, Transpose, Slice, Pad, Reverse, Concatenate, DynamicSlice)
 def splat_stays_splat(op):
-    """An op that only moves the elements of a splat gives a splat."""
+    """An op that only moves the elements of a splat results in a splat."""
     if not op.result.type.is_static or (isinstance(op, Pad) and not _pads_with_its_own(op)):
         return None
     sources = op.inputs if isinstance(op, Concatenate) else (op.operand,)
@@ -134,7 +134,7 @@ def slice_slice(op):
     for (start, step, low, _, stride), extent in zip(bounds, op.result.type.shape, strict=True):
         if extent is None:
             return None
-        # Nothing is taken at the start; where the steps lead beyond the operand, that would be no valid place.
+        # An empty result starts at the inner slice's start: its own start could be beyond the operand, hence invalid.
         starts.append(start + low * step if extent else start)
         strides.append(step * stride)
         # The tightest limit: one past the last element that is taken.

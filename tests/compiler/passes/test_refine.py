@@ -127,7 +127,7 @@ def test_a_loop_that_changes_its_shape_is_refused():
         return %r : tensor<?xf32>""",
         "(%x: tensor<?xf32>) -> tensor<?xf32>",
     )
-    with pytest.raises(trivium.CompileError, match=r"shapes change from turn to turn") as caught:
+    with pytest.raises(trivium.CompileError, match=r"shapes change between iterations") as caught:
         run(np.ones(3, F32))
     assert "while" in str(caught.value)
 
@@ -138,7 +138,7 @@ def test_extents_from_data_are_refused():
       %0 = stablehlo.dynamic_iota %i, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
       return %0 : tensor<?xf32>
     }""")
-    with pytest.raises(trivium.CompileError, match="its extents follow from values that only a run knows"):
+    with pytest.raises(trivium.CompileError, match="its extents follow from values that are only known at run time"):
         trivium.compile(module)
 
 
