@@ -52,9 +52,9 @@ def _new_folder(root: Path, name: str) -> Path:
             folder.mkdir(parents=True)
         except FileExistsError:
             if not root.is_dir():
-                raise Error(f"TRIVIUM_DUMP names {root}, which is no folder") from None
+                raise Error(f"TRIVIUM_DUMP names {root}, which is not a folder") from None
         except OSError as error:
-            raise Error(f"TRIVIUM_DUMP names {root}, where no folder can be made: {error.strerror}") from None
+            raise Error(f"TRIVIUM_DUMP names {root}, where no folder can be created: {error.strerror}") from None
         else:
             return folder
     raise AssertionError("itertools.count ended")

@@ -70,7 +70,7 @@ def _run_together(program: Program, runs: Sequence[_Run]) -> None:
             device, step = next(iter(waiting.items()))
             raise ExecutionError(
                 f"{program.name}: device {device} waits in {NAMES[type(step.kind)]} for others of its group, "
-                "which end or wait elsewhere"
+                "which have ended or wait elsewhere"
             )
 
 

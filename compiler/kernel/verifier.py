@@ -162,7 +162,7 @@ class _Checker:
         _require(loop.kind != "parallel" or not loop.inits, f"{what} carries values, expected none")
         _require(
             (loop.kind == "reduction") == (loop.combiner is not None),
-            f"{what}: reductions, and only they, have a combiner",
+            f"{what}: reductions must have a combiner, and other loops none",
         )
         self.block(loop.body, frozenset(visible), loop.inits)
         if loop.combiner is not None:

@@ -1,4 +1,4 @@
-"""What programs are said to do and to need, against counts by hand."""
+"""The costs of programs, compared with counts by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The buffer plan: copies that are not needed go, loops and updates work in place, dead bytes are used again."""
+"""The buffer plan: unnecessary copies are dropped, loops and updates work in place, dead bytes are reused."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_reshape_is_free():
 
 
 def test_loop_updates_in_place():
-    """A scan that writes one row in each round moves nothing else."""
+    """A scan that writes one row per iteration moves nothing else."""
 
     def body(b, i, stack):
         row = b.add(ops.Constant(np.ones((1, 8), np.float32)))
@@ -117,7 +117,7 @@ def test_dynamic_shapes_are_named():
 
 
 def test_sums_are_added_in_place():
-    """A loop that accumulates a product writes over what it adds to."""
+    """A loop that accumulates a product overwrites the sum."""
 
     def body(b, i, total, x):
         product = b.add(ops.DotGeneral(x, x, ops.DotDimensionNumbers((), (), (0,), (0,))))

@@ -1,8 +1,8 @@
 """File tests of fusion and lowering (see `tests.file_cases`): each case is a small program, and the steps and kernels
 that it becomes on a processor with AVX2.
 
-`// SHAPES: 2x3 -` gives a program of dynamic shapes the shapes of its arguments, `-` where the type has it. Whatever a
-program becomes must also compute what the program does, in the interpreter of kernels.
+`// SHAPES: 2x3 -` specifies the shapes of the arguments of a program with dynamic shapes; `-` means that of the type.
+The kernels must also compute what the program computes, in the interpreter of kernels.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
 
 ORIGINS = re.compile(r"  // <text>.*")
-"""Where the ops of a launch come from: line numbers that say nothing about the case."""
+"""The locations of the ops of a launch: line numbers that are irrelevant to the case."""
 
 SUMMED = 64
-"""Rounding errors that may add up in one element."""
+"""The number of rounding errors that may add up in one element."""
 
 
 def static(module: Module, shapes: list[str]) -> Module:
-    """The module for arguments of the given shapes."""
+    """Returns the module for arguments of the given shapes."""
     inputs = module.main.function_type.inputs
     given = [
         kind.shape if text == "-" else tuple(map(int, text.split("x")))
@@ -48,7 +48,7 @@ def printed(program: Program) -> str:
 
 
 def expect_close(result: np.ndarray, expected: np.ndarray) -> None:
-    """Equal, up to the order in which numbers are added."""
+    """Expects equality, up to the order in which numbers are added."""
     assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
     if not is_inexact(expected.dtype):
         np.testing.assert_array_equal(result, expected)
@@ -69,6 +69,6 @@ def test_case(case: FileCase) -> None:
     arguments = [values(seed, kind) for seed, kind in enumerate(module.main.function_type.inputs)]
     with np.errstate(all="ignore"):
         expected = evaluate(module, *arguments)
-    if not any(isinstance(op, ops.Rng) for op in module.walk()):  # which draws from a hidden state
+    if not any(isinstance(op, ops.Rng) for op in module.walk()):  # `rng` draws from a hidden state
         for result, wanted in zip(interpret(program, *arguments), expected, strict=True):
             expect_close(result, wanted)

@@ -1,5 +1,5 @@
-"""Collectives: what each kind computes for devices that run one program together, in the interpreter of programs; what
-is wrong with one, and what the CPU does for a device that runs alone."""
+"""Collectives: the results of each kind for devices that run one program together, in the interpreter of programs;
+errors in malformed ones; and their behaviour on the CPU for a device that runs alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ADDED = """({
 
 
 def program_of(kind: CollectiveKind, groups: Groups, dtype: str = "f32", is_complex: bool = False) -> Program:
-    """A program of one collective."""
+    """Returns a program of one collective."""
     shape = (*SHAPE, 2) if is_complex else SHAPE
     expected = result_shape(kind, shape, len(groups[0]) if groups else 1)
     assert expected is not None, "the test's groups divide the operand"
@@ -52,7 +52,7 @@ def arrays(count: int) -> list[np.ndarray]:
 
 
 def reference(op: str, attributes: str, region: str, result: tuple[int, ...], groups: Groups) -> list[np.ndarray]:
-    """What the op gives in the interpreter of the language, on four replicas."""
+    """Returns the results of the op in the interpreter of the language, on four replicas."""
     kind = f"tensor<{'x'.join(map(str, result))}xf32>"
     name = "source_target_pairs" if op == "collective_permute" else "replica_groups"
     matrix = f"dense<{[list(group) for group in groups]}> : tensor<{len(groups)}x{len(groups[0])}xi64>"
@@ -105,7 +105,7 @@ def test_complex_numbers_are_added_by_parts() -> None:
 
 
 def test_devices_meet_inside_branches() -> None:
-    """Which branch a device takes follows from its own data: those that meet take the same."""
+    """Each device takes a branch that depends on its own data; those that meet take the same branch."""
     x, y = Value("x", "f32", SHAPE, Input(1)), Value("y", "f32", SHAPE, Output(0))
     which = Value("which", "i32", (), Input(0))
     branches = [[Collective(AllReduce(op), PAIRS, x, y)] for op in ("add", "multiply")]

@@ -1,4 +1,4 @@
-"""StableHLO's own test programs, compiled: what they compute holds against their own checks."""
+"""StableHLO's own test programs, compiled: their results pass their own checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trivium.ir.text import parse
 
 
 def with_arguments(module: Module) -> tuple[Module, list[np.ndarray]]:
-    """The program with its inputs as arguments of `main`, where nothing can be computed from them beforehand."""
+    """Returns the program with its inputs as arguments of `main`, so that nothing can be precomputed from them."""
     main = module.main
     calls = [op for op in main.body.block if isinstance(op, Call) and op.callee.name == "inputs"]
     given = [value for call in calls for value in call.results]
@@ -38,7 +38,7 @@ def with_arguments(module: Module) -> tuple[Module, list[np.ndarray]]:
 
 
 def failure_of(path: Path) -> str:
-    """What the checks of a file's programs say, if they do not hold."""
+    """Returns the message of the first failed check in a file's programs; empty if all pass."""
     for text in re.split(r"^// -----$", path.read_text(), flags=re.MULTILINE):
         module, arrays = with_arguments(parse(text, path.name))
         try:
@@ -52,9 +52,10 @@ TRUE_TRANSFORMS = {
     "fft_complex128_14_15_16_17": lambda x: np.fft.irfft(x.astype(np.clongdouble), 33),
     "fft_float64_14_15_16_17": lambda x: np.fft.rfft(x.astype(np.longdouble)),
 }
-"""Programs whose checks allow every number 3 units of the last place from what pocketfft computed, however small it is
-beside the others of its transform, and their true values. Transforms are exact to the size of their largest numbers:
-two algorithms agree no better. `test_transforms` shows that ours is as close to the truth."""
+"""Programs whose checks allow every number to differ by 3 units in the last place from pocketfft's, however small the
+number is compared with others of its transform; and the functions that compute the true values. The precision of a
+transform is relative to its largest numbers, so two algorithms agree no better than that. `test_transforms` shows that
+ours is as close to the true values."""
 
 
 def test_programs(conformance):

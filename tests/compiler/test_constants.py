@@ -1,5 +1,5 @@
-"""References of a program's constants to those of its module: which are found, and that what they name has the bytes
-that the program reads."""
+"""References from a program's constants to those of its module: which are found, and that they refer to the bytes that
+the program reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = np.arange(300, dtype=np.float32).reshape(20, 15)
 
 
 def module_of(array: np.ndarray, use) -> Module:
-    """A program that adds what `use` makes of the constant `array` to its argument."""
+    """Returns a program that applies `use` to the constant `array` and adds the result to its argument."""
 
     def main(builder: Builder, x: Value) -> Value:
         builder.add(ops.Constant(np.float32(7)))
@@ -34,7 +34,7 @@ def module_of(array: np.ndarray, use) -> Module:
 
 
 def found(module: Module) -> list[ModuleConstant | None]:
-    """Of each constant in the program; the bytes that it names are compared."""
+    """Returns the reference of each constant in the program, after comparing the bytes that it refers to."""
     references, arrays, listed = References(module), constant_arrays(module), []
     for value in lower(optimize(module), TARGET).values():
         if isinstance(value.storage, Constant):

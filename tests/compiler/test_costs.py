@@ -1,4 +1,4 @@
-"""What ops are to fusion: their costs, and whether to compute them again."""
+"""Ops as seen by fusion: their costs, and whether to compute them again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_square_is_fused_as_a_product_is(element) -> None:
 
 
 def classified(body) -> dict[str, tuple[bool, bool, bool]]:
-    """Whether ops are free, light and heavy, by their names here."""
+    """Returns whether ops are free, light and heavy, by the names that `body` gives them."""
     found = {}
 
     def build(b, *values):

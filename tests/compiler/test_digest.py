@@ -1,5 +1,5 @@
-"""Digests of modules: the same for the same program, whatever its values are called and wherever it comes from, and
-others for any other program."""
+"""Digests of modules: equal for equal programs, regardless of the names of values and of locations, and different for
+different programs."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_structure_is_all_but_large_constants() -> None:
 
 
 def test_large_constants_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On several threads, and every piece counts, and their order."""
+    """Pieces are hashed on several threads; every piece counts, and so does their order."""
     monkeypatch.setattr(digest, "PIECE", 1024)
     monkeypatch.setattr(digest, "LARGE", 512)
     before = whole(with_constant(DenseElements(NUMBERS)))
@@ -119,14 +119,14 @@ def test_a_constant_of_equal_elements_is_not_expanded() -> None:
 
 
 def test_programs_are_told_apart_as_their_texts_are() -> None:
-    """All that the records of ops have: attributes, regions, types."""
+    """Covers everything that the records of ops contain: attributes, regions, types."""
     modules = [record.module() for record in collect()]
     digests = {module.text(elide=False): whole(module) for module in modules}
     assert len(set(digests.values())) == len(digests)
 
 
 def test_digests_at_the_exit_of_the_interpreter() -> None:
-    """No threads start any more then."""
+    """The interpreter no longer starts threads then."""
     program = """
 import atexit, numpy as np
 from tests.compiler.test_digest import whole, with_constant

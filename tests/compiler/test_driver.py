@@ -1,4 +1,4 @@
-"""The flow from a module to an executable, with a backend that only notes what it is given."""
+"""The flow from a module to an executable, with a backend that only records its arguments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Programs have a meaning without any backend: what their kernels, copies, loops and branches compute on NumPy arrays
-is what the graph computes."""
+"""Programs have a meaning without any backend: on NumPy arrays, their kernels, copies, loops and branches compute what
+the graph computes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_kernels_mean_what_the_op_does(record: Record) -> None:
 def test_random_programs(seed: int) -> None:
     module = random_program(seed)
     arguments = arguments_of(module.main)
-    expected = Tracker().main(module, arguments)  # the generator draws only what it knows a bound of
+    expected = Tracker().main(module, arguments)  # the generator draws only values with known bounds
     program = lower(optimize(module), TARGET)
     verify(program)
     for marks in (False, True):

@@ -1,5 +1,5 @@
-"""What `jax.export` makes of functions with symbolic extents, compiled: what the interpreter gives, and refused by name
-where it has no meaning for the compiler yet."""
+"""Functions with symbolic extents, exported by `jax.export` and compiled: the results are those of the interpreter, and
+programs that the compiler does not support yet are refused by name."""
 
 from __future__ import annotations
 

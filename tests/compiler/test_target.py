@@ -1,4 +1,4 @@
-"""What a device is, in numbers, and what decisions follow from it."""
+"""Descriptions of devices in numbers, and the decisions that follow from them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_threads_are_all_that_changes() -> None:
 
 
 def test_products_run_at_the_full_speed_of_the_device() -> None:
-    """Eight floats in a register: sixteen operations in a unit of cost for each multiply-add it can begin."""
+    """Eight floats fit in a register: sixteen operations per unit of cost for each multiply-add that it can begin."""
     assert TARGET.product_cost(1600, 4) == 100
     assert TARGET.product_cost(1600, 8) == 200
     assert replace(TARGET, multiply_adds=2).product_cost(1600, 4) == 50

@@ -1,5 +1,5 @@
-"""Programs whose buffer plan is wrong are refused; what the planner makes is proved on every record and random program,
-since `lower` verifies what it returns."""
+"""Programs whose buffer plan is wrong are refused. The planner's own plans are verified for every record and random
+program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N = 16
 
 
 def moving(name: str, reverse: bool = False) -> Kernel:
-    """y = x, perhaps in opposite order."""
+    """Returns a kernel for y = x, or for x in reverse order."""
     b = KernelBuilder(name)
     x, y = b.input("x", "f32", (N,)), b.output("y", "f32", (N,))
     with b.parallel(N) as (i,):

@@ -1,4 +1,4 @@
-"""What a contraction's problem means, element by element."""
+"""The meaning of a contraction's problem, element by element."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ Point = Mapping[Axis, int]
 
 
 def at(index: Index, point: Point) -> int:
-    """The value of an affine expression; axes that a problem has dropped, as they have one index, are 0."""
+    """Returns the value of an affine expression; axes that a problem has dropped, because they have one index, are
+    0."""
     return index.offset + sum(factor * point.get(axis, 0) for axis, factor in factors(index).items())
 
 
 def place(access: Access, point: Point) -> int | None:
-    """Where an element lies; None where there is none, which reads as zero."""
+    """Returns where an element is; None if there is no element, which reads as zero."""
     offset = at(access.index, point)
     for window in access.windows:
         quotient, rest = divmod(at(window.position, point), window.dilation)
@@ -29,14 +30,14 @@ def place(access: Access, point: Point) -> int | None:
 
 
 def points(*groups: Group) -> Iterator[dict[Axis, int]]:
-    """Every combination of indices, in row-major order."""
+    """Yields every combination of indices, in row-major order."""
     axes = [axis for group in groups for axis in group.axes]
     for indices in product(*(range(axis.extent) for axis in axes)):
         yield dict(zip(axes, indices, strict=True))
 
 
 def products(problem: Problem, point: Point) -> Counter[tuple[int, int]]:
-    """The places of the elements that are multiplied for one result, of lhs and rhs as the problem was first given."""
+    """Returns the places of the elements that are multiplied for one result, in the original problem's lhs and rhs."""
     found: Counter[tuple[int, int]] = Counter()
     for inner in points(problem.reduction):
         lhs, rhs = (place(access, {**point, **inner}) for access in (problem.lhs, problem.rhs))
@@ -46,14 +47,15 @@ def products(problem: Problem, point: Point) -> Counter[tuple[int, int]]:
 
 
 def meaning(problem: Problem) -> list[Counter[tuple[int, int]]]:
-    """The products of every result, in the order of the flat indices over batch, rows and columns."""
+    """Returns the products of every result, in the order of the flat indices over batch, rows and columns."""
     return [products(problem, point) for point in points(problem.batch, problem.rows, problem.columns)]
 
 
 def convolution(
     channels_last: bool, *, dilation: int = 1, stride: int = 1, low: int = 0, taps: int = 3, step: int = 1
 ) -> Problem:
-    """Of 2 images of 5 x 3 elements and 4 channels with 6 features, its windows sliding over the longer side."""
+    """A convolution of 2 images of 5 x 3 elements and 4 channels with 6 features; windows slide over the longer
+    side."""
     size = 5
     extent = ((size - 1) * dilation + 1 + 2 * low - (taps - 1) * step - 1) // stride + 1
     batch, height, width, feature, channel, tap = (Axis(n) for n in (2, extent, 3, 6, 4, taps))

@@ -20,13 +20,13 @@ CASES = {
 
 
 def whole(problem: Problem) -> dict[tuple[int, ...], Counter[tuple[int, int]]]:
-    """The products of every result, by its indices."""
+    """Returns the products of every result, by its indices."""
     outer = points(problem.batch, problem.rows, problem.columns)
     return {tuple(point.values()): products(problem, point) for point in outer}
 
 
 def share(problem: Problem, phase: Phase) -> dict[tuple[int, ...], Counter[tuple[int, int]]]:
-    """The same of one share, by the indices of the whole."""
+    """Returns the products of every result of one share, by its indices in the whole."""
     own = phase.problem
     axes = [axis for group in (problem.batch, problem.rows, problem.columns) for axis in group.axes]
     found = {}
@@ -53,7 +53,7 @@ def test_the_shares_make_up_the_whole(name: str, channels_last: bool) -> None:
 
 
 def test_no_product_with_the_zeros_between() -> None:
-    """Away from the padding, every element that a share reads is one."""
+    """Except for padding, every element that a share reads exists."""
     problem = convolution(True, dilation=2, taps=4)
     inner = sum(phase.problem.flops for phase in phases(problem))
     assert 2 * inner == problem.flops

@@ -1,4 +1,4 @@
-"""Turning and simplifying a problem keeps what it computes."""
+"""Transposing and simplifying a problem does not change what it computes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def matmul(batch: int, m: int, n: int, k: int, transposed: bool = False) -> Prob
 
 
 def by_result(problem: Problem) -> dict[int, Counter[tuple[int, int]]]:
-    """The products of every result, by where it lies."""
+    """Returns the products of every result, by its place."""
     everywhere = points(problem.batch, problem.rows, problem.columns)
     return {at(problem.out.index, point): products(problem, point) for point in everywhere}
 

@@ -1,4 +1,4 @@
-"""Which elements ops read for the elements that are asked of them."""
+"""The elements that ops read for the elements that are demanded of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes one kernel, and what must not; each program also gives the right answer."""
+"""Which ops become one kernel, and which must not; each program also computes the right results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LESS = ops.ComparisonDirection.LT
 
 
 def launches(program: Program) -> list[str]:
-    """The kernels in the order in which they run, without their numbers."""
+    """Returns the kernels' names in the order in which they run, without their numbers."""
     return [
         step.kernel.name.rstrip("0123456789").rstrip("_") for step in walk(program.steps) if isinstance(step, Launch)
     ]
@@ -96,7 +96,7 @@ def test_contraction_takes_bias_and_activation():
 @pytest.mark.parametrize("channels", [1, 3, 8, 13, 32])
 @pytest.mark.parametrize(("op", "init"), [(ops.Maximum, -np.inf), (ops.Add, 0)])
 def test_contraction_takes_a_window_beside_it(channels: int, op: type, init: float):
-    """The sums are in lanes already where the epilogue's loop runs: it gets none of its own."""
+    """The sums are already in lanes when the epilogue's loop runs, so the loop gets no lanes of its own."""
 
     def body(b, x, kernel):
         numbers = ops.ConvDimensionNumbers(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
@@ -132,7 +132,7 @@ def test_two_readers_share_an_expensive_value():
 
 
 def test_fusion_makes_no_cycle():
-    """The sum feeds a value that is folded, and the fold feeds what reads the sum."""
+    """The sum feeds a value that is folded, and the fold feeds an op that also reads the sum."""
 
     def body(b, x):
         power = b.add(ops.Exponential(x))

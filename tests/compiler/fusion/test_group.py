@@ -1,4 +1,4 @@
-"""What a group knows of its members."""
+"""What a group knows about its members."""
 
 from __future__ import annotations
 

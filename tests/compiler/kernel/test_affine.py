@@ -1,4 +1,4 @@
-"""What is known of the index arithmetic of kernels."""
+"""What is known about the index arithmetic of kernels."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_constant_index_arithmetic_is_folded() -> None:
 
 
 def test_numbers_in_index_expressions_are_seen_through() -> None:
-    """A number that was computed from an expression is that expression where it is an index again."""
+    """A number that was computed from an expression becomes that expression again when it is used as an index."""
     b = KernelBuilder("through")
     x, y = b.input("x", "i64", (60,)), b.output("y", "i64", (10,))
     with b.parallel(10) as (i,):
@@ -67,7 +67,7 @@ def test_a_conversion_to_the_same_type_is_none() -> None:
 
 
 def test_whiles_carry_values() -> None:
-    """Doubling until a limit is reached."""
+    """Doubles a number until it reaches a limit."""
     b = KernelBuilder("double")
     x, y = b.input("x", "f32", ()), b.output("y", "f32", ())
     with b.while_(b.load(x)) as loop:

@@ -11,7 +11,7 @@ from trivium.compiler.kernel.interpreter import run
 
 
 def everything() -> Kernel:
-    """A kernel with every kind of instruction."""
+    """Returns a kernel with every kind of instruction."""
     b = KernelBuilder("everything")
     x, y = b.input("x", "f32", (4, 6)), b.output("y", "f32", (4,))
     with b.parallel(4) as (i,):

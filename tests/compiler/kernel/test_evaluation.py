@@ -1,4 +1,4 @@
-"""What scalar operations compute on arrays."""
+"""The results of scalar operations on arrays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_bits_stay() -> None:
     [("LT", False, [True, False, False]), ("LT", True, [True, True, True]), ("NE", False, [True, False, True])],
 )
 def test_comparisons_by_both_orders(direction: str, total_order: bool, expected: list[bool]) -> None:
-    """NaN is unequal to all numbers, and above them in total order; there -0 lies below 0."""
+    """NaN is unequal to all numbers, and above them in the total order, in which -0 is below 0."""
     x, y = np.array([1.0, -0.0, 1.0], np.float32), np.array([2.0, 0.0, np.nan], np.float32)
     attributes = {"direction": direction, **({"total_order": True} if total_order else {})}
     assert apply("compare", "i1", x, y, **attributes).tolist() == expected

@@ -1,4 +1,4 @@
-"""Index arithmetic: reshapes that undo each other fall away, and what is left computes the right places."""
+"""Index arithmetic: reshapes that undo each other disappear, and the remaining expressions compute the right places."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trivium.compiler.lowering.index import (
 
 
 def value(index: Index, at: dict[Variable, int]) -> int:
-    """What an index is for values of its variables; quotients are cut off, as machines do it."""
+    """Returns the value of an index for values of its variables; quotients round towards zero, as on machines."""
 
     def atom(part) -> int:
         if isinstance(part, Variable):
@@ -59,7 +59,7 @@ def test_known_range_divides_away():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_values(seed: int):
-    """Sums, quotients and remainders of reversed and shifted indices, against plain integers."""
+    """Compares sums, quotients and remainders of reversed and shifted indices with plain integers."""
     rng = np.random.default_rng(seed)
     variables = fresh([int(n) for n in rng.integers(1, 5, 3)])
     index, numbers = constant(int(rng.integers(0, 5))), []

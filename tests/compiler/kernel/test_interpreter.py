@@ -1,4 +1,4 @@
-"""What kernels mean: loops, masks, scratch and scalars on NumPy arrays, and the promises that are checked."""
+"""The meaning of kernels: loops, masks, scratch and scalars on NumPy arrays, and the guarantees that are checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trivium.ir.errors import CompileError
 
 
 def result(kernel: Kernel, *inputs: np.ndarray, marks: bool = False) -> np.ndarray:
-    """The last parameter's contents, after a run whose other parameters are `inputs`."""
+    """Returns the last parameter's contents after a run whose other parameters are `inputs`."""
     output = kernel.params[-1]
     dtype = inputs[0].dtype if inputs and output.dtype == "f32" else np.dtype(np.float32)
     memory = garbage(output.size, dtype)
@@ -46,7 +46,7 @@ def test_a_reduction_over_nothing_gives_its_init() -> None:
 
 
 def test_a_reduction_by_a_block() -> None:
-    """The greatest element and its place."""
+    """Computes the greatest element and its place."""
     b = KernelBuilder("argmax")
     x, y = b.input("x", "f32", (4, 9)), b.output("y", "f32", (4,))
     with b.block("f32", "i64", "f32", "i64") as combiner:
@@ -80,7 +80,7 @@ def test_extents_may_differ_between_iterations(kind: str) -> None:
 
 
 def test_branches_and_whiles_run_where_they_are_taken() -> None:
-    """Collatz: how many steps each number takes to 1; the branch not taken would read out of bounds."""
+    """Collatz: counts the steps that each number takes to reach 1; the branch not taken would read out of bounds."""
     b = KernelBuilder("collatz")
     x, y = b.input("x", "f32", (3,)), b.output("y", "f32", (9,))
     with b.parallel(9) as (i,):
@@ -148,7 +148,7 @@ def test_fused_products_are_rounded_once() -> None:
     kernel, number = b.build(), np.array([1 + 2.0**-30])
     memory = np.zeros(1)
     run(kernel, [number, memory])
-    assert memory[0] == 2.0**-60  # what the rounded product lacks
+    assert memory[0] == 2.0**-60  # the rounding error of the product
 
 
 def test_a_mark_means_what_its_nest_does() -> None:

@@ -1,4 +1,4 @@
-"""A kernel is one parallel nest, and its updates say which elements they meet."""
+"""A kernel is one parallel nest, and its updates determine along which dimensions elements are shared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trivium.ir.errors import CompileError
 
 
 def nests(*extents: int, last: str = "parallel") -> KernelBuilder:
-    """A kernel with loops one after the other."""
+    """Returns a builder of a kernel with loops one after the other."""
     b = KernelBuilder("nests")
     x, y = b.input("x", "f32", (8,)), b.output("y", "f32", (8,))
     for extent in extents[:-1]:
@@ -47,7 +47,8 @@ def test_scratch_is_inside_the_nest() -> None:
 
 
 def updating(*places: str) -> tuple[KernelBuilder, Loop]:
-    """An outer loop over i and j, an inner one over k, and an update at indices among i, j, k and a loaded one, at."""
+    """Builds an outer loop over i and j, an inner one over k, and an update at indices among i, j, k and the loaded
+    index `at`."""
     b = KernelBuilder("update")
     x, y = b.input("x", "i64", (4, 4)), b.inout("y", "f32", (4,) * len(places))
     with b.parallel(4, 4) as (i, j), b.parallel(4) as (k,):

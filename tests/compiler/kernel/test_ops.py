@@ -1,4 +1,4 @@
-"""The table of scalar operations: types, costs, and what is wrong with operands."""
+"""The table of scalar operations: types, costs, and errors in operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels as text, and the digest that equal ones share."""
+"""Kernels as text, and the digest that equal kernels share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_contractions_are_part_of_the_digest() -> None:
 
 
 def test_literals_are_exact() -> None:
-    """Two NaNs of different bits are different kernels."""
+    """Kernels with NaNs of different bits are different."""
     texts = set()
     for literal in (0.1, -0.0, 0.0, float("nan"), -float("nan"), float("inf")):
         b = KernelBuilder("literal")

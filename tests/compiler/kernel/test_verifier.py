@@ -1,4 +1,4 @@
-"""What a malformed kernel is told."""
+"""The errors for malformed kernels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What of the ops can be compiled, and how much of a result may differ: shared by the tests that compile every record
-and by those that interpret what it is lowered to. Loads no backend."""
+"""Which ops can be compiled, and by how much a result may differ: shared by the tests that compile every record and by
+those that interpret the program it is lowered to. Loads no backend."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from trivium.ir.interpreter import evaluate
 from trivium.ir.types import TensorType
 
 LEAST_ULPS = 4
-"""Units of the last place that compiled functions may be off, where the record asks for less."""
+"""The units in the last place by which compiled functions may differ, if the record demands fewer."""
 
 INLINED = {
     *("stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"),
     *("stablehlo.uniform_dequantize", "stablehlo.uniform_quantize"),
 }
-"""Ops that are gone, or only views, before kernels are built."""
+"""Ops that are removed, or become views, before kernels are built."""
 
 OF_CONSTANTS = {ops.DynamicConv, ops.DynamicGather, ops.DynamicPad, ops.RealDynamicSlice}
-"""Ops that are compiled where their sizes are constants, which those of a record are not."""
+"""Ops that are compiled only if their sizes are constants, which those of a record are not."""
 
 SEVERAL_DEVICES = "a compiled program runs on one device, and meets no other"
 HOST_QUEUES = "a compiled program has no channels and queues yet, nor tokens that order them"
@@ -63,7 +63,7 @@ COMPILED = [record for record in RECORDS if record.op not in OF_CONSTANTS]
 
 
 def lowered(record: Record) -> Program:
-    """The program of a record."""
+    """Returns the program of a record."""
     module = record.module()
     DropSharding().run(module)
     ExpandQuantized().run(module)
@@ -74,13 +74,13 @@ def lowered(record: Record) -> Program:
 
 
 def expect_equal(record: Record, module: Module, results: Sequence[np.ndarray]) -> None:
-    """Demands what the interpreter makes of the module."""
+    """Expects the results of the interpreter for the module."""
     with np.errstate(all="ignore"):
         expected = evaluate(module, *record.arrays)
     for result, wanted, kind in zip(results, expected, module.main.function_type.results, strict=True):
         assert isinstance(kind, TensorType)
         assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
-        if record.op is ops.Rng:  # draws from hidden state
+        if record.op is ops.Rng:  # it draws from hidden state
             continue
         tolerance = error_allowed(kind, max(record.ulps, LEAST_ULPS))
         np.testing.assert_allclose(widest(result), widest(wanted), rtol=tolerance, atol=tolerance * 1e-3)

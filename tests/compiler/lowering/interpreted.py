@@ -15,7 +15,7 @@ from trivium.ir.text import parse
 
 
 def lowered(text: str) -> Program:
-    """The program that a module becomes."""
+    """Returns the program that a module becomes."""
     program = lower(optimize(parse(text)), TARGET)
     verify(program)
     return program
@@ -26,7 +26,7 @@ def function(arguments: str, results: str, *lines: str) -> str:
 
 
 def expect_same(text: str, *arrays: np.ndarray, rtol: float = 0.0) -> Program:
-    """Demands what the module itself means, bit for bit unless `rtol` allows more; returns the program."""
+    """Expects the results of the module itself, bit for bit unless `rtol` allows more. Returns the program."""
     program = lowered(text)
     with np.errstate(all="ignore"):
         expected = evaluate(parse(text), *arrays)
@@ -41,5 +41,5 @@ def expect_same(text: str, *arrays: np.ndarray, rtol: float = 0.0) -> Program:
 
 
 def _comparable(array: np.ndarray) -> np.ndarray:
-    """Types that NumPy does not have, in double precision: its functions know no NaN of theirs."""
+    """Converts types that NumPy does not have to double precision: NumPy's functions do not know their NaNs."""
     return array if array.dtype.kind in "biufc" else array.astype(np.float64)

@@ -23,7 +23,7 @@ def client() -> CpuClient:
 
 
 def program_of(types: list[TensorType], body: Callable) -> Module:
-    """A module of one function."""
+    """Returns a module of one function."""
     return Module.build(functions=[Function.build("main", types, body)])
 
 
@@ -32,7 +32,7 @@ def run(program: Program, arguments: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def expect_same(module: Module, arguments: list[np.ndarray], tolerance: float = 2e-5) -> Program:
-    """Compiled equals interpreted, up to rounding; returns the program."""
+    """Expects compiled results to equal interpreted ones, up to rounding. Returns the program."""
     program = lower(module, TARGET)
     with np.errstate(all="ignore"):
         expected = evaluate(module, *arguments)

@@ -29,7 +29,7 @@ def test_arithmetic(op: str) -> None:
 
 
 def test_quotients_neither_overflow_nor_vanish() -> None:
-    """The square of the divisor is out of range in two places."""
+    """The square of the divisor is out of range for two of the elements."""
     expect_same(binary("divide"), X, Y, rtol=1e-6)
 
 
@@ -41,7 +41,7 @@ def test_functions(op: str) -> None:
 
 @pytest.mark.parametrize("op", ["exponential", "exponential_minus_one"])
 def test_exponentials_out_of_range(op: str) -> None:
-    """What overflows is infinite, and a real number stays one."""
+    """Results that overflow are infinite, and real numbers stay real."""
     text = function(f"%x: {KIND}", KIND, f"%0 = stablehlo.{op} %x : {KIND}", f"return %0 : {KIND}")
     x = np.array([1e30, complex(1e30, -0.0), np.inf, 89 + 1e-30j, 89 + 1.5707963j, -1e30, 100 + 1j], np.complex64)
     (wanted,) = evaluate(parse(text), x)

@@ -1,4 +1,4 @@
-"""Control flow and calls to the host, compiled: nested, with values from around, with every kind of exit."""
+"""Control flow and calls to the host, compiled: nested, with captured values, with every kind of exit."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_barrier_keeps_several_shapes():
 
 
 def test_region_that_captures_a_value():
-    """A reduction whose body reads a scalar from around it."""
+    """A reduction whose body reads a scalar from outside."""
 
     def main(b, x, scale):
         start = b.add(ops.Constant(np.float32(0)))

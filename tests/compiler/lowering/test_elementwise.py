@@ -1,4 +1,4 @@
-"""Ops that work on each element, where they are more than the scalar operation of their name."""
+"""Elementwise ops that are more than the scalar operation of their name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program says of functions of the host, and that it is data."""
+"""Calls of the host in programs, and that programs are data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DATA = (str, int, float, bool, complex, type(None), np.ndarray, np.generic, np.d
 
 
 def held(value: object, seen: set[int]) -> Iterator[object]:
-    """Everything that a value holds, and what holds that, down to plain data."""
+    """Yields everything that a value contains, directly and indirectly, down to plain data."""
     if isinstance(value, DATA) or id(value) in seen:
         return
     seen.add(id(value))
@@ -49,7 +49,7 @@ def held(value: object, seen: set[int]) -> Iterator[object]:
 
 
 def copied(program: Program) -> Program:
-    """A copy by its bytes, in a thread with room: pickle recurs over the depth of expressions."""
+    """Copies a program by pickling, in a thread with a large stack: pickle recurs over the depth of expressions."""
     limit, size = sys.getrecursionlimit(), threading.stack_size(512 << 20)
     sys.setrecursionlimit(100_000)
     try:
@@ -62,8 +62,8 @@ def copied(program: Program) -> Program:
 
 @pytest.mark.parametrize("record", [pytest.param(record, id=str(record)) for record in COMPILED])
 def test_programs_are_data(record):
-    """No record's program holds anything that can be called, or that enters Python; a copy of its bytes is the same."""
-    program = dataclasses.replace(lowered(record), graph=None)  # which is kept to be looked at, not to be run
+    """No record's program contains anything that can be called, or that enters Python; a pickled copy is equal."""
+    program = dataclasses.replace(lowered(record), graph=None)  # the graph is kept for inspection, not to be run
     assert [value for value in held(program, set()) if callable(value)] == []
     assert str(copied(program)) == str(program)
     assert [step for step in walk(program.steps) if isinstance(step, PythonCall)] == []
@@ -93,7 +93,7 @@ def test_the_text_of_calls():
 
 
 def test_calls_of_python():
-    """The text says that the interpreter is entered; the op is held as its text."""
+    """The program's text shows that the interpreter is entered; the op is stored as text."""
     register_custom_call("test.mirror", evaluate=lambda op, x: x[::-1] * 2)
     try:
 

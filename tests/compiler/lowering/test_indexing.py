@@ -1,4 +1,4 @@
-"""Places that are computed: outside is outside, however far."""
+"""Computed places: outside is outside, however far."""
 
 from __future__ import annotations
 

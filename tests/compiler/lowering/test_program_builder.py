@@ -1,4 +1,4 @@
-"""Large constants of equal elements take no memory at compile time: a kernel fills them when the program runs."""
+"""Large constants with equal elements take no memory at compile time: a kernel fills them when the program runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from trivium.compiler.program import Constant
 from trivium.ir.text import parse
 
 SIZE = LARGEST_STORED_SPLAT // 2
-"""Elements of two bytes and more are filled."""
+"""A constant of this many elements of two or more bytes is filled."""
 
 
 def stored(module) -> int:
-    """The bytes of the constants that a program holds."""
+    """Returns the bytes of the constants that a program contains."""
     arrays = {
         id(v.storage): v.storage.array
         for v in lower(optimize(module), TARGET).values()
@@ -39,11 +39,11 @@ def test_returned(kind, element):
     module = parse(text)
     assert stored(module) < 100
     run = trivium.compile(module)
-    assert run.program.arena_size == 0  # filled where the caller gets it
+    assert run.program.arena_size == 0  # filled directly in the caller's result
     expected = trivium.evaluate(module)[0]
     (result,) = run()
     assert result.tobytes() == expected.tobytes()
-    result[0, 0] = 0  # the caller's own
+    result[0, 0] = 0  # the result belongs to the caller
     assert run()[0].tobytes() == expected.tobytes()
 
 
@@ -54,7 +54,7 @@ def test_small_ones_are_stored():
 
 
 def test_needed_first_in_a_branch():
-    """What a branch needs first is there behind it too, whichever was taken."""
+    """A constant that a branch needs first is also available after it, whichever branch was taken."""
     kind = f"tensor<{SIZE}xi32>"
     text = f"""func.func @main(%p: tensor<i1>, %x: {kind}) -> ({kind}, {kind}) {{
       %0 = stablehlo.constant dense<3> : {kind}

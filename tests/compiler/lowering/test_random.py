@@ -1,4 +1,4 @@
-"""Generators of random bits, against what the language says of them, for every length and type."""
+"""Generators of random bits, compared with their meaning in the language, for every length and type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled equals evaluated, for every record of every op; and every op has a way to be compiled."""
+"""Compiled results equal evaluated ones, for every record of every op; and every op can be compiled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trivium.ir.func import Function, Module
 from trivium.ir.types import is_integer
 
 OF_SHAPES = OF_CONSTANTS | {ops.DynamicBroadcastInDim, ops.DynamicIota, ops.DynamicReshape, ops.Rng}
-"""Ops with lists of extents, or of places, as operands, whose own extents are known."""
+"""Ops with lists of extents, or of places, as operands; the extents of these lists themselves are known."""
 
 
 @pytest.mark.parametrize("record", [pytest.param(record, id=str(record)) for record in COMPILED])
@@ -28,7 +28,7 @@ def test_compiled_equals_evaluated(record: Record) -> None:
 
 @pytest.mark.parametrize("record", [pytest.param(record, id=str(record)) for record in RECORDS])
 def test_with_unknown_extents(record: Record) -> None:
-    """Compiled for the shapes that the arguments turn out to have."""
+    """Programs are compiled for the shapes that the arguments have at run time."""
     types = [_of_unknown_extents(record, kind) for kind in record.module().main.function_type.inputs]
     function = Function.build("main", types, lambda builder, *given: record.add(builder, given))
     module = Module.build(functions=[function])

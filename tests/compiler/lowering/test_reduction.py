@@ -1,4 +1,4 @@
-"""Folds keep the order of their terms where the combiner needs it, and run in any order where it does not."""
+"""Folds keep the order of their terms if the combiner needs it, and otherwise run in any order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ GT, EQ, GE, LT = (ops.ComparisonDirection[name] for name in ("GT", "EQ", "GE", "
 
 
 def product(b, a, c, e, f):
-    """Of the affine maps x -> a * x + c and x -> e * x + f, the second one first: associative, not commutative."""
+    """Composes the affine maps x -> a * x + c and x -> e * x + f, applying the second one first: associative, not
+    commutative."""
     return [b.add(ops.Multiply(a, e)), b.add(ops.Add(b.add(ops.Multiply(a, f)), c))]
 
 
@@ -58,7 +59,7 @@ def test_what_commutes_is_folded_in_any_order():
 
 
 def test_a_combiner_may_compute_with_tensors():
-    """The greater of two numbers, as a reduction of both."""
+    """Computes the greater of two numbers as a reduction of both."""
     scalar = tensor(of=I32)
 
     def greater(b, x, y):

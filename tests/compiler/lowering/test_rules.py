@@ -1,4 +1,4 @@
-"""Each op has one lowering rule of each kind: a second one is refused where it is declared."""
+"""Each op has at most one lowering rule of each kind: a second one is refused when it is declared."""
 
 from __future__ import annotations
 

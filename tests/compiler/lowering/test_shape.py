@@ -1,4 +1,4 @@
-"""Ops that move elements: what they are asked for becomes indices of their operands."""
+"""Ops that move elements: demands for their elements become indices of their operands."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_chain_is_one_kernel() -> None:
     ],
 )
 def test_pad(low: list[int], high: list[int], interior: list[int], shape: str) -> None:
-    """Negative edges take elements away, after the interior has been filled."""
+    """Negative edges remove elements, after the interior has been padded."""
     kind = f"tensor<{shape}xf32>"
     text = chain(
         kind,

@@ -1,4 +1,4 @@
-"""Sorts and the greatest elements: all lengths, ties, and numbers that compare with nothing."""
+"""Sorts and greatest elements: all lengths, ties, and NaN."""
 
 from __future__ import annotations
 

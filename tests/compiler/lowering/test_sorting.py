@@ -1,4 +1,4 @@
-"""Sorts of rows that fit in scratch memory, and of rows that take a launch for each pass."""
+"""Sorts of rows that fit in scratch memory, and of rows that take one launch per pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LESS = ops.ComparisonDirection.LT
 
 
 def sorted_pairs(shape: tuple[int, ...], dimension: int) -> Module:
-    """Sorts what is computed from the argument, with the place that each element comes from."""
+    """Sorts values computed from the argument, together with the place that each element comes from."""
 
     def body(b, x):
         values = b.add(ops.Negate(x))
@@ -67,7 +67,7 @@ def test_a_row_that_fits_in_scratch_takes_one_launch_and_a_long_one_a_launch_for
     passes = ["_operand0", "_operand1", "_begin", *(f"_merge{1 << n}" for n in range(6)), "_end"]
     program = lowered(sorted_pairs((4, 33), 1), SCARCE)
     assert names(program) == passes
-    # Both operands, and the elements' places twice, of which one lies where a result will.
+    # Both operands, and the elements' places twice; one of these shares the bytes of a later result.
     assert program.arena_size >= 3 * 4 * 33 * 4
 
 

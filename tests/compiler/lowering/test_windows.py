@@ -1,4 +1,4 @@
-"""Windows: scatters of what they select, and running reductions."""
+"""Windows: scatters to selected elements, and running reductions."""
 
 from __future__ import annotations
 

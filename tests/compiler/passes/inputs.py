@@ -11,7 +11,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
 
 
 def random_inputs(function: Function, count: int, seed: int = 0) -> Iterator[list[np.ndarray]]:
-    """Argument lists for `function`: the first one of plain numbers, the others with special values among them."""
+    """Yields argument lists for `function`: the first with plain numbers, the others with special values among them."""
     generator = np.random.default_rng(seed)
     for trial in range(count):
         yield [_array(generator, kind, special=trial > 0) for kind in function.function_type.inputs]

@@ -1,7 +1,7 @@
-"""File tests of the graph passes (see `tests.file_cases`): each case is a small program and what the pass makes of it.
+"""File tests of the graph passes (see `tests.file_cases`): each case is a small program and the result of the pass.
 
-A file's first line names the pass, `// RUN: canonicalize`. The program before and after must also compute the same, bit
-for bit, on random inputs.
+A file's first line names the pass: `// RUN: canonicalize`. The programs before and after must also compute the same
+results, bit for bit, on random inputs.
 """
 
 from pathlib import Path

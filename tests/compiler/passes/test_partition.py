@@ -1,5 +1,5 @@
-"""Programs for several devices: what each of them runs, in the interpreter of programs, against what JAX's devices
-compute."""
+"""Programs for several devices: the program of each device, run in the interpreter of programs, compared with the
+results of JAX's devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def programs(tmp_path_factory) -> dict[str, np.ndarray]:
 
 
 def run(divided: Partitioned, *wholes: np.ndarray) -> list[list[np.ndarray]]:
-    """The results of each device, which are given wholes or parts, as the program takes them."""
+    """Returns the results of each device. Devices are given wholes or parts, as the program takes them."""
     program = lower(optimize(divided.module), TARGET)
     given = []
     for device in range(len(divided.arguments[0].part.begins)):

@@ -1,4 +1,4 @@
-"""How devices hold results of which the program says nothing: as what they are computed from."""
+"""How devices hold results for which the program specifies no sharding: like the values that they are computed from."""
 
 import pytest
 
@@ -35,7 +35,7 @@ CASES = {
         "4x8",
         (2, 8),
     ),
-    # Its columns are held by the devices that hold its rows: only these can be divided.
+    # The devices that hold its columns are those that hold its rows, so only the rows can be divided.
     "square": (
         "%y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : "
         "(tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x4xf32>",

@@ -1,4 +1,4 @@
-"""Quantized programs compiled: as integers, with the arithmetic that makes numbers of them and back."""
+"""Quantized programs, compiled: as integers, with the arithmetic that converts them to numbers and back."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_parameters_of_unknown_extents_are_an_error() -> None:
 
 
 def test_quantized_programs(conformance) -> None:
-    """StableHLO's own, whose checks are exact."""
+    """StableHLO's own programs, whose checks are exact."""
     checks.register()
     for path in sorted((conformance / "stablehlo" / "testdata" / "quantized").glob("*.mlir")):
         for text in path.read_text().split("// -----"):

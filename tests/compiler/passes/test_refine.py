@@ -1,4 +1,4 @@
-"""Programs of dynamic shape, compiled: for each new combination of shapes, and of values that extents follow from."""
+"""Programs with dynamic shapes, compiled for each new combination of shapes, and of values that extents follow from."""
 
 import threading
 from collections.abc import Callable
@@ -218,7 +218,7 @@ def test_arguments_that_do_not_fit_are_refused_as_by_the_interpreter(name):
     result = signature.rpartition("-> ")[2]
     module = parse(f"func.func @main{signature} {{\n{body}\nreturn %0 : {result}\n}}")
     for run in (lambda: trivium.evaluate(module, *arguments), lambda: trivium.compile(module)(*arguments)):
-        # What no memory holds is found when the shapes are known, which a call of a compiled program compiles for.
+        # Sizes that exceed the memory are found when the shapes are known: a call of a compiled program compiles then.
         with pytest.raises((trivium.ExecutionError, trivium.CompileError), match=expected):
             run()
 
@@ -243,7 +243,7 @@ CHOICE = """%0 = "stablehlo.if"({0}) ({{
 
 
 def test_branches_of_different_shapes():
-    """Of which one is run where the arguments' shapes tell; else they are refused."""
+    """They are compiled if the arguments' shapes determine which branch runs; otherwise they are refused."""
     _, both = compiled(
         """%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
         %three = stablehlo.constant dense<3> : tensor<i32>
@@ -272,7 +272,7 @@ def test_tuples_and_drawn_shapes():
 
 
 def test_attributes_that_are_arguments():
-    """Static types do not tell them."""
+    """Static types do not determine them."""
     _, both = compiled(
         """%none = stablehlo.constant dense<0> : tensor<1xi64>
         %v = stablehlo.constant dense<9.0> : tensor<f32>

@@ -1,4 +1,4 @@
-"""Hints of shardings are taken away by a pass of their own, and by no other."""
+"""Sharding hints are removed by a separate pass, and by no other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_decompositions_leave_hints_to_a_partitioner() -> None:
 
 
 def test_a_call_that_changes_the_type_is_no_hint() -> None:
-    """What a shard of a value is, only a partitioner knows."""
+    """Only a partitioner knows the shards of a value."""
     module = call("SPMDFullToShardShape", "tensor<2xf32>")
     assert not DropSharding().run(module)
     assert "@SPMDFullToShardShape" in str(module)

@@ -1,4 +1,4 @@
-"""Ops of a block as the forms see them, by the names that a test gives them."""
+"""Ops of a block for tests of forms, by the names that a test gives them."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from trivium.ir.types import TensorType
 
 
 def ops_of(types: list[TensorType], body: Callable[..., dict[str, Value]]) -> dict[str, Operation]:
-    """The ops that define the values of `body`."""
+    """Returns the ops that define the values of `body`."""
     found: dict[str, Operation] = {}
 
     def build(b: Builder, *values: Value) -> Value:

@@ -1,4 +1,4 @@
-"""What an elementwise kernel takes in, and what it becomes by that."""
+"""The ops that an elementwise kernel accepts, and the form that it gets by them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_costly_ops_are_not_computed_in_each_round_of_another_loop() -> None:
     form = Elementwise((i, j))
     assert not form.affords(OPS["tanh of row"], indices_of([i, *space_of(1)]), TARGET)
     assert form.affords(OPS["negate"], indices_of([i, j]), TARGET)
-    # The reduction that it follows makes the loop over j a row: it is computed once for each i.
+    # The reduction that it follows makes the loop over j a row, so it is computed once for each i.
     assert form.affords(OPS["tanh of sum"], indices_of([i]), TARGET)
 
 

@@ -1,4 +1,4 @@
-"""How often a kernel of rows goes over its row, and what it stores between."""
+"""How often a kernel of rows runs over its row, and what it stores in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel of rows takes in, and where its members read."""
+"""The ops that a kernel of rows accepts, and the indices at which its members read."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def agree(x: np.ndarray, kind: TensorType) -> None:
     wanted, expanded, compiled = three_ways(module_of(lambda x: BitcastConvert(x, result=kind), x), x)
     assert wanted.dtype == kind.dtype
     for found in (expanded, compiled):
-        # Of half a byte, the other half is not told.
+        # For an element of half a byte, the other half is unspecified.
         same = found == wanted if wanted.dtype == ml_dtypes.int4 else found.tobytes() == wanted.tobytes()
         assert np.all(same)
 

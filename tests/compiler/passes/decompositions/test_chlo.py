@@ -1,4 +1,4 @@
-"""Functions that kernels do not have, compiled: the same as what they evaluate to, at arguments large and small."""
+"""Functions that kernels do not have, compiled: equal to their evaluation, at large and small arguments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ NARROW = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e8m
 
 @pytest.mark.parametrize("name", NARROW)
 def test_next_after(name):
-    """All neighbours of the types of a byte, some of wider ones."""
+    """Tests all neighbours for types of one byte, and some for wider ones."""
     dtype = np.dtype(getattr(ml_dtypes, name, name))
     count = 1 << min(ml_dtypes.finfo(dtype).bits, 8)
     every = np.arange(count).astype(f"u{dtype.itemsize}") * (1 if dtype.itemsize == 1 else 257)

@@ -1,4 +1,4 @@
-"""Einstein's sums, against NumPy's."""
+"""Einstein summation, compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def numbers(*shape: int, dtype: object) -> np.ndarray:
 
 
 def agree(build, wanted: np.ndarray, *arrays: np.ndarray) -> None:
-    """The numbers are small and whole, so that all sums are exact."""
+    """Expects exact results: the numbers are small integers, so all sums are exact."""
     for found in three_ways(module_of(build, *arrays), *arrays):
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(found.astype(wanted.dtype), wanted)

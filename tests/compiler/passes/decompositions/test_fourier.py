@@ -1,4 +1,4 @@
-"""Fourier transforms of many lengths, against NumPy's in f64 and in more digits."""
+"""Fourier transforms of many lengths, compared with NumPy's in f64 and in higher precision."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def random(*shape: int, dtype: str = "complex128") -> np.ndarray:
 
 
 def error(found: np.ndarray, wanted: np.ndarray) -> float:
-    """How far it is off, in units of the last place of the largest numbers."""
+    """Returns the error in units in the last place of the largest numbers."""
     norm = np.linalg.norm(wanted.ravel())
     eps = np.finfo(found.dtype).eps
     return float(np.linalg.norm((found - wanted).ravel()) / norm / eps)
 
 
 def cases(length: int, dtype: str = "complex128", *batch: int):
-    """Every kind of transform, with its operand, and what it gives in more digits."""
+    """Yields every kind of transform, with its operand and its result in higher precision."""
     real = "float64" if dtype == "complex128" else "float32"
     wide = np.clongdouble
     x, r = random(*batch, length, dtype=dtype), random(*batch, length, dtype=real)
@@ -44,7 +44,7 @@ def cases(length: int, dtype: str = "complex128", *batch: int):
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_lengths(length):
-    """What the op becomes, in f64; the error grows with the logarithm of the length."""
+    """Tests the decomposition in f64; the error grows with the logarithm of the length."""
     for kind, x, wanted in cases(length):
         module = decomposed(program(Fft, x, fft_type=kind, fft_length=(length,)))
         (found,) = evaluate(module, x)
@@ -89,7 +89,7 @@ def test_empty_and_single(shape, lengths):
 
 
 def test_the_work_is_n_log_n():
-    """Operations on each number, as many as the logarithm tells, for any length."""
+    """The operations on each number are proportional to the logarithm of the length, for any length."""
     for length in (1000, 4096, 100003, 99991 * 2, 10**6):
         factors = radices(length) or radices(convolution_length(2 * length - 1))
         assert factors is not None

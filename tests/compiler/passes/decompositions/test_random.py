@@ -1,4 +1,4 @@
-"""Draws from hidden state: what they are distributed like, that no two are the same, and that seeds are the host's."""
+"""Draws from hidden state: their distribution, that no two are equal, and that seeds come from the host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def drawing(distribution: RngDistribution, dtype: object, shape: tuple[int, ...]
 
 
 def draws(distribution: RngDistribution, dtype: object, a: float, b: float) -> list[np.ndarray]:
-    """Interpreted, and twice compiled."""
+    """Returns interpreted draws, and two compiled ones."""
     module = drawing(distribution, dtype)
     limits = np.array(a, dtype), np.array(b, dtype)
     compiled = trivium.compile(module)
