@@ -1,5 +1,5 @@
 """Divides a block into groups of ops that share a kernel. The block is walked from its end: an op joins the groups that
-demand its elements if nothing is computed twice then; otherwise it gets a buffer, which is written by a group that
+demand its elements if that computes nothing twice; otherwise it gets a buffer, which is written by a group that
 computes it anyway, or by its own group.
 
 Demands are symbolic: the indices of each value over the group's loop variables. So "demanded once" is a fact, not a

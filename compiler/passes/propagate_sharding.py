@@ -1,4 +1,4 @@
-"""How devices hold values for which the program does not say it: like the values that they are computed from, for ops
+"""How devices hold values for which the program does not specify it: like those that they are computed from, for ops
 that keep dimensions separate. This only affects how a caller finds the results divided."""
 
 from __future__ import annotations

@@ -132,11 +132,11 @@ import atexit, numpy as np
 from tests.compiler.test_digest import whole, with_constant
 from trivium.ir.attributes import DenseElements
 
-def tell():
+def show():
     print(whole(with_constant(DenseElements(np.arange(1 << 20, dtype=np.float32)))).hex())
 
-tell()
-atexit.register(tell)
+show()
+atexit.register(show)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=120, cwd=ROOT

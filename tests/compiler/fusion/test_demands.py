@@ -25,46 +25,46 @@ ROW, COLUMN = fresh((4, 6))
 ALL = indices_of([ROW, COLUMN])
 
 
-def asked(op, demand) -> dict:
+def demanded(op, demand) -> dict:
     return dict(reads(op, demand))
 
 
 def test_elementwise_ops_pass_a_demand_on() -> None:
     scalar = Value(tensor())
-    assert asked(ops.Negate(X), ALL) == {X: ALL}
+    assert demanded(ops.Negate(X), ALL) == {X: ALL}
     clamp = ops.Clamp(scalar, X, scalar)
-    assert asked(clamp, ALL) == {scalar: (), X: ALL}
+    assert demanded(clamp, ALL) == {scalar: (), X: ALL}
 
 
 def test_ops_that_move_elements_change_the_indices() -> None:
-    assert asked(ops.Transpose(X, (1, 0)), indices_of([COLUMN, ROW])) == {X: ALL}
-    assert asked(ops.Reverse(X, (0,)), ALL) == {X: (variable(ROW) * -1 + 3, variable(COLUMN))}
+    assert demanded(ops.Transpose(X, (1, 0)), indices_of([COLUMN, ROW])) == {X: ALL}
+    assert demanded(ops.Reverse(X, (0,)), ALL) == {X: (variable(ROW) * -1 + 3, variable(COLUMN))}
     part = ops.Slice(X, (1, 0), (4, 6), (1, 2))
     i, j = fresh((3, 3))
-    assert asked(part, indices_of([i, j])) == {X: (variable(i) + 1, variable(j) * 2)}
+    assert demanded(part, indices_of([i, j])) == {X: (variable(i) + 1, variable(j) * 2)}
 
 
 def test_a_reduction_over_extent_one_reads_one_element_for_each() -> None:
     column, init = Value(tensor(4, 1)), Value(tensor())
     op = ops.Reduce([column], [init], (1,), scalar_region(ops.Add))
-    assert asked(op, indices_of([ROW])) == {column: (variable(ROW), constant(0)), init: ()}
+    assert demanded(op, indices_of([ROW])) == {column: (variable(ROW), constant(0)), init: ()}
 
 
 def test_reductions_and_gathers_read_what_only_run_time_knows() -> None:
     init, indices = Value(tensor()), Value(tensor(3, of=I32))
     op = ops.Reduce([X], [init], (1,), scalar_region(ops.Add))
-    assert asked(op, indices_of([ROW]))[X].once  # type: ignore[union-attr]
+    assert demanded(op, indices_of([ROW]))[X].once  # type: ignore[union-attr]
     numbers = ops.GatherDimensionNumbers((1,), (0,), (), (), (0,), 1)
     gather = ops.Gather(X, indices, numbers, (1, 6))
-    assert all(isinstance(demand, Opaque) for demand in asked(gather, ALL).values())
+    assert all(isinstance(demand, Opaque) for demand in demanded(gather, ALL).values())
 
 
 def test_a_broadcast_asks_for_elements_more_than_once() -> None:
     row = Value(tensor(6))
     op = ops.BroadcastInDim(row, broadcast_dimensions=(1,), result=tensor(4, 6))
-    (demand,) = asked(op, Opaque(once=True)).values()
+    (demand,) = demanded(op, Opaque(once=True)).values()
     assert not demand.once
-    (demand,) = asked(ops.Transpose(X, (1, 0)), Opaque(once=True)).values()
+    (demand,) = demanded(ops.Transpose(X, (1, 0)), Opaque(once=True)).values()
     assert demand.once
 
 

@@ -22,7 +22,7 @@ from trivium.ir.interpreter import evaluate
 from trivium.ir.types import TensorType
 
 LEAST_ULPS = 4
-"""The units in the last place by which compiled functions may differ, if the record demands fewer."""
+"""The units in the last place by which compiled functions may differ, if the record allows fewer."""
 
 INLINED = {
     *("stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"),
