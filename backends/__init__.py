@@ -1,4 +1,4 @@
-"""Backends: what compiles programs to machine code and runs them, behind PJRT's interface. Clients are made on first
+"""Backends, which compile programs to machine code and run them through PJRT's interface. Clients are created on first
 use."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLATFORMS: dict[str, Callable[[], Client]] = {"cpu": _cpu}
 
 @functools.cache
 def client(platform: str = "cpu") -> Client:
-    """The client of a platform; the same object every time."""
+    """Returns the client of a platform; the same object every time."""
     make = _PLATFORMS.get(platform)
     if make is None:
         raise Error(f"unknown device {platform!r}; expected one of {', '.join(_PLATFORMS)}")
@@ -29,7 +29,7 @@ def client(platform: str = "cpu") -> Client:
 
 
 def devices() -> list[Device]:
-    """All devices of all platforms."""
+    """Returns all devices of all platforms."""
     return [device for platform in _PLATFORMS for device in client(platform).devices]
 
 

@@ -1,6 +1,6 @@
-"""Artifacts as bytes, in the layout of `native/artifact.h`, which C++ reads in place. Reading believes nothing: every
-number is checked before it is used, and bytes that were damaged, cut off or never were an artifact raise an Error. The
-machine code itself is only known to be what was written, by the checksum."""
+"""Artifacts as bytes, in the layout of `native/artifact.h`, which C++ reads in place. Reading trusts nothing: every
+number is checked before it is used, and bytes that are damaged, truncated or not an artifact raise an Error. For the
+machine code itself, the checksum shows only that it is what was written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAGIC = b"\x93TRIVIUM"
 FORMAT = 1
 RECORD, PAGE, LINE = 8, 4096, 64
 LARGEST = 1 << 48
-"""More than a machine can address: sizes beyond it are damage."""
+"""More than a machine can address: larger sizes mean damage."""
 MOST_DIMENSIONS = 64
 """NumPy's limit."""
 
@@ -101,21 +101,22 @@ _Header = _record(
     **dict.fromkeys((*_TEXTS, *_LISTS), _Span),
 )
 _CHECKED = 16
-"""Where the bytes begin that the checksum is over."""
+"""The offset of the first byte that the checksum covers."""
 
 
 def to_bytes(artifact: Artifact) -> bytes:
-    """The artifact in the layout of `native/artifact.h`."""
+    """Returns the artifact in the layout of `native/artifact.h`."""
     return bytes(_Writer(artifact).data)
 
 
 def from_bytes(data: bytes) -> Artifact:
-    """The artifact that `to_bytes` wrote; anything else raises an Error. What it embeds stays in `data`."""
+    """Returns the artifact that `to_bytes` wrote; anything else raises an Error. Embedded constants stay in `data`."""
     return _Reader(data).artifact()
 
 
 class _Writer:
-    """The bytes of an artifact, appended piece by piece; the header is written last, over the zeros in its place."""
+    """The bytes of an artifact, appended piece by piece; the header is written last, over the zeros that reserve its
+    place."""
 
     def __init__(self, artifact: Artifact):
         self.data = bytearray(sizeof(_Header))
@@ -185,7 +186,7 @@ class _Writer:
         return _Packing(packing.itemsize, packing.offset, *axes, self._records(_Int64, map(_Int64, packing.widths)))
 
     def _embed(self, data: np.ndarray) -> int:
-        """Room in the payload for the bytes."""
+        """Reserves space in the payload for the bytes."""
         offset = self._payload + -self._payload % LINE
         self._embedded.append((offset, data))
         self._payload = offset + data.nbytes
@@ -204,7 +205,7 @@ R = TypeVar("R", bound=LittleEndianStructure)
 
 
 class _Reader:
-    """An artifact's bytes, looked at through checked spans."""
+    """The bytes of an artifact, read through checked spans."""
 
     def __init__(self, data: bytes):
         self.data = memoryview(data)

@@ -1,5 +1,5 @@
-"""Artifacts that were made before, in this process or an earlier one, by what they follow from: the module, the target,
-the options, and all that makes code of them. Whoever finds one neither lowers nor emits anything."""
+"""Artifacts that this process or an earlier one made, found by everything that determines them: the module, the target,
+the options, and all code that contributes to the result. If one is found, nothing is lowered or emitted."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from trivium.ir.ops import CustomCall
 log = logging.getLogger(__name__)
 
 ROOMS = ("trivium.ir", "trivium.compiler", "trivium.backends")
-"""The packages whose code decides what an artifact is."""
+"""The packages whose code determines an artifact."""
 
 
 def find_or_make(stages: Stages, make: Callable[[Stages], Artifact]) -> Artifact:
-    """The artifact of these stages: from the cache, or as `make` makes it, which the cache then keeps."""
+    """Returns the artifact of these stages: from the cache, or as `make` makes it, which the cache then keeps."""
     kept = cache.default()
     if kept is None or not _follows_from_its_text(stages.module):
         return make(stages)
@@ -61,14 +61,14 @@ def _key(digest: bytes, stages: Stages) -> bytes:
 
 
 def _follows_from_its_text(module: Module) -> bool:
-    """Whether what a module becomes depends on nothing that has no digest: ops of others, and lowerings of custom
-    calls, are Python of their own."""
+    """Whether the compiled module depends only on things that have a digest: ops defined elsewhere, and lowerings of
+    custom calls, are Python code of their own."""
     own = all(type(op).__module__.startswith("trivium.") for op in module.walk())
     return own and all(CUSTOM_CALLS[target].lower is None for target in _targets(module) & CUSTOM_CALLS.keys())
 
 
 def _custom_calls(module: Module) -> Iterator[tuple[str, ...]]:
-    """What the compiler asks of registered custom calls."""
+    """Returns the facts about registered custom calls that the compiler uses."""
     for target in _targets(module):
         known = CUSTOM_CALLS.get(target)
         facts = (known.effects, bool(known.evaluate), bool(known.infer), bool(known.native)) if known else ()
@@ -81,7 +81,8 @@ def _targets(module: Module) -> set[str]:
 
 @functools.cache
 def _producer() -> bytes:
-    """A digest of the compiler itself, sources included: whoever changes it finds nothing that was made before."""
+    """Returns a digest of the compiler itself, sources included: after a change to it, nothing that was made before is
+    found."""
     versions = FORMAT, native.VERSION, llvmlite.__version__, np.__version__, ml_dtypes.__version__
     whole = hashlib.sha256(repr((*versions, platform.python_version())).encode())
     for room in ROOMS:

@@ -1,14 +1,15 @@
-"""A folder of files that are compiled once and used by every later process: machine code, under whatever key the
-backend chooses.
+"""A folder of files that are compiled once and used by every later process: machine code, under keys that the backend
+chooses.
 
-What is in the folder gets executed, so only what this user wrote there is ever read. That is judged by the folder
-itself, opened once per access and used through its descriptor: it belongs to the user and nobody else can write to
-it. How it was reached does not matter, since whoever owns a folder or link on the way can at most lead us to another
-folder of the user's own. A folder that fails this is not used, and the log says why. A single entry that is damaged,
-foreign or no file at all is just absent: it is made again and replaced.
+The contents of the folder are executed, so only what this user wrote there is ever read. This is decided by the folder
+itself, which is opened once per access and used through its descriptor: it belongs to the user and nobody else can
+write to it. The path to it does not matter, since the owner of a folder or link along the path can at most lead us to
+another folder of the user's own. A folder that fails this check is not used, and the log says why. A single entry that
+is damaged, foreign or not a file is treated as absent: it is made again and replaced.
 
-An entry is a digest over key and payload, then the payload. The digest finds torn writes, bad disks, and entries
-that were copied to another name; it is no signature, which a folder that only the user can write to does not need."""
+An entry is a digest over key and payload, followed by the payload. The digest detects torn writes, bad disks, and
+entries that were copied to another name; it is not a signature, which a folder that only the user can write to does not
+need."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 LIMIT = 2 << 30
-"""Bytes that the entries of a folder may take together."""
+"""The maximal size in bytes of all entries of a folder together."""
 
 KEPT = 0.75
-"""The share of the limit that is kept when entries are removed, so that this happens rarely."""
+"""The share of the limit that is kept when entries are removed, so that removals are rare."""
 
 ABANDONED = 3600
-"""Seconds after which an unfinished file belongs to a process that died."""
+"""The age in seconds at which an unfinished file is taken to belong to a process that died."""
 
 DIGEST_BYTES = hashlib.sha256().digest_size
 ENTRY, UNFINISHED = ".entry", ".unfinished"
@@ -43,12 +44,12 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class _Unusable(Exception):
-    """Why a folder is not used."""
+    """The reason why a folder is not used."""
 
 
 class Cache:
-    """The entries of one folder, at most `limit` bytes of them; those that were not used for longest go first. No
-    operation fails: what cannot be read is absent, and what cannot be written is not kept."""
+    """The entries of one folder, at most `limit` bytes of them; the least recently used are removed first. No operation
+    fails: an entry that cannot be read is absent, and one that cannot be written is not kept."""
 
     def __init__(self, folder: Path, limit: int = LIMIT):
         self.folder = folder
@@ -56,7 +57,7 @@ class Cache:
         self._room = 0  # bytes that may be written before the folder is measured again
 
     def get(self, key: bytes) -> bytes | None:
-        """The payload that was put under `key`, if it is whole."""
+        """Returns the payload that was put under `key`, if it is whole."""
         with contextlib.suppress(OSError), self._opened() as folder:
             data = self._read(folder, _name(key))
             digest, payload = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
@@ -65,7 +66,7 @@ class Cache:
         return None
 
     def put(self, key: bytes, payload: bytes) -> None:
-        """Keeps `payload` under `key`. Readers see the entry whole or not at all."""
+        """Keeps `payload` under `key`. Readers see the whole entry or none."""
         size = DIGEST_BYTES + len(payload)
         if size > self.limit:
             return
@@ -80,7 +81,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """A descriptor of the folder, which is made where it is missing."""
+        """Returns a descriptor of the folder, which is created if it is missing."""
         try:
             descriptor = _open(self.folder)
         except (OSError, _Unusable) as error:
@@ -92,7 +93,7 @@ class Cache:
             os.close(descriptor)
 
     def _read(self, folder: int, name: str) -> bytes:
-        """The bytes of an entry, which from now on counts as the one used last."""
+        """Returns the bytes of an entry, and marks it as the most recently used."""
         descriptor = os.open(name, READING, dir_fd=folder)
         try:
             facts = os.fstat(descriptor)
@@ -105,8 +106,8 @@ class Cache:
             os.close(descriptor)
 
     def _make_room(self, folder: int, size: int) -> None:
-        """Removes the entries that were not used for longest, if `size` more bytes would exceed the limit. Half of
-        what is then free may be written before the next look: other processes write too."""
+        """Removes the least recently used entries if `size` more bytes would exceed the limit. Only half of the space
+        that is then free may be written before the folder is measured again: other processes write too."""
         entries = _entries(folder)
         total = sum(entry.size for entry in entries)
         if total + size > self.limit:
@@ -128,8 +129,8 @@ class _Entry:
 
 
 def default() -> Cache | None:
-    """The cache that the environment names: TRIVIUM_CACHE is a folder, or 0 for none; by default it is `trivium` in
-    the user's folder for caches."""
+    """Returns the cache that the environment names: TRIVIUM_CACHE is a folder, or 0 for none; the default is `trivium`
+    in the user's cache folder."""
     setting = os.environ.get("TRIVIUM_CACHE")
     if setting == "0":
         return None
@@ -149,12 +150,12 @@ def _cache(folder: Path) -> Cache:
 
 @functools.cache  # once for each folder and reason
 def _warn(folder: Path, reason: str) -> None:
-    # The log, not `warnings`, which can be set to raise: nobody's compilation fails for want of a cache.
+    # The log, not `warnings`, which can be set to raise: no compilation may fail for lack of a cache.
     log.warning("the cache in %s is not used: %s; TRIVIUM_CACHE names another folder, or 0 for none", folder, reason)
 
 
 def _open(folder: Path) -> int:
-    """A descriptor of a folder that is the user's and that nobody else can write to."""
+    """Opens a folder that belongs to the user and that nobody else can write to, and returns its descriptor."""
     if "\0" in str(folder):
         raise _Unusable("its name holds a null character")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -174,7 +175,7 @@ def _is_private(facts: os.stat_result) -> bool:
 
 
 def _write(folder: int, name: str, data: bytes) -> None:
-    """A file with `data` at `name`, by way of an unfinished one that is removed whatever happens."""
+    """Writes a file with `data` at `name`, through an unfinished file that is removed in any case."""
     unfinished = f"{secrets.token_hex(16)}{UNFINISHED}"
     try:
         with os.fdopen(os.open(unfinished, WRITING, 0o600, dir_fd=folder), "wb") as file:
@@ -187,7 +188,7 @@ def _write(folder: int, name: str, data: bytes) -> None:
 
 
 def _entries(folder: int) -> list[_Entry]:
-    """The entries there are. What processes that died left unfinished is removed on the way."""
+    """Lists the entries, and removes unfinished files of processes that died."""
     entries = []
     with os.scandir(folder) as found:
         for file in found:

@@ -1,5 +1,5 @@
-"""The interface of backends, in PJRT's words: a client owns devices and their memories, compiles programs, and makes
-buffers; a loaded executable runs on buffers and gives buffers; events say when something is done."""
+"""The interface of backends, in PJRT's terms: a client owns devices and their memories, compiles programs, and creates
+buffers; a loaded executable runs on buffers and returns buffers; events indicate when an operation has finished."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ STAGES = ("graph", "kernels", "llvm", "asm")
 
 @runtime_checkable
 class Event(Protocol):
-    """Something that is done at some time, or has failed."""
+    """An operation that finishes at some time, or has failed."""
 
     def is_ready(self) -> bool: ...
 
     def wait(self) -> None:
-        """Returns when it is done; raises what made it fail."""
+        """Waits until it has finished; raises the exception that made it fail."""
         ...
 
 
@@ -43,7 +43,7 @@ class Memory(Protocol):
 
 @runtime_checkable
 class Device(Protocol):
-    """Something that runs programs."""
+    """A device that runs programs."""
 
     @property
     def id(self) -> int: ...
@@ -77,18 +77,19 @@ class Buffer(Protocol):
     def ready(self) -> Event: ...
 
     def to_numpy(self) -> np.ndarray:
-        """The contents on the host; a view where the memory is the host's."""
+        """Returns the contents on the host; a view if the memory is the host's."""
         ...
 
     def delete(self) -> None:
-        """Gives the memory back now; later use of the buffer is an error."""
+        """Releases the memory now; later use of the buffer is an error."""
         ...
 
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """What an executable needs, in PJRT's words (`CompiledMemoryStats`). `temp_size_in_bytes` is the arena of one run;
-    `constant_size_in_bytes`, which PJRT does not tell apart, what constants hold, those that were packed as packed."""
+    """The memory that an executable needs, in PJRT's terms (`CompiledMemoryStats`). `temp_size_in_bytes` is the arena
+    of one run; `constant_size_in_bytes`, which PJRT does not distinguish, the size of constants, those that were packed
+    in their packed form."""
 
     generated_code_size_in_bytes: int
     argument_size_in_bytes: int
@@ -115,22 +116,22 @@ class LoadedExecutable(Protocol):
 
     @property
     def graph(self) -> Module:
-        """The optimized module. Its `main` has the signature of the module that was compiled. Stages are made when they
-        are asked for; an executable that was loaded without its module has none, and raises an Error."""
+        """The optimized module. Its `main` has the signature of the module that was compiled. Stages are made on
+        demand; an executable that was loaded without its module has none, and raises an Error."""
         ...
 
     @property
     def program(self) -> Program:
-        """The kernels, buffers and steps that the module became."""
+        """The kernels, buffers and steps that the module was lowered to."""
         ...
 
     def execute(self, *arguments: object) -> list[np.ndarray]:
-        """Runs on host arrays and gives new host arrays, the caller's own. May be called from several threads at
-        once."""
+        """Runs on host arrays and returns new host arrays, which belong to the caller. May be called from several
+        threads at once."""
         ...
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
-        """As `execute`, on buffers."""
+        """Like `execute`, on buffers."""
         ...
 
     def execute_at(self, pointers: Sequence[int]) -> None:
@@ -139,23 +140,23 @@ class LoadedExecutable(Protocol):
         ...
 
     def specialize(self, *arguments: object) -> LoadedExecutable:
-        """The executable for arguments like these: itself, unless the program has dynamic shapes."""
+        """Returns the executable for arguments like these: itself, unless the program has dynamic shapes."""
         ...
 
     def stage(self, name: str) -> str:
-        """The program as text at one of `STAGES`."""
+        """Returns the program as text at one of `STAGES`."""
         ...
 
     def whole(self) -> Artifact:
-        """The compiled program as data, constants included, for `Client.load`."""
+        """Returns the compiled program as data, constants included, for `Client.load`."""
         ...
 
     def cost_analysis(self) -> dict[str, float]:
-        """What one run does, under PJRT's names: `flops`, `transcendentals`, `bytes accessed`."""
+        """Returns the costs of one run, under PJRT's names: `flops`, `transcendentals`, `bytes accessed`."""
         ...
 
     def memory_analysis(self) -> MemoryStats:
-        """What the executable and one run of it take."""
+        """Returns the memory that the executable and one run of it need."""
         ...
 
 
@@ -177,8 +178,8 @@ class Client(Protocol):
         ...
 
     def load(self, artifact: Artifact) -> LoadedExecutable:
-        """A program that was compiled before, in this process or another, constants included. Raises an `Error` where
-        it was compiled for another machine."""
+        """Returns a program that was compiled before, in this process or another, constants included. Raises an `Error`
+        if it was compiled for another machine."""
         ...
 
     def buffer_from_host(self, array: object, device: Device | None = None) -> Buffer: ...

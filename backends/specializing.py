@@ -1,5 +1,5 @@
-"""Executables of dynamic shapes, for every backend: compiled when they are first called with arguments of new shapes,
-or with new values of those arguments from which extents are computed."""
+"""Executables with dynamic shapes, for every backend: compiled when they are first called with arguments of new shapes,
+or with new values of the arguments from which extents are computed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Key = tuple[tuple[tuple[int, ...] | None, ...], tuple[bytes, ...]]
 
 
 class SpecializingExecutable:
-    """A program of dynamic shapes. The last `KEPT` specializations are kept; the log reports each new one."""
+    """A program with dynamic shapes. The last `KEPT` specializations are kept; the log reports each new one."""
 
     KEPT = 64
 
@@ -41,44 +41,44 @@ class SpecializingExecutable:
         self._compile = dynamic.compile
         self._compiled: OrderedDict[Key, LoadedExecutable] = OrderedDict()
         self._lock = threading.Lock()
-        self._compiling = threading.Lock()  # one at a time, while calls of what is compiled go on
+        self._compiling = threading.Lock()  # one at a time, while calls of compiled programs continue
 
     @property
     def program(self) -> Program:
-        """The program of the last call."""
+        """Returns the program of the last call."""
         return self._last("its program").program
 
     def execute(self, *arguments: object) -> list[np.ndarray]:
-        """Runs on host arrays and gives new ones, the caller's own."""
+        """Runs on host arrays and returns new ones, which belong to the caller."""
         arrays = self._read(arguments)
         return self._specialized(arrays).execute(*arrays)
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
-        """As `execute`, on buffers."""
+        """Like `execute`, on buffers."""
         return self._specialized(self._read([argument.to_numpy() for argument in arguments])).execute_buffers(arguments)
 
     def execute_at(self, pointers: Sequence[int]) -> None:
-        """Addresses have no shapes, so this always raises."""
+        """Always raises, since addresses have no shapes."""
         raise ExecutionError(f"{self.name} has dynamic shapes, expected `specialize` before it runs on addresses")
 
     def specialize(self, *arguments: object) -> LoadedExecutable:
-        """The executable for arguments like these."""
+        """Returns the executable for arguments like these."""
         return self._specialized(self._read(arguments))
 
     def stage(self, name: str) -> str:
-        """The program at a stage, as it was last called."""
+        """Returns the program at a stage, as it was last called."""
         return self._last("its stages").stage(name)
 
     def whole(self) -> Artifact:
-        """There is one for each combination of shapes, so this always raises."""
+        """Always raises, since there is one program for each combination of shapes."""
         raise Error(f"{self.name} has dynamic shapes, expected `specialize` before it is written")
 
     def cost_analysis(self) -> dict[str, float]:
-        """What the last call did."""
+        """Returns the costs of the last call."""
         return self._last("what it costs").cost_analysis()
 
     def memory_analysis(self) -> MemoryStats:
-        """What the last call took."""
+        """Returns the memory that the last call needed."""
         return self._last("what it needs").memory_analysis()
 
     def _last(self, wanted: str) -> LoadedExecutable:

@@ -1,1 +1,1 @@
-"""The CPU backend: kernels and schedules to LLVM IR, machine code in this process, and its execution."""
+"""The CPU backend: it compiles kernels and schedules to LLVM IR and machine code, and runs that in this process."""

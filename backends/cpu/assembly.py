@@ -1,5 +1,5 @@
-"""A program to an artifact: the machine code, what it is called with, and where its constants come from. Nothing that
-lies in this process's memory is in it."""
+"""Compiles a program to an artifact: the machine code, its interface, and the sources of its constants. The artifact
+contains nothing that refers to this process's memory."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from trivium.ir.func import Function, Module
 from trivium.ir.text import print_module
 
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
-"""Attributes with which JAX marks an argument whose memory a run may have. The second says for which result."""
+"""Attributes with which JAX marks an argument whose memory a run may reuse. The second one says for which result."""
 
 
 def assemble(stages: Stages) -> Artifact:
-    """Machine code for a module, whose constants the artifact refers to."""
+    """Returns machine code for a module, to whose constants the artifact refers."""
     texts = {"signature": print_module(_declaration(stages.module.main)), "donated": _donated(stages.module.main)}
     target, references = stages.target, References(stages.module)
-    assert isinstance(target, CpuTarget), "a CPU's client asks for stages for CPUs"
+    assert isinstance(target, CpuTarget), "a CPU's client compiles for CPUs"
     return assemble_program(stages.program, target, stages.options.fast_math, references, texts)
 
 
@@ -42,7 +42,7 @@ def assemble_program(
     references: References | None = None,
     texts: dict[str, str] | None = None,
 ) -> Artifact:
-    """Machine code for a program. Constants to which there are no references are embedded."""
+    """Returns machine code for a program. Constants that have no references are embedded."""
     verify(program)
     emitted = emit_program(program, target, fast_math)
     return Artifact(
@@ -76,7 +76,7 @@ def _constant(storage: Constant, references: References | None) -> ConstantData:
 
 
 def _declaration(function: Function) -> Module:
-    """The function without its body: types, names and roles of arguments and results."""
+    """Returns the function without its body: types, names and roles of arguments and results."""
     declaration = Function(
         function.sym_name,
         function.function_type,
@@ -89,7 +89,7 @@ def _declaration(function: Function) -> Module:
 
 
 def _donated(function: Function) -> str:
-    """A digit for each argument: whether a run may have its memory."""
+    """Returns one digit per argument: whether a run may reuse its memory."""
     marks = (function.argument_attributes(index) for index in range(len(function.function_type.inputs)))
     return "".join("01"[any(name in mark for name in DONATED)] for mark in marks)
 
@@ -100,7 +100,7 @@ def _costs(program: Program) -> dict[str, str]:
 
 
 def _notes(program: Program, emitted: Emitted) -> dict[str, str]:
-    """Of each kernel its schedule; of each launch where in the user's program it comes from."""
+    """Returns the schedule of each kernel, and the origin of each launch in the user's program."""
     schedules = (f"{name}: {schedule}" for name, schedule in emitted.schedules.items())
     launches = (step for step in walk(program.steps) if isinstance(step, Launch))
     origins = (f"{step.kernel.name}: {'; '.join(o.describe() for o in step.origins)}" for step in launches)

@@ -1,5 +1,5 @@
-"""The CPU as a PJRT client. Memory is the host's, so buffers are NumPy arrays, and running is done when the call
-returns."""
+"""The CPU as a PJRT client. Its memory is the host's, so buffers are NumPy arrays, and execution has finished when a
+call returns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEFAULT = CompileOptions()
 
 
 class Done:
-    """The event of something that is done already."""
+    """The event of an operation that has already finished."""
 
     def is_ready(self) -> bool:
         return True
@@ -54,7 +54,7 @@ class CpuMemory:
 
 @dataclass(frozen=True)
 class CpuDevice:
-    """All processors of this machine as one device."""
+    """All processors of this machine, as one device."""
 
     client: CpuClient
     id: int = 0
@@ -107,16 +107,16 @@ class CpuClient:
         return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
     def compile(self, module: Module, options: CompileOptions = DEFAULT) -> LoadedExecutable:
-        """Machine code for a module's `main`."""
+        """Compiles a module's `main` to machine code."""
         return driver.compile(module, self, options)
 
     def target(self, options: CompileOptions) -> CpuTarget:
-        """This processor, with as many threads as asked for, but never more than the runtime has."""
+        """Returns this processor, with as many threads as requested, but no more than the runtime has."""
         available = native.num_threads()
         return host().with_threads(available if options.threads is None else max(1, min(options.threads, available)))
 
     def artifact(self, stages: Stages) -> Artifact:
-        """Machine code for a module, as data. An earlier process may have made it."""
+        """Returns machine code for a module, as data, which an earlier process may have made."""
         return find_or_make(stages, self._assemble)
 
     def _assemble(self, stages: Stages) -> Artifact:
@@ -125,8 +125,8 @@ class CpuClient:
         return assemble(stages)
 
     def load(self, artifact: Artifact, stages: Stages | None = None) -> LoadedExecutable:
-        """An artifact, ready to run. One that is not whole takes constants from the module that it was made of; and
-        without that module, no stage of the compilation can be printed."""
+        """Returns an artifact ready to run. An artifact that is not whole takes constants from the module that it was
+        made from; without that module, no stage of the compilation can be printed."""
         require_machine(artifact, machine_of(host()))
         runtime, here = artifact.runtime, native.VERSION
         if runtime != here:
@@ -136,7 +136,7 @@ class CpuClient:
         return CpuLoadedExecutable(artifact, stages, self.devices[0])
 
     def load_program(self, program: Program, options: CompileOptions = DEFAULT) -> CpuLoadedExecutable:
-        """An executable of a program that was made without a module."""
+        """Returns an executable of a program that was made without a module."""
         from trivium.backends.cpu.assembly import assemble_program
 
         target = self.target(options)
@@ -144,16 +144,16 @@ class CpuClient:
         return CpuLoadedExecutable(artifact, Stages.of_program(program, target, options), self.devices[0])
 
     def load_dynamic(self, dynamic: DynamicModule[LoadedExecutable]) -> LoadedExecutable:
-        """An executable that compiles for the shapes of each call."""
+        """Returns an executable that compiles for the shapes of each call."""
         return SpecializingExecutable(dynamic, self.devices[0])
 
     def buffer_from_host(self, array: object, device: Device | None = None) -> CpuBuffer:
-        """A buffer that holds a copy of `array`, as PJRT promises."""
+        """Returns a buffer that holds a copy of `array`, as PJRT promises."""
         return CpuBuffer(np.array(as_array(array)), (device or self.devices[0]).default_memory)
 
 
 class CpuLoadedExecutable(CpuExecutable):
-    """A compiled program on the CPU device, with the stages of its compilation where its module is known."""
+    """A compiled program on the CPU device, with the stages of its compilation if its module is known."""
 
     def __init__(self, artifact: Artifact, stages: Stages | None, device: CpuDevice):
         module = stages.module if stages else None
@@ -163,14 +163,14 @@ class CpuLoadedExecutable(CpuExecutable):
 
     @property
     def stages(self) -> Stages:
-        """Of the compilation; where the artifact was loaded without its module, there are none."""
+        """The stages of the compilation; an artifact that was loaded without its module has none."""
         if self._stages is None:
             raise Error(f"{self.name} was loaded without the module that it was compiled from: it has no stages")
         return self._stages
 
     @property
     def signature(self) -> Function:
-        """A declaration of the program: types, names and roles of its arguments and results."""
+        """Returns a declaration of the program: types, names and roles of its arguments and results."""
         return self._signature
 
     @functools.cached_property
@@ -186,7 +186,7 @@ class CpuLoadedExecutable(CpuExecutable):
 
     @property
     def program(self) -> Program:
-        """The kernels, buffers and steps that the module became."""
+        """The kernels, buffers and steps that the module was lowered to."""
         return self.stages.program
 
     @functools.cached_property
@@ -197,11 +197,11 @@ class CpuLoadedExecutable(CpuExecutable):
         return str(emit_program(self.program, self._target, self.stages.options.fast_math).module)
 
     def specialize(self, *arguments: object) -> CpuLoadedExecutable:
-        """Itself, since its shapes are static."""
+        """Returns the executable itself, since its shapes are static."""
         return self
 
     def stage(self, name: str) -> str:
-        """The program as text at one of `STAGES`."""
+        """Returns the program as text at one of `STAGES`."""
         match name:
             case "graph":
                 return str(self.graph)
@@ -221,15 +221,15 @@ class CpuLoadedExecutable(CpuExecutable):
     @property
     def _target(self) -> CpuTarget:
         target = self.stages.target
-        assert isinstance(target, CpuTarget), "stages of a program on a CPU are for CPUs"
+        assert isinstance(target, CpuTarget), "the stages of a program on a CPU are for CPUs"
         return target
 
     def cost_analysis(self) -> dict[str, float]:
-        """What one run does, under PJRT's names."""
+        """Returns the costs of one run, under PJRT's names."""
         return {name: float(self.artifact.texts[name]) for name in COSTS}
 
     def memory_analysis(self) -> MemoryStats:
-        """What the executable and one run of it take."""
+        """Returns the memory that the executable and one run of it need."""
         return MemoryStats(
             generated_code_size_in_bytes=len(self.artifact.code),
             argument_size_in_bytes=sum(slot.nbytes for slot in self.inputs),
@@ -239,6 +239,6 @@ class CpuLoadedExecutable(CpuExecutable):
         )
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:
-        """Runs on buffers."""
+        """Runs the program on buffers."""
         results = self.execute(*(argument.to_numpy() for argument in arguments))
         return [CpuBuffer(result, self.device.default_memory) for result in results]

@@ -12,21 +12,21 @@ from trivium.backends import native
 from trivium.ir.errors import CompileError
 
 ENTRY = "trivium_entry"
-"""The function of a program; `backends.cpu.program` tells what it is called with."""
+"""The function of a program; `backends.cpu.program` describes its arguments."""
 
 
 class Code:
     """Machine code in memory, which is unloaded when this object is dropped."""
 
     def __init__(self, shared_object: bytes):
-        native.load()  # the library that the code needs, which the dynamic linker then knows by its name
+        native.load()  # the library that the code needs, which the dynamic linker then knows by name
         library = _loaded(shared_object)
         self._library = library
-        # Not at the exit of the process, when threads may still be running code.
+        # Not when the process exits: threads may still be running code then.
         weakref.finalize(self, _unload, library._handle).atexit = False
 
     def address(self, name: str) -> int:
-        """Where a function lies."""
+        """Returns the address of a function."""
         return ctypes.cast(self._library[name], ctypes.c_void_p).value or 0
 
 
@@ -34,7 +34,7 @@ _loads = itertools.count(1)
 
 
 def _loaded(shared_object: bytes) -> ctypes.CDLL:
-    """The library, loaded from memory; or from a temporary file where the system has no files in memory, or refuses to
+    """Loads the library from memory; or from a temporary file if the system has no files in memory, or refuses to
     execute them."""
     try:
         descriptor = os.memfd_create("trivium", os.MFD_CLOEXEC)
@@ -54,8 +54,8 @@ def _loaded(shared_object: bytes) -> ctypes.CDLL:
 
 
 def _memory_path(descriptor: int, number: int) -> str:
-    """A path to a file in memory that is different for each number: the dynamic linker takes a library that it knows
-    for any later one with the same path, and descriptors are used again. The digits are in the separators."""
+    """Returns a path to a file in memory that is different for each number: the dynamic linker takes a library that it
+    knows for any later one with the same path, and descriptors are reused. The separators encode the digits."""
     digits = "".join("./" if digit == "1" else "/" for digit in f"{number:b}")
     return f"/proc/self/fd/{digits}{descriptor}"
 

@@ -1,4 +1,4 @@
-"""Collectives of compiled programs: the numbers by which a call of the native runtime knows what to do
+"""Collectives of compiled programs: the numbers that tell the native runtime what a call does
 (`backends/native/collectives.cc`)."""
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from trivium.ir.errors import CompileError
 KINDS = (AllReduce, AllGather, ReduceScatter, AllToAll, CollectivePermute)
 COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 TYPES = ("", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64")
-"""Types whose elements can be combined, by their numbers; 0 stands for all others."""
+"""The types whose elements can be combined, by their numbers; 0 stands for all others."""
 
 
 def description(step: Collective) -> list[int]:
-    """Kind, type, bytes of an element, combiner, two dimensions, the source's shape, and the groups."""
+    """Returns the kind, the type, the bytes of an element, the combiner, two dimensions, the source's shape, and the
+    groups."""
     kind, source = step.kind, step.source
     combiner, dimensions = "", (0, 0)
     match kind:

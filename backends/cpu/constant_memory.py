@@ -1,5 +1,5 @@
-"""Memory of a program's constants: it begins on a cache line, so that no vector of a panel lies across two, and, where
-it is large, on a huge page, so that reading it through misses the translation buffer less often."""
+"""Memory for a program's constants: it starts on a cache line, so that no vector of a panel crosses one, and, if it is
+large, on a huge page, so that reading all of it misses the translation buffer less often."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HUGE_PAGE = 2 << 20
 
 
 def aligned(count: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros, flat, on a cache line or a huge page."""
+    """Returns a flat array of zeros that starts on a cache line or a huge page."""
     nbytes = count * dtype.itemsize
     boundary = HUGE_PAGE if nbytes >= 2 * HUGE_PAGE else CACHE_LINE
     room = np.zeros(nbytes + boundary, np.uint8)
@@ -20,7 +20,7 @@ def aligned(count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """`array`, which nobody can write any more through it or the arrays that it is a view of."""
+    """Returns `array`, which can no longer be written to through it or through the arrays that it is a view of."""
     view: object = array
     while isinstance(view, np.ndarray):
         view.flags.writeable = False
@@ -29,8 +29,8 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def kept(array: np.ndarray) -> np.ndarray:
-    """A constant as it is now: an aligned copy where somebody else can still write its memory, as a framework can its
-    weights; itself where nobody can, as what was packed or read from a file."""
+    """Returns a constant as it is now: an aligned copy if somebody else can still write to its memory, as a framework
+    can to its weights; the array itself if nobody can, as for constants that were packed or read from a file."""
     root = array
     while isinstance(root.base, np.ndarray):
         root = root.base

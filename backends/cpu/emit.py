@@ -1,6 +1,6 @@
-"""Kernels to LLVM functions. The emitter walks a kernel's blocks; where a schedule says that a loop dimension runs in
-lanes, the same walk emits vectors: values that do not depend on that index stay scalars, addresses tell contiguous
-from irregular access, conditions become masks."""
+"""Compiles kernels to LLVM functions. The emitter walks a kernel's blocks; if a schedule says that a loop dimension
+runs in lanes, the same walk emits vectors: values that do not depend on that index stay scalars, addresses distinguish
+contiguous from irregular access, and conditions become masks."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def emit_kernel(
     size: WorkspaceSize,
     fast: bool = False,
 ) -> ll.Function:
-    """Defines `void name(ptr, ..., ptr)`: one pointer for each param of `kernel`, and the workspace, of which it needs
-    `size`."""
+    """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of `kernel`, and the workspace, of which it
+    needs `size`."""
     function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER] * (len(kernel.params) + 1)), name)
     function.linkage = "internal"
     function.attributes.add("nounwind")
@@ -65,8 +65,8 @@ def emit_kernel(
 
 class Emitter:
     """Emits blocks at the builder's position. `values` maps kernel values to LLVM values: scalars, or vectors of
-    `lanes`; index arithmetic is only computed where a value itself is needed. `vector` is the loop index spread over
-    lanes, `mask` the lanes that are active; scratch lies in `workspace`."""
+    `lanes`; index arithmetic is only computed where a value itself is needed. `vector` is the loop index that is spread
+    over lanes, `mask` the active lanes; scratch buffers are in `workspace`."""
 
     def __init__(
         self,
@@ -89,19 +89,19 @@ class Emitter:
         self.depth = 0
 
     def block(self, block: Block) -> list[ll.Value]:
-        """Emits the instructions; returns what the block yields. What is defined in it is forgotten afterwards."""
+        """Emits the instructions and returns what the block yields. Values defined in it are forgotten afterwards."""
         with self.scope():
             return self.inline(block)
 
     def inline(self, block: Block) -> list[ll.Value]:
-        """As `block`, but its values stay known (a while's body uses those of its condition)."""
+        """Like `block`, but its values stay known (a while's body uses those of its condition)."""
         for instruction in block.instructions:
             self.instruction(instruction)
         return [self.value(value) for value in block.yields]
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Values that are defined inside are forgotten at the end."""
+        """Forgets, at the end, the values that are defined inside."""
         outer, self.values = self.values, dict(self.values)
         try:
             yield
@@ -111,7 +111,7 @@ class Emitter:
     @contextmanager
     def in_lanes(self, index: Value | None, lanes: int, mask: ll.Value | None) -> Iterator[None]:
         """Spreads the iterations of `index` from its present value over lanes. Vector loops do not nest: the schedule
-        of a block that is in lanes already gives its loops none."""
+        of a block that is in lanes does not vectorize the loops inside it."""
         assert self.lanes == 1, "a vector loop inside a vector loop"
         outer = self.vector, self.lanes, self.mask
         self.vector, self.lanes, self.mask = (index if lanes > 1 else None), lanes, mask
@@ -123,14 +123,14 @@ class Emitter:
     # Values
 
     def value(self, value: Value) -> ll.Value:
-        """The LLVM value; index arithmetic is computed now."""
+        """Returns the LLVM value; index arithmetic is computed now."""
         found = self.values.get(value)
         if found is not None and value is not self.vector:
             return found
         return self.number(self.analysis.form(value))
 
     def number(self, index: Index) -> ll.Value:
-        """The number that an index expression is."""
+        """Returns the value of an index expression."""
         base, step, scattered = self.split(index)
         if step:
             offsets = memory.lane_numbers(self.lanes, step)
@@ -138,14 +138,15 @@ class Emitter:
         return base if scattered is None else self.code.iadd(self.code.splat(base, self.lanes), scattered)
 
     def division(self, atom: Quotient | Remainder) -> ll.Value:
-        """A quotient or remainder, computed once in each block."""
+        """Returns a quotient or remainder, which is computed once in each block."""
         if atom not in self.values:
             op = "divide" if isinstance(atom, Quotient) else "remainder"
             self.values[atom] = loops.divide_index(self.code, op, self.number(atom.dividend), atom.divisor)
         return self.values[atom]
 
     def split(self, index: Index) -> tuple[ll.Value, int, ll.Value | None]:
-        """An index expression as a scalar for lane 0, a step for each lane, and a vector for what is irregular."""
+        """Returns an index expression as a scalar for lane 0, a step for each lane, and a vector for the irregular
+        part."""
         base: ll.Value = I64(index.offset)
         scattered: ll.Value | None = None
         for atom, coefficient in index.terms.items():
@@ -161,17 +162,17 @@ class Emitter:
         return base, step, scattered
 
     def extent(self, extent: int | Value) -> Number:
-        """A loop's extent as a number."""
+        """Returns a loop's extent as a number."""
         return extent if isinstance(extent, int) else Int(self.code, self.value(extent))
 
     def same_shape(self, values: Sequence[ll.Value]) -> list[ll.Value]:
-        """Scalars repeated over the lanes where one of the values is a vector."""
+        """Repeats scalars over the lanes if one of the values is a vector."""
         if any(isinstance(value.type, ll.VectorType) for value in values):
             return [self.code.splat(value, self.lanes) for value in values]
         return list(values)
 
     def address(self, buffer: Buffer, indices: Indices) -> memory.Address:
-        """Where an access goes."""
+        """Returns the address of an access."""
         return memory.Address(self.buffers[buffer], buffer.dtype, *self.split(self.analysis.address(buffer, indices)))
 
     # Instructions
@@ -211,8 +212,8 @@ class Emitter:
             loops.emit_loop(self, loop)
 
     def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
-        """Division by a literal needs none of the guards that division by a value does; and what is known to be true is
-        left out of a conjunction."""
+        """Omits the guards of a division by a literal, which only a division by a value needs, and operands of a
+        conjunction that are known to be true."""
         if instruction.op == "and" and instruction.result.dtype == "i1":
             operands = [operand for operand in operands if not is_true(operand)] or operands[:1]
             if len(operands) == 1:
@@ -224,7 +225,7 @@ class Emitter:
         return apply(self.code, instruction, operands)
 
     def _update(self, update: Update) -> None:
-        """By a load and a store: the schedule lets no two threads or lanes update one element."""
+        """Emits a load and a store: the schedule lets no two threads or lanes update one element."""
         places = [self.address(target.buffer, target.indices) for target in update.targets]
         old = [memory.load(self.code, place, self.lanes, self.mask) for place in places]
         values = [self.value(value) for value in update.values]
@@ -260,7 +261,7 @@ class Emitter:
             self.values[result] = self.code.phi(list(zip(pair, ends, strict=True)))
 
     def _shape_at(self, ends: list[ll.Block], pair: tuple[ll.Value, ...]) -> list[ll.Value]:
-        """`same_shape`, where each value must be repeated in its own branch."""
+        """Applies `same_shape` if each value must be repeated in its own branch."""
         if len({value.type for value in pair}) == 1:
             return list(pair)
         result = []
@@ -282,7 +283,7 @@ class Emitter:
             self.values[result] = self.builder.select(condition, then, otherwise)
 
     def _while(self, loop: While) -> None:
-        """Only outside of vector loops: lanes would end at different times."""
+        """Emitted only outside vector loops: lanes would end at different times."""
         assert self.lanes == 1, "a while inside a vector loop"
         builder = self.builder
         before = builder.block

@@ -1,6 +1,6 @@
-"""An artifact that is loaded, ready to run from Python: one native call, all else prepared beforehand. Calls from
+"""A loaded artifact, ready to run from Python: one native call, with everything else prepared in advance. Calls from
 several threads are independent: each takes a frame (argument table and arena) from a pool, and the interpreter lock is
-free while native code runs."""
+released while native code runs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Slot
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import ExecutionError
 
-# Called with the interpreter lock, which `trivium_run` leaves: so an exception that is set in a run, by a host call
-# or by the handler of a signal, is raised when the run returns.
+# Called with the interpreter lock held, which `trivium_run` releases: an exception that is set during a run, by a host
+# call or by a signal handler, is therefore raised when the run returns.
 _RUN_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 LACKS_MEMORY = "a function of the host lacks memory"
-"""All that a native function has to say where it ends a run without a text."""
+"""The message for a native function that ends a run without a text of its own."""
 
 
 class CpuExecutable:
-    """An artifact's machine code and constants; `constants` are those of the module that it was made of, in order, and
-    needed where it is not whole. To run it, call `entry` on a table of addresses, those of `inputs` and then of
-    `outputs`, an arena, and `context`."""
+    """An artifact's machine code and constants; `constants` are those of the module that it was made from, in order,
+    and are needed if it is not whole. To run it, call `entry` on a table of addresses (those of `inputs`, then those of
+    `outputs`), an arena, and `context`."""
 
     def __init__(self, artifact: Artifact, constants: Sequence[np.ndarray] = ()):
         self.artifact = artifact
@@ -47,11 +47,11 @@ class CpuExecutable:
         self._frames: list[_Frame] = []
 
     def whole(self) -> Artifact:
-        """The artifact with all constants embedded, as the program reads them."""
+        """Returns the artifact with all constants embedded, as the program reads them."""
         return replace(self.artifact, constants=tuple(ConstantData(Embedded(array)) for array in self._constants))
 
     def execute(self, *arguments: object) -> list[np.ndarray]:
-        """Runs on host arrays and gives new ones, the caller's own."""
+        """Runs on host arrays and returns new ones, which belong to the caller."""
         if len(arguments) != len(self.inputs):
             raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(self.inputs)}")
         arrays = [
@@ -65,15 +65,15 @@ class CpuExecutable:
         ]
         try:
             results = [np.empty(slot.shape, slot.dtype) for slot in self.outputs]
-        except (MemoryError, ValueError) as error:  # NumPy's for arrays beyond the space of addresses
+        except (MemoryError, ValueError) as error:  # raised by NumPy for arrays beyond the address space
             raise self._lacks_memory(error) from error
         self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
         return results
 
     def execute_at(self, pointers: Sequence[int]) -> None:
-        """Runs on memory of the caller's: the addresses of arguments, then of results, each as large as its slot and
-        C-contiguous. Nothing is checked. One native call in a frame of its own. Whatever ends the run early is raised:
-        what a host call raised, or what the handler of a signal did, such as KeyboardInterrupt."""
+        """Runs on memory of the caller: the addresses of arguments, then of results, each as large as its slot and
+        C-contiguous. Nothing is checked. Each run is one native call in a frame of its own. If the run ends early, the
+        cause is raised: the exception of a host call or of a signal handler, such as KeyboardInterrupt."""
         try:
             frame = self._frames.pop()
         except IndexError:
@@ -93,10 +93,10 @@ class CpuExecutable:
             raise self._lacks_memory(error) from error
 
     def _lacks_memory(self, error: Exception) -> ExecutionError:
-        return ExecutionError(f"{self.name} needs more memory than there is: {error}")
+        return ExecutionError(f"{self.name} needs more memory than is available: {error}")
 
     def _fitted(self, argument: object, slot: Slot, position: int) -> np.ndarray:
-        """`argument` as a C-contiguous array of exactly the slot's type and shape."""
+        """Returns `argument` as a C-contiguous array of exactly the slot's type and shape."""
         array = read_argument(argument, slot.type, f"argument {position} of {self.name}")
         try:
             return np.ascontiguousarray(array).reshape(slot.shape)
@@ -105,7 +105,8 @@ class CpuExecutable:
 
 
 class _Frame:
-    """What one run needs for itself, and where the runtime finds it: `trivium::Frame` of interpreter.h."""
+    """The memory that one run needs for itself, in the form that the runtime expects: `trivium::Frame` of
+    interpreter.h."""
 
     def __init__(self, entry: int, pointers: int, context: int, artifact: Artifact):
         alignment = artifact.arena_alignment

@@ -1,8 +1,7 @@
 """Functions of the host that programs call by name. Each is an `int32_t function(void* routine, void** pointers, const
-int64_t* attributes)`, with pointers to arguments and then results; it returns 0, or a status that ends the run. What
-they are called stands in the artifact; where they are is looked up when that is loaded: functions of the native
-runtime, on a routine of SciPy's LAPACK where they need one, and one function of Python for all custom calls that users
-registered."""
+int64_t* attributes)`, with pointers to arguments and then results; it returns 0, or a status that ends the run. The
+artifact holds their names; their addresses are looked up when it is loaded: functions of the native runtime, with a
+routine of SciPy's LAPACK if they need one, and one Python function for all custom calls that users registered."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.types import TensorType
 
 Addresses = tuple[int, int]
-"""Of a function, and of the routine that it is given, or the function of Python; 0 for none."""
+"""The addresses of a function, and of the routine that it receives, or the Python function; 0 for none."""
 
 
 class HostFunctions:
-    """The functions that a program calls, for as long as this object lives."""
+    """The functions that a program calls, valid for as long as this object lives."""
 
     def __init__(self, calls: Sequence[NativeFunction | PythonFunction]):
         self._python: dict[int, _Python] = {}
@@ -36,7 +35,7 @@ class HostFunctions:
         ]
 
     def _registered(self, number: int, call: PythonFunction) -> Addresses:
-        """What is registered for a custom call: a C function, or else one of Python."""
+        """Returns what is registered for a custom call: a C function, or else a Python function."""
         definition = CUSTOM_CALLS.get(call.target)
         if definition is not None and definition.native is not None:
             from trivium.compiler.host import called_op
@@ -45,11 +44,11 @@ class HostFunctions:
             self._native.append(function)
             return function.addresses
         self._python[number] = _Python(call)
-        # In CPython, an object's identity is where it is.
+        # In CPython, the id of an object is its address.
         return native.address("trivium_call_python"), id(self._entry)
 
     def _call(self, number: int, address: int) -> None:
-        """Called from native code, with pointers at an address. What it raises ends the run."""
+        """Called from native code, with the address of the pointers. If it raises, the run ends."""
         self._python[number](address)
 
 
@@ -59,7 +58,7 @@ def _native(call: NativeFunction) -> Addresses:
 
 @functools.cache
 def _routine(name: str) -> int:
-    """The address of a routine of LAPACK or BLAS, which SciPy exports to Cython."""
+    """Returns the address of a LAPACK or BLAS routine, which SciPy exports to Cython."""
     capsule = _exports()[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -77,7 +76,7 @@ def _exports() -> Mapping[str, object]:
 
 
 class _Python:
-    """A call of Python on memory."""
+    """A call of a Python function on memory."""
 
     def __init__(self, call: PythonFunction):
         from trivium.compiler.host import python_function
@@ -94,7 +93,7 @@ class _Python:
 
 
 def _view(kind: TensorType) -> Callable[[int], np.ndarray]:
-    """A function that makes an array over a pointer."""
+    """Returns a function that makes an array over a pointer."""
     dtype, shape = kind.dtype, kind.static_shape
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes == 0:

@@ -1,4 +1,4 @@
-"""What functions of the host that a program calls are named in its artifact."""
+"""The names that an artifact uses for the host functions that a program calls."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from trivium.ir import lapack
 from trivium.ir.errors import CompileError
 
 _ROUTINES = {CHOLESKY: "potrf", TRIANGULAR_SOLVE: "trsm", **{name: name for name in lapack.ROUTINES}}
-"""The names of routines without the letter of their type."""
+"""The names of routines, without the letter of their type."""
 
 _LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
-"""LAPACK's, by the type of a value's elements and by whether they are complex."""
+"""LAPACK's letters, by the type of a value's elements and whether they are complex."""
 
 
 def described(call: HostCall | PythonCall) -> NativeFunction | PythonFunction:
-    """What a step calls, by its name; an Error where nothing computes it."""
+    """Returns the name of the function that a step calls; raises an Error if no function computes it."""
     if isinstance(call, PythonCall):
         return PythonFunction(call.target, call.program)
     if call.target == RANDOM_STATE:

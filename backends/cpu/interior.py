@@ -1,6 +1,6 @@
-"""Iterations away from the edges. A padded window asks at every element whether it is inside the array, and for all
-lanes of a vector at once the masks take longer than the elements. In the interior, where the answer is yes whatever the
-window's own indices are, nothing is asked."""
+"""Iterations away from the edges. A padded window checks for every element whether it is inside the array, and with all
+lanes of a vector at once, the masks take longer than the elements. In the interior, where the check succeeds for all
+indices of the window itself, nothing is checked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from trivium.compiler.schedule import Schedule
 
 @dataclass(frozen=True)
 class Interior:
-    """The iterations [begin, end) of a loop's index for which the comparisons `guards` are true, where none of
-    `margins`, which follow from indices around it, is negative."""
+    """The iterations [begin, end) of a loop's index for which the comparisons `guards` are true, provided that none of
+    `margins`, which depend on the indices around it, is negative."""
 
     guards: tuple[Value, ...]
     begin: int
@@ -28,10 +28,10 @@ class Interior:
 def interior(
     block: Block, index: Value, extent: int, schedule: Schedule, analysis: Analysis, known: Container[object]
 ) -> Interior | None:
-    """The interior of a loop with body `block` along one of its indices; None where that is not most of it, or nothing
-    is asked that depends on the index. `known` has the values that are known before the loop."""
+    """Returns the interior of a loop with body `block` along one of its indices; None if it is not more than half of
+    the loop, or if no check depends on the index. `known` contains the values that are known before the loop."""
     extents = _extents_within(block, schedule)
-    begin, end, asked = 0, extent, False
+    begin, end, checked = 0, extent, False
     guards: list[Value] = []
     margins: dict[Index, None] = {}
     for guard, margin in _guards(block, analysis):
@@ -44,22 +44,23 @@ def interior(
         elif len(least.terms) > 1:
             continue
         elif factor > 0:
-            begin, asked = max(begin, -(least.offset // factor)), True
+            begin, checked = max(begin, -(least.offset // factor)), True
         else:
-            end, asked = min(end, least.offset // -factor + 1), True
+            end, checked = min(end, least.offset // -factor + 1), True
         guards.append(guard)
-    return Interior(tuple(guards), begin, end, tuple(margins)) if asked and 2 * (end - begin) > extent else None
+    return Interior(tuple(guards), begin, end, tuple(margins)) if checked and 2 * (end - begin) > extent else None
 
 
 def _extents_within(block: Block, schedule: Schedule) -> dict[Symbol, int]:
-    """The extents of the indices of loops in the block, where they are numbers."""
+    """Returns the extents of the indices of loops in the block, if they are numbers."""
     loops = (loop for loop in walk(block) if isinstance(loop, Loop))
     pairs = (pair for loop in loops for pair in zip(loop.indices, schedule.loops[loop].extents, strict=True))
     return {index: extent for index, extent in pairs if isinstance(extent, int)}
 
 
 def _guards(block: Block, analysis: Analysis) -> Iterator[tuple[Value, Index]]:
-    """The comparisons of index expressions that branches depend on, each with what is not negative where it is true."""
+    """Returns the comparisons of index expressions that branches depend on, each with an expression that is not
+    negative if it is true."""
     wanted = {branch.condition for branch in walk(block) if isinstance(branch, If)}
     for instruction in reversed([i for i in walk(block) if isinstance(i, Apply)]):
         if instruction.result not in wanted:
@@ -75,7 +76,7 @@ def _guards(block: Block, analysis: Analysis) -> Iterator[tuple[Value, Index]]:
 
 
 def _least(margin: Index, extents: dict[Symbol, int]) -> Index:
-    """The lowest value for any of the indices that have `extents`, as an expression of what else there is."""
+    """Returns the lowest value for all indices that have `extents`, as an expression of the other terms."""
     terms, offset = {}, margin.offset
     for atom, factor in margin.terms.items():
         if atom in extents:

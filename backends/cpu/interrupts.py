@@ -1,6 +1,7 @@
-"""Where a program asks whether a signal has come. Python handles signals only between instructions of its own, so a
-long run would not hear Ctrl-C before its end. Asking takes some 10 ns, more than a turn of a small loop; so the work
-between two questions is estimated, in scalar operations, and a program of little work never asks."""
+"""The points where a program checks whether a signal has arrived. Python handles signals only between its own
+instructions, so a long run would not notice Ctrl-C before it ends. A check takes about 10 ns, more than an iteration of
+a small loop; so the work between two checks is estimated, in scalar operations, and a program with little work never
+checks."""
 
 from __future__ import annotations
 
@@ -18,24 +19,24 @@ from trivium.compiler.program import Copy, Launch, Step, Switch, While
 CHECK = "trivium_check_signals"
 
 ENOUGH = 1 << 18
-"""Operations after which to ask: 10 us of the fastest ones, and 30 ms of the slowest, accesses to far memory."""
+"""Operations after which to check: 10 us of the fastest ones, and 30 ms of the slowest, accesses to far memory."""
 
 STEP = 16
-"""What a step costs beside its operations."""
+"""The cost of a step besides its operations."""
 
 
 class Interrupts:
-    """Emits the questions of one entry function at the builder's position. An answer other than 0 ends the run."""
+    """Emits the checks of one entry function at the builder's position. A result other than 0 ends the run."""
 
     def __init__(self, builder: ll.IRBuilder, code: Code):
         self._builder = builder
         self._code = code
-        self._since = 0  # work since the last question, on the way that leads here
-        self._turns: ll.Value | None = None  # work of loop turns that were not followed by a question
+        self._since = 0  # work since the last check, on the path that leads here
+        self._turns: ll.Value | None = None  # work of loop iterations that no check followed
         self._costs: dict[Kernel, int] = {}
 
     def before(self, step: Step) -> None:
-        """Asks, if there was enough work, and takes note of the step's own."""
+        """Emits a check if there was enough work, and adds the step's own work."""
         if self._since >= ENOUGH:
             self._ask()
         self._since += STEP
@@ -43,7 +44,7 @@ class Interrupts:
             self._since += self._operations(step)
 
     def turn(self, loop: While) -> None:
-        """Asks at a turn of a loop, if its turns since the last question were enough work."""
+        """Emits a check in an iteration of a loop, if the iterations since the last check were enough work."""
         work = self._work([*loop.condition, *loop.body])
         if work >= ENOUGH:
             self._ask()
@@ -57,7 +58,7 @@ class Interrupts:
         self._since = 0
 
     def branches(self, emitters: list[Callable[[], None]]) -> None:
-        """Emits alternatives; what follows them counts the work of the longest."""
+        """Emits alternatives; the code after them counts the work of the longest."""
         before, after = self._since, []
         for emit in emitters:
             self._since = before
@@ -80,7 +81,7 @@ class Interrupts:
         return self._turns
 
     def _work(self, steps: list[Step]) -> int:
-        """Of one pass through the steps, without the loops among them, which ask by themselves."""
+        """Returns the work of one pass through the steps, without the loops among them, which have their own checks."""
         return STEP * len(steps) + sum(map(self._operations, steps))
 
     def _operations(self, step: Step) -> int:
@@ -95,11 +96,11 @@ class Interrupts:
                 return max(map(self._work, branches), default=0)
             case While():
                 return 0
-        return ENOUGH  # nobody knows how long the host takes
+        return ENOUGH  # how long the host takes is unknown
 
 
 def _operations(block: Block) -> int:
-    """Scalar operations that a block of a kernel takes; ENOUGH where a loop's extent is not known."""
+    """Returns the scalar operations that a block of a kernel takes; ENOUGH if a loop's extent is not known."""
     return sum(map(_cost, block.instructions))
 
 

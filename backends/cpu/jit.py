@@ -1,5 +1,5 @@
-"""LLVM modules to machine code: shared objects. These are kept in the cache, under all that they follow from: modules
-that differ may become the same code, as programs of other versions of Trivium do."""
+"""Compiles LLVM modules to machine code: shared objects. These are kept in the cache, under everything that determines
+them: different modules may become the same code, such as those that another version of Trivium emits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.ir.errors import CompileError
 
 
 def compile_module(text: str, target: CpuTarget) -> bytes:
-    """The shared object for LLVM assembly, from the cache where it is there."""
+    """Returns the shared object for LLVM assembly, from the cache if it is there."""
     kept, key = cache.default(), _key(text, target)
     machine_code = kept.get(key) if kept else None
     if machine_code is not None and is_shared_object(machine_code):
@@ -26,7 +26,7 @@ def compile_module(text: str, target: CpuTarget) -> bytes:
 
 
 def parsed(text: str) -> llvm.ModuleRef:
-    """LLVM's module of the assembly, verified."""
+    """Returns LLVM's module of the assembly, verified."""
     try:
         module = llvm.parse_assembly(text)
         module.verify()
@@ -36,6 +36,6 @@ def parsed(text: str) -> llvm.ModuleRef:
 
 
 def _key(text: str, target: CpuTarget) -> bytes:
-    """All that machine code follows from."""
+    """Returns everything that determines the machine code."""
     facts = llvmlite.__version__, native.VERSION, CODE_GENERATION, target.triple, target.cpu, target.features, text
     return "\0".join(map(str, facts)).encode()

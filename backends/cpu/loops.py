@@ -1,4 +1,5 @@
-"""Loops to LLVM: plain counted loops, loops in vector lanes with a tail, reductions in lanes, and parallel loops."""
+"""Compiles loops to LLVM: plain counted loops, loops in vector lanes with a tail, reductions in lanes, and parallel
+loops."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ Values = list[ll.Value]
 Body = Callable[[ll.Value, Values], Values]
 
 UNROLLED = 128
-"""Instructions that a loop may become when it is written out."""
+"""The number of instructions up to which a loop may be unrolled."""
 
 REPEATED = 64
-"""Instructions of a body that is written for the interior of its loop and for what lies around it."""
+"""The number of instructions up to which a body is emitted both for the interior of its loop and for the rest."""
 
 
 def emit_loop(emitter: Emitter, loop: Loop) -> None:
-    """Emits `loop` as its schedule says; its results become known."""
+    """Emits `loop` according to its schedule; its results become known."""
     schedule = emitter.schedule.loops[loop]
     repeated = any(extent != 1 for extent in loop.extents)
     emitter.depth += repeated
@@ -69,8 +70,8 @@ def nest(
     body: Callable[[Values], Values],
     written_out: bool = False,
 ) -> Values:
-    """Counted loops, the first outermost, each binding its index; or no loops, but the body as often as they would
-    run."""
+    """Emits counted loops, the first outermost, each of which binds its index; or no loops, but the body as often as
+    they would run."""
     if not dimensions:
         return body(inits)
     (index, extent), *rest = dimensions
@@ -88,7 +89,7 @@ def nest(
 
 
 def _is_short(emitter: Emitter, loop: Loop) -> bool:
-    """Whether the loop is better written out: windows of pooling and convolutions, whose bounds checks then vanish."""
+    """Whether to unroll the loop: the windows of pooling and convolutions, whose bounds checks then vanish."""
     known = [extent for extent in loop.extents if isinstance(extent, int)]
     if len(known) < len(loop.extents) or holds(loop.body, Loop):
         return False
@@ -96,20 +97,21 @@ def _is_short(emitter: Emitter, loop: Loop) -> bool:
 
 
 def _size(emitter: Emitter, block: Block) -> int:
-    """The instructions of a block whose results are not known, and those that its distinct index expressions take."""
+    """Returns the number of instructions in a block whose results are not known, plus those of its distinct index
+    expressions."""
     instructions = [i for i in walk(block) if not i.results or any(r not in emitter.values for r in i.results)]
     indices = {index for instruction in instructions for index in expressions(instruction) if index.sole is None}
     return len([i for i in instructions if not isinstance(i, Position)]) + sum(map(_arithmetic, indices))
 
 
 def _arithmetic(index: Index) -> int:
-    """The operations and literals of an index expression."""
+    """Returns the operations and literals of an index expression."""
     factors = sum(factor != 1 for factor in index.terms.values())
     return 2 * factors + max(0, len(index.terms) - 1) + 2 * bool(index.offset)
 
 
 def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Value, int | Value]]:
-    """The loop's dimensions that are not in lanes, in order."""
+    """Returns the loop's dimensions that are not in lanes, in order."""
     pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
     return [pair for dimension, pair in pairs if dimension != schedule.vector]
 
@@ -125,8 +127,8 @@ def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
 def run_body(
     emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number = 0, end: Number | None = None
 ) -> None:
-    """The body of a parallel loop, once, or over [begin, end) of its vector dimension; the other indices are bound
-    already."""
+    """Emits the body of a parallel loop, once, or over [begin, end) of its vector dimension; the other indices are
+    already bound."""
     if schedule.vector is None:
         emitter.block(loop.body)
         return
@@ -145,15 +147,15 @@ def run_body(
 
 
 def _interior(emitter: Emitter, loop: Loop, index: Value, extent: int) -> Interior | None:
-    """The loop's interior, where its body is small enough to be written several times."""
+    """Returns the loop's interior, if its body is small enough to be emitted several times."""
     if _size(emitter, loop.body) > REPEATED:
         return None
     return interior(loop.body, index, extent, emitter.schedule, emitter.analysis, emitter.values)
 
 
 def _apart(emitter: Emitter, loop: Loop, index: Value, lanes: int, extent: int, inside: Interior) -> None:
-    """The interior, in which all guards are true, and what lies around it apart; or all of the loop alike, where its
-    margins are not there."""
+    """Emits the interior, in which all guards are true, separately from the rest; or the whole loop uniformly, if the
+    margins are negative at run time."""
 
     def part(begin: int, end: int) -> None:
         _lanes(emitter, loop, index, lanes, begin, end, whole=False)
@@ -178,7 +180,7 @@ def _apart(emitter: Emitter, loop: Loop, index: Value, lanes: int, extent: int, 
 
 
 def _lanes(emitter: Emitter, loop: Loop, index: Value, lanes: int, begin: Number, end: Number, whole: bool) -> None:
-    """Full vectors, then what is left: a power of two in narrower vectors, else masked."""
+    """Emits full vectors, then the remainder: a power of two in narrower vectors, otherwise masked."""
 
     def chunk(position: ll.Value, lanes: int, mask: ll.Value | None = None) -> None:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
@@ -214,7 +216,8 @@ def _dynamic_lanes(
 
 
 def _hoist(emitter: Emitter, loop: Loop, index: Value) -> None:
-    """Emits, before a vector loop that surely runs, what does not depend on its index and has no effect."""
+    """Emits, before a vector loop that certainly runs, the instructions that do not depend on its index and have no
+    effect."""
     analysis = emitter.analysis
     for instruction in loop.body.instructions:
         movable = isinstance(instruction, Constant | Apply) or (
@@ -231,13 +234,13 @@ def _hoist(emitter: Emitter, loop: Loop, index: Value) -> None:
 
 
 def _available(emitter: Emitter, *values: Value) -> bool:
-    """Whether values are known, or can be computed from what is known."""
+    """Whether values are known, or can be computed from known values."""
     forms = (emitter.analysis.form(value) for value in values if value not in emitter.values)
     return all(symbol in emitter.values for form in forms for symbol in symbols(form))
 
 
 def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
-    """Sequential loops, and reductions that are not in lanes themselves (but perhaps inside of a loop that is)."""
+    """Emits sequential loops, and reductions that are not in lanes themselves (but possibly inside a loop that is)."""
     inits = [emitter.code.splat(emitter.value(init), emitter.lanes) for init in loop.inits]
     parameters = loop.body.parameters[len(loop.extents) :]
 
@@ -260,7 +263,7 @@ def _fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> V
 def combined(
     emitter: Emitter, combiner: str | Block, accumulated: Values, terms: Values, dtypes: Sequence[DType]
 ) -> Values:
-    """What a combiner gives for accumulated values and terms."""
+    """Returns the combiner's results for accumulated values and terms."""
     if isinstance(combiner, str):
         pairs = zip(dtypes, accumulated, terms, strict=True)
         return [combine(emitter.code, combiner, dtype, *emitter.same_shape(pair)) for dtype, *pair in pairs]
@@ -315,8 +318,8 @@ def _dynamic_fold(
 
 
 def _starts(emitter: Emitter, loop: Loop) -> Values:
-    """What each lane starts from: what changes nothing when folded in, where the combiner tells; else the inits, which
-    are then folded in more than once."""
+    """Returns the initial values of each lane: the combiner's identity, if it is known; otherwise the inits, which are
+    then folded in more than once."""
     names = _operations(loop)
     if names is None:
         return [emitter.value(init) for init in loop.inits]
@@ -324,7 +327,8 @@ def _starts(emitter: Emitter, loop: Loop) -> Values:
 
 
 def _operations(loop: Loop) -> list[str] | None:
-    """The named operation that folds each value, where the combiner folds each by one and apart from the others."""
+    """Returns the named operation that folds each value, if the combiner folds each by one operation and separately
+    from the others."""
     if isinstance(loop.combiner, str):
         return [loop.combiner] * len(loop.inits)
     assert loop.combiner is not None, "a reduction has a combiner"
@@ -341,7 +345,7 @@ def _operations(loop: Loop) -> list[str] | None:
 
 
 def _neutral(operation: str, dtype: str) -> ll.Value:
-    """What changes nothing when folded in."""
+    """Returns the identity of an operation."""
     largest, smallest = float("inf"), -float("inf")
     if dtype not in FLOATS:
         bits = bit_width(dtype)
@@ -353,13 +357,13 @@ def _neutral(operation: str, dtype: str) -> ll.Value:
 
 
 def _half(code: Code, vector: ll.Value, lanes: int, side: int) -> ll.Value:
-    """The lower or upper half of the lanes; a scalar where only one is left."""
+    """Returns the lower or upper half of the lanes; a scalar if only one is left."""
     if lanes == 1:
         return code.builder.extract_element(vector, I32(side))
     return code.shuffle(vector, tuple(range(side * lanes, (side + 1) * lanes)))
 
 
 def divide_index(code: Code, op: str, value: ll.Value, divisor: int) -> ll.Value:
-    """value / divisor or value % divisor for a positive literal: no guards needed."""
+    """Returns value / divisor or value % divisor for a positive literal, which needs no guards."""
     operation = code.builder.sdiv if op == "divide" else code.builder.srem
     return operation(value, code.like(value, divisor))

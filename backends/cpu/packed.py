@@ -1,4 +1,4 @@
-"""Constants of a program in memory: packed by the native runtime, on all threads, where contractions want that; and
+"""Constants of a program in memory: packed by the native runtime, on all threads, where contractions require it; and
 snapshots of all others."""
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class _Packing(ctypes.Structure):
 
 
 def constants_of(artifact: Artifact, module: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The artifact's constants as its program reads them, as flat bytes that nobody else writes to. `module` holds the
-    constants of the module that it was made of, in order."""
+    """Returns the artifact's constants as its program reads them, as flat bytes that nobody else writes to. `module`
+    contains the constants of the module that it was made from, in order."""
     return [_constant(constant, module, artifact.name) for constant in artifact.constants]
 
 
@@ -62,7 +62,7 @@ def _referred(reference: ModuleConstant, module: Sequence[np.ndarray], name: str
 
 
 def packed(source: np.ndarray, packing: Packing) -> np.ndarray:
-    """The bytes `source` in panels, in new memory that nobody writes to again."""
+    """Returns the bytes `source` in panels, in new memory that is not written to again."""
     inside = packing.reach.start >= 0 and packing.reach.stop * packing.itemsize <= source.nbytes
     assert inside, "a packing reads beyond its constant"
     target = aligned(packing.nbytes, np.dtype(np.uint8))

@@ -1,5 +1,6 @@
-"""A program to one LLVM module with one entry function. Every distinct kernel becomes one internal function; the
-entry computes where each value lies, calls the kernels in order, and loops and branches as the program does."""
+"""Compiles a program to one LLVM module with one entry function. Every distinct kernel becomes one internal function;
+the entry computes the address of each value, calls the kernels in order, and has the loops and branches of the
+program."""
 
 from __future__ import annotations
 
@@ -45,16 +46,16 @@ from trivium.compiler.schedule import Schedule
 
 @dataclass
 class Emitted:
-    """The module, and what a call of `int trivium_entry(void** args, void* arena, void** context)` needs: `args` are
-    the inputs, then the outputs; `context` holds two addresses for each host call, of its function and of what the
-    function is given, and then those of the constants' data; the arena has `arena_size` bytes, which are the program's
-    own and the workspace of its kernels. It returns 0, or another status where it ended early: a signal came, or a host
-    call failed. `schedules` are those of the module's functions, by name."""
+    """The module, and the requirements of a call of `int trivium_entry(void** args, void* arena, void** context)`:
+    `args` are the inputs, then the outputs; `context` contains two addresses for each host call, that of its function
+    and that of the function's own argument, and then those of the constants' data; the arena has `arena_size` bytes,
+    for the program itself and for the workspace of its kernels. It returns 0, or another status if it ended early: a
+    signal arrived, or a host call failed. `schedules` are those of the module's functions, by name."""
 
     module: ll.Module
     arena_size: int = 0
     values: list[Value] = field(default_factory=list)
-    """What the program reads and writes, with constants to be packed in the place of its own."""
+    """The values that the program reads and writes, with constants to be packed in place of its own."""
     host_calls: list[HostCall | PythonCall] = field(default_factory=list)
     schedules: dict[str, Schedule | Tiling] = field(default_factory=dict)
 
@@ -64,20 +65,20 @@ class Emitted:
 
     @property
     def storages(self) -> list[Constant]:
-        """Of the constants; those that are passed packed are `PackedConstant`s."""
+        """The data of the constants; those that are passed packed are `PackedConstant`s."""
         return [value.storage for value in self.values if isinstance(value.storage, Constant)]
 
 
 @dataclass(frozen=True)
 class Call:
-    """What a launch becomes."""
+    """The call that a launch is compiled to."""
 
     function: ll.Function
     arguments: tuple[Value, ...]
 
 
 def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -> Emitted:
-    """The LLVM module of `program` for `target`. Constants that contractions want packed are passed packed."""
+    """Returns the LLVM module of `program` for `target`. Constants that contractions read packed are passed packed."""
     module = ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
@@ -94,8 +95,8 @@ def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -
 def _emit_launches(
     program: Program, target: CpuTarget, emitted: Emitted, fast_math: bool
 ) -> tuple[dict[Launch, Call], int]:
-    """A function for every kernel and operand that it reads packed; kernels of equal structure share theirs. And the
-    bytes of workspace that the one takes that takes most."""
+    """Returns a function for every kernel and operand that it reads packed, which kernels of equal structure share, and
+    the maximal number of bytes of workspace that one of them needs."""
     functions: dict[tuple[str, str | None], ll.Function] = {}
     digests = {kernel: kernel.digest() for kernel in program.kernels()}
     packed = packed_launches(program, target)
@@ -123,7 +124,7 @@ def _emit_kernel(
     size: WorkspaceSize,
     fast_math: bool,
 ) -> tuple[ll.Function, Schedule | Tiling]:
-    """The kernel's function; `packed` names the operand of its contraction that it reads packed."""
+    """Returns the kernel's function; `packed` names the operand of its contraction that it reads packed."""
     if contractions.supports(kernel):
         lowering = contractions.Lowering(kernel, target, frozenset({packed} if packed else ()))
         return lowering.emit(module, name, size, fast_math), lowering.tiling
@@ -134,7 +135,7 @@ def _emit_kernel(
 
 
 def _values(program: Program, calls: dict[Launch, Call]) -> list[Value]:
-    """Every value that is passed to something, inputs and outputs first."""
+    """Returns every value that is passed to a step, inputs and outputs first."""
     found = dict.fromkeys([*program.inputs, *program.outputs])
     for step in walk(program.steps):
         found.update(dict.fromkeys(calls[step].arguments if isinstance(step, Launch) else operands(step)))
@@ -142,7 +143,7 @@ def _values(program: Program, calls: dict[Launch, Call]) -> list[Value]:
 
 
 class _Entry:
-    """Writes the entry function. `workspace` is where in the arena the workspace begins."""
+    """Writes the entry function. `workspace` is the offset of the workspace in the arena."""
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class _Entry:
                 return self._builder.gep(self._arena, [I64(offset)], source_etype=I8)
 
     def _entry_of(self, table: ll.Value, index: int) -> ll.Value:
-        """The pointer at `index` of a table of pointers."""
+        """Returns the pointer at `index` of a table of pointers."""
         place = self._builder.gep(table, [I64(index)], source_etype=POINTER)
         return self._builder.load(place, typ=POINTER)
 
@@ -241,7 +242,7 @@ class _Entry:
         builder.position_at_end(after)
 
     def _host_call(self, step: HostCall | PythonCall) -> None:
-        """The host answers 0, or a status that ends the program."""
+        """Ends the program with the host's status if that is not 0."""
         builder = self._builder
         number = self._emitted.host_calls.index(step)
         values = [*step.arguments, *step.results]
@@ -255,7 +256,7 @@ class _Entry:
             builder.ret(status)
 
     def _collective(self, step: Collective) -> None:
-        """The runtime answers 0, or a status that ends the program: where a device fails, all do."""
+        """Ends the program with the runtime's status if that is not 0: if one device fails, all fail."""
         numbers = self._numbers(collectives.description(step))
         ends = self._pointers[step.source], self._pointers[step.destination]
         status = self._code.call("trivium_collective", I32, numbers, *ends)
@@ -263,12 +264,12 @@ class _Entry:
             self._builder.ret(status)
 
     def _numbers(self, numbers: list[int]) -> ll.Value:
-        """A pointer to whole numbers of 64 bits."""
+        """Returns a pointer to integers of 64 bits."""
         kind = ll.ArrayType(I64, len(numbers))
         constant = ll.GlobalVariable(self._emitted.module, kind, self._emitted.module.get_unique_name("attributes"))
         constant.initializer = ll.Constant(kind, numbers)
         constant.global_constant = True
         constant.linkage = "internal"
-        # llvmlite gives globals a typed pointer, which fits only calls with as many numbers.
+        # llvmlite's globals have a typed pointer, which fits only calls with equally many numbers.
         constant.type = POINTER
         return constant

@@ -1,5 +1,5 @@
-"""The CPU's choice of schedules: which loop dimension runs in vector lanes and what is split over threads, by a count
-of costs."""
+"""The CPU's choice of schedules: which loop dimension runs in vector lanes and which are split over threads, by
+estimated cost."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fit
 
 UNKNOWN_EXTENT = 16
 PIECES = 8
-"""Pieces for each thread: uneven ones, and threads that start late, then even out."""
+"""Pieces per thread: these even out uneven pieces, and threads that start late."""
 Loops = dict[Loop, LoopSchedule]
 
 
 def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) -> Schedule:
-    """The schedule of a kernel."""
+    """Returns the schedule of a kernel."""
     planner = _Planner(analysis or Analysis(kernel), target)
     cost, loops = planner.block(kernel.body)
     if target.threads > 1:
@@ -46,14 +46,14 @@ def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) 
 
 
 def _outermost(block: Block) -> Iterator[Loop]:
-    """The parallel loops that run one after the other: a loop of one iteration is none."""
+    """Returns the parallel loops that run one after the other; a loop with one iteration does not count."""
     for loop in block.instructions:
         if isinstance(loop, Loop) and loop.kind == "parallel":
             yield from _outermost(loop.body) if all(extent == 1 for extent in loop.extents) else (loop,)
 
 
 def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSchedule:
-    """The schedule split over threads where the work is worth it: the dimensions that are not in lanes, or, where
+    """Returns the schedule split over threads if the work is worth it: the dimensions that are not in lanes, or, if
     there are none, the one that is."""
     extents = schedule.static_extents
     if cost < target.split_cost or extents is None:
@@ -70,7 +70,8 @@ def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSch
 
 
 class _Planner:
-    """Counts costs: of a block run once, given which loop index (if any) is spread over vector lanes."""
+    """Estimates costs: those of a block that runs once, given the loop index (if any) that is spread over vector
+    lanes."""
 
     def __init__(self, analysis: Analysis, target: CpuTarget):
         self._analysis = analysis
@@ -79,7 +80,7 @@ class _Planner:
         self.costs: dict[Loop, float] = {}
 
     def block(self, block: Block) -> tuple[float, Loops]:
-        """Outside of any vector loop: cost, and schedules of all loops within."""
+        """Returns the cost outside any vector loop, and the schedules of all loops within."""
         total, loops = self._division_cost(block, 1), Loops()
         for instruction in block.instructions:
             if isinstance(instruction, Loop):
@@ -96,7 +97,7 @@ class _Planner:
         return total, loops
 
     def loop(self, loop: Loop) -> tuple[float, Loops]:
-        """The cheapest of: no vector dimension here (but perhaps inside), or one of this loop's dimensions."""
+        """Returns the cheapest of: no vector dimension here (but possibly inside), or one of this loop's dimensions."""
         extents = merged_extents(loop, self._analysis)
         trips = math.prod(_count(e) for e in extents)
         cost, loops = self.block(loop.body)
@@ -112,8 +113,8 @@ class _Planner:
         return best
 
     def _apart(self, loop: Loop) -> frozenset[int]:
-        """The dimensions of which several iterations may run at once, as they update different elements: all that the
-        loop has merged, or none of them."""
+        """Returns the dimensions of which several iterations may run at once, because they update different elements:
+        all of a merged loop's, or none of them."""
         possible = apart(loop)
         whole = all(extent == 1 or d in possible for d, extent in enumerate(loop.extents))
         return possible if whole else frozenset()
@@ -134,8 +135,9 @@ class _Planner:
         return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **inner}
 
     def _lanes(self, loop: Loop, extent: int, accumulates: bool) -> int:
-        """One vector register of the floats and of what is stored, so that wide integers that only decide something
-        take several; several where sums would wait for each other, fewer for short loops."""
+        """Returns the number of lanes: one vector register of the floats and of the stored values, so that wide
+        integers that only decide something take several; several registers if sums would wait for each other, fewer
+        lanes for short loops."""
         lanes = max(2, self._vector_bits // (self._data_bits(loop) or self._bits(loop)))
         if accumulates:
             while lanes * 2 <= min(extent, 4 * self._vector_bits // self._bits(loop)):
@@ -143,22 +145,23 @@ class _Planner:
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
 
     def _bits(self, loop: Loop) -> int:
-        """Width of the widest number computed with, index arithmetic aside."""
+        """Returns the width of the widest number that is computed with, except for index arithmetic."""
         widths = [_held_bits(value) for value in (*_computed(loop.body), *_stored(loop.body))]
         return max([8, *widths, *([bit_width(INDEX)] if self._divides(loop.body) else [])])
 
     def _data_bits(self, loop: Loop) -> int:
-        """Width of the widest float computed with, or of what is stored if that is wider; 0 without floats."""
+        """Returns the width of the widest float that is computed with, or that of the stored values if it is larger; 0
+        without floats."""
         floats = [_held_bits(value) for value in _computed(loop.body) if value.dtype in FLOATS]
         return max(floats + [_held_bits(value) for value in _stored(loop.body)]) if floats else 0
 
     def _divides(self, block: Block) -> bool:
-        """Whether index expressions in a block hold quotients or remainders, which are computed in lanes."""
+        """Whether index expressions in a block contain quotients or remainders, which are computed in lanes."""
         nested = (inner for i in walk(block) for inner in i.blocks)
         return any(self._analysis.divisions[inner] for inner in (block, *nested))
 
     def _cost(self, instruction: Instruction, index: Value | None, lanes: int) -> float:
-        """Cost of one execution, `lanes` iterations of `index` at a time."""
+        """Returns the cost of one execution, with `lanes` iterations of `index` at a time."""
         match instruction:
             case Apply(op, arguments):
                 cost = operation_cost(op, arguments[0].dtype)
@@ -179,7 +182,7 @@ class _Planner:
         return sum(self._body_cost(block, index, lanes) for block in instruction.blocks)
 
     def _step(self, buffer: Buffer, indices: Indices, index: Value | None) -> int | None:
-        """Elements from one lane to the next."""
+        """Returns the number of elements from one lane to the next."""
         return self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
 
     def _load_cost(self, buffer: Buffer, indices: Indices, index: Value | None, lanes: int) -> float:
@@ -189,11 +192,11 @@ class _Planner:
         return 2.0 if step in (-1, 2) else 1.0 * lanes
 
     def _store_cost(self, buffer: Buffer, indices: Indices, index: Value | None, lanes: int) -> float:
-        # A scattered store touches, and owns, a line for every lane.
+        # A scattered store touches, and owns, one cache line per lane.
         return 1.0 if self._step(buffer, indices, index) in (0, 1) else 2.0 * lanes
 
     def _body_cost(self, block: Block, index: Value | None, lanes: int) -> float:
-        """Of all instructions of a block, and of the divisions in their index expressions."""
+        """Returns the cost of all instructions of a block, and of the divisions in their index expressions."""
         return sum(self._cost(i, index, lanes) for i in block.instructions) + self._division_cost(block, lanes)
 
     def _division_cost(self, block: Block, lanes: int) -> float:
@@ -202,7 +205,7 @@ class _Planner:
         return each * self._analysis.divisions[block]
 
     def _is_scalar(self, op: str, dtype: str) -> bool:
-        """Whether an operation has no vector form, and is computed lane by lane."""
+        """Whether an operation has no vector form and is computed lane by lane."""
         divides = op in ("divide", "remainder") and dtype not in FLOATS
         return divides and not self._target.divides_integers_in_lanes
 
@@ -224,6 +227,6 @@ def _stored(block: Block) -> Iterator[Value]:
 
 
 def _held_bits(value: Value) -> int:
-    """Width of a value while it is computed with."""
+    """Returns the width of a value while it is computed with."""
     bits = bit_width(value.dtype)
     return max(32, bits) if value.dtype in FLOATS else bits

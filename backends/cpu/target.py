@@ -1,4 +1,4 @@
-"""The CPU as a target: the facts of this processor, or of another one that is asked for by name."""
+"""The CPU as a target: the facts of this processor, or of another one that is requested by name."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from trivium.compiler.artifact import Machine
 from trivium.compiler.target import FusionLimits
 from trivium.ir.errors import Error
 
-# Level 1 was measured to give the speed of level 3 on code that is vectorized already.
+# Measurements show that on code that is already vectorized, level 1 is as fast as level 3.
 CODE_GENERATION = {"opt": 1, "reloc": "pic", "codemodel": "default"}
 
 CACHE_LINE = 64
 
 LIMITS = FusionLimits(
-    # Beyond some 32 streams addresses spill, and the processor no longer fetches ahead for each.
+    # With more than about 32 streams, addresses spill, and the processor no longer prefetches each of them.
     reads=32,
-    # 16 thousand elements take some 5 us, about what waking threads costs.
+    # 16 thousand elements take about 5 us, roughly the cost of waking threads.
     serial_row=1 << 14,
     # 256 KB of f32: half of the second-level cache of most processors.
     scratch_row=1 << 16,
-    # What one core has of most last-level caches.
+    # One core's share of most last-level caches.
     scratch_bytes=1 << 22,
 )
 
@@ -42,12 +42,12 @@ class CpuTarget(LlvmTarget):
     """A processor."""
 
     divides_integers_in_lanes: bool = False
-    # A nominal second-level cache, which no processor of the last years has much less of.
+    # A nominal second-level cache; hardly any recent processor has less.
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
     alignment: int = CACHE_LINE
-    # A call.
+    # The cost of a call.
     launch_cost: float = 10.0
-    # Some 18 us: waking a sleeping thread takes 5 to 10.
+    # About 18 us: waking a sleeping thread takes 5 to 10.
     split_cost: float = 60_000.0
     piece_cost: float = 20_000.0
     # Two units, one cycle each.
@@ -57,19 +57,19 @@ class CpuTarget(LlvmTarget):
     fusion: FusionLimits = LIMITS
 
     def machine(self) -> llvm.TargetMachine:
-        """LLVM's code generator."""
+        """Returns LLVM's code generator."""
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(cpu=self.cpu, features=self.features, **CODE_GENERATION)
 
 
 def machine_of(target: CpuTarget) -> Machine:
-    """What code for a target runs on."""
+    """A description of the machine that code for a target runs on."""
     return Machine(target.triple, target.cpu, target.features)
 
 
 @functools.cache
 def host() -> CpuTarget:
-    """The processor that this process runs on, one thread of it."""
+    """Returns the processor that this process runs on, with one thread."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features()
@@ -89,7 +89,7 @@ def host() -> CpuTarget:
 
 
 def level(name: str) -> CpuTarget:
-    """An x86-64 processor of one of `LEVELS`, with no feature beyond it."""
+    """Returns an x86-64 processor of one of `LEVELS`, with no features beyond it."""
     if name not in LEVELS:
         raise Error(f"unknown target {name!r}, expected one of {', '.join(LEVELS)}")
     vector_bytes, registers, fma, half = LEVELS[name]
@@ -102,7 +102,7 @@ def level(name: str) -> CpuTarget:
 
 
 def emulated(name: str) -> CpuTarget:
-    """As `level`, but in instructions that this processor has: LLVM splits the vectors that are too wide for it. So
-    code that is planned for another processor runs here."""
+    """Returns `level`, but with this processor's instructions: LLVM splits the vectors that are too wide for it. Code
+    that is planned for another processor thus runs here."""
     here = host()
     return replace(level(name), cpu=here.cpu, features=here.features, fma=here.fma, half=here.half)

@@ -23,7 +23,7 @@ PARALLEL_FOR = "trivium_parallel_for"
 
 def emit_split(emitter: Emitter, loop: Loop) -> None:
     """Calls the runtime with the loop's body over all iterations of the dimensions that are not in lanes, counted as
-    one; where there are none, over ranges of the vector dimension."""
+    one dimension; if there are none, over ranges of the vector dimension."""
     schedule = emitter.schedule.loops[loop]
     extents, split = schedule.static_extents, schedule.mapping(Unit.THREADS)
     assert extents is not None, "only loops of known extents are split"
@@ -40,7 +40,8 @@ Captured = tuple[list[ll.Type], list[Buffer], list[Value | Atom]]
 
 
 def _capture(emitter: Emitter) -> tuple[ll.Value, Captured]:
-    """Puts all that the body may use (workspace, buffers and values) in a table on the stack, eight bytes each."""
+    """Stores everything that the body may use (workspace, buffers and values) in a table on the stack, eight bytes
+    each."""
     builder = emitter.builder
     buffers = list(emitter.buffers)
     values = [value for value, known in emitter.values.items() if not isinstance(known, ll.Constant)]
@@ -79,7 +80,7 @@ def _part(
 
 
 def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emitter:
-    """An emitter for the part function, in which what was captured is known."""
+    """Returns an emitter for the part function, in which the captured values are known."""
     types, buffers, values = captured
     builder = ll.IRBuilder(function.append_basic_block("entry"))
     places = [builder.gep(function.args[0], [I64(n)], source_etype=I64) for n in range(len(types))]
@@ -97,7 +98,7 @@ def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emit
 def _rows(
     emitter: Emitter, loop: Loop, schedule: LoopSchedule, outer: list[tuple[Value, int]], begin: Number, end: Number
 ) -> None:
-    """The iterations [begin, end) of all dimensions but the vector one, counted in row-major order."""
+    """Emits the iterations [begin, end) of all dimensions but the vector one, counted in row-major order."""
     builder = emitter.builder
 
     def body(position: ll.Value, _: list[ll.Value]) -> list[ll.Value]:

@@ -1,6 +1,6 @@
-"""Where the scratch memory of kernels lies: small buffers on the stack, all others in the workspace, memory behind the
-arena that every run has for itself. Its size is known when the program is compiled, so that a run allocates nothing.
-Each thread that takes part in a loop has buffers of its own."""
+"""The location of the kernels' scratch memory: small buffers are on the stack, all others in the workspace, which every
+run has for itself after its arena. Its size is known when the program is compiled, so that a run allocates nothing.
+Each thread that takes part in a loop has its own buffers."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from trivium.backends.cpu.target import CACHE_LINE
 from trivium.backends.llvm.code import I8, I64, stack_slot
 
 STACK_LIMIT = 32 * 1024
-"""Bytes that the buffers of one function take from its stack: threads that others made may have little of it."""
+"""The maximal number of bytes of stack for the buffers of one function: threads that others created may have little of
+it."""
 
 
 class WorkspaceSize:
-    """The bytes of workspace that a kernel needs, as far as it has been emitted."""
+    """The bytes of workspace that a kernel needs, for the code emitted so far."""
 
     def __init__(self) -> None:
         self.nbytes = 0
 
 
 class Workspace:
-    """The workspace as one function sees it: `pointer` is where it begins. Where several threads run the function,
-    `participants` is how many, and `participant` the number of the one that runs it."""
+    """The workspace as seen by one function: `pointer` is its start. If several threads run the function,
+    `participants` is their number, and `participant` the number of the one that runs it."""
 
     def __init__(
         self, pointer: ll.Value, size: WorkspaceSize, participants: int = 1, participant: ll.Value | None = None
@@ -32,11 +33,11 @@ class Workspace:
         self._stack = 0
 
     def shared(self, pointer: ll.Value, participants: int, participant: ll.Value) -> Workspace:
-        """The same workspace in a function that several threads run."""
+        """Returns the same workspace in a function that several threads run."""
         return Workspace(pointer, self._size, participants, participant)
 
     def room(self, builder: ll.IRBuilder, nbytes: int) -> ll.Value:
-        """Memory that is the function's own until it returns, aligned to a line of the caches."""
+        """Returns memory that belongs to the function until it returns, aligned to a cache line."""
         nbytes = -(-max(1, nbytes) // CACHE_LINE) * CACHE_LINE
         if self._stack + nbytes <= STACK_LIMIT:
             self._stack += nbytes

@@ -1,1 +1,1 @@
-"""What LLVM emits, for any device."""
+"""LLVM code emission, for any device."""

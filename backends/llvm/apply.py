@@ -1,5 +1,5 @@
-"""Scalar operations to LLVM: one function for each kind of operand type. Works on scalars and vectors alike; all
-operands have one shape."""
+"""Compiles scalar operations to LLVM: one function for each kind of operand type. They work on scalars and vectors
+alike; all operands have one shape."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INTRINSICS = {
 
 
 def apply(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
-    """What `instruction` computes from the held values of its operands."""
+    """Returns the result of `instruction` from the held values of its operands."""
     dtype = instruction.arguments[-1].dtype
     match instruction.op:
         case "select":
@@ -41,7 +41,7 @@ def apply(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
 
 
 def convert(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
-    """Float to integer rounds toward zero and saturates, NaN gives 0; integers wrap; to i1 is `!= 0`."""
+    """Converts float to integer by rounding toward zero and saturating, NaN to 0; integers wrap; to i1 is `!= 0`."""
     if source == target:
         return value
     builder, type_ = code.builder, shaped(held_type(target), value.type)
@@ -62,7 +62,7 @@ def convert(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
 
 
 def combine(code: Code, op: str, dtype: str, a: ll.Value, b: ll.Value) -> ll.Value:
-    """The associative operation `op`, for reductions by name."""
+    """Returns the associative operation `op`, for reductions by name."""
     if dtype in FLOATS:
         return rounded(code, _ARITHMETIC[op](code, a, b), dtype)
     return _boolean(code, op, [a, b]) if dtype == "i1" else _integer(code, op, dtype, [a, b])
@@ -85,14 +85,15 @@ def _compare(code: Code, instruction: Apply, dtype: str, a: ll.Value, b: ll.Valu
 
 
 def _ordered_bits(code: Code, value: ll.Value) -> ll.Value:
-    """Integers that are ordered as the floats are in total order: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
+    """Returns integers that are ordered as the floats are in total order: -NaN < -inf < ... < -0 < 0 < ... < inf <
+    NaN."""
     width = 64 if element(value.type) == ll.DoubleType() else 32
     bits = code.bits(value, ll.IntType(width))
     return code.builder.xor(bits, code.lshr(code.ashr(bits, width - 1), 1))
 
 
 def _bitcast(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
-    """Through memory's form, in which narrow floats have their own bits."""
+    """Converts through the form in memory, in which narrow floats have their own bits."""
     if source in FLOATS or target in FLOATS:
         raw = to_memory(code, value, source)
         return from_memory(code, code.bits(raw, memory_type(target)), target)
@@ -104,7 +105,7 @@ def _negate(code: Code, a: ll.Value) -> ll.Value:
 
 
 def _sign(code: Code, a: ll.Value) -> ll.Value:
-    """-1 or 1 with the sign of a; zeros and NaN are their own."""
+    """Returns -1 or 1 with the sign of a; zeros and NaN are returned unchanged."""
     nonzero = code.either(code.compare("<", a, 0.0), code.compare(">", a, 0.0))
     return code.select(nonzero, code.copysign(code.like(a, 1.0), a), a)
 
@@ -114,7 +115,7 @@ def _is_finite(code: Code, a: ll.Value) -> ll.Value:
 
 
 def _remainder(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
-    """Exact, with the sign of a."""
+    """Computes the exact remainder, with the sign of a."""
     return code.builder.frem(a, b)
 
 
@@ -127,7 +128,7 @@ def _clamp(code: Code, low: ll.Value, a: ll.Value, high: ll.Value) -> ll.Value:
 
 
 def _next_after(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
-    """The neighbour of a toward b: one step of its bits, up where that moves away from zero."""
+    """Returns the neighbour of a toward b: one step of its bits, upward if that moves away from zero."""
     width = 64 if element(a.type) == ll.DoubleType() else 32
     integer = ll.IntType(width)
     bits = code.bits(a, integer)
@@ -161,7 +162,7 @@ def _float(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
 
 def _reduce_precision(code: Code, value: ll.Value, exponent_bits: int, mantissa_bits: int) -> ll.Value:
     """Rounds the mantissa to nearest even; exponents out of range become infinity, or zero of the same sign. A format
-    without a mantissa has no NaN: it becomes infinity."""
+    without a mantissa has no NaN, which becomes infinity."""
     mantissa, width = (52, 64) if element(value.type) == ll.DoubleType() else (23, 32)
     integer, bias = ll.IntType(width), (1 << (width - mantissa - 2)) - 1
     bits = code.bits(value, integer)

@@ -1,6 +1,5 @@
-"""A thin layer over llvmlite's IRBuilder in which one function serves scalars and vectors alike: literals take the
-type of the value beside them. Everything that computes (operations, math functions, conversions) is written against
-it."""
+"""A thin layer over llvmlite's IRBuilder in which one function serves scalars and vectors alike: literals take the type
+of the other operand. All computing code (operations, math functions, conversions) is written against it."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ Number = bool | int | float
 
 
 class Literal(FormattedConstant):
-    """A constant given as LLVM's text; llvmlite would spell out every lane of a vector."""
+    """A constant in LLVM's text form; llvmlite would spell out every lane of a vector."""
 
     def __init__(self, type_: ll.Type, text: str):
         super().__init__(type_, text)
@@ -28,17 +27,17 @@ class Literal(FormattedConstant):
 
 
 def element(type_: ll.Type) -> ll.Type:
-    """The scalar type of a scalar or vector type."""
+    """Returns the scalar type of a scalar or vector type."""
     return type_.element if isinstance(type_, ll.VectorType) else type_
 
 
 def shaped(scalar: ll.Type, like: ll.Type) -> ll.Type:
-    """`scalar`, or the vector of it with as many lanes as `like`."""
+    """Returns `scalar`, or the vector of it with as many lanes as `like`."""
     return ll.VectorType(scalar, like.count) if isinstance(like, ll.VectorType) else scalar
 
 
 def literal(type_: ll.Type, number: Number) -> ll.Value:
-    """A constant of a scalar type, or the vector that repeats it."""
+    """Returns a constant of a scalar type, or the vector that repeats it."""
     scalar = element(type_)
     text = _float_text(scalar, float(number)) if isinstance(scalar, ll.FloatType | ll.DoubleType) else str(int(number))
     if isinstance(type_, ll.VectorType):
@@ -52,7 +51,7 @@ def is_true(value: ll.Value) -> bool:
 
 
 def _float_text(scalar: ll.Type, number: float) -> str:
-    """LLVM writes both float types as the bits of the double."""
+    """Returns the text of a float: LLVM writes both float types as the bits of the double."""
     if isinstance(scalar, ll.FloatType) and number == number:
         try:
             number = struct.unpack("<f", struct.pack("<f", number))[0]
@@ -62,49 +61,49 @@ def _float_text(scalar: ll.Type, number: float) -> str:
 
 
 def stack_slot(builder: ll.IRBuilder, type_: ll.Type, align: int = 8) -> ll.Value:
-    """Memory on the function's stack, taken at its entry so that loops do not grow it."""
+    """Allocates memory on the function's stack, at its entry so that loops do not make it grow."""
     with builder.goto_entry_block():
         slot = builder.alloca(type_)
     slot.align = align
-    # llvmlite still gives allocas a typed pointer, which fits nothing else.
+    # llvmlite's allocas still have a typed pointer, which fits nothing else.
     slot.type = POINTER
     return slot
 
 
 @functools.cache
 def undefined(type_: ll.Type) -> ll.Value:
-    """A value of which nothing is known."""
+    """Returns a value of which nothing is known."""
     return Literal(type_, "undef")
 
 
 @functools.cache
 def _order(lanes: tuple[int, ...]) -> ll.Value:
-    """A shuffle's constant; made once, as llvmlite takes long to write it."""
+    """Returns a shuffle's constant; made once, as llvmlite is slow to write it."""
     return ll.Constant(ll.VectorType(I32, len(lanes)), list(lanes))
 
 
 class Code:
-    """Emits arithmetic at the builder's position. All operands of an operation have one type; Python numbers take
-    it."""
+    """Emits arithmetic at the builder's position. All operands of an operation have one type, which Python numbers
+    take."""
 
     def __init__(self, builder: ll.IRBuilder, target: LlvmTarget, fast_math: bool = False):
         self.builder = builder
         self.target = target
-        # Not nnan and ninf, which would make programs that compute with infinities (masks) undefined.
+        # Not nnan and ninf: they would make programs that compute with infinities (masks) undefined.
         self.flags = ("reassoc", "nsz", "arcp", "contract") if fast_math else ()
 
     def strict(self) -> Code:
-        """The same place, without fast-math flags: for algorithms that rely on the order of operations."""
+        """Returns the same position without fast-math flags: for algorithms that rely on the order of operations."""
         return Code(self.builder, self.target) if self.flags else self
 
     # Literals and shapes
 
     def like(self, value: ll.Value, operand: ll.Value | Number) -> ll.Value:
-        """`operand`, as a value of `value`'s type if it is a number."""
+        """Returns `operand`, as a value of `value`'s type if it is a number."""
         return operand if isinstance(operand, ll.Value) else literal(value.type, operand)
 
     def splat(self, value: ll.Value, lanes: int) -> ll.Value:
-        """The vector that repeats a scalar."""
+        """Returns the vector that repeats a scalar."""
         if lanes == 1 or isinstance(value.type, ll.VectorType):
             return value
         type_ = ll.VectorType(value.type, lanes)
@@ -114,11 +113,11 @@ class Code:
         return self.shuffle(first, (0,) * lanes)
 
     def shuffle(self, a: ll.Value, order: tuple[int, ...], b: ll.Value | None = None) -> ll.Value:
-        """The lanes of a (and, counted on from them, of b) in a new order."""
+        """Returns the lanes of a (and, numbered after them, of b) in a new order."""
         return self.builder.shuffle_vector(a, undefined(a.type) if b is None else b, _order(order))
 
     def _pair(self, a: ll.Value | Number, b: ll.Value | Number) -> tuple[ll.Value, ll.Value]:
-        """Two operands, of which one may be a number."""
+        """Returns two operands as values, of which one may be a number."""
         value = a if isinstance(a, ll.Value) else b
         return self.like(value, a), self.like(value, b)
 
@@ -137,24 +136,25 @@ class Code:
         return self.builder.fdiv(*self._pair(a, b), flags=self.flags)
 
     def fma(self, a: ll.Value, b: ll.Value | Number, c: ll.Value | Number) -> ll.Value:
-        """a * b + c, fused where the target can (for approximations, whose error bounds hold either way)."""
+        """Returns a * b + c, fused if the target supports it (for approximations, whose error bounds hold either
+        way)."""
         if self.target.fma:
             return self.fused(a, b, c)
         return self.add(self.mul(a, b), c)
 
     def fused(self, a: ll.Value, b: ll.Value | Number, c: ll.Value | Number) -> ll.Value:
-        """a * b + c with one rounding, on every target."""
+        """Returns a * b + c with one rounding, on every target."""
         return self.intrinsic("llvm.fma", a, self.like(a, b), self.like(a, c))
 
     def polynomial(self, x: ll.Value, coefficients: Sequence[float]) -> ll.Value:
-        """Horner's rule; `coefficients` from the highest power down."""
+        """Evaluates by Horner's rule; `coefficients` are in order from the highest power down."""
         result = literal(x.type, coefficients[0])
         for coefficient in coefficients[1:]:
             result = self.fma(result, x, coefficient)
         return result
 
     def compare(self, relation: str, a: ll.Value, b: ll.Value | Number) -> ll.Value:
-        """Ordered float comparison, `!=` unordered: what NumPy's operators do."""
+        """Compares floats: ordered, but `!=` unordered, as NumPy's operators do."""
         b = self.like(a, b)
         return (
             self.builder.fcmp_unordered(relation, a, b)
@@ -201,7 +201,7 @@ class Code:
     # Both
 
     def phi(self, incoming: Sequence[tuple[ll.Value, ll.Block]]) -> ll.Value:
-        """The value that belongs to the block that control comes from."""
+        """Returns the value that belongs to the block from which control arrives."""
         phi = self.builder.phi(incoming[0][0].type)
         for value, block in incoming:
             phi.add_incoming(value, block)
@@ -212,15 +212,16 @@ class Code:
         return self.builder.select(condition, self.like(like, a), self.like(like, b))
 
     def bits(self, a: ll.Value, scalar: ll.Type) -> ll.Value:
-        """The same bits as another type of the same width."""
+        """Returns the same bits as another type of the same width."""
         return self.builder.bitcast(a, shaped(scalar, a.type))
 
     def intrinsic(self, name: str, *operands: ll.Value) -> ll.Value:
-        """Calls an LLVM intrinsic that is overloaded on the type of its first operand, and gives that type."""
+        """Calls an LLVM intrinsic that is overloaded on the type of its first operand, and returns a value of that
+        type."""
         return self.call(f"{name}.{mangle(operands[0].type)}", operands[0].type, *operands)
 
     def call(self, name: str, result: ll.Type, *operands: ll.Value) -> ll.Value:
-        """Calls a function by name, declared on first use."""
+        """Calls a function by name, which is declared on first use."""
         module = self.builder.module
         function = module.globals.get(name)
         if function is None:
@@ -229,7 +230,7 @@ class Code:
 
 
 def mangle(type_: ll.Type) -> str:
-    """LLVM's suffix for overloaded intrinsics."""
+    """Returns LLVM's suffix for overloaded intrinsics."""
     if isinstance(type_, ll.VectorType):
         return f"v{type_.count}{mangle(type_.element)}"
     if isinstance(type_, ll.PointerType):

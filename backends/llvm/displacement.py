@@ -1,5 +1,6 @@
-"""From the axes of a contraction to addresses: what some of an access's axes contribute to the place of an element, for
-one index or a vector of them. Parts of it can so be computed outside the loops that they do not depend on."""
+"""From the axes of a contraction to addresses: the contribution of some of an access's axes to the position of an
+element, for one index or a vector of them. Parts of it can thus be computed outside the loops that they do not depend
+on."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Indices = dict[Axis, Number]
 
 
 def unflatten(group: Group, flat: Number) -> Indices:
-    """The index on each axis of `group` of a flat index over it."""
+    """Returns the index on each axis of `group` for a flat index over it."""
     indices: Indices = {}
     for axis in reversed(group.axes[1:]):
         flat, indices[axis] = divmod(flat, axis.extent)
@@ -27,8 +28,8 @@ def unflatten(group: Group, flat: Number) -> Indices:
 
 @dataclass(frozen=True)
 class Displacement:
-    """A share of an element's place: an offset in elements, and one of the position in each window. Those of disjoint
-    axes add up."""
+    """A share of an element's position: an offset in elements, and one share of the position in each window. The shares
+    of disjoint axes add up."""
 
     offset: Number
     positions: tuple[Number, ...] = ()
@@ -39,18 +40,18 @@ class Displacement:
 
 
 def origin(access: Access) -> Displacement:
-    """That of index 0 on every axis."""
+    """Returns the displacement of index 0 on every axis."""
     return Displacement(access.index.offset, tuple(window.position.offset for window in access.windows))
 
 
 def displacement(access: Access, indices: Indices) -> Displacement:
-    """What `indices` add to the origin."""
+    """Returns the displacement that `indices` add to the origin."""
     positions = tuple(terms_of(window.position, indices) for window in access.windows)
     return Displacement(terms_of(access.index, indices), positions)
 
 
 def terms_of(expression: Index, indices: Indices) -> Number:
-    """What `indices` contribute to an affine expression."""
+    """Returns the contribution of `indices` to an affine expression."""
     total: Number = 0
     for axis, value in indices.items():
         total = total + value * expression.terms.get(axis, 0)
@@ -58,7 +59,8 @@ def terms_of(expression: Index, indices: Indices) -> Number:
 
 
 def resolve(e: Vectors, access: Access, here: Displacement) -> tuple[Number, ll.Value | None]:
-    """The offset of the element whose whole displacement this is, and whether there is one (None: always)."""
+    """Returns the offset of the element whose whole displacement this is, and whether the element exists (None:
+    always)."""
     offset, valid = here.offset, None
     for window, position in zip(access.windows, here.positions, strict=True):
         if window.dilation == 1:

@@ -1,5 +1,5 @@
 """ELF, the format of object files and shared objects, as far as LLVM's output needs it: its tables as NumPy types, its
-numbers by the names of the specification, and the reading of an object file."""
+numbers under the names of the specification, and a reader of object files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DF_BIND_NOW, DF_1_NOW = 8, 1
 
 @dataclass(frozen=True)
 class Section:
-    """A section of an object file: its header's fields and its bytes (none where they are all zero)."""
+    """A section of an object file: its header's fields and its bytes (none if they are all zero)."""
 
     index: int
     name: str
@@ -60,7 +60,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A name for a place in a section (or, in section 0, for one in another file)."""
+    """A name for a location in a section (or, in section 0, for one in another file)."""
 
     name: str
     binding: int
@@ -72,7 +72,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Object:
-    """An object file. `relocations` holds, by the index of a section, what is to be filled in there."""
+    """An object file. `relocations` holds, by the index of a section, the locations to fill in there."""
 
     machine: int
     sections: list[Section]
@@ -81,7 +81,7 @@ class Object:
 
 
 def read_object(data: bytes) -> Object:
-    """Raises CompileError where the bytes are no object file of 64 bits."""
+    """Reads an object file. Raises CompileError if the bytes are not one of 64 bits."""
     header = _table(data, 0, 1, HEADER, "its header")[0]
     if data[: len(IDENT)] != IDENT or header["type"] != ET_REL:
         raise CompileError("this is no ELF object file of 64 bits, little-endian")
@@ -98,8 +98,8 @@ def read_object(data: bytes) -> Object:
 
 
 def is_shared_object(data: bytes) -> bool:
-    """Whether the bytes have the header of a shared object, whole segments and nothing that lies outside of them. The
-    dynamic linker takes the rest on trust."""
+    """Whether the bytes have the header of a shared object, whole segments and nothing outside them. The dynamic linker
+    trusts the rest."""
     try:
         header = _table(data, 0, 1, HEADER, "its header")[0]
         if data[: len(IDENT)] != IDENT or header["type"] != ET_DYN:

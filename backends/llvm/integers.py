@@ -1,5 +1,5 @@
-"""Integer operations as StableHLO defines them: division by zero, overflow and oversized shifts give values, never
-traps or poison."""
+"""Integer operations as StableHLO defines them: division by zero, overflow and oversized shifts have values, and never
+trap or produce poison."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from trivium.backends.llvm.code import I1, Code, element, mangle
 
 
 def divide(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
-    """a / b toward zero; x / 0 is all ones, and the smallest number / -1 is itself."""
+    """Returns a / b rounded toward zero; x / 0 is all ones, and the smallest number / -1 is itself."""
     zero, divisor = _safe_divisor(code, a, b, signed)
     quotient = code.builder.sdiv(a, divisor) if signed else code.builder.udiv(a, divisor)
     return code.select(zero, -1, quotient)
 
 
 def remainder(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
-    """The remainder of `divide`, with the sign of a; x % 0 is x."""
+    """Returns the remainder of `divide`, with the sign of a; x % 0 is x."""
     zero, divisor = _safe_divisor(code, a, b, signed)
     rest = code.builder.srem(a, divisor) if signed else code.builder.urem(a, divisor)
     return code.select(zero, a, rest)
 
 
 def _safe_divisor(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> tuple[ll.Value, ll.Value]:
-    """Whether b is 0, and b, or 1 where a / b would trap."""
+    """Returns whether b is 0, and b, or 1 if a / b would trap."""
     zero = code.icompare("==", b, 0)
     trap = zero
     if signed:
@@ -34,7 +34,7 @@ def _safe_divisor(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> tuple[l
 
 
 def shift(code: Code, op: str, a: ll.Value, b: ll.Value) -> ll.Value:
-    """Shifts; by the width or more (or by a negative amount) everything is shifted out."""
+    """Shifts; an amount of the width or more (or a negative one) shifts everything out."""
     width = element(a.type).width
     inside = code.icompare("<", b, width, signed=False)
     if op == "shift_right_arithmetic":
@@ -44,7 +44,8 @@ def shift(code: Code, op: str, a: ll.Value, b: ll.Value) -> ll.Value:
 
 
 def power(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
-    """a to the b by squaring, modulo 2^width. A negative exponent gives 1 / a^-b, which is 0 but for a of 1 and -1."""
+    """Returns a to the b by squaring, modulo 2^width. For a negative exponent the result is 1 / a^-b, which is 0 unless
+    a is 1 or -1."""
     builder = code.builder
     width = element(a.type).width
     before = builder.block
@@ -73,7 +74,7 @@ def power(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
 
 
 def extremum(code: Code, op: str, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
-    """`maximum` or `minimum`."""
+    """Returns `maximum` or `minimum`."""
     greater = code.icompare(">", a, b, signed)
     return code.select(greater, a, b) if op == "maximum" else code.select(greater, b, a)
 

@@ -14,8 +14,8 @@ from trivium.backends.llvm.numbers import Int, Number, i64
 
 @dataclass
 class Loop:
-    """The inside of a loop: its index, the values it carries, and, set by the body, their next values. After the loop
-    `carried` holds their last values."""
+    """The inside of a loop: its index, the values that it carries, and their next values, which the body sets. After
+    the loop, `carried` holds their last values."""
 
     index: Number
     carried: list[ll.Value]
@@ -31,8 +31,8 @@ def counted(
     carried: Sequence[ll.Value] = (),
     nonempty: bool = False,
 ) -> Iterator[Loop]:
-    """Runs its body for begin, begin + step, ... below `end`. Tested at the bottom; and at the top, except where the
-    bounds are known, or the loop is `nonempty`."""
+    """Runs its body for begin, begin + step, ... below `end`. The test is at the bottom, and also at the top unless the
+    bounds are known or the loop is `nonempty`."""
     builder = code.builder
     surely = nonempty or (isinstance(begin, int) and isinstance(end, int) and begin < end)
     start, stop, before = i64(begin), i64(end), builder.block

@@ -1,6 +1,6 @@
 """Loads and stores at computed addresses, for one element or for a vector of lanes: neighbouring elements move as one
-vector, the same element for all lanes is loaded once, everything else is gathered or scattered. Under a mask only its
-lanes touch memory."""
+vector, an element that all lanes share is loaded once, everything else is gathered or scattered. With a mask, only the
+lanes in it touch memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
 @dataclass(frozen=True)
 class Address:
     """Element offsets from `pointer`: `base` for lane 0, `step` more for each lane, plus a vector of `scattered`
-    offsets where they are irregular."""
+    offsets if they are irregular."""
 
     pointer: ll.Value
     dtype: str
@@ -26,7 +26,7 @@ class Address:
 
 
 def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.Value:
-    """The held value at `address`: a scalar where all lanes read the same element."""
+    """Returns the held value at `address`: a scalar if all lanes read the same element."""
     type_ = memory_type(address.dtype)
     if address.scattered is None and address.step == 0:
         base = address.base if mask is None else code.select(_any(code, mask), address.base, 0)
@@ -60,8 +60,8 @@ def store(code: Code, address: Address, value: ll.Value, lanes: int, mask: ll.Va
 def load_vector(
     code: Code, pointer: ll.Value, vector: ll.Type, mask: ll.Value | None = None, otherwise: ll.Value | None = None
 ) -> ll.Value:
-    """Neighbours from `pointer` on; where `mask` is off, the lanes of `otherwise` (or zero), and memory is not
-    touched."""
+    """Returns neighbours from `pointer` on; where `mask` is off, the lanes of `otherwise` (or zero), without touching
+    memory."""
     if mask is None:
         return _aligned(code.builder.load(pointer, typ=vector), vector)
     zero = Literal(vector, "zeroinitializer")
@@ -70,7 +70,7 @@ def load_vector(
 
 
 def store_vector(code: Code, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
-    """Writes neighbours from `pointer` on, those where `mask` is on."""
+    """Writes neighbours from `pointer` on, those for which `mask` is on."""
     if mask is None:
         _aligned(code.builder.store(value, pointer), value.type)
         return
@@ -79,41 +79,41 @@ def store_vector(code: Code, value: ll.Value, pointer: ll.Value, mask: ll.Value 
 
 
 def gather(code: Code, pointers: ll.Value, vector: ll.Type, mask: ll.Value | None = None) -> ll.Value:
-    """One element from each pointer; zero where `mask` is off."""
+    """Returns one element from each pointer; zero where `mask` is off."""
     lanes = vector.count
     operands = pointers, I32(_bytes(vector)), _mask(mask, lanes), Literal(vector, "zeroinitializer")
     return code.call(f"llvm.masked.gather.{mangle(vector)}.v{lanes}p0", vector, *operands)
 
 
 def scatter(code: Code, value: ll.Value, pointers: ll.Value, mask: ll.Value | None = None) -> None:
-    """Writes one element to each pointer where `mask` is on."""
+    """Writes one element to each pointer for which `mask` is on."""
     lanes = value.type.count
     operands = value, pointers, I32(_bytes(value.type)), _mask(mask, lanes)
     code.call(f"llvm.masked.scatter.{mangle(value.type)}.v{lanes}p0", ll.VoidType(), *operands)
 
 
 def lane_pointers(code: Code, base: ll.Value, offsets: ll.Value, type_: ll.Type) -> ll.Value:
-    """`base` + each lane's offset, in elements of `type_`."""
+    """Returns `base` + each lane's offset, in elements of `type_`."""
     pointers = code.builder.gep(base, [offsets], source_etype=type_)
-    # llvmlite takes the type of the pointer that the offsets are added to.
+    # llvmlite uses the type of the pointer that the offsets are added to.
     pointers.type = ll.VectorType(POINTER, offsets.type.count)
     return pointers
 
 
 @functools.cache
 def lane_numbers(lanes: int, step: int = 1) -> ll.Value:
-    """The vector 0, step, 2 * step, ... of i64"""
+    """Returns the vector 0, step, 2 * step, ... of i64."""
     return Literal(ll.VectorType(I64, lanes), f"<{', '.join(f'i64 {lane * step}' for lane in range(lanes))}>")
 
 
 @functools.cache
 def leading_mask(lanes: int, count: int) -> ll.Value:
-    """The first `count` lanes."""
+    """Returns the mask of the first `count` lanes."""
     return Literal(ll.VectorType(I1, lanes), f"<{', '.join(f'i1 {int(lane < count)}' for lane in range(lanes))}>")
 
 
 def reverse(code: Code, vector: ll.Value) -> ll.Value:
-    """The lanes in opposite order."""
+    """Returns the lanes in reverse order."""
     return code.shuffle(vector, tuple(range(vector.type.count))[::-1])
 
 
@@ -126,8 +126,8 @@ def _load_run(code: Code, address: Address, lanes: int, mask: ll.Value | None, t
 
 
 def _load_every_second(code: Code, address: Address, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
-    """Two vectors that together reach from the first element to the last and no further, and the lanes that are
-    wanted of them: the first half of them lies in the first vector, whose every second lane they are."""
+    """Returns two vectors that together reach exactly from the first element to the last, and the lanes of them that
+    are needed: the first half of these are every second lane of the first vector."""
     vector, half = ll.VectorType(type_, lanes), (lanes + 1) // 2
     order = tuple(2 * lane if lane < half else 2 * lane + 1 for lane in range(lanes))
     pointers = (_pointer(code, address, base) for base in (address.base, code.iadd(address.base, lanes - 1)))
@@ -137,7 +137,7 @@ def _load_every_second(code: Code, address: Address, lanes: int, mask: ll.Value 
 
 
 def _masks_of_every_second(code: Code, mask: ll.Value, order: tuple[int, ...]) -> tuple[ll.Value, ll.Value]:
-    """The lanes of two vectors that `order` picks for the lanes of `mask`."""
+    """Returns the lanes of two vectors that `order` selects for the lanes of `mask`."""
     lanes = len(order)
     picked = {place: lane for lane, place in enumerate(order)}
     off = Literal(mask.type, "zeroinitializer")
@@ -146,7 +146,7 @@ def _masks_of_every_second(code: Code, mask: ll.Value, order: tuple[int, ...]) -
 
 
 def _pointers(code: Code, address: Address, lanes: int) -> ll.Value:
-    """The address of each lane's element."""
+    """Returns the address of each lane's element."""
     return lane_pointers(code, address.pointer, _offsets(code, address, lanes), memory_type(address.dtype))
 
 
@@ -162,13 +162,14 @@ def _pointer(code: Code, address: Address, base: ll.Value) -> ll.Value:
 
 
 def _aligned(access: ll.Instruction, type_: ll.Type) -> ll.Instruction:
-    """Arrays may start at any element: a vector access is only as aligned as one of its elements."""
+    """Returns the alignment: arrays may start at any element, so a vector access is only as aligned as one of its
+    elements."""
     access.align = _bytes(type_)
     return access
 
 
 def _bytes(type_: ll.Type) -> int:
-    """Of an element."""
+    """Returns the size of an element."""
     scalar = element(type_)
     if isinstance(scalar, ll.DoubleType):
         return 8

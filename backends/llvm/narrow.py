@@ -1,6 +1,6 @@
-"""How elements lie in memory, and how they are held while computed with. Floats narrower than 32 bits are held as f32
-and rounded after each operation, which gives the correctly rounded result for + - * / and sqrt; booleans and sub-byte
-types take one byte each in memory."""
+"""The form of elements in memory, and that in which they are held during computation. Floats narrower than 32 bits are
+held as f32 and rounded after each operation, which yields the correctly rounded result for + - * / and sqrt; booleans
+and sub-byte types take one byte each in memory."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, UNSIGNED, bit_width
 
 
 def held_type(dtype: str) -> ll.Type:
-    """The LLVM type of a value of `dtype` while computed with."""
+    """Returns the LLVM type of a value of `dtype` during computation."""
     if dtype in FLOATS:
         return F64 if dtype == "f64" else F32
     return ll.IntType(bit_width(dtype))
 
 
 def memory_type(dtype: str) -> ll.Type:
-    """The LLVM type of an element of `dtype` in memory."""
+    """Returns the LLVM type of an element of `dtype` in memory."""
     return held_type(dtype) if dtype in ("f32", "f64") else ll.IntType(8 * storage_bytes(dtype))
 
 
 def from_memory(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
-    """The held value of what was loaded."""
+    """Returns the held value for a loaded one."""
     if dtype == "i1" or (dtype in INTEGERS and bit_width(dtype) < 8):
         return code.builder.trunc(raw, shaped(held_type(dtype), raw.type))
     return _decode(code, raw, dtype) if is_narrow(dtype) else raw
 
 
 def to_memory(code: Code, value: ll.Value, dtype: str) -> ll.Value:
-    """What is stored for a held value."""
+    """Returns the value to store for a held value."""
     code = code.strict()
     type_ = shaped(memory_type(dtype), value.type)
     if dtype == "i1" or (dtype in UNSIGNED and bit_width(dtype) < 8):
@@ -48,16 +48,16 @@ def is_narrow(dtype: str) -> bool:
 
 
 def rounded(code: Code, value: ll.Value, dtype: str) -> ll.Value:
-    """An f32 value rounded to what narrow `dtype` can represent; other values as they are."""
+    """Returns an f32 value rounded to one that narrow `dtype` can represent; values of other types unchanged."""
     code = code.strict()
     return _decode(code, _encode(code, value, dtype), dtype) if is_narrow(dtype) else value
 
 
 @dataclass(frozen=True)
 class Format:
-    """A small float: a sign bit (but for E8M0), exponent and mantissa bits, bias; the magnitudes above `largest` are
-    infinity where there is one, then NaN. `unsigned_zero`: the code of -0 is the one NaN instead. Without infinity
-    overflow gives NaN, without NaN it saturates."""
+    """A small float: a sign bit (except for E8M0), exponent and mantissa bits, bias; the magnitudes above `largest` are
+    infinity, if the format has one, then NaN. `unsigned_zero`: the code of -0 is the only NaN instead. Without
+    infinity, overflow becomes NaN; without NaN, it saturates."""
 
     exponent: int
     mantissa: int
@@ -109,7 +109,8 @@ def _encode(code: Code, value: ll.Value, dtype: str) -> ll.Value:
 
 
 def _round_bits(code: Code, bits: ll.Value, dropped: int) -> ll.Value:
-    """`bits` with the last `dropped` ones rounded to nearest, ties to even; they still hold garbage."""
+    """Returns `bits` with the last `dropped` ones rounded to nearest, ties to even; the dropped bits still hold
+    garbage."""
     odd = code.both(code.lshr(bits, dropped), 1)
     return code.iadd(code.iadd(bits, (1 << (dropped - 1)) - 1), odd)
 
@@ -132,7 +133,7 @@ def _decode_small(code: Code, raw: ll.Value, form: Format) -> ll.Value:
 def _encode_small(code: Code, value: ll.Value, form: Format) -> ll.Value:
     positive = code.abs(value)
     # Below the smallest normal number, adding this makes the f32 adder round to multiples of the smallest subnormal
-    # one.
+    # number.
     shift = 2.0 ** (24 - form.bias - form.mantissa)
     tiny = code.isub(code.bits(code.add(positive, shift), I32), code.bits(code.like(positive, shift), I32))
     dropped = 23 - form.mantissa

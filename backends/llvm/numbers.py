@@ -1,5 +1,5 @@
-"""Whole numbers of generated code, such as indices and counts. Those that are known while code is emitted are Python
-ints, and Python computes with them; an `Int` emits an instruction when it is computed with."""
+"""Integers in generated code, such as indices and counts. Those that are known while code is emitted are Python ints,
+and Python computes with them; arithmetic with an `Int` emits an instruction."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class Int:
-    """A number that is known only when the code runs: an i64, or one i32 for each lane, as lanes hold places inside one
-    operand. Together with lanes, a scalar is the same in every lane."""
+    """A number that is known only when the code runs: an i64, or one i32 for each lane, as lanes hold positions inside
+    one operand. Together with lanes, a scalar is the same in every lane."""
 
     __slots__ = ("code", "value")
 
@@ -42,7 +42,7 @@ class Int:
     __rmul__ = __mul__
 
     def __divmod__(self, divisor: int) -> tuple[Number, Number]:
-        """Of a number that is not negative, by a positive one."""
+        """Returns the quotient of a number that is not negative, by a positive one."""
         if divisor == 1:
             return self, 0
         quotient = self._apply("udiv", self, divisor)
@@ -59,12 +59,12 @@ Number = int | Int
 
 
 def i64(number: Number) -> ll.Value:
-    """A number that is no vector as LLVM's value."""
+    """Returns a number that is not a vector as LLVM's value."""
     return I64(number) if isinstance(number, int) else number.value
 
 
 def in_lanes(code: Code, number: Number, lanes: int) -> ll.Value:
-    """A number in every lane, as 32 bits."""
+    """Returns a number in every lane, as 32 bits."""
     if isinstance(number, int):
         return literal(ll.VectorType(I32, lanes), number)
     if isinstance(number.value.type, ll.VectorType):
@@ -73,7 +73,7 @@ def in_lanes(code: Code, number: Number, lanes: int) -> ll.Value:
 
 
 def alike(code: Code, a: Number, b: Number) -> tuple[ll.Value, ll.Value]:
-    """Two numbers as values of one type."""
+    """Returns two numbers as values of one type."""
     for number in (a, b):
         if isinstance(number, Int) and isinstance(number.value.type, ll.VectorType):
             lanes = number.value.type.count
@@ -82,12 +82,12 @@ def alike(code: Code, a: Number, b: Number) -> tuple[ll.Value, ll.Value]:
 
 
 def minimum(a: Number, b: Number) -> Number:
-    """The smaller of two numbers."""
+    """Returns the smaller of two numbers."""
     return _chosen("<", a, b)
 
 
 def maximum(a: Number, b: Number) -> Number:
-    """The larger of two numbers."""
+    """Returns the larger of two numbers."""
     return _chosen(">", a, b)
 
 
@@ -97,7 +97,7 @@ def below(code: Code, number: Number, bound: Number) -> ll.Value:
 
 
 def _chosen(relation: str, a: Number, b: Number) -> Number:
-    """a where it is in relation to b, else b."""
+    """Returns a if the comparison of a with b holds, otherwise b."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b) if relation == "<" else max(a, b)
     code = a.code if isinstance(a, Int) else b.code  # type: ignore[union-attr]

@@ -1,5 +1,5 @@
-"""What LLVM leaves open in position-independent code, and how it is filled in: the kinds of relocation of each machine,
-from the psABI of x86-64 and the ELF ABI of AArch64 (whose names are used)."""
+"""The relocations that LLVM emits in position-independent code, and how they are resolved: the kinds of relocation of
+each machine, from the psABI of x86-64 and the ELF ABI of AArch64 (whose names are used)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Field = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 @dataclass(frozen=True)
 class Kind:
-    """What is written: the address of a symbol (or of its slot in the table of addresses, or, where it is in another
-    file, of a stub that jumps there) plus an addend, less where it is written or the page of that."""
+    """The value that is written: the address of a symbol (or of its slot in the table of addresses, or, if the symbol
+    is in another file, of a stub that jumps there) plus an addend, minus the position of the write or the page of that
+    position."""
 
     field: Field
     base: Literal["", "place", "page"] = "place"
@@ -32,9 +33,9 @@ ABSOLUTE = Kind(lambda image, offsets, values: None, base="")
 
 @dataclass(frozen=True)
 class Machine:
-    """The kinds of relocation by number; those that are left to the dynamic linker: an address in this file, a
-    symbol's address in a slot, and a symbol's address in data; the size of a page at most; and a stub: its
-    instructions, and where they name its slot: offset, kind, addend."""
+    """The kinds of relocation by number; those that are left to the dynamic linker (an address in this file, a symbol's
+    address in a slot, and a symbol's address in data); the maximal size of a page; and a stub: its instructions, and
+    the references to its slot in them (offset, kind, addend)."""
 
     kinds: dict[int, Kind]
     relative: int
@@ -69,13 +70,13 @@ def _word32(image: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> None:
 
 
 def _bits(image: np.ndarray, offsets: np.ndarray, mask: int, bits: np.ndarray) -> None:
-    """Replaces the bits of instructions that `mask` has."""
+    """Replaces the bits of instructions that are in `mask`."""
     words = _gather(image, offsets) & np.uint32(~mask & 0xFFFFFFFF) | bits.astype("<u4") & np.uint32(mask)
     _scatter(image, offsets, words)
 
 
 def _adr(shift: int) -> Field:
-    """The distance in an `adr` or `adrp`: 21 bits, the lowest two of them apart."""
+    """Returns the writer of the distance in an `adr` or `adrp`: 21 bits, the lowest two of which are separate."""
 
     def write(image: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> None:
         _require(np.abs(values) < 1 << (20 + shift), "addresses too far from their use")
@@ -86,7 +87,8 @@ def _adr(shift: int) -> Field:
 
 
 def _low12(scale: int) -> Field:
-    """The low 12 bits of an address in an `add` (scale 0), or in a load or store of 1 << scale bytes."""
+    """Returns the writer of the low 12 bits of an address in an `add` (scale 0), or in a load or store of 1 << scale
+    bytes."""
 
     def write(image: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> None:
         _require(values % (1 << scale) == 0, "data that is not aligned to its size")
@@ -96,7 +98,7 @@ def _low12(scale: int) -> Field:
 
 
 def _branch(bits: int, position: int) -> Field:
-    """The distance of a jump, in instructions."""
+    """Returns the writer of the distance of a jump, in instructions."""
 
     def write(image: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> None:
         _require((np.abs(values) < 1 << (bits + 1)) & (values % 4 == 0), "jumps that are too long")

@@ -1,10 +1,11 @@
-"""A shared object from the object file that LLVM emits: what a linker does, for one file of position-independent code,
-so that users need none. `dlopen` takes the result, debuggers and profilers read it, and it can be unloaded.
+"""Links the object file that LLVM emits to a shared object: the work of a linker, for one file of position-independent
+code, so that users need none. `dlopen` accepts the result, debuggers and profilers can read it, and it can be unloaded.
 
 Functions of the runtime and of the C library stay undefined symbols, called by stubs through a table of addresses that
-the dynamic linker fills in. It finds them in the libraries that are named as needed, as it does for any library: the
-runtime is one that the process has loaded already, known by its name wherever its file is, and brings the C library's.
-A table of pointers filled in by our own loader would do as well, but then nobody else could load the file."""
+the dynamic linker fills in. It finds them in the libraries that the file names as needed, as for any library: the
+runtime is one that the process has already loaded, known by its name wherever its file is, and it brings in the C
+library's. A table of pointers filled in by our own loader would also work, but then no other program could load the
+file."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ PROGBITS, NOBITS = elf.SHT_PROGBITS, elf.SHT_NOBITS
 
 
 def link(object_file: bytes, needed: Sequence[str] = ()) -> bytes:
-    """The shared object. It exports the file's global symbols; what they leave undefined is looked up in the libraries
+    """Returns the shared object. It exports the file's global symbols; undefined ones are looked up in the libraries
     `needed`, by their names."""
     source = elf.read_object(object_file)
     if source.machine not in MACHINES:
@@ -62,7 +63,7 @@ class _Part:
 
 
 class _Link:
-    """One run of the linker, in the order of `result`."""
+    """One run of the linker; methods are in the order of `result`."""
 
     def __init__(self, source: elf.Object, machine: Machine, needed: Sequence[str]):
         self.source = source
@@ -81,7 +82,7 @@ class _Link:
         self.bss = _Part(".bss", NOBITS, ALLOC | WRITE)
         self.hash.link = self.rela.link = self.dynsym
         self.dynsym.link = self.dynamic.link = self.dynstr
-        # Each of these lists is a segment. The dynamic linker writes to the third, and then nobody does.
+        # Each of these lists is a segment. The dynamic linker writes to the third, which is read-only afterwards.
         self.segments = [
             (elf.PF_R, [self.hash, self.dynsym, self.dynstr, self.rela, self.rodata]),
             (elf.PF_R | elf.PF_X, [self.text, self.plt]),
@@ -104,11 +105,11 @@ class _Link:
     def _parts(self) -> list[_Part]:
         return [part for _, parts in self.segments for part in parts if part.size]
 
-    # What there is
+    # Contents
 
     def _take_sections(self) -> None:
         for section in self.source.sections:
-            # Unwinding: no exception passes through what we emit, and a debugger does without.
+            # Unwinding data: no exception passes through emitted code, and debuggers work without it.
             if not section.flags & ALLOC or section.size == 0 or section.name == ".eh_frame":
                 continue
             known = section.name.startswith((".text", ".rodata", ".data", ".bss"))
@@ -127,7 +128,7 @@ class _Link:
         return self.rodata
 
     def _collect(self) -> None:
-        """Which symbols have a slot or a stub, and which are known to the dynamic linker."""
+        """Determines which symbols have a slot or a stub, and which are exposed to the dynamic linker."""
         symbols = self.source.symbols
         self.kinds = {
             number: self._kind(int(number))
@@ -167,10 +168,10 @@ class _Link:
             raise CompileError(f"machine code has relocations of kind {number}, which cannot be linked")
         return self.machine.kinds[number]
 
-    # Where it lies
+    # Layout
 
     def _size_tables(self) -> None:
-        """Makes the tables that do not depend on addresses, and room for those that do."""
+        """Makes the tables that do not depend on addresses, and reserves space for those that do."""
         names = [self.source.symbols[symbol].name for symbol in self.public]
         self.strings = _Strings([*names, *self.needed])
         self.dynstr.hold(self.strings.data)
@@ -183,8 +184,8 @@ class _Link:
         self.dynamic.hold(self._dynamic(), elf.DYNAMIC.itemsize)
 
     def _lay_out(self) -> int:
-        """Gives every part its offset in the file and its address, equal modulo the size of a page; each segment has
-        pages of its own. Returns where the file ends."""
+        """Assigns every part its offset in the file and its address, equal modulo the size of a page; each segment has
+        its own pages. Returns the end of the file."""
         self.segments = [(flags, [part for part in parts if part.size]) for flags, parts in self.segments]
         self.segments = [(flags, parts) for flags, parts in self.segments if parts]
         self.headers = len(self.segments) + 3
@@ -200,13 +201,13 @@ class _Link:
         return offset
 
     def _address(self, symbol: elf.Symbol) -> int:
-        """Of a symbol; 0 where it is in another file."""
+        """Returns the address of a symbol; 0 if it is in another file."""
         if symbol.section not in self.homes:
             return 0
         part, start = self.homes[symbol.section]
         return part.address + start + symbol.value
 
-    # What depends on addresses
+    # Parts that depend on addresses
 
     def _fill_tables(self) -> None:
         self.addresses = np.array([self._address(symbol) for symbol in self.source.symbols], np.int64)
@@ -225,20 +226,20 @@ class _Link:
         self.rela.data = _rows([self._dynamic_relocation(*place) for place in places], elf.RELOCATION)
 
     def _dynamic_relocation(self, place: int, kind: int, symbol: int, addend: int) -> tuple[int, int, int, int]:
-        """The address of a symbol, by its name where it is in another file."""
+        """Makes the dynamic relocation for the address of a symbol, by its name if it is in another file."""
         if self.source.symbols[symbol].section == elf.SHN_UNDEF:
             return place, kind, self.public_index[symbol], addend
         return place, self.machine.relative, 0, int(self.addresses[symbol]) + addend
 
     def _row(self, symbol: elf.Symbol, strings: _Strings, numbers: dict[_Part, int]) -> tuple[int, ...]:
-        """A symbol in a table of the result."""
+        """Makes a symbol in a table of the result."""
         home = self.homes.get(symbol.section)
         section = numbers[home[0]] if home else elf.SHN_UNDEF
         info = symbol.binding << 4 | symbol.type
         return strings[symbol.name], info, 0, section, self._address(symbol), symbol.size
 
     def _dynamic(self) -> bytes:
-        """What the dynamic linker reads first."""
+        """Makes the table that the dynamic linker reads first."""
         entries = [(elf.DT_NEEDED, self.strings[name]) for name in self.needed]
         entries += [(elf.DT_HASH, self.hash.address)]
         entries += [(elf.DT_SYMTAB, self.dynsym.address), (elf.DT_SYMENT, elf.SYMBOL.itemsize)]
@@ -250,7 +251,7 @@ class _Link:
         return _rows(entries, elf.DYNAMIC)
 
     def _relocate(self, image: np.ndarray) -> None:
-        """Fills in what the code leaves open, and the stubs."""
+        """Resolves the relocations of the code, and fills in the stubs."""
         for index, (part, start) in self.homes.items():
             self._apply(image, part, start, self._relocations(index))
         stub, count = len(self.machine.stub), len(self.stubs)
@@ -278,7 +279,7 @@ class _Link:
     # The file
 
     def _finish(self, image: bytes) -> bytes:
-        """Adds what is not loaded: all symbols, for debuggers and profilers, and the table of sections."""
+        """Appends what is not loaded: all symbols, for debuggers and profilers, and the table of sections."""
         symtab, strtab = _Part(".symtab", elf.SHT_SYMTAB, 0), _Part(".strtab", elf.SHT_STRTAB, 0, alignment=1)
         names = _Part(".shstrtab", elf.SHT_STRTAB, 0, alignment=1)
         parts = [*self._parts(), symtab, strtab, names]
@@ -312,7 +313,8 @@ class _Link:
         return bytes(data + table)
 
     def _segment_rows(self) -> list[tuple[int, ...]]:
-        """What is mapped, with which rights, and where the dynamic linker finds its table."""
+        """Makes the program headers: what is mapped, with which rights, and where the dynamic linker finds its
+        table."""
         page, rows = self.machine.page, []
         for number, (flags, parts) in enumerate(self.segments):
             first, last = parts[0], parts[-1]
@@ -323,14 +325,14 @@ class _Link:
         table = self.dynamic
         where = (table.offset, table.address, table.address)
         rows.append((elf.PT_DYNAMIC, elf.PF_R | elf.PF_W, *where, table.size, table.size, 8))
-        written = table.size + self.got.size  # and then protected, in whole pages
+        written = table.size + self.got.size  # protected afterwards, in whole pages
         rows.append((elf.PT_GNU_RELRO, elf.PF_R, *where, written, written + -(table.address + written) % page, 1))
         rows.append((elf.PT_GNU_STACK, elf.PF_R | elf.PF_W, 0, 0, 0, 0, 0, 16))
         return rows
 
 
 class _Strings:
-    """A table of strings, each once; the empty one is first."""
+    """A table of strings, each once; the first is empty."""
 
     def __init__(self, strings: Sequence[str]):
         self.offsets = {"": 0}
@@ -346,7 +348,7 @@ class _Strings:
 
 
 def _numbers(parts: list[_Part]) -> dict[_Part, int]:
-    """The index of each section; the first one is nobody's."""
+    """Returns the index of each section; the first index belongs to none."""
     return {part: number for number, part in enumerate(parts, 1)}
 
 
@@ -355,7 +357,7 @@ def _rows(rows: Sequence[tuple], kind: np.dtype) -> bytes:
 
 
 def _hash_table(names: Sequence[str]) -> bytes:
-    """The System V hash table of symbols 1, 2, ... with these names: buckets, each with a chain."""
+    """Makes the System V hash table of symbols 1, 2, ... with these names: buckets, each with a chain."""
     buckets = np.zeros(max(1, len(names)), "<u4")
     chains = np.zeros(len(names) + 1, "<u4")
     for index, name in enumerate(names, 1):

@@ -1,5 +1,5 @@
-"""What code emission must know of a device besides what the compiler asks: what it is called, and which operations its
-instructions have."""
+"""The facts about a device that code emission needs in addition to those that the compiler uses: its name, and the
+operations for which it has instructions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trivium.compiler.target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class LlvmTarget(Target):
-    """A device that LLVM emits code for."""
+    """A device for which LLVM emits code."""
 
     triple: str
     """LLVM's name for the platform."""
@@ -19,7 +19,7 @@ class LlvmTarget(Target):
     """LLVM's name for the processor."""
 
     features: str
-    """Instructions it has beyond those that its name implies, as LLVM writes them."""
+    """Instructions beyond those that its name implies, in LLVM's notation."""
 
     fma: bool
     """Whether a fused multiply-add is an instruction."""

@@ -16,7 +16,7 @@ from trivium.backends.llvm.target import LlvmTarget
 
 
 class Vectors(Code):
-    """`element` is the scalar type, `vector` that of `lanes` of them."""
+    """`element` is the scalar type, `vector` the type of `lanes` of them."""
 
     def __init__(
         self, builder: ll.IRBuilder, target: LlvmTarget, element: ll.Type, lanes: int, fast_math: bool = False
@@ -29,19 +29,19 @@ class Vectors(Code):
     # Numbers
 
     def lane_numbers(self) -> Int:
-        """0, 1, 2, ...: each lane's own."""
+        """Returns 0, 1, 2, ...: the number of each lane."""
         return Int(self, ll.Constant(ll.VectorType(I32, self.lanes), list(range(self.lanes))))
 
     def spread(self, first: Number) -> Int:
-        """`first` in lane 0, one more in each of the next."""
+        """Returns `first` in lane 0, and one more in each lane after it."""
         return Int(self, self.builder.add(in_lanes(self, first, self.lanes), self.lane_numbers().value))
 
     def lanes_below(self, count: Number) -> ll.Value:
-        """The mask of the first `count` lanes."""
+        """Returns the mask of the first `count` lanes."""
         return self.builder.icmp_signed("<", self.lane_numbers().value, in_lanes(self, count, self.lanes))
 
     def conjunction(self, a: ll.Value | None, b: ll.Value | None) -> ll.Value | None:
-        """Of masks, where None is true; scalars spread over the lanes."""
+        """Returns the conjunction of masks, where None is true; scalars are spread over the lanes."""
         if a is None or b is None:
             return a if b is None else b
         if a.type != b.type:
@@ -51,26 +51,26 @@ class Vectors(Code):
     # Memory
 
     def at(self, base: ll.Value, offset: Number) -> ll.Value:
-        """`base` + `offset` elements."""
+        """Returns the address `base` + `offset` elements."""
         if isinstance(offset, int) and offset == 0:
             return base
         return self.builder.gep(base, [i64(offset)], source_etype=self.element)
 
     def load(self, pointer: ll.Value, mask: ll.Value | None = None, otherwise: ll.Value | None = None) -> ll.Value:
-        """A vector; where `mask` is off, the lanes of `otherwise` (or zero), and memory is not touched."""
+        """Returns a vector; where `mask` is off, the lanes of `otherwise` (or zero), without touching memory."""
         return memory.load_vector(self, pointer, self.vector, mask, otherwise)
 
     def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
-        """Writes a vector, or its lanes where `mask` is on."""
+        """Writes a vector, or the lanes of it for which `mask` is on."""
         memory.store_vector(self, value, pointer, mask)
 
     def gather(self, base: ll.Value, offsets: Number, mask: ll.Value) -> ll.Value:
-        """The elements at `base` + lane offsets; zero where `mask` is off."""
+        """Returns the elements at `base` + lane offsets; zero where `mask` is off."""
         pointers = memory.lane_pointers(self, base, in_lanes(self, offsets, self.lanes), self.element)
         return memory.gather(self, pointers, self.vector, mask)
 
     def broadcast(self, pointer: ll.Value) -> ll.Value:
-        """One element in every lane."""
+        """Returns one element, repeated in every lane."""
         return self.splat(self.builder.load(pointer, typ=self.element), self.lanes)
 
     # Loops
@@ -78,5 +78,5 @@ class Vectors(Code):
     def loop(
         self, begin: Number, end: Number, carried: Sequence[ll.Value] = (), step: int = 1, nonempty: bool = False
     ) -> AbstractContextManager[Loop]:
-        """`counted`, of this code."""
+        """`counted`, with this code."""
         return counted(self, begin, end, step, carried, nonempty)

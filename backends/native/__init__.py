@@ -1,5 +1,5 @@
-"""The native runtime as Python sees it: one shared library, loaded on first use from this folder (where a wheel
-installs it), from the path in TRIVIUM_RUNTIME, or from where an editable install put it."""
+"""The native runtime as seen from Python: one shared library, which is loaded on first use from this folder (where a
+wheel installs it), from the path in TRIVIUM_RUNTIME, or from the location of an editable install."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_THREADS = 4096
 
 @functools.cache
 def load() -> ctypes.CDLL:
-    """The library, its version checked."""
+    """Loads the library and checks its version."""
     path = _find()
     try:
         library = ctypes.CDLL(str(path))
@@ -35,20 +35,20 @@ def load() -> ctypes.CDLL:
 
 
 def address(name: str) -> int:
-    """Where a function of the library lies, for native code to call."""
+    """Returns the address of a function of the library, for native code to call."""
     return ctypes.cast(getattr(load(), name), ctypes.c_void_p).value or 0
 
 
 def exception() -> str:
-    """What ended this thread's last call of the library early, where that has raised nothing in Python."""
+    """Returns the reason why this thread's last call of the library ended early, if that raised nothing in Python."""
     function = load().trivium_exception
     function.restype = ctypes.c_char_p
     return function().decode(errors="replace")
 
 
 def num_threads() -> int:
-    """Threads that the runtime uses, the caller's included."""
-    # The runtime itself, which no Python need stand in front of, takes what is no number for nothing.
+    """Returns the number of threads that the runtime uses, including the caller's."""
+    # The runtime itself, which also works without Python, ignores a value that is not a number.
     wish = os.environ.get("TRIVIUM_NUM_THREADS", "")
     if wish and not (wish.isascii() and wish.isdigit() and 1 <= int(wish[:5]) <= MAX_THREADS):
         raise ExecutionError(f"TRIVIUM_NUM_THREADS has {wish!r}, expected a number from 1 to {MAX_THREADS}")
@@ -75,7 +75,7 @@ class _Interpreter(ctypes.Structure):
 
 
 def _set_interpreter(library: ctypes.CDLL) -> None:
-    """Gives the library what it needs of this interpreter."""
+    """Passes the library the parts of this interpreter that it needs."""
     functions = [field[0] for field in _Interpreter._fields_ if field[0] != "main_thread"]
     addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in functions]
     library.trivium_set_interpreter(ctypes.byref(_Interpreter(*addresses, threading.main_thread().ident)))
@@ -84,8 +84,8 @@ def _set_interpreter(library: ctypes.CDLL) -> None:
 def _find() -> Path:
     if override := os.environ.get("TRIVIUM_RUNTIME"):
         return Path(override)
-    # An editable install keeps what CMake built in site-packages, apart from the sources: look through the whole
-    # package path.
+    # An editable install keeps CMake's output in site-packages, separate from the sources: search the whole package
+    # path.
     folders = [Path(str(resources.files(__name__))), *_installed_folders()]
     for folder in folders:
         if (folder / LIBRARY).exists():

@@ -1,5 +1,5 @@
-"""Trivium as a PJRT plugin: the native library's table of C functions, with this process's Python as its compiler,
-which is imported when the first program comes: a host that only lists devices does not wait for it."""
+"""Trivium as a PJRT plugin: the native library's table of C functions, with this process's Python as its compiler. The
+compiler is imported when the first program arrives: a host that only lists devices does not wait for it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from trivium.backends.plugin.foreign import Find
 
 foreign_functions: list[Find] = []
-"""Where custom calls are looked up whose target Trivium does not know: each gives capsules of handlers by stage, as
-`trivium.backends.plugin.foreign` has them."""
+"""Lookups for custom calls whose target Trivium does not know: each returns capsules of handlers by stage, in the form
+that `trivium.backends.plugin.foreign` expects."""
 
 _kept: dict[int, Kept] = {}
-"""What native executables use, by the handle that they release it with."""
+"""The objects that native executables use, by the handle with which they release them."""
 
 
 @functools.cache
 def api() -> int:
-    """The address of the table, PJRT's `PJRT_Api`, for whoever hosts plugins. Programs can be compiled from here on,
+    """Returns the address of the table, PJRT's `PJRT_Api`, for plugin hosts. Programs can be compiled from here on,
     until the interpreter exits."""
     library = native.load()
     _set_compiler(library, _compile, _release, _serialize)
-    # Other threads may outlive the interpreter, and must find no function of Python then.
+    # Other threads may outlive the interpreter, and must not find a Python function then.
     atexit.register(_set_compiler, library, COMPILE(), RELEASE(), SERIALIZE())
     library.GetPjrtApi.restype = ctypes.c_void_p
     return library.GetPjrtApi()
@@ -60,7 +60,7 @@ def _release(handle: int) -> None:
 
 @SERIALIZE
 def _serialize(handle: int, sink: int, failure: int) -> int:
-    """Called from native code, as `_compile`."""
+    """Called from native code, like `_compile`."""
     try:
         data = _kept[handle].serialized()
         native.load().trivium_pjrt_write(ctypes.c_void_p(sink), data, ctypes.c_size_t(len(data)))

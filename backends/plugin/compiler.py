@@ -1,4 +1,4 @@
-"""From a program that a PJRT host gives to machine code that the native runtime runs."""
+"""Compiles a program from a PJRT host to machine code that the native runtime runs."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ TYPES = {
 BYTECODE = b"ML\xefR"
 
 ARTIFACT = "trivium-artifact"
-"""The format of programs that were serialized, as the native runtime names it."""
+"""The format of serialized programs, under the native runtime's name for it."""
 
 CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL = 1, 3, 8, 12, 13
-"""PJRT's codes of errors."""
+"""PJRT's error codes."""
 
 _handles = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a reply points to."""
+    """The data that a reply points to."""
 
     executable: CpuLoadedExecutable
     fingerprint: str
     tables: Sequence[Any]
 
     def serialized(self) -> bytes:
-        """The artifact, constants included."""
+        """Returns the artifact, constants included."""
         whole = self.executable.whole()
         return to_bytes(replace(whole, texts={**whole.texts, "fingerprint": self.fingerprint}))
 
 
 def compile_program(request: CompileRequest, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
-    """Compiles the program, or loads it where it is an artifact, and fills in the reply, which points into the result.
+    """Compiles the program, or loads it if it is an artifact, and fills in the reply, which points into the result.
     Custom calls that Trivium does not know are looked up in `foreign_functions`. Raises an `Error`."""
     code = ctypes.string_at(request.code, request.code_size)
     format = ctypes.string_at(request.format, request.format_size).decode(errors="replace")
@@ -87,7 +87,7 @@ def _load(data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -
 
 
 def explanation(error: BaseException) -> tuple[int, str]:
-    """The code and the text with which a host hears of an exception."""
+    """Returns the code and the text that report an exception to a host."""
     match error:
         case UnsupportedOpError():
             return UNIMPLEMENTED, str(error)
@@ -114,7 +114,7 @@ def _read(code: bytes, format: str) -> Module:
 
 
 def _fill(reply: CompileReply, executable: CpuLoadedExecutable, divided: Divided | None, fingerprint: str) -> Kept:
-    # Behind the arguments of a program of several devices there may be one of ours.
+    # A program of several devices may have one argument of ours after its own.
     count = len(executable.inputs) if divided is None else len(divided.program.arguments)
     dims, slots = _slots([*executable.inputs[:count], *executable.outputs])
     donated = executable.artifact.texts["donated"][:count]

@@ -1,5 +1,5 @@
-"""Programs that several devices run together: which parts of arrays the devices hold, for the native runtime, and in
-the words in which hosts ask for it."""
+"""Programs that several devices run together: the parts of arrays that the devices hold, for the native runtime, and in
+the form in which hosts query it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from trivium.ir.types import TensorType, Type
 
 @dataclass(frozen=True)
 class Divided:
-    """A program for several devices, and a module that says for hosts how they hold its arguments and results."""
+    """A program for several devices, and a module that shows hosts how they hold its arguments and results."""
 
     program: Partitioned
     description: str
 
 
 def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
-    """The program that each device runs; nothing where there is one device."""
+    """Returns the program that each device runs, or None if there is one device."""
     if replicas * partitions == 1:
         return None
     inlined = inline(module)
@@ -37,7 +37,7 @@ def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
 
 
 def fill_pieces(reply: CompileReply, divided: Divided) -> Sequence[Any]:
-    """Fills in the reply, and gives what it points to."""
+    """Fills in the reply, and returns the data that it points to."""
     program = divided.program
     held = [*program.arguments, *program.results]
     dims = [(ctypes.c_int64 * len(each.part.shape))(*each.part.shape) for each in held]
@@ -56,8 +56,8 @@ def _integers(numbers: Sequence[int]) -> Any:
 
 
 def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Partitioned) -> str:
-    """A module that calls the program as a whole, with the shardings of its arguments and results: hosts read them
-    from there."""
+    """Returns a module that calls the program as a whole, with the shardings of its arguments and results, which hosts
+    read from it."""
     before = ", ".join(f'"{_sharding(kind, held)}"' for kind, held in zip(inputs, divided.arguments, strict=True))
     after = [_sharding(kind, held) for kind, held in zip(results, divided.results, strict=True)]
     # XLA has one sharding for a result that is an empty tuple.
@@ -79,7 +79,8 @@ def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Parti
 
 
 def _sharding(kind: Type, held: Held) -> str:
-    """XLA's words: the devices of each part, part by part; devices that hold the same part follow each other."""
+    """Returns XLA's notation: the devices of each part, part by part; devices that hold the same part follow each
+    other."""
     if not isinstance(kind, TensorType) or (held.part.shape == kind.static_shape and not held.part.terms):
         return "{replicated}"
     counts = [extent // part if part else 1 for extent, part in zip(kind.static_shape, held.part.shape, strict=True)]
@@ -98,6 +99,6 @@ def _sharding(kind: Type, held: Held) -> str:
 
 
 def _with_terms(order: Sequence[int], part: Part) -> list[int]:
-    """The devices that have terms of one part follow each other, behind those of each other copy of it."""
+    """Orders devices so that those with terms of one part follow each other, after those of each other copy of it."""
     groups = {group[0]: group for group in part.terms}
     return [device for first in order if first in groups for device in groups[first]]

@@ -1,5 +1,5 @@
-"""Custom calls whose target is a foreign function: a handler behind the C ABI that XLA's clients share, as JAX's LAPACK
-and the functions of `jax.ffi` are. A call is described here once, in the structures of
+"""Custom calls whose target is a foreign function: a handler with the C ABI that XLA's clients share, such as JAX's
+LAPACK and the functions of `jax.ffi`. A call is described here once, in the structures of
 `backends/native/pjrt/foreign_call.h`; native code makes it."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trivium.ir.ops import CustomCall
 from trivium.ir.types import TensorType, Type
 
 STAGES = ("instantiate", "prepare", "initialize", "execute")
-"""The handlers that a foreign function may have; it must have the last one."""
+"""The handlers that a foreign function may have; the last one is required."""
 
 Find = Callable[[str], Mapping[str, Any] | None]
 """Finds the capsules of a foreign function's handlers, by stage."""
@@ -39,7 +39,8 @@ TYPES = {
 ARRAY, DICTIONARY, SCALAR, STRING = 1, 2, 3, 4
 
 FRONTEND = "mhlo.backend_config"
-"""Where JAX has the attributes of a foreign function, as long as its own versions of StableHLO had another place."""
+"""The attribute that holds a foreign function's attributes in JAX's programs for older versions of StableHLO, which had
+another place for them."""
 
 
 class _Value(ctypes.Structure):
@@ -93,12 +94,13 @@ def register_foreign_function(target: str, handlers: Handlers) -> None:
 
 
 def register_foreign_functions(module: Module, finders: Sequence[Find]) -> None:
-    """Registers what a module's custom calls name and nothing knows yet, where one of `finders` does."""
+    """Registers the custom call targets that a module names and that are not known yet, if one of `finders` knows
+    them."""
     register_targets({op.call_target_name for op in module.walk() if isinstance(op, CustomCall)}, finders)
 
 
 def register_targets(targets: set[str], finders: Sequence[Find]) -> None:
-    """The same for what is named."""
+    """Does the same for the given names."""
     for target in targets - CUSTOM_CALLS.keys():
         for find in finders:
             if capsules := find(target):
@@ -107,8 +109,8 @@ def register_targets(targets: set[str], finders: Sequence[Find]) -> None:
 
 
 class ForeignCall:
-    """One custom call of a program: `addresses` are the native function that makes it, and what that is given. In use
-    for as long as the program is."""
+    """One custom call of a program: `addresses` are the native function that makes it, and that function's own
+    argument. It is in use as long as the program is."""
 
     def __init__(self, op: CustomCall, handlers: Handlers):
         self._memory: list[Any] = []
@@ -154,7 +156,7 @@ class ForeignCall:
         return self._kept((ctypes.c_int64 * len(numbers))(*numbers))
 
     def _dictionary(self, attributes: Mapping[str, Any]) -> int:
-        """The ABI's form of a dictionary; its names are in ascending order, in which handlers look them up."""
+        """Returns the ABI's form of a dictionary; its names are in ascending order, in which handlers look them up."""
         items = sorted(attributes.items())
         forms = [self._attribute(name, value) for name, value in items]
         names = [name.encode() for name, _ in items]
@@ -196,13 +198,13 @@ class ForeignCall:
         return self._kept(_Array(_type(array.dtype), array.size, array.ctypes.data))
 
     def _kept(self, structure: Any) -> int:
-        """The address of a structure that lives as long as this object."""
+        """Returns the address of a structure that lives as long as this object."""
         self._memory.append(structure)
         return ctypes.addressof(structure)
 
 
 def handlers_of(capsules: Mapping[str, Any]) -> Handlers:
-    """The addresses in Python's capsules, whatever their names are."""
+    """Returns the addresses in Python's capsules, whatever their names are."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p

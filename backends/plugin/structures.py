@@ -1,4 +1,4 @@
-"""The structures through which the native runtime asks for a compilation: those of `backends/native/pjrt/program.h`."""
+"""The structures with which the native runtime requests a compilation: those of `backends/native/pjrt/program.h`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SlotType(ctypes.Structure):
 
 
 class PieceType(ctypes.Structure):
-    """How devices hold an argument or result, of a program of several devices."""
+    """How devices hold an argument or result of a program for several devices."""
 
     _fields_ = (
         ("is_whole", ctypes.c_int32),
@@ -35,7 +35,7 @@ class PieceType(ctypes.Structure):
 
 
 class CompileReply(ctypes.Structure):
-    """A compiled program: where its machine code lies, and what it takes and gives."""
+    """A compiled program: the address of its machine code, its arguments and its results."""
 
     _fields_ = (
         ("handle", ctypes.c_uint64),

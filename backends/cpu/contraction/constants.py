@@ -1,5 +1,5 @@
-"""Constant operands that are packed once, before anything runs: the weights of a network lie in memory as the
-micro-kernel reads them. The program keeps its own constants; what is packed is bound in their place."""
+"""Constant operands that are packed once, before anything runs: a network's weights are laid out in memory in the order
+in which the micro-kernel reads them. The program keeps its own constants; the packed ones are bound in their place."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from trivium.compiler.program import Constant, Launch, Program, Value, walk
 
 @dataclass(frozen=True, eq=False)
 class PackedConstant(Constant):
-    """A constant that is passed packed; `array` holds it as the program has it."""
+    """A constant that is passed packed; `array` is the constant as the program has it."""
 
     packing: Packing | None = None
 
 
 @dataclass(frozen=True)
 class PackedLaunch:
-    """A launch whose contraction reads one operand ("lhs" or "rhs") in packed form: `arguments` has that instead of the
-    program's constant."""
+    """A launch whose contraction reads one operand ("lhs" or "rhs") in packed form: `arguments` has the packed constant
+    in place of the program's."""
 
     operand: str
     arguments: tuple[Value, ...]
 
 
 def packed_launches(program: Program, target: CpuTarget) -> dict[Launch, PackedLaunch]:
-    """Every launch with a constant operand that its contraction wants packed."""
+    """Returns every launch with a constant operand that its contraction reads packed."""
     packed: dict[tuple[Value, str], Value] = {}
     found = {}
     for step in walk(program.steps):
@@ -41,7 +41,7 @@ def packed_launches(program: Program, target: CpuTarget) -> dict[Launch, PackedL
 
 
 def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Value, str], Value]) -> PackedLaunch | None:
-    """Only constants that the kernel reads through one side of the contraction alone are packed; for launches of equal
+    """Packs only constants that the kernel reads through one side of the contraction alone; for launches of equal
     kernels only once, in `packed`."""
     kernel, contraction = launch.kernel, launch.kernel.contraction
     assert contraction is not None

@@ -1,5 +1,5 @@
-"""The bridge from kernels: which contractions the template takes, as problems of index arithmetic, and the function it
-emits for one, with the kernel's own epilogue as the sink."""
+"""The bridge from kernels: the contractions that the template supports, as problems of index arithmetic, and the
+function that it emits for one, with the kernel's own epilogue as the sink."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trivium.compiler.schedule import fits_lanes, serial
 
 
 def supports(kernel: Kernel) -> bool:
-    """Whether the template computes this kernel: a contraction in f32 or f64, of operands as they lie in memory, that
+    """Whether the template computes this kernel: a contraction in f32 or f64, of operands as they lie in memory, which
     has any work to do, and whose epilogue can run on a vector of sums."""
     contraction = kernel.contraction
     if contraction is None or contraction.accumulate not in ("f32", "f64"):
@@ -44,16 +44,16 @@ def supports(kernel: Kernel) -> bool:
 
 
 class Share:
-    """One phase of a contraction with its plan, and the way from its indices to the epilogue's."""
+    """One phase of a contraction with its plan, and the mapping from its indices to the epilogue's."""
 
     def __init__(self, marked: Marked, phase: Phase, chosen: Plan) -> None:
         self.marked, self.phase, self.plan = marked, phase, chosen
         self.columns = [axis for axis in chosen.oriented.columns.axes if axis.extent > 1]
-        """What runs over the lanes."""
+        """The axes that run over the lanes."""
 
     def sink(self, emitter: Emitter, e: Vectors, value: ll.Value, element: Element) -> None:
-        """The epilogue on one vector of sums: along one axis of columns, several seen as one, or, where that cannot be,
-        with a vector of indices for each."""
+        """Runs the epilogue on one vector of sums: along one axis of columns, or several that are merged into one, or,
+        if that is not possible, with a vector of indices for each."""
         oriented, epilogue = self.plan.oriented, self.marked.epilogue
         indices = unflatten(oriented.batch, element.batch) | unflatten(oriented.rows, element.row)
         indices |= dict.fromkeys(oriented.columns.axes, 0)
@@ -71,14 +71,14 @@ class Share:
             emitter.block(epilogue)
 
     def _in_step(self) -> bool:
-        """Whether neighbouring lanes are neighbouring indices of one of the epilogue's parameters, or can be seen
+        """Whether neighbouring lanes are neighbouring indices of one of the epilogue's parameters, or can be treated
         so."""
         if any(axis not in self.marked.parameters for axis in self.columns):
             return False
         return len(self.columns) == 1 or self.marked.is_flat(self.columns)
 
     def _arguments(self, e: Vectors, indices: Indices) -> dict[Value, ll.Value]:
-        """The epilogue's indices: 64 bits each, scalars or a vector of the lanes'."""
+        """Returns the epilogue's indices: 64 bits each, scalars or a vector with one index per lane."""
         arguments = {}
         for axis, parameter in self.marked.parameters.items():
             origin = self.phase.origin(axis)
@@ -89,7 +89,7 @@ class Share:
 
 
 class Lowering:
-    """A kernel's contraction, planned for `target`. `constants` names the operands that are known beforehand."""
+    """A kernel's contraction, planned for `target`. `constants` names the operands that are known in advance."""
 
     def __init__(self, kernel: Kernel, target: CpuTarget, constants: frozenset[str] = frozenset()) -> None:
         assert kernel.contraction is not None
@@ -105,7 +105,7 @@ class Lowering:
 
     @property
     def plan(self) -> Plan:
-        """The plan; of several shares, which are much alike, the first one's."""
+        """The plan; if there are several shares, which are much alike, that of the first."""
         return self.shares[0].plan
 
     @property
@@ -117,8 +117,8 @@ class Lowering:
         return sum(share.plan.units for share in self.shares)
 
     def emit(self, module: ll.Module, name: str, size: WorkspaceSize, fast: bool = False) -> ll.Function:
-        """Defines `void name(ptr, ..., ptr)`: one pointer for each param of the kernel, and the workspace, of which it
-        needs `size`."""
+        """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of the kernel, and the workspace, of which
+        it needs `size`."""
         function, builder = _begin(module, name, [POINTER] * (len(self.kernel.params) + 1))
         workspace = Workspace(function.args[-1], size)
         cost = self.target.product_cost(sum(share.plan.problem.flops for share in self.shares), self.element_bytes)
@@ -151,7 +151,7 @@ class Lowering:
         units: tuple[Number, Number],
         fast: bool,
     ) -> None:
-        """Those from the first to before the second of `units`, counted over all shares."""
+        """Runs the units from the first of `units` up to, but not including, the second, counted over all shares."""
         contraction, analysis = self.marked.contraction, self.marked.analysis
         buffers = dict(zip(self.kernel.params, pointers, strict=False))
         schedule = serial(contraction.epilogue, analysis)
@@ -181,7 +181,7 @@ def _begin(module: ll.Module, name: str, parameters: list[ll.Type]) -> tuple[ll.
 
 
 def _table(builder: ll.IRBuilder, pointers: Sequence[ll.Value]) -> ll.Value:
-    """Pointers in an array on the stack."""
+    """Returns an array of pointers on the stack."""
     table = builder.alloca(POINTER, max(1, len(pointers)))
     for position, pointer in enumerate(pointers):
         builder.store(pointer, builder.gep(table, [I64(position)], source_etype=POINTER))

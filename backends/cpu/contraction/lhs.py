@@ -1,5 +1,5 @@
-"""Reading lhs where it lies: the addresses of a tile's rows, for each tap of a window. Padding is not copied anywhere:
-rows that fall into it are pointed to zeros."""
+"""Reads lhs in place: computes the addresses of a tile's rows for each tap of a window. Padding is never copied: rows
+in the padding point to zeros."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trivium.backends.llvm.vectors import Vectors
 from trivium.compiler.contraction.problem import Group, Problem
 
 RowPointers = Callable[[Number], list[ll.Value]]
-"""The rows' addresses at a tap."""
+"""The addresses of the rows at a tap."""
 
 
 class Lhs:
@@ -28,13 +28,13 @@ class Lhs:
 
     @property
     def stride(self) -> int:
-        """From one step of a run to the next."""
+        """The distance from one step of a run to the next."""
         axes = self.problem.reduction.axes
         return self.access.stride(axes[-1]) if axes else 0
 
     def pointers(self, outer: Displacement, row: Number, rows: int) -> RowPointers:
-        """For `rows` rows from `row` on. Rows on one plain axis lie a constant apart, which instructions can hold;
-        others are placed one by one."""
+        """Returns the addresses of `rows` rows from `row` on. Rows on one plain axis are a constant distance apart,
+        which instructions can hold; others are placed one by one."""
         e = self.e
         if self.access.windows or len(self.problem.rows.axes) > 1:
             places = [outer + self.row(row + r) for r in range(rows)]
@@ -49,14 +49,14 @@ class Lhs:
         return evenly
 
     def row(self, number: Number) -> Displacement:
-        """What a row adds."""
+        """Returns the contribution of a row to the address."""
         return displacement(self.access, unflatten(self.problem.rows, number))
 
     def shifted(self, outer: Displacement, offset: Number) -> Displacement:
         return outer + Displacement(offset, (0,) * len(self.access.windows))
 
     def pointer(self, here: Displacement) -> ll.Value:
-        """The address of an element, or of zeros where that is padding."""
+        """Returns the address of an element, or of zeros if the element is padding."""
         offset, valid = resolve(self.e, self.access, here)
         pointer = self.e.at(self.base, offset)
         return pointer if valid is None else self.e.builder.select(valid, pointer, self._zeros())
@@ -65,14 +65,14 @@ class Lhs:
         return displacement(self.access, unflatten(self.taps, tap) if self.taps.axes else {})
 
     def _tap_group(self) -> Group:
-        """The reduction's axes outside the run."""
+        """The axes of the reduction outside the run."""
         axes, run = list(self.problem.reduction.axes), self.tiling.reduction.run
         while run > 1:
             run //= axes.pop().extent
         return Group(tuple(axes))
 
     def _zeros(self) -> ll.Value:
-        """Zeros as far as one run of one panel reaches."""
+        """Returns zeros for the length of one run of one panel."""
         e = self.e
         count = (self.tiling.reduction.run - 1) * abs(self.stride) + 1
         if self.problem.elementwise:

@@ -1,5 +1,5 @@
 """The micro-kernel: a tile of accumulators in registers, rows by vectors. Each step of the reduction loads one row of
-rhs vectors and adds to every accumulator row the product with one broadcast lhs element. Nothing else runs between the
+rhs vectors and adds to every accumulator row its product with one broadcast lhs element. Nothing else runs between the
 multiply-adds."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trivium.backends.llvm.vectors import Vectors
 Tile = list[list[ll.Value]]
 
 MOST_UNROLLED = 25
-"""Taps of a window: 5 x 5."""
+"""The taps of a window: 5 x 5."""
 
 
 def zeros(e: Vectors, rows: int, vectors: int) -> Tile:
@@ -35,10 +35,10 @@ def store_tile(e: Vectors, tile: Tile, base: ll.Value, pitch: int) -> None:
 
 @dataclass(frozen=True)
 class Stream:
-    """What a tile reads. For each of `taps`, `pointers` gives the rows' lhs addresses, which advance by `stride` for
-    `steps` steps; rhs rows follow each other from `panel` on by `pitch` elements, over taps and steps. `ahead`: where
-    to prefetch a vector each step. `lanewise`: lhs has a lane for every column, and `mask` says which of the last
-    vector exist."""
+    """The operands of a tile. For each of `taps`, `pointers` returns the rows' lhs addresses, which advance by `stride`
+    for `steps` steps; rhs rows follow each other from `panel` on, `pitch` elements apart, over taps and steps. `ahead`
+    is the address from which each step prefetches a vector. `lanewise`: lhs has one lane for every column, and `mask`
+    says which lanes of the last vector exist."""
 
     pointers: RowPointers
     taps: tuple[Number, Number]
@@ -52,8 +52,8 @@ class Stream:
 
 
 def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
-    """Adds lhs * rhs to `tile`. Taps are a loop, except where they are few and a step each: there is no other loop then
-    that would keep their addresses from costing as much as the products."""
+    """Adds lhs * rhs to `tile`. Taps are a loop, unless they are few with one step each: then there is no other loop,
+    and computing their addresses would cost as much as the products."""
     first, last = stream.taps
     most = MOST_UNROLLED if stream.steps == 1 else 1
     if isinstance(first, int) and isinstance(last, int) and last - first <= most:
@@ -68,7 +68,7 @@ def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
 
 
 def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -> tuple[Tile, ll.Value]:
-    """The innermost loop; also gives the panel's next row."""
+    """The innermost loop; also returns the panel's next row."""
     rows = stream.pointers(tap)
     ahead = stream.ahead
     if ahead is not None:
@@ -91,7 +91,7 @@ def _step(
     ahead: ll.Value | None,
     step: Number,
 ) -> tuple[Tile, ll.Value]:
-    """One product for every sum."""
+    """Returns one product for every sum."""
     rhs = [e.load(e.at(panel, v * e.lanes)) for v in range(len(tile[0]))]
     if ahead is not None:
         _prefetch(e, e.at(ahead, step * e.lanes))
@@ -103,13 +103,13 @@ def _step(
 
 
 def _prefetch(e: Vectors, pointer: ll.Value) -> None:
-    """Asks for a cache line, to be read soon, in the second-level cache."""
+    """Prefetches a cache line that will be read soon into the second-level cache."""
     read, second_level, data = I32(0), I32(2), I32(1)
     e.call("llvm.prefetch.p0", ll.VoidType(), pointer, read, second_level, data)
 
 
 def _factors(e: Vectors, stream: Stream, pointer: ll.Value, count: int) -> list[ll.Value]:
-    """One lhs element for all vectors, or, lane by lane, one vector for each, the last masked."""
+    """Returns one lhs element for all vectors, or, lane by lane, one vector for each, the last one masked."""
     if not stream.lanewise:
         return [e.broadcast(pointer)] * count
     masks = [None] * (count - 1) + [stream.mask]
@@ -117,7 +117,7 @@ def _factors(e: Vectors, stream: Stream, pointer: ll.Value, count: int) -> list[
 
 
 def shaped(tile: Tile, flat: list[ll.Value]) -> Tile:
-    """`flat` as rows like those of `tile`."""
+    """Returns `flat` as rows like those of `tile`."""
     width = len(tile[0])
     return [flat[i : i + width] for i in range(0, len(flat), width)]
 

@@ -1,6 +1,6 @@
-"""Packing: rearranging an operand into panels, rows of lanes without gaps, so that the micro-kernel reads memory
-straight through, in the generated code; padding, dilation and window overlap (im2col) dissolve on the way. Constants
-are packed before (`plan.Plan.packing`)."""
+"""Packing: generated code rearranges an operand into panels, rows of lanes without gaps, so that the micro-kernel reads
+memory sequentially; padding, dilation and overlapping windows (im2col) are resolved on the way. Constants are packed in
+advance (`plan.Plan.packing`)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from trivium.compiler.contraction.problem import Access, Group, lies_across
 Reader = Callable[[Indices], ll.Value]
 
 MOST_SEGMENTS = 4
-"""Vectors that may lie in more separate runs of memory than this are gathered, lane by lane."""
+"""Vectors that may spread over more separate runs of memory than this are gathered, lane by lane."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """An operand seen as `lines` x `across`; `base` and `outer` place the operand and its batch."""
+    """An operand viewed as `lines` x `across`; `base` and `outer` locate the operand and its batch."""
 
     access: Access
     base: ll.Value
@@ -43,8 +43,8 @@ def emit_pack(
     target: ll.Value,
     pitch: int,
 ) -> None:
-    """Writes lines [line) x lanes [lane), filled up to `vectors` vectors, to target[(i - line[0]) * pitch + (j -
-    lane[0])]. Neither is empty. Up to a vector's worth of lines more may be written to."""
+    """Writes lines [line) x lanes [lane), padded to `vectors` vectors, to target[(i - line[0]) * pitch + (j -
+    lane[0])]. Neither range is empty. Up to one vector's worth of further lines may be written to."""
     turned = lies_across(source.access, source.lines, source.across)
     together = 1 if turned else _together(e, source, vectors)
     with e.loop(0, vectors, step=together, nonempty=True) as across:
@@ -61,8 +61,8 @@ def emit_pack(
 
 
 def _together(e: Vectors, source: Source, vectors: Number) -> int:
-    """How many vectors of a line to read in one go: neighbours share cache lines and index arithmetic, but their masks
-    need registers."""
+    """Returns the number of vectors of a line to read at once: neighbours share cache lines and index arithmetic, but
+    their masks need registers."""
     runs = _runs(e, source) or 1
     most = 4 if runs == 1 else 2
     if not isinstance(vectors, int):
@@ -79,7 +79,7 @@ def _transpose(
     target: ll.Value,
     pitch: int,
 ) -> None:
-    """Lanes beyond `end` repeat the last one."""
+    """Returns the lanes; those beyond `end` repeat the last one."""
     step = source.access.stride(source.across.axes[0])
     base = e.at(source.base, source.outer.offset)
     lanes = [minimum(first + j, end - 1) for j in range(e.lanes)]
@@ -93,7 +93,8 @@ def _transpose(
 
 
 def _turned(e: Vectors, rows: list[ll.Value]) -> list[ll.Value]:
-    """The transpose of a square of vectors: in each round, pairs of rows trade every other block of lanes."""
+    """Returns the transpose of a square of vectors: in each round, pairs of rows exchange every other block of
+    lanes."""
     size = 1
     while size < e.lanes:
         low = tuple(lane if not lane & size else lane - size + e.lanes for lane in range(e.lanes))
@@ -110,8 +111,8 @@ def _turned(e: Vectors, rows: list[ll.Value]) -> list[ll.Value]:
 def walk(
     e: Vectors, group: Group, begin: Number, end: Number, carried: Sequence[ll.Value] = ()
 ) -> Iterator[tuple[Loop, Indices]]:
-    """A loop over flat indices of `group` that keeps the index of each axis by counting, without divisions. Never
-    empty."""
+    """A loop over flat indices of `group` that tracks the index of each axis by counting, without divisions. The range
+    is never empty."""
     start, count = unflatten(group, begin), len(carried)
     counters = [i64(start[axis]) for axis in group.axes]
     with e.loop(begin, end, [*carried, *counters], nonempty=True) as loop:
@@ -132,8 +133,8 @@ def _successor(e: Vectors, group: Group, indices: list[ll.Value]) -> list[ll.Val
 
 
 def vector_reader(e: Vectors, source: Source, first: Number, count: Number) -> Reader:
-    """How to read `lanes` values across from `first` on, of which `count` exist, given the line's indices. What does
-    not depend on the line is computed here, before the loop over lines."""
+    """Returns a function that reads `lanes` values across from `first` on, of which `count` exist, for the given
+    indices of a line. Everything that does not depend on the line is computed here, before the loop over lines."""
     lanes = displacement(source.access, unflatten(source.across, e.spread(first)))
     inside = e.lanes_below(count)
     runs = _runs(e, source)
@@ -143,7 +144,8 @@ def vector_reader(e: Vectors, source: Source, first: Number, count: Number) -> R
 
 
 def _runs(e: Vectors, source: Source) -> int | None:
-    """How many contiguous runs of memory a vector across may touch; None where neighbours are not contiguous at all."""
+    """Returns the number of contiguous runs of memory that a vector across may touch; None if neighbours are not
+    contiguous at all."""
     if not source.across.axes:
         return 1
     inner = source.across.axes[-1]
@@ -166,7 +168,7 @@ def _gathering(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value
 
 
 def _segmented(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value, first: Number, runs: int) -> Reader:
-    """One masked load per run, each keeping the lanes of those before it."""
+    """Emits one masked load per run, each of which keeps the lanes of those before it."""
     segments = list(_segments(e, source, inside, first, runs))
 
     def read(indices: Indices) -> ll.Value:
@@ -185,7 +187,8 @@ def _segmented(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value
 def _segments(
     e: Vectors, source: Source, inside: ll.Value, first: Number, runs: int
 ) -> Iterator[tuple[ll.Value, ll.Value]]:
-    """(pointer that lane 0 would have, mask of its lanes) of each run that the vector at `first` may touch."""
+    """Yields (the address of lane 0 if it were in the run, the mask of the run's lanes) for each run that the vector at
+    `first` may touch."""
     axes = source.across.axes
     if len(axes) < 2:
         offset = displacement(source.access, {axis: first for axis in axes}).offset

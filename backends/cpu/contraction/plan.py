@@ -1,4 +1,5 @@
-"""A contraction's plan: the problem turned and simplified, its schedule, and the packed form of a constant operand."""
+"""A contraction's plan: the problem, reoriented and simplified, its schedule, and the packed form of a constant
+operand."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from trivium.compiler.kernel.index import Index
 
 @dataclass(frozen=True)
 class Plan:
-    """A contraction ready to emit: as given but with the result's contiguous side as columns; in canonical form; its
-    schedule."""
+    """A contraction that is ready to emit: as given, but with the result's contiguous side as columns; in canonical
+    form; and its schedule."""
 
     oriented: Problem
     problem: Problem
@@ -27,13 +28,13 @@ class Plan:
 
     @property
     def packed_operand(self) -> str | None:
-        """Which operand, as the problem was given, is to be passed packed as `packing` says: "lhs", "rhs" or None."""
+        """The operand of the original problem that must be passed packed as `packing` says: "lhs", "rhs" or None."""
         if self.tiling.rhs is not Rhs.CONSTANT:
             return None
         return "lhs" if self.oriented.swapped else "rhs"
 
     def packing(self, element_bytes: int) -> artifact.Packing:
-        """How the constant operand is put into panels. It has no windows."""
+        """Returns how the constant operand is put into panels. It has no windows."""
         rhs = self.problem.rhs
         groups = self._packed_batch(), self.problem.columns.axes, self.problem.reduction.axes
         batch, columns, reduction = (
@@ -43,7 +44,7 @@ class Plan:
         return artifact.Packing(element_bytes, rhs.index.offset, batch, columns, reduction, widths)
 
     def packed_access(self) -> Access:
-        """How the batch leads to a packed rhs."""
+        """Returns how the batch locates a packed rhs."""
         step = self.problem.reduction.extent * self.tiling.panels.extent * self.tiling.lanes
         terms = {}
         for axis in reversed(self._packed_batch()):

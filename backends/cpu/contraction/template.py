@@ -1,6 +1,6 @@
 """The loop nest around the micro-kernel: units of work (batch, chunk of rows, group of panels), blocks of the
-reduction, panels, tiles; operands packed where the tiling says so; and the sums handed to a sink, vector by vector, as
-soon as a tile is done."""
+reduction, panels, tiles. Operands are packed where the tiling requires it, and the sums are passed to a sink, vector by
+vector, as soon as a tile is finished."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from trivium.backends.llvm.vectors import Vectors
 
 @dataclass(frozen=True)
 class Element:
-    """Where a vector of sums belongs: flat indices over the oriented problem's groups, column being that of lane 0;
-    `mask` where not all lanes exist."""
+    """The position of a vector of sums: flat indices over the oriented problem's groups, where `column` is that of lane
+    0; `mask` is present if not all lanes exist."""
 
     batch: Number
     row: Number
@@ -44,7 +44,7 @@ def emit(
     sink: Sink,
     inline: bool,
 ) -> None:
-    """Emits `units` of `plan` where the builder stands. The operands are the oriented problem's, a constant rhs
+    """Emits `units` of `plan` at the builder's position. The operands are the oriented problem's, a constant rhs
     packed. `inline` unrolls the sink over the tile's registers; otherwise it is emitted once, in a loop over the tile
     in memory."""
     template = Template(e, plan, operands, sink, inline)
@@ -55,7 +55,7 @@ def emit(
 
 @dataclass(frozen=True)
 class Unit:
-    """One unit of work: how its batch leads to the operands, and what it covers."""
+    """One unit of work: how its batch locates the operands, and the range that it covers."""
 
     batch: Number
     lhs: Displacement
@@ -81,8 +81,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Panel:
-    """`width` vectors of columns from `column` on; `data` are the block's rows of rhs, `pitch` elements apart, None
-    where rhs is read element by element."""
+    """`width` vectors of columns from `column` on; `data` are the block's rows of rhs, `pitch` elements apart, or None
+    if rhs is read element by element."""
 
     width: int
     column: Number
@@ -92,7 +92,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Tile:
-    """`count` rows from `row` on, the `number`-th tile."""
+    """`count` rows from `row` on, as the `number`-th tile."""
 
     count: int
     row: Number
@@ -111,10 +111,10 @@ class Template:
         self.inline = inline and not self.in_blocks
 
     def reserve(self, workspace: Workspace) -> None:
-        """Room for what is packed, with a vector's worth of lines to spare, and for sums that wait."""
+        """Memory for packed data, with one spare vector's worth of lanes, and for partial sums."""
 
         def room(count: int) -> ll.Value:
-            """For `count` elements."""
+            """Allocates memory for `count` elements."""
             return workspace.room(self.e.builder, count * (8 if isinstance(self.e.element, ll.DoubleType) else 4))
 
         tiling, lanes, steps = self.tiling, self.tiling.lanes, self.reduction.most_steps
@@ -132,7 +132,7 @@ class Template:
     # Units and blocks
 
     def unit(self, number: Number) -> None:
-        """Everything of one unit."""
+        """Emits the whole of one unit."""
         unit = self._unit(number)
         if self.in_blocks:
             self._clear(unit)
@@ -177,7 +177,8 @@ class Template:
         return Block(number, (first, last), start, steps, begin, end)
 
     def _lies_by_steps(self) -> bool:
-        """Whether packed lhs holds the rows of each step, not the steps of each row: whichever is contiguous now."""
+        """Whether packed lhs holds the rows of each step rather than the steps of each row: whichever is contiguous
+        now."""
         rows, access = self.problem.rows.axes, self.problem.lhs
         return bool(rows) and access.stride(rows[-1]) == 1
 
@@ -200,7 +201,7 @@ class Template:
             self._tile(unit, block, panel, Tile(count, self._start(self.tiling.tiles, tile), tile))
 
     def _panel_data(self, unit: Unit, block: Block, width: int, column: Number, pitch: int) -> ll.Value | None:
-        """The block's rhs in the panel, packed now if need be."""
+        """Returns the block's rhs in the panel, which is packed here if necessary."""
         e, problem = self.e, self.problem
         match self.tiling.rhs:
             case Rhs.DIRECT:
@@ -255,7 +256,7 @@ class Template:
         return Stream(pointers, taps, block.steps, self.lhs.stride, data, pitch, ahead, lanewise, mask)
 
     def _accumulate_direct(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> microkernel.Tile:
-        """Both operands where they lie, one step of the reduction after the other."""
+        """Reads both operands in place, one step of the reduction after the other."""
         e, problem = self.e, self.problem
         firsts = [panel.column + v * e.lanes for v in range(panel.width)]
         source = self._rhs_source(unit)
@@ -273,7 +274,7 @@ class Template:
     # Results
 
     def _finish(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> None:
-        """Hands the sums to the sink, from registers or by way of memory."""
+        """Passes the sums to the sink, from registers or through memory."""
         if not self.inline:
             microkernel.store_tile(self.e, sums, self.sums, self.pitch)
             self._sink_memory(unit, panel, tile, self.sums)
@@ -294,7 +295,8 @@ class Template:
         self.sink(self.e, value, Element(unit.batch, row, column, self._mask(panel, vector)))
 
     def _mask(self, panel: Panel, vector: int) -> ll.Value | None:
-        """Which lanes of a vector of the panel exist; None: all. Only the last one can reach past the last column."""
+        """Returns the mask of the lanes that exist in a vector of the panel, or None for all. Only the last vector can
+        extend past the last column."""
         e, columns = self.e, self.problem.columns.extent
         if columns % e.lanes == 0 or vector < panel.width - 1:
             return None
@@ -313,7 +315,8 @@ class Template:
         return self._start(split, part), self._start(split, part + 1)
 
     def _parts(self, split: Split, bounds: tuple[Number, Number]) -> Iterator[tuple[int, Number]]:
-        """Code for the parts in `bounds`, once for each of their one or two sizes: the size, and the part's number."""
+        """Emits code for the parts in `bounds`, once for each of their one or two sizes, with the size and the number
+        of the part."""
         e, (begin, end) = self.e, bounds
         with e.loop(begin, minimum(end, split.larger)) as loop:
             yield split.size, loop.index

@@ -11,13 +11,15 @@ from trivium.compiler.contraction.problem import Access, Group, Problem, lies_ac
 from trivium.compiler.target import Target
 
 MOST_ROWS = 12
-"""Of a tile: each needs an address, and the broadcasts of many rows fall on few sets of the first-level cache."""
+"""The maximal number of rows in a tile: each needs an address, and the broadcasts of many rows fall on few sets of the
+first-level cache."""
 SHORTEST_RUN = 16
-"""Steps below which setting up the rows' addresses would cost more than packing lhs."""
+"""The number of steps below which setting up the rows' addresses would cost more than packing lhs."""
 LONGEST_STEP = 1024
-"""Bytes between rows of rhs up to which they are read in place: longer steps fall on few sets of the caches."""
+"""The distance in bytes between rows of rhs up to which they are read in place: longer strides fall on few sets of the
+caches."""
 SOON_DONE = 256
-"""With so few rows a panel is used up before the processor has fetched the next one by itself."""
+"""With so few rows, a panel is used up before the processor has prefetched the next one by itself."""
 
 # Shares of the second-level cache.
 PANEL_SHARE = 1 / 4
@@ -27,8 +29,8 @@ SUMS_SHARE = 1 / 4
 
 @dataclass(frozen=True)
 class Split:
-    """`extent` things in `count` parts as even as can be: the first `larger` parts hold `size`, the others one
-    fewer."""
+    """`extent` things in `count` parts that are as even as possible: the first `larger` parts hold `size`, the others
+    one fewer."""
 
     extent: int
     count: int
@@ -42,7 +44,7 @@ class Split:
         return self.extent - (self.size - 1) * self.count
 
     def start(self, part: int) -> int:
-        """Where a part begins."""
+        """Returns the start of a part."""
         return part * (self.size - 1) + min(part, self.larger)
 
     @property
@@ -55,8 +57,8 @@ def split(extent: int, most: int) -> Split:
 
 
 class Rhs(Enum):
-    """Where the micro-kernel finds rhs: packed when the code was loaded; packed on the way; in place, where its rows
-    are short and lie evenly; or read element by element, where each is used once."""
+    """Where the micro-kernel finds rhs: packed when the code is loaded; packed during the run; in place, if its rows
+    are short and evenly spaced; or read element by element, if each element is used once."""
 
     CONSTANT = "constant"
     PACKED = "packed"
@@ -66,8 +68,8 @@ class Rhs(Enum):
 
 @dataclass(frozen=True)
 class Reduction:
-    """The reduction as `taps` runs, along each of which lhs advances by one constant stride; blocks hold `block_taps`
-    whole runs or, of long runs, `block_run` steps."""
+    """The reduction as `taps` runs, along each of which lhs advances by one constant stride; a block holds `block_taps`
+    whole runs or, if runs are long, `block_run` steps."""
 
     taps: int
     run: int
@@ -84,7 +86,7 @@ class Reduction:
 
     @property
     def most_steps(self) -> int:
-        """Of one block."""
+        """The maximal number of steps of one block."""
         return self.block_taps * self.block_run
 
 
@@ -102,7 +104,7 @@ class Tiling:
     pack_lhs: bool
     rhs: Rhs
     prefetch: bool
-    """Whether tiles ask for the next block of a packed constant while they work on this one."""
+    """Whether tiles prefetch the next block of a packed constant while they work on this one."""
 
     def __str__(self) -> str:
         tile = f"tile {self.tiles.size}x{self.panels.size * self.lanes}, blocks of {self.reduction.most_steps}"
@@ -111,19 +113,19 @@ class Tiling:
 
 
 def rows_that_fit(vectors: int, registers: int) -> int:
-    """Rows of accumulators beside one row of rhs vectors and one broadcast of lhs."""
+    """Returns the number of rows of accumulators that fit beside one row of rhs vectors and one broadcast of lhs."""
     return min(MOST_ROWS, (registers - 2 - vectors) // vectors)
 
 
 def widest_panel(rows: int, registers: int) -> int:
-    """Vectors in a panel: four (two where registers are few), more where there are too few rows to keep the multipliers
-    busy."""
+    """Returns the number of vectors in a panel: four (two if registers are few), more if there are too few rows to keep
+    the multipliers busy."""
     usual = 4 if registers >= 32 else 2
     return max(usual, min(8, (registers - 2) // (rows + 1)))
 
 
 def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool) -> Tiling:
-    """The schedule of a problem in canonical form."""
+    """Returns the schedule of a problem in canonical form."""
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
     panels, tiles = _tiles(problem, lanes, target.vector_registers)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)
@@ -145,8 +147,8 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
 
 
 def _tiles(problem: Problem, lanes: int, registers: int) -> tuple[Split, Split]:
-    """Panels and tiles. Lane by lane, nothing is reused within a tile: few rows then, whose addresses fit in registers,
-    and wide ones."""
+    """Returns panels and tiles. If lanes are read one by one, nothing is reused within a tile: it then has few rows,
+    whose addresses fit in registers, and is wide."""
     rows, vectors = problem.rows.extent, math.ceil(problem.columns.extent / lanes)
     if problem.elementwise:
         panels = split(vectors, 6 if registers >= 32 else 3)
@@ -156,7 +158,7 @@ def _tiles(problem: Problem, lanes: int, registers: int) -> tuple[Split, Split]:
 
 
 def _rhs(problem: Problem, lanes: int, element_bytes: int, tiles: Split) -> Rhs:
-    """Where to read an rhs that is no constant."""
+    """Returns where to read an rhs that is not constant."""
     short = 0 < rhs_step(problem) * element_bytes <= LONGEST_STEP
     if short and problem.columns.extent % lanes == 0:
         return Rhs.IN_PLACE
@@ -168,8 +170,8 @@ def _rhs(problem: Problem, lanes: int, element_bytes: int, tiles: Split) -> Rhs:
 def _units(
     reduction: Reduction, panels: Split, tiles: Split, most_sums: int, most_rows: int, most_panels: int
 ) -> tuple[Split, Split]:
-    """Chunks and groups. All rows with one panel, so that what is packed of rhs serves them all; with several, so
-    that a packed lhs does; and where the reduction is in blocks, as many of both as there is room for their sums."""
+    """Returns chunks and groups. All rows with one panel, so that packed rhs serves them all; with several panels, so
+    that packed lhs does; and if the reduction is in blocks, as many of both as there is space for their sums."""
     if reduction.blocks > 1:
         most_rows = min(most_rows, tiles.extent, most_sums)
         most_panels = max(1, most_sums // most_rows)
@@ -177,7 +179,7 @@ def _units(
 
 
 def _shared_out(chunks: Split, groups: Split, batch: int, wanted: int) -> tuple[Split, Split]:
-    """More units, up to `wanted`, so that every thread has some: panels apart first, then rows."""
+    """Returns more units, up to `wanted`, so that every thread has some: panels are separated first, then rows."""
     while batch * chunks.count * groups.count < wanted:
         if groups.count < groups.extent:
             groups = Split(groups.extent, min(groups.extent, 2 * groups.count))
@@ -189,8 +191,8 @@ def _shared_out(chunks: Split, groups: Split, batch: int, wanted: int) -> tuple[
 
 
 def rhs_step(problem: Problem) -> int:
-    """Elements from one row of rhs to the next, where rows are contiguous and lie evenly through the whole
-    reduction; else 0."""
+    """Returns the number of elements from one row of rhs to the next if rows are contiguous and evenly spaced through
+    the whole reduction; otherwise 0."""
     reduction, columns, rhs = problem.reduction.axes, problem.columns.axes, problem.rhs
     if rhs.windows or len(columns) != 1 or rhs.stride(columns[0]) != 1 or not reduction:
         return 0
@@ -203,7 +205,7 @@ def rhs_step(problem: Problem) -> int:
 
 
 def _blocks(group: Group, taps: int, run: int, most_steps: int) -> Reduction:
-    """Blocks of at most about `most_steps` steps, even ones."""
+    """Returns even blocks of at most about `most_steps` steps."""
     if run <= most_steps:
         return Reduction(taps, run, split(taps, max(1, most_steps // run)).size, run)
     steps = split(run, most_steps).size
@@ -212,7 +214,7 @@ def _blocks(group: Group, taps: int, run: int, most_steps: int) -> Reduction:
 
 
 def _run(reduction: Group, lhs: Access) -> int:
-    """Steps of the reduction along which lhs advances evenly, apart from its windows."""
+    """Returns the number of steps of the reduction along which lhs advances evenly, apart from its windows."""
     if not reduction.axes:
         return 1
     run, step = 1, lhs.stride(reduction.axes[-1])
@@ -224,7 +226,8 @@ def _run(reduction: Group, lhs: Access) -> int:
 
 
 def _period(reduction: Group, most: int) -> int:
-    """Steps after which the faster axes of the reduction start again, so that blocks begin where they do."""
+    """Returns the number of steps after which the faster axes of the reduction start again, so that blocks can start
+    there too."""
     period = 1
     for axis in reversed(reduction.axes[1:]):
         if period * axis.extent > most:

@@ -1,5 +1,5 @@
-"""Which function computes a transcendental operation: inline, free of branches but for rare arguments, on scalars and
-vectors alike. Nothing calls the C library."""
+"""The functions that compute transcendental operations: inline, free of branches except for rare arguments, on scalars
+and vectors alike. Nothing calls the C library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _F32: dict[str, Function] = {**f32.FUNCTIONS, **_BOTH}
 
 
 def function(op: str, type_: ll.Type) -> Function:
-    """The function for operands of `type_`, called with a Code and the operands."""
+    """Returns the function for operands of `type_`, which is called with a Code and the operands."""
     known = _F64 if element(type_) == F64 else _F32
     if op not in known:
         raise CompileError(f"{op} of {element(type_)}: no function computes it")

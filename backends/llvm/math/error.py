@@ -15,8 +15,8 @@ from trivium.ir.decompositions.coefficients import ERF_INV
 
 @dataclass(frozen=True)
 class _Constants:
-    """The numbers of one type. `small` is erf(x) / x - 1 in x^2, as far as `limit` and beyond. `tail` is erfc(x)
-    exp(x^2) in (x - k) / (x + k), from below `limit` to where erfc vanishes; where it is `divided`, x + k times that.
+    """The numbers of one type. `small` is erf(x) / x - 1 in x^2, up to `limit` and a little further. `tail` is erfc(x)
+    exp(x^2) in (x - k) / (x + k), from below `limit` to where erfc vanishes; if it is `divided`, x + k times that.
     `mask` keeps the bits of a number whose square is exact."""
 
     limit: float
@@ -67,7 +67,7 @@ _F64 = _Constants(
 
 
 def erfc(code: Code, x: ll.Value) -> ll.Value:
-    """1 - erf(x) near 0, and erfc(|x|), or what it lacks to 2, beyond"""
+    """1 - erf(x) near 0; further out erfc(|x|), or its difference from 2"""
     numbers = _constants(x)
     tail = _tail(code, code.abs(x), numbers)
     tail = code.select(code.compare("<", x, 0.0), code.sub(2.0, tail), tail)
@@ -76,7 +76,7 @@ def erfc(code: Code, x: ll.Value) -> ll.Value:
 
 
 def erf(code: Code, x: ll.Value) -> ll.Value:
-    """x + x P(x^2) near 0, and 1 - erfc(|x|) beyond"""
+    """x + x P(x^2) near 0, and 1 - erfc(|x|) further out"""
     numbers = _constants(x)
     large = code.copysign(code.sub(1.0, _tail(code, code.abs(x), numbers)), x)
     return code.select(code.compare("<", code.abs(x), numbers.limit), _small(code, x, numbers), large)
@@ -93,7 +93,7 @@ def _small(code: Code, x: ll.Value, numbers: _Constants) -> ll.Value:
 def _tail(code: Code, a: ll.Value, numbers: _Constants) -> ll.Value:
     """erfc(a) = exp(-a^2) P((a - k) / (a + k)), where a^2 is taken in two parts"""
     exp = f64.exp if numbers is _F64 else f32.exp
-    # What gives 0 is not scaled down to it; see `Exponential`.
+    # Results of 0 are not reached by scaling; see `Exponential`.
     vanishes = code.compare(">", a, numbers.vanishing)
     a = code.select(vanishes, 1.0, a)
     head = code.bits(code.both(code.bits(a, exp.integer), numbers.mask), exp.scalar)
@@ -105,7 +105,8 @@ def _tail(code: Code, a: ll.Value, numbers: _Constants) -> ll.Value:
     ratio = code.div(above, below)
     smooth = code.polynomial(ratio, numbers.tail)
     smooth = code.div(smooth, below) if numbers.divided else smooth
-    # What the ratio was rounded by, as a step of a, times the derivative of erfc(a) exp(a^2): below k, where it counts.
+    # The rounding error of the ratio, as a step of a, times the derivative of erfc(a) exp(a^2): below k, where it
+    # matters.
     lost_above = code.sub(code.add(above, numbers.k), a)
     lost_below = code.sub(code.sub(below, numbers.k), a)
     lost = code.sub(code.fma(code.builder.fneg(ratio), below, above), code.sub(lost_above, code.mul(ratio, lost_below)))

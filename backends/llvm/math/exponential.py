@@ -1,5 +1,5 @@
-"""The exponential function and what is made of it, and of a logarithm, in the same way for every floating-point
-format."""
+"""The exponential function and the functions built from it and from a logarithm, in the same way for every
+floating-point format."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Exponential:
 
     def __call__(self, code: Code, x: ll.Value) -> ll.Value:
         """exp(x)"""
-        # Beyond, the result is 0 or infinity anyway; comparisons keep NaN. What gives 0 is not scaled down to it:
-        # numbers below the normal ones are slow on many processors, and masks make many zeros.
+        # Further out, the result is 0 or infinity anyway; comparisons keep NaN. Results of 0 are not reached by
+        # scaling: subnormal numbers are slow on many processors, and masks produce many zeros.
         vanishes = code.compare("<", x, self.underflow)
         x = code.select(vanishes, 0.0, code.select(code.compare(">", x, self.overflow), self.overflow, x))
         n, r = self.split(code, x)
@@ -55,7 +55,7 @@ class Exponential:
         return code.div(code.select(code.compare("<", x, 0.0), e, 1.0), code.add(e, 1.0))
 
     def split(self, code: Code, x: ll.Value, low: ll.Value | None = None) -> tuple[ll.Value, ll.Value]:
-        """n = round(x / ln 2) as an integer, and r = x - n ln 2. `low` is what x lacks."""
+        """Returns n = round(x / ln 2) as an integer, and r = x - n ln 2. `low` is the low part of x."""
         high_part, low_part = self.ln2
         shift = 1.5 * 2.0**self.digits  # adding this rounds to an integer, which then lies in the low bits
         rounded = code.fma(x if low is None else code.add(x, low), LOG2_E, shift)
@@ -69,7 +69,7 @@ class Exponential:
         return code.fma(code.mul(r, r), code.polynomial(r, self.coefficients), r)
 
     def power_of_two(self, code: Code, n: ll.Value, shift: int = 0) -> ll.Value:
-        """2^(n + shift), where that is a normal number"""
+        """2^(n + shift), if that is a normal number"""
         return code.bits(code.shl(code.iadd(n, self.bias + shift), self.digits), self.scalar)
 
     def scale(self, code: Code, value: ll.Value, n: ll.Value) -> ll.Value:
@@ -82,7 +82,7 @@ class Exponential:
 
 
 def log_special(code: Code, x: ll.Value, result: ll.Value) -> ll.Value:
-    """`result`, a logarithm, where x is positive and finite; else -inf at 0, inf at inf, NaN."""
+    """Returns `result`, a logarithm, if x is positive and finite; otherwise -inf at 0, inf at inf, NaN."""
     special = code.select(code.compare("==", x, float("inf")), x, float("nan"))
     special = code.select(code.compare("==", x, 0.0), -float("inf"), special)
     ordinary = code.both(code.compare(">", x, 0.0), code.compare("<", x, float("inf")))

@@ -1,6 +1,6 @@
-"""Transcendental functions in f32, inline and free of branches: argument reduction and a minimax polynomial each. The
-coefficients were found with Remez's algorithm for the intervals named here; errors are at most about 2 units in the
-last place, as tests measure."""
+"""Transcendental functions in f32, inline and free of branches: each is an argument reduction and a minimax polynomial.
+The coefficients were found with Remez's algorithm for the intervals named here; tests measure errors of at most about 2
+units in the last place."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ erfinv function, 2011"""
 
 
 def log(code: Code, x: ll.Value) -> ll.Value:
-    """log(x) = e ln 2 + log(m), where m lies between sqrt(1/2) and sqrt(2)"""
+    """log(x) = e ln 2 + log(m), where m is between sqrt(1/2) and sqrt(2)"""
     tiny = code.compare("<", x, 2.0**-126)
     scaled = code.select(tiny, code.mul(x, 2.0**23), x)
     shifted = code.isub(code.bits(scaled, I32), SQRT_HALF_BITS)
@@ -87,7 +87,7 @@ def log1p(code: Code, x: ll.Value) -> ll.Value:
 
 
 def tanh(code: Code, x: ll.Value) -> ll.Value:
-    """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), beyond"""
+    """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), further out"""
     a, square = code.abs(x), code.mul(x, x)
     small = code.fma(code.mul(x, square), code.polynomial(square, TANH_SMALL), x)
     n, r = exp.split(code, code.mul(code.select(code.compare(">", a, 10.0), 10.0, a), -2.0))
@@ -122,7 +122,7 @@ def tan(code: Code, x: ll.Value) -> ll.Value:
 
 
 def erf(code: Code, x: ll.Value) -> ll.Value:
-    """x + x P(x^2) near 0, and 1 - exp(Q(|x|)) beyond"""
+    """x + x P(x^2) near 0, and 1 - exp(Q(|x|)) further out"""
     a = code.abs(x)
     small = code.fma(x, code.polynomial(code.mul(x, x), ERF_SMALL), x)
     limited = code.select(code.compare(">", a, 4.0), 4.0, a)
@@ -143,7 +143,7 @@ def erf_inv(code: Code, x: ll.Value) -> ll.Value:
 
 
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
-    """exp(y log |x|) in f64, whose error vanishes in the rounding to f32; the sign where y is an odd integer."""
+    """exp(y log |x|) in f64, whose error vanishes in the rounding to f32; negative if x is and y is an odd integer."""
     a, wide_y = (_widen(code, value) for value in (code.abs(x), y))
     magnitude = _narrow(code, f64.exp(code, code.mul(wide_y, f64.log(code, a))))
     half = code.mul(y, 0.5)
@@ -169,7 +169,7 @@ FUNCTIONS: dict[str, Callable[..., ll.Value]] = {
 
 
 def _quadrant(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value]:
-    """n = round(x / (pi/2)), as an integer modulo 4 at least, and x - n pi/2, reduced in f64."""
+    """Returns n = round(x / (pi/2)), as an integer that is right at least modulo 4, and x - n pi/2, reduced in f64."""
     wide = _widen(code, x)
     shift = 1.5 * 2.0**52
     rounded = code.fma(wide, 0.6366197723675814, shift)

@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function and its derivative, in f64; for f32 rounded once."""
+"""The logarithm of the gamma function and its derivative, in f64; the results for f32 are rounded once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOG_PI = math.log(math.pi)
 
 @in_f64
 def lgamma(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
-    """By Stirling's series, or by the recurrence from around 2; reflected for negative x."""
+    """Computed by Stirling's series, or by the recurrence from around 2; reflected for negative x."""
     a = code.abs(x)
     positive = code.select(code.compare("<", a, 8.0), _near(code, a), _far(code, a))
     positive = code.select(code.compare("<", a, 2.0**-70), code.builder.fneg(f64.log(code, a)), positive)
@@ -46,7 +46,7 @@ def lgamma(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
 
 
 def _near(code: Code, a: ll.Value) -> ll.Value:
-    """Up to 8: lgamma(2 + u), and the logarithm of the factors that lie between"""
+    """Up to 8: lgamma(2 + u), and the logarithm of the factors between"""
     u, product = a, code.like(a, 1.0)
     for _ in range(6):
         above = code.compare(">=", u, 2.5)

@@ -1,4 +1,4 @@
-"""Hyperbolic functions and their inverses, and what they are made of, in f64; for f32 rounded once."""
+"""Hyperbolic functions, their inverses and their building blocks, in f64; the results for f32 are rounded once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def log1p(code: Code, x: ll.Value) -> ll.Value:
 
 
 def tanh(code: Code, x: ll.Value) -> ll.Value:
-    """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), beyond"""
+    """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), further out"""
     a, square = code.abs(x), code.mul(x, x)
     small = code.fma(code.mul(x, square), code.polynomial(square, TANH), x)
     q = f64.exp(code, code.mul(code.select(code.compare(">", a, 20.0), 20.0, a), -2.0))
@@ -97,12 +97,12 @@ def atanh(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
 
 @in_f64
 def cbrt(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
-    """A third of the exponent gives an estimate, which Halley's method improves."""
+    """A third of the exponent is an estimate, which Halley's method improves."""
     a = code.abs(x)
     tiny = code.compare("<", a, 2.0**-1022)
     huge = code.compare(">", a, 2.0**1000)
     scaled = code.mul(a, code.select(tiny, code.like(a, 2.0**54), code.select(huge, code.like(a, 2.0**-54), 1.0)))
-    # A third of the bits, taken as a number of 32 bits, whose third a product gives.
+    # A third of the bits, taken as a 32-bit number; a product divides by three.
     high = code.lshr(code.bits(scaled, I64), 32)
     third = code.lshr(code.builder.mul(high, code.like(high, 0x55555556)), 32)
     y = code.bits(code.shl(code.iadd(third, 0x2A9F7893), 32), F64)
@@ -117,7 +117,7 @@ def cbrt(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
 
 
 WIDE: dict[str, Function] = {"exponential_minus_one": f64.exp.expm1, "log_plus_one": log1p, "tanh": tanh}
-"""Those of f64; f32 has its own."""
+"""The functions for f64; f32 has its own."""
 FUNCTIONS: dict[str, Function] = {
     "sinh": sinh, "cosh": cosh, "asinh": asinh, "acosh": acosh, "atanh": atanh, "cbrt": cbrt,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Inverse trigonometric functions, in f64 arithmetic; for f32 with shorter polynomials, rounded once."""
+"""Inverse trigonometric functions, in f64 arithmetic; for f32 with shorter polynomials, and rounded once."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Function = Callable[..., ll.Value]
 
 
 def in_f64(function: Function) -> Function:
-    """A function of f64 for f32 as well: computed wide, and rounded once. `is_short` says that f32's digits are all
-    that is asked for."""
+    """Makes a function of f64 work for f32 too: computed in f64, and rounded once. `is_short` says that f32's precision
+    is sufficient."""
 
     def both(code: Code, *operands: ll.Value) -> ll.Value:
         if element(operands[0].type) == F64:
@@ -62,7 +62,7 @@ def atan(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
 
 @in_f64
 def atan2(code: Code, y: ll.Value, x: ll.Value, *, is_short: bool) -> ll.Value:
-    """The angle between the axis of x and the point, reflected for negative x."""
+    """Returns the angle between the x axis and the point, reflected for negative x."""
     height, width = code.abs(y), code.abs(x)
     if not is_short:
         height, width = _moderate(code, height, width)
@@ -79,7 +79,7 @@ def atan2(code: Code, y: ll.Value, x: ll.Value, *, is_short: bool) -> ll.Value:
 
 
 def _moderate(code: Code, height: ll.Value, width: ll.Value) -> tuple[ll.Value, ll.Value]:
-    """Both times a power of two, so that their sum does not overflow and their difference is no subnormal number."""
+    """Returns both times a power of two, so that their sum does not overflow and their difference is not subnormal."""
     larger = code.select(code.compare(">", height, width), height, width)
     scale = code.select(code.compare(">", larger, 2.0**1000), code.like(height, 2.0**-60), 1.0)
     scale = code.select(code.compare("<", larger, 2.0**-900), 2.0**100, scale)
@@ -87,7 +87,8 @@ def _moderate(code: Code, height: ll.Value, width: ll.Value) -> tuple[ll.Value, 
 
 
 def _angle(code: Code, height: ll.Value, width: ll.Value, coefficients: Sequence[float]) -> ll.Value:
-    """atan(height / width) of two positive numbers: turned by an eighth or a quarter where it is steep."""
+    """Returns atan(height / width) of two positive numbers, turned by an eighth or a quarter of a turn if it is
+    steep."""
     steep = code.compare(">", code.mul(height, TAN_EIGHTH), width)
     level = code.compare("<", height, code.mul(width, TAN_EIGHTH))
     above = code.select(steep, code.builder.fneg(width), code.select(level, height, code.sub(height, width)))
@@ -100,7 +101,7 @@ def _angle(code: Code, height: ll.Value, width: ll.Value, coefficients: Sequence
 
 @in_f64
 def asin(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
-    """x + x^3 P(x^2) near 0, and pi / 2 - 2 asin(sqrt((1 - |x|) / 2)) beyond"""
+    """x + x^3 P(x^2) near 0, and pi / 2 - 2 asin(sqrt((1 - |x|) / 2)) further out"""
     coefficients = ASIN_SHORT if is_short else ASIN
     a = code.abs(x)
     far = code.compare(">", a, 0.5)
@@ -113,7 +114,7 @@ def asin(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
 
 @in_f64
 def acos(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
-    """pi / 2 - asin(x) near 0, and twice the asin of half a chord beyond, from 0 or from pi"""
+    """pi / 2 - asin(x) near 0, and twice the asin of half a chord further out, from 0 or from pi"""
     coefficients = ASIN_SHORT if is_short else ASIN
     a = code.abs(x)
     far = code.compare(">", a, 0.5)
@@ -127,7 +128,7 @@ def acos(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
 
 
 def _half_chord(code: Code, a: ll.Value) -> tuple[ll.Value, ll.Value]:
-    """sqrt((1 - a) / 2), and what it was rounded by."""
+    """Returns sqrt((1 - a) / 2), and its rounding error."""
     half = code.mul(code.sub(1.0, a), 0.5)
     root = code.intrinsic("llvm.sqrt", half)
     missing = code.fused(code.builder.fneg(root), root, half) if code.target.fma else code.like(a, 0.0)

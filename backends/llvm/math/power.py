@@ -1,4 +1,4 @@
-"""Powers in f64: the exponential of a product that is known to more digits than a number has."""
+"""Powers in f64: the exponential of a product that is known with more digits than a number has."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ THIRDS, THIRDS_LOW = 0.6666666666666666, 3.700743415417188e-17
 LN2_HIGH, LN2_LOW = 0.6931471805599453, 2.3190468138462996e-17
 
 Pair = tuple[ll.Value, ll.Value]
-"""A number as a sum of two, of which the second is small."""
+"""A number as a sum of two, the second of which is small."""
 
 
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
-    """exp(y log |x|), with the sign where y is an odd whole number."""
+    """exp(y log |x|), with the sign of x if y is an odd integer."""
     a = code.abs(x)
     magnitude = _exponential(code, _product(code, _logarithm(code, a), y))
     at_edge = code.select(code.compare("==", a, 0.0), code.like(a, 0.0), float("inf"))
@@ -30,7 +30,7 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
 
 
 def _at_infinity(code: Code, a: ll.Value, y: ll.Value, magnitude: ll.Value) -> ll.Value:
-    """Infinite powers are 0 and infinity, and 1 for 1."""
+    """Returns infinite powers, which are 0 and infinity, and 1 for 1."""
     grows = code.builder.xor(code.compare(">", a, 1.0), code.compare("<", y, 0.0))
     limit = code.select(grows, code.like(a, float("inf")), 0.0)
     limit = code.select(code.compare("==", a, 1.0), 1.0, limit)
@@ -38,7 +38,7 @@ def _at_infinity(code: Code, a: ll.Value, y: ll.Value, magnitude: ll.Value) -> l
 
 
 def _signed(code: Code, x: ll.Value, y: ll.Value, magnitude: ll.Value) -> ll.Value:
-    """Negative numbers have whole powers only; whatever to the 0, and 1 to whatever, is 1."""
+    """Negative numbers have integer powers only; anything to the 0, and 1 to anything, is 1."""
     infinite = code.compare("==", code.abs(y), float("inf"))
     whole = code.compare("==", code.intrinsic("llvm.floor", y), y)
     half = code.mul(y, 0.5)
@@ -79,7 +79,7 @@ def _product(code: Code, logarithm: Pair, y: ll.Value) -> Pair:
 
 
 def _exponential(code: Code, x: Pair) -> ll.Value:
-    """exp of a sum, as `Exponential` computes it."""
+    """Returns exp of a sum, as `Exponential` computes it."""
     head, low = x
     vanishes = code.compare("<", head, f64.exp.underflow)
     overflows = code.compare(">", head, 710.0)

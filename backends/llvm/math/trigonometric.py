@@ -24,7 +24,7 @@ COS = (
 HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 """pi / 2 in three parts; a multiple of the first two by a number of 20 bits is exact."""
 LIMIT = 2.0**19
-"""Up to here, angles are reduced with the three parts."""
+"""Angles up to this are reduced with the three parts."""
 
 TWO_OVER_PI = (
     0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561,
@@ -33,7 +33,7 @@ TWO_OVER_PI = (
     0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB,
     0xF0CFBC209AF4361D,
 )  # fmt: skip
-"""The bits of 2 / pi after the point, in words of 64, behind a word of zeros."""
+"""The bits of 2 / pi after the point, in words of 64 bits, after a word of zeros."""
 
 
 def sin(code: Code, x: ll.Value) -> ll.Value:
@@ -53,7 +53,7 @@ def tan(code: Code, x: ll.Value) -> ll.Value:
 
 
 def _of_quadrant(code: Code, x: ll.Value, shift: int) -> ll.Value:
-    """The sine, a number of quarter turns further."""
+    """Returns the sine, a number of quarter turns further."""
     quadrant, r, low = reduced(code, x)
     quadrant = code.iadd(quadrant, shift) if shift else quadrant
     odd = code.icompare("!=", code.both(quadrant, 1), 0)
@@ -71,7 +71,7 @@ def _sin(code: Code, r: ll.Value, low: ll.Value) -> ll.Value:
 
 
 def _cos(code: Code, r: ll.Value, low: ll.Value) -> ll.Value:
-    """cos(r + low) = 1 - r^2 / 2 + r^4 P(r^2) - low sin(r), with what 1 - r^2 / 2 was rounded by"""
+    """cos(r + low) = 1 - r^2 / 2 + r^4 P(r^2) - low sin(r), with the rounding error of 1 - r^2 / 2"""
     square = code.mul(r, r)
     half = code.mul(square, 0.5)
     head = code.sub(1.0, half)
@@ -85,7 +85,7 @@ def _cos(code: Code, r: ll.Value, low: ll.Value) -> ll.Value:
 
 
 def reduced(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
-    """n modulo 4, for n = x / (pi / 2) to the nearest, and x - n pi / 2 in two parts."""
+    """Returns n modulo 4, for n = x / (pi / 2) rounded to the nearest integer, and x - n pi / 2 in two parts."""
     fast = _by_parts(code, x)
     huge = code.compare(">", code.abs(x), LIMIT)
     quadrant, r, low = unless_any(code, huge, fast, lambda: by_all_digits(code, x, huge, fast))
@@ -93,7 +93,7 @@ def reduced(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
 
 
 def _by_parts(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
-    """Two products that are exact are taken away, then a small one. For |x| <= LIMIT."""
+    """Subtracts two exact products, then a small one. For |x| <= LIMIT."""
     rounded = code.add(code.mul(x, 0.6366197723675814), ROUND)
     n = code.sub(rounded, ROUND)
     first, second, third = HALF_PI
@@ -110,7 +110,7 @@ def _by_parts(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
 def unless_any(
     code: Code, rare: ll.Value, fast: tuple[ll.Value, ...], otherwise: Callable[[], tuple[ll.Value, ...]]
 ) -> tuple[ll.Value, ...]:
-    """`fast`, and where the condition holds for any lane, what `otherwise` emits."""
+    """Returns `fast`, but if the condition holds for any lane, the result of the code that `otherwise` emits."""
     builder = code.builder
     if isinstance(rare.type, ll.VectorType):
         rare = code.call(f"llvm.vector.reduce.or.{mangle(rare.type)}", I1, rare)
@@ -128,8 +128,8 @@ def unless_any(
 
 
 def by_all_digits(code: Code, x: ll.Value, huge: ll.Value, fast: tuple[ll.Value, ...]) -> tuple[ll.Value, ...]:
-    """As much as `fast` has of a quadrant and an angle in two parts: by Payne and Hanek's reduction, lane by lane, in
-    the lanes where it is due."""
+    """Returns what `fast` has, a quadrant and an angle in two parts: by Payne and Hanek's reduction, lane by lane, in
+    the lanes that need it."""
     if not isinstance(x.type, ll.VectorType):
         return _payne_hanek(code, x)[: len(fast)]
     found = list(fast)
@@ -144,7 +144,7 @@ def by_all_digits(code: Code, x: ll.Value, huge: ll.Value, fast: tuple[ll.Value,
 
 
 def _payne_hanek(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
-    """A call of the function that reduces one angle, which the module has once."""
+    """Calls the function that reduces one angle, which the module defines once."""
     module = code.builder.module
     function = module.globals.get("trivium.reduce_angle")
     if function is None:
@@ -154,8 +154,8 @@ def _payne_hanek(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]
 
 
 def _emit_payne_hanek(code: Code, module: ll.Module) -> ll.Function:
-    """For x = m 2^e, the bits of 2 / pi from number e - 1 on say what x / (pi / 2) is modulo 4: the earlier ones make
-    multiples of 4, and 192 of them suffice for any x."""
+    """For x = m 2^e, the bits of 2 / pi from number e - 1 on determine x / (pi / 2) modulo 4: the earlier ones
+    contribute multiples of 4, and 192 of them suffice for any x."""
     kind = ll.LiteralStructType([I64, F64, F64])
     function = ll.Function(module, ll.FunctionType(kind, [F64]), "trivium.reduce_angle")
     function.linkage = "internal"
@@ -166,7 +166,7 @@ def _emit_payne_hanek(code: Code, module: ll.Module) -> ll.Function:
     bits = inner.bits(x, I64)
     biased = inner.both(inner.lshr(bits, 52), 0x7FF)
     mantissa = b.or_(inner.both(bits, (1 << 52) - 1), I64(1 << 52))
-    # Bit number k of 2 / pi is number 63 + k of the table, whose first word is zeros; angles below 1 never come here.
+    # Bit number k of 2 / pi is number 63 + k of the table, whose first word is zeros; angles below 1 never get here.
     position = inner.isub(biased, 1075 - 62)
     high, middle, low = _window(inner, module, position)
     number = _modulo_4(inner, mantissa, high, middle, low)
@@ -183,7 +183,7 @@ def _emit_payne_hanek(code: Code, module: ll.Module) -> ll.Function:
 
 
 def _window(code: Code, module: ll.Module, position: ll.Value) -> list[ll.Value]:
-    """192 bits of the table from a position on, as three words, the highest first."""
+    """Returns 192 bits of the table from a position on, as three words, the highest first."""
     table = ll.GlobalVariable(module, ll.ArrayType(I64, len(TWO_OVER_PI)), "trivium.two_over_pi")
     table.initializer = ll.Constant(table.value_type, list(TWO_OVER_PI))
     table.global_constant, table.linkage = True, "internal"
@@ -196,7 +196,8 @@ def _window(code: Code, module: ll.Module, position: ll.Value) -> list[ll.Value]
 
 
 def _modulo_4(code: Code, mantissa: ll.Value, *window: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
-    """The product of a mantissa and a window: its whole part modulo 4, and 128 bits after the point, in two words."""
+    """Returns the product of a mantissa and a window: its integer part modulo 4, and 128 bits after the point, in two
+    words."""
     b, wide = code.builder, ll.IntType(128)
     factor = b.zext(mantissa, wide)
     total, words = ll.Constant(wide, 0), []
@@ -209,9 +210,9 @@ def _modulo_4(code: Code, mantissa: ll.Value, *window: ll.Value) -> tuple[ll.Val
 
 
 def _as_angle(code: Code, quadrant: ll.Value, high: ll.Value, low: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
-    """The nearest whole number, and the rest as an angle in two parts, from a fraction of 128 bits."""
+    """Returns the nearest integer, and the rest as an angle in two parts, from a fraction of 128 bits."""
     b, wide = code.builder, ll.IntType(128)
-    above = code.icompare("<", high, 0)  # a half or more: one less than the next
+    above = code.icompare("<", high, 0)  # a half or more: the rest is relative to the next integer
     whole = b.or_(b.shl(b.zext(high, wide), wide(64)), b.zext(low, wide))
     whole = b.select(above, b.neg(whole), whole)
     leading = code.call("llvm.ctlz.i64", I64, b.trunc(b.lshr(whole, wide(64)), I64), I1(0))
