@@ -154,8 +154,8 @@ def _interior(emitter: Emitter, loop: Loop, index: Value, extent: int) -> Interi
 
 
 def _apart(emitter: Emitter, loop: Loop, index: Value, lanes: int, extent: int, inside: Interior) -> None:
-    """Emits the interior, in which all guards are true, separately from the rest; or the whole loop uniformly, if the
-    margins are negative at run time."""
+    """Emits the interior, in which all guards are true, separately from the rest; or the whole loop uniformly, if a
+    margin is negative at run time."""
 
     def part(begin: int, end: int) -> None:
         _lanes(emitter, loop, index, lanes, begin, end, whole=False)

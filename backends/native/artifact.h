@@ -1,8 +1,8 @@
-// A compiled program as bytes: machine code, what it is called with, and its constants. backends/artifact.py writes and reads the same
-// layout; tests/backends/test_artifact.py reads it by this description. A file that is mapped or read into memory is used in place: all
-// numbers are little-endian, records lie at multiples of 8, and whatever has another size is found through a Span.
+// A compiled program as bytes: machine code, its interface, and its constants. backends/artifact.py writes and reads the same layout;
+// tests/backends/test_artifact.py reads it according to this description. A file that is mapped or read into memory is used in place: all
+// numbers are little-endian, records start at multiples of 8, and everything of variable size is found through a Span.
 //
-// The description is not inside of the machine code: it is checked, and the target compared, before any code of the artifact is loaded.
+// The description is separate from the machine code: it is checked, and the target compared, before any code of the artifact is loaded.
 //
 // To run a program: write the bytes of `code` to a file (memfd_create), dlopen it while libtrivium_runtime.so is loaded, and call
 //
@@ -12,7 +12,7 @@
 //   arena      `arena_bytes` of memory for this call alone, at a multiple of `arena_alignment`
 //   context    two addresses for each host call, of its function and of its routine (or null), then one for each constant
 //
-// It returns 0, or another number where a host call failed or a signal ended it. Calls may run at the same time, with the same context.
+// It returns 0, or another number if a host call failed or a signal ended it. Calls may run concurrently, with the same context.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace trivium::artifact {
 
-// A place in the artifact. `offset` counts from its first byte. `count`: of a text the bytes of UTF-8, which a zero byte follows that is
-// not counted; of a list the records; of plain bytes the bytes.
+// A range in the artifact. `offset` counts from its first byte. `count` is the number of bytes of a UTF-8 text, without the zero byte that
+// follows it; of records in a list; or of plain bytes.
 struct Span {
   uint64_t offset;
   uint64_t count;
@@ -30,8 +30,8 @@ struct Span {
 inline constexpr char kMagic[8] = {'\x93', 'T', 'R', 'I', 'V', 'I', 'U', 'M'};
 inline constexpr uint32_t kFormat = 1;
 
-// Elements, by the numbers of PJRT_Buffer_Type (xla/pjrt/c/pjrt_c_api.h); from 1000 on those that PJRT has no number for. Elements of
-// less than a byte take one each.
+// Element types, by the numbers of PJRT_Buffer_Type (xla/pjrt/c/pjrt_c_api.h); those that PJRT has no number for start at 1000. Elements of
+// less than a byte take one byte each.
 enum class ElementType : uint32_t {
   kPred = 1,
   kS8 = 2,
@@ -74,15 +74,15 @@ struct Slot {
 };
 
 enum class HostCallKind : uint32_t {
-  // `function` is a symbol of libtrivium_runtime.so; `routine` names the routine of LAPACK or BLAS that it is given, such as "dpotrf", and is
-  // empty where it needs none.
+  // `function` is a symbol of libtrivium_runtime.so; `routine` names the LAPACK or BLAS routine that is passed to it, such as "dpotrf", and
+  // is empty if it needs none.
   kNative = 0,
-  // Enters Python: `function` is the target of a custom call that the user registered, `program` the text of a module with that one op.
-  // Its function is `trivium_call_python`, its routine a Python callable that takes the index of this host call.
+  // Calls Python: `function` is the target of a custom call that the user registered, `program` the text of a module with that one op. The
+  // host function is `trivium_call_python`, its routine a Python callable that takes the index of this host call.
   kPython = 1,
 };
 
-// What the program calls by address. Attributes are in the code.
+// A function that the program calls by address. Its attributes are in the code.
 struct HostCall {
   HostCallKind kind;
   uint32_t reserved;
@@ -94,19 +94,20 @@ struct HostCall {
 enum class ConstantSource : uint32_t {
   // In `data`, from byte `offset` of it on.
   kEmbedded = 0,
-  // In the constant number `index` of the module that was compiled, in the order of its ops, seen as dense and row-major, from its byte `offset` on.
+  // In constant number `index` of the module that was compiled, in the order of its ops, viewed as dense and row-major, from its byte
+  // `offset` on.
   kModule = 1,
 };
 
-// Steps of an operand through its memory, in elements.
+// Strides of an operand, in elements.
 struct Axis {
   int64_t extent;
   int64_t stride;
 };
 
-// How the operand of a contraction is rearranged. It is read as [batch][column][reduction], each the product of a list of axes, the first
-// one outermost, from element `offset` on. It is written as [batch][panel][reduction][column of the panel]: panel i takes the next
-// `widths[i]` columns, and zeros where there are no more.
+// How the operand of a contraction is rearranged. It is read as [batch][column][reduction], each of which is the product of a list of axes,
+// the first one outermost, from element `offset` on. It is written as [batch][panel][reduction][column of the panel]: panel i takes the
+// next `widths[i]` columns, and zeros where none are left.
 struct Packing {
   uint64_t element_bytes;
   uint64_t offset;
@@ -122,11 +123,11 @@ struct Constant {
   uint64_t offset;
   uint64_t source_bytes;  // before packing
   uint64_t bytes;         // as the program reads them
-  uint64_t alignment;     // at which it is read fastest; it may lie anywhere
+  uint64_t alignment;     // for the fastest access; any address works
   Span packing;           // Packing: none, or one
 };
 
-// Something about the program for people and for Python, by its name.
+// Information about the program for people and for Python, by name.
 struct Text {
   Span name;
   Span text;
@@ -138,22 +139,22 @@ struct Header {
   uint32_t format;
   uint32_t checksum;  // CRC-32, as zlib's, of all bytes after this field
   uint64_t size;      // of the whole artifact
-  uint32_t runtime;   // what trivium_runtime_version() has to give
-  uint32_t threads;   // that a run uses at most
+  uint32_t runtime;   // the required value of trivium_runtime_version()
+  uint32_t threads;   // the maximal number that a run uses
   uint64_t arena_bytes;
   uint64_t arena_alignment;
   Span name;      // text
-  Span producer;  // text: what made the code, with versions
-  Span triple;    // text, as LLVM's
+  Span producer;  // text: the program that made the code, with versions
+  Span triple;    // text, in LLVM's form
   Span cpu;       // text: the processor that the code is scheduled for
-  Span features;  // text: LLVM's names, "+avx2,+fma,-avx512f"; those with a plus are needed
+  Span features;  // text: LLVM's names, "+avx2,+fma,-avx512f"; those with a plus are required
   Span inputs;    // Slot
   Span outputs;   // Slot
   Span host_calls;  // HostCall
   Span constants;   // Constant
   Span texts;       // Text
   Span code;        // a shared object
-  Span data;        // what constants embed, at a multiple of 4096
+  Span data;        // embedded constants, at a multiple of 4096
 };
 
 static_assert(sizeof(Slot) == 32 && sizeof(HostCall) == 56 && sizeof(Packing) == 80 && sizeof(Constant) == 56);

@@ -5,11 +5,11 @@
 namespace trivium::artifact {
 namespace {
 
-constexpr size_t kChecked = 16;  // where the bytes begin that the checksum is over
+constexpr size_t kChecked = 16;  // offset of the first byte that the checksum covers
 constexpr uint32_t kPolynomial = 0xEDB88320;
 constexpr int kAtOnce = 8;  // bytes
 
-// What a byte adds to the checksum, by how many bytes follow it in the same step.
+// The contribution of a byte to the checksum, by the number of bytes that follow it in the same step.
 constexpr std::array<std::array<uint32_t, 256>, kAtOnce> Tables() {
   std::array<std::array<uint32_t, 256>, kAtOnce> tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -55,7 +55,7 @@ Reader::Reader(const char* data, size_t size) : data_(data), size_(size) {
   Require(std::memcmp(header_.magic, kMagic, sizeof(kMagic)) == 0, "it begins with other bytes");
   Require(header_.format == kFormat, "it has format " + std::to_string(header_.format) + ", expected " + std::to_string(kFormat));
   Require(header_.size == size, "it has " + std::to_string(size) + " bytes, and says " + std::to_string(header_.size));
-  Require(Checksum(data + kChecked, size - kChecked) == header_.checksum, "its checksum is another one");
+  Require(Checksum(data + kChecked, size - kChecked) == header_.checksum, "its checksum does not match");
 }
 
 std::string_view Reader::bytes(uint64_t offset, uint64_t count) const {
@@ -64,7 +64,7 @@ std::string_view Reader::bytes(uint64_t offset, uint64_t count) const {
 }
 
 std::string_view Reader::text(const Span& span) const {
-  Require(span.count < size_, "a text in it is longer than it is");
+  Require(span.count < size_, "a text in it is longer than the artifact");
   const std::string_view found = bytes(span.offset, span.count + 1);
   Require(found.back() == '\0', "a text in it does not end with a zero byte");
   return found.substr(0, span.count);

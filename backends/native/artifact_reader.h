@@ -1,4 +1,4 @@
-// An artifact's bytes, read in place. Nothing in them is believed: each number is checked before it is used.
+// An artifact's bytes, read in place. Nothing in them is trusted: each number is checked before it is used.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace trivium::artifact {
 
-// What is wrong with bytes that were given for an artifact.
+// The reason why bytes are not a valid artifact.
 class Damaged : public std::runtime_error {
  public:
   explicit Damaged(const std::string& complaint)
@@ -22,7 +22,7 @@ class Damaged : public std::runtime_error {
 
 class Reader {
  public:
-  // Checks the header and the checksum of all bytes. The memory belongs to the caller, and is used as long as the reader is.
+  // Checks the header and the checksum of all bytes. The memory belongs to the caller, and must outlive the reader.
   Reader(const char* data, size_t size);
 
   const Header& header() const { return header_; }
@@ -39,10 +39,10 @@ class Reader {
   std::string_view bytes(uint64_t offset, uint64_t count) const;
   std::string_view bytes(const Span& span) const { return bytes(span.offset, span.count); }
 
-  // A text, which ends with a zero byte behind it.
+  // A text, which is followed by a zero byte.
   std::string_view text(const Span& span) const;
 
-  // The text about the program that has that name; empty where there is none.
+  // The text about the program that has that name; empty if there is none.
   std::string_view about(std::string_view name) const;
 
  private:
@@ -51,7 +51,7 @@ class Reader {
   Header header_;
 };
 
-// CRC-32 as zlib has it.
+// CRC-32, as in zlib.
 uint32_t Checksum(const char* data, size_t size);
 
 }  // namespace trivium::artifact

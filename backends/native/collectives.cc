@@ -34,7 +34,7 @@ Communicator::Meeting* Communicator::Enter(Key key, const std::vector<int64_t>& 
   std::unique_lock<std::mutex> lock(mutex_);
   const auto size = static_cast<int64_t>(members.size());
   Meeting& meeting = meetings_[key];
-  // Others may still be in the turn before.
+  // Others may still be in the previous turn.
   changed_.wait(lock, [&] { return !meeting.is_full; });
   meeting.sources.resize(size);
   meeting.destinations.resize(size);
@@ -83,7 +83,7 @@ void CopyBox(const char* source, const std::vector<int64_t>& source_shape, const
              const std::vector<int64_t>& destination_shape, const std::vector<int64_t>& destination_begins,
              const std::vector<int64_t>& extents, int64_t width) {
   if (Product(extents) == 0) return;
-  // Trailing dimensions that the box fills in both arrays are one run of bytes with the one in front of them.
+  // Trailing dimensions that the box fills in both arrays form one run of bytes with the dimension before them.
   size_t outer = extents.size();
   int64_t run = width;
   bool fills = true;
@@ -109,7 +109,7 @@ void CopyBox(const char* source, const std::vector<int64_t>& source_shape, const
 
 namespace {
 
-// What compiled programs say of a collective: numbers, in the order of backends/cpu/collectives.py.
+// The numbers that describe a collective in compiled programs, in the order of backends/cpu/collectives.py.
 struct Description {
   enum Kind : int64_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute };
 
@@ -137,7 +137,7 @@ struct Description {
   std::vector<std::vector<int64_t>> groups;
 };
 
-// Elements of types that the machine has no arithmetic for, as ml_dtypes and LLVM have them.
+// Elements of types for which the machine has no arithmetic, converted as by ml_dtypes and LLVM.
 struct BFloat16 {
   uint16_t bits;
   BFloat16() = default;
@@ -166,7 +166,7 @@ T Combine(int64_t combiner, T x, T y) {
     switch (combiner) {
       case kAdd: return x + y;
       case kMultiply: return x * y;
-      // As StableHLO has them: NaN wins, and zeros are ordered by their signs.
+      // As in StableHLO: NaN wins, and zeros are ordered by their signs.
       case kMaximum: return std::isnan(x) || x > y || (x == y && !std::signbit(x)) ? x : y;
       default: return std::isnan(x) || x < y || (x == y && std::signbit(x)) ? x : y;
     }
@@ -177,7 +177,7 @@ T Combine(int64_t combiner, T x, T y) {
     const auto a = static_cast<Unsigned>(x), b = static_cast<Unsigned>(y);
     switch (combiner) {
       case kAdd: return static_cast<T>(a + b);
-      // Of narrow types the product is one of int, which must not overflow.
+      // The product of narrow types is computed in int, which must not overflow.
       case kMultiply: return static_cast<T>(static_cast<uint64_t>(a) * b);
       case kMaximum: return std::max(x, y);
       case kMinimum: return std::min(x, y);
@@ -188,7 +188,7 @@ T Combine(int64_t combiner, T x, T y) {
   }
 }
 
-// Combines a run of elements of all sources, in their order. Each destination that is not null gets it.
+// Combines a run of elements of all sources, in their order. Each destination that is not null receives it.
 template <class T>
 void CombineRun(int64_t combiner, const std::vector<const void*>& sources, int64_t source_begin, int64_t count,
                 const std::vector<void*>& destinations, int64_t destination_begin) {
@@ -209,7 +209,7 @@ void CombineRun(int64_t combiner, const std::vector<const void*>& sources, int64
 
 using CombineFunction = decltype(&CombineRun<float>);
 
-// By the type's number: its place in TYPES of backends/cpu/collectives.py. Types that only move have none.
+// By the type's number: its index in TYPES of backends/cpu/collectives.py. Types that are only moved have none.
 constexpr CombineFunction kCombine[] = {
     nullptr,             CombineRun<bool>,     CombineRun<int8_t>,   CombineRun<int16_t>, CombineRun<int32_t>,  CombineRun<int64_t>,
     CombineRun<uint8_t>, CombineRun<uint16_t>, CombineRun<uint32_t>, CombineRun<uint64_t>, CombineRun<Half>, CombineRun<BFloat16>,
@@ -228,7 +228,7 @@ struct Exchange {
   std::vector<int64_t> zeros() const { return std::vector<int64_t>(what.shape.size(), 0); }
 };
 
-// Each member combines its share of the elements, and writes it to all.
+// Each member combines its share of the elements, and writes it to all destinations.
 void AllReduce(const Exchange& exchange) {
   const int64_t count = Product(exchange.what.shape);
   const int64_t begin = count * exchange.place / exchange.size(), end = count * (exchange.place + 1) / exchange.size();
@@ -270,7 +270,7 @@ void AllToAll(const Exchange& exchange) {
   }
 }
 
-// The group is that of all members of pairs; a pair is a source and a target.
+// The group consists of all members of pairs; a pair is a source and a target.
 void Permute(const Exchange& exchange, const std::vector<int64_t>& members) {
   const size_t bytes = static_cast<size_t>(Product(exchange.what.shape) * exchange.what.width);
   for (const auto& pair : exchange.what.groups) {
@@ -292,7 +292,7 @@ void Perform(const Exchange& exchange, const std::vector<int64_t>& members) {
   }
 }
 
-// The members of this device's group, and its number; of a permutation, all that appear in its pairs.
+// The members of this device's group, and the group's number; for a permutation, all devices that appear in its pairs.
 std::pair<std::vector<int64_t>, int64_t> GroupOf(const Description& what, int64_t device) {
   if (what.kind == Description::kPermute) {
     std::vector<int64_t> members;
@@ -312,13 +312,13 @@ std::pair<std::vector<int64_t>, int64_t> GroupOf(const Description& what, int64_
 }  // namespace
 }  // namespace trivium
 
-// Called by compiled programs. Returns 0, or -1 where the devices of the group cannot meet; the reason is kept as an exception is.
+// Called by compiled programs. Returns 0, or -1 if the devices of the group cannot meet; the reason is kept like an exception.
 TRIVIUM_EXPORT int32_t trivium_collective(const int64_t* description, const void* source, void* destination) {
   using namespace trivium;
   const Description what(description);
   const auto [members, group] = GroupOf(what, own_device);
   if (group < 0) {
-    KeepException("a collective lists groups of devices, of which none has this device");
+    KeepException("a collective lists groups of devices, none of which contains this device");
     return -1;
   }
   const int64_t place = std::find(members.begin(), members.end(), own_device) - members.begin();
@@ -331,7 +331,7 @@ TRIVIUM_EXPORT int32_t trivium_collective(const int64_t* description, const void
   Communicator::Meeting* meeting = nullptr;
   if (communicator != nullptr) meeting = communicator->Enter({description, group}, members, place, source, destination);
   if (meeting == nullptr) {
-    KeepException("a device waits in a collective for another one of its group, which does not run, or has ended");
+    KeepException("a device waits in a collective for another one of its group, which is not running or has ended");
     return -1;
   }
   Perform(Exchange{what, meeting->sources, meeting->destinations, place}, members);

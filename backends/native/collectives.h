@@ -12,13 +12,13 @@
 
 namespace trivium {
 
-// What the devices of one run share.
+// The state that the devices of one run share.
 class Communicator {
  public:
   explicit Communicator(int devices) : ended_(devices, false) {}
   Communicator(const Communicator&) = delete;
 
-  // A group that meets, whose members have come: their memory stays as it is until all have left.
+  // A group that meets: once all members have arrived, their memory stays unchanged until all have left.
   struct Meeting {
     std::vector<const void*> sources;
     std::vector<void*> destinations;
@@ -27,16 +27,16 @@ class Communicator {
     bool is_full = false;
   };
 
-  // Which collective of the program it is, and which of its groups.
+  // Identifies a collective of the program, and one of its groups.
   using Key = std::pair<const int64_t*, int64_t>;
 
-  // Waits until all members of the group have come to `key`. Gives nothing where one will not come, since its run has ended.
+  // Waits until all members of the group have arrived at `key`. Returns nothing if one will not arrive, since its run has ended.
   Meeting* Enter(Key key, const std::vector<int64_t>& members, int64_t place, const void* source, void* destination);
 
-  // Waits until all members have come that far: nobody reads or writes another one's memory afterwards.
+  // Waits until all members have arrived here: afterwards nobody reads or writes another member's memory.
   void Leave(Meeting* meeting);
 
-  // A device has ended its run: nobody is to wait for it.
+  // A device has ended its run: the others must not wait for it.
   void End(int64_t device);
 
  private:
@@ -48,7 +48,7 @@ class Communicator {
   std::map<Key, Meeting> meetings_;
 };
 
-// While it lives, collectives that this thread runs are those of `device`.
+// While it exists, collectives that this thread runs are those of `device`.
 class DeviceScope {
  public:
   DeviceScope(Communicator* communicator, int64_t device);
@@ -56,7 +56,7 @@ class DeviceScope {
   DeviceScope(const DeviceScope&) = delete;
 };
 
-// Copies a box between arrays of elements of `width` bytes. `begins` say where the box lies in either.
+// Copies a box between arrays of elements of `width` bytes. `begins` are the positions of the box in the two arrays.
 void CopyBox(const char* source, const std::vector<int64_t>& source_shape, const std::vector<int64_t>& source_begins, char* destination,
              const std::vector<int64_t>& destination_shape, const std::vector<int64_t>& destination_begins,
              const std::vector<int64_t>& extents, int64_t width);

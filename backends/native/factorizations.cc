@@ -23,9 +23,9 @@ using Complex = std::complex<Real<T>>;
 template <class T>
 constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 
-using Int = int;  // as SciPy's LAPACK has it
+using Int = int;  // in SciPy's LAPACK
 
-// A row-major matrix in column-major order, and the other way around; where both are `T`, or the second is its complex type.
+// Converts a row-major matrix to column-major order, and back; both are `T`, or the second is its complex type.
 template <class T>
 void ToColumns(const T* rows, int64_t m, int64_t n, T* columns) {
   for (int64_t i = 0; i < m; ++i) {
@@ -43,13 +43,13 @@ void ToRows(const T* columns, int64_t m, int64_t n, T* rows) {
 // LAPACK's leading dimensions are at least 1.
 Int Lead(int64_t m) { return static_cast<Int>(std::max<int64_t>(m, 1)); }
 
-// Room for at least one element, so that its address is one.
+// Space for at least one element, so that it has an address.
 template <class T>
 std::vector<T> Room(int64_t size) {
   return std::vector<T>(std::max<int64_t>(size, 1));
 }
 
-// What a routine answers when it is asked for its workspace: `lwork` -1, the size in the first element.
+// The size that a routine returns for a workspace query: `lwork` is -1, the size is in the first element.
 template <class T>
 Int Size(const T& answer) {
   return std::max<Int>(static_cast<Int>(std::real(answer)), 1);
@@ -272,8 +272,8 @@ void Svd(void* routine, void** pointers, const int64_t* attributes) {
   }
 }
 
-// Eigenvectors as complex columns. LAPACK gives those of real matrices as real parts and imaginary parts, in columns next to each other
-// where the eigenvalues are a conjugate pair.
+// Eigenvectors as complex columns. LAPACK returns those of real matrices as real parts and imaginary parts, in adjacent columns if the
+// eigenvalues are a conjugate pair.
 template <class T>
 void Unpack(const std::vector<T>& packed, const T* imaginary, int64_t n, Complex<T>* rows) {
   for (int64_t j = 0; j < n; ++j) {
@@ -292,8 +292,8 @@ void Unpack(const std::vector<T>& packed, const T* imaginary, int64_t n, Complex
   }
 }
 
-// attributes: batch, n, and whether left and right eigenvectors are computed (V or N). a -> eigenvalues (real matrices: their real and their
-// imaginary parts), left and right eigenvectors, info. What is not computed is zero.
+// attributes: batch, n, and whether left and right eigenvectors are computed (V or N). a -> eigenvalues (for real matrices their real and
+// their imaginary parts), left and right eigenvectors, info. Results that are not computed are zero.
 template <class T>
 void Geev(void* routine, void** pointers, const int64_t* attributes) {
   const int64_t batch = attributes[0], n = attributes[1];
@@ -332,8 +332,8 @@ void Geev(void* routine, void** pointers, const int64_t* attributes) {
   }
 }
 
-// attributes: batch, n, mode (V or N). a -> Schur form, Schur vectors, eigenvalues (real matrices: their real and their imaginary parts), how
-// many were selected (none), info.
+// attributes: batch, n, mode (V or N). a -> Schur form, Schur vectors, eigenvalues (for real matrices their real and their imaginary
+// parts), the number of selected ones (none), info.
 template <class T>
 void Gees(void* routine, void** pointers, const int64_t* attributes) {
   const int64_t batch = attributes[0], n = attributes[1];
@@ -438,7 +438,7 @@ void Gtsv(void* routine, void** pointers, const int64_t* attributes) {
   Int order = n, count = columns, lead = Lead(n);
   auto matrix = Room<T>(n * columns), below = Room<T>(n), at = Room<T>(n), above = Room<T>(n);
   for (int64_t b = 0; b < batch; ++b, given += n * columns, solution += n * columns, ++info) {
-    // Elimination writes over what it is given.
+    // Elimination overwrites its input.
     std::copy_n(lower + b * n, n, below.data());
     std::copy_n(diagonal + b * n, n, at.data());
     std::copy_n(upper + b * n, n, above.data());
@@ -448,7 +448,7 @@ void Gtsv(void* routine, void** pointers, const int64_t* attributes) {
   }
 }
 
-// The status of a run that must end, as other host functions have it.
+// The status of a run that must end, as for other host functions.
 int32_t Guarded(void (*function)(void*, void**, const int64_t*), void* routine, void** pointers, const int64_t* attributes) {
   try {
     function(routine, pointers, attributes);

@@ -8,12 +8,12 @@
 namespace trivium {
 namespace {
 
-// Signals are to be heard within 200 ms. Asking takes the interpreter's lock, for which a busy Python thread may let us wait 5 ms.
+// Signals must be noticed within 200 ms. A check takes the interpreter's lock, for which a busy Python thread may make us wait 5 ms.
 constexpr int64_t kPeriodMilliseconds = 100;
 
 Interpreter python{};
 
-// What save_thread gave, while this thread is in a run without the lock.
+// The result of save_thread, while this thread is in a run without the lock.
 thread_local void* saved = nullptr;
 
 thread_local int64_t last_check = 0;
@@ -27,7 +27,7 @@ int64_t Milliseconds() {
   return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-// Holds the interpreter's lock within a run. What runs meanwhile, called by Python, is not within that run.
+// Holds the interpreter's lock within a run. Runs that Python starts meanwhile are not part of that run.
 class Lock {
  public:
   Lock() { python.restore_thread(std::exchange(saved, nullptr)); }
@@ -36,7 +36,7 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 };
 
-// The same in a thread that Python need not know.
+// The same in a thread that need not be known to Python.
 class ForeignLock {
  public:
   ForeignLock() : state_(python.ensure()) {}
@@ -48,7 +48,7 @@ class ForeignLock {
   int state_;
 };
 
-// Takes the exception that is set and gives its text.
+// Takes the exception that is set and returns its text.
 std::string ExceptionText() {
   void *type = nullptr, *value = nullptr, *traceback = nullptr;
   python.fetch(&type, &value, &traceback);

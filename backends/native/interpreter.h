@@ -1,5 +1,5 @@
-// The Python interpreter, as runs of compiled programs meet it: they leave its lock, ask whether a signal has come, and call functions of
-// Python. The library links no Python: whoever has one gives the C functions. Without them nothing here does anything.
+// The Python interpreter, as used by runs of compiled programs: they release its lock, check whether a signal has arrived, and call Python
+// functions. The library does not link Python: a process that has one passes in the C functions. Without them nothing here does anything.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace trivium {
 
-// The functions of Python's C API that are used, all of its stable ABI, and the thread in which Python handles signals.
+// The functions of Python's C API that are used, all of which belong to its stable ABI, and the thread in which Python handles signals.
 struct Interpreter {
   void* (*save_thread)();                                      // PyEval_SaveThread
   void (*restore_thread)(void* state);                         // PyEval_RestoreThread
@@ -24,7 +24,7 @@ struct Interpreter {
   uint64_t main_thread;                                        // pthread_self() of Python's main thread
 };
 
-// What one run needs: the entry of the program, and what it is given.
+// The inputs of one run: the entry of the program, and its arguments.
 struct Frame {
   int32_t (*entry)(void** arguments, void* arena, void** context);
   void** arguments;
@@ -34,22 +34,22 @@ struct Frame {
 
 void SetInterpreter(const Interpreter& interpreter);
 
-// Runs a program without the interpreter's lock, which the caller holds. Returns the program's status; where that is not 0, a Python
-// exception may be set.
+// Runs a program without the interpreter's lock, which the caller holds. Returns the program's status; if it is not 0, a Python exception
+// may be set.
 int32_t Run(const Frame& frame);
 
-// Called from a run: lets Python handle signals if it has not been asked for a while. Returns 0, or -1 when a handler raised; the
+// Called from a run: lets Python handle signals if the last check was long enough ago. Returns 0, or -1 if a handler raised; then the
 // exception is set, and the run must end.
 int32_t CheckSignals();
 
-// Called from a run: calls `callable(number, address of pointers)`. Returns 0, or -1 when it raised. Where the run was called from Python,
-// by `Run`, the exception is set; in any other run its text is kept for `TakeException`.
+// Called from a run: calls `callable(number, address of pointers)`. Returns 0, or -1 if it raised. If the run was called from Python, by
+// `Run`, the exception is set; in any other run its text is kept for `TakeException`.
 int32_t CallPython(void* callable, int64_t number, void** pointers);
 
 // Keeps a text for `TakeException` in the same way.
 void KeepException(const char* text);
 
-// What Python said in this thread's last run that was not called from Python, once; empty if it said nothing.
+// The text of the exception that ended this thread's last run that was not called from Python, returned once; empty if there was none.
 std::string TakeException();
 
 }  // namespace trivium

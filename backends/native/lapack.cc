@@ -1,5 +1,5 @@
-// Factorizations of batches of matrices, by the routines of a LAPACK that the caller has. A row-major matrix is the transpose of a
-// column-major one, so the triangle and the side that a routine is told are the other ones, and nothing is transposed in memory.
+// Factorizations of batches of matrices, by the routines of the caller's LAPACK. A row-major matrix is the transpose of a column-major one,
+// so the triangle and the side that a routine receives are the opposite ones, and nothing is transposed in memory.
 
 #include <algorithm>
 #include <complex>
@@ -17,7 +17,7 @@ using Potrf = void (*)(char* uplo, int* n, T* a, int* lda, int* info);
 template <class T>
 using Trsm = void (*)(char* side, char* uplo, char* trans, char* diag, int* m, int* n, T* alpha, T* a, int* lda, T* b, int* ldb);
 
-// attributes: batch, n, lower. The factor of each matrix `a`, with zeros in the other triangle; NaN where it has none.
+// attributes: batch, n, lower. The factor of each matrix `a`, with zeros in the other triangle; NaN if it has none.
 template <class T>
 int32_t Cholesky(void* routine, void** pointers, const int64_t* attributes) {
   const auto potrf = reinterpret_cast<Potrf<T>>(routine);

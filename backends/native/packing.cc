@@ -14,7 +14,7 @@ struct Wide {
   uint64_t words[2];
 };
 
-// Where each flat index of a group leads.
+// The offset of each flat index of a group.
 std::vector<int64_t> Offsets(const PackingGroup& group) {
   std::vector<int64_t> offsets{0};
   for (size_t i = 0; i < group.count; ++i) {
@@ -83,7 +83,7 @@ class Packer {
     const int64_t following = end < static_cast<int64_t>(reduction_.size()) ? end : begin;
     for (int64_t column = 0; column < count; ++column) {
       const char* origin = from + columns_[start + column] * kSize;
-      // Too many columns for the processor to see by itself what comes next.
+      // Too many columns for the processor to predict the next address by itself.
       __builtin_prefetch(origin + reduction_[following] * kSize);
       for (int64_t line = begin; line < end; ++line) {
         Element element;

@@ -7,7 +7,7 @@
 
 namespace trivium {
 
-// Steps of an operand through its memory, in elements.
+// Strides of an operand, in elements.
 struct PackingAxis {
   int64_t extent;
   int64_t stride;
@@ -20,7 +20,7 @@ struct PackingGroup {
 };
 
 // The operand is read as [batch][column][reduction] and written as [batch][panel][reduction][column of the panel]: panel i takes the next
-// `widths[i]` columns, and zeros where there are no more.
+// `widths[i]` columns, and zeros where none are left.
 struct Packing {
   uint64_t element_bytes;  // 1, 2, 4, 8 or 16
   uint64_t offset;         // of the first element that is read, in elements
@@ -31,7 +31,8 @@ struct Packing {
   size_t panels;
 };
 
-// Packs on all threads of the pool. `source` may lie anywhere. Returns 0, or -1 for elements of another size, or without memory.
+// Packs on all threads of the pool. `source` may have any alignment. Returns 0, or -1 for elements of another size, or if there is no
+// memory.
 int32_t Pack(const Packing& packing, const void* source, void* target);
 
 }  // namespace trivium

@@ -14,10 +14,10 @@ namespace {
 
 enum Register { kEax, kEbx, kEcx, kEdx };
 
-// State that the system saves for each thread, as bits of XCR0: without it, instructions are there and must not be used.
+// State that the system saves for each thread, as bits of XCR0: without it, instructions exist but must not be used.
 enum State : uint64_t { kNone = 0, kAvx = 0x6, kAvx512 = 0xE6, kAmx = 0x60000 };
 
-// Where CPUID has a feature.
+// The location of a feature in CPUID's results.
 struct Feature {
   std::string_view name;
   uint32_t leaf;
@@ -60,13 +60,13 @@ constexpr Feature kFeatures[] = {
 
 std::array<uint32_t, 4> Registers(uint32_t leaf, uint32_t subleaf) {
   std::array<uint32_t, 4> found{};
-  // Gives nothing where the processor has no such leaf.
+  // Returns nothing if the processor has no such leaf.
   if (__get_cpuid_count(leaf, subleaf, &found[kEax], &found[kEbx], &found[kEcx], &found[kEdx]) == 0) return {};
   return found;
 }
 
 uint64_t SavedState() {
-  if (!(Registers(1, 0)[kEcx] >> 27 & 1)) return 0;  // XGETBV is no instruction
+  if (!(Registers(1, 0)[kEcx] >> 27 & 1)) return 0;  // XGETBV is not available
   uint32_t low = 0, high = 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return static_cast<uint64_t>(high) << 32 | low;

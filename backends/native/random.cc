@@ -15,8 +15,8 @@ uint64_t RandomKey() {
 
 }  // namespace
 
-// Draws of one process; above these bits the counter has the number of the process, since a forked child has the key and the count of its
-// parent.
+// The draws of one process. The counter's bits above these hold the number of the process, since a forked child has the key and the count
+// of its parent.
 constexpr int kDrawBits = 40;
 
 // Writes a key, and a counter of 128 bits whose high word no other draw with that key has: three words for Philox.

@@ -1,4 +1,4 @@
-// What the library offers: to compiled programs, loops over threads, functions of the host and a way to hear signals; to Python, runs.
+// The library's interface: for compiled programs, loops over threads, functions of the host and checks for signals; for Python, runs.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Changes whenever a signature below does; the Python side refuses another library.
+// Changes whenever a signature below does; the Python side rejects any other version.
 TRIVIUM_EXPORT int trivium_runtime_version() { return 7; }
 
 TRIVIUM_EXPORT int trivium_num_threads() { return trivium::GlobalThreadPool().threads(); }
@@ -30,19 +30,19 @@ TRIVIUM_EXPORT int32_t trivium_host_call(HostFunction function, void* routine, v
   return function(routine, pointers, attributes);
 }
 
-// A function of the host that calls a function of Python by its number, the one attribute; see CallPython.
+// A host function that calls a Python function by its number, the only attribute; see CallPython.
 TRIVIUM_EXPORT int32_t trivium_call_python(void* callable, void** pointers, const int64_t* attributes) {
   return trivium::CallPython(callable, attributes[0], pointers);
 }
 
-// Called at launches and turns of loops, after enough work that its cost does not count.
+// Called at launches and loop iterations, after enough work that its cost does not matter.
 TRIVIUM_EXPORT int32_t trivium_check_signals() { return trivium::CheckSignals(); }
 
 TRIVIUM_EXPORT void trivium_set_interpreter(const trivium::Interpreter* interpreter) { trivium::SetInterpreter(*interpreter); }
 
 TRIVIUM_EXPORT int32_t trivium_run(const trivium::Frame* frame) { return trivium::Run(*frame); }
 
-// What ended this thread's last run, or last call, that gave another status than 0 without a Python exception. Lives until the next one.
+// The reason why this thread's last run, or last call, returned a status other than 0 without a Python exception. Valid until the next one.
 TRIVIUM_EXPORT const char* trivium_exception() {
   static thread_local std::string text;
   text = trivium::TakeException();

@@ -45,7 +45,7 @@ std::vector<int> AllowedProcessors() {
   return processors;
 }
 
-// The control group's quota in processors, rounded up; a large number where there is none.
+// The control group's quota in processors, rounded up; a large number if there is none.
 int QuotaProcessors() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
@@ -54,7 +54,7 @@ int QuotaProcessors() {
   return std::max(1, static_cast<int>(std::ceil(std::atof(quota.c_str()) / period)));
 }
 
-// A worker that moves between processors was measured at half the speed. Processor 0 of the list is left to the caller.
+// Measured: a worker that moves between processors has half the speed. Processor 0 of the list is left to the caller.
 void Pin(std::thread& thread, const std::vector<int>& processors, int number) {
   if (processors.size() < 2) return;
   cpu_set_t set;
@@ -121,7 +121,7 @@ void ThreadPool::Work(int) {
   }
 }
 
-// Waits for a job that this worker has not seen and tries to enter it. Returns its number in the job, or 0 where it is not in it.
+// Waits for a job that this worker has not seen and tries to enter it. Returns its number in the job, or 0 if it is not in the job.
 int64_t ThreadPool::Join(uint64_t& seen, bool& stop) {
   const uint32_t sequence = sequence_.load();
   uint64_t state = state_.load();
@@ -156,7 +156,7 @@ namespace {
 std::atomic<ThreadPool*> pool{nullptr};
 std::mutex pool_creation;
 
-// The child keeps no workers and may have inherited held locks: it leaves the old pool alone and makes its own when it needs one.
+// The child has no workers and may have inherited held locks: it leaves the old pool alone and creates its own when it needs one.
 void ForgetPool() {
   pool.store(nullptr);
   new (&pool_creation) std::mutex;

@@ -1,4 +1,4 @@
-// The worker threads that compiled programs split their loops over.
+// The worker threads over which compiled programs split their loops.
 
 #pragma once
 
@@ -10,16 +10,16 @@
 
 namespace trivium {
 
-// A range of iterations [begin, end) of a loop; `context` holds what the loop's body captured. `participant` is a number below the limit of
-// the loop that no other thread has while the loop runs: the caller's is 0.
+// A range of iterations [begin, end) of a loop; `context` holds the values that the loop's body captured. `participant` is below the limit
+// of the loop, and no other thread has the same number while the loop runs: the caller's is 0.
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end, int64_t participant);
 
 // One job at a time: the caller opens it, idle workers join, all take pieces until none are left, and the caller closes it. A worker that
-// wakes too late finds the job closed and is not waited for. The caller of a job that finds the pool busy, or that is itself inside a
-// job, runs its loop alone: nothing ever blocks on another job.
+// wakes too late finds the job closed and is not waited for. If the pool is busy, or if the caller is itself inside a job, it runs its loop
+// alone: nothing ever blocks on another job.
 class ThreadPool {
  public:
-  // `threads` counts the caller: one fewer workers are started.
+  // `threads` counts the caller: one fewer worker is started.
   explicit ThreadPool(int threads);
   ~ThreadPool();
 
@@ -43,8 +43,8 @@ class ThreadPool {
   int64_t Join(uint64_t& seen, bool& stop);
   void TakePieces(const Job& job, int64_t participant);
 
-  // The generation of the job (high bits), how many workers may still join it, how many are in it, and whether it is open. Only a worker that is
-  // in the job reads `job_`, and the caller changes it only when nobody is.
+  // The generation of the job (high bits), how many workers may still join it, how many are in it, and whether it is open. Only a worker
+  // that is in the job reads `job_`, and the caller changes it only when nobody is in it.
   std::atomic<uint64_t> state_{0};
   // Counts jobs, for sleeping workers to wait on.
   std::atomic<uint32_t> sequence_{0};
@@ -55,10 +55,10 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-// The threads this process should use: TRIVIUM_NUM_THREADS, or what its CPU affinity and its control group's quota allow.
+// The number of threads that this process should use: TRIVIUM_NUM_THREADS, or what its CPU affinity and its control group's quota allow.
 int DefaultThreads();
 
-// The pool of this process, made on first use, and again in a forked child (whose copy has lost its workers).
+// The pool of this process, created on first use, and again in a forked child (whose copy has lost its workers).
 ThreadPool& GlobalThreadPool();
 
 }  // namespace trivium

@@ -1,4 +1,4 @@
-// From an artifact to a program that runs: machine code by dlopen from a file in memory, constants where the artifact has them.
+// Loads an artifact as a program that can run: machine code by dlopen from a file in memory, constants in place in the artifact.
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ using artifact::Reader;
 constexpr size_t kPage = 4096;
 constexpr uint64_t kLargest = uint64_t{1} << 48;  // more than a machine can address
 
-// Memory at the start of a page, so that what an artifact aligns is aligned.
+// Memory at the start of a page, so that aligned parts of an artifact are aligned in memory too.
 struct Free {
   void operator()(char* data) const { std::free(data); }
 };
@@ -38,7 +38,7 @@ Pages Copied(std::string_view bytes) {
   return pages;
 }
 
-// A shared object, from its bytes.
+// A shared object, loaded from its bytes.
 class Library {
  public:
   explicit Library(std::string_view code) {
@@ -65,8 +65,9 @@ class Library {
   }
 
  private:
-  // Another one for each load: the dynamic linker takes a library that it knows for any later one of the same path, and descriptors are used
-  // again. The digits of a number are in the separators. Python, which does the same (backends/cpu/code.py), begins otherwise.
+  // A different path for each load: the dynamic linker takes a library that it knows for any later one with the same path, and descriptors
+  // are reused. The separators encode the digits of a number. Python, which does the same (backends/cpu/code.py), uses paths with another
+  // prefix.
   static std::string Path(int file) {
     static std::atomic<uint64_t> loads{0};
     std::string path = "/proc/./self/fd/";
@@ -77,7 +78,7 @@ class Library {
   void* handle_ = nullptr;
 };
 
-// Functions of this library that programs call by address. The linker is asked about the library itself, whatever way it was loaded.
+// Functions of this library that programs call by address. The linker looks them up in the library itself, however it was loaded.
 void* RuntimeFunction(const std::string& name) {
   Dl_info info{};
   void* found = nullptr;
@@ -118,7 +119,7 @@ double Number(const Reader& reader, std::string_view name) { return std::strtod(
 
 }  // namespace
 
-// All that a program from an artifact uses.
+// Everything that a program from an artifact uses.
 class ArtifactMemory {
  public:
   explicit ArtifactMemory(std::string_view bytes) : size_(bytes.size()), pages_(Copied(bytes)), reader_(pages_.get(), size_) {

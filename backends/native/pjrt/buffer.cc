@@ -27,7 +27,7 @@ StoragePtr Buffer::Donate() {
 }
 
 void Buffer::Delete() {
-  StoragePtr dropped;  // freed after the lock is
+  StoragePtr dropped;  // freed after the lock is released
   std::lock_guard<std::mutex> lock(mutex_);
   dropped.swap(storage_);
 }
@@ -114,7 +114,7 @@ void IncreaseExternalReferenceCount(Buffer_IncreaseExternalReferenceCount_Args& 
 
 void DecreaseExternalReferenceCount(Buffer_DecreaseExternalReferenceCount_Args& args) { args.buffer->DropExternalReference(); }
 
-// Does `copy` when the elements are there, and gives an event of its end.
+// Runs `copy` when the elements are ready, and returns an event for its completion.
 Event* WhenReady(const CompletionPtr& ready, std::function<void()> copy) {
   if (IsDone(ready)) {
     WaitFor(ready);
@@ -161,8 +161,8 @@ void CopyRawToHost(Buffer_CopyRawToHost_Args& args) {
   });
 }
 
-// To another memory of the same host: a view where it is the same device's, which has the same life; a copy otherwise, so that each
-// device's statistics count what is its own.
+// Copies to another memory of the same host: a view if it belongs to the same device, with the same lifetime; otherwise a copy, so that
+// each device's statistics count only its own memory.
 Buffer* CopyTo(const Buffer& buffer, Memory& memory) {
   if (buffer.memory->device == memory.device) return new Buffer(&memory, buffer.shape, buffer.storage(), buffer.ready);
   StoragePtr source = buffer.storage();

@@ -11,17 +11,17 @@
 
 namespace trivium::pjrt {
 
-// Deleting a buffer takes its storage away from it; runs and views that use the storage keep it. Whoever reads the elements waits for
+// Deleting a buffer takes its storage away from it; runs and views that use the storage keep it. Readers of the elements must wait for
 // `ready` first.
 struct Buffer {
   Buffer(Memory* memory, Shape shape, StoragePtr storage, CompletionPtr ready)
       : memory(memory), shape(std::move(shape)), ready(std::move(ready)), storage_(std::move(storage)) {}
 
-  // Throws when the buffer has been deleted or donated.
+  // Throws if the buffer has been deleted or donated.
   StoragePtr storage() const;
   bool is_deleted() const;
   void Delete();
-  // As `storage` and `Delete` at once: of two runs that a buffer is donated to, one gets it.
+  // `storage` and `Delete` in one step: if a buffer is donated to two runs, one of them gets it.
   StoragePtr Donate();
 
   void AddExternalReference();
@@ -36,12 +36,12 @@ struct Buffer {
 
   mutable std::mutex mutex_;
   StoragePtr storage_;
-  // Of others who read the memory behind PJRT's back. They keep it even if the buffer is deleted.
+  // The references of others that read the memory outside PJRT. They keep it even if the buffer is deleted.
   StoragePtr shared_;
   int64_t external_references_ = 0;
 };
 
-// An event of `completion` for a caller, who owns it.
+// An event of `completion` for a caller, which owns it.
 inline Event* NewEvent(CompletionPtr completion = nullptr) { return new Event{std::move(completion)}; }
 
 void BindBuffers(Api& api);

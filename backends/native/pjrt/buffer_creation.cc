@@ -1,4 +1,4 @@
-// Buffers that callers make: of the host's arrays, of memory that is there already, and of nothing yet.
+// Buffers that callers create: from the host's arrays, from existing memory, and without contents yet.
 
 #include "buffer.h"
 #include "guard.h"
@@ -6,7 +6,7 @@
 namespace trivium::pjrt {
 namespace {
 
-// Where a buffer is wanted: in a memory, or in the default one of a device.
+// The target of a new buffer: a memory, or the default memory of a device.
 Memory& Target(const Client& client, Device* device, Memory* memory) {
   if (memory != nullptr) return *memory;
   return (device != nullptr ? *device : client.device(0)).default_memory();
@@ -16,11 +16,11 @@ bool IsZeroCopy(HostBufferSemantics semantics) {
   return semantics == HostBufferSemantics_kImmutableZeroCopy || semantics == HostBufferSemantics_kMutableZeroCopy;
 }
 
-// Compiled programs take every array that begins at a multiple of its element's size.
+// Compiled programs accept every array that starts at a multiple of its element's size.
 bool IsUsable(const void* data, Buffer_Type type) { return reinterpret_cast<uintptr_t>(data) % std::min<size_t>(BytesOf(type), 8) == 0; }
 
-// The alignment from which on XLA's CPU client borrows the host's memory. Users who write to an array that they gave away meet the same
-// here as there.
+// The alignment from which on XLA's CPU client borrows the host's memory. Users who write to an array that they have passed in see the same
+// effect here as there.
 bool IsBorrowed(const void* data) { return reinterpret_cast<uintptr_t>(data) % 64 == 0; }
 
 void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
@@ -31,7 +31,7 @@ void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
   const std::vector<int64_t> row_major = RowMajorStrides(shape);
   std::vector<int64_t> strides = row_major;
   if (args.byte_strides != nullptr && (args.num_byte_strides != 0 || args.num_dims == 0)) {
-    Require(args.num_byte_strides == args.num_dims, "the host's buffer has another number of strides than of dimensions");
+    Require(args.num_byte_strides == args.num_dims, "the host's buffer has different numbers of strides and dimensions");
     strides.assign(args.byte_strides, args.byte_strides + args.num_byte_strides);
   }
   Memory& memory = Target(*args.client, args.device, args.memory);
@@ -72,7 +72,7 @@ void CreateUninitializedBuffer(Client_CreateUninitializedBuffer_Args& args) {
   args.buffer = new Buffer(&memory, shape, Storage::Allocate(memory, shape.bytes()), nullptr);
 }
 
-// A buffer that has no elements but an error, which whoever uses it gets.
+// A buffer that has an error instead of elements, which every user of it receives.
 void CreateErrorBuffer(Client_CreateErrorBuffer_Args& args) {
   const Shape shape = ShapeOf(args.shape_element_type, args.shape_dims, args.shape_num_dims);
   Memory& memory = Target(*args.client, nullptr, args.memory);

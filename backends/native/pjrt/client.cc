@@ -32,7 +32,7 @@ Device& Client::device(int64_t id) const {
 
 namespace {
 
-// From the option, or else from the environment; one otherwise.
+// From the option, or else from the environment; otherwise one.
 int64_t NumberOfDevices(const NamedValue* option) {
   int64_t number = 1;
   if (option != nullptr) {
@@ -108,7 +108,7 @@ void AddressableMemories(Client_AddressableMemories_Args& args) {
   args.num_addressable_memories = args.client->memories.size();
 }
 
-// Devices in their order: replica by replica, and within each partition by partition.
+// Devices in order: replica by replica, and within each replica partition by partition.
 void DefaultDeviceAssignment(Client_DefaultDeviceAssignment_Args& args) {
   Require(args.num_replicas > 0 && args.num_partitions > 0, "the numbers of replicas and partitions must be positive");
   const int64_t count = int64_t{args.num_replicas} * args.num_partitions;

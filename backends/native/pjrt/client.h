@@ -20,7 +20,7 @@ struct Client {
   Client(int num_devices, std::string platform_name, std::string platform_version);
   Client(const Client&) = delete;
 
-  // Throws when there is no device of that number.
+  // Throws if there is no device with that number.
   Device& device(int64_t id) const;
 
   std::vector<std::unique_ptr<Device>> owned;

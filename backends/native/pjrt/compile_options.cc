@@ -22,14 +22,14 @@ class Message {
       case 1: Take(8); break;
       case 2: text = Take(Varint()); break;
       case 5: Take(4); break;
-      default: Require(false, "the compile options are no protocol buffer");
+      default: Require(false, "the compile options are not a protocol buffer");
     }
     return true;
   }
 
   uint64_t number = 0;
-  int64_t value = 0;      // of an integer
-  std::string_view text;  // of a string, of bytes or of a message
+  int64_t value = 0;      // for an integer
+  std::string_view text;  // for a string, bytes or a message
 
   uint64_t Varint() {
     uint64_t result = 0;
@@ -69,7 +69,7 @@ void ReadDeviceAssignment(std::string_view bytes, CompileOptions& options) {
   }
   for (size_t replica = 0; !partitions.empty() && replica < partitions[0].size(); ++replica) {
     for (const std::vector<int64_t>& devices : partitions) {
-      Require(devices.size() == partitions[0].size(), "the device assignment is no rectangle");
+      Require(devices.size() == partitions[0].size(), "the device assignment is not rectangular");
       options.device_ids.push_back(devices[replica]);
     }
   }
@@ -102,7 +102,7 @@ CompileOptions ReadCompileOptions(std::string_view bytes) {
   for (Message message(bytes); message.Next();) {
     if (message.number == 3) ReadBuildOptions(message.text, options);
   }
-  // A number that a protocol buffer leaves out is zero.
+  // Protocol buffers omit numbers that are zero.
   if (options.num_replicas == 0) options.num_replicas = 1;
   if (options.num_partitions == 0) options.num_partitions = 1;
   return options;

@@ -20,7 +20,7 @@ Memory MakeMemory(Device* device, int id, int kind) {
 void Statistics::Allocated(int64_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   const int64_t now = bytes_in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  // Of two threads that meet a new peak at once, either may win: a statistic may be off by what was freed between.
+  // If two threads reach a new peak at once, either may win: a statistic may be off by the amount freed in between.
   if (now > peak_bytes_in_use.load(std::memory_order_relaxed)) peak_bytes_in_use.store(now, std::memory_order_relaxed);
   if (bytes > largest_allocation.load(std::memory_order_relaxed)) largest_allocation.store(bytes, std::memory_order_relaxed);
 }

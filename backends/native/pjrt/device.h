@@ -18,7 +18,7 @@ struct DeviceDescription {
   std::string text;
 };
 
-// What a device's memories hold at the moment.
+// The current contents of a device's memories.
 struct Statistics {
   std::atomic<int64_t> bytes_in_use{0}, peak_bytes_in_use{0}, allocations{0}, largest_allocation{0};
 
@@ -42,7 +42,7 @@ struct Device {
 
   Client* client;
   DeviceDescription description;
-  // What JAX's users may ask for by name. All are the host's memory, so moving from one to another moves nothing.
+  // The names that JAX's users may request. All are the host's memory, so moving from one to another moves nothing.
   std::array<Memory, 3> memories;
   std::vector<Memory*> memory_list;
   std::vector<Device*> itself;

@@ -1,4 +1,4 @@
-// Running a program that several devices run together, on parts of arrays.
+// Execution of programs that several devices run together, on parts of arrays.
 
 #include <optional>
 #include <thread>
@@ -51,7 +51,7 @@ class DividedRun {
     }
   }
 
-  // What one run is given: arguments, perhaps the number of its device, and results.
+  // The inputs of one run: arguments, optionally the number of its device, and results.
   std::vector<void*> Addresses(size_t run) {
     std::vector<void*> addresses;
     for (size_t i = 0; i < program_.arguments.size(); ++i) {
@@ -66,7 +66,7 @@ class DividedRun {
     for (size_t run = 0; run < runs_; ++run) numbers_.push_back(static_cast<uint32_t>(run));
     if (program_.is_shared) return program.Run(Addresses(0).data());
     Communicator communicator(static_cast<int>(runs_));
-    std::optional<Failure> failure;  // the first: those of others that waited in vain follow from it
+    std::optional<Failure> failure;  // the first one: the failures of others that waited in vain follow from it
     std::mutex mutex;
     const auto run = [&](size_t device, std::vector<void*> addresses) {
       const DeviceScope scope(&communicator, static_cast<int64_t>(device));
@@ -86,7 +86,7 @@ class DividedRun {
     if (failure) throw *failure;
   }
 
-  // The results that each device has, cut out of wholes where the program gave these.
+  // The results that each device has, cut out of wholes if the program returned wholes.
   std::vector<std::vector<StoragePtr>> Results() {
     for (size_t i = 0; i < program_.results.size(); ++i) {
       const Piece& piece = program_.result_pieces[i];
@@ -122,7 +122,7 @@ class DividedRun {
   const std::vector<Device*>& devices_;
   const size_t runs_;
   std::vector<std::vector<StoragePtr>> arguments_, results_;
-  std::vector<StoragePtr> joined_;  // by argument; null where devices have what the program takes
+  std::vector<StoragePtr> joined_;  // by argument; null if devices hold the form that the program takes
   std::vector<std::map<size_t, StoragePtr>> wholes_;
   std::vector<uint32_t> numbers_;
 };

@@ -15,7 +15,7 @@ struct Error {
   std::string message;
 };
 
-// Thrown by the runtime, and made an `Error` before it could leave through the C interface.
+// Thrown by the runtime, and converted to an `Error` before it can leave through the C interface.
 class Failure : public std::exception {
  public:
   Failure(Error_Code code, std::string message) : error{code, std::move(message)} {}
@@ -24,7 +24,7 @@ class Failure : public std::exception {
   Error error;
 };
 
-// Throws unless `condition` holds: the caller gave something wrong.
+// Throws unless `condition` holds: the caller passed something wrong.
 inline void Require(bool condition, const char* message) {
   if (!condition) throw Failure(Error_Code_INVALID_ARGUMENT, message);
 }

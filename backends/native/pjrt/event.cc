@@ -33,10 +33,10 @@ bool Completion::Finish(std::optional<Error> error) {
     error_ = std::move(error);
     done_ = true;
     callbacks.swap(callbacks_);
-    // Within the lock: whoever waits may free this object as soon as it is released.
+    // Within the lock: a waiting thread may free this object as soon as it is released.
     done_condition_.notify_all();
   }
-  // The callbacks may hold the last reference to what owns this completion; `error_` is theirs only while they run, so it is copied.
+  // The callbacks may hold the last reference to the owner of this completion; `error_` is valid only while they run, so it is copied.
   for (const Callback& callback : callbacks) callback(error_ ? &*error_ : nullptr);
   return true;
 }
@@ -87,7 +87,7 @@ void Set(Event_Set_Args& args) {
   std::optional<Error> error;
   if (args.error_code != Error_Code_OK) error = Error{args.error_code, std::string(View(args.error_message, args.error_message_size))};
   const bool first = args.event->completion != nullptr && args.event->completion->Finish(std::move(error));
-  if (!first) throw Failure(Error_Code_FAILED_PRECONDITION, "the event is set already");
+  if (!first) throw Failure(Error_Code_FAILED_PRECONDITION, "the event is already set");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Events: whether something is done, or what made it fail.
+// Events: whether an operation has finished, or why it failed.
 
 #pragma once
 
@@ -13,20 +13,20 @@
 
 namespace trivium::pjrt {
 
-// Something that will be done, once. Several events, buffers and queued runs may wait for the same one.
+// An operation that will finish, once. Several events, buffers and queued runs may wait for the same one.
 class Completion {
  public:
-  // Called with the error, or null, on the thread that finishes it; or at once, when it is done already.
+  // Called with the error, or null, on the thread that finishes it; or immediately, if it has already finished.
   using Callback = std::function<void(const Error*)>;
 
   bool IsDone() const;
   void Wait() const;
   void OnDone(Callback callback);
 
-  // Must be called once. Returns false, and does nothing, when it was done already.
+  // Must be called once. Returns false, and does nothing, if it had already finished.
   bool Finish(std::optional<Error> error = std::nullopt);
 
-  // The error that it was finished with; only once it is done.
+  // The error with which it finished; valid only once it has finished.
   const std::optional<Error>& error() const { return error_; }
 
  private:
@@ -42,14 +42,15 @@ using CompletionPtr = std::shared_ptr<Completion>;
 // A completion that has failed with `error`.
 CompletionPtr Failed(Error error);
 
-// What a caller holds. Null stands for what was done, without an error, before anybody could ask: most things are, and cost nothing.
+// The object that a caller holds. Null stands for an operation that finished, without an error, before anybody could query it: this is true
+// of most operations, and costs nothing.
 struct Event {
   CompletionPtr completion;
 };
 
 inline bool IsDone(const CompletionPtr& completion) { return completion == nullptr || completion->IsDone(); }
 
-// Waits, and throws what made it fail.
+// Waits, and throws the error with which the operation failed.
 void WaitFor(const CompletionPtr& completion);
 
 void BindEvents(Api& api);

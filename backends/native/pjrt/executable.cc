@@ -64,7 +64,7 @@ void Fingerprint(Executable_Fingerprint_Args& args) {
   args.executable_fingerprint_size = args.executable->program->fingerprint.size();
 }
 
-// Asked for twice: for its size, and with memory of that size.
+// Called twice: for the size, and then with memory of that size.
 void OptimizedProgram(Executable_OptimizedProgram_Args& args) {
   const std::string& text = args.executable->program->description;
   Require(args.program != nullptr, "the program is null");

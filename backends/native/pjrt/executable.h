@@ -1,4 +1,4 @@
-// Executables: compiled programs, and the same with a device to run on.
+// Executables: compiled programs, and the same with devices to run on.
 
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace trivium::pjrt {
 
-// A program as its users ask about it.
+// A program as queried by its users.
 struct Executable {
   explicit Executable(std::shared_ptr<CompiledProgram> program);
 
   const std::shared_ptr<CompiledProgram> program;
-  // What the interface gives as arrays that live as long as the executable.
+  // The parts that the interface returns as arrays, which live as long as the executable.
   std::vector<Buffer_Type> result_types;
   std::vector<int64_t> result_dims;
   std::vector<size_t> result_ranks;
@@ -32,21 +32,21 @@ struct LoadedExecutable {
       : program(std::move(program)), devices(std::move(devices)) {}
 
   const std::shared_ptr<CompiledProgram> program;
-  std::vector<Device*> devices;  // replica by replica, within each by partition
+  std::vector<Device*> devices;  // replica by replica, within each replica by partition
   std::atomic<bool> deleted{false};
 };
 
-// The devices that a host asks for, in the order of the program's.
+// The devices that a host requests, in the order of the program's.
 std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& options);
 
 void BindExecutables(Api& api);
 void BindLoadedExecutables(Api& api);
 void BindExecution(Api& api);
 
-// What Execute does for a program of several devices. Throws before anything has changed where the arguments do not fit.
+// Execute, for a program of several devices. If the arguments do not fit, throws before anything has changed.
 void ExecuteOnDevices(LoadedExecutable_Execute_Args& args);
 
-// Throws unless these are what the program takes.
+// Throws unless the program takes these arguments.
 void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count);
 
 // Whether the caller keeps a donated argument for itself.

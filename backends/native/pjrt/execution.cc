@@ -1,4 +1,4 @@
-// Running an executable on buffers.
+// Execution of a program on buffers.
 
 #include "buffer.h"
 #include "executable.h"
@@ -29,14 +29,14 @@ bool IsKept(const ExecuteOptions* options, size_t argument) {
 
 namespace {
 
-// What a run uses while it lasts.
+// The resources that a run uses while it lasts.
 struct RunMemory {
   std::vector<StoragePtr> arguments;
   std::vector<StoragePtr> results;
   std::vector<void*> addresses;
 };
 
-// Takes what the run needs, and donated arguments' memory from them: last, so that a run that cannot begin leaves them as they are.
+// Takes the resources of the run, and donated arguments' memory from them: last, so that a run that cannot begin leaves them unchanged.
 RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, Memory& memory, const ExecuteOptions* options) {
   RunMemory taken;
   taken.results.reserve(program.results.size());
@@ -60,7 +60,7 @@ void Execute(LoadedExecutable_Execute_Args& args) {
   LoadedExecutable& executable = *args.executable;
   CompiledProgram& program = *executable.program;
   if (executable.deleted) throw Failure(Error_Code_FAILED_PRECONDITION, "executable " + program.name + " has been deleted");
-  Require(args.num_devices == executable.devices.size(), "the program is given arguments for another number of devices than it runs on");
+  Require(args.num_devices == executable.devices.size(), "the number of argument lists is not the number of the program's devices");
   if (args.options != nullptr && args.options->num_send_ops + args.options->num_recv_ops != 0) {
     throw Failure(Error_Code_UNIMPLEMENTED, "programs that send to the host or receive from it are not supported");
   }

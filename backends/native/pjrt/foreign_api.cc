@@ -15,13 +15,13 @@ void ErrorGetMessage(Error_GetMessage_Args* args) { args->message = args->error-
 
 void ErrorDestroy(Error_Destroy_Args* args) { delete args->error; }
 
-// Whoever registers handlers does so with the host, which asks us for none.
+// Handlers are registered with the host, which registers none with us.
 Error* HandlerRegister(Handler_Register_Args*) { return Refused("registering a handler while a program runs"); }
 
 Error* StreamGet(Stream_Get_Args*) { return Refused("a stream"); }
 
 Error* TypeRegister(Type_Register_Args* args) {
-  static std::atomic<int64_t> last{int64_t{1} << 32};  // apart from the numbers that the host gives
+  static std::atomic<int64_t> last{int64_t{1} << 32};  // separate from the numbers that the host assigns
   if (args->type_id->type_id == 0) args->type_id->type_id = ++last;
   return nullptr;
 }
@@ -49,7 +49,7 @@ Error* DeviceMemoryFree(DeviceMemory_Free_Args* args) {
   return nullptr;
 }
 
-// At once: a handler that waits for its tasks then finds them done.
+// Runs the task immediately: a handler that waits for its tasks then finds them finished.
 Error* ThreadPoolSchedule(ThreadPool_Schedule_Args* args) {
   args->task(args->data);
   return nullptr;

@@ -1,4 +1,4 @@
-// What handlers of foreign functions may ask of us while they run.
+// The functions that handlers of foreign functions may call while they run.
 
 #pragma once
 
@@ -19,7 +19,7 @@ struct Future {
   pjrt::CompletionPtr completion = std::make_shared<pjrt::Completion>();
 };
 
-// Where a handler's stages keep what later ones need.
+// Where a handler's stages keep the state that later ones need.
 struct ExecutionContext {
   std::array<void*, 4> states{};
 };

@@ -19,7 +19,7 @@ struct Freed {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-// One value of one run, as the handler sees it.
+// One value of one run, as seen by the handler.
 class Operand {
  public:
   Operand(const ForeignValue& value, void* data) : value_(value), ours_(data) {
@@ -34,10 +34,10 @@ class Operand {
     buffer_.data = other_layout_.get();
   }
 
-  // Gives the handler what the program has, in the handler's layout.
+  // Passes the program's value to the handler, in the handler's layout.
   void CopyIn(const void* program_data) { CopyElements(program_data, false, buffer_.data); }
 
-  // Gives the program what the handler has written.
+  // Passes the handler's result to the program.
   void CopyOut() {
     if (other_layout_ != nullptr) CopyElements(other_layout_.get(), true, ours_);
   }
@@ -69,10 +69,10 @@ class Operand {
   Buffer buffer_{};
 };
 
-// A frame with what is the same at every stage.
+// A frame with the fields that are the same at every stage.
 CallFrame NewFrame(const ForeignCall& call, ExecutionContext& context, ExecutionStage stage) {
   CallFrame frame{};
-  // The C header counts the fields up to this one, and handlers demand exactly its count.
+  // The C header counts the fields up to this one, and handlers require exactly its count.
   frame.struct_size = offsetof(CallFrame, attrs) + sizeof(Attrs);
   frame.api = &ForeignApi();
   frame.ctx = &context;
@@ -83,7 +83,7 @@ CallFrame NewFrame(const ForeignCall& call, ExecutionContext& context, Execution
   return frame;
 }
 
-// Calls a handler and waits for its end. Throws its error.
+// Calls a handler and waits for it to finish. Throws its error.
 void Invoke(Handler* handler, CallFrame& frame) {
   if (std::unique_ptr<Error> error{handler(&frame)}) throw pjrt::Failure(static_cast<pjrt::Error_Code>(error->code), error->message);
   if (frame.future == nullptr) return;
@@ -100,7 +100,7 @@ void Execute(const ForeignCall& call, void** pointers) {
     if (i < call.num_arguments && operands[i].has_other_layout()) operands[i].CopyIn(pointers[i]);
   }
   for (int64_t i = call.num_arguments; i < count; ++i) {
-    // The handler may read the result before it writes, and the argument must stay as it is: the result has a copy.
+    // The handler may read the result before it writes, and the argument must stay unchanged: the result is given a copy.
     const int64_t alias = call.values[i].alias;
     if (alias < 0) continue;
     operands[i].CopyIn(pointers[alias]);
@@ -127,7 +127,7 @@ void Execute(const ForeignCall& call, void** pointers) {
   for (int64_t i = call.num_arguments; i < count; ++i) operands[i].CopyOut();
 }
 
-// Asks the handler for the version of the ABI that it was compiled with, and refuses one of another major version.
+// Queries the version of the ABI that the handler was compiled with, and rejects another major version.
 void CheckVersion(const ForeignCall& call, ExecutionContext& context) {
   Metadata metadata{};
   metadata.struct_size = offsetof(Metadata, traits) + sizeof(metadata.traits);
@@ -141,7 +141,7 @@ void CheckVersion(const ForeignCall& call, ExecutionContext& context) {
                                                           " of the interface of foreign functions, expected " + std::to_string(kMajorVersion));
 }
 
-// Runs `action`; what it throws is kept for whoever asks for the exception of this thread's run.
+// Runs `action`; the text of an exception from it is kept as that of this thread's run.
 template <class Action>
 int32_t Reported(Action action) noexcept {
   try {
@@ -156,7 +156,7 @@ int32_t Reported(Action action) noexcept {
 }  // namespace
 }  // namespace trivium::ffi
 
-// To be called once before the first run of a call: the handler's stage for that.
+// Must be called once before the first run of a call: runs the handler's stage for that.
 TRIVIUM_EXPORT int32_t trivium_foreign_instantiate(trivium::ffi::ForeignCall* call) {
   return trivium::ffi::Reported([call] {
     trivium::ffi::ExecutionContext context;

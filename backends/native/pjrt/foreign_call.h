@@ -1,4 +1,4 @@
-// Calls of foreign functions, as programs make them: a function of the host whose routine is a `ForeignCall`.
+// Calls of foreign functions by programs: a function of the host whose routine is a `ForeignCall`.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace trivium::ffi {
 
-// The structures that backends/plugin/foreign.py has too.
+// The structures that backends/plugin/foreign.py also declares.
 
 // An argument or a result.
 struct ForeignValue {
@@ -16,18 +16,18 @@ struct ForeignValue {
   int32_t element_bytes;
   int64_t rank;
   int64_t* dims;
-  const int64_t* strides;  // in bytes, where the handler wants another layout than row-major; null otherwise
+  const int64_t* strides;  // in bytes, if the handler requires another layout than row-major; otherwise null
   int64_t alias;           // of a result: the argument whose memory the handler expects it in; -1 for none
 };
 
-// One call in a program: whom, with what types and attributes. `attributes` is in the ABI's own form. All of it is Python's.
+// One call in a program: the handlers, the types and the attributes. `attributes` is in the ABI's own form. Python owns all of it.
 struct ForeignCall {
   Handler_Bundle handlers;
   int64_t num_arguments;
   int64_t num_results;
   const ForeignValue* values;  // arguments, then results
   const Attrs* attributes;
-  void* states[4];  // what the handler's stages keep, written by us
+  void* states[4];  // state that the handler's stages keep, written by us
 };
 
 }  // namespace trivium::ffi

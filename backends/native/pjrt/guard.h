@@ -1,5 +1,5 @@
-// How a function of the runtime, `void Function(Args&)`, becomes one of the table: exceptions become errors, and records of callers that
-// were compiled with another version of the interface are met halfway.
+// Turns a function of the runtime, `void Function(Args&)`, into one of the table: exceptions become errors, and records of callers that
+// were compiled with another version of the interface are adapted.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace trivium::pjrt {
 
-// Calls `Function` on a whole record, whatever part of it the caller knows: fields that it does not know are zero, and are not written.
+// Calls `Function` on a whole record, however much of it the caller knows: fields that it does not know are zero, and are not written.
 template <class Args, void (*Function)(Args&)>
 void CallWithSize(Args* args) {
   const size_t known = args->struct_size;
@@ -44,7 +44,7 @@ Error* Guarded(Args* args) noexcept {
 template <class Args>
 Args ArgumentsOf(void (*)(Args&));
 
-// As `Function`, which is given an object, the first field of its arguments: refuses null.
+// Like `Function`, whose first argument field is an object: rejects null.
 template <class Args, void (*Function)(Args&)>
 void OnObject(Args& args) {
   const void* object;
@@ -57,7 +57,7 @@ void OnObject(Args& args) {
 template <auto Function>
 constexpr auto Slot = Guarded<decltype(ArgumentsOf(Function)), Function>;
 
-// The slot for a function of an object: `api.Event_IsReady = Method<IsReady>;`
+// The slot for a function on an object: `api.Event_IsReady = Method<IsReady>;`
 template <auto Function>
 constexpr auto Method = Slot<OnObject<decltype(ArgumentsOf(Function)), Function>>;
 

@@ -1,4 +1,4 @@
-// Compiling for a device, and what is asked of the result apart from running it.
+// Compilation for a device, and the functions on the result other than running it.
 
 #include "executable.h"
 #include "guard.h"
@@ -8,7 +8,7 @@ namespace trivium::pjrt {
 std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& options) {
   const int64_t count = options.num_replicas * options.num_partitions;
   Require(count >= 1 && (options.device_ids.empty() || static_cast<int64_t>(options.device_ids.size()) == count),
-          "the device assignment is of another size than the program");
+          "the device assignment and the program have different sizes");
   if (count == 1 && options.device_ids.empty()) return {&client.device(options.device_ordinal < 0 ? 0 : options.device_ordinal)};
   std::vector<Device*> devices;
   for (int64_t i = 0; i < count; ++i) devices.push_back(&client.device(options.device_ids.empty() ? i : options.device_ids[i]));

@@ -1,4 +1,4 @@
-// The table of functions: every slot is filled, by an object's own function or by one that says it is not implemented.
+// The table of functions: every slot is filled, with an object's own function or with one that reports that it is not implemented.
 
 #include "buffer.h"
 #include "client.h"
@@ -29,11 +29,11 @@ void Fill(Error* (*&slot)(Args*)) {
   slot = Slot<Unimplemented<Args>>;
 }
 
-// Those that return no error are of errors themselves, and bound below.
+// Functions that return no error belong to errors themselves, and are bound below.
 template <class Args>
 void Fill(void (*&)(Args*)) {}
 
-// The portable artifacts that our reader takes: callers write none of a later version.
+// The portable artifact versions that our reader supports: callers write no later version.
 constexpr int64_t kCurrentVersion[] = {1, 20, 0};
 constexpr int64_t kMinimumVersion[] = {0, 9, 0};
 

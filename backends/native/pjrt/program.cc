@@ -10,14 +10,14 @@
 namespace trivium::pjrt {
 namespace {
 
-// Null where Python has not started, or has ended.
+// Null if Python has not started, or has ended.
 std::atomic<CompileFunction> compile_function{nullptr};
 std::atomic<ReleaseFunction> release_function{nullptr};
 std::atomic<SerializeFunction> serialize_function{nullptr};
 
 Shape Copied(const SlotType& slot) { return ShapeOf(static_cast<Buffer_Type>(slot.type), slot.dims, static_cast<size_t>(slot.rank)); }
 
-// Reads a piece, and makes `shape` that of a part.
+// Reads a piece, and makes `shape` the shape of a part.
 Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
   Piece piece{type.is_whole != 0, shape, {}};
   const size_t rank = shape.dims.size();
@@ -66,7 +66,7 @@ CompiledProgram::~CompiledProgram() {
   if (const ReleaseFunction release = release_function.load()) release(reply_.handle);
 }
 
-// Temporary memory of one run, from the pool and back.
+// Temporary memory of one run, which it takes from the pool and returns to it.
 class CompiledProgram::Arena {
  public:
   explicit Arena(CompiledProgram& program) : program_(program), data_(nullptr) {
@@ -126,28 +126,28 @@ std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view
   CompileReply reply{};
   std::string failure;
   if (const int32_t status = compile(&request, &reply, &failure)) {
-    throw Failure(static_cast<Error_Code>(status), failure.empty() ? "the compiler failed, and has not said why" : failure);
+    throw Failure(static_cast<Error_Code>(status), failure.empty() ? "the compiler failed without giving a reason" : failure);
   }
   return std::make_shared<CompiledProgram>(reply, replicas, partitions);
 }
 
 }  // namespace trivium::pjrt
 
-// Null for both takes the compiler away: whoever compiles afterwards gets an error, and what was compiled is kept until the process ends.
+// Null for both removes the compiler: later compilations fail with an error, and compiled programs are kept until the process ends.
 TRIVIUM_EXPORT void trivium_pjrt_set_compiler(trivium::pjrt::CompileFunction compile, trivium::pjrt::ReleaseFunction release) {
   trivium::pjrt::compile_function.store(compile);
   trivium::pjrt::release_function.store(release);
 }
 
-// The same for what serializes programs that were compiled.
+// The same for the function that serializes compiled programs.
 TRIVIUM_EXPORT void trivium_pjrt_set_serializer(trivium::pjrt::SerializeFunction serialize) {
   trivium::pjrt::serialize_function.store(serialize);
 }
 
-// Takes the bytes of a program that is serialized.
+// Receives the bytes of a serialized program.
 TRIVIUM_EXPORT void trivium_pjrt_write(void* sink, const char* data, size_t size) { static_cast<std::string*>(sink)->append(data, size); }
 
-// Tells a compilation why it fails.
+// Receives the reason why a compilation fails.
 TRIVIUM_EXPORT void trivium_pjrt_fail(void* failure, const char* message, size_t size) {
   static_cast<std::string*>(failure)->assign(message, size);
 }

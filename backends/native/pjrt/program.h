@@ -1,4 +1,4 @@
-// Compiled programs, and the compiler, which is Python's: one function that it registers takes a module and gives machine code.
+// Compiled programs, and the compiler, which is Python's: it registers one function, which takes a module and returns machine code.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace trivium::pjrt {
 
-// Three structures that backends/plugin/native.py has too.
+// Three structures that backends/plugin/structures.py also declares.
 
 struct CompileRequest {
   const char* code;
@@ -33,12 +33,12 @@ struct SlotType {
 
 // How devices hold an argument or a result of a program of several devices.
 struct PieceType {
-  int32_t is_whole;       // the program has the whole of it, not the part of one device
+  int32_t is_whole;       // the program has all of it, not the part of one device
   const int64_t* dims;    // of a part
-  const int64_t* begins;  // for each device, where its part begins
+  const int64_t* begins;  // for each device, the start of its part
 };
 
-// What a compilation gives. Machine code and context are in use until `handle` is released; all else is copied at once.
+// The result of a compilation. Machine code and context are in use until `handle` is released; everything else is copied immediately.
 struct CompileReply {
   uint64_t handle;
   int32_t (*entry)(void** arguments, void* arena, void** context);
@@ -48,7 +48,7 @@ struct CompileReply {
   size_t num_arguments;
   size_t num_results;
   const SlotType* slots;   // of the arguments, then of the results
-  const uint8_t* donated;  // for each argument, whether a run may have its memory
+  const uint8_t* donated;  // for each argument, whether a run may reuse its memory
   const char* name;
   const char* fingerprint;
   int64_t generated_code_size;
@@ -57,39 +57,39 @@ struct CompileReply {
   double transcendentals;
   double bytes_accessed;
   const PieceType* pieces;  // of the arguments, then of the results; null for a program of one device
-  int32_t is_shared;        // one run is for all devices; otherwise each runs the program
-  int32_t has_device;       // behind its arguments the program is given the number of the device
-  const char* description;  // the program as hosts ask for it, in the format "mlir"; null if there is none
+  int32_t is_shared;        // one run is for all devices; otherwise each device runs the program
+  int32_t has_device;       // after its arguments, the program receives the number of the device
+  const char* description;  // the program for hosts' queries, in the format "mlir"; null if there is none
 };
 
-// Returns an Error_Code; where that is not 0, `trivium_pjrt_fail(failure, ...)` has been told why.
+// Returns an Error_Code; if it is not 0, the reason has been passed to `trivium_pjrt_fail(failure, ...)`.
 using CompileFunction = int32_t (*)(const CompileRequest* request, CompileReply* reply, void* failure);
 using ReleaseFunction = void (*)(uint64_t handle);
 
-// Hands the artifact of a program, constants included, to `trivium_pjrt_write(sink, ...)`. Returns as `CompileFunction`.
+// Passes the artifact of a program, constants included, to `trivium_pjrt_write(sink, ...)`. Returns the same as `CompileFunction`.
 using SerializeFunction = int32_t (*)(uint64_t handle, void* sink, void* failure);
 
 // An argument or result of which each device has a part.
 struct Piece {
   bool is_whole;
-  Shape whole;  // as the program has it
+  Shape whole;  // in the program
   std::vector<std::vector<int64_t>> begins;
 
-  // Every device has all of it.
+  // Whether every device has all of it.
   bool is_everywhere(const Shape& part) const { return part == whole; }
 };
 
-// Machine code with all that it needs to run. Runs may overlap: each has an arena of its own.
+// Machine code with everything that it needs to run. Runs may overlap: each has an arena of its own.
 class CompiledProgram {
  public:
-  // Where `memory` is given, it holds all that the reply points to, the program's artifact among it, and nothing is Python's.
+  // If `memory` is given, it holds everything that the reply points to, including the program's artifact, and Python owns none of it.
   CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions, std::string_view artifact = {},
                   std::shared_ptr<const void> memory = nullptr);
   ~CompiledProgram();
   CompiledProgram(const CompiledProgram&) = delete;
   CompiledProgram& operator=(const CompiledProgram&) = delete;
 
-  // Runs on the addresses of arguments and then of results. Throws what ended the run early.
+  // Runs on the addresses of arguments and then of results. Throws if the run ends early.
   void Run(void** addresses);
 
   // Its artifact, for `LoadArtifact` (serialization.h).
@@ -100,12 +100,12 @@ class CompiledProgram {
   const std::string description;
   const int64_t num_replicas, num_partitions;
   int64_t num_devices() const { return num_replicas * num_partitions; }
-  // Whether one run is for all devices, and whether a run is told its device.
+  // Whether one run is for all devices, and whether a run receives its device.
   const bool is_shared, has_device;
-  // As devices hold them.
+  // In the form in which devices hold them.
   std::vector<Shape> arguments;
   std::vector<Shape> results;
-  // Of several devices only.
+  // For several devices only.
   std::vector<Piece> argument_pieces, result_pieces;
   std::vector<size_t> result_bytes;
   std::vector<bool> donated;
@@ -119,10 +119,10 @@ class CompiledProgram {
   const std::string_view artifact_;
   const std::shared_ptr<const void> memory_;
   std::mutex mutex_;
-  std::vector<void*> arenas_;  // that no run has at the moment
+  std::vector<void*> arenas_;  // not in use by any run
 };
 
-// Throws where no compiler is registered, and what it says against the program.
+// Throws if no compiler is registered, and the compiler's reason if it rejects the program.
 std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions);
 
 }  // namespace trivium::pjrt

@@ -20,7 +20,7 @@ void DeserializeAndLoad(Executable_DeserializeAndLoad_Args& args) {
   Require(args.serialized_executable != nullptr, "the serialized executable is null");
   const std::string_view options = View(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size);
   std::vector<Device*> devices = ChosenDevices(*args.client, ReadCompileOptions(options));
-  Require(devices.size() == 1, "the executable is for one device, and is asked for on several");
+  Require(devices.size() == 1, "the executable is for one device, but several are requested");
   auto program = LoadArtifact({args.serialized_executable, args.serialized_executable_size});
   args.loaded_executable = new LoadedExecutable(std::move(program), std::move(devices));
 }

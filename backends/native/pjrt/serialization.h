@@ -1,4 +1,4 @@
-// Programs as bytes: artifacts, which are loaded without Python where their host calls need none.
+// Programs as bytes: artifacts, which are loaded without Python if their host calls need none.
 
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace trivium::pjrt {
 
-// The format under which the compiler is given artifacts whose host calls are Python's to look up.
+// The format under which the compiler receives artifacts whose host calls must be looked up in Python.
 inline constexpr std::string_view kArtifactFormat = "trivium-artifact";
 
-// The program in an artifact that embeds its constants. Throws what is wrong with it: damaged bytes, or those for another machine or version.
+// Returns the program in an artifact that embeds its constants. Throws if the bytes are damaged, or for another machine or version.
 std::shared_ptr<CompiledProgram> LoadArtifact(std::string_view bytes);
 
 void BindSerialization(Api& api);

@@ -18,7 +18,7 @@ size_t BytesOf(Buffer_Type type) {
     case Buffer_Type_F8E4M3:
     case Buffer_Type_F8E3M4:
     case Buffer_Type_F8E8M0FNU:
-    // Elements of fewer bits than a byte have one for themselves, on the host as well as here.
+    // Elements of fewer bits than a byte take one byte each, on the host as well as here.
     case Buffer_Type_S4:
     case Buffer_Type_U4:
     case Buffer_Type_S2:
@@ -89,16 +89,16 @@ std::vector<int64_t> StridesOf(const Buffer_MemoryLayout* layout, const Shape& s
   if (layout == nullptr) return RowMajorStrides(shape);
   const size_t rank = shape.dims.size();
   if (layout->type == Buffer_MemoryLayout_Type_Strides) {
-    Require(layout->strides.num_byte_strides == rank, "the layout has another number of strides than the array has dimensions");
+    Require(layout->strides.num_byte_strides == rank, "the layout's number of strides is not the array's rank");
     return {layout->strides.byte_strides, layout->strides.byte_strides + rank};
   }
   if (layout->tiled.num_tiles != 0) throw Failure(Error_Code_UNIMPLEMENTED, "layouts with tiles are not supported");
-  Require(layout->tiled.minor_to_major_size == rank, "the layout has another number of dimensions than the array");
+  Require(layout->tiled.minor_to_major_size == rank, "the layout's number of dimensions is not the array's rank");
   std::vector<int64_t> strides(rank, 0);
   int64_t stride = static_cast<int64_t>(BytesOf(shape.type));
   for (size_t i = 0; i < rank; ++i) {
     const int64_t dimension = layout->tiled.minor_to_major[i];
-    Require(dimension >= 0 && dimension < static_cast<int64_t>(rank) && strides[dimension] == 0, "minor_to_major is no permutation");
+    Require(dimension >= 0 && dimension < static_cast<int64_t>(rank) && strides[dimension] == 0, "minor_to_major is not a permutation");
     strides[dimension] = stride;
     stride *= shape.dims[dimension] > 0 ? shape.dims[dimension] : 1;
   }
@@ -117,7 +117,7 @@ bool SameStrides(const Shape& shape, const std::vector<int64_t>& left, const std
 
 void RequireRowMajor(const Buffer_MemoryLayout* layout, const Shape& shape) {
   if (layout == nullptr || SameStrides(shape, StridesOf(layout, shape), RowMajorStrides(shape))) return;
-  throw Failure(Error_Code_UNIMPLEMENTED, "buffers are row-major, and another layout was asked for " + shape.text());
+  throw Failure(Error_Code_UNIMPLEMENTED, "buffers are row-major, but another layout was requested for " + shape.text());
 }
 
 void CopyStrided(const Shape& shape, const void* source, const std::vector<int64_t>& source_strides, void* target,

@@ -18,32 +18,32 @@ struct Shape {
   Buffer_Type type = Buffer_Type_INVALID;
   std::vector<int64_t> dims;
 
-  // Throws if the array is larger than what addresses can tell apart.
+  // Throws if the array is larger than the address space.
   size_t bytes() const;
   std::string text() const;
   bool operator==(const Shape&) const = default;
 };
 
-// A shape as callers give it; refuses negative extents and unknown types.
+// A shape from a caller; rejects negative extents and unknown types.
 Shape ShapeOf(Buffer_Type type, const int64_t* dims, size_t num_dims);
 
-// Bytes from one index to the next in each dimension, of row-major elements.
+// The strides of row-major elements in bytes, by dimension.
 std::vector<int64_t> RowMajorStrides(const Shape& shape);
 
-// Of a layout that the caller asks for or has; row-major where it is null. Refuses tiles.
+// The strides of a layout that the caller requests or has; row-major if it is null. Rejects tiles.
 std::vector<int64_t> StridesOf(const Buffer_MemoryLayout* layout, const Shape& shape);
 
-// Throws unless the layout is row-major, which is all that buffers have.
+// Throws unless the layout is row-major, the only layout that buffers have.
 void RequireRowMajor(const Buffer_MemoryLayout* layout, const Shape& shape);
 
-// Whether both put every element at the same offset; strides of dimensions of one index say nothing.
+// Whether both put every element at the same offset; strides of dimensions of extent one do not matter.
 bool SameStrides(const Shape& shape, const std::vector<int64_t>& left, const std::vector<int64_t>& right);
 
-// Copies every element from where one layout has it to where another does.
+// Copies every element from its position in one layout to that in another.
 void CopyStrided(const Shape& shape, const void* source, const std::vector<int64_t>& source_strides, void* target,
                  const std::vector<int64_t>& target_strides);
 
-// The same for elements of a number of bytes, whatever they are.
+// The same for elements of a given number of bytes, whatever their type.
 void CopyStrided(const std::vector<int64_t>& dims, size_t element_bytes, const void* source, const std::vector<int64_t>& source_strides,
                  void* target, const std::vector<int64_t>& target_strides);
 

@@ -11,7 +11,7 @@ constexpr size_t kCacheLine = 64;
 }  // namespace
 
 StoragePtr Storage::Allocate(Memory& memory, size_t bytes) {
-  // Never of no bytes, so that every buffer has an address of its own.
+  // Never zero bytes, so that every buffer has its own address.
   const size_t rounded = (bytes / kCacheLine + 1) * kCacheLine;
   void* data = rounded < bytes ? nullptr : std::aligned_alloc(kCacheLine, rounded);
   if (data == nullptr) {

@@ -1,4 +1,4 @@
-// Memory that holds the elements of a buffer: of our own, or of the caller's who said that we may use it.
+// Memory that holds the elements of a buffer: our own, or that of a caller who has allowed its use.
 
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace trivium::pjrt {
 
-// Whoever uses the memory, a buffer, a run or an event, holds a reference; the last one gives it back.
+// Every user of the memory (a buffer, a run or an event) holds a reference; the last one releases it.
 class Storage {
  public:
-  // Memory on a cache line. Throws when there is none.
+  // Memory on a cache line. Throws if there is none.
   static std::shared_ptr<Storage> Allocate(Memory& memory, size_t bytes);
 
-  // Memory of somebody else, who is told by `release` when it is not used any more.
+  // Memory of somebody else, who is notified by `release` when it is no longer used.
   static std::shared_ptr<Storage> Borrow(void* data, size_t bytes, std::function<void()> release);
 
   Storage(void* data, size_t bytes, Device* owner, std::function<void()> release)
@@ -31,7 +31,7 @@ class Storage {
  private:
   void* data_;
   size_t bytes_;
-  Device* owner_;  // whose statistics count the memory; null if it is borrowed
+  Device* owner_;  // the device whose statistics count the memory; null if it is borrowed
   std::function<void()> release_;
 };
 

@@ -1,5 +1,6 @@
-// The C ABI of XLA's typed foreign functions, version 0.3: how custom calls reach handlers that others compiled, JAX's LAPACK among them.
-// Names are the C header's without their prefix `XLA_FFI_`; tests/backends/native/test_abi.py compares all of it with the header in jaxlib.
+// The C ABI of XLA's typed foreign functions, version 0.3: the interface through which custom calls reach handlers that others compiled,
+// such as JAX's LAPACK. Names are the C header's without their prefix `XLA_FFI_`; tests/backends/native/test_abi.py compares all of it with
+// the header in jaxlib.
 
 #pragma once
 
@@ -35,7 +36,7 @@ enum ExecutionStage : int32_t {
 
 struct Extension_Base { size_t struct_size; Extension_Type type; Extension_Base* next; };
 
-// What every record begins with.
+// The common beginning of every record.
 struct Record { size_t struct_size; Extension_Base* extension_start; };
 
 struct Api_Version : Record { int major_version; int minor_version; };

@@ -1,10 +1,10 @@
-// PJRT's C ABI: the table of functions that a plugin gives to its host.
+// PJRT's C ABI: the table of functions that a plugin passes to its host.
 
 #pragma once
 
 #include "calls.h"
 
-// Every function of the table in its order, which is that of history.
+// Every function of the table, in the table's order, which is historical.
 #define TRIVIUM_PJRT_FUNCTIONS(X) \
   X(Error_Destroy) X(Error_Message) X(Error_GetCode) X(Plugin_Initialize) X(Plugin_Attributes) X(Event_Destroy) X(Event_IsReady) \
   X(Event_Error) X(Event_Await) X(Event_OnReady) X(Client_Create) X(Client_Destroy) X(Client_PlatformName) X(Client_ProcessIndex) \
@@ -42,7 +42,8 @@
 
 namespace trivium::pjrt {
 
-// What a function of these arguments returns: an error that the caller owns, or null. Those of errors themselves return nothing.
+// The result type of a function with these arguments: an error that the caller owns, or null. Functions on errors themselves return
+// nothing.
 template <class Args>
 struct Result {
   using Type = Error*;

@@ -11,7 +11,7 @@ namespace trivium::pjrt {
 constexpr int kMajorVersion = 0;
 constexpr int kMinorVersion = 90;
 
-// Objects of the implementation, which callers know by their addresses only.
+// Objects of the implementation, which callers know only by their addresses.
 struct Error;
 struct Event;
 struct Client;
@@ -76,7 +76,7 @@ struct Extension_Base {
   size_t struct_size; Extension_Type type; Extension_Base* next;
 };
 
-// What every record begins with: how many bytes of it its writer knows, and a chain of extensions.
+// The common beginning of every record: how many bytes of it its writer knows, and a chain of extensions.
 struct Record {
   size_t struct_size;
   Extension_Base* extension_start;
