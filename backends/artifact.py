@@ -213,9 +213,9 @@ class _Reader:
         self.header = header = _Header.from_buffer_copy(data)
         _require(data[: len(MAGIC)] == MAGIC, f"it begins with {bytes(data[:8])!r}, expected {MAGIC!r}")
         _require(header.format == FORMAT, f"it has format {header.format}, expected {FORMAT}")
-        _require(header.size == len(data), f"it has {len(data)} bytes, and says {header.size}")
+        _require(header.size == len(data), f"it has {len(data)} bytes, but its header says {header.size}")
         checksum = zlib.crc32(self.data[_CHECKED:])
-        _require(header.checksum == checksum, f"its checksum is {checksum:08x}, and it says {header.checksum:08x}")
+        _require(header.checksum == checksum, f"its checksum is {checksum:08x}, its header says {header.checksum:08x}")
 
     def artifact(self) -> Artifact:
         header = self.header
@@ -247,7 +247,7 @@ class _Reader:
 
     def _records(self, kind: Any, span: _Span) -> Sequence[Any]:
         data = self._bytes(span.offset, span.count * sizeof(kind))
-        _require(span.offset % RECORD == 0, f"a list in it begins at {span.offset}, no multiple of {RECORD}")
+        _require(span.offset % RECORD == 0, f"a list in it begins at {span.offset}, not a multiple of {RECORD}")
         return [kind.from_buffer_copy(data, number * sizeof(kind)) for number in range(span.count)]
 
     def _text(self, span: _Span) -> str:

@@ -68,7 +68,7 @@ def _follows_from_its_text(module: Module) -> bool:
 
 
 def _custom_calls(module: Module) -> Iterator[tuple[str, ...]]:
-    """Returns the facts about registered custom calls that the compiler uses."""
+    """Yields the facts about registered custom calls that the compiler uses."""
     for target in _targets(module):
         known = CUSTOM_CALLS.get(target)
         facts = (known.effects, bool(known.evaluate), bool(known.infer), bool(known.native)) if known else ()

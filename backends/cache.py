@@ -81,7 +81,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """Returns a descriptor of the folder, which is created if it is missing."""
+        """Opens a descriptor of the folder, which is created if it is missing."""
         try:
             descriptor = _open(self.folder)
         except (OSError, _Unusable) as error:

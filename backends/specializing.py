@@ -45,7 +45,7 @@ class SpecializingExecutable:
 
     @property
     def program(self) -> Program:
-        """Returns the program of the last call."""
+        """The program of the last call."""
         return self._last("its program").program
 
     def execute(self, *arguments: object) -> list[np.ndarray]:

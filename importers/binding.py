@@ -1,4 +1,4 @@
-"""How a rule is called: what its signature says, and which of a node's options it takes."""
+"""How a rule is called: the parameters in its signature, and the options of a node that it takes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Option = TypeVar("Option")
 
 @dataclass(frozen=True)
 class Signature:
-    """What a rule takes behind the context: so many operands by position, and options by name; all of them, if it is
-    open."""
+    """The parameters of a rule after the context: a number of operands by position, and options by name; all options,
+    if it is open."""
 
     count: float
     names: frozenset[str]
@@ -29,7 +29,7 @@ class Signature:
 
 @cache
 def signature_of(rule: Callable[..., Any]) -> Signature:
-    """The signature of a rule: a function that stays, since the cache keeps it."""
+    """Returns the signature of a rule: a function that is never released, since the cache keeps it."""
     signature = inspect.signature(rule)
     _, *parameters = signature.parameters.values()
     positional = [parameter for parameter in parameters if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
@@ -44,14 +44,14 @@ def options_of(
     ctx: Context[Any, Any], rule: Callable[..., Any], operands: int, given: Mapping[str, Option],
     without_meaning: Container[str] = (),
 ) -> dict[str, Option]:  # fmt: skip
-    """The options with which to call a node's rule for so many operands. An option that the rule does not take must be
-    `None`, or one without meaning."""
+    """Returns the options with which to call a node's rule for `operands` operands. An option that the rule does not
+    take must be `None`, or one without meaning."""
     signature = signature_of(rule)
     if signature.is_open:
         return dict(given)
     for name, value in given.items():
         if name not in signature.names and name not in without_meaning and value is not None:
-            ctx.unsupported(name, value, "none: no rule knows it")
+            ctx.unsupported(name, value, "none: no rule supports it")
     options = {name: value for name, value in given.items() if name in signature.names}
     try:
         signature.python.bind(ctx, *[None] * operands, **options)

@@ -1,9 +1,9 @@
-"""What the importers share: the table of rules, the loop over a graph's nodes, and the errors that both raise.
+"""The parts that the importers share: the table of rules, the loop over a graph's nodes, and the errors of both.
 
 An importer makes one table, `rule = Rules("PyTorch")`, whose entries are functions; it derives one class from
 `GraphImporter`, which says what a node is called, where it came from and how its rule is called. Everything else is
-here: duplicates are refused when the rules are imported, all ops without a rule are listed before the first one is
-converted, and every error tells the node, the user's line and the graph that was being imported.
+here: duplicates are rejected when the rules are imported, all ops without a rule are listed before the first one is
+converted, and every error names the node, the user's line and the graph that was being imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Rules:
         @rule("aten.cat.default")              # one name, or several that mean the same
         @rule("Concat", since=13)              # from version 13 of the op set on
 
-    A rule that changed over versions is registered once for each; the newest that is not too new is found.
+    A rule that changed over versions is registered once for each; the newest that is not too new applies.
     """
 
     def __init__(self, framework: str):
@@ -45,7 +45,7 @@ class Rules:
         return register
 
     def add(self, name: str, function: Callable[..., Any], since: int = 0) -> None:
-        """Registers a rule; a name can have one rule a version."""
+        """Registers a rule; a name can have one rule per version."""
         if not name or name != name.strip():
             raise Error(f"{self.framework} rule {_place(function)} has the name {name!r}, expected an op's name")
         versions = self._rules.setdefault(name, {})
@@ -54,7 +54,7 @@ class Rules:
         versions[since] = function
 
     def find(self, name: str, version: int | None = None) -> Callable[..., Any] | None:
-        """The rule of an op, in a version of the op set (or the newest); `None` if there is none."""
+        """Returns the rule of an op, in a version of the op set (or the newest); `None` if there is none."""
         versions = self._rules.get(name, {})
         fitting = [since for since in versions if version is None or since <= version]
         return versions[max(fitting)] if fitting else None
@@ -70,8 +70,8 @@ class Rules:
 
 
 class GraphImporter(ABC, Generic[Node, Ctx]):
-    """Converts the nodes of one graph, in order, at the cursor of `emit`, which is its own. `graph` names the graph in
-    errors."""
+    """Converts the nodes of one graph, in order, at the cursor of `emit`, which belongs to the importer alone. `graph`
+    names the graph in errors."""
 
     def __init__(self, emit: Ctx, graph: str = "main"):
         self.emit = emit
@@ -79,30 +79,31 @@ class GraphImporter(ABC, Generic[Node, Ctx]):
 
     @abstractmethod
     def name_of(self, node: Node) -> str:
-        """The framework's name of the node's op, as rules are registered."""
+        """Returns the framework's name of the node's op, under which rules are registered."""
 
     @abstractmethod
     def rule_of(self, node: Node) -> Callable[..., Any] | None:
-        """The rule that converts a node; `None` if there is none."""
+        """Returns the rule that converts a node; `None` if there is none."""
 
     @abstractmethod
     def location_of(self, node: Node) -> Location:
-        """Where the node came from."""
+        """Returns the source location of the node."""
 
     @abstractmethod
     def convert(self, node: Node, rule: Callable[..., Any]) -> None:
         """Reads the node's operands, calls its rule, and keeps what it returns."""
 
     def describe(self, node: Node) -> str:
-        """The node as a line of text, for errors."""
+        """Returns the node as a line of text, for errors."""
         return str(node)
 
     def inner_nodes(self, node: Node) -> Iterable[Node]:
-        """The nodes of graphs inside a node (bodies of loops, functions that it calls)."""
+        """Returns the nodes of graphs inside a node (bodies of loops, functions that it calls)."""
         return ()
 
     def convert_all(self, nodes: Sequence[Node]) -> None:
-        """The loop. Raises one `UnsupportedOpError` for all ops without a rule, before anything is converted."""
+        """Converts the nodes. Raises one `UnsupportedOpError` for all ops without a rule, before anything is
+        converted."""
         self.require_rules(nodes)
         for node in nodes:
             location = self.location_of(node)
@@ -115,13 +116,13 @@ class GraphImporter(ABC, Generic[Node, Ctx]):
                 except Error as error:
                     error.add(inside=self.describe(node), **place)
                     raise
-                # Graphs come from files too, and what no framework checked can surprise a rule.
+                # Graphs come from files too, and a graph that no framework has checked can surprise a rule.
                 except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
                     message = f"{self.name_of(node)}: {type(error).__name__}: {error}"
                     raise Error(message, inside=self.describe(node), **place) from error
 
     def require_rules(self, nodes: Iterable[Node]) -> None:
-        """Refuses a graph that has nodes without a rule, and lists them all."""
+        """Rejects a graph that has nodes without a rule, and lists them all."""
         missing = [node for node in self._all(nodes) if self.rule_of(node) is None]
         if missing:
             occurrences = [(self.name_of(node), self.location_of(node)) for node in missing]
@@ -139,7 +140,7 @@ class GraphImporter(ABC, Generic[Node, Ctx]):
 
 
 MAX_DEPTH = 40
-"""Calls of a model's functions inside one another."""
+"""The maximal depth of calls of a model's functions inside one another."""
 
 MAX_NODES, MAX_GROWTH = 20_000, 16
 """The limit on a graph's nodes after its functions are inlined: the larger of MAX_NODES and MAX_GROWTH times the number
@@ -147,8 +148,8 @@ of nodes in the file."""
 
 
 class Calls(Generic[Node]):
-    """The functions of a model, which are inlined where they are called. `nodes_of` gives the nodes of a function,
-    `called` the names of those that a node calls."""
+    """The functions of a model, which are inlined where they are called. `nodes_of` returns the nodes of a function,
+    `called` the names of the functions that a node calls."""
 
     def __init__(self, nodes_of: Callable[[str], Sequence[Node]], called: Callable[[Node], Iterable[str]]):
         self.nodes_of, self.called = nodes_of, called
@@ -156,7 +157,7 @@ class Calls(Generic[Node]):
         self.written = 0
 
     def require_bounded(self, nodes: Sequence[Node]) -> None:
-        """Refuses a graph whose functions never end, or that has far more nodes when they are inlined."""
+        """Rejects a graph whose functions are recursive, or that has far more nodes after inlining."""
         size = self._size(nodes, ())
         if size > (most := max(MAX_NODES, MAX_GROWTH * self.written)):
             raise Error(f"the graph has {size} nodes when its functions are inlined, expected at most {most}")
@@ -176,7 +177,7 @@ class Calls(Generic[Node]):
 
 
 def refuse(occurrences: Iterable[tuple[str, Location]], during: str | None = None) -> NoReturn:
-    """Raises the one `UnsupportedOpError` of many nodes: each op once, with its count and its first place."""
+    """Raises one `UnsupportedOpError` for many nodes: it lists each op once, with its count and its first location."""
     counts: dict[str, int] = {}
     first: dict[str, str] = {}
     for name, location in occurrences:
@@ -188,20 +189,20 @@ def refuse(occurrences: Iterable[tuple[str, Location]], during: str | None = Non
 
 
 def require_regular(path: str | Path) -> None:
-    """Refuses a pipe or a device, of which the end may never come."""
+    """Rejects a pipe or a device, which may never end."""
     if (path := Path(path)).exists() and not path.is_file():
-        raise Error(f"cannot read {path}: it is no regular file")
+        raise Error(f"cannot read {path}: it is not a regular file")
 
 
 def place(op: str, file: str = "", line: int = 0, function: str = "") -> Location:
-    """The location of a node: the framework's op, in a function and at a line of the user's."""
+    """Returns the location of a node: the framework's op, in a function and at a line of the user's."""
     where: Location = FileLocation(file, line) if file else UNKNOWN
     return NameLocation(op, NameLocation(function, where) if function else where)
 
 
 def role(kind: str, name: str = "", **more: Any) -> Dictionary:
-    """The attributes of a function's argument or result: its role (`input`, `output`, `parameter`, `buffer`, `state`)
-    and the framework's name for it."""
+    """Returns the attributes of a function's argument or result: its role (`input`, `output`, `parameter`, `buffer`,
+    `state`) and the framework's name for it."""
     assert kind in ROLES, kind
     named = {"trivium.name": name} if name else {}
     return Dictionary({"trivium.role": kind, **named, **more})

@@ -1,5 +1,5 @@
-"""What a rule works with, whatever the framework: the emitter's words, the node under conversion with the types that
-its results must have, operands that are known while importing, and graphs inside the node."""
+"""The context of a rule, whatever the framework: the emitter's vocabulary, the node under conversion with the types
+that its results must have, operands that are known during import, and graphs inside the node."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ Graph = TypeVar("Graph")
 Operand = TypeVar("Operand")
 
 MOST_KNOWN = 1 << 27
-"""The elements of a value up to which it is computed when importing."""
+"""The number of elements up to which a value is computed during import."""
 
 
 class Context(Emitter, Generic[Graph, Operand]):
-    """An emitter at the node under conversion. `Graph` is what a graph inside a node is in the framework, `Operand`
-    what a tensor of it becomes."""
+    """An emitter at the node under conversion. `Graph` is the framework's type of a graph inside a node, `Operand` the
+    type that a tensor of it is converted to."""
 
     op: str = ""
     """The framework's name of the node's op."""
 
     results: Sequence[TensorType | None] = ()
-    """The types that the node's results must have, where the framework says so. An extent that is `None` may be any."""
+    """The types that the node's results must have, if the framework specifies them. An extent that is `None` may be
+    any."""
 
     enter: Callable[[Self, Graph, Sequence[Operand]], Sequence[Operand]]
-    """Converts a graph inside the node for operands, at the cursor of a context. Set by the importer at work."""
+    """Converts a graph inside the node for operands, at the cursor of a context. Set by the importer that is
+    running."""
 
     @property
     def result(self) -> TensorType:
@@ -46,28 +48,29 @@ class Context(Emitter, Generic[Graph, Operand]):
 
     @property
     def result_types(self) -> list[TensorType]:
-        """The types of the node's results, of a node that has tensors only."""
+        """The types of the results of a node all of whose results are tensors."""
         types = [kind for kind in self.results if kind is not None]
-        assert len(types) == len(self.results), f"{self.op} has results that are no tensors"
+        assert len(types) == len(self.results), f"{self.op} has results that are not tensors"
         return types
 
     def require_types(self, given: Sequence[object]) -> None:
-        """Raises if a rule gave another number of results than the node has, or others than of the types it must."""
+        """Raises if a rule returned another number of results than the node has, or results of other types than
+        required."""
         if self.results and len(given) != len(self.results):
-            raise Error(f"the rule of {self.op} gives {len(given)} results, expected {len(self.results)}")
+            raise Error(f"the rule of {self.op} returns {len(given)} results, expected {len(self.results)}")
         for index, (value, expected) in enumerate(zip(given, self.results, strict=False)):
             if expected is not None and isinstance(value, Value | np.ndarray):
                 kind = value.type if isinstance(value, Value) else type_of(value)
                 if not compatible(kind, expected):
                     which = f" for result {index}" if len(given) > 1 else ""
-                    raise Error(f"the rule of {self.op} gives {kind}{which}, expected {expected}")
+                    raise Error(f"the rule of {self.op} returns {kind}{which}, expected {expected}")
 
     def inline(self, graph: Graph, *operands: Operand) -> Sequence[Operand]:
         """Converts a graph inside the node, at the cursor."""
         return self.enter(self.copied(), graph, operands)
 
     def copied(self) -> Self:
-        """A context of its own at the same cursor: what is converted with it leaves this one as it is."""
+        """Returns a separate context at the same cursor: a conversion with it leaves this one unchanged."""
         return copy(self)
 
     def within(self, block: Block) -> Self:
@@ -77,7 +80,7 @@ class Context(Emitter, Generic[Graph, Operand]):
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Ops that are added inside stand at the end of `block`."""
+        """Adds the ops that are added inside to the end of `block`."""
         saved, self.block, self.before = (self.block, self.before), block, None
         try:
             yield
@@ -85,12 +88,12 @@ class Context(Emitter, Generic[Graph, Operand]):
             self.block, self.before = saved
 
     def unsupported(self, argument: str, value: object, expected: str) -> NoReturn:
-        """Refuses the node for an argument."""
+        """Rejects the node because of an argument."""
         reason = f"argument {argument} has {value}, expected {expected}"
         raise UnsupportedOpError("an argument is not supported:", [Unsupported(self.op, reason=reason)])
 
     def known(self, operand: Value, argument: str) -> np.ndarray:
-        """The array that an operand always has; refuses the node if it depends on the program's inputs."""
+        """Returns the array that an operand always has; rejects the node if it depends on the program's inputs."""
         array = evaluate_known(operand)
         if array is None:
             has = "a value computed at run time, or with very many elements"
@@ -98,12 +101,13 @@ class Context(Emitter, Generic[Graph, Operand]):
         return array
 
     def known_ints(self, operand: Value, argument: str) -> list[int]:
-        """The integers of an operand that is known while importing."""
+        """Returns the integers of an operand that is known during import."""
         return [int(number) for number in self.known(operand, argument).reshape(-1)]
 
 
 def evaluate_known(value: Value) -> np.ndarray | None:
-    """The array of a value that follows from constants alone, by the meaning of the ops behind it; else `None`."""
+    """Returns the array of a value that depends on constants alone, by evaluating the ops that compute it; otherwise
+    `None`."""
     arrays: dict[Value, np.ndarray] = {}
     stack = [value]
     while stack:

@@ -1,5 +1,5 @@
-"""Convolutions, their gradients and their padding, said once for all frameworks: which dimension is what, how windows
-move, and how a gradient is a convolution again."""
+"""Convolutions, their gradients and their padding, defined once for all frameworks: the roles of the dimensions, the
+movement of windows, and how a gradient is itself a convolution."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from trivium.ir import ops
 from trivium.ir.core import Value
 
 Pairs = tuple[tuple[int, int], ...]
-"""Elements in front and behind, one entry a spatial dimension."""
+"""The number of elements before and after, one entry per spatial dimension."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which dimensions of a tensor are batch, channels and space. A filter's `batch` counts what it gives, its
-    `channels` what it takes."""
+    """Which dimensions of a tensor are batch, channels and space. A filter's `batch` is its output channels, its
+    `channels` its input channels."""
 
     batch: int
     channels: int
@@ -25,7 +25,7 @@ class Layout:
 
     @classmethod
     def named(cls, text: str) -> Layout:
-        """A layout by its name: `NHWC`, or `HWIO` of a filter."""
+        """Returns a layout by its name: `NHWC`, or `HWIO` of a filter."""
         roles = {letter: i for i, letter in enumerate(text)}
         batch, channels = ("N", "C") if "N" in roles else ("O", "I")
         space = tuple(i for letter, i in roles.items() if letter not in (batch, channels))
@@ -33,17 +33,17 @@ class Layout:
 
     @classmethod
     def channels_first(cls, count: int) -> Layout:
-        """`NCHW`, or `OIHW`, with `count` spatial dimensions."""
+        """Returns `NCHW`, or `OIHW`, with `count` spatial dimensions."""
         return cls(0, 1, tuple(range(2, count + 2)))
 
     @classmethod
     def filter_last(cls, count: int) -> Layout:
-        """`HWIO` with `count` spatial dimensions."""
+        """Returns `HWIO` with `count` spatial dimensions."""
         return cls(count + 1, count, tuple(range(count)))
 
     @property
     def exchanged(self) -> Layout:
-        """The layout in which batch and channels have changed places."""
+        """The layout with batch and channels swapped."""
         return Layout(self.channels, self.batch, self.space)
 
     @property
@@ -51,14 +51,14 @@ class Layout:
         return len(self.space) + 2
 
     def spatial(self, values: Iterable[int]) -> list[int]:
-        """The entries of a list with one a dimension that belong to space."""
+        """Returns the spatial entries of a list with one entry per dimension."""
         listed = list(values)
         return [int(listed[i]) for i in self.space]
 
 
 @dataclass(frozen=True)
 class Windows:
-    """How windows move over space: one entry a spatial dimension."""
+    """How windows move over space: one entry per spatial dimension."""
 
     sizes: Sequence[int]
     strides: Sequence[int]
@@ -71,14 +71,15 @@ class Windows:
 
 
 def reaches(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
-    """How many elements each window extends over."""
+    """The number of elements that each window spans."""
     return [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
 
 
 def same_padding(
     extents: Sequence[int], reach: Sequence[int], strides: Sequence[int], odd_in_front: bool = False
 ) -> Pairs:
-    """The padding with which as many windows fit as there are strides in an extent; an odd element goes behind."""
+    """Returns the padding with which the number of windows is the extent divided by the stride, rounded up; an odd
+    element goes at the end."""
     pairs = []
     for extent, window, stride in zip(extents, reach, strides, strict=True):
         total = max((-(-extent // stride) - 1) * stride + window - extent, 0)
@@ -88,7 +89,7 @@ def same_padding(
 
 
 def dimension_numbers(lhs: Layout, rhs: Layout, result: Layout) -> ops.ConvDimensionNumbers:
-    """What StableHLO calls three layouts."""
+    """Returns StableHLO's form of three layouts."""
     return ops.ConvDimensionNumbers(
         input_batch_dimension=lhs.batch,
         input_feature_dimension=lhs.channels,
@@ -105,7 +106,7 @@ def dimension_numbers(lhs: Layout, rhs: Layout, result: Layout) -> ops.ConvDimen
 def convolution(
     emit: Emitter, x: Value, filter: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1
 ) -> Value:
-    """`x` convolved with `filter`, whose layout is `kernel`; the result has the layout of `x`."""
+    """Returns `x` convolved with `filter`, whose layout is `kernel`; the result has the layout of `x`."""
     return emit.add(
         ops.Convolution(
             x,
@@ -124,8 +125,8 @@ def input_gradient(
     emit: Emitter, gradient: Value, filter: Value, windows: Windows, extents: Sequence[int], layout: Layout,
     kernel: Layout, groups: int = 1,
 ) -> Value:  # fmt: skip
-    """The gradient of a convolution's input, whose spatial extents are `extents`: the transposed convolution. Gaps of
-    the strides stand between the elements of `gradient`, and the window is reversed."""
+    """Returns the gradient of a convolution's input, whose spatial extents are `extents`: the transposed convolution.
+    The elements of `gradient` are spaced by the strides, and the window is reversed."""
     padding = []
     for axis, extent, reach, stride, (front, _) in zip(
         layout.space, extents, windows.reaches, windows.strides, windows.padding, strict=True
@@ -152,8 +153,8 @@ def input_gradient(
 def filter_gradient(
     emit: Emitter, x: Value, gradient: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1
 ) -> Value:
-    """The gradient of a convolution's filter: `x` convolved with `gradient`, the batch being what is summed over.
-    Strides and dilations change places."""
+    """Returns the gradient of a convolution's filter: `x` convolved with `gradient`, where the sum runs over the batch.
+    Strides and dilations are swapped."""
     padding = []
     for axis, reach, stride, (low, _) in zip(
         layout.space, windows.reaches, windows.strides, windows.padding, strict=True
@@ -175,7 +176,8 @@ def filter_gradient(
 
 
 def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int) -> Value:
-    """A filter that takes, group by group, what the given one gives, and gives what it takes; in the same layout."""
+    """Returns a filter that, group by group, takes the given one's output channels and returns its input channels; in
+    the same layout."""
     order = list(range(filter.type.rank))
     if groups == 1:
         order[kernel.batch], order[kernel.channels] = kernel.channels, kernel.batch
@@ -191,5 +193,5 @@ def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int
 
 
 def _dilated(count: int, stride: int) -> int:
-    """The extent of elements with gaps between them."""
+    """Returns the extent of elements with gaps between them."""
     return (count - 1) * stride + 1 if count else 0

@@ -1,5 +1,6 @@
-"""The words in which rules are written: a builder whose methods are the few combinations of ops that every framework
-needs, such as a constant of a given type, NumPy's broadcasting, a reduction with its region. It knows no framework."""
+"""The vocabulary in which rules are written: a builder whose methods are the few combinations of ops that every
+framework needs, such as a constant of a given type, NumPy's broadcasting, or a reduction with its region. It does not
+depend on any framework."""
 
 from __future__ import annotations
 
@@ -38,14 +39,14 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 MAX_RAMP = 1 << 20
-"""Elements of a ramp that is a constant of the program."""
+"""The maximal number of elements of a ramp that is a constant of the program."""
 
 MAX_COMPUTED = 1 << 26
-"""Elements of an array that a rule may compute of what the file has in a few numbers."""
+"""The maximal number of elements of an array that a rule may compute from a few numbers in the file."""
 
 
 def require_computable(count: int, what: str) -> None:
-    """Refuses an array that is too large to be computed while importing."""
+    """Rejects an array that is too large to be computed during import."""
     if count > MAX_COMPUTED:
         raise Error(f"{what} has {count} elements that are computed while importing, expected at most {MAX_COMPUTED}")
 
@@ -56,29 +57,29 @@ class Emitter(Builder):
     # Constants
 
     def elements(self, values: npt.ArrayLike, element_type: ElementType | None = None) -> Value:
-        """A constant of an array, which is viewed and not copied."""
+        """Returns a constant of an array, which is viewed and not copied."""
         array = np.asarray(values) if element_type is None else np.asarray(values, dtype=element_type.dtype)
         return self.add(ops.Constant(DenseElements(array)))
 
     def full(self, shape: Sequence[int], value: Number, element_type: ElementType) -> Value:
-        """A tensor whose elements are all `value`."""
+        """Returns a tensor whose elements are all `value`."""
         return self.add(ops.Constant(DenseElements.splat(value, TensorType(tuple(shape), element_type))))
 
     def scalar(self, value: Number, element_type: ElementType) -> Value:
-        """A 0-d constant."""
+        """Returns a 0-d constant."""
         return self.full((), value, element_type)
 
     def full_like(self, x: Value, value: Number) -> Value:
-        """A constant of the shape and element type of `x`."""
+        """Returns a constant of the shape and element type of `x`."""
         return self.full(x.type.static_shape, value, x.type.element_type)
 
     def iota(self, shape: Sequence[int], dimension: int, element_type: ElementType = I64) -> Value:
-        """Each element is its index along `dimension`."""
+        """Returns a tensor in which each element is its index along `dimension`."""
         return self.add(ops.Iota(iota_dimension=dimension, result=TensorType(tuple(shape), element_type)))
 
     def ramp(self, start: Number, step: Number, count: int, element_type: ElementType) -> Value:
-        """`start`, `start + step`, ...: `count` elements, computed in 64 bits, integers as integers. It is a constant,
-        or is computed when the program runs if it would be a large one."""
+        """Returns `start`, `start + step`, ...: `count` elements, computed in 64 bits, integers as integers. The result
+        is a constant, or is computed when the program runs if it would be large."""
         wide = F64 if is_float(element_type) else I64
         if count <= MAX_RAMP:
             with np.errstate(over="ignore"):
@@ -90,7 +91,7 @@ class Emitter(Builder):
     # Shape and type
 
     def convert(self, x: Value, element_type: ElementType) -> Value:
-        """`x` with another element type; `x` itself if it has it."""
+        """Converts `x` to another element type; returns `x` itself if it already has it."""
         if x.type.element_type is element_type:
             return x
         if is_complex(x.type.element_type) and not is_complex(element_type):
@@ -98,29 +99,30 @@ class Emitter(Builder):
         return self.add(ops.Convert(x, result=x.type.with_element(element_type)))
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        """`x` with as many elements in another shape; `x` itself if it has it."""
+        """Reshapes `x` to a shape with the same number of elements; returns `x` itself if it already has it."""
         shape = tuple(int(extent) for extent in shape)
         return x if x.type.shape == shape else self.add(ops.Reshape(x, result=x.type.with_shape(shape)))
 
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
-        """Dimension `i` of the result is `permutation[i]` of `x`; `x` itself if nothing moves."""
+        """Transposes: dimension `i` of the result is `permutation[i]` of `x`; returns `x` itself if nothing moves."""
         permutation = tuple(permutation)
         return x if permutation == tuple(range(x.type.rank)) else self.add(ops.Transpose(x, permutation=permutation))
 
     def broadcast(self, x: Value, shape: Sequence[int]) -> Value:
-        """NumPy's rule: `x` to `shape`, aligned at the last dimension; extents of 1 are repeated."""
+        """Broadcasts `x` to `shape` by NumPy's rule: aligned at the last dimension; extents of 1 are repeated."""
         rank = len(tuple(shape))
         return self.broadcast_in_dim(x, shape, range(rank - x.type.rank, rank))
 
     def broadcast_in_dim(self, x: Value, shape: Sequence[int], dimensions: Sequence[int]) -> Value:
-        """`x` to `shape`; its dimension `i` becomes `dimensions[i]`. `x` itself if it has that shape."""
+        """Broadcasts `x` to `shape`; its dimension `i` becomes `dimensions[i]`. Returns `x` itself if it already has
+        that shape."""
         shape, dimensions = tuple(shape), tuple(dimensions)
         if x.type.shape == shape and dimensions == tuple(range(len(shape))):
             return x
         return self.add(ops.BroadcastInDim(x, broadcast_dimensions=dimensions, result=x.type.with_shape(shape)))
 
     def unsqueeze(self, x: Value, dimensions: Sequence[int]) -> Value:
-        """Inserts extents of 1 so that they stand at `dimensions` of the result."""
+        """Inserts extents of 1, at positions `dimensions` of the result."""
         shape = list(x.type.shape)
         for dimension in sorted(dimensions):
             shape.insert(dimension, 1)
@@ -131,7 +133,7 @@ class Emitter(Builder):
         return self.reshape(x, [extent for i, extent in enumerate(x.type.shape) if i not in dimensions])
 
     def slice(self, x: Value, dimension: int, start: int, limit: int, stride: int = 1) -> Value:
-        """`x[..., start:limit:stride, ...]` along one dimension; `x` itself if that is all of it."""
+        """Returns `x[..., start:limit:stride, ...]` along one dimension; `x` itself if that is all of it."""
         if (start, limit, stride) == (0, x.type.shape[dimension], 1):
             return x
         starts, limits, strides = [0] * x.type.rank, list(x.type.shape), [1] * x.type.rank
@@ -146,8 +148,8 @@ class Emitter(Builder):
         value: Value | Number = 0,
         interior: Sequence[int] | None = None,
     ) -> Value:
-        """`x` with `value` (a number or a 0-d value) around it and, for `interior`, between its elements. Negative
-        edges crop."""
+        """Returns `x` with `value` (a number or a 0-d value) around it and, for `interior`, between its elements.
+        Negative edges crop."""
         between = [0] * x.type.rank if interior is None else interior
         if not any(low) and not any(high) and not any(between):
             return x
@@ -155,13 +157,13 @@ class Emitter(Builder):
         return self.add(ops.Pad(x, fill, edge_padding_low=low, edge_padding_high=high, interior_padding=between))
 
     def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
-        """`values` one behind the other; the only one itself."""
+        """Concatenates `values`; returns a single one itself."""
         return values[0] if len(values) == 1 else self.add(ops.Concatenate(list(values), dimension=dimension))
 
     # Elementwise
 
     def binary(self, op: type, lhs: Value, rhs: Value) -> Value:
-        """An elementwise op of two values of one element type, broadcast by NumPy's rule."""
+        """Applies an elementwise op to two values of one element type, broadcast by NumPy's rule."""
         shape = np.broadcast_shapes(lhs.type.shape, rhs.type.shape)
         return self.add(op(self.broadcast(lhs, shape), self.broadcast(rhs, shape)))
 
@@ -178,7 +180,7 @@ class Emitter(Builder):
         return self.binary(ops.Divide, lhs, rhs)
 
     def scaled(self, x: Value, factor: float) -> Value:
-        """`x` times a number."""
+        """Returns `x` times a number."""
         return x if factor == 1 else self.times(x, self.scalar(factor, x.type.element_type))
 
     def compare(self, direction: str, lhs: Value, rhs: Value) -> Value:
@@ -188,12 +190,13 @@ class Emitter(Builder):
         return self.add(ops.Compare(lhs, rhs, comparison_direction=ops.ComparisonDirection(direction)))
 
     def select(self, pred: Value, on_true: Value, on_false: Value) -> Value:
-        """`on_true` where `pred`, else `on_false`; broadcast by NumPy's rule."""
+        """Returns `on_true` where `pred` is true, otherwise `on_false`; broadcast by NumPy's rule."""
         shape = np.broadcast_shapes(pred.type.shape, on_true.type.shape, on_false.type.shape)
         return self.add(ops.Select(*(self.broadcast(x, shape) for x in (pred, on_true, on_false))))
 
     def sign(self, x: Value) -> Value:
-        """-1, 0 or 1 by the sign of each element, of any type of numbers; 0 for -0 and, in floats, NaN for NaN."""
+        """Returns -1, 0 or 1 by the sign of each element, for any type of numbers; 0 for -0 and, for floats, NaN for
+        NaN."""
         kind = x.type.element_type
         if isinstance(kind, IntegerType) and not kind.is_signed:
             return self.convert(self.compare("NE", x, self.full_like(x, 0)), kind)
@@ -206,11 +209,11 @@ class Emitter(Builder):
     # Regions, reductions, windows
 
     def within(self, block: Block) -> Self:
-        """An emitter like this one, at the end of another block."""
+        """Returns an emitter like this one, at the end of another block."""
         return type(self)(block, location=self.location)
 
     def region(self, argument_types: Sequence[Type], body: Callable[..., Any]) -> Region:
-        """A region of one block: `body(emit, *arguments)` returns the value, or the values, that it returns."""
+        """Returns a region of one block: `body(emit, *arguments)` returns the value, or the values, that it yields."""
         block = Block(argument_types)
         emit = self.within(block)
         returned = body(emit, *block.arguments)
@@ -218,14 +221,14 @@ class Emitter(Builder):
         return Region([block])
 
     def combiner(self, op: type, element_type: ElementType) -> Region:
-        """The region `(x, y) -> op(x, y)` of two scalars."""
+        """Returns the region `(x, y) -> op(x, y)` of two scalars."""
         kind = TensorType((), element_type)
         return self.region([kind, kind], lambda emit, x, y: emit.add(op(x, y)))
 
     def reduce(
         self, op: type, x: Value, dimensions: Sequence[int], keep: bool = False, init: Number | None = None
     ) -> Value:
-        """Combines `dimensions` by `op` (`ops.Add`, `Multiply`, `Maximum`, `Minimum`, `And`, `Or`) from its neutral
+        """Reduces `dimensions` with `op` (`ops.Add`, `Multiply`, `Maximum`, `Minimum`, `And`, `Or`) from its neutral
         element; with `keep` they remain, with extent 1."""
         kind = x.type.element_type
         start = self.scalar(neutral(op, kind) if init is None else init, kind)
@@ -235,14 +238,14 @@ class Emitter(Builder):
         return self.unsqueeze(result, dimensions) if keep else result
 
     def mean(self, x: Value, dimensions: Sequence[int], keep: bool = False) -> Value:
-        """The mean over `dimensions`, of floats."""
+        """Returns the mean over `dimensions`, for floats."""
         count = math.prod(x.type.shape[dimension] for dimension in dimensions)
         total = self.reduce(ops.Add, x, dimensions, keep)
         return self.over(total, self.scalar(count, total.type.element_type))
 
     def arg_reduce(self, direction: str, x: Value, dimension: int) -> tuple[Value, Value]:
-        """The largest (`GT`) or smallest (`LT`) element along a dimension, and the index (i64) where it is first. A NaN
-        wins."""
+        """Returns the largest (`GT`) or smallest (`LT`) element along a dimension, and the index (i64) of its first
+        occurrence. A NaN wins."""
         kind = x.type.element_type
         index = self.iota(x.type.shape, dimension)
         types = [TensorType((), kind), TensorType((), I64)] * 2
@@ -275,7 +278,7 @@ class Emitter(Builder):
         padding: Sequence[tuple[int, int]] | None = None,
         dilations: Sequence[int] | None = None,
     ) -> Value:
-        """Combines each window by `op`; one entry a dimension. What padding adds is `op`'s neutral element."""
+        """Combines each window by `op`; one entry per dimension. Padding consists of `op`'s neutral element."""
         kind, rank = x.type.element_type, x.type.rank
         return self.add(
             ops.ReduceWindow(
@@ -291,8 +294,8 @@ class Emitter(Builder):
         )[0]
 
     def cumulative(self, op: type, x: Value, dimension: int, reverse: bool = False, exclusive: bool = False) -> Value:
-        """Combines each element with all before it along a dimension (behind it, if `reverse`): a window that ends, or
-        begins, at each element, or, if `exclusive`, next to it."""
+        """Combines each element with all elements before it along a dimension (after it, if `reverse`): a window that
+        ends, or starts, at each element, or, if `exclusive`, next to it."""
         extent, rank = x.type.shape[dimension], x.type.rank
         if not extent:
             return x
@@ -328,7 +331,7 @@ class Emitter(Builder):
         batching: tuple[Sequence[int], Sequence[int]] = ((), ()),
         element_type: ElementType | None = None,
     ) -> Value:
-        """The general dot product: batching dimensions first, then what is left of `lhs` and of `rhs`."""
+        """Returns the general dot product: batching dimensions first, then the remaining ones of `lhs` and of `rhs`."""
         numbers = ops.DotDimensionNumbers(
             lhs_batching_dimensions=tuple(batching[0]),
             rhs_batching_dimensions=tuple(batching[1]),
@@ -346,7 +349,7 @@ class Emitter(Builder):
         return self.add(ops.DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, result=result))
 
     def matmul(self, lhs: Value, rhs: Value) -> Value:
-        """NumPy's `matmul` of operands of rank 2 or more; leading dimensions are broadcast."""
+        """Returns NumPy's `matmul` of operands of rank 2 or more; leading dimensions are broadcast."""
         batch = np.broadcast_shapes(lhs.type.shape[:-2], rhs.type.shape[:-2])
         lhs = self.broadcast(lhs, (*batch, *lhs.type.shape[-2:]))
         rhs = self.broadcast(rhs, (*batch, *rhs.type.shape[-2:]))
@@ -354,8 +357,8 @@ class Emitter(Builder):
         return self.dot(lhs, rhs, ([count + 1], [count]), (range(count), range(count)))
 
     def take(self, x: Value, indices: Value, dimension: int = 0) -> Value:
-        """Slices of `x` along a dimension, at `indices` of any shape, which take that dimension's place. Indices beyond
-        the end are clamped, as `gather` does."""
+        """Returns slices of `x` along a dimension, at `indices` of any shape, which replaces that dimension. Indices
+        beyond the end are clamped, as in `gather`."""
         count, batch = x.type.rank, indices.type.rank
         numbers = ops.GatherDimensionNumbers(
             offset_dims=(*range(dimension), *range(dimension + batch, count - 1 + batch)),
@@ -370,7 +373,7 @@ class Emitter(Builder):
 
 
 def neutral(op: type, kind: ElementType) -> float:
-    """The value `e` with `op(e, x) == x` for every `x` of an element type."""
+    """Returns the value `e` with `op(e, x) == x` for every `x` of an element type."""
     if op is ops.Add or (op is ops.Or and is_boolean(kind)):
         return 0
     if op is ops.Multiply or (op is ops.And and is_boolean(kind)):
@@ -381,13 +384,13 @@ def neutral(op: type, kind: ElementType) -> float:
 
 
 def accumulation_type(kind: ElementType) -> ElementType:
-    """The type in which frameworks sum: at least 32 bits of float."""
+    """Returns the type in which frameworks sum: at least 32 bits for floats."""
     return F32 if isinstance(kind, FloatType) and kind.width < 32 else kind
 
 
 def in_single(function: Rule) -> Rule:
-    """A rule whose steps are computed in 32 bits where its operands are floats of fewer, and whose result is rounded to
-    the type of the first operand at the end: so do the frameworks' own kernels."""
+    """Wraps a rule so that it computes in 32 bits if its operands are narrower floats, and rounds its result to the
+    type of the first operand at the end, as the frameworks' own kernels do."""
 
     @wraps(function)
     def computed(ctx: Emitter, *operands: Any, **options: Any) -> Value:
@@ -399,7 +402,7 @@ def in_single(function: Rule) -> Rule:
 
 
 def lowest(kind: ElementType) -> float:
-    """The smallest value of an element type; minus infinity where there is one."""
+    """Returns the smallest value of an element type; minus infinity if there is one."""
     if isinstance(kind, FloatType):
         return -np.inf
     assert isinstance(kind, IntegerType), kind
@@ -407,7 +410,7 @@ def lowest(kind: ElementType) -> float:
 
 
 def highest(kind: ElementType) -> float:
-    """The largest value of an element type; infinity where there is one."""
+    """Returns the largest value of an element type; infinity if there is one."""
     if isinstance(kind, FloatType):
         return np.inf
     assert isinstance(kind, IntegerType), kind
@@ -415,7 +418,7 @@ def highest(kind: ElementType) -> float:
 
 
 def integer_range(kind: IntegerType) -> tuple[int, int]:
-    """The smallest and the largest value of an integer type."""
+    """Returns the smallest and the largest value of an integer type."""
     if kind.is_signed:
         return -(1 << (kind.width - 1)), (1 << (kind.width - 1)) - 1
     return 0, (1 << kind.width) - 1

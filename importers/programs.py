@@ -1,4 +1,4 @@
-"""Programs of StableHLO inside a framework's graph: JAX's exported functions, also as TensorFlow's graphs hold them."""
+"""StableHLO programs inside a framework's graph: JAX's exported functions, also inside TensorFlow's graphs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def inline_program(ctx: Context[Any, Any], data: bytes, operands: Sequence[Value
 
 
 def platform_of(ctx: Context[Any, Any], platforms: Sequence[str], name: str) -> list[Value]:
-    """The argument in front of the others that tells a program for several platforms which of them it runs on: the one
-    called `name`."""
+    """Returns the argument before the others that tells a program for several platforms which of them it runs on: the
+    platform called `name`."""
     if name not in platforms:
         ctx.unsupported("platforms", platforms, "the CPU among them")
     return [ctx.elements(np.int32(platforms.index(name)))] if len(platforms) > 1 else []

@@ -261,7 +261,7 @@ def test_every_error_is_one_message(trivium: Command, words: tuple[str, ...], me
 def test_wrong_onnx_files_are_refused(trivium: Command, content: bytes) -> None:
     pytest.importorskip("onnx")
     Path("model.onnx").write_bytes(content)
-    refuse(trivium("show", "model.onnx"), "model.onnx is no ONNX model")
+    refuse(trivium("show", "model.onnx"), "model.onnx is not an ONNX model")
 
 
 def test_dump_needs_a_folder(trivium: Command, monkeypatch: pytest.MonkeyPatch) -> None:

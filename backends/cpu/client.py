@@ -170,7 +170,7 @@ class CpuLoadedExecutable(CpuExecutable):
 
     @property
     def signature(self) -> Function:
-        """Returns a declaration of the program: types, names and roles of its arguments and results."""
+        """A declaration of the program: types, names and roles of its arguments and results."""
         return self._signature
 
     @functools.cached_property

@@ -59,8 +59,8 @@ def _extents_within(block: Block, schedule: Schedule) -> dict[Symbol, int]:
 
 
 def _guards(block: Block, analysis: Analysis) -> Iterator[tuple[Value, Index]]:
-    """Returns the comparisons of index expressions that branches depend on, each with an expression that is not
-    negative if it is true."""
+    """Yields the comparisons of index expressions that branches depend on, each with an expression that is not negative
+    if it is true."""
     wanted = {branch.condition for branch in walk(block) if isinstance(branch, If)}
     for instruction in reversed([i for i in walk(block) if isinstance(i, Apply)]):
         if instruction.result not in wanted:

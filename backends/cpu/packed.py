@@ -71,7 +71,7 @@ def packed(source: np.ndarray, packing: Packing) -> np.ndarray:
         ctypes.byref(structure), ctypes.c_void_p(source.ctypes.data), ctypes.c_void_p(target.ctypes.data)
     )
     if status:
-        raise ExecutionError(f"elements of {packing.itemsize} bytes cannot be packed, or there is no memory for it")
+        raise ExecutionError(f"elements of {packing.itemsize} bytes cannot be packed, or memory is insufficient")
     return frozen(target)
 
 

@@ -46,7 +46,7 @@ def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) 
 
 
 def _outermost(block: Block) -> Iterator[Loop]:
-    """Returns the parallel loops that run one after the other; a loop with one iteration does not count."""
+    """Yields the parallel loops that run one after the other; a loop with one iteration does not count."""
     for loop in block.instructions:
         if isinstance(loop, Loop) and loop.kind == "parallel":
             yield from _outermost(loop.body) if all(extent == 1 for extent in loop.extents) else (loop,)

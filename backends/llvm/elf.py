@@ -84,7 +84,7 @@ def read_object(data: bytes) -> Object:
     """Reads an object file. Raises CompileError if the bytes are not one of 64 bits."""
     header = _table(data, 0, 1, HEADER, "its header")[0]
     if data[: len(IDENT)] != IDENT or header["type"] != ET_REL:
-        raise CompileError("this is no ELF object file of 64 bits, little-endian")
+        raise CompileError("this is not a little-endian ELF object file of 64 bits")
     sections = _sections(data, header)
     symbols: list[Symbol] = []
     relocations = {}

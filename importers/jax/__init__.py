@@ -1,4 +1,4 @@
-"""From a jaxpr to a module. `import_module` is the way in; the rules are filed by family, one module each."""
+"""From a jaxpr to a module. `import_module` is the entry point; the rules are filed by family, one module each."""
 
 from trivium.importers.jax import (
     callbacks,

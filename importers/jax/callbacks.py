@@ -1,5 +1,5 @@
-"""Calls of Python, and of foreign functions. A function of Python stays in this process: the program names it by a
-number, and works here alone."""
+"""Calls of Python functions, and of foreign functions. A Python function stays in this process: the program refers to
+it by a number, and runs only here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import numpy as np
-from jax._src import callback, debugging  # what callbacks do when they are called has no public name
+from jax._src import callback, debugging  # JAX has no public name for the behaviour of callbacks when they are called
 
 from trivium.importers.jax.context import Context, Ints, is_key, rule
 from trivium.ir import ops
@@ -19,7 +19,7 @@ from trivium.ir.errors import Error
 from trivium.ir.types import F64, I64, INDEX, FloatType, IntegerType, TensorType, element_type_of
 
 TARGET = "trivium_jax_callback"
-"""The target of calls of Python; its attribute `index` says which function."""
+"""The target of calls of Python; its attribute `index` identifies the function."""
 
 Function = Callable[..., Sequence[np.ndarray]]
 
@@ -29,13 +29,13 @@ CALLS: Mapping[str, Function] = {
     "debug_callback": debugging.debug_callback_p.impl,
     "debug_print": debugging.debug_print_p.impl,
 }
-"""What JAX itself does with the arrays and the parameters of an equation."""
+"""JAX's own implementations, which take the arrays and the parameters of an equation."""
 
 _known: dict[int, tuple[Function, dict[str, object]]] = {}
-"""Functions with their parameters, by number. They stay, since programs that name them may."""
+"""Functions with their parameters, by number. They are never released, since programs that refer to them may not be."""
 
 _numbers: dict[object, int] = {}
-"""The number of a primitive with its parameters."""
+"""The number of each primitive with its parameters."""
 
 _next = itertools.count()
 
@@ -44,8 +44,8 @@ _next = itertools.count()
 def call_python(ctx: Context, *values: Value, **parameters: object) -> Sequence[Value]:
     """pure_callback(*values, callback), io_callback, debug_callback, debug_print: a call of Python"""
     if any(map(is_key, ctx.operands)):
-        ctx.unsupported("operands", "random keys", "their words, as jax.random.key_data gives them")
-    # Of threads that meet here, one gives the number.
+        ctx.unsupported("operands", "random keys", "their words, as jax.random.key_data returns them")
+    # Of several threads that arrive here, one assigns the number.
     number = _numbers.setdefault((ctx.op, tuple(sorted(parameters.items()))), next(_next))
     _known.setdefault(number, (CALLS[ctx.op], parameters))
     return ctx.add(
@@ -102,14 +102,14 @@ def ffi_call(
 
 
 def _layouts(types: Sequence[TensorType], given: Sequence[Ints | None]) -> tuple[DenseElements, ...]:
-    """Of each tensor, its dimensions from the fastest to the slowest."""
+    """Returns, for each tensor, its dimensions from the fastest to the slowest."""
     orders = [np.arange(kind.rank)[::-1] if order is None else order for kind, order in zip(types, given, strict=True)]
     return tuple(DenseElements(np.array(order, np.int64), TensorType((len(order),), INDEX)) for order in orders)
 
 
 def _attribute(ctx: Context, name: str, value: object) -> Attribute:
-    """An attribute of a foreign call. Numbers of Python have 64 bits, as JAX writes them."""
-    value = getattr(value, "val", value)  # JAX's array that can be hashed
+    """Returns an attribute of a foreign call. Python's numbers have 64 bits, as JAX writes them."""
+    value = getattr(value, "val", value)  # JAX's hashable array
     if isinstance(value, bool | str):
         return value
     if isinstance(value, int):

@@ -1,4 +1,5 @@
-"""What a JAX rule works with: the emitter's words, the types of the equation's results, and jaxprs inside it."""
+"""The context of a JAX rule: the emitter's vocabulary, the types of the equation's results, and the jaxprs inside
+it."""
 
 from __future__ import annotations
 
@@ -20,21 +21,21 @@ equation's operands in order, the others the primitive's parameters by name."""
 
 WITHOUT_MEANING = frozenset(
     {
-        # what the types of the results say already
+        # already determined by the types of the results
         *("dtype", "new_dtype", "out_dtype", "index_dtype", "input_dtype", "preferred_element_type", "weak_type"),
         *("result_avals", "vmap_method"),
-        # which devices have what, and how it lies in memory
+        # the devices of values, and their layout in memory
         *("sharding", "out_sharding", "in_shardings", "out_shardings", "dst_sharding", "unconstrained_dims"),
         *("layout", "in_layouts", "out_layouts", "ctx_mesh", "context_mesh", "concrete_mesh", "memory_space"),
         *("devices", "srcs", "copy_semantics", "donated_invars", "branches_platforms", "partition", "sharding_rule"),
         *("propagate_user_sharding", "infer_sharding_from_operands", "decode_shardings"),
-        # how JAX would compile a call, and what only differentiation asks for
+        # how JAX would compile a call, and parameters that only differentiation uses
         *("name", "inline", "keep_unused", "compiler_options_kvs", "options", "unroll", "_split_transpose"),
         *("prevent_cse", "differentiated", "policy", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "out_trees"),
         *("in_tree", "out_tree", "static_args", "num_consts", "symbolic_zeros", "computation"),
-        # a promise of the user's
+        # a promise by the user
         "unique_indices",
-        # what the name of the primitive or the operand's type says
+        # already determined by the name of the primitive or the operand's type
         *("impl", "update_jaxpr", "update_consts"),
     }
 )
@@ -52,7 +53,7 @@ class Context(context.Context[Jaxpr, Value]):
     """The abstract values of the equation's operands."""
 
     def trace(self, function: Callable[..., Any], *values: Value) -> Sequence[Value]:
-        """Converts a JAX function of arrays in place: for primitives whose meaning JAX itself spells in others."""
+        """Converts a JAX function of arrays in place: for primitives that JAX itself defines in terms of others."""
         examples = [jax.ShapeDtypeStruct(value.type.shape, value.type.dtype) for value in values]
         return self.inline(jax.make_jaxpr(function)(*examples), *values)
 
@@ -63,12 +64,13 @@ def is_key(aval: Any) -> bool:
 
 
 def key_shape(aval: Any) -> tuple[int, ...]:
-    """The shape of the words behind one element: a key is some `ui32`s in further dimensions, a number has none."""
+    """Returns the shape of the words of one element: a key is several `ui32`s in additional dimensions, a number has
+    none."""
     return tuple(aval.dtype._impl.key_shape) if is_key(aval) else ()
 
 
 def type_of(aval: Any) -> TensorType:
-    """The type of an abstract value. Keys are the words that they are made of."""
+    """Returns the type of an abstract value. Keys become the words that they consist of."""
     if is_key(aval):
         return TensorType((*aval.shape, *key_shape(aval)), element_type_of("uint32"))
     dtype = "bool" if aval.dtype == jax.dtypes.float0 else aval.dtype

@@ -13,7 +13,7 @@ from trivium.ir import ops
 from trivium.ir.core import Value
 
 DotNumbers = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
-"""Contracting dimensions of both operands, and batching ones."""
+"""The contracting dimensions of both operands, and the batching ones."""
 Precision = lax.Precision | tuple[lax.Precision, lax.Precision] | None
 
 

@@ -98,7 +98,8 @@ def _batched_while(
     body_constants: Sequence[Value],
     state: list[Value],
 ) -> Sequence[Value]:
-    """A loop whose predicate has dimensions: what has finished keeps its state while others go on."""
+    """Emits a loop whose predicate has dimensions: elements that have finished keep their state while others
+    continue."""
     types = [value.type for value in state]
 
     def condition(emit: Context, *carried: Value) -> Value:
@@ -155,6 +156,6 @@ def _element(emit: Context, sequence: Value, at: Value) -> Value:
 
 
 def _with_element(emit: Context, whole: Value, element: Value, at: Value) -> Value:
-    """`whole` with `whole[at] = element`"""
+    """Returns `whole` with `whole[at] = element`."""
     starts = [at, *(emit.scalar(0, I32) for _ in element.type.shape)]
     return emit.add(ops.DynamicUpdateSlice(whole, emit.unsqueeze(element, [0]), starts))

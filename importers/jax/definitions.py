@@ -1,5 +1,5 @@
-"""Primitives that JAX itself defines by others: what JAX would lower by tracing a function is imported by tracing the
-same function."""
+"""Primitives that JAX itself defines in terms of others: where JAX would lower one by tracing a function, the importer
+traces the same function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 import jax
-from jax._src.interpreters import mlir  # JAX has no public table of how primitives are lowered
+from jax._src.interpreters import mlir  # JAX has no public table of the lowerings of primitives
 from jax.extend import core
 
 from trivium.importers.jax.context import Context
@@ -21,7 +21,7 @@ _BY_TRACING = "lower_fun.<locals>.f_lowered"
 
 @dataclass(frozen=True)
 class Definition:
-    """A rule that traces the function that a primitive stands for."""
+    """A rule that traces the function that defines a primitive."""
 
     function: Callable[..., Any]
 
@@ -32,7 +32,8 @@ class Definition:
 
 @cache
 def definition_of(primitive: core.Primitive) -> Definition | None:
-    """The function by which JAX defines a primitive on every platform, or else on CPUs; `None` if there is none."""
+    """Returns the function by which JAX defines a primitive on every platform, or else on CPUs; `None` if there is
+    none."""
     for table in (mlir._lowerings, mlir._platform_specific_lowerings["cpu"]):
         entry = table.get(primitive)
         lowering = getattr(entry, "rule", entry)

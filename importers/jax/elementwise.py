@@ -126,7 +126,7 @@ def mul(ctx: Context, lhs: Value, rhs: Value) -> Value:
 
 @rule("eq_to", "le_to", "lt_to")
 def total_order(ctx: Context, lhs: Value, rhs: Value) -> Value:
-    """Comparison by the total order of floats: -NaN < -inf < ... < -0 < +0 < ... < +inf < NaN."""
+    """Compares by the total order of floats: -NaN < -inf < ... < -0 < +0 < ... < +inf < NaN."""
     kind = ops.ComparisonType.TOTALORDER if is_float(lhs.type.element_type) else None
     shape = np.broadcast_shapes(lhs.type.shape, rhs.type.shape)
     lhs, rhs = ctx.broadcast(lhs, shape), ctx.broadcast(rhs, shape)
@@ -186,7 +186,7 @@ def clamp(ctx: Context, low: Value, x: Value, high: Value) -> Value:
 def select_n(ctx: Context, which: Value, *cases: Value) -> Value:
     """select_n(which, *cases): the case that `which` counts to, for each element"""
     extra = len(cases[0].type.shape) - which.type.rank
-    if which.type.rank and extra:  # keys: the words of one are chosen together
+    if which.type.rank and extra:  # keys: the words of one key are selected together
         which = ctx.broadcast_in_dim(which, cases[0].type.shape, range(which.type.rank))
     if is_boolean(which.type.element_type):
         return cases[0] if len(cases) == 1 else ctx.select(which, cases[1], cases[0])

@@ -1,4 +1,4 @@
-"""The loop over a jaxpr's equations, and what stands around it: the trace, the function and its signature."""
+"""The loop over a jaxpr's equations, and its surroundings: the trace, the function and its signature."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import source_info_util  # the public interface does not give an equation's source line
+from jax._src import source_info_util  # the public interface does not expose an equation's source line
 from jax.extend import core
 
 from trivium.importers.binding import options_of
@@ -23,13 +23,13 @@ from trivium.ir.location import Location, NameLocation
 
 
 class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
-    """Converts one jaxpr; those inside it are converted by importers of their own, at the cursor of their equation."""
+    """Converts one jaxpr; nested ones are converted by importers of their own, at the cursor of their equation."""
 
     def __init__(self, emit: Context, graph: str = "main"):
         super().__init__(emit, graph)
         emit.enter = _enter
         self.environment: dict[core.Var, Value] = {}
-        # Equations of jaxprs that JAX keeps from one trace to the next know no line of the user's; they inherit it.
+        # Equations of jaxprs that JAX caches between traces have no user line; they inherit it.
         self._around: dict[int, Location] = {}
 
     def name_of(self, node: core.JaxprEqn) -> str:
@@ -47,7 +47,7 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
 
     def inner_nodes(self, node: core.JaxprEqn) -> Iterator[core.JaxprEqn]:
         if node.primitive.name not in rule:
-            return  # what JAX defines by a function is known when that is traced
+            return  # unsupported primitives in JAX's definition of another are found when that is traced
         around = self.location_of(node)
         for jaxpr in _jaxprs_in(node.params.values()):
             for inner in jaxpr.eqns:
@@ -66,7 +66,7 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
         self.environment.update(zip(node.outvars, results, strict=True))
 
     def read(self, atom: core.Var | core.Literal) -> Value:
-        """The value of an operand."""
+        """Returns the value of an operand."""
         if isinstance(atom, core.Literal):
             return self.emit.elements(atom.val, type_of(atom.aval).element_type)
         return self.environment[atom]
@@ -87,10 +87,9 @@ def _enter(emit: Context, jaxpr: Jaxpr, operands: Sequence[Value]) -> tuple[Valu
 
 
 def import_module(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Module:
-    """The module of a JAX function, traced with arguments like `args` and `kwargs`, or of a `ClosedJaxpr`.
+    """Returns the module of a JAX function, traced with arguments like `args` and `kwargs`, or of a `ClosedJaxpr`.
 
-    Arguments and results are the leaves of their pytrees, in JAX's order, with their paths as names.
-    """
+    Arguments and results are the leaves of their pytrees, in JAX's order, with their paths as names."""
     kwargs = dict(kwargs or {})
     if isinstance(function, core.ClosedJaxpr):
         if args or kwargs:
@@ -100,7 +99,7 @@ def import_module(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any] 
         raise Error(f"from_jax has a {type(function).__name__}, expected a function or a ClosedJaxpr")
     try:
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args, **kwargs)
-    except Exception as error:  # whatever the function raises when it is traced
+    except Exception as error:  # anything that the function raises while it is traced
         name = getattr(function, "__name__", type(function).__name__)
         raise Error(f"JAX cannot trace {name}: {error}") from error
     names = [*_paths(tuple(args), _argument_names(function, len(args))), *_paths(kwargs)]
@@ -108,7 +107,7 @@ def import_module(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any] 
 
 
 def import_jaxpr(closed: core.ClosedJaxpr, names: Sequence[str] = (), result_names: Sequence[str] = ()) -> Module:
-    """The module of a closed jaxpr; its function is `main`."""
+    """Returns the module of a closed jaxpr; its function is `main`."""
     types = [type_of(variable.aval) for variable in closed.jaxpr.invars]
     results_count = len(closed.jaxpr.outvars)
     names = list(names) or [""] * len(types)
@@ -152,7 +151,7 @@ def _argument_names(function: Any, count: int) -> list[str]:
 
 
 def _paths(tree: Any, roots: Sequence[str] | None = None) -> list[str]:
-    """A name for each leaf: its path, with the argument's own name in front where there is one."""
+    """Returns a name for each leaf: its path, after the argument's own name if there is one."""
     found = []
     for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
         root = ""

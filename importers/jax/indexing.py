@@ -1,4 +1,4 @@
-"""Reading and writing at computed places."""
+"""Reading and writing at computed positions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dynamic_update_slice(ctx: Context, x: Value, update: Value, *starts: Value) 
 
 
 def _zeros(ctx: Context, count: int, like: Sequence[Value]) -> list[Value]:
-    """Start indices for the dimensions of a key's words, of the type that the others have."""
+    """Returns start indices for the dimensions of a key's words, with the type of the others."""
     if not count:
         return []
     kind = like[0].type if like else TensorType((), ctx.iota((1,), 0).type.element_type)
@@ -76,7 +76,7 @@ def gather(
 
 
 def _in_bounds(ctx: Context, x: Value, indices: Value, index_map: Ints, sizes: Ints) -> Value:
-    """For each index vector, whether the slice that it names lies inside `x`."""
+    """Returns, for each index vector, whether the slice that it selects is inside `x`."""
     if not index_map:
         return ctx.full(indices.type.shape[:-1], True, I1)
     last = [x.type.shape[d] - sizes[d] for d in index_map]
@@ -148,7 +148,7 @@ def scatter(
 
 
 def _clipped(ctx: Context, x: Value, indices: Value, updates: Value, numbers: ops.ScatterDimensionNumbers) -> Value:
-    """Indices moved so that each window lies inside `x`."""
+    """Returns indices moved so that each window is inside `x`."""
     absent = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
     windows = iter(updates.type.shape[d] for d in numbers.update_window_dims)
     sizes = [1 if d in absent else next(windows) for d in range(x.type.rank)]

@@ -1,5 +1,5 @@
-"""Fourier transforms and linear algebra. Factorizations are calls of LAPACK's routines, as on JAX's CPU platform; one
-that fails gives NaN."""
+"""Fourier transforms and linear algebra. Factorizations are calls of LAPACK's routines, as on JAX's CPU platform; a
+factorization that fails returns NaN."""
 
 from __future__ import annotations
 
@@ -171,13 +171,13 @@ def tridiagonal_solve(
 
 
 def _call(ctx: Context, routine: str, *operands: Value, **numbers: int) -> Sequence[Value]:
-    """The results of a LAPACK routine."""
+    """Returns the results of a LAPACK routine."""
     attributes = call_attributes(routine, [operand.type for operand in operands], numbers)
     return ctx.add(ops.CustomCall(list(operands), **attributes))
 
 
 def _where_done(ctx: Context, info: Value, direction: str, *values: Value) -> list[Value]:
-    """Values, with NaN for each matrix of the batch of which the routine tells that it failed."""
+    """Returns the values, with NaN for each matrix of the batch for which the routine reports a failure."""
     done = ctx.compare(direction, info, ctx.full_like(info, 0))
     return [
         ctx.select(
@@ -195,7 +195,7 @@ def _require_all(ctx: Context, subset: tuple[int, int] | None, count: int) -> No
 
 
 def _identities(ctx: Context, kind: TensorType) -> Value:
-    """The vectors of a matrix without elements, an identity, or its values, of which there are none."""
+    """Returns the vectors of a matrix without elements, an identity, or its values, of which there are none."""
     if not kind.size:
         return ctx.full(kind.static_shape, 0, kind.element_type)
     size = kind.static_shape[-1]

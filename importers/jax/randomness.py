@@ -1,5 +1,6 @@
-"""Random numbers, bit for bit JAX's own. A key is the words that it is made of; what a generator does with them is
-JAX's definition, traced to primitives, of which only the cipher (`threefry2x32`) and `rng_bit_generator` are ours."""
+"""Random numbers, bit for bit the same as JAX's own. A key is the words that it consists of; the operations of a
+generator on them are JAX's definition, traced to primitives, of which only the cipher (`threefry2x32`) and
+`rng_bit_generator` are implemented here."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Function = Callable[..., jax.Array]
 
 
 class Generator(Protocol):
-    """What JAX defines a generator by: functions of one key."""
+    """The functions of one key by which JAX defines a generator."""
 
     seed: Function
     split: Function
@@ -74,7 +75,7 @@ def random_fold_in(ctx: Context, keys: Value, data: Value) -> Value:
 
 
 def _impl(ctx: Context) -> tuple[Generator, int]:
-    """The generator of the equation's keys, and the rank of their array."""
+    """Returns the generator of the equation's keys, and the rank of their array."""
     keys = ctx.operands[0]
     assert is_key(keys), keys
     return keys.dtype._impl, len(keys.shape)
@@ -114,7 +115,7 @@ def threefry2x32(ctx: Context, key_0: Value, key_1: Value, x_0: Value, x_1: Valu
 
 
 def _rotated(ctx: Context, x: Value, distance: int) -> Value:
-    """The bits of `x` rotated to the left."""
+    """Returns the bits of `x` rotated to the left."""
     left = ctx.add(ops.ShiftLeft(x, ctx.full_like(x, distance)))
     right = ctx.add(ops.ShiftRightLogical(x, ctx.full_like(x, 32 - distance)))
     return ctx.add(ops.Or(left, right))
@@ -126,7 +127,7 @@ def rng_bit_generator(ctx: Context, key: Value, shape: Ints, algorithm: int) -> 
     names = {0: "DEFAULT", 1: "THREE_FRY", 2: "PHILOX"}
     state_type, output_type = ctx.result_types
     assert state_type is not None
-    # StableHLO's state is made of 64-bit words, JAX's of 32-bit ones: pairs of them, the low word first.
+    # StableHLO's state consists of 64-bit words, JAX's of 32-bit ones: each is a pair of them, the low word first.
     packed = None
     if key.type.element_type is UI32:
         pairs = ctx.reshape(key, (key.type.size // 2, 2))

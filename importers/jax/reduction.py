@@ -196,7 +196,7 @@ def sort(ctx: Context, *values: Value, dimension: int, is_stable: bool, num_keys
 
 
 def _sortable(emit: Context, x: Value) -> Value:
-    """Zeros of one sign and NaNs of one kind, so that the total order sorts as JAX does."""
+    """Returns zeros of one sign and NaNs of one kind, so that the total order sorts as JAX does."""
     kind = x.type.element_type
     if is_complex(kind):
         emit.unsupported("operands", f"{x.type} as a key", "real keys")

@@ -1,5 +1,4 @@
-"""Ops that move elements. Of arrays of random keys they move whole keys: the dimensions of a key's words follow
-along."""
+"""Ops that move elements. In arrays of random keys they move whole keys, with the dimensions of a key's words."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from trivium.ir.core import Value
 
 
 def _words(ctx: Context) -> tuple[int, ...]:
-    """The dimensions behind one element of the first operand."""
+    """Returns the dimensions of the words of one element of the first operand."""
     return key_shape(ctx.operands[0]) if ctx.operands else ()
 
 

@@ -1,5 +1,5 @@
 """Conversion between element types as ONNX defines it, where that differs from StableHLO's `convert`: floats of 8 bits
-saturate unless told otherwise, integers of 2 and 4 bits wrap, and powers of two (`f8E8M0FNU`) have rounding modes."""
+saturate by default, integers of 2 and 4 bits wrap, and powers of two (`f8E8M0FNU`) have rounding modes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cast_like(ctx: Context, x: Value, target: Value, saturate: int = 1, round_mo
 
 
 def converted(ctx: Context, x: Value, kind: Any, saturate: bool, round_mode: str) -> Value:
-    """`x` as elements of another type."""
+    """Returns `x` converted to another element type."""
     given = x.type.element_type
     if round_mode not in ROUND_MODES:
         ctx.unsupported("round_mode", round_mode, f"one of {', '.join(ROUND_MODES)}")
@@ -46,7 +46,7 @@ def converted(ctx: Context, x: Value, kind: Any, saturate: bool, round_mode: str
 
 
 def _saturated(ctx: Context, x: Value, kind: FloatType) -> Value:
-    """What is beyond the largest finite number, infinity too, becomes that number."""
+    """Replaces values beyond the largest finite number, including infinity, by that number."""
     wide = ctx.convert(x, F64 if x.type.element_type is F64 else F32)
     largest = float(ml_dtypes.finfo(kind.dtype).max)
     low, high = (ctx.scalar(bound, wide.type.element_type) for bound in (-largest, largest))
@@ -54,18 +54,17 @@ def _saturated(ctx: Context, x: Value, kind: FloatType) -> Value:
 
 
 def _power_of_two(ctx: Context, x: Value, saturate: bool, round_mode: str) -> Value:
-    """The exponent of each element, rounded. The least value, 2^-127, is subnormal in 32 bits: 0x400000.
+    """Returns the exponent of each element, rounded. The least value, 2^-127, is subnormal in 32 bits: 0x400000.
 
-    What is out of range (zero, less than the least, more than the greatest, infinity) becomes the nearest value if
-    `saturate`, else NaN. The sign is ignored: ONNX leaves the conversion of negative numbers open.
-    """
+    Values out of range (zero, less than the least, more than the greatest, infinity) become the nearest value if
+    `saturate`, otherwise NaN. The sign is ignored: ONNX leaves the conversion of negative numbers open."""
 
     def number(value: int) -> Value:
         return ctx.full(x.type.static_shape, value, UI32)
 
     bits = ctx.add(ops.BitcastConvert(ctx.add(ops.Abs(x)), result=x.type.with_element(UI32)))
-    # What is added to a number between two powers carries it to the upper one: `up` from the first bit of its fraction
-    # on, `nearest` from its highest one on. Below the least normal number, two powers are half as far apart.
+    # The number that is added to a value between two powers carries it to the upper one: `up` from the first bit of its
+    # fraction on, `nearest` from its highest one on. Below the least normal number, two powers are half as far apart.
     carry, carry_below = {"up": (0x7FFFFF, 0x3FFFFF), "nearest": (0x400000, 0x200000), "down": (0, 0)}[round_mode]
     is_normal = ctx.compare("GE", bits, number(0x800000))
     raised = ctx.plus(bits, ctx.select(is_normal, number(carry), number(carry_below)))

@@ -1,5 +1,5 @@
-"""What an ONNX rule works with: the context of all importers, and ONNX's element types and axes. Shapes, axes and pads
-come as tensors in ONNX, and must be known while importing."""
+"""The context of an ONNX rule: that of all importers, and ONNX's element types and axes. Shapes, axes and pads are
+tensors in ONNX, and must be known during import."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Context(context.Context[onnx.GraphProto, Value]):
     """An emitter at the node under conversion."""
 
     outputs: int = 1
-    """How many outputs the node has; those with an empty name are not wanted."""
+    """The number of outputs of the node; those with an empty name are not needed."""
 
     opset: int = 0
     """The version of the operator set."""
 
 
 def element_type(code: int) -> Any:
-    """The element type of an ONNX `TensorProto.DataType`."""
+    """Returns the element type of an ONNX `TensorProto.DataType`."""
     try:
         return element_type_of(onnx.helper.tensor_dtype_to_np_dtype(code))
     except (KeyError, Error):
@@ -37,12 +37,12 @@ def element_type(code: int) -> Any:
 
 
 def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
-    """Axes counted from the front."""
+    """Returns axes counted from the front."""
     return tuple(axis_of(axis, rank) for axis in axes)
 
 
 def axis_of(axis: Any, rank: int) -> int:
-    """An axis counted from the front; a tensor without dimensions counts as having one."""
+    """Returns an axis counted from the front; a tensor without dimensions counts as having one."""
     count = max(rank, 1)
     if not -count <= int(axis) < count:
         raise Error(f"axis has {int(axis)}, expected a number from {-count} to {count - 1}")

@@ -101,7 +101,7 @@ def conv_transpose(
 
 
 def _biased(ctx: Context, x: Value, bias: Value | None) -> Value:
-    """`x` [N, C, spatial] with a number for each channel added."""
+    """Returns `x` [N, C, spatial] with one number added per channel."""
     return x if bias is None else ctx.plus(x, ctx.reshape(bias, (bias.type.size, *[1] * (x.type.rank - 2))))
 
 
@@ -109,7 +109,7 @@ def _padding(
     ctx: Context, x: Value, windows: Sequence[int], strides: Sequence[int], auto_pad: str,
     pads: Sequence[int] | None, ceil_mode: bool = False,
 ) -> list[tuple[int, int]]:  # fmt: skip
-    """Low and high padding of each spatial dimension."""
+    """Returns the low and high padding of each spatial dimension."""
     spatial = len(windows)
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         return list(same_padding(x.type.static_shape[2:], windows, strides, odd_in_front=auto_pad == "SAME_LOWER"))
@@ -122,7 +122,7 @@ def _padding(
     rounded = []
     for (low, high), extent, window, stride in zip(padding, x.type.shape[2:], windows, strides, strict=True):
         count = -(-(extent + low + high - window) // stride)
-        # A window that would begin in the padding behind the last element is dropped.
+        # A window that would start in the padding after the last element is dropped.
         count -= (count * stride) >= extent + low
         rounded.append((low, max(high, count * stride + window - extent - low)))
     return rounded

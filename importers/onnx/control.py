@@ -1,4 +1,4 @@
-"""Branches and loops; their graphs see the values around them."""
+"""Branches and loops; their graphs can use the values around them."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def softmax(ctx: Context, x: Value, axis: int = -1) -> Value:
     kind = x.type.element_type
     shifted = ctx.minus(x, ctx.reduce(ops.Maximum, x, [axis], keep=True))
     powers = ctx.add(ops.Exponential(shifted))
-    # ONNX sums f16 in 32 bits. It sums bf16 in bf16, which is a few units off, and in long rows far off.
+    # ONNX sums f16 in 32 bits. It sums bf16 in bf16, with an error of a few units, and a large error in long rows.
     short = kind is BF16 and x.type.shape[axis] <= 32
     wide = powers if short else ctx.convert(powers, accumulation_type(kind))
     sums = ctx.convert(ctx.reduce(ops.Add, wide, [axis], keep=True), kind)

@@ -1,5 +1,5 @@
 """ONNX models in files: the protocol buffer, and tensors whose bytes are in it or in files beside it. Nothing outside
-of the model's folder is read, and nothing that is not there is allocated."""
+the model's folder is read, and no memory is allocated for data that does not exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trivium.ir.errors import Error
 
 
 def read_model(model: Any) -> tuple[onnx.ModelProto, str]:
-    """The model, and the folder of its external data."""
+    """Returns the model, and the folder of its external data."""
     if isinstance(model, onnx.ModelProto):
         return model, ""
     if not isinstance(model, str | PathLike):
@@ -31,12 +31,12 @@ def read_model(model: Any) -> tuple[onnx.ModelProto, str]:
     except OSError as error:
         raise Error(f"cannot read {path}: {error.strerror}") from None
     except DecodeError as error:
-        raise Error(f"{path} is no ONNX model, or a truncated one: {error}") from None
+        raise Error(f"{path} is not an ONNX model, or is truncated: {error}") from None
     if not proto.graph.output:
-        raise Error(f"{path} is no ONNX model: its graph has no outputs")
+        raise Error(f"{path} is not an ONNX model: its graph has no outputs")
     for name in _names(proto.graph):
-        if not isinstance(name, str):  # protocol buffers give text that is no UTF-8 as bytes
-            raise Error(f"{path} is no ONNX model, or a damaged one: the name {name!r} is no text")
+        if not isinstance(name, str):  # protocol buffers return text that is not UTF-8 as bytes
+            raise Error(f"{path} is not an ONNX model, or is damaged: the name {name!r} is not text")
     folder = str(path.parent)
     for tensor in _constants(proto):
         if external_data_helper.uses_external_data(tensor):
@@ -45,7 +45,7 @@ def read_model(model: Any) -> tuple[onnx.ModelProto, str]:
 
 
 def array_of(tensor: onnx.TensorProto, folder: str = "") -> np.ndarray:
-    """The elements of a tensor, which may lie in a file of the folder."""
+    """Returns the elements of a tensor, which may be in a file of the folder."""
     try:
         _require_held(tensor, folder)
         return np.asarray(numpy_helper.to_array(tensor, folder))
@@ -54,8 +54,8 @@ def array_of(tensor: onnx.TensorProto, folder: str = "") -> np.ndarray:
 
 
 def _require_held(tensor: onnx.TensorProto, folder: str) -> None:
-    """Refuses sizes that are negative, and more elements than the tensor's bytes could be, or fewer than those that
-    would be read."""
+    """Rejects negative sizes, and sizes with more elements than the tensor's bytes can hold, or fewer than would be
+    read."""
     if min(tensor.dims, default=0) < 0:
         raise ValueError(f"it has shape {list(tensor.dims)}, expected no negative extents")
     count, held = math.prod(tensor.dims), tensor.ByteSize()
@@ -69,7 +69,7 @@ def _require_held(tensor: onnx.TensorProto, folder: str) -> None:
 
 
 def _external_size(info: Any, folder: str) -> int:
-    """How many bytes ONNX would read; it refuses itself what lies outside of the folder, and links."""
+    """Returns how many bytes ONNX would read; ONNX itself rejects paths outside the folder, and links."""
     path = Path(folder) / info.location
     require_regular(path)
     held = path.stat().st_size - (info.offset or 0)
@@ -77,7 +77,7 @@ def _external_size(info: Any, folder: str) -> int:
 
 
 def _names(graph: onnx.GraphProto) -> Iterator[str]:
-    """All names in a graph, and in those inside it."""
+    """Yields all names in a graph, and in the graphs inside it."""
     yield from (entry.name for entry in (*graph.input, *graph.output, *graph.initializer))
     for node in graph.node:
         yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
@@ -87,7 +87,7 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
 
 
 def _constants(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """The tensors in the attributes of nodes."""
+    """Yields the tensors in the attributes of nodes."""
     stack: list[Any] = [model.graph, *model.functions]
     while stack:
         for node in stack.pop().node:

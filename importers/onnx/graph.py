@@ -1,5 +1,5 @@
-"""The loop over a graph's nodes, and what stands around it: the file, the operator sets, initializers, functions and
-the signature."""
+"""The loop over a graph's nodes, and its surroundings: the file, the operator sets, initializers, functions and the
+signature."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from trivium.ir.location import Location
 from trivium.ir.types import TensorType
 
 OLDEST, NEWEST = 13, 28
-"""The versions of the operator set that the rules know. Of a newer one, an operator is known if it has not changed."""
+"""The versions of the operator set that the rules support. In a newer version, an operator is supported if it has not
+changed."""
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
 def import_module(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Module:
-    """The module of an ONNX model: a path, or a `ModelProto`.
+    """Returns the module of an ONNX model: a path, or a `ModelProto`.
 
-    Initializers are constants: views of the model's bytes. `shapes` gives the shape of inputs whose sizes are symbolic.
-    Raises `Error` for what is no valid model, `UnsupportedOpError` with every operator that has no rule.
-    """
+    Initializers are constants: views of the model's bytes. `shapes` maps inputs whose sizes are symbolic to their
+    shapes. Raises `Error` if the model is not valid, `UnsupportedOpError` with every operator that has no rule."""
     model, folder = read_model(model)
     opset = _opset(model)
     functions = {(function.domain, function.name): function for function in model.functions}
@@ -60,7 +60,7 @@ def import_module(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = No
 
 
 class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
-    """Converts one graph. Graphs inside nodes get importers of their own, which see the values of this one."""
+    """Converts one graph. Graphs inside nodes get importers of their own, which can use the values of this one."""
 
     def __init__(
         self, emit: Context, functions: Mapping[tuple[str, str], onnx.FunctionProto], folder: str, graph: str = "main"
@@ -101,7 +101,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
 
     def convert(self, node: onnx.NodeProto, rule: Callable[..., Any]) -> None:
         values = [self.read(name) if name else None for name in node.input]
-        while values and values[-1] is None:  # trailing inputs that are left out
+        while values and values[-1] is None:  # trailing inputs that are omitted
             values.pop()
         name = self.name_of(node)
         self.emit.op, self.emit.outputs = name, len(node.output)
@@ -119,7 +119,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
                 self.define(output, value)
 
     def define(self, name: str, value: Value) -> None:
-        """Keeps the value of a tensor that a node defines; a name stands for one value, and of the type it declares."""
+        """Records the value of a tensor that a node defines; a name has one value, with the type that it declares."""
         if name in self.defined:
             raise Error(f"tensor {name!r} is defined twice, expected once")
         self.defined.add(name)
@@ -128,7 +128,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
             _check_declared(name, value.type, declared)
 
     def read(self, name: str) -> Value:
-        """The value of a tensor by its name."""
+        """Returns the value of a tensor by its name."""
         if name not in self.environment:
             raise Error(f"tensor {name!r} is used before any node or input defines it")
         return self.environment[name]
@@ -168,7 +168,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
 
 
 def _require_bounded(graph: onnx.GraphProto, functions: Mapping[tuple[str, str], onnx.FunctionProto]) -> None:
-    """Refuses a model whose own functions never end, or are far more when they are inlined."""
+    """Rejects a model whose own functions are recursive, or have far more nodes after inlining."""
     names = {"::".join(key): key for key in functions}
 
     def called(node: onnx.NodeProto) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _require_bounded(graph: onnx.GraphProto, functions: Mapping[tuple[str, str],
 
 
 def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Nodes, and those of the graphs inside them."""
+    """Yields nodes, and those of the graphs inside them."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
@@ -226,14 +226,15 @@ def _input_type(info: onnx.ValueInfoProto, shapes: Mapping[str, Sequence[int]]) 
 
 
 def _has_changed(name: str, opset: int) -> bool:
-    """Whether an operator differs, in an operator set newer than the rules, from the newest that they know."""
+    """Whether an operator differs, in an operator set newer than the rules, from the newest version that they
+    support."""
     if opset > onnx.defs.onnx_opset_version() or not onnx.defs.has(name):
         return True
     return onnx.defs.get_schema(name, opset).since_version > NEWEST
 
 
 def _check_declared(name: str, kind: Any, declared: onnx.TypeProto.Tensor) -> None:
-    """Refuses a tensor whose type differs from the one that the model declares for it, where that is known."""
+    """Rejects a tensor whose type differs from the one that the model declares for it, as far as that is known."""
     extents = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in declared.shape.dim]
     same_element = not declared.elem_type or element_type(declared.elem_type) is kind.element_type
     if not same_element or (declared.HasField("shape") and not _fits(kind.static_shape, extents)):
@@ -243,7 +244,7 @@ def _check_declared(name: str, kind: Any, declared: onnx.TypeProto.Tensor) -> No
 
 
 def _fits(shape: Sequence[int], extents: Sequence[int | str]) -> bool:
-    """Whether a shape has the sizes of a model's input, where those are numbers."""
+    """Whether a shape has the sizes of a model's input, as far as those are numbers."""
     return len(shape) == len(extents) and all(
         isinstance(extent, str) or extent == size for size, extent in zip(shape, extents, strict=True)
     )
@@ -259,7 +260,7 @@ def _attribute(attribute: onnx.AttributeProto) -> Any:
 
 
 def _called(ctx: Context) -> None:
-    """Stands for the rule of a model's own function, which is inlined."""
+    """A placeholder for the rule of a model's own function, which is inlined."""
 
 
 def _with_attributes(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
@@ -277,7 +278,7 @@ def _with_attributes(node: onnx.NodeProto, given: Mapping[str, onnx.AttributePro
 
 
 def _innermost(stack: str) -> tuple[str, int, str]:
-    """File, line and function of the last frame of a Python stack trace, as torch.onnx.export keeps them."""
+    """Returns file, line and function of the last frame of a Python stack trace, as torch.onnx.export records them."""
     frames = [line.strip() for line in stack.splitlines() if line.strip().startswith('File "')]
     if not frames:
         return "", 0, ""

@@ -1,4 +1,4 @@
-"""Reading and writing at computed places."""
+"""Reading and writing at computed positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMBINERS = {"add": ops.Add, "mul": ops.Multiply, "max": ops.Maximum, "min": ops
 
 
 def _from_front(ctx: Context, indices: Value, extent: int) -> Value:
-    """Indices counted from the front: negative ones count from the end."""
+    """Returns indices counted from the front: negative ones count from the end."""
     low = ctx.full_like(indices, 0)
     return ctx.select(ctx.compare("LT", indices, low), ctx.plus(indices, ctx.full_like(indices, extent)), indices)
 
@@ -50,7 +50,7 @@ def scatter_elements(
 
 
 def _element_places(ctx: Context, x: Value, indices: Value, axis: int) -> Value:
-    """For each element of `indices`, its whole index into `x`, in a last dimension."""
+    """Returns, for each element of `indices`, its whole index into `x`, in a last dimension."""
     shape = indices.type.static_shape
     places = [ctx.iota(shape, dimension) for dimension in range(x.type.rank)]
     places[axis] = ctx.convert(_from_front(ctx, indices, x.type.shape[axis]), I64)

@@ -64,7 +64,7 @@ def group_normalization(
 
 
 def _normalized(ctx: Context, x: Value, dimensions: list[int], epsilon: float) -> tuple[Value, Value, Value]:
-    """`x` with mean 0 and variance 1 over `dimensions`; its mean, and the reciprocal of its deviation."""
+    """Returns `x` with mean 0 and variance 1 over `dimensions`; its mean, and the reciprocal of its deviation."""
     mean = ctx.mean(x, dimensions, keep=True)
     centered = ctx.minus(x, mean)
     variance = ctx.mean(ctx.times(centered, centered), dimensions, keep=True)

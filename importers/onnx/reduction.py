@@ -37,7 +37,7 @@ def _reduced(ctx: Context, x: Value, dimensions: Sequence[int], keep: bool) -> V
         return ctx.over(total, ctx.scalar(count, x.type.element_type))
     if kind == "ReduceLogSumExp":
         top = ctx.reduce(ops.Maximum, x, dimensions, keep=True)
-        # Where the maximum is infinite, nothing is subtracted: infinity minus itself would be NaN.
+        # If the maximum is infinite, nothing is subtracted: infinity minus itself would be NaN.
         top = ctx.select(ctx.add(ops.IsFinite(top)), top, ctx.full_like(top, 0))
         sums = ctx.reduce(ops.Add, ctx.add(ops.Exponential(ctx.minus(x, top))), dimensions, keep=True)
         result = ctx.plus(ctx.add(ops.Log(sums)), top)

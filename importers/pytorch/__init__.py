@@ -1,4 +1,4 @@
-"""The PyTorch importer: exported programs, and the graphs that `torch.compile` hands over. One rule an op, filed by
+"""The PyTorch importer: exported programs, and the graphs that `torch.compile` passes on. One rule per op, filed by
 family."""
 
 from trivium.importers.pytorch import (

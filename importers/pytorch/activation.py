@@ -1,4 +1,4 @@
-"""Activation functions, with the gradients that PyTorch gives ops of their own."""
+"""Activation functions, with those gradients for which PyTorch has ops of their own."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def gelu_backward(ctx: Context, grad_output: Value, x: Value, *, approximate: st
 
 
 def _gelu_gate(ctx: Context, x: Value, approximate: str) -> tuple[Value, Value]:
-    """The factor of `x` in the gelu, and its derivative."""
+    """Returns the factor of `x` in the gelu, and its derivative."""
     if approximate == "none":
         gate = ctx.scaled(ctx.plus(ctx.add(ops.Erf(ctx.scaled(x, math.sqrt(0.5)))), ctx.scalar_like(1, x)), 0.5)
         bell = ctx.add(ops.Exponential(ctx.scaled(ctx.times(x, x), -0.5)))
@@ -121,7 +121,7 @@ def softplus(ctx: Context, x: Value, beta: Number = 1, threshold: Number = 20) -
 @in_single
 def log_sigmoid(ctx: Context, x: Value) -> Value:
     """log_sigmoid(Tensor self) -> Tensor"""
-    # min(x, 0) - log(1 + exp(-|x|)) overflows nowhere.
+    # min(x, 0) - log(1 + exp(-|x|)) never overflows.
     tail = ctx.add(ops.LogPlusOne(ctx.add(ops.Exponential(ctx.add(ops.Negate(ctx.add(ops.Abs(x))))))))
     return ctx.minus(ctx.binary(ops.Minimum, x, ctx.scalar_like(0, x)), tail)
 

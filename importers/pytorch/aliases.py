@@ -1,5 +1,5 @@
-"""Which outputs of a graph share memory, as views of one tensor do. AOTAutograd itself gives back views of inputs, and
-views where gradients are wanted; without gradients it leaves views among what a graph computes to the graph."""
+"""Which outputs of a graph share memory, as views of one tensor do. AOTAutograd itself reconstructs views of inputs,
+and views if gradients are required; without gradients it leaves views among computed values to the graph."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from torch import fx
 
 @dataclass(frozen=True)
 class View:
-    """An output that is a view of what another node computes, or of an input. `meta` and `base_meta` are the fake
-    tensors of both: they tell how the view lies in the memory of its base."""
+    """An output that is a view of another node's result, or of an input. `meta` and `base_meta` are the fake tensors of
+    both: they determine how the view lies in the memory of its base."""
 
     base: fx.Node
     meta: torch.Tensor
     base_meta: torch.Tensor
 
     def of(self, base: torch.Tensor) -> torch.Tensor:
-        """The view of a tensor that lies in memory as `base_meta` does; the tensor itself if the base is the output."""
+        """Returns the view of a tensor that lies in memory as `base_meta` does; the tensor itself if the base is the
+        output."""
         meta = self.meta
         if meta is self.base_meta:
             return base
@@ -42,8 +43,9 @@ class View:
 def views_among(
     graph: fx.Graph, outputs: Sequence[Any], meta_of: Callable[[Any], Any], is_visible: Callable[[int], bool]
 ) -> dict[int, View]:
-    """The outputs, by index, that share memory with another output or with an input. Their base is the node that made
-    the memory; it is returned itself as a view that is all of it. `is_visible` says which outputs the user sees."""
+    """Returns the outputs, by index, that share memory with another output or with an input. Their base is the node
+    that made the memory; the base itself is returned as a view that is all of it. `is_visible` says which outputs the
+    user sees."""
     memory: dict[int, list[int]] = {}
     for index, node in enumerate(outputs):
         if isinstance(node, fx.Node) and is_visible(index) and (storage := _storage(meta_of(node))) is not None:
@@ -61,5 +63,5 @@ def views_among(
 
 
 def _storage(meta: Any) -> int | None:
-    """The identity of the memory of a fake tensor."""
+    """Returns the identity of the memory of a fake tensor."""
     return meta.untyped_storage()._cdata if isinstance(meta, torch.Tensor) else None

@@ -1,6 +1,6 @@
 """The archives that `torch.export.save` writes (`.pt2`), read as data: a program in JSON and the bytes of its tensors.
-Nothing is unpickled, no path is followed, and nothing unpacks to more than the archive holds. What needs a pickle is
-refused by name."""
+Nothing is unpickled, no path is followed, and nothing unpacks to more than the size of the archive. Parts that require
+a pickle are rejected by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch._export.serde.serialize import _SERIALIZE_TO_TORCH_DTYPE as DTYPES_BY
 from trivium.ir.errors import Error
 
 MAX_VIEW = 1 << 28
-"""Bytes that a tensor may stand for beyond those in the archive: strides of 0 make much of little."""
+"""Bytes that a tensor may represent beyond those in the archive: with strides of 0, a few bytes represent many."""
 
 STRIDED = 7
 """The code of the only layout that has raw bytes: dense, with strides."""
@@ -26,7 +26,7 @@ STRIDED = 7
 
 @dataclass(frozen=True)
 class Contents:
-    """What an archive holds: the program as its JSON says it, and the tensors by their names."""
+    """The contents of an archive: the program as its JSON, and the tensors by their names."""
 
     program: Any
     state: Mapping[str, torch.Tensor]
@@ -34,13 +34,13 @@ class Contents:
 
 
 class Archive:
-    """A zip archive whose members are stored as they are, so that none is larger than the file."""
+    """A zip archive whose members are stored uncompressed, so that none is larger than the file."""
 
     def __init__(self, source: str | Path | io.BytesIO, name: str):
         self.name = name
         try:
             self.zip = zipfile.ZipFile(source)
-        # zipfile raises each of these for damaged archives: bad offsets, and features that it does not have.
+        # zipfile raises each of these for damaged archives: for bad offsets, and for features that it does not support.
         except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
             raise Error(f"cannot read {name}: {error}") from None
         listed = self.zip.infolist()
@@ -64,9 +64,9 @@ class Archive:
         seen: set[str] = set()
         for info in listed:
             if info.filename in seen:
-                self.refuse(info.filename, "is there twice")
+                self.refuse(info.filename, "occurs twice")
             if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-                self.refuse(info.filename, "is compressed, expected one that is stored as it is")
+                self.refuse(info.filename, "is compressed, expected one that is stored uncompressed")
             if info.flag_bits & 1:
                 self.refuse(info.filename, "is encrypted")
             seen.add(info.filename)
@@ -74,11 +74,11 @@ class Archive:
             raise Error(f"{self.name} unpacks to {total} bytes, expected no more than its size, {size}")
 
     def refuse(self, member: str, reason: str) -> NoReturn:
-        """Raises the error of a member."""
+        """Raises the error for a member."""
         raise Error(f"{self.name}: the member {member!r} {reason}")
 
     def read(self, member: str) -> bytearray:
-        """The bytes of a member, whose checksum holds."""
+        """Returns the bytes of a member, after checking its checksum."""
         info = self.members.get(member)
         if info is None:
             self.refuse(member, "is missing")
@@ -88,8 +88,8 @@ class Archive:
                 filled = 0
                 while count := file.readinto(memoryview(content)[filled:]):  # type: ignore[arg-type]
                     filled += count
-                file.read(1)  # beyond the end, where the checksum is compared
-        # The same, and what it raises for members that end early or are encrypted.
+                file.read(1)  # past the end, where the checksum is compared
+        # The same exceptions, and those for members that end early or are encrypted.
         except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
             self.refuse(member, f"is damaged: {error}")
         if filled < info.file_size:
@@ -97,16 +97,16 @@ class Archive:
         return content
 
     def json(self, member: str) -> Any:
-        """A member that is JSON."""
+        """Returns a member that is JSON."""
         content = self.read(member)
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
-            self.refuse(member, f"is no JSON, or damaged: {error}")
+            self.refuse(member, f"is not JSON, or is damaged: {error}")
 
 
 def read_contents(path: str | Path) -> Contents:
-    """What a `.pt2` archive holds, in the format of today or in an older one."""
+    """Returns the contents of a `.pt2` archive, in the current format or an older one."""
     with Archive(path, str(path)) as archive:
         if "serialized_exported_program.json" in archive:  # up to PyTorch 2.7
             return _older(archive)
@@ -122,7 +122,7 @@ def read_contents(path: str | Path) -> Contents:
 
 
 def _model_of(archive: Archive) -> str:
-    """The name of the archive's program."""
+    """Returns the name of the archive's program."""
     names = [
         member.removeprefix("models/").removesuffix(".json")
         for member in archive.members
@@ -145,7 +145,7 @@ def _older(archive: Archive) -> Contents:
 
 
 def _tensors(archive: Archive, kind: str, model: str) -> dict[str, torch.Tensor]:
-    """The tensors in a folder of the archive: those of the same memory share theirs here too."""
+    """Returns the tensors in a folder of the archive: those that share memory there share it here too."""
     folder = f"data/{kind}"
     if f"{folder}/{model}.pt" in archive:  # up to PyTorch 2.9
         return _unpickled(archive, f"{folder}/{model}.pt")
@@ -177,7 +177,7 @@ def _memory(content: bytearray) -> torch.Tensor:
 
 
 def _view(memory: torch.Tensor, meta: Mapping[str, Any]) -> torch.Tensor:
-    """A tensor over bytes of the archive."""
+    """Returns a tensor over bytes of the archive."""
     dtype = DTYPES_BY_CODE[meta["dtype"]]
     sizes, strides = ([_number(entry) for entry in meta[name]] for name in ("sizes", "strides"))
     offset = _number(meta["storage_offset"])
@@ -196,9 +196,9 @@ def _view(memory: torch.Tensor, meta: Mapping[str, Any]) -> torch.Tensor:
 
 
 def require_bounded(needed: int, held: int) -> None:
-    """Refuses a view that stands for far more bytes than there are."""
+    """Rejects a view that represents far more bytes than there are."""
     if needed > held + MAX_VIEW:
-        raise ValueError(f"a tensor stands for {needed} bytes, expected at most {MAX_VIEW} more than the {held} there")
+        raise ValueError(f"a tensor represents {needed} bytes, expected at most {MAX_VIEW} more than its {held}")
 
 
 def _number(entry: Mapping[str, Any]) -> int:
@@ -209,16 +209,16 @@ def _number(entry: Mapping[str, Any]) -> int:
 
 
 def _unpickled(archive: Archive, member: str) -> dict[str, torch.Tensor]:
-    """The tensors of an older archive, which are in a file of `torch.save`: of its pickle only what PyTorch's
-    restricted reader takes, which calls nothing but what rebuilds tensors."""
+    """Returns the tensors of an older archive, which are in a file of `torch.save`: its pickle may only contain what
+    PyTorch's restricted reader accepts, which calls nothing except the functions that rebuild tensors."""
     content = io.BytesIO(archive.read(member))
     if not content.getbuffer().nbytes:
         return {}
-    with Archive(io.BytesIO(content.getvalue()), f"{archive.name}, {member}"):  # for its bounds
+    with Archive(io.BytesIO(content.getvalue()), f"{archive.name}, {member}"):  # checks its bounds
         pass
     try:
         found = torch.load(content, map_location="cpu", weights_only=True)
-    except Exception:  # of many families
+    except Exception:  # various types
         _refuse_pickle(archive, member, "with more than tensors")
     if not isinstance(found, dict) or not all(type(x) in (torch.Tensor, torch.nn.Parameter) for x in found.values()):
         archive.refuse(member, "has more than tensors by name")

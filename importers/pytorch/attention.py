@@ -1,4 +1,4 @@
-"""Scaled dot-product attention as products, a mask and a softmax; the compiler knows the pattern."""
+"""Scaled dot-product attention as products, a mask and a softmax; the compiler recognizes the pattern."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def flash_attention_backward(
     total = ctx.unsqueeze(ctx.convert(logsumexp, wide), [last])
     if attn_mask is not None:
         total = _finite(ctx, total)
-    # The weights again, from the sums that the forward pass kept.
+    # Recomputes the weights from the sums that the forward pass kept.
     weights = ctx.add(ops.Exponential(ctx.minus(scores, total)))
     swap = [*range(last - 1), last, last - 1]
     of_value = ctx.matmul(ctx.transpose(weights, swap), grad_out)
@@ -103,7 +103,8 @@ def flash_attention_backward(
 def _weights(
     ctx: Context, query: Value, key: Value, mask: Value | None, causal: bool, scale: float | None
 ) -> tuple[Value, Value]:
-    """The softmax of the scores, and the logarithm of its denominators. Rows that are masked out whole are zero."""
+    """Returns the softmax of the scores, and the logarithm of its denominators. Rows that are masked out entirely are
+    zero."""
     wide = accumulation_type(query.type.element_type)
     scores = _scores(ctx, ctx.convert(query, wide), ctx.convert(key, wide), mask, causal, scale)
     last = (scores.type.rank - 1,)
@@ -119,7 +120,7 @@ def _weights(
 
 
 def _scores(ctx: Context, query: Value, key: Value, mask: Value | None, causal: bool, scale: float | None) -> Value:
-    """`query @ key.T * scale`, with minus infinity where the mask forbids."""
+    """Returns `query @ key.T * scale`, with minus infinity where the mask forbids."""
     rank = key.type.rank
     transposed = ctx.transpose(key, [*range(rank - 2), rank - 1, rank - 2])
     scores = ctx.matmul(ctx.scaled(query, _scale(query, scale)), transposed)
@@ -139,13 +140,13 @@ def _scale(query: Value, scale: float | None) -> float:
 
 
 def _finite(ctx: Context, x: Value) -> Value:
-    """`x` with zero for minus infinity, so that a row without any score does not become NaN."""
+    """Returns `x` with zero for minus infinity, so that a row without any score does not become NaN."""
     infinite = ctx.compare("EQ", x, ctx.scalar_like(-math.inf, x))
     return ctx.select(infinite, ctx.full_like(x, 0), x)
 
 
 def _repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
-    """Each head of keys or values as often as query heads share it."""
+    """Repeats each head of keys or values for the query heads that share it."""
     if x.type.shape[-3] == heads:
         return x
     *batch, own, length, width = x.type.static_shape
@@ -156,7 +157,7 @@ def _repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
 
 
 def _summed_heads(ctx: Context, x: Value, own: int) -> Value:
-    """The gradient of heads that query heads share: the sum over those."""
+    """Returns the gradient of heads that query heads share: the sum over those."""
     *batch, heads, length, width = x.type.static_shape
     if heads == own:
         return x

@@ -80,5 +80,5 @@ def signbit(ctx: Context, x: Value) -> Value:
         return ctx.full(x.type.static_shape, False, ctx.result.element_type)
     if is_float(kind):
         x = ctx.add(ops.BitcastConvert(x, result=x.type.with_element(IntegerType(kind.width))))
-    # The primitive of that name gives numbers.
+    # The primitive of that name returns numbers.
     return ctx.convert(ctx.compare("LT", x, ctx.full_like(x, 0)), ctx.result.element_type)

@@ -1,5 +1,5 @@
-"""What a PyTorch rule works with: the emitter's words, the types that PyTorch itself gave to the node's results, and
-its type promotion."""
+"""The context of a PyTorch rule: the emitter's vocabulary, the types that PyTorch itself assigned to the node's
+results, and its type promotion."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Context(context.Context[fx.GraphModule, Any]):
     """An emitter at the node under conversion."""
 
     used: tuple[bool, ...] = ()
-    """Which of the node's results have a use; what is unused need not be computed."""
+    """Which of the node's results are used; unused ones need not be computed."""
 
     metas: dict[Value, torch.Tensor]
-    """The fake tensors behind the operands, for the rules that ask for strides."""
+    """The fake tensors of the operands, for the rules that need strides."""
 
     randomness: Randomness | None = None
-    """Where draws take their state from; there is none inside of control flow."""
+    """The source of the state for random draws; there is none inside control flow."""
 
     def within(self, block: Block) -> Self:
         inner = super().within(block)
@@ -41,22 +41,23 @@ class Context(context.Context[fx.GraphModule, Any]):
     # Numbers and promotion
 
     def tensor(self, x: Value | Number, element_type: Any) -> Value:
-        """A value, or a number as a 0-d constant, with an element type."""
+        """Returns a value, or a number as a 0-d constant, with an element type."""
         if isinstance(x, Value):
             return self.convert(x, element_type)
         return self.scalar(as_element(x, element_type), element_type)
 
     def scalar_like(self, number: Number, x: Value) -> Value:
-        """A number as a 0-d constant of the element type of `x`."""
+        """Returns a number as a 0-d constant of the element type of `x`."""
         return self.tensor(number, x.type.element_type)
 
     def promoted(self, *operands: Value | Number) -> list[Value]:
-        """The operands with their common element type."""
+        """Returns the operands with their common element type."""
         kind = promote(*operands)
         return [self.tensor(x, kind) for x in operands]
 
     def convert(self, x: Value, element_type: Any) -> Value:
-        """As PyTorch's `to`: a boolean is whether the number is not zero; floats are truncated to integers."""
+        """Converts like PyTorch's `to`: a boolean is whether the number is not zero; floats are truncated to
+        integers."""
         return self.not_zero(x) if is_boolean(element_type) else super().convert(x, element_type)
 
     def not_zero(self, x: Value) -> Value:
@@ -65,13 +66,13 @@ class Context(context.Context[fx.GraphModule, Any]):
         return x if is_boolean(kind) else self.compare("NE", x, self.scalar(0, kind))
 
     def constant(self, tensor: torch.Tensor, name: str = "") -> Value:
-        """A constant that shares a tensor's memory."""
+        """Returns a constant that shares a tensor's memory."""
         value = self.elements(to_array(tensor))
         value.name_hint = name
         return value
 
     def shaped(self, x: Value) -> Value:
-        """`x` with the element type and, broadcast, the shape of the node's result."""
+        """Returns `x` with the element type and, broadcast, the shape of the node's result."""
         return self.broadcast(self.convert(x, self.result.element_type), self.result.static_shape)
 
 
@@ -81,7 +82,7 @@ STATE = TensorType((2,), UI64)
 
 class Randomness:
     """The state of the random generator while a graph is converted. The first draw adds it to the function as its last
-    argument; after each draw it is the state that follows."""
+    argument; each draw replaces it by the state that follows."""
 
     def __init__(self, block: Block):
         self.block = block
@@ -101,7 +102,7 @@ class Randomness:
 
 
 def as_element(number: Number, element_type: Any) -> Number:
-    """A Python number as PyTorch would convert it to an element type; integers wrap around."""
+    """Converts a Python number to an element type as PyTorch would; integers wrap around."""
     if is_boolean(element_type):
         return bool(number)
     if is_float(element_type) or is_complex(element_type):
@@ -112,8 +113,8 @@ def as_element(number: Number, element_type: Any) -> Number:
 
 
 def promote(*operands: Value | Number) -> Any:
-    """PyTorch's type promotion: tensors with dimensions decide, then 0-d tensors, then numbers; a later group takes
-    part only if it is of a higher category (boolean, integer, float, complex)."""
+    """Applies PyTorch's type promotion: tensors with dimensions decide, then 0-d tensors, then numbers; a later group
+    only participates if it is of a higher category (boolean, integer, float, complex)."""
     dimensioned = [DTYPES[x.type.element_type] for x in operands if isinstance(x, Value) and x.type.rank]
     zero_dimensional = [DTYPES[x.type.element_type] for x in operands if isinstance(x, Value) and not x.type.rank]
     numbers = [_dtype_of_number(x) for x in operands if not isinstance(x, Value)]
@@ -123,14 +124,14 @@ def promote(*operands: Value | Number) -> Any:
             group[0] = torch.promote_types(group[0], dtype)
         if group and (result is None or _category(group[0]) > _category(result)):
             higher = group[0]
-            # A float scalar lifts complex and integer tensors to the default dtype, or to the width they have.
+            # A float scalar promotes complex and integer tensors to the default dtype, or to the width that they have.
             result = higher if result is None or group is not numbers else _lifted(result, higher)
     assert result is not None
     return element_type_of(result)
 
 
 def dims(given: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:
-    """Dimensions counted from the front, sorted; `None` and the empty list mean all of them."""
+    """Returns dimensions counted from the front, sorted; `None` and the empty list mean all of them."""
     if given is None or (not isinstance(given, int) and not given):
         return tuple(range(rank))
     listed = (given,) if isinstance(given, int) else given
@@ -138,12 +139,12 @@ def dims(given: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:
 
 
 def dim(given: int, rank: int) -> int:
-    """A dimension counted from the front; 0-d tensors count as having one."""
+    """Returns a dimension counted from the front; 0-d tensors count as having one."""
     return given % max(rank, 1)
 
 
 def spread(given: Sequence[int] | int | None, count: int, default: int = 0) -> tuple[int, ...]:
-    """One entry a spatial dimension, where PyTorch allows a single number, or none for the default."""
+    """Returns one entry per spatial dimension, where PyTorch allows a single number, or none for the default."""
     listed = (given,) if isinstance(given, int) else tuple(given or (default,))
     return listed * count if len(listed) == 1 else listed
 

@@ -42,5 +42,5 @@ def while_loop(
 def _region(
     ctx: Context, graph: fx.GraphModule, argument_types: Sequence[TensorType], captured: Sequence[Any]
 ) -> Region:
-    """A graph as a region: its first inputs are the region's arguments, the others values from outside."""
+    """Returns a graph as a region: its first inputs are the region's arguments, the others values from outside."""
     return ctx.region(argument_types, lambda emit, *arguments: emit.inline(graph, *arguments, *captured))

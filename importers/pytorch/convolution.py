@@ -12,7 +12,7 @@ from trivium.ir.core import Value
 
 Ints = Sequence[int]
 Spread = Sequence[int] | int
-"""One number for all spatial dimensions, or one each."""
+"""One number for all spatial dimensions, or one number each."""
 
 
 @rule("aten.convolution.default")
@@ -135,7 +135,7 @@ def convolution_backward(
             extents = input.type.static_shape[2:]
             of_input = input_gradient(ctx, grad_output, weight, windows, extents, layout, layout, groups)
     if output_mask[1]:
-        # A transposed convolution exchanges what its window slides over and what it makes.
+        # In a transposed convolution, the tensor that the window slides over and the tensor that it makes are swapped.
         still, moving = (grad_output, input) if transposed else (input, grad_output)
         of_weight = filter_gradient(ctx, still, moving, windows, layout, layout, groups)
     if output_mask[2]:
@@ -148,7 +148,8 @@ def _windows(weight: Value, stride: Ints, padding: Ints, dilation: Ints) -> Wind
 
 
 def _cropped(ctx: Context, x: Value, shape: Ints) -> Value:
-    """The first elements of each dimension: output padding lies outside of what the window reaches in whole steps."""
+    """Returns the first elements of each dimension: output padding is outside the range that the window reaches in
+    whole steps."""
     for d, extent in enumerate(shape):
         x = ctx.slice(x, d, 0, extent)
     return x

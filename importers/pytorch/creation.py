@@ -24,7 +24,7 @@ def fill(ctx: Context, x: Value, value: Value | Number) -> Value:
 
 @rule(
     *("aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"),
-    # What is in an empty tensor is not said; zeros are as good as anything.
+    # The contents of an empty tensor are unspecified; zeros are as good as anything.
     *("aten.empty.memory_format", "aten.empty_like.default", "aten.new_empty.default", "aten.empty_strided.default"),
     *("aten.new_empty_strided.default", "aten.empty_permuted.default"),
 )
@@ -61,7 +61,7 @@ def iota(ctx: Context, length: int, *, start: int, step: int) -> Value:
 
 
 def _ramp(ctx: Context, start: Number, step: Number) -> Value:
-    """`start`, `start + step`, ...; floats are computed in double precision, as PyTorch does."""
+    """Returns `start`, `start + step`, ...; floats are computed in double precision, as in PyTorch."""
     shape, kind = ctx.result.static_shape, ctx.result.element_type
     if is_float(kind):
         return ctx.ramp(start, step, shape[0], kind)

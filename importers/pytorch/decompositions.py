@@ -1,4 +1,5 @@
-"""Ops that PyTorch itself can express in others: those without a rule of ours are decomposed before they reach one."""
+"""Ops that PyTorch itself can express in terms of others: those without a rule of ours are decomposed before they reach
+one."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from trivium.importers.pytorch.context import rule
 
 @cache
 def decompositions() -> dict[OpOverload, Callable[..., Any]]:
-    """PyTorch's decompositions of the ops that have no rule, and ours of those that it has none for."""
+    """Returns PyTorch's decompositions of the ops that have no rule, and ours of those for which it has none."""
     known = {**decomposition_table, **core_aten_decompositions(), **OWN}
     return {op: function for op, function in known.items() if isinstance(op, OpOverload) and str(op) not in rule}
 
 
 @cache
 def export_decompositions() -> dict[Any, Callable[..., Any]]:
-    """The same for exported programs, where composite ops are still whole."""
+    """Returns the same for exported programs, where composite ops are still whole."""
     composite = torch.export.default_decompositions()
     return {**decompositions(), **{op: composite[op] for op in list(composite) if str(op) not in rule}}
 
@@ -51,7 +52,7 @@ def transformer_encoder_layer(
     mask: Tensor | None = None,
     mask_type: int | None = None,
 ) -> Tensor:
-    """The layer that `nn.TransformerEncoder` runs as one op in inference."""
+    """Decomposes the layer that `nn.TransformerEncoder` runs as one op in inference."""
 
     def attention(x: Tensor) -> Tensor:
         batch, length, _ = x.shape
@@ -79,8 +80,8 @@ def transformer_encoder_layer(
 
 
 def _allowed(mask: Tensor, mask_type: int | None) -> Tensor:
-    """Which keys a query sees. Of the op's masks, what is not zero is hidden; they are for pairs of places (0), for the
-    places of each example (1), or both (2)."""
+    """Returns which keys a query sees. Nonzero elements of the op's masks are hidden; masks are for pairs of positions
+    (0), for the positions of each example (1), or both (2)."""
     seen = mask.to(torch.bool).logical_not()
     return seen[:, None, None, :] if mask_type == 1 else seen
 

@@ -40,7 +40,7 @@ UNARY = {
     "aten.tan.default": ops.Tan,
     "aten.tanh.default": ops.Tanh,
 }
-# The same, where integers are left as they are.
+# The same, but integers are left unchanged.
 ROUNDING = {
     "aten.ceil.default": ops.Ceil,
     "aten.floor.default": ops.Floor,
@@ -87,7 +87,8 @@ def _binary(ctx: Context, op: type, x: Scalar, other: Scalar) -> Value:
 
 
 def _widened(ctx: Context, *operands: Scalar) -> list[Value]:
-    """Operands in 32 bits where the result has 16: to these PyTorch rounds tensors, but not a number that meets one."""
+    """Returns operands in 32 bits if the result has 16: PyTorch rounds tensors to these, but not a number that is
+    combined with one."""
     kind = ctx.result.element_type
     wide = accumulation_type(kind)
     return [ctx.convert(ctx.convert(x, kind), wide) if isinstance(x, Value) else ctx.tensor(x, wide) for x in operands]
@@ -156,7 +157,7 @@ def floor_divide(ctx: Context, x: Scalar, other: Scalar) -> Value:
 
 
 def _floor_of_quotient(ctx: Context, x: Value, other: Value) -> Value:
-    """The steps of PyTorch (and Python): 1 // 0.1 is 9, though 1 / 0.1 rounds to 10, and 1 // -inf is -1."""
+    """Follows the steps of PyTorch (and Python): 1 // 0.1 is 9, though 1 / 0.1 rounds to 10, and 1 // -inf is -1."""
     quotient = ctx.over(x, other)
     rest = ctx.binary(ops.Remainder, x, other)
     exact = ctx.over(ctx.minus(x, rest), other)
@@ -231,7 +232,7 @@ def pow(ctx: Context, x: Scalar, exponent: Scalar) -> Value:
 
 
 def _small_power(ctx: Context, x: Value, exponent: float) -> Value | None:
-    """The powers that PyTorch computes without `pow`."""
+    """Returns the powers that PyTorch computes without `pow`."""
     if exponent == 0:
         return ctx.full_like(x, 1)
     if exponent in (1, 2, 3):
@@ -239,7 +240,7 @@ def _small_power(ctx: Context, x: Value, exponent: float) -> Value | None:
         return ctx.times(square, x) if exponent == 3 else square
     if is_integer(x.type.element_type):
         return None
-    # Its vectors of f16 take `pow` here, which has another answer for -0 and -inf.
+    # Its vectorized f16 kernel uses `pow` here, which has a different result for -0 and -inf.
     if exponent in (0.5, -0.5) and x.type.element_type is not F16:
         return ctx.add((ops.Sqrt if exponent > 0 else ops.Rsqrt)(x))
     if exponent in (-1, -2):
@@ -398,15 +399,15 @@ def masked_fill(ctx: Context, x: Value, mask: Value, value: Scalar) -> Value:
 @rule("aten.clamp.default", "aten.clamp.Tensor")
 def clamp(ctx: Context, x: Value, min: Scalar | None = None, max: Scalar | None = None) -> Value:
     """clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"""
-    # The upper bound last: it wins where they cross.
+    # The upper bound is applied last: it wins if the bounds cross.
     result = ctx.shaped(x)
     result = result if min is None else _bounded(ctx, ops.Maximum, result, min)
     return result if max is None else _bounded(ctx, ops.Minimum, result, max)
 
 
 def _bounded(ctx: Context, op: type, x: Value, bound: Scalar) -> Value:
-    """`x`, or the bound where that is more (`Maximum`) or less (`Minimum`). A number that equals `x` leaves it: the
-    sign of zero is that of `x`."""
+    """Returns `x`, or the bound if that is larger (`Maximum`) or smaller (`Minimum`). A number that equals `x` leaves
+    it unchanged: the sign of zero is that of `x`."""
     kind = x.type.element_type
     limit = ctx.tensor(bound, kind)
     if isinstance(bound, Value) or not is_float(kind) or math.isnan(bound.real):

@@ -1,5 +1,5 @@
-"""The loop over an FX graph: reads a node's operands, binds them to its op's schema, calls the rule, keeps what it
-returns."""
+"""The loop over an FX graph: it reads a node's operands, binds them to its op's schema, calls the rule, and keeps what
+the rule returns."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from trivium.ir.location import Location
 WITHOUT_MEANING = frozenset(
     {"device", "layout", "pin_memory", "non_blocking", "memory_format", "requires_grad", "copy", "dtype"}
 )
-"""Arguments that say how a tensor lies in memory, or where: a program's values have no such thing. And `dtype`,
-which the type of the result repeats: a rule that gives another type is caught."""
+"""Arguments that specify how or where a tensor is stored in memory: a program's values have no such property. And
+`dtype`, which the type of the result repeats: a rule that returns another type is detected."""
 
-# Arithmetic on sizes, and the choice among results: done while importing.
+# Arithmetic on sizes, and selection among results: done during import.
 _PYTHON = {
     *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow),
     *(operator.neg, operator.getitem, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
@@ -39,8 +39,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 
 
 class GraphModuleImporter(GraphImporter[fx.Node, Context]):
-    """Converts the nodes of an FX graph of aten ops. `metas` says what each node is, with concrete sizes; without it
-    the nodes' own `meta["val"]` does."""
+    """Converts the nodes of an FX graph of aten ops. `metas` describes each node, with concrete sizes; without it the
+    nodes' own `meta["val"]` does."""
 
     def __init__(
         self,
@@ -84,15 +84,15 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         self.emit.require_types(results if isinstance(results, tuple | list) else (results,))
 
     def read(self, node: fx.Node) -> Any:
-        """What a node became: a value, a number, or a tuple of them."""
+        """Returns the result of converting a node: a value, a number, or a tuple of them."""
         return self.values[node]
 
     def meta(self, node: fx.Node) -> Any:
-        """What PyTorch says a node is: fake tensors, or numbers."""
+        """Returns PyTorch's description of a node: fake tensors, or numbers."""
         return node.meta.get("val") if self.metas is None else self.metas[node]
 
     def _enter(self, node: fx.Node) -> None:
-        """Tells the context of the node under conversion."""
+        """Informs the context about the node under conversion."""
         emit = self.emit
         emit.op = target_name(node)
         metas = self.meta(node)
@@ -108,7 +108,7 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
 
 
 def require_rules(graph: fx.Graph) -> None:
-    """Refuses a graph with ops that have no rule, and lists them all."""
+    """Rejects a graph with ops that have no rule, and lists them all."""
     GraphModuleImporter(Context(Block()), {}).require_rules(_calls(graph))
 
 
@@ -123,7 +123,7 @@ def convert_graph(
     metas: Mapping[fx.Node, Any] | None = None,
     outputs: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Converts a graph whose placeholders have `values`. Returns what its outputs, or the given ones, became."""
+    """Converts a graph whose placeholders have `values`. Returns the results for its outputs, or for the given ones."""
     attributes = {node: _attribute(module, node, emit) for node in module.graph.find_nodes(op="get_attr")}
     importer = GraphModuleImporter(emit, {**values, **attributes}, metas)
     importer.convert_all(_calls(module.graph))
@@ -137,7 +137,7 @@ def _enter(emit: Context, module: fx.GraphModule, operands: Sequence[Any]) -> li
 
 
 def _attribute(module: Any, node: fx.Node, emit: Context) -> Any:
-    """What a node takes from its module: a tensor, as a constant, or a graph."""
+    """Returns an attribute of the node's module: a tensor, as a constant, or a graph."""
     found = _of_module(module, node)
     return emit.constant(found, node.name) if isinstance(found, torch.Tensor) else found
 
@@ -147,7 +147,7 @@ def _of_module(module: Any, node: fx.Node) -> Any:
 
 
 def outputs_of(graph: fx.Graph) -> Sequence[Any]:
-    """What a graph returns: nodes, numbers, `None`."""
+    """Returns what a graph returns: nodes, numbers, `None`."""
     returned = graph.output_node().args[0]
     return (returned,) if isinstance(returned, fx.Node) else cast(Sequence[Any], returned)
 
@@ -155,8 +155,9 @@ def outputs_of(graph: fx.Graph) -> Sequence[Any]:
 def bind(
     op: OpOverload, rule: Callable[..., Any], arguments: tuple, keywords: dict[str, Any], ctx: Context
 ) -> tuple[list[Any], dict[str, Any]]:
-    """A call of an op, in the terms of its rule: positional arguments of the schema in order, keyword-only ones by
-    name, each with the schema's default where it is not given. What the rule does not take must be at its default."""
+    """Returns the arguments for an op's rule: positional arguments of the schema in order, keyword-only ones by name,
+    each with the schema's default if it is not given. Arguments that the rule does not take must be at their
+    defaults."""
     signature = signature_of(rule)
     positional: list[Any] = []
     options: dict[str, Any] = {}
@@ -173,7 +174,7 @@ def bind(
 
 
 def target_name(node: fx.Node) -> str:
-    """The name of a node's op, as rules are registered."""
+    """Returns the name of a node's op, under which rules are registered."""
     target = node.target
     if isinstance(target, str):
         return target
@@ -187,7 +188,7 @@ def target_name(node: fx.Node) -> str:
 
 
 def location_of(node: fx.Node) -> Location:
-    """The user's line, from the innermost frame of the stack that was kept and is not PyTorch's own, and the op."""
+    """Returns the user's line, from the innermost frame of the recorded stack that is not PyTorch's own, and the op."""
     frames = [frame.groups() for frame in _FRAME.finditer(node.meta.get("stack_trace") or "")]
     if not frames:
         return place(target_name(node))

@@ -1,5 +1,5 @@
-"""Reading and writing at computed places: embeddings, gathers, scatters, indexing with tensors. All become `gather` and
-`scatter`, with indices in one vector for each element or slice."""
+"""Reading and writing at computed positions: embeddings, gathers, scatters, indexing with tensors. All become `gather`
+and `scatter`, with indices in one vector for each element or slice."""
 
 from __future__ import annotations
 
@@ -84,19 +84,19 @@ def _without(shape: Sequence[int], d: int) -> tuple[int, ...]:
 
 
 def _all_places(ctx: Context, index: Value, d: int) -> list[Value]:
-    """The index of each element in every dimension: its own place, but for dimension `d`."""
+    """Returns the index of each element in every dimension: its own position, except in dimension `d`."""
     index = ctx.convert(index, I64)
     return [index if i == d else ctx.iota(index.type.shape, i) for i in range(index.type.rank)]
 
 
 def _vectors(ctx: Context, places: Sequence[Value]) -> Value:
-    """Index tensors of one shape as one tensor of vectors."""
+    """Returns index tensors of one shape as one tensor of vectors."""
     last = places[0].type.rank
     return ctx.concatenate([ctx.unsqueeze(ctx.convert(place, I64), [last]) for place in places], last)
 
 
 def _gather(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
-    """`x[places]`: the places are of one shape, and index the first dimensions of `x`."""
+    """Returns `x[places]`: the places have one shape, and index the first dimensions of `x`."""
     count, batch = len(places), places[0].type.rank
     numbers = ops.GatherDimensionNumbers(
         offset_dims=tuple(range(batch, batch + x.type.rank - count)),
@@ -109,7 +109,8 @@ def _gather(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
 
 
 def _scatter(ctx: Context, op: type | None, x: Value, places: Sequence[Value], updates: Value) -> Value:
-    """`x` with `op(x[places], updates)`, or just the updates, at the places, which index the first dimensions."""
+    """Returns `x` with `op(x[places], updates)`, or just the updates, at the places, which index the first
+    dimensions."""
     count, batch = len(places), places[0].type.rank
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(batch, batch + x.type.rank - count)),
@@ -137,7 +138,8 @@ def _scatter(ctx: Context, op: type | None, x: Value, places: Sequence[Value], u
 
 
 def scatter_into(ctx: Context, op: type | None, x: Value, d: int, index: Value, updates: Value) -> Value:
-    """`x[..., index[i, j, k], ...] = op(..., updates[i, j, k])`: as PyTorch's `scatter`, along dimension `d`."""
+    """Computes `x[..., index[i, j, k], ...] = op(..., updates[i, j, k])`, like PyTorch's `scatter`, along dimension
+    `d`."""
     return _scatter(ctx, op, x, _all_places(ctx, index, d), updates)
 
 
@@ -165,7 +167,7 @@ def index_put(
     rest = [d for d in range(x.type.rank) if d not in dims_]
     order = [*dims_, *rest]
     batch = places[0].type.rank
-    # As `index` would give it: the shape to which the values are broadcast.
+    # The shape that `index` would return: the values are broadcast to it.
     back = _to_their_place(batch, len(rest), front)
     natural = [*places[0].type.shape, *(x.type.shape[d] for d in rest)]
     updates = ctx.broadcast(values, [natural[i] for i in back])
@@ -175,7 +177,7 @@ def index_put(
 
 
 def _masked_put(ctx: Context, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
-    """`x[mask] = value`, of one value: how many elements a mask takes is not known before it runs."""
+    """Computes `x[mask] = value` for a single value: how many elements a mask selects is not known before it runs."""
     (mask,) = [i for i in indices if i is not None] if sum(i is not None for i in indices) == 1 else (None,)
     if mask is None or values.type.size != 1 or any(i is not None for i in indices[1:]):
         ctx.unsupported("indices", "boolean masks", "integers, or one mask with a single value")
@@ -185,8 +187,9 @@ def _masked_put(ctx: Context, x: Value, indices: Sequence[Value | None], values:
 
 
 def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[list[Value], list[int], int]:
-    """Index tensors broadcast to one shape, the dimensions they index, and where the result's indexed dimensions stand:
-    at the first of them if they are next to each other, else in front. Negative indices count from the end."""
+    """Returns index tensors broadcast to one shape, the dimensions that they index, and the position of the indexed
+    dimensions in the result: at the first of them if they are adjacent, otherwise at the front. Negative indices count
+    from the end."""
     dims_ = [d for d, given in enumerate(indices) if given is not None]
     given = [i for i in indices if i is not None]
     if any(is_boolean(i.type.element_type) for i in given):
@@ -203,7 +206,7 @@ def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[li
 
 
 def _to_their_place(batch: int, rest: int, front: int) -> list[int]:
-    """The permutation that moves the first `batch` dimensions behind `front` of the `rest`."""
+    """Returns the permutation that moves the first `batch` dimensions after `front` of the `rest`."""
     others = list(range(batch, batch + rest))
     return [*others[:front], *range(batch), *others[front:]]
 
@@ -213,7 +216,7 @@ def masked_scatter(ctx: Context, x: Value, mask: Value, source: Value) -> Value:
     """masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"""
     shape = ctx.result.static_shape
     x, mask = ctx.broadcast(x, shape), ctx.broadcast(mask, shape)
-    # The n-th chosen place takes the n-th element of the source.
+    # The n-th selected position takes the n-th element of the source.
     chosen = ctx.convert(ctx.reshape(mask, (mask.type.size,)), I64)
     place = ctx.minus(scan(ctx, ops.Add, chosen, 0), ctx.scalar(1, I64))
     taken = ctx.take(ctx.reshape(source, (source.type.size,)), ctx.reshape(place, shape))

@@ -16,7 +16,7 @@ from trivium.ir.core import Value
 def cat(ctx: Context, tensors: Sequence[Value], dim: int = 0) -> Value:
     """cat(Tensor[] tensors, int dim=0) -> Tensor"""
     kind = ctx.result.element_type
-    # An empty vector joins with anything, for history's sake.
+    # For historical reasons, an empty vector can be joined with anything.
     parts = [ctx.convert(x, kind) for x in tensors if x.type.rank == ctx.result.rank]
     return ctx.concatenate(parts, dim % ctx.result.rank)
 
@@ -44,7 +44,7 @@ def pad(ctx: Context, x: Value, pad: Sequence[int], mode: str = "constant", valu
 
 
 def padded_by_index(ctx: Context, x: Value, pad: Sequence[int], mode: str) -> Value:
-    """Pads the last dimensions with elements of `x` itself, chosen as NumPy's mode of that name does."""
+    """Pads the last dimensions with elements of `x` itself, selected as by NumPy's mode of that name."""
     for i in range(len(pad) // 2):
         d = x.type.rank - 1 - i
         low, high = pad[2 * i], pad[2 * i + 1]
@@ -78,7 +78,8 @@ def replication_pad_backward(ctx: Context, grad_output: Value, x: Value, padding
 
 
 def _edges_gathered(ctx: Context, gradient: Value, d: int, low: int, high: int, extent: int) -> Value:
-    """What the first and the last element of a dimension were repeated to is added up; cropped ones have no share."""
+    """Adds up the elements that are repetitions of the first and the last element of a dimension; cropped ones have no
+    share."""
 
     def at(part: Value, first: int) -> Value:
         return _spread_out(ctx, part, d, first, 1, extent)
@@ -118,7 +119,7 @@ def diagonal_scatter(ctx: Context, x: Value, src: Value, offset: int = 0, dim1: 
     """diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"""
     shape, rank = x.type.static_shape, x.type.rank
     row, column = dim1 % rank, dim2 % rank
-    # An element of the diagonal is counted by its row, or, below the main one, by its column.
+    # An element of the diagonal is numbered by its row, or, below the main one, by its column.
     along = row if offset >= 0 else column
     last = src.type.rank - 1
     length = [0] * last + [shape[along] - src.type.shape[last]]
@@ -150,7 +151,8 @@ def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[int]
 
 
 def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: int, fill: Number = 0) -> Value:
-    """The elements of `x` at `first`, `first + step`, ... of a dimension of `extent`, and `fill` between them."""
+    """Places the elements of `x` at `first`, `first + step`, ... of a dimension of `extent`, with `fill` between
+    them."""
     count = x.type.shape[d]
     if not count:
         return ctx.full(ctx.result.static_shape, fill, x.type.element_type)
@@ -161,7 +163,7 @@ def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: i
 
 
 def written(ctx: Context, x: Value, src: Value, d: int, first: int, last: int, step: int = 1) -> Value:
-    """`x` with `x[..., first:last:step, ...]` replaced by `src`."""
+    """Returns `x` with `x[..., first:last:step, ...]` replaced by `src`."""
     extent = x.type.shape[d]
     if first == last:
         return x

@@ -1,6 +1,6 @@
-"""Keeps an LSTM whole on its way through AOTAutograd. Where its input needs a gradient, PyTorch takes it apart step
-by step, and a sequence of 60 steps becomes thousands of ops; its fused layer, which has a gradient too, becomes a
-loop here."""
+"""Keeps an LSTM whole on its way through AOTAutograd. If its input requires a gradient, PyTorch decomposes it step by
+step, and a sequence of 60 steps becomes thousands of ops; its fused layer, which has a gradient too, becomes a loop
+here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from torch import fx
 
 LSTM_MODE = 2
-"""What PyTorch's fused layers call an LSTM."""
+"""The number of an LSTM among the modes of PyTorch's fused layers."""
 
 
 def keep_lstm_layers(module: fx.GraphModule) -> None:
     """Replaces the calls of LSTMs in a graph that Dynamo captured; those of packed sequences, or with projections,
-    stay."""
+    remain."""
     for node in module.graph.find_nodes(op="call_function", target=torch.lstm):
         if not isinstance(node.args[1], fx.Node) and len(node.args) == 9 and _is_plain(node):
             node.target = lstm
@@ -38,7 +38,7 @@ def lstm(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As `torch.lstm`, of fused layers."""
+    """Computes the same as `torch.lstm`, from fused layers."""
     batched = input.dim() == 3
     x = input if batched else input.unsqueeze(1)
     hidden, memory = hx if batched else (state.unsqueeze(1) for state in hx)

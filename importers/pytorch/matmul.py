@@ -16,7 +16,7 @@ def matmul(ctx: Context, x: Value, other: Value) -> Value:
         row = ctx.matmul(ctx.unsqueeze(x, [0]), other)
         return ctx.squeeze(row, [row.type.rank - 2])
     if other.type.rank == 2:
-        # One product of all rows, however many batch dimensions they stand in.
+        # One product of all rows, whatever the number of batch dimensions.
         return ctx.dot(x, other, ([x.type.rank - 1], [0]))
     return ctx.matmul(x, other)
 
@@ -40,7 +40,7 @@ def addr(ctx: Context, x: Value, vec1: Value, vec2: Value, *, beta: Number = 1, 
 
 
 def _weighted(ctx: Context, x: Value, product: Value, beta: Number, alpha: Number) -> Value:
-    """`beta * x + alpha * product`; with `beta` 0, not even a NaN of `x` gets through."""
+    """Returns `beta * x + alpha * product`; with `beta` 0, not even a NaN of `x` gets through."""
     kind = product.type.element_type
     product = product if alpha == 1 else ctx.times(product, ctx.tensor(alpha, kind))
     if beta == 0:

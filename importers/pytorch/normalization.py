@@ -143,7 +143,7 @@ def batch_norm_backward(
 
 
 def _statistics(ctx: Context, x: Value, eps: float) -> tuple[Value, Value, Value]:
-    """Mean, variance and inverse deviation of each channel, in two passes."""
+    """Returns mean, variance and inverse deviation of each channel, in two passes."""
     over = [d for d in range(x.type.rank) if d != 1]
     wide = ctx.convert(x, accumulation_type(x.type.element_type))
     mean = ctx.mean(wide, over)
@@ -157,7 +157,7 @@ def _inverse_deviation(ctx: Context, variance: Value, eps: float) -> Value:
 
 
 def _normalized(ctx: Context, x: Value, mean: Value, inverse: Value, weight: Value | None, bias: Value | None) -> Value:
-    """`(x - mean) * inverse * weight + bias`, channel by channel; the factors are joined first."""
+    """Returns `(x - mean) * inverse * weight + bias`, channel by channel; the factors are combined first."""
     kind = accumulation_type(mean.type.element_type)
     mean, inverse = ctx.convert(mean, kind), ctx.convert(inverse, kind)
     scale = inverse if weight is None else ctx.times(inverse, ctx.convert(weight, kind))
@@ -169,13 +169,13 @@ def _normalized(ctx: Context, x: Value, mean: Value, inverse: Value, weight: Val
 
 
 def _updated(ctx: Context, old: Value, new: Value, momentum: float) -> Value:
-    """The running statistic after a batch."""
+    """Returns the running statistic after a batch."""
     new = ctx.convert(new, old.type.element_type)
     return ctx.plus(ctx.scaled(old, 1 - momentum), ctx.scaled(new, momentum))
 
 
 def _channel(ctx: Context, x: Value, like: Value) -> Value:
-    """One number a channel, broadcast to a tensor whose dimension 1 is the channels."""
+    """Returns one number per channel, broadcast to a tensor whose dimension 1 is the channels."""
     return ctx.broadcast_in_dim(x, like.type.shape, [1])
 
 

@@ -1,4 +1,4 @@
-"""Pooling: windows reduced to their largest element or their mean, and what a gradient does on its way back."""
+"""Pooling: windows reduced to their largest element or their mean, and their gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trivium.ir.types import I64, TensorType, is_float
 
 Ints = Sequence[int]
 Spread = Sequence[int] | int
-"""One number for all spatial dimensions, or one each."""
+"""One number for all spatial dimensions, or one number each."""
 
 
 @rule("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
@@ -53,11 +53,12 @@ def max_pool(
 
 
 Geometry = tuple[Ints, Ints, Sequence[tuple[int, int]], Ints]
-"""Window, strides, padding, dilations; one entry a dimension of the tensor."""
+"""Window, strides, padding, dilations; one entry per dimension of the tensor."""
 
 
 def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Spread, dilation: Spread) -> Geometry:
-    """The windows over the last dimensions. What `ceil_mode` adds shows in the result's shape, and is padded."""
+    """Returns the windows over the last dimensions. The windows that `ceil_mode` adds follow from the result's shape,
+    and are padded."""
     count = int(ctx.op.split("pool")[1][0])
     kernel = spread(kernel, count)
     stride = spread(stride, count) if stride else kernel
@@ -68,14 +69,15 @@ def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Sprea
     for i, (k, s, p, d) in enumerate(zip(kernel, stride, padding, dilation, strict=True)):
         extent = x.type.shape[lead + i]
         out = shape[lead + i] if shape else 0
-        # Negative where the last windows do not reach the end.
+        # Negative if the last windows do not reach the end.
         edges.append((p, (out - 1) * s + (k - 1) * d + 1 - extent - p if out else p))
     ones = (1,) * lead
     return (*ones, *kernel), (*ones, *stride), (*((0, 0),) * lead, *edges), (*ones, *dilation)
 
 
 def _with_indices(ctx: Context, x: Value, geometry: Geometry) -> tuple[Value, Value]:
-    """The largest element of each window and its place in the flattened spatial dimensions; the first of equal ones."""
+    """Returns the largest element of each window and its position in the flattened spatial dimensions; the first of
+    equal ones."""
     window, strides, padding, dilations = geometry
     count = int(ctx.op.split("pool")[1][0])
     kind, spatial = x.type.element_type, x.type.static_shape[-count:]
@@ -175,7 +177,8 @@ def avg_pool_backward(
     shape = grad_output.type.static_shape
     counts = _counts(x, geometry, padding, count_include_pad, divisor_override, shape)
     shares = ctx.over(grad_output, ctx.broadcast(ctx.elements(counts, x.type.element_type), shape))
-    # Each element sums the shares of the windows that hold it: a window slides over the shares, spread out by strides.
+    # Each element sums the shares of the windows that contain it: a window slides over the shares, spread out by
+    # strides.
     low = [k - 1 - p for k, (p, _) in zip(window, edges, strict=True)]
     high = [
         extent + k - 1 - before - ((out - 1) * s + 1)
@@ -188,8 +191,8 @@ def avg_pool_backward(
 def _counts(
     x: Value, geometry: Geometry, padding: Spread, include_pad: bool, override: int | None, shape: Ints
 ) -> np.ndarray:
-    """By what each window's sum is divided; a factor a dimension, multiplied. Beyond the declared padding nothing
-    counts."""
+    """Returns the divisor of each window's sum, as one factor per dimension; their product is the divisor. Elements
+    beyond the declared padding do not count."""
     window, strides, edges, _ = geometry
     if override is not None:
         return np.asarray(override)
@@ -212,7 +215,7 @@ def adaptive_avg_pool(ctx: Context, x: Value, output_size: Ints) -> Value:
 
 
 def _adaptive_mean(ctx: Context, x: Value, d: int, out: int) -> Value:
-    """The means of `out` parts of a dimension; parts overlap where it cannot be divided."""
+    """Returns the means of `out` parts of a dimension; parts overlap if it is not divisible."""
     extent = x.type.shape[d]
     if extent == out:
         return x

@@ -1,4 +1,4 @@
-"""PyTorch's own primitives, to which some of its decompositions lead: most mean what an aten op means."""
+"""PyTorch's own primitives, to which some of its decompositions lead: most mean the same as an aten op."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trivium.ir.core import Value
 from trivium.ir.types import F64
 
 SOURCES = (comparison, elementwise, joining, shape)
-"""The families whose rules stand here under other names."""
+"""The families whose rules are registered here under other names."""
 
 SAME_AS = {
     **{name: f"{name}.default" for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil")},

@@ -40,13 +40,12 @@ def import_module(
     kwargs: Mapping[str, Any] | None = None,
     parameters: str = "constants",
 ) -> Module:
-    """The program of a module at example arguments, or of an exported program.
+    """Returns the program of a module at example arguments, or of an exported program.
 
-    Arguments come in the order of the exported graph: parameters and buffers first, if they are `arguments` or are
+    Arguments are in the order of the exported graph: parameters and buffers first, if they are `arguments` or are
     updated, then the user's inputs, flattened; last the state of the random generator, if the program draws. Results
-    are the updated buffers and inputs, then the user's outputs, then that state. Roles and names stand in the
-    attributes.
-    """
+    are the updated buffers and inputs, then the user's outputs, then that state. The attributes hold roles and
+    names."""
     _require_kind(parameters)
     with _without_noise():
         program = model if isinstance(model, ExportedProgram) else _exported(model, args, kwargs)
@@ -54,11 +53,11 @@ def import_module(
 
 
 def _decomposed(program: ExportedProgram, what: str | Path) -> ExportedProgram:
-    """The program with the ops that have no rule expressed in others."""
+    """Returns the program with the ops that have no rule expressed in terms of others."""
     try:
         with _without_noise():
             return program.run_decompositions(export_decompositions())
-    except Exception as error:  # of many families: PyTorch traces the program anew
+    except Exception as error:  # various types: PyTorch traces the program again
         raise Error(f"torch.export cannot decompose {what}: {type(error).__name__}: {error}") from error
 
 
@@ -69,7 +68,7 @@ def _require_kind(parameters: str) -> None:
 
 @contextmanager
 def _without_noise() -> Iterator[None]:
-    """Keeps back what PyTorch warns of in its own code: a deprecated class that it uses, and weights that its LSTM
+    """Suppresses PyTorch's warnings about its own code: a deprecated class that it uses, and weights that its LSTM
     packs."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*LeafSpec.*is deprecated", category=FutureWarning)
@@ -78,12 +77,12 @@ def _without_noise() -> Iterator[None]:
 
 
 def import_file(path: str | Path, parameters: str = "constants", trust: bool = False) -> Module:
-    """The program of a file that `torch.export.save` wrote (`.pt2`), read as data. With `trust` PyTorch loads it, which
-    runs whatever pickles the file has."""
+    """Returns the program of a file that `torch.export.save` wrote (`.pt2`), read as data. With `trust`, PyTorch loads
+    it, which runs any pickles in the file."""
     _require_kind(parameters)
     require_regular(path)
-    if not zipfile.is_zipfile(path):  # of which PyTorch would log more than an error
-        raise Error(f"torch.export cannot read {path}: it is no zip archive, or a damaged one")
+    if not zipfile.is_zipfile(path):  # for which PyTorch would log more than an error
+        raise Error(f"torch.export cannot read {path}: it is not a zip archive, or is damaged")
     if trust:
         return _import_trusted(path, parameters)
     program, names = exported_program(read_contents(path))
@@ -93,7 +92,7 @@ def import_file(path: str | Path, parameters: str = "constants", trust: bool = F
 def _import_trusted(path: str | Path, parameters: str) -> Module:
     try:
         program = torch.export.load(path)
-    except Exception as error:  # torch.export lets errors of many families through
+    except Exception as error:  # torch.export raises exceptions of various types
         raise Error(f"torch.export cannot read {path}: {error}") from error
     return import_module(program, parameters=parameters)
 
@@ -105,12 +104,12 @@ def _exported(model: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, 
         )
     try:
         return torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
-    except Exception as error:  # torch.export lets errors of many families through
+    except Exception as error:  # torch.export raises exceptions of various types
         raise Error(f"torch.export cannot capture {type(model).__name__}: {error}") from error
 
 
 class _Program:
-    """An exported program, with what its signature says of each placeholder and output."""
+    """An exported program, with the description of each placeholder and output in its signature."""
 
     def __init__(
         self,
@@ -170,7 +169,7 @@ class _Program:
         return roles
 
     def _metas(self) -> Mapping[fx.Node, Any] | None:
-        """The values of the graph at the example arguments, if its own have symbolic sizes."""
+        """Returns the values of the graph at the example arguments, if its own have symbolic sizes."""
         if _has_metas(self.graph):
             return None
         values = [node.meta.get("val") for node in self.placeholders]
@@ -186,36 +185,36 @@ class _Program:
 
 
 def _paths(spec: pytree.TreeSpec) -> list[str]:
-    """The names of a structure's leaves, as one would write them behind it: `['logits']`, `[0]`."""
+    """Returns the names of a structure's leaves, as one would write them after it: `['logits']`, `[0]`."""
     tree = pytree.tree_unflatten(range(spec.num_leaves), spec)
     return [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(tree)[0]]
 
 
 @dataclass(frozen=True)
 class ImportedGraph:
-    """A module made of one graph, and how the graph's inputs and outputs are found in it."""
+    """A module made from one graph, and the mapping from the graph's inputs and outputs to it."""
 
     module: Module
     arguments: tuple[int, ...]
-    """Which of the graph's inputs the function takes, in its order."""
+    """The inputs of the graph that the function takes, in its order."""
     outputs: tuple[Any, ...]
-    """For each output of the graph: a `ResultIndex`, a `ViewIndex`, or what it is (a number, `None`)."""
+    """For each output of the graph: a `ResultIndex`, a `ViewIndex`, or the output itself (a number, `None`)."""
     metas: tuple[Any, ...]
-    """For each output of the graph, what PyTorch says it is: a fake tensor, with its strides, or a number."""
+    """For each output of the graph, PyTorch's description: a fake tensor, with its strides, or a number."""
     draws: bool
     """Whether the function takes, as its last argument, and returns, as its last result, the state of the generator."""
 
 
 @dataclass(frozen=True)
 class ResultIndex:
-    """Which result of a function it is."""
+    """The index of a result of a function."""
 
     index: int
 
 
 @dataclass(frozen=True)
 class InputIndex:
-    """Which input of a graph it is."""
+    """The index of an input of a graph."""
 
     index: int
 
@@ -234,8 +233,8 @@ def import_graph(
     is_visible: Callable[[int], bool] = lambda index: False,
     frozen: Collection[int] = (),
 ) -> ImportedGraph:
-    """The program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes. Numbers
-    among the inputs become part of the program, and so do the `frozen` ones, by index. Of the outputs that are
+    """Returns the program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes.
+    Numbers among the inputs become part of the program, and so do the `frozen` ones, by index. Of the outputs that are
     `is_visible`, those that share memory are described as views of one result."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
@@ -252,11 +251,11 @@ def import_graph(
     built = build_module(module, constants, roles, None, metas, returned)
     places: dict[fx.Node, ResultIndex | InputIndex] = dict(zip(bases, built.outputs[len(outputs) :], strict=True))
     places.update((node, InputIndex(index)) for index, node in enumerate(placeholders))
-    told = [
+    described = [
         ViewIndex(places[views[index].base], views[index]) if index in views else output
         for index, output in enumerate(built.outputs[: len(outputs)])
     ]
-    return replace(built, outputs=tuple(told))
+    return replace(built, outputs=tuple(described))
 
 
 def build_module(
@@ -267,8 +266,8 @@ def build_module(
     metas: Mapping[fx.Node, Any] | None,
     outputs: Sequence[Any] | None = None,
 ) -> ImportedGraph:
-    """A module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`. `metas`
-    stands in for the nodes' own `meta["val"]`, `outputs` for what the graph returns."""
+    """Returns a module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`.
+    `metas` replaces the nodes' own `meta["val"]`, `outputs` the results of the graph."""
     graph = module.graph
     block = Block()
     emit = Context(block)
@@ -283,8 +282,8 @@ def build_module(
             values[node] = emit.constant(constant, node.name) if is_tensor else constant
     returned = convert_graph(module, emit, values, metas, outputs)
     results = [value for value in returned if isinstance(value, Value)]
-    told = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
-    attributes = [entry for entry, value in zip(told, returned, strict=True) if isinstance(value, Value)]
+    entries = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
+    attributes = [entry for entry, value in zip(entries, returned, strict=True) if isinstance(value, Value)]
     arguments = list(roles.values())
     if draws := emit.randomness.draws:
         arguments.append(role("state", "random"))
@@ -307,7 +306,7 @@ def _meta(given: Any, metas: Mapping[fx.Node, Any] | None) -> Any:
 
 
 def _has_metas(graph: fx.Graph) -> bool:
-    """Whether a graph says of its nodes what they are, and no size is a symbol."""
+    """Whether a graph has a description of its nodes in which no size is symbolic."""
     nodes = [node for node in graph.nodes if node.op in ("placeholder", "call_function")]
     return all("val" in node.meta and not _has_symbols(node.meta["val"]) for node in nodes)
 
@@ -319,7 +318,7 @@ def _has_symbols(meta: Any) -> bool:
 
 
 def propagate(module: fx.GraphModule, inputs: Sequence[Any]) -> dict[fx.Node, Any]:
-    """What every node of a graph is, tensors being fake ones, at inputs of concrete sizes."""
+    """Returns a description of every node of a graph, with fake tensors, at inputs of concrete sizes."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
     def faked(given: Any) -> Any:
@@ -338,21 +337,21 @@ def propagate(module: fx.GraphModule, inputs: Sequence[Any]) -> dict[fx.Node, An
 
 
 class _Recorder(fx.Interpreter):
-    """Runs a graph and keeps what each node gave."""
+    """Runs a graph and keeps the result of each node."""
 
     def __init__(self, module: fx.GraphModule):
         super().__init__(module)
         self.found: dict[fx.Node, Any] = {}
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        # A graph's own results may lie in memory otherwise than where it was traced, where a view was possible.
+        # A graph's own results may have another memory layout than when it was traced, which had allowed a view.
         reshape = target is torch.ops.aten.view.default
         return super().call_function(torch.ops.aten.reshape.default if reshape else target, args, kwargs)
 
     def run_node(self, n: fx.Node) -> Any:
         try:
             self.found[n] = result = super().run_node(n)
-        except Exception as error:  # of many families: the shape propagation of each op raises what it likes
+        except Exception as error:  # various types: the shape propagation of each op may raise anything
             name, place = target_name(n), location_of(n).describe()
-            raise Error(f"PyTorch cannot tell what {name} gives before it runs: {error}", source=place) from error
+            raise Error(f"PyTorch cannot infer the result of {name} before it runs: {error}", source=place) from error
         return result

@@ -1,5 +1,5 @@
-"""Random numbers. A graph that draws takes the generator's state as one more argument, which the caller takes from
-PyTorch's own generator at each call; every draw hands the state on, so that no two draws of a program are alike."""
+"""Random numbers. A graph that draws has the generator's state as an additional argument, which the caller takes from
+PyTorch's own generator at each call; every draw advances the state, so that no two draws of a program are alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.ir.types import F32, I1, I64, UI32, UI64, TensorType
 
 
 def bits(ctx: Context, shape: Sequence[int], element_type: Any = UI32) -> Value:
-    """Random bits; the state moves on."""
+    """Returns random bits, and advances the state."""
     if ctx.randomness is None:
         ctx.unsupported("generator", "no state inside of control flow", "a draw outside of it")
     generator = ops.RngBitGenerator(
@@ -28,26 +28,27 @@ def bits(ctx: Context, shape: Sequence[int], element_type: Any = UI32) -> Value:
 
 
 def uniform(ctx: Context, shape: Sequence[int]) -> Value:
-    """Floats in [0, 1): the upper 24 bits of each word, which a float holds exactly."""
+    """Returns floats in [0, 1): the upper 24 bits of each word, which a float holds exactly."""
     drawn = bits(ctx, shape)
     upper = ctx.add(ops.ShiftRightLogical(drawn, ctx.full_like(drawn, 8)))
     return ctx.scaled(ctx.convert(upper, F32), 2.0**-24)
 
 
 def normal(ctx: Context, shape: Sequence[int]) -> Value:
-    """Floats of the standard normal distribution, from the inverse of its integral."""
+    """Returns floats of the standard normal distribution, from the inverse of its integral."""
     # The middle of each step, so that neither end is reached.
     symmetric = ctx.plus(ctx.scaled(uniform(ctx, shape), 2), ctx.scalar(2.0**-24 - 1, F32))
     return ctx.scaled(ctx.add(ops.ErfInv(symmetric)), math.sqrt(2))
 
 
 def below(ctx: Context, shape: Sequence[int], probability: float) -> Value:
-    """Booleans that are true with a probability."""
+    """Returns booleans that are true with a probability."""
     return ctx.compare("LT", uniform(ctx, shape), ctx.scalar(probability, F32))
 
 
 def dropped_out(ctx: Context, x: Value, p: float) -> tuple[Value, Value]:
-    """`x` with each element zero with probability `p` and the others scaled up, and the mask of those that are kept."""
+    """Returns `x` with each element zero with probability `p` and the others scaled up, and the mask of those that are
+    kept."""
     shape = x.type.static_shape
     if p == 1:
         return ctx.full_like(x, 0), ctx.full(shape, False, I1)

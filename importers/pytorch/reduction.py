@@ -22,7 +22,7 @@ def reduced(ctx: Context, op: type, x: Value, over: Dims, keep: bool) -> Value:
 
 
 def _present(over: Dims, x: Value) -> tuple[int, ...]:
-    """Dimensions of `x`; a 0-d tensor has none, though PyTorch allows to name one."""
+    """Returns dimensions of `x`; a 0-d tensor has none, though PyTorch allows naming one."""
     return dims(over, x.type.rank) if x.type.rank else ()
 
 
@@ -76,7 +76,7 @@ def argmax(ctx: Context, x: Value, dim: int | None = None, keepdim: bool = False
 
 
 def _extreme(ctx: Context, x: Value, d: int) -> tuple[Value, Value]:
-    """The largest or smallest element along a dimension, as the op's name says, and its index."""
+    """Returns the largest or smallest element along a dimension, depending on the op's name, and its index."""
     if not x.type.rank:
         return x, ctx.scalar(0, I64)
     return ctx.arg_reduce("GT" if "max" in ctx.op else "LT", x, dim(d, x.type.rank))
@@ -104,7 +104,7 @@ def std(ctx: Context, x: Value, dim: Dims = None, *, correction: float | None = 
 
 
 def _moments(ctx: Context, x: Value, over: Dims, correction: float | None, keep: bool) -> tuple[Value, Value]:
-    """Variance and mean, in two passes."""
+    """Returns variance and mean, in two passes."""
     present = _present(over, x)
     kind = x.type.element_type
     if is_complex(kind):
@@ -128,7 +128,7 @@ def cumsum(ctx: Context, x: Value, dim: int) -> Value:
 
 
 def scan(ctx: Context, op: type, x: Value, d: int) -> Value:
-    """Combines each element with all before it, in log2(n) steps over the whole tensor."""
+    """Combines each element with all elements before it, in log2(n) steps over the whole tensor."""
     if not x.type.rank:
         return x
     d = dim(d, x.type.rank)
@@ -151,7 +151,7 @@ def cummax(ctx: Context, x: Value, dim: int) -> tuple[Value, Value]:
     indices, distance = ctx.iota(x.type.shape, d), 1
     while distance < x.type.shape[d]:
         before, place = _shifted(ctx, x, d, distance, fill), _shifted(ctx, indices, d, distance, 0)
-        # The later one of equals; a NaN is never given up.
+        # Of equal elements, the later one; a NaN is never replaced.
         kept = ctx.compare("GE" if largest else "LE", x, before)
         kept = ctx.binary(ops.Or, kept, ctx.compare("NE", x, x))
         x, indices = ctx.select(kept, x, before), ctx.select(kept, indices, place)
@@ -160,7 +160,7 @@ def cummax(ctx: Context, x: Value, dim: int) -> tuple[Value, Value]:
 
 
 def _shifted(ctx: Context, x: Value, d: int, distance: int, fill: Number) -> Value:
-    """`x` moved along a dimension, and `fill` in front of it."""
+    """Returns `x` moved along a dimension, with `fill` before it."""
     low, high = [0] * x.type.rank, [0] * x.type.rank
     low[d], high[d] = distance, -distance
     return ctx.pad(x, low, high, fill)
@@ -243,7 +243,7 @@ def searchsorted(
     if sorter is not None:
         ctx.unsupported("sorter", "a tensor", "None: a sequence that is sorted")
     sequence, x = ctx.promoted(sorted_sequence, x)
-    # The place of a number is how many of the sequence stand before it.
+    # The position of a number is the count of elements of the sequence before it.
     rows = ctx.unsqueeze(sequence, [sequence.type.rank - 1])
     before = ctx.compare("LE" if right or side == "right" else "LT", rows, ctx.unsqueeze(x, [x.type.rank]))
     counted = ctx.convert(before, ctx.result.element_type)
@@ -261,7 +261,7 @@ def softmax(ctx: Context, x: Value, dim: int, half_to_float: object = False) -> 
         return ctx.full_like(ctx.convert(x, ctx.result.element_type), 1)
     result = softmax_of(ctx, wide, dim % x.type.rank)
     if "safe" in ctx.op:
-        # Rows that are masked out whole are zero.
+        # Rows that are masked out entirely are zero.
         masked = ctx.compare("EQ", wide, ctx.full_like(wide, -math.inf))
         gone = ctx.reduce(ops.And, masked, (dim % x.type.rank,), keep=True)
         result = ctx.select(gone, ctx.full_like(result, 0), result)
@@ -269,7 +269,7 @@ def softmax(ctx: Context, x: Value, dim: int, half_to_float: object = False) -> 
 
 
 def softmax_of(ctx: Context, x: Value, d: int) -> Value:
-    """The softmax along one dimension."""
+    """Returns the softmax along one dimension."""
     power = ctx.add(ops.Exponential(ctx.minus(x, ctx.reduce(ops.Maximum, x, (d,), keep=True))))
     return ctx.over(power, ctx.reduce(ops.Add, power, (d,), keep=True))
 
@@ -292,7 +292,7 @@ def logsumexp(ctx: Context, x: Value, dim: Dims, keepdim: bool = False) -> Value
     x = ctx.convert(x, ctx.result.element_type)
     present = _present(dim, x)
     highest = ctx.reduce(ops.Maximum, x, present, keep=True)
-    # An infinite maximum would give NaN; shift by zero there.
+    # An infinite maximum would result in NaN; subtract zero there.
     shift = ctx.select(ctx.add(ops.IsFinite(highest)), highest, ctx.full_like(highest, 0))
     total = ctx.reduce(ops.Add, ctx.add(ops.Exponential(ctx.minus(x, shift))), present, keep=True)
     return ctx.reshape(ctx.plus(ctx.add(ops.Log(total)), shift), ctx.result.static_shape)

@@ -1,4 +1,4 @@
-"""Recurrent networks: one `while` a layer and direction, over the steps of the sequence."""
+"""Recurrent networks: one `while` per layer and direction, over the steps of the sequence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trivium.ir.core import Value
 from trivium.ir.types import I64
 
 Cell = Callable[..., tuple[Value, ...]]
-"""`cell(emit, projected input, states, *weights)` to the next states; the first of them is what the layer gives."""
+"""`cell(emit, projected input, states, *weights)` returns the next states; the first of them is the layer's output."""
 
 
 @rule("aten.lstm.input")
@@ -108,7 +108,7 @@ def _network(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Value, ...]:
-    """All layers and directions; the results are the sequence and the last states."""
+    """Returns the results of all layers and directions: the sequence and the last states."""
     batched = input.type.rank == 3
     x = input if batched else ctx.unsqueeze(input, [1])
     hx = hx if batched else [ctx.unsqueeze(state, [1]) for state in hx]
@@ -140,7 +140,8 @@ def _network(
 def _layer(
     ctx: Context, cell: Cell, x: Value, states: Sequence[Value], weights: Sequence[Value], reverse: bool
 ) -> tuple[Value, Sequence[Value]]:
-    """One layer in one direction over `x` [steps, batch, features]. The inputs of all steps are projected at once."""
+    """Computes one layer in one direction over `x` [steps, batch, features]. The inputs of all steps are projected at
+    once."""
     to_gates, *recurrent = (weights[0], weights[1], *weights[3:])
     projected = ctx.dot(x, to_gates, ([2], [1]))
     if len(weights) == 4:

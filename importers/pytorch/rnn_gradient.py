@@ -1,5 +1,5 @@
-"""The gradient of an LSTM layer. What the forward pass gave is enough to have the gates of all steps at once; two loops
-remain, forward for the memory and backward for the gradients that flow from step to step."""
+"""The gradient of an LSTM layer. The results of the forward pass are enough to compute the gates of all steps at once;
+two loops remain, forward for the memory and backward for the gradients that flow from step to step."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def _gates(ctx: Context, x: Value, earlier: Value, to_gates: Value, recurrent: V
 
 
 def _shifted(ctx: Context, first: Value, sequence: Value) -> Value:
-    """What each step found: `first`, then all of a sequence but its last."""
+    """Returns the state at the start of each step: `first`, then all of a sequence but its last element."""
     return ctx.concatenate([ctx.unsqueeze(first, [0]), ctx.slice(sequence, 0, 0, sequence.type.shape[0] - 1)], 0)
 
 
 def _memories(ctx: Context, gates: Gates, memory: Value) -> Value:
-    """The memory after each step."""
+    """Returns the memory after each step."""
     entering = ctx.times(gates.enter, gates.candidate)
 
     def advance(emit: Emitter, at: Value, memories: Value, memory: Value) -> list[Value]:
@@ -115,10 +115,11 @@ def _backward(
     of_outputs: Value,
     of_last: Sequence[Value],
 ) -> tuple[Value, Value, Value]:
-    """The gradients of the gates before their functions, [steps, batch, 4 * hidden], and of the first states."""
+    """Returns the gradients of the gates before their functions, [steps, batch, 4 * hidden], and of the first
+    states."""
     one = ctx.scalar_like(1, memories)
     shown = ctx.add(ops.Tanh(memories))
-    # Of the hidden state: what it is to the memory and to the leaving gate; of the memory: what it is to the others.
+    # For the hidden state: its effect on the memory and on the output gate; for the memory: its effect on the others.
     to_memory = ctx.times(gates.leave, ctx.minus(one, ctx.times(shown, shown)))
     to_leave = ctx.times(shown, _slope(ctx, gates.leave))
     to_enter = ctx.times(gates.candidate, _slope(ctx, gates.enter))
@@ -141,7 +142,7 @@ def _backward(
 
 
 def _slope(ctx: Context, gate: Value) -> Value:
-    """The derivative of a logistic function, from its value."""
+    """Returns the derivative of a logistic function, from its value."""
     return ctx.times(gate, ctx.minus(ctx.scalar_like(1, gate), gate))
 
 
@@ -168,6 +169,6 @@ def _row(emit: Emitter, x: Value, at: Value) -> Value:
 
 
 def _with_row(emit: Emitter, x: Value, row: Value, at: Value) -> Value:
-    """`x` with `row` at `x[at]`."""
+    """Returns `x` with `row` at `x[at]`."""
     zero = emit.scalar(0, I64)
     return emit.add(ops.DynamicUpdateSlice(x, emit.unsqueeze(row, [0]), [at, zero, zero]))

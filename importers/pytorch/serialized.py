@@ -1,7 +1,8 @@
 """The program of a `.pt2` archive, made safe before PyTorch builds it. PyTorch evaluates the text of symbolic sizes,
 looks operators up among all attributes of `torch`, imports the modules that a structure names, and generates Python
-from the names in a graph. So only what is known to be data gets through: sizes are the numbers that they had when the
-program was exported, operators are those of PyTorch's dispatcher, names are identifiers, and all else is left out."""
+from the names in a graph. So only parts that are known to be data get through: sizes are the numbers that they had when
+the program was exported, operators are those of PyTorch's dispatcher, names are identifiers, and everything else is
+left out."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ from trivium.ir.location import Location
 Json = dict[str, Any]
 
 MODES = ("higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast")
-"""Regions of another mode, which PyTorch's own decompositions dissolve."""
+"""Regions of another mode, which PyTorch's own decompositions inline."""
 
 REFUSED = frozenset(
     {
-        # they reach out of the program
+        # these access things outside the program
         *("aten.from_file.default", "aten.from_file.out", "aten._print.default"),
-        # they make as many tensors as a number says
+        # these make as many tensors as a number says
         *("aten.hsplit.int", "aten.vsplit.int", "aten.dsplit.int", "aten.tensor_split.tensor_indices_or_sections"),
     }
 )
@@ -51,7 +52,7 @@ def exported_program(contents: Contents) -> tuple[ExportedProgram, list[str]]:
         return ExportedProgramDeserializer().deserialize(program, dict(contents.state), dict(contents.constants)), names
     except Error:
         raise
-    except Exception as error:  # of many families: what is in a file can surprise PyTorch anywhere
+    except Exception as error:  # various types: the contents of a file can surprise PyTorch anywhere
         raise Error(f"the program is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -85,7 +86,7 @@ def _checked(program: Json) -> tuple[Json, list[str]]:
 
 
 def _flat_call(inputs: Sequence[str], outputs: int) -> Json:
-    """A signature of flat inputs and outputs: the structure of the user's stays outside of PyTorch."""
+    """Returns a signature of flat inputs and outputs: PyTorch never gets the user's structure."""
     given = _node("builtins.tuple", "null", [_LEAF] * len(inputs))
     return {
         "inputs": [],
@@ -97,7 +98,7 @@ def _flat_call(inputs: Sequence[str], outputs: int) -> Json:
 
 
 def _node(kind: str | None, context: str | None, children: Sequence[Json]) -> Json:
-    """A node of a structure, as PyTorch writes it."""
+    """Returns a node of a structure, as PyTorch writes it."""
     return {"type": kind, "context": context, "children_spec": list(children)}
 
 
@@ -109,7 +110,7 @@ def _dumped(structure: Json) -> str:
 
 
 def _input_names(specifications: Sequence[Json]) -> list[str]:
-    """The names of what the user passes, each once."""
+    """Returns the names of the arguments that the user passes, each once."""
     names: dict[str, None] = {}
     for spec in specifications:
         if "constant_input" in spec:
@@ -128,7 +129,7 @@ def _input_names(specifications: Sequence[Json]) -> list[str]:
 
 
 def _calls(graph: Json) -> Iterator[tuple[str, Location]]:
-    """The operators of a graph and those inside it, by the names of rules, with the user's lines."""
+    """Yields the operators of a graph and those inside it, by the names of rules, with the user's lines."""
     for node in graph["nodes"]:
         name = str(node["target"]).removeprefix("torch.ops.")
         frames = list(_FRAME.finditer(str(node["metadata"].get("stack_trace", ""))))
@@ -151,7 +152,7 @@ def _is_known(name: str) -> bool:
 
 
 def _found(name: str) -> Any:
-    """The operator of a name; `None` if there is none."""
+    """Returns the operator of a name; `None` if there is none."""
     found: Any = torch.ops
     for part in name.split("."):
         if not part.isidentifier():
@@ -167,8 +168,8 @@ def _found(name: str) -> Any:
 
 
 class _Graph:
-    """A graph of which every name is an identifier and every size a number. Arithmetic on sizes is done here, within
-    64 bits, and its nodes are gone from what is `checked`."""
+    """A graph in which every name is an identifier and every size a number. Arithmetic on sizes is done here, within 64
+    bits, and its nodes are absent from the `checked` ones."""
 
     def __init__(self, graph: Json):
         tensors = {_name(name): _meta(meta) for name, meta in graph["tensor_values"].items()}
@@ -189,7 +190,7 @@ class _Graph:
         }
 
     def _nodes(self, node: Json) -> list[Json]:
-        """What a node becomes."""
+        """Returns the replacement of a node."""
         target = node["target"].removeprefix("torch.ops.")
         if target in SIZE_OPS:
             self.sizes.evaluate(target, node)
@@ -198,8 +199,9 @@ class _Graph:
         return [*self._held(target, checked), checked] if target in SPLITS else [checked]
 
     def _held(self, target: str, node: Json) -> list[Json]:
-        """A split makes as many tensors as its operand has room for, whatever the file says of them. So there must be
-        as many as that, and the operand is held to the sizes that the file gives it by a view in front of the split."""
+        """Checks a split, which makes as many tensors as its operand has space for, whatever the file says about them.
+        So the file must have exactly that many, and a view before the split holds the operand to the sizes that the
+        file states."""
         given = {entry["name"]: entry["arg"] for entry in node["inputs"]}
         source = given["self"]["as_tensor"]["name"]
         meta = self.tensors[source]
@@ -243,7 +245,7 @@ class _Graph:
         return self.argument(entry)
 
     def argument(self, entry: Json) -> Json:
-        """An argument of a kind that holds nothing but tensors, numbers, words and graphs."""
+        """Returns an argument of a kind that contains only tensors, numbers, words and graphs."""
         ((kind, value),) = entry.items()
         if kind in _AS_IT_IS:
             return entry
@@ -268,7 +270,7 @@ class _Graph:
 
 
 def _count_of(target: str, size: int, parts: int) -> int:
-    """How many tensors a split of a dimension makes."""
+    """Returns how many tensors a split of a dimension makes."""
     if target == "aten.unbind.int":
         return size
     if parts < 1:
@@ -285,7 +287,7 @@ SPLITS = {
     **dict.fromkeys(("aten.chunk.default", "aten.unsafe_chunk.default"), "chunks"),
     "aten.tensor_split.sections": "sections",
 }
-"""Ops that make as many tensors as a dimension has room for, and the argument that says how it is divided."""
+"""Ops that make as many tensors as a dimension has space for, and the argument that determines how it is divided."""
 
 _AS_IT_IS = frozenset(
     f"as_{kind}"
@@ -298,7 +300,7 @@ _NUMBERS = frozenset(f"as_sym_{kind}" for kind in ("int", "ints", "float", "floa
 
 
 def _meta(meta: Json) -> Json:
-    """What a tensor is, on the CPU, with sizes that are numbers."""
+    """Returns the description of a tensor, on the CPU, with sizes that are numbers."""
     number = Sizes.number
     return {
         "dtype": meta["dtype"],
@@ -312,13 +314,13 @@ def _meta(meta: Json) -> Json:
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Of a node's metadata the user's lines."""
+    """Returns the user's lines from a node's metadata."""
     frames = _FRAME.finditer(str(metadata.get("stack_trace", "")))
     return {"stack_trace": "\n".join(frame.group() for frame in frames)}
 
 
 def _name(name: Any) -> str:
-    """A name that may stand in the Python that PyTorch generates."""
+    """Returns a name that may appear in the Python that PyTorch generates."""
     if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
         raise Error(f"the program is damaged: it has the name {name!r}, expected an identifier")
     return name
@@ -354,7 +356,7 @@ _LIFTED = ("parameter", "buffer", "tensor_constant", "buffer_mutation", "paramet
 
 
 def _path(path: Any) -> str:
-    """The name of a parameter or buffer, as PyTorch would write it into the Python that it generates."""
+    """Returns the name of a parameter or buffer, as PyTorch would write it into the Python that it generates."""
     parts: Sequence[str] = path.split(".") if isinstance(path, str) else [""]
     if all(part and part.isprintable() and not set(part) & set("\"'\\") and part[:2] != "__" for part in parts):
         return path

@@ -1,4 +1,4 @@
-"""Copies, views and parts. Sizes come from PyTorch's own shape propagation, so that a rule has only to say which
+"""Copies, views and parts. Sizes come from PyTorch's own shape propagation, so that a rule only has to determine which
 elements go where."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def same(ctx: Context, x: Value) -> Value:
 
 
 @rule("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.device", "aten.type_as.default")
-def to(ctx: Context, x: Value, *told: object) -> Value:
+def to(ctx: Context, x: Value, *options: object) -> Value:
     """_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
     bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"""
     return ctx.convert(x, ctx.result.element_type)
@@ -50,7 +50,7 @@ def view_dtype(ctx: Context, x: Value, dtype: object) -> Value:
     old, new = x.type.dtype.itemsize, ctx.result.dtype.itemsize
     if old == new:
         return ctx.add(ops.BitcastConvert(x, result=ctx.result))
-    # The language splits an element into a new last dimension, or joins such a dimension into one.
+    # The language splits an element into a new last dimension, or joins such a dimension into one element.
     *rest, last = x.type.static_shape
     if old > new:
         split = ctx.result.with_shape((*x.type.shape, old // new))
@@ -114,7 +114,7 @@ def expand(ctx: Context, x: Value, size: Sequence[int], *, implicit: bool = Fals
 def repeat(ctx: Context, x: Value, repeats: Sequence[int]) -> Value:
     """repeat(Tensor self, SymInt[] repeats) -> Tensor"""
     shape = (1,) * (len(repeats) - x.type.rank) + x.type.static_shape
-    # Each dimension next to its count: [2, 3] repeated (4, 5) times is [4, 2, 5, 3] before the reshape.
+    # Each dimension is next to its count: [2, 3] repeated (4, 5) times is [4, 2, 5, 3] before the reshape.
     pairs = [extent for pair in zip(repeats, shape, strict=True) for extent in pair]
     spread = ctx.broadcast_in_dim(ctx.reshape(x, shape), pairs, range(1, 2 * len(shape), 2))
     return ctx.reshape(spread, ctx.result.static_shape)

@@ -1,5 +1,5 @@
-"""The symbolic sizes of a saved program, as the numbers that they had when it was exported. What the program computes
-with them is computed here, within 64 bits, and compared with what the file says."""
+"""The symbolic sizes of a saved program, as the numbers that they had when it was exported. The results that the
+program computes from them are computed here, within 64 bits, and compared with those in the file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SIZE_OPS = frozenset({*_ARITHMETIC, *_CHECKS, *_OF_TENSORS})
 
 
 class Sizes:
-    """The numbers of one graph by name. `tensors` has what each tensor is."""
+    """The numbers of one graph by name. `tensors` describes each tensor."""
 
     def __init__(self, tensors: Mapping[str, Any], graph: Mapping[str, Any]):
         self.tensors = tensors
@@ -75,7 +75,7 @@ class Sizes:
 
     @staticmethod
     def number(entry: Mapping[str, Any]) -> Number:
-        """A size of the file: a number, or a symbol with the number that it stood for."""
+        """Returns a size in the file: a number, or a symbol with the number that it represented."""
         ((kind, value),) = entry.items()
         if kind == "as_expr":
             hint = value.get("hint")
@@ -86,7 +86,7 @@ class Sizes:
         return _bounded(value)
 
     def evaluate(self, op: str, node: Mapping[str, Any]) -> None:
-        """Does the arithmetic of a node."""
+        """Performs the arithmetic of a node."""
         arguments = [self._operand(entry["arg"]) for entry in node["inputs"]]
         try:
             if op in _CHECKS:
@@ -111,7 +111,7 @@ class Sizes:
         return value
 
     def argument(self, kind: str, value: Any) -> dict[str, Any]:
-        """An argument that is a symbolic number, or a list of them, as plain numbers."""
+        """Returns an argument that is a symbolic number, or a list of them, as plain numbers."""
         plain = kind.replace("sym_", "")
         return {plain: [self._read(x) for x in value] if isinstance(value, list) else self._read(value)}
 

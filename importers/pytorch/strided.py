@@ -1,5 +1,5 @@
-"""Views that are described by their strides in memory. A program's values have no memory: where the elements would lie
-follows from the strides that PyTorch gave the operand."""
+"""Views that are described by their strides in memory. A program's values have no memory: the strides that PyTorch gave
+the operand determine where the elements would be."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def as_strided_scatter(
 
 
 def _memory_order(ctx: Context, x: Value) -> list[int]:
-    """The dimensions from the slowest to the fastest in memory."""
+    """Returns the dimensions from the slowest to the fastest in memory."""
     strides = ctx.metas[x].stride()
     return sorted(range(x.type.rank), key=lambda d: (-strides[d], d))
 
 
 def _flat(ctx: Context, x: Value) -> Value:
-    """The elements in the order of memory, which must have no gaps."""
+    """Returns the elements in the order of memory, which must have no gaps."""
     strides = ctx.metas[x].stride()
     order = _memory_order(ctx, x)
     packed = ctx.transpose(x, order)
@@ -55,7 +55,7 @@ def _flat(ctx: Context, x: Value) -> Value:
 
 
 def _offsets(ctx: Context, x: Value, size: Ints, stride: Ints, storage_offset: int | None) -> np.ndarray:
-    """Where each element of the view lies, counted from the first element of `x`."""
+    """Returns the position of each element of the view, counted from the first element of `x`."""
     require_computable(math.prod(size), "the result")
     start = ctx.metas[x].storage_offset()
     offsets = np.asarray((start if storage_offset is None else storage_offset) - start)

@@ -1,5 +1,5 @@
-"""How the outputs of a saved program are arranged, read from its JSON: PyTorch's own reader imports the modules that it
-names."""
+"""The structure of the outputs of a saved program, read from its JSON: PyTorch's own reader would import the modules
+that it names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from trivium.ir.errors import Error
 
 
 def leaf_names(text: str, fields: Mapping[str, Any], count: int) -> list[str]:
-    """The names of a structure's leaves, as one would write them behind it: `['logits']`, `[0]`. `fields` has those of
-    named tuples."""
+    """Returns the names of a structure's leaves, as one would write them after it: `['logits']`, `[0]`. `fields`
+    contains those of named tuples."""
     protocol, structure = json.loads(text)
     if protocol != 1:
         raise Error(f"the program's structure has version {protocol}, expected 1")
@@ -32,7 +32,7 @@ def _leaves(node: Mapping[str, Any], fields: Mapping[str, Any], path: str) -> It
 
 
 def _keys(node: Mapping[str, Any], fields: Mapping[str, Any], count: int) -> list[str]:
-    """How each child of a node is picked: by key, field or index."""
+    """Returns how each child of a node is selected: by key, field or index."""
     context = node["context"]
     known = fields.get(context) if isinstance(context, str) else None
     if known is not None and len(known["field_names"]) == count:
@@ -44,7 +44,7 @@ def _keys(node: Mapping[str, Any], fields: Mapping[str, Any], count: int) -> lis
 
 
 def _context(context: Any) -> Any:
-    """The keys of a mapping; those of a `defaultdict` stand beside its factory."""
+    """Returns the keys of a mapping; those of a `defaultdict` are beside its factory."""
     if isinstance(context, Mapping):
         return context.get("dict_context")
     try:

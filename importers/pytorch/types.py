@@ -48,7 +48,7 @@ _CARRIED = {array_dtype: (dtype, carrier) for dtype, (carrier, array_dtype) in _
 
 
 def element_type_of(dtype: torch.dtype) -> types.ElementType:
-    """The element type of a dtype."""
+    """Returns the element type of a dtype."""
     try:
         return ELEMENT_TYPES[dtype]
     except KeyError:
@@ -56,12 +56,12 @@ def element_type_of(dtype: torch.dtype) -> types.ElementType:
 
 
 def type_of(tensor: torch.Tensor) -> TensorType:
-    """The type of a tensor, which may be a fake one; its extents are numbers."""
+    """Returns the type of a tensor, which may be a fake one; its extents are numbers."""
     return TensorType(tuple(int(extent) for extent in tensor.shape), element_type_of(tensor.dtype))
 
 
 def to_array(tensor: torch.Tensor) -> np.ndarray:
-    """A CPU tensor as an array over the same memory; lazily conjugated or negated ones are resolved first."""
+    """Returns a CPU tensor as an array over the same memory; lazily conjugated or negated ones are resolved first."""
     if tensor.device.type != "cpu":
         raise Error(f"a tensor is on the device {tensor.device}, expected cpu")
     if tensor.layout is not torch.strided:
@@ -74,7 +74,7 @@ def to_array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def to_tensor(array: np.ndarray) -> torch.Tensor:
-    """A writable array as a tensor over the same memory."""
+    """Returns a writable array as a tensor over the same memory."""
     if not array.size:
         return torch.empty(array.shape, dtype=DTYPES[types.element_type_of(array.dtype)])
     carried = _CARRIED.get(array.dtype)

@@ -1,5 +1,6 @@
-"""Functions and control flow: calls are inlined, loops and conditionals become regions. Loops carry what their body
-changes: values, the buffers of lists, the variables that are written inside; all else is seen from outside."""
+"""Functions and control flow: calls are inlined, loops and conditionals become regions. Loops carry everything that
+their body changes: values, the buffers of lists, and the variables that are written inside; everything else is used
+from outside."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def while_loop(ctx: Context, input: Any, *, cond: str, body: str) -> list[Any]:
 
 
 def _is_invariant(body: tf.Graph, index: int) -> bool:
-    """Whether a loop's body returns an operand as it is."""
+    """Whether a loop's body returns an operand unchanged."""
     tensor = body.outputs[index]
     while tensor.op.type == "Identity":
         tensor = tensor.op.inputs[0]
@@ -72,7 +73,7 @@ def _is_invariant(body: tf.Graph, index: int) -> bool:
 
 
 def _written(ctx: Context, graph: tf.Graph, operands: Sequence[Any]) -> list[Variable]:
-    """The variables that a function writes; the state of the random generator is one of them."""
+    """Returns the variables that a function writes; the state of the random generator is one of them."""
     found = [operands[i] for i in sorted(written_inputs(graph)) if isinstance(operands[i], Variable)]
     return [*found, ctx.state.generator] if ctx.state.generator is not None and draws(graph) else found
 
@@ -84,7 +85,8 @@ def _prepared(operand: Any, trips: int | None, growth: int | None) -> Any:
 
 
 def _ended(operand: Any, counter: np.ndarray | None, start: Any, trips: int | None, growth: int | None) -> Any:
-    """An operand behind a loop: counters are known if the number of iterations is, and so are the lengths of lists."""
+    """Returns an operand after a loop: counters are known if the number of iterations is, and so are the lengths of
+    lists."""
     if counter is not None:
         return counter
     if isinstance(operand, TensorList) and isinstance(start.length, int) and growth is not None:
@@ -96,7 +98,8 @@ def _ended(operand: Any, counter: np.ndarray | None, start: Any, trips: int | No
 
 
 def _tried(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) -> dict[int, Any]:
-    """The lists of which only the loop's body tells what goes in, as it tells: it is converted once, for that alone."""
+    """Returns the lists whose element form only the loop's body determines, in that form: the body is converted once,
+    for this purpose alone."""
     unknown = [i for i, x in start.items() if isinstance(x, TensorList) and x.is_empty_yet]
     if not unknown:
         return {}
@@ -109,7 +112,7 @@ def _tried(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) 
 
 
 def _like_after(ctx: Context, before: TensorList, after: TensorList) -> TensorList:
-    """A list in front of a loop, in the form that it has behind the body."""
+    """Returns a list before a loop, in the form that it has after the body."""
     if after.every is not None:
         return replace(before, element=after.element, every=after.every)
     if not after.buffers:
@@ -119,7 +122,7 @@ def _like_after(ctx: Context, before: TensorList, after: TensorList) -> TensorLi
 
 
 def _unknown_copy(ctx: Context, operand: Any, changes: bool) -> Any:
-    """A stand-in for an operand that a loop changes: nothing is known of it but its type."""
+    """Returns a stand-in for an operand that a loop changes: only its type is known."""
     if not changes or not isinstance(operand, np.ndarray | np.generic):
         return operand
     value = ctx.elements(operand)
@@ -160,7 +163,7 @@ def case(ctx: Context, branch_index: Any, input: Any, *, branches: tuple[str, ..
 def _branches(
     ctx: Context, names: Sequence[str], operands: list[Any], build: Callable[[list[Region]], Any]
 ) -> list[Any]:
-    """Converts each branch in a region of its own; what they return is made alike."""
+    """Converts each branch in a region of its own; their results are converted to the same form."""
     graphs = [function_graph(ctx.node.graph, name) for name in names]
     variables = list(dict.fromkeys(x for graph in graphs for x in _written(ctx, graph, operands)))
     blocks, results, states = [], [], []
@@ -184,7 +187,7 @@ def _branches(
 
 
 def _merged(ctx: Context, alternatives: Sequence[Any]) -> Any:
-    """What stands for the results that several branches give at one place."""
+    """Returns the form that stands for the results that several branches have at one position."""
     first = alternatives[0]
     if all(isinstance(x, Variable) for x in alternatives):
         if any(x is not first for x in alternatives):
@@ -194,8 +197,8 @@ def _merged(ctx: Context, alternatives: Sequence[Any]) -> Any:
 
 
 def _like(ctx: Context, x: Any, shape: Any) -> Any:
-    """A branch's result in the form of the one that stands for all; an empty optional gets zeros, which nobody
-    reads."""
+    """Returns a branch's result in the form of the one that stands for all; an empty optional becomes zeros, which are
+    never read."""
     if isinstance(x, Optional) and x.value is None and shape.value is not None:
         return Optional(_zeros(ctx, shape.value))
     return x
@@ -206,7 +209,7 @@ def _zeros(ctx: Context, x: Any) -> Any:
 
 
 def _truth(ctx: Context, operand: Any) -> Value:
-    """The 0-d boolean that a condition means: a number is true if it is not zero."""
+    """Returns the 0-d boolean that a condition means: a number is true if it is not zero."""
     x = ctx.value(operand, "cond")
     if x.type.rank:
         ctx.unsupported("cond", f"shape {x.type.shape}", "a scalar")
@@ -214,7 +217,7 @@ def _truth(ctx: Context, operand: Any) -> Value:
 
 
 class _Carried:
-    """Operands of many kinds as a flat list of values that cross the edge of a region, and back. Behind them come the
+    """Operands of many kinds as a flat list of values that cross the edge of a region, and back. After them come the
     variables that are written inside."""
 
     def __init__(self, ctx: Context, operands: Sequence[Any], variables: Sequence[Variable]):
@@ -228,7 +231,7 @@ class _Carried:
         return [*parts, *(self.ctx.value(values[variable]) for variable in self.variables)]
 
     def unflat(self, values: Sequence[Value]) -> list[Any]:
-        """The operands again; the variables' values become current."""
+        """Returns the operands again; the variables' values become current."""
         rest = iter(values)
         operands = [whole_of(x, rest) for x in self.operands]
         for variable in self.variables:
@@ -241,7 +244,8 @@ class _Carried:
         convert: Callable[[list[Any]], Sequence[Any]],
         finish: Callable[[Sequence[Any]], Any],
     ) -> Region:
-        """A region of one block: `convert` gets its arguments as operands, `finish` makes of what it gives values."""
+        """Returns a region of one block: `convert` receives its arguments as operands, `finish` turns the results of
+        that into values."""
         ctx, saved = self.ctx, dict(self.ctx.state.values)
         block = Block(types)
         with ctx.inside(block):
@@ -257,6 +261,7 @@ class _Carried:
 @rule("Assert")
 def assert_(ctx: Context, condition: Any, data: Any) -> None:
     """Assert(condition, data...; summarize=3)"""
-    # The language has no op that stops a program; XLA drops assertions too. One that fails already is told here.
+    # The language has no op that stops a program; XLA drops assertions too. One that fails already during import is
+    # reported here.
     if isinstance(condition, np.ndarray) and not condition.all():
         ctx.unsupported("condition", "false", "an assertion that holds")

@@ -1,5 +1,6 @@
-"""The values of a SavedModel's variables: tensors in a bundle, an index (a sorted table of protocol buffers) beside the
-data. TensorFlow ends the process where an index is damaged, so it is checked here before TensorFlow reads from it."""
+"""The values of a SavedModel's variables: tensors in a bundle, which is an index (a sorted table of protocol buffers)
+beside the data. TensorFlow aborts the process if an index is damaged, so it is checked here before TensorFlow reads
+from it."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from trivium.importers.common import require_regular
 from trivium.ir.errors import Error
 
 OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
-"""The key of the objects whose variables the bundle has."""
+"""The key of the objects whose variables are in the bundle."""
 
 MAX_INDEX = 1 << 24
-"""Bytes of the largest index: about a hundred thousand variables."""
+"""The maximal size of an index in bytes: about a hundred thousand variables."""
 
 _MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER = 48
@@ -37,7 +38,7 @@ class Checkpoint:
         self._reader: Any = None
 
     def array(self, key: str, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray:
-        """The value of a variable, of the shape and dtype that the graph gives it."""
+        """Returns the value of a variable, with the shape and dtype that the graph declares for it."""
         entry, have = self._variable(key), self.shape(key)
         if have != shape or entry.dtype != dtype.as_datatype_enum:
             name = tf.dtypes.as_dtype(entry.dtype).name
@@ -49,11 +50,11 @@ class Checkpoint:
             if self._reader is None:
                 self._reader = tf.train.load_checkpoint(str(self.prefix))
             return np.asarray(self._reader.get_tensor(key))
-        except Exception as error:  # of many families
+        except Exception as error:  # various types
             raise Error(f"{self.prefix} is damaged: cannot read the variable {key}: {error}") from None
 
     def shape(self, key: str) -> tuple[int, ...]:
-        """The shape of a variable's value."""
+        """Returns the shape of a variable's value."""
         return tuple(dim.size for dim in self._variable(key).shape.dim)
 
     def _variable(self, key: str) -> Any:
@@ -62,7 +63,7 @@ class Checkpoint:
         return self.entries[key]
 
     def text(self, key: str) -> bytes:
-        """The value of a 0-d string: its length, a checksum, its bytes."""
+        """Returns the value of a 0-d string: its length, a checksum, its bytes."""
         entry = self.entries.get(key)
         if entry is None or entry.dtype != tf.string.as_datatype_enum or entry.shape.dim or entry.slices:
             raise Error(f"{self.prefix} has no text {key}")
@@ -99,10 +100,10 @@ class Checkpoint:
         except OSError as error:
             raise Error(f"cannot read {path}: {error.strerror}") from None
         except (DecodeError, IndexError, KeyError, ValueError, struct.error) as error:
-            raise Error(f"{path} is no index of a checkpoint, or a damaged one: {error}") from None
+            raise Error(f"{path} is not an index of a checkpoint, or is damaged: {error}") from None
 
     def _require_held(self, key: str, entry: Any) -> None:
-        """Refuses an entry whose bytes are not in the data."""
+        """Rejects an entry whose bytes are not in the data."""
         if min([entry.shard_id, entry.offset, entry.size, *(dim.size for dim in entry.shape.dim)]) < 0:
             raise ValueError(f"{key} has a negative size")
         if entry.slices:  # whose parts are entries of their own
@@ -126,12 +127,12 @@ class Stored:
     dtype: tf.DType
 
     def read(self) -> np.ndarray:
-        """The value itself."""
+        """Returns the value itself."""
         return self.checkpoint.array(self.key, self.shape, self.dtype)
 
 
 class _Table:
-    """A sorted table: blocks of pairs, whose keys share prefixes, a block that finds them, and a footer that finds
+    """A sorted table: blocks of pairs, whose keys share prefixes, a block that locates them, and a footer that locates
     that one."""
 
     def __init__(self, data: bytes):
@@ -152,7 +153,7 @@ class _Table:
         return found
 
     def _block(self, handle: bytes, position: int) -> dict[bytes, bytes]:
-        """The pairs of the block that a handle has the place of."""
+        """Returns the pairs of the block that a handle locates."""
         offset, position = _varint(handle, position)
         size, _ = _varint(handle, position)
         if offset + size + 5 > len(self.data):
@@ -184,7 +185,7 @@ def _pairs(content: bytes) -> dict[bytes, bytes]:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """A number of variable length, and where what follows it starts."""
+    """Returns a number of variable length, and the start of what follows it."""
     value = 0
     for shift in range(0, 64, 7):
         byte = data[position]
@@ -206,7 +207,7 @@ def _remainders() -> tuple[int, ...]:
 
 
 def _checksum(data: bytes) -> int:
-    """CRC-32C, masked as tables have it."""
+    """Returns the CRC-32C, masked as in tables."""
     table, value = _remainders(), 0xFFFFFFFF
     for byte in data:
         value = value >> 8 ^ table[(value ^ byte) & 255]

@@ -1,5 +1,5 @@
-"""What a TensorFlow rule works with: the emitter's words, the node under conversion, and operands that may be known
-while importing (shapes, mostly), lists of tensors, or variables."""
+"""The context of a TensorFlow rule: the emitter's vocabulary, the node under conversion, and operands that may be known
+during import (shapes, mostly), lists of tensors, or variables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 rule = Rules("TensorFlow")
 """The table of all TensorFlow rules. A rule's positional parameters are the op's inputs in order, its keyword ones the
-op's attributes by name. An input annotated `Known` must be known while importing and comes as an array; one annotated
-`Any` comes as it is; all others come as values."""
+op's attributes by name. An input annotated `Known` must be known during import and is passed as an array; one annotated
+`Any` is passed unchanged; all others are passed as values."""
 
 Known = np.ndarray
-"""An operand whose elements are known while importing."""
+"""An operand whose elements are known during import."""
 
 
 class Context(context.Context[str, Any]):
@@ -38,7 +38,7 @@ class Context(context.Context[str, Any]):
         return element_type_of(self.node.outputs[0].dtype)
 
     def value(self, operand: Any, argument: str = "input") -> Value:
-        """An operand as a value: what is known becomes a constant."""
+        """Returns an operand as a value: known ones become constants."""
         if isinstance(operand, Value):
             return operand
         if isinstance(operand, np.ndarray | np.generic):
@@ -49,26 +49,27 @@ class Context(context.Context[str, Any]):
         return operand if isinstance(operand, np.ndarray) else super().known(self.value(operand, argument), argument)
 
     def convert(self, x: Value, element_type: Any) -> Value:
-        """As TensorFlow's cast: a boolean is whether the number is not zero; floats are truncated to integers."""
+        """Converts like TensorFlow's cast: a boolean is whether the number is not zero; floats are truncated to
+        integers."""
         if is_boolean(element_type) and not is_boolean(x.type.element_type):
             return self.compare("NE", x, self.scalar(0, x.type.element_type))
         return super().convert(x, element_type)
 
     def constant_like(self, x: Value, number: float) -> Value:
-        """A number as a 0-d constant of the element type of `x`."""
+        """Returns a number as a 0-d constant of the element type of `x`."""
         return self.scalar(number, x.type.element_type)
 
 
 def shape_of(operand: Any) -> tuple[int, ...]:
-    """The shape of a value, or of an array that is known."""
+    """Returns the shape of a value, or of a known array."""
     return operand.shape if isinstance(operand, np.ndarray) else operand.type.static_shape
 
 
 def axes(given: np.ndarray, rank: int) -> tuple[int, ...]:
-    """Dimensions counted from the front, each once, sorted."""
+    """Returns dimensions counted from the front, each once, sorted."""
     return tuple(sorted({int(axis) % rank for axis in np.ravel(given)})) if rank else ()
 
 
 def axis(given: Any, rank: int) -> int:
-    """One dimension counted from the front."""
+    """Returns one dimension counted from the front."""
     return int(given) % max(rank, 1)

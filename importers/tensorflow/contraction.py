@@ -1,4 +1,4 @@
-"""Matrix products and what is made of them."""
+"""Matrix products and ops that consist of them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _diagonals(ctx: Context, x: Value, labels: str) -> tuple[Value, str]:
 
 
 def _pair(ctx: Context, x: Value, mine: str, y: Value, theirs: str, needed: set[str]) -> tuple[Value, str]:
-    """The product of two terms, summed over the labels that nobody needs any more."""
+    """Returns the product of two terms, summed over the labels that are no longer needed."""
     x, mine = _summed(ctx, x, mine, {*needed, *theirs})
     y, theirs = _summed(ctx, y, theirs, {*needed, *mine})
     x, mine = _without_ones(ctx, x, mine, y, theirs)
@@ -110,7 +110,8 @@ def _summed(ctx: Context, x: Value, labels: str, needed: set[str]) -> tuple[Valu
 
 
 def _without_ones(ctx: Context, x: Value, mine: str, y: Value, theirs: str) -> tuple[Value, str]:
-    """Dimensions of `...` that have extent 1 where the other term has more: the product broadcasts without them."""
+    """Returns the dimensions of `...` that have extent 1 where the other term has more: the product broadcasts without
+    them."""
     ones = [
         i
         for i, label in enumerate(mine)
@@ -122,5 +123,5 @@ def _without_ones(ctx: Context, x: Value, mine: str, y: Value, theirs: str) -> t
 def _arranged(ctx: Context, x: Value, labels: str, output: str) -> Value:
     x, labels = _summed(ctx, x, labels, set(output))
     if sorted(labels) != sorted(output):
-        raise Error(f"einsum gives the labels {labels}, expected {output}")
+        raise Error(f"einsum returns the labels {labels}, expected {output}")
     return ctx.transpose(x, [labels.index(label) for label in output])

@@ -29,7 +29,8 @@ def windows_of(
     explicit: Sequence[int] = (),
     dilations: Sequence[int] | None = None,
 ) -> Windows:
-    """The windows of an op's attributes, which have one entry a dimension; `extents` and `sizes` are those of space."""
+    """Returns the windows of an op's attributes, which have one entry per dimension; `extents` and `sizes` are those of
+    space."""
     for name, given in (("strides", strides), ("dilations", dilations or [1] * layout.rank)):
         if given[layout.batch] != 1 or given[layout.channels] != 1:
             ctx.unsupported(name, tuple(given), "1 for batch and channels")
@@ -261,7 +262,7 @@ def _filter_windows(
 
 
 def _full_sizes(layout: Layout, sizes: np.ndarray, gradient: Value, channels: int) -> tuple[int, ...]:
-    """The input's shape, of which TensorFlow may give the spatial part alone."""
+    """Returns the input's shape, of which TensorFlow may pass only the spatial part."""
     if len(sizes) == layout.rank:
         return tuple(int(n) for n in sizes)
     shape = [gradient.type.static_shape[layout.batch]] * layout.rank
@@ -272,7 +273,7 @@ def _full_sizes(layout: Layout, sizes: np.ndarray, gradient: Value, channels: in
 
 
 def _grouped_filter(ctx: Context, filter: Value) -> Value:
-    """A depthwise filter (space, channels, multiplier) as one of a convolution with a group for each channel."""
+    """Returns a depthwise filter (space, channels, multiplier) as that of a convolution with one group per channel."""
     *space, channels, multiplier = filter.type.shape
     return ctx.reshape(filter, (*space, 1, channels * multiplier))
 

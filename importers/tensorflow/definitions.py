@@ -1,6 +1,6 @@
 """Graphs as files define them, before TensorFlow builds them. Building infers shapes, for which TensorFlow runs ops
-whose operands are constants: so ops without a rule are refused first, and so are functions that never end or that are
-more when they are inlined than anybody could convert."""
+whose operands are constants: so this rejects, beforehand, ops without a rule, and functions that are recursive or have
+too many nodes after inlining."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from trivium.ir.errors import Error
 from trivium.ir.location import Location
 
 INPUTS = frozenset({"Placeholder", "VarHandleOp"})
-"""Nodes that have their value before a graph runs."""
+"""Nodes that have their values before a graph runs."""
 
 MAX_CONSTANT = 1 << 28
-"""Bytes that a constant may stand for beyond those in the file: one element may stand for many."""
+"""Bytes that a constant may represent beyond those in the file: one element may stand for many."""
 
 
 class Definitions:
-    """The functions of a graph's library. Those that `require_importable` came through are among `needed`."""
+    """The functions of a graph's library. Those that passed `require_importable` are among `needed`."""
 
     def __init__(self, functions: Mapping[str, Any]):
         self.functions = functions
@@ -37,8 +37,8 @@ class Definitions:
         return self.calls.sizes
 
     def require_importable(self, nodes: Iterable[Any], ends: Iterable[str]) -> list[Any]:
-        """The nodes that lead to `ends` (names of nodes). Raises an error if they, or the functions that they call,
-        cannot be imported. Of those functions the other nodes are deleted."""
+        """Returns the nodes that lead to `ends` (names of nodes). Raises an error if they, or the functions that they
+        call, cannot be imported. The other nodes of those functions are deleted."""
         found = _needed({node.name: node for node in nodes}, ends)
         self.calls.require_bounded(found)
         if self.unknown:
@@ -47,11 +47,11 @@ class Definitions:
 
     def _nodes_of(self, name: str) -> list[Any]:
         if name not in self.functions:
-            raise Error(f"function {name} is called, and not in the graph's library")
+            raise Error(f"function {name} is called, but is not in the graph's library")
         return _pruned(self.functions[name])
 
     def _called(self, node: Any) -> list[str]:
-        """The functions that a node calls, once it was looked at."""
+        """Returns the functions that a node calls, after checking the node."""
         if node.op not in INPUTS and rule.find(node.op) is None:
             self.unknown.append((node.op, place(node.op, function=node.name)))
         require_bounded(node)
@@ -59,17 +59,18 @@ class Definitions:
 
 
 def library_of(graph: tf.compat.v1.GraphDef) -> Definitions:
-    """The library of a graph, to be checked."""
+    """Returns the library of a graph, to be checked."""
     return Definitions(functions_of(graph))
 
 
 def functions_of(graph: tf.compat.v1.GraphDef) -> dict[str, Any]:
-    """The functions in a graph's library, by name."""
+    """Returns the functions in a graph's library, by name."""
     return {function.signature.name: function for function in graph.library.function}
 
 
 def importable(definition: tf.compat.v1.GraphDef, ends: Iterable[str] | None = None) -> tf.compat.v1.GraphDef:
-    """The part of a graph that leads to `ends`, names of nodes; without them, to the nodes that no other uses."""
+    """Returns the part of a graph that leads to `ends`, names of nodes; without them, to the nodes whose results no
+    other node uses."""
     copy = tf.compat.v1.GraphDef()
     copy.CopyFrom(definition)
     library = library_of(copy)
@@ -82,7 +83,7 @@ def importable(definition: tf.compat.v1.GraphDef, ends: Iterable[str] | None = N
 
 
 def _ends(nodes: Iterable[Any]) -> list[str]:
-    """The nodes with results that no other uses, and all inputs."""
+    """Returns the nodes whose results no other node uses, and all inputs."""
     used = {node_name(source) for node in nodes for source in node.input if not source.startswith("^")}
     ends = []
     for node in nodes:
@@ -93,12 +94,12 @@ def _ends(nodes: Iterable[Any]) -> list[str]:
 
 
 def node_name(source: str) -> str:
-    """The node of an input (`node`, `node:1`, `node:output:1`, `^node`)."""
+    """Returns the node of an input (`node`, `node:1`, `node:output:1`, `^node`)."""
     return source.removeprefix("^").partition(":")[0]
 
 
 def _needed(nodes: Mapping[str, Any], ends: Iterable[str]) -> list[Any]:
-    """The nodes that lead to some, in their order."""
+    """Returns the nodes that lead to the given ones, in their order."""
     found: set[str] = set()
     stack = list(ends)
     while stack:
@@ -111,7 +112,7 @@ def _needed(nodes: Mapping[str, Any], ends: Iterable[str]) -> list[Any]:
 
 
 def _pruned(function: Any) -> list[Any]:
-    """The nodes of a function that lead to what it returns and must run; it loses the others."""
+    """Returns the nodes of a function that lead to its results or must run; the others are removed from it."""
     ends = [*map(node_name, function.ret.values()), *function.control_ret.values()]
     needed = {node.name for node in _needed({node.name: node for node in function.node_def}, ends)}
     for index in reversed(range(len(function.node_def))):
@@ -123,7 +124,7 @@ def _pruned(function: Any) -> list[Any]:
 
 
 def unplaced(node: Any) -> None:
-    """Takes away where TensorFlow would run a node, and beside which others, which may be gone."""
+    """Removes the device on which TensorFlow would run a node, and its colocations, whose nodes may be gone."""
     node.device = ""
     node.attr.pop("_class", None)
 
@@ -137,7 +138,7 @@ def _called(node: Any) -> Iterator[str]:
 
 
 def require_bounded(node: Any) -> None:
-    """Refuses a constant that stands for far more than the file has."""
+    """Rejects a constant that represents far more than is in the file."""
     if "value" not in node.attr or not node.attr["value"].HasField("tensor"):
         return
     tensor = node.attr["value"].tensor
@@ -150,14 +151,14 @@ def require_bounded(node: Any) -> None:
 
 
 def call_of(name: str) -> Any:
-    """A node that calls a function."""
+    """Returns a node that calls a function."""
     node = tf.compat.v1.NodeDef(name="call", op="PartitionedCall")
     node.attr["f"].func.name = name
     return node
 
 
 def library_only(definition: tf.compat.v1.GraphDef, names: Iterable[str]) -> tf.compat.v1.GraphDef:
-    """A graph without nodes, of whose library it has some functions."""
+    """Returns a graph without nodes, whose library has only the given functions."""
     bare, kept = tf.compat.v1.GraphDef(), set(names)
     bare.versions.CopyFrom(definition.versions)
     bare.library.function.extend(x for x in definition.library.function if x.signature.name in kept)

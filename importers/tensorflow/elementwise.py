@@ -221,7 +221,7 @@ def xdivy(ctx: Context, x: Value, y: Value) -> Value:
 
 
 def _no_matter_if_zero(ctx: Context, x: Value, result: Value) -> Value:
-    """The result, or `x` where that is zero, of either sign."""
+    """Returns the result, or `x` where that is zero, of either sign."""
     return ctx.select(ctx.compare("EQ", x, ctx.constant_like(x, 0)), x, result)
 
 
@@ -291,7 +291,7 @@ def select(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
 @rule("Select")
 def select_rows(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
     """Select(condition, t, e) -> output"""
-    if condition.type.rank == 1 and t.type.rank > 1:  # chooses rows
+    if condition.type.rank == 1 and t.type.rank > 1:  # selects rows
         condition = ctx.broadcast_in_dim(condition, t.type.shape, [0])
     return ctx.select(condition, t, e)
 
@@ -308,7 +308,7 @@ def clip_by_value(ctx: Context, x: Value, low: Value, high: Value) -> Value:
 @rule("Cast")
 def cast(ctx: Context, x: Value, *, Truncate: bool) -> Value:
     """Cast(x; Truncate=false) -> y"""
-    # Truncate chooses how floats lose bits; it is only ever set for formats where nothing is rounded.
+    # Truncate selects how floats lose bits; it is only ever set for formats where nothing is rounded.
     return ctx.convert(x, ctx.element_type)
 
 
@@ -358,12 +358,12 @@ def reciprocal_grad(ctx: Context, y: Value, dy: Value) -> Value:
 
 
 def _no_gradient_if_zero(ctx: Context, dy: Value, result: Value) -> Value:
-    """TensorFlow's kernels give no NaN where no gradient arrives."""
+    """TensorFlow's kernels do not return NaN where no gradient arrives."""
     zero = ctx.constant_like(dy, 0)
     return ctx.select(ctx.compare("EQ", dy, zero), zero, result)
 
 
-# What stays as it is
+# Ops that leave their operand unchanged
 
 
 @rule("EnsureShape")

@@ -1,5 +1,5 @@
-"""The loop over a TensorFlow graph: puts its nodes in order, reads their operands, calls the rules, and keeps what they
-return. What is known while importing (shapes and what follows from them) is computed at once."""
+"""The loop over a TensorFlow graph: it orders the nodes, reads their operands, calls the rules, and keeps what they
+return. Values that are known during import (shapes and everything that follows from them) are computed immediately."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from trivium.ir.location import Location
 from trivium.ir.types import TensorType
 
 MAX_KNOWN = 4096
-"""Elements of the largest array that is computed while importing."""
+"""The number of elements of the largest array that is computed during import."""
 
 
 class FunctionImporter(GraphImporter[tf.Operation, Context]):
-    """Converts the nodes of one function's graph. `values` has what each tensor became, by its name: a `Value`, an
-    array that is known while importing, a `Variable`, or a `TensorList`."""
+    """Converts the nodes of one function's graph. `values` holds the conversion of each tensor, by its name: a `Value`,
+    an array that is known during import, a `Variable`, or a `TensorList`."""
 
     def __init__(self, emit: Context, graph: tf.Graph, values: dict[str, Any], name: str = "main"):
         super().__init__(emit, name)
@@ -80,7 +80,7 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
         return results if isinstance(results, tuple | list) else (results,)
 
     def _fold(self, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
-        """The results of a node whose operands are known: computed, unless they are large."""
+        """Returns the results of a node whose operands are known: computed, unless they are large."""
         block = Block()
         with self.emit.inside(block):
             results = self._call(node, rule, operands)
@@ -96,20 +96,20 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
 
 
 def _declared(tensor: tf.Tensor) -> TensorType | None:
-    """The type that TensorFlow found for a tensor, as far as it did."""
+    """Returns the type that TensorFlow inferred for a tensor, as far as it did."""
     if tensor.shape.rank is None or tensor.dtype.base_dtype not in ELEMENT_TYPES:
         return None
     return TensorType(tuple(tensor.shape.as_list()), element_type_of(tensor.dtype))
 
 
 def _can_be_computed(node: tf.Operation) -> bool:
-    """Whether a node has no effects, calls nothing, and gives arrays."""
+    """Whether a node has no effects, calls nothing, and returns arrays."""
     arrays = all(tensor.dtype not in (tf.resource, tf.variant) for tensor in node.outputs)
     return arrays and not schema_of(node.type).is_stateful and not called_functions(node)
 
 
 def convert_graph(emit: Context, graph: tf.Graph, operands: Sequence[Any], name: str = "main") -> list[Any]:
-    """Converts a function's graph for operands, at the cursor. Returns what its outputs became."""
+    """Converts a function's graph for operands, at the cursor. Returns the results for its outputs."""
     values = {tensor.name: operand for tensor, operand in zip(graph.inputs, operands, strict=True)}
     importer = FunctionImporter(emit, graph, values, name)
     importer.convert_all(needed_nodes(*ends_of(graph)))
@@ -117,12 +117,12 @@ def convert_graph(emit: Context, graph: tf.Graph, operands: Sequence[Any], name:
 
 
 def ends_of(graph: tf.Graph) -> tuple[list[tf.Tensor], list[tf.Operation]]:
-    """What a function computes: the tensors that it returns, and the ops that it must run."""
+    """Returns what a function computes: the tensors that it returns, and the ops that it must run."""
     return list(graph.outputs), list(getattr(graph, "control_outputs", ()))
 
 
 def needed_nodes(outputs: Iterable[tf.Tensor], controls: Iterable[tf.Operation] = ()) -> list[tf.Operation]:
-    """The nodes that lead to tensors and ops, along data and control edges; those that come first, first."""
+    """Returns the nodes that lead to tensors and ops, along data and control edges, in execution order."""
     before: dict[tf.Operation, list[tf.Operation]] = {}
     stack = [*(tensor.op for tensor in outputs), *controls]
     while stack:
@@ -135,7 +135,7 @@ def needed_nodes(outputs: Iterable[tf.Tensor], controls: Iterable[tf.Operation] 
 
 
 def _ordered(before: dict[tf.Operation, list[tf.Operation]]) -> list[tf.Operation]:
-    """A topological order that keeps the order of creation where it can."""
+    """Returns a topological order that keeps the order of creation where possible."""
     index = {node: node._id if hasattr(node, "_id") else position for position, node in enumerate(before)}
     after: dict[tf.Operation, list[tf.Operation]] = {node: [] for node in before}
     waiting = {node: len(sources) for node, sources in before.items()}
@@ -156,7 +156,7 @@ def _ordered(before: dict[tf.Operation, list[tf.Operation]]) -> list[tf.Operatio
 
 
 def called_functions(node: tf.Operation) -> list[str]:
-    """The names of the functions that a node calls."""
+    """Returns the names of the functions that a node calls."""
     names = []
     for name, attribute in schema_of(node.type).attributes.items():
         if attribute.kind == "func":
@@ -167,7 +167,7 @@ def called_functions(node: tf.Operation) -> list[str]:
 
 
 def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
-    """The graph of a function in a graph's library."""
+    """Returns the graph of a function in a graph's library."""
     outermost = graph
     while not outermost._is_function(name) and getattr(outermost, "outer_graph", None) is not None:
         outermost = outermost.outer_graph
@@ -175,20 +175,20 @@ def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
 
 
 class LoadedGraph(FuncGraph):
-    """A graph read from a file: of the functions in its library it has definitions, and builds their graphs. It takes
-    over the definition."""
+    """A graph read from a file: its library has definitions of functions, whose graphs it builds. It takes ownership of
+    the definition."""
 
     def __init__(self, definition: tf.compat.v1.GraphDef):
         super().__init__("main")
         self.functions: dict[str, tf.Graph] = {}
-        # TensorFlow's own, once asked for, would be in this process for good, under names that others have too.
+        # Once requested, TensorFlow's own graph would stay in this process forever, under names that others use too.
         self.definitions = functions_of(definition)
         hide_constants(definition)
         with self._building("the graph"):
             tf.graph_util.import_graph_def(definition, name="")
 
     def function(self, name: str) -> tf.Graph:
-        """The graph of a function, built once."""
+        """Returns the graph of a function, which is built once."""
         if name not in self.functions:
             with self._building(f"function {name}"):
                 self.functions[name] = graph = function_def_to_graph(self.definitions[name])
@@ -200,7 +200,7 @@ class LoadedGraph(FuncGraph):
         try:
             with self.as_default():
                 yield
-        except Exception as error:  # of many families: definitions come from files
+        except Exception as error:  # various types: definitions come from files
             raise Error(f"TensorFlow cannot build {what}: {error}") from error
 
 
@@ -209,7 +209,7 @@ _LIBRARIES = ("/site-packages/", str(Path(__file__).parent))
 
 
 def location_of(node: tf.Operation) -> Location:
-    """The user's line, and the op; nodes of loaded graphs have only their name."""
+    """Returns the user's line, and the op; nodes of loaded graphs have only their name."""
     frames = node.traceback.get_user_frames() if node.traceback is not None else []
     own = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARIES)]
     if not own:

@@ -1,7 +1,7 @@
-"""Constants of a graph from a file, hidden from TensorFlow while it builds the graph. To infer shapes it runs every op
-whose operands it knows, of whatever size its result is: a range of 10^10 elements, of which a file has three numbers.
-Here the rules infer shapes and compute what is known, within bounds. So TensorFlow is to know nothing: it takes what
-went through a `PlaceholderWithDefault` for unknown, and so it does what is asked of a shape that it does not know."""
+"""Constants of a graph from a file, hidden from TensorFlow while it builds the graph. To infer shapes, it runs every op
+whose operands it knows, whatever the size of the result: a range of 10^10 elements is three numbers in a file. Here the
+rules infer shapes and compute known values, within bounds. So TensorFlow must not know any values: it treats the result
+of a `PlaceholderWithDefault` as unknown, and therefore also everything that is derived from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 HIDDEN = "PlaceholderWithDefault"
-"""The op whose result TensorFlow never takes for a constant. It gives its operand."""
+"""The op whose result TensorFlow never treats as a constant. It returns its operand."""
 
 _OF_SHAPES = frozenset({"Rank", "Shape", "ShapeN", "Size"})
 """Ops that TensorFlow computes from the shapes of their operands."""
@@ -25,7 +25,7 @@ def hide_constants(graph: tf.compat.v1.GraphDef) -> None:
 
 
 def _hide(nodes: Any, output: str) -> None:
-    """Hides constants in a field of nodes; `output` is how these call the first output of a node."""
+    """Hides constants in a field of nodes; `output` is the form in which these refer to the first output of a node."""
     names = {node.name for node in nodes}
     used = {source.split(":")[0] for node in nodes for source in node.input}
     for node in list(nodes):
@@ -42,7 +42,7 @@ def _hide(nodes: Any, output: str) -> None:
 
 
 def _data(inputs: Iterable[str]) -> list[str]:
-    """The inputs that are no control edges, which come last."""
+    """Returns the inputs that are not control edges, which come last."""
     return [source for source in inputs if not source.startswith("^")]
 
 
@@ -54,7 +54,7 @@ def _add(nodes: Any, name: str, source: str, dtype: Any, shape: Any) -> None:
 
 
 def _unused(wish: str, names: set[str]) -> str:
-    """A name that no node has, and that is taken from now on."""
+    """Returns a name that no node has, and reserves it."""
     name = wish
     for number in range(len(names) + 1):
         if name not in names:

@@ -1,4 +1,4 @@
-"""Resizing images. Where each pixel comes from is known: rows and columns are gathered, or mixed by a matrix."""
+"""Resizing of images. The origin of each pixel is known: rows and columns are gathered, or mixed by a matrix."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def extract_patches(
 
 
 def _places(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Where each of the new pixels lies among the old ones, in single precision as TensorFlow computes it."""
+    """Returns the position of each new pixel among the old ones, in single precision as TensorFlow computes it."""
     require_computable(have * wanted, "the matrix of the resize")
     if align_corners and wanted > 1:
         scale = np.float32(have - 1) / np.float32(wanted - 1)
@@ -126,7 +126,7 @@ def _places(have: int, wanted: int, align_corners: bool, half_pixel_centers: boo
 
 
 def _bilinear(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """What each new pixel takes of each old one."""
+    """Returns the share of each old pixel in each new one."""
     places = _places(have, wanted, align_corners, half_pixel_centers)
     low = np.floor(places)
     share = places - low
@@ -138,12 +138,12 @@ def _bilinear(have: int, wanted: int, align_corners: bool, half_pixel_centers: b
 
 
 CUBIC_STEPS = 1024
-"""TensorFlow looks the cubic's weights up in a table of so many steps."""
+"""TensorFlow looks up the cubic's weights in a table with this many steps."""
 
 
 def _bicubic(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """The same for Keys' cubic: with a of -0.5 where pixels have their centre at a half, and nothing beyond the edge
-    counts; else of -0.75, and the edge is repeated."""
+    """Returns the same for Keys' cubic: a is -0.5 if the centres of pixels are at a half, and then nothing beyond the
+    edge counts; otherwise it is -0.75, and the edge is repeated."""
     a = -0.5 if half_pixel_centers else -0.75
     places = _places(have, wanted, align_corners, half_pixel_centers)
     low = np.floor(places)
@@ -162,7 +162,7 @@ def _bicubic(have: int, wanted: int, align_corners: bool, half_pixel_centers: bo
 
 
 def _mixed(ctx: Context, x: Value, weights: np.ndarray, dimension: int) -> Value:
-    """The rows along a dimension, mixed by a matrix."""
+    """Returns the rows along a dimension, mixed by a matrix."""
     mixed = ctx.dot(x, ctx.elements(weights.astype(x.type.dtype)), ([dimension], [1]))
     order = list(range(x.type.rank - 1))
     order.insert(dimension, x.type.rank - 1)

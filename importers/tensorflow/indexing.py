@@ -20,8 +20,8 @@ from trivium.ir.types import I1
 
 @dataclass(frozen=True)
 class Cut:
-    """What a strided slice does: to each dimension a start, a number of elements and a step; then dimensions to drop
-    and to insert."""
+    """A strided slice: for each dimension a start, a number of elements and a step; then the dimensions to drop and to
+    insert."""
 
     starts: list[int]
     counts: list[int]
@@ -33,8 +33,8 @@ class Cut:
 def cut_of(
     shape: Sequence[int], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Sequence[int]
 ) -> Cut:
-    """NumPy's basic indexing in TensorFlow's words. Bit `i` of the masks (begin, end, ellipsis, new axis, shrink axis)
-    speaks of entry `i`."""
+    """Decodes NumPy's basic indexing in TensorFlow's form. Bit `i` of the masks (begin, end, ellipsis, new axis, shrink
+    axis) refers to entry `i`."""
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = masks
     starts, counts, steps, dropped, result = [], [], [], [], []
 
@@ -96,7 +96,7 @@ def strided_slice(
     """StridedSlice(input, begin, end, strides; begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
     shrink_axis_mask=0) -> output"""
     if isinstance(begin, Value):
-        if shrink_axis_mask == 1 and begin.type.shape == (1,):  # x[i], of an i that is computed
+        if shrink_axis_mask == 1 and begin.type.shape == (1,):  # x[i], for a computed i
             return ctx.take(input, _counted(ctx, ctx.reshape(begin, ()), input.type.shape[0]))
         ctx.unsupported("begin", "a value computed at run time", "one index, or bounds that are known")
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
@@ -119,9 +119,9 @@ def _taken(ctx: Context, x: Value, cut: Cut) -> Value:
 
 
 def _counted(ctx: Context, index: Value, extent: int) -> Value:
-    """An index, counted from the front."""
-    behind = ctx.compare("LT", index, ctx.constant_like(index, 0))
-    return ctx.select(behind, ctx.plus(index, ctx.constant_like(index, extent)), index)
+    """Returns an index counted from the front."""
+    is_negative = ctx.compare("LT", index, ctx.constant_like(index, 0))
+    return ctx.select(is_negative, ctx.plus(index, ctx.constant_like(index, extent)), index)
 
 
 @rule("StridedSliceGrad")
@@ -152,7 +152,7 @@ def strided_slice_grad(
 
 
 def _put(ctx: Context, extents: Sequence[int], cut: Cut, x: Value) -> Value:
-    """`x` among zeros, where a cut of an array of the given extents would take it from."""
+    """Returns `x` among zeros, at the positions from which a cut of an array of the given extents would take it."""
     if not all(cut.counts):
         return ctx.full(extents, 0, x.type.element_type)
     x = ctx.reshape(x, cut.counts)
@@ -225,7 +225,7 @@ def strided_slice_assign(
 
 
 def _replaced(ctx: Context, x: Value, cut: Cut, new: Value) -> Value:
-    """`x` with other elements where a cut takes them."""
+    """Returns `x` with other elements at the positions of a cut."""
     hit = _put(ctx, x.type.shape, cut, ctx.full(cut.counts, True, I1))
     return ctx.select(hit, _put(ctx, x.type.shape, cut, ctx.broadcast(new, cut.shape)), x)
 
@@ -283,10 +283,10 @@ def resource_gather(ctx: Context, resource: Any, indices: Value, *, batch_dims: 
 
 
 def _gathered(ctx: Context, x: Value, indices: Value, dimension: int, batch: int) -> Value:
-    """Slices along a dimension; the first `batch` dimensions of both run together."""
+    """Returns slices along a dimension; the first `batch` dimensions of both operands are paired."""
     if not batch:
         return ctx.take(x, indices, dimension)
-    inner = indices.type.rank - batch  # dimensions of indices that take the place of `dimension`
+    inner = indices.type.rank - batch  # dimensions of indices that replace `dimension`
     shape = x.type.shape
     offset = [*range(batch, dimension), *range(dimension + inner, x.type.rank - 1 + inner)]
     numbers = ops.GatherDimensionNumbers(
@@ -299,8 +299,7 @@ def _gathered(ctx: Context, x: Value, indices: Value, dimension: int, batch: int
     )
     sizes = [1 if i < batch or i == dimension else extent for i, extent in enumerate(shape)]
     rows = ctx.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=sizes))
-    # Gather puts all dimensions of `indices` in order; between batch and the others stand those in front of
-    # `dimension`.
+    # Gather puts all dimensions of `indices` in order; those before `dimension` are between batch and the others.
     return rows
 
 
@@ -381,8 +380,8 @@ def scatter_nd(ctx: Context, indices: Value, updates: Value, shape: Known) -> Va
 
 
 def scattered(ctx: Context, op: type | None, x: Value, indices: Value, updates: Value) -> Value:
-    """`x` with `updates` combined (or put, without an op) where the vectors in the last dimension of `indices`
-    point."""
+    """Returns `x` with `updates` combined (or stored, without an op) at the positions given by the vectors in the last
+    dimension of `indices`."""
     *places, depth = indices.type.shape
     count = len(places)
     numbers = ops.ScatterDimensionNumbers(

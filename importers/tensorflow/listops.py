@@ -1,5 +1,5 @@
-"""The rules of TensorFlow's lists of tensors, behind `TensorArray`s and the gradients of loops, and of the optional
-values that conditionals keep for theirs."""
+"""The rules of TensorFlow's lists of tensors, which `TensorArray`s and the gradients of loops use, and of the optional
+values that conditionals keep for their gradients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def optional_get_value(ctx: Context, optional: Any) -> list[Any]:
     """OptionalGetValue(optional) -> components..."""
     if optional.value is not None:
         return [optional.value]
-    # In a branch that is never taken then.
+    # In a branch that is then never taken.
     kind = type_of(ctx.node.outputs[0])
     return [ctx.full(kind.static_shape, 0, kind.element_type)]
 
@@ -98,7 +98,7 @@ def set_item(
     resize_if_index_out_of_bounds: bool,
 ) -> TensorList:
     """TensorListSetItem(input_handle, index, item; resize_if_index_out_of_bounds=false) -> output_handle"""
-    # A list of a TensorArray that may grow: its rows are counted by the loop that fills it.
+    # A list of a TensorArray that may grow: the loop that fills it determines its number of rows.
     if resize_if_index_out_of_bounds and input_handle.capacity in (0, None):
         ctx.unsupported("resize_if_index_out_of_bounds", True, "a list of fixed size")
     return input_handle.set(ctx, index, item)
@@ -126,14 +126,14 @@ def pop_back(ctx: Context, input_handle: Any, element_shape: Any, *, element_dty
 
 
 def _stays_uniform(into: TensorList, item: np.ndarray) -> bool:
-    """Whether all elements are one known array still, once `item` is among them."""
+    """Whether all elements are still one known array, including `item`."""
     if into.every is not None:
         return np.array_equal(into.every, item)
     return not into.buffers and isinstance(into.length, int) and into.length == 0
 
 
 def _appended(ctx: Context, old: TensorList, tensor: Value) -> TensorList:
-    """A push outside of loops: the list grows by a row."""
+    """Pushes outside loops: the list grows by a row."""
     row = ctx.unsqueeze(tensor, [0])
     old = old.allocated(ctx, tensor.type.shape) if old.every is not None else old
     rows = ctx.concatenate([*old.buffers, row], 0)
@@ -230,12 +230,12 @@ def _filled(ctx: Context, given: TensorList) -> TensorList:
 
 
 def _static(element_shape: Any) -> tuple[int, ...] | None:
-    """The shape of the elements, if all of it is known."""
+    """Returns the shape of the elements, if all of it is known."""
     if not isinstance(element_shape, np.ndarray) or element_shape.ndim == 0 or (element_shape < 0).any():
         return None
     return tuple(int(extent) for extent in element_shape)
 
 
 def _element_type(dtype: Any) -> Any:
-    """The element type, if elements are tensors."""
+    """Returns the element type, if elements are tensors."""
     return None if dtype.name == "variant" else element_type_of(dtype)

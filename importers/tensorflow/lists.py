@@ -1,6 +1,6 @@
-"""TensorFlow's lists of tensors as values: a buffer with one row an element, and a count. A list has a fixed number of
-rows: its own, or that of the loop that fills it. Elements may be lists or optional values again, as the gradients of
-nested loops keep them; such a list has a buffer for each part of an element."""
+"""TensorFlow's lists of tensors as values: a buffer with one row per element, and a count. A list has a fixed number of
+rows: its own, or that of the loop that fills it. Elements may themselves be lists or optional values, as the gradients
+of nested loops keep them; such a list has one buffer for each part of an element."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from trivium.ir.types import I32, TensorType
 @dataclass(frozen=True)
 class TensorList:
     """`buffers` are absent while the elements' shape is not known; `length` is a number or a 0-d i32 value; `capacity`
-    is the number of rows, `None` while nothing tells it. Where all elements are the same known array, that is `every`,
-    and there is no buffer: what loops keep for their gradients is often a shape. `form` is an element that is no
-    tensor."""
+    is the number of rows, `None` as long as it is unknown. If all elements are the same known array, that is `every`,
+    and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a tensor."""
 
     element_type: Any
     element: tuple[int, ...] | None
@@ -34,20 +33,20 @@ class TensorList:
 
     @property
     def is_empty_yet(self) -> bool:
-        """Whether nothing is known of the elements but, at most, their shape."""
+        """Whether nothing is known about the elements except, possibly, their shape."""
         return not self.buffers and self.every is None
 
     def allocated(self, ctx: Context, element: tuple[int, ...]) -> TensorList:
-        """The list with a buffer, for tensors of that shape."""
+        """Returns the list with a buffer, for tensors of that shape."""
         return self.with_rows(ctx, [TensorType(element, self.element_type)])
 
     def with_rows(self, ctx: Context, parts: Sequence[TensorType]) -> TensorList:
-        """The list with buffers of zeros, for elements that consist of parts of those types."""
+        """Returns the list with buffers of zeros, for elements that consist of parts of those types."""
         if self.buffers:
             return self
         element = parts[0].static_shape if self.form is None else None
         if self.every is not None:
-            assert isinstance(self.length, int), "what a loop pushes is one array, or never was"
+            assert isinstance(self.length, int), "a list of one known array has a known length"
             rows = ctx.broadcast(ctx.elements(self.every), (self.capacity or self.length, *self.every.shape))
             return replace(self, every=None, buffers=(rows,))
         if self.capacity is None:
@@ -56,13 +55,14 @@ class TensorList:
         return replace(self, element=element, buffers=buffers)
 
     def grown(self, count: int | None) -> TensorList:
-        """The list with room for so many more elements, if it has no size of its own."""
+        """Returns the list with space for `count` further elements, if it has no size of its own."""
         if self.capacity is not None or count is None or not isinstance(self.length, int):
             return self
         return replace(self, capacity=self.length + count)
 
     def parts(self, ctx: Context, counted: bool = True) -> list[Value]:
-        """The values that make up the list at the edge of a region; a known length is among them if it is `counted`."""
+        """Returns the values that make up the list at the edge of a region, including a known length if it is
+        `counted`."""
         count = [self.count(ctx)] if counted or isinstance(self.length, Value) else []
         if self.every is not None:
             return count
@@ -73,7 +73,7 @@ class TensorList:
         return [*self.buffers, *count]
 
     def with_parts(self, values: Iterator[Value], counted: bool = True) -> TensorList:
-        """The list inside, or behind, a region, from its parts there."""
+        """Returns the list inside, or after, a region, from its parts there."""
         rows = () if self.every is not None else tuple(next(values) for _ in self.buffers or (None,))
         length = next(values) if counted or isinstance(self.length, Value) else self.length
         if not rows:
@@ -95,7 +95,7 @@ class TensorList:
         return rows[0] if self.form is None else whole_of(self.form, iter(rows), counted=False)
 
     def set(self, ctx: Context, index: Value, item: Any) -> TensorList:
-        """The list with another element at an index."""
+        """Returns the list with another element at an index."""
         form = None if isinstance(item, Value) else item
         rows = [item] if form is None else parts_of(ctx, item, counted=False)
         whole = replace(self, form=form).with_rows(ctx, [row.type for row in rows])
@@ -103,7 +103,7 @@ class TensorList:
         return replace(whole, buffers=tuple(_with_row(ctx, buffer, index, row) for buffer, row in buffers))
 
     def plus(self, ctx: Context, other: TensorList) -> TensorList:
-        """Element by element; a list that was never set counts as zeros."""
+        """Applies a function element by element; a list that was never set counts as zeros."""
         if not self.buffers or not other.buffers:
             return self if self.buffers else other
         sums = zip(self.buffers, other.buffers, strict=True)
@@ -117,13 +117,13 @@ class TensorList:
 
 @dataclass(frozen=True)
 class Optional:
-    """A value that may be absent: what one branch of a conditional keeps for its gradient."""
+    """A value that may be absent: one branch of a conditional keeps it for its gradient."""
 
     value: Any = None
 
 
 def parts_of(ctx: Context, x: Any, counted: bool = True) -> list[Value]:
-    """The values of an operand of any kind, as they cross the edge of a region."""
+    """Returns the values of an operand of any kind, as they cross the edge of a region."""
     if isinstance(x, TensorList):
         return x.parts(ctx, counted)
     if isinstance(x, Optional):
@@ -132,7 +132,7 @@ def parts_of(ctx: Context, x: Any, counted: bool = True) -> list[Value]:
 
 
 def whole_of(form: Any, values: Iterator[Value], counted: bool = True) -> Any:
-    """An operand of the same form as another, from its values."""
+    """Returns an operand of the same form as another, from its values."""
     if isinstance(form, TensorList):
         return form.with_parts(values, counted)
     if isinstance(form, Optional):

@@ -1,5 +1,5 @@
-"""From a concrete function to a module: which tensors become arguments, which constants, and which variables come out
-again because the program writes them."""
+"""From a concrete function to a module: which tensors become arguments, which become constants, and which variables are
+returned because the program writes them."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def import_graph(
     outputs: Sequence[str] = (),
     parameters: str = "constants",
 ) -> Program:
-    """Imports a function's graph. `inputs` tells what each of its inputs is: a type (an argument of that `names`
-    entry), a variable, or an array that is captured."""
+    """Imports a function's graph. `inputs` says what each of its inputs is: a type (an argument of that `names` entry),
+    a variable, or a captured array."""
     if parameters not in ("constants", "arguments"):
         raise Error(f"parameters has {parameters!r}, expected 'constants' or 'arguments'")
     variables = list(dict.fromkeys(x for x in inputs if isinstance(x, Variable)))
@@ -64,7 +64,7 @@ def import_graph(
         emit = Context(builder.block)
         emit.state = State(values, generator=generator)
         results = [emit.value(x, "output") for x in convert_graph(emit, graph, operands)]
-        # A variable that some path writes comes out, whether this specialization took that path or not.
+        # A variable that some path writes is returned, whether or not this specialization took that path.
         written.extend(x for x in kept if x in emit.state.written)
         return results + [emit.value(emit.state.values[x]) for x in written]
 
@@ -77,7 +77,7 @@ def import_graph(
 
 
 def read(variable: Variable) -> np.ndarray:
-    """The value that a variable has now. The array keeps it, whatever is assigned to the variable later."""
+    """Returns the current value of a variable. The array keeps it, whatever is assigned to the variable later."""
     if isinstance(variable.handle, Stored):
         return variable.handle.read()
     dtype = tf.as_dtype(variable.type.dtype)
@@ -85,7 +85,7 @@ def read(variable: Variable) -> np.ndarray:
 
 
 def captured(tensor: tf.Tensor, variables: Sequence[Any]) -> Variable | np.ndarray | Any:
-    """What a captured tensor is: a variable, an array, or, for other resources, the tensor itself."""
+    """Returns what a captured tensor is: a variable, an array, or, for other resources, the tensor itself."""
     if tensor.dtype != tf.resource:
         return to_array(tensor)
     for variable in variables:
@@ -101,7 +101,7 @@ def captured(tensor: tf.Tensor, variables: Sequence[Any]) -> Variable | np.ndarr
 
 
 def variable_from(variable: tf.Variable) -> Variable:
-    """A variable of the user's."""
+    """Returns a variable of the user's."""
     shape = variable.shape if variable.shape.is_fully_defined() else variable.value().shape
     kind = TensorType(tuple(shape), element_type_of(variable.dtype))
     return Variable(
@@ -110,7 +110,7 @@ def variable_from(variable: tf.Variable) -> Variable:
 
 
 def declared_variable(handle: tf.Tensor) -> Variable:
-    """A variable that a graph declares; its value is not in the graph, and must be given."""
+    """Returns a variable that a graph declares; its value is not in the graph, and must be given."""
     shape, dtype = tf.TensorShape(handle.op.get_attr("shape")), handle.op.get_attr("dtype")
     name = handle.op.get_attr("shared_name").decode() or handle.op.name
     return Variable(name, TensorType(tuple(shape.as_list()), element_type_of(dtype)), "parameter")

@@ -162,7 +162,7 @@ def softmax_cross_entropy(ctx: Context, features: Value, labels: Value) -> tuple
     """SoftmaxCrossEntropyWithLogits(features, labels) -> loss, backprop"""
     labels = ctx.broadcast(labels, features.type.shape)
     logs = log_softmax(ctx, features)
-    # A label of zero counts nothing, even where the logarithm is infinite.
+    # A label of zero counts nothing, even if the logarithm is infinite.
     zero = ctx.constant_like(logs, 0)
     terms = ctx.select(ctx.compare("EQ", labels, zero), zero, ctx.times(labels, logs))
     loss = ctx.add(ops.Negate(ctx.reduce(ops.Add, terms, [1])))
@@ -179,7 +179,7 @@ def sparse_softmax_cross_entropy(ctx: Context, features: Value, labels: Value) -
     zero = ctx.constant_like(logs, 0)
     loss = ctx.add(ops.Negate(ctx.reduce(ops.Add, ctx.select(at, logs, zero), [1])))
     backprop = ctx.minus(ctx.add(ops.Exponential(logs)), ctx.convert(at, logs.type.element_type))
-    # A label outside of the classes gives NaN, as on TensorFlow's CPU kernels under XLA.
+    # A label outside the classes results in NaN, as in TensorFlow's CPU kernels under XLA.
     inside = ctx.reduce(ops.Or, at, [1])
     nan = ctx.constant_like(logs, math.nan)
     return ctx.select(inside, loss, nan), ctx.select(ctx.unsqueeze(inside, [1]), backprop, nan)
@@ -223,7 +223,7 @@ def fused_batch_norm(
 
 
 def _moments(ctx: Context, x: Value, data_format: str) -> tuple[Value, Value, int]:
-    """Mean and variance of each channel, and how many numbers they are of."""
+    """Returns mean and variance of each channel, and the number of values that they summarize."""
     channel = _channel(x, data_format)
     others = [d for d in range(x.type.rank) if d != channel]
     mean = ctx.mean(x, others)
@@ -315,7 +315,7 @@ def fake_quant_grad(
 
 
 def _nudged(ctx: Context, low: Value, high: Value, bits: int, narrow: bool) -> tuple[Value, Value, Value]:
-    """Bounds moved so that zero is one of the steps, and the step."""
+    """Returns bounds moved so that zero is one of the steps, and the step."""
     first, last = (1 if narrow else 0), (1 << bits) - 1
     step = ctx.over(ctx.minus(high, low), ctx.constant_like(low, last - first))
     start = ctx.minus(ctx.constant_like(low, first), ctx.over(low, step))

@@ -115,7 +115,7 @@ def avg_pool_grad(
 
 
 def _scattered(ctx: Context, layout: Layout, x: Value, gradient: Value, windows: Windows) -> Value:
-    """Each gradient goes to the first largest element of its window."""
+    """Passes each gradient to the first largest element of its window."""
     kind = x.type.element_type
     low, high = _edges(layout, windows)
     # Padding never wins, and is cut off again.
@@ -140,17 +140,17 @@ def _scattered(ctx: Context, layout: Layout, x: Value, gradient: Value, windows:
 
 
 def _spread(ctx: Context, layout: Layout, shape: Sequence[int], shares: Value, windows: Windows) -> Value:
-    """Each element gets the sum of the shares of the windows that hold it."""
+    """Returns for each element the sum of the shares of the windows that contain it."""
     count = layout.rank
     low, _ = _edges(layout, windows)
     sizes, strides = _along(layout, windows.sizes), _along(layout, windows.strides)
     interior = [n - 1 for n in strides]
-    before, behind = [], []
+    before, after = [], []
     for i in range(count):
         have = (shares.type.shape[i] - 1) * strides[i] + 1
         before.append(sizes[i] - 1 - low[i])
-        behind.append(shape[i] + low[i] - have)
-    spread = ctx.pad(shares, before, behind, 0, interior)
+        after.append(shape[i] + low[i] - have)
+    spread = ctx.pad(shares, before, after, 0, interior)
     return ctx.reduce_window(ops.Add, spread, sizes)
 
 
@@ -181,7 +181,7 @@ def _pooled(ctx: Context, op: type, layout: Layout, x: Value, windows: Windows) 
 
 
 def _counts(ctx: Context, layout: Layout, shape: Sequence[int], windows: Windows, like: Value) -> Value:
-    """How many elements each window holds; padding does not count."""
+    """Returns how many elements each window contains; padding does not count."""
     if not any(map(any, windows.padding)):
         return ctx.constant_like(like, math.prod(windows.sizes))
     extents = [shape[i] if i in layout.space else 1 for i in range(len(shape))]
@@ -189,7 +189,7 @@ def _counts(ctx: Context, layout: Layout, shape: Sequence[int], windows: Windows
 
 
 def _along(layout: Layout, values: Sequence[int]) -> list[int]:
-    """One entry a dimension: the given ones for space, 1 for the others."""
+    """Returns one entry per dimension: the given ones for space, 1 for the others."""
     whole = [1] * layout.rank
     for i, value in zip(layout.space, values, strict=True):
         whole[i] = value
@@ -198,6 +198,6 @@ def _along(layout: Layout, values: Sequence[int]) -> list[int]:
 
 def _edges(layout: Layout, windows: Windows) -> tuple[list[int], list[int]]:
     low, high = [0] * layout.rank, [0] * layout.rank
-    for i, (before, behind) in zip(layout.space, windows.padding, strict=True):
-        low[i], high[i] = before, behind
+    for i, (before, after) in zip(layout.space, windows.padding, strict=True):
+        low[i], high[i] = before, after
     return low, high

@@ -1,4 +1,5 @@
-"""StableHLO inside TensorFlow: the op that holds a whole program, as JAX's functions have it in TensorFlow's graphs."""
+"""StableHLO inside TensorFlow: the op that contains a whole program, which is the form of JAX's functions in
+TensorFlow's graphs."""
 
 from __future__ import annotations
 

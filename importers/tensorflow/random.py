@@ -1,5 +1,5 @@
 """Random numbers, bit for bit as TensorFlow's CPU kernels draw them: Philox 4x32-10 of Salmon et al., "Parallel random
-numbers: as easy as 1, 2, 3" (SC 2011), four words a counter, keyed by the op's seed."""
+numbers: as easy as 1, 2, 3" (SC 2011), four words per counter, keyed by the op's seed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 SCRAMBLE = (0x3EC8F720, 0x02461E29)
-"""The key with which TensorFlow mixes a seed into a key and a counter."""
+"""The key with which TensorFlow scrambles a seed into a key and a counter."""
 
 PHILOX, AUTOMATIC = 1, 3
 
 
 def philox(ctx: Context, counter: list[Value], key: list[Value]) -> list[Value]:
-    """Ten rounds over four counter words and two key words, of any one shape."""
+    """Computes ten rounds over four counter words and two key words, of any one shape."""
     for step in range(ROUNDS):
         if step:
             key = [ctx.plus(word, ctx.constant_like(word, weyl)) for word, weyl in zip(key, WEYL, strict=True)]
@@ -50,7 +50,7 @@ def _xor(ctx: Context, *words: Value) -> Value:
 
 
 def _words(ctx: Context, wide: Value) -> list[Value]:
-    """Low and high half of a 0-d 64-bit number."""
+    """Returns the low and the high half of a 0-d 64-bit number."""
     return [ctx.convert(wide, UI32), ctx.convert(_shifted(ctx, wide, 32), UI32)]
 
 
@@ -63,7 +63,7 @@ def _joined(ctx: Context, low: Value, high: Value) -> Value:
 
 
 def key_and_counter(ctx: Context, seed: Value) -> tuple[Value, Value]:
-    """The key (1 word of 64 bits) and the counter (2 words) that follow from a seed of two integers."""
+    """Returns the key (1 word of 64 bits) and the counter (2 words) that follow from a seed of two integers."""
     seeds = ctx.add(ops.BitcastConvert(ctx.convert(seed, I64), result=seed.type.with_element(UI64)))
     counter = [word for i in range(2) for word in _words(ctx, ctx.reshape(ctx.slice(seeds, 0, i, i + 1), ()))]
     mixed = philox(ctx, counter, [ctx.scalar(word, UI32) for word in SCRAMBLE])
@@ -94,7 +94,7 @@ def get_alg(ctx: Context) -> np.ndarray:
 
 
 def bits(ctx: Context, count: int, key: Value, counter: Value) -> Value:
-    """So many words of 32 bits: four for each counter from the given one on."""
+    """Returns `count` words of 32 bits: four for each counter from the given one on."""
     groups = -(-count // 4)
     low = ctx.reshape(ctx.slice(counter, 0, 0, 1), ())
     high = ctx.reshape(ctx.slice(counter, 0, 1, 2), ())
@@ -108,7 +108,7 @@ def bits(ctx: Context, count: int, key: Value, counter: Value) -> Value:
 
 
 def uniform(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, kind: Any) -> Value:
-    """Floats in [0, 1): random mantissas below the exponent of 1, less 1."""
+    """Returns floats in [0, 1): random mantissas below the exponent of 1, minus 1."""
     count = math.prod(shape)
     if kind is F32:
         words = bits(ctx, count, key, counter)
@@ -154,7 +154,7 @@ def stateless_normal_seed(ctx: Context, shape: Known, seed: Value) -> Value:
 
 
 def normal(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
-    """Pairs of uniform numbers as pairs of normal ones, by Box and Muller."""
+    """Returns pairs of uniform numbers as pairs of normal ones, by Box and Muller."""
     if ctx.element_type is not F32:
         ctx.unsupported("dtype", ctx.element_type, "f32")
     count = math.prod(shape)
@@ -185,7 +185,7 @@ def stateless_int(
 
 
 def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
-    """Integers of all values that the node's type has; two words make 64 bits, the low one first."""
+    """Returns integers among all values of the node's type; two words make 64 bits, the low one first."""
     count, kind = math.prod(shape), ctx.element_type
     if kind.width == 32:
         words = bits(ctx, count, key, counter)
@@ -199,7 +199,7 @@ def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) 
 
 
 def _between(ctx: Context, x: Value, low: Value, high: Value) -> Value:
-    """Integers taken modulo the size of a range, as TensorFlow takes them."""
+    """Returns integers modulo the size of a range, as TensorFlow computes them."""
     kind = x.type.element_type
     unsigned = UI64 if kind.width == 64 else UI32
     words, start, end = (ctx.add(ops.BitcastConvert(v, result=v.type.with_element(unsigned))) for v in (x, low, high))
@@ -207,12 +207,12 @@ def _between(ctx: Context, x: Value, low: Value, high: Value) -> Value:
     return ctx.add(ops.BitcastConvert(chosen, result=chosen.type.with_element(kind)))
 
 
-# Draws from the hidden generator. The ops' own seeds are served already: whoever seeds the program's generator from
-# TensorFlow's gets what follows from them.
+# Draws from the hidden generator. The ops' own seeds are already taken into account: the program's generator can be
+# seeded from TensorFlow's, and the draws follow from it.
 
 
 def _drawn(ctx: Context, count: int) -> tuple[Value, Value]:
-    """The key and the counter of so many words, which nobody else gets."""
+    """Returns the key and the counter of `count` words, which no other draw uses."""
     generator = ctx.state.generator
     assert generator is not None, f"{ctx.op} draws in a program without a generator"
     state = ctx.value(ctx.state.values[generator])
@@ -246,7 +246,7 @@ def random_int(ctx: Context, shape: Known, minval: Value, maxval: Value, *, seed
 @rule("TruncatedNormal")
 def truncated_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
     """TruncatedNormal(shape; seed=0, seed2=0, dtype) -> output"""
-    # By the inverse of the distribution, from what lies within two deviations.
+    # By the inverse of the distribution, from the range within two deviations.
     extents = _extents(shape)
     numbers = uniform(ctx, extents, *_drawn(ctx, 2 * math.prod(extents)), ctx.element_type)
     inside = math.erf(math.sqrt(2))
@@ -269,7 +269,7 @@ def read_and_skip(ctx: Context, resource: Any, alg: Known, delta: Value) -> Valu
 
 
 SKIPPED = 256
-"""Counters that TensorFlow's generators keep free for each number that was asked for."""
+"""The counters that TensorFlow's generators reserve for each requested number."""
 
 
 def _require_philox(ctx: Context, alg: np.ndarray) -> None:

@@ -36,7 +36,7 @@ def _reduction(op: type):
 
 
 def _wide(ctx: Context, op: type, x: Value, dimensions: tuple[int, ...], keep: bool = False) -> Value:
-    """A reduction; narrow floats are summed in 32 bits, as TensorFlow does."""
+    """Reduces; narrow floats are summed in 32 bits, as in TensorFlow."""
     kind = x.type.element_type
     if op in (ops.Add, ops.Multiply) and is_float(kind) and kind.width < 32:
         return ctx.convert(ctx.reduce(op, ctx.convert(x, F32), dimensions, keep), kind)
@@ -87,7 +87,7 @@ def arg_min(ctx: Context, input: Value, dimension: Known) -> Value:
 @rule("TopKV2")
 def top_k(ctx: Context, input: Value, k: Known, *, sorted: bool) -> tuple[Value, Value]:
     """TopKV2(input, k; sorted=true) -> values, indices"""
-    # Sorted or not, the largest first is an order that both allow.
+    # Whether or not sorting is requested, both allow the order with the largest first.
     values, indices = ctx.add(ops.TopK(input, k=int(k)))
     return values, indices
 
@@ -126,7 +126,7 @@ def upper_bound(ctx: Context, sorted_inputs: Value, values: Value) -> Value:
 
 
 def _count_before(ctx: Context, direction: str, edges: Value, x: Value, kind: Any) -> Value:
-    """For each element how many of the edges, which lie along the last dimension, stand before it."""
+    """Returns for each element the number of edges, which are along the last dimension, before it."""
     hits = ctx.compare(direction, edges, ctx.unsqueeze(x, [x.type.rank]))
     return ctx.reduce(ops.Add, ctx.convert(hits, kind), [x.type.rank])
 
@@ -181,10 +181,10 @@ def _segment(op: type):
 
 
 def segments(ctx: Context, op: type, data: Value, ids: Value, count: int) -> Value:
-    """Combines the rows of `data` that have the same id. Rows with an id outside are left out."""
+    """Combines the rows of `data` that have the same id. Rows with an id out of range are left out."""
     kind, inner = data.type.element_type, data.type.shape[ids.type.rank :]
     start = neutral(op, kind)
-    if not np.isfinite(start):  # TensorFlow begins at the lowest finite number
+    if not np.isfinite(start):  # TensorFlow starts at the lowest finite number
         info = np.finfo(kind.dtype)
         start = info.min if op is ops.Maximum else info.max
     places = ctx.reshape(ids, (ids.type.size, 1))
@@ -226,7 +226,7 @@ def _sorted_segment(op: type):
         result = segments(ctx, op, data, ctx.elements(segment_ids), count)
         if op in (ops.Add, ops.Multiply):
             return result
-        # The largest of nothing is 0 here, unlike in the unsorted ones.
+        # The maximum of nothing is 0 here, unlike in the unsorted ones.
         held = np.isin(np.arange(count), segment_ids).reshape(-1, *[1] * (data.type.rank - 1))
         return ctx.select(ctx.elements(held), result, ctx.constant_like(result, 0))
 

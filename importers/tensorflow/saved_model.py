@@ -1,5 +1,5 @@
-"""A SavedModel as data: the graph of the signature that is there to be served, from `saved_model.pb`, and the values of
-its variables, from the checkpoint. No session, no initializer, no op of it runs."""
+"""A SavedModel as data: the graph of its serving signature, from `saved_model.pb`, and the values of its variables,
+from the checkpoint. No session, initializer or op of it runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SERVING, INITIALIZER = "serving_default", "__saved_model_init_op"
 
 @dataclass(frozen=True)
 class Signature:
-    """A graph, what a caller gives of its inputs, what its other inputs are, and the names of its outputs."""
+    """A graph, the caller's description of its inputs, the kinds of its other inputs, and the names of its outputs."""
 
     graph: tf.Graph
     arguments: list[tf.Tensor]
@@ -46,13 +46,13 @@ class Signature:
 
 @dataclass(frozen=True)
 class Resource:
-    """What a function has captured and is no variable and no constant: a table, an asset."""
+    """A captured object that is neither a variable nor a constant: a table, an asset."""
 
     kind: str
 
 
 def read_signature(folder: str | Path) -> Signature:
-    """The signature of a SavedModel's folder that is there to be served."""
+    """Returns the serving signature of a SavedModel's folder."""
     folder = Path(folder)
     try:
         meta = _meta_graph(folder)
@@ -61,7 +61,7 @@ def read_signature(folder: str | Path) -> Signature:
         return _of_graph(meta, folder)
     except Error:
         raise
-    except Exception as error:  # of many families: TensorFlow builds the graph
+    except Exception as error:  # various types: TensorFlow builds the graph
         raise Error(f"cannot read {folder} as a SavedModel: {type(error).__name__}: {error}") from error
 
 
@@ -73,7 +73,7 @@ def _meta_graph(folder: Path) -> Any:
     except OSError as error:
         raise Error(f"cannot read {folder} as a SavedModel: {error.strerror}: {path.name}") from None
     except DecodeError as error:
-        raise Error(f"{path} is no SavedModel, or a damaged one: {error}") from None
+        raise Error(f"{path} is not a SavedModel, or is damaged: {error}") from None
     graphs = list(saved.meta_graphs)
     serving = [graph for graph in graphs if "serve" in graph.meta_info_def.tags]
     if len(graphs) != 1 and len(serving) != 1:
@@ -110,7 +110,7 @@ def _of_objects(meta: Any, folder: Path) -> Signature:
 
 
 def _signature_function(meta: Any, folder: Path) -> tuple[str, str]:
-    """The name of the signature, and of its function."""
+    """Returns the name of the signature, and of its function."""
     objects = meta.object_graph_def
     root = {child.local_name: child.node_id for child in objects.nodes[0].children}
     children = objects.nodes[root["signatures"]].children if "signatures" in root else ()
@@ -123,7 +123,7 @@ def _signature_function(meta: Any, folder: Path) -> tuple[str, str]:
 
 
 def _require_fitting(tensor: tf.Tensor, x: Any) -> None:
-    """Refuses a captured input that is not what its function takes."""
+    """Rejects a captured input whose type is not the one that its function takes."""
     if isinstance(x, np.ndarray) and tf.as_dtype(x.dtype) == tensor.dtype and tensor.shape.is_compatible_with(x.shape):
         return
     if isinstance(x, Variable | Resource) and tensor.dtype == tf.resource:
@@ -133,7 +133,7 @@ def _require_fitting(tensor: tf.Tensor, x: Any) -> None:
 
 
 class _Objects:
-    """The objects of a SavedModel: the graph of them names variables, the checkpoint has the same graph with keys."""
+    """The objects of a SavedModel: their graph names variables, the checkpoint has the same graph with keys."""
 
     def __init__(self, meta: Any, folder: Path):
         self.meta, self.folder = meta, folder
@@ -165,7 +165,7 @@ class _Objects:
         return keys
 
     def captured(self, index: int) -> Any:
-        """What an object is to a function that captured it: a variable, an array, or a resource."""
+        """Returns the kind of an object for a function that captured it: a variable, an array, or a resource."""
         if index not in self.found:
             node = self.nodes[index]
             kind = node.WhichOneof("kind")

@@ -1,5 +1,5 @@
-"""The schemas of TensorFlow's ops: how a node's inputs group into arguments, and what its attributes mean. A node is
-bound to its rule here, and refused if it has an attribute that the rule does not take."""
+"""The schemas of TensorFlow's ops: how a node's inputs are grouped into arguments, and what its attributes mean. A node
+is bound to its rule here, and rejected if it has an attribute that the rule does not take."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ WITHOUT_MEANING = frozenset(
             "config_proto",
         ),
         *("executor_type", "container", "shared_name", "debug_name", "allowed_devices", "swap_memory"),
-        # checks that hold anyway, and what the operands' types say already
+        # checks that always hold, and types that the operands already determine
         *("validate_indices", "validate_shape", "output_shapes", "message", "summarize"),
-        # which gradient a matrix product serves
+        # the gradients that a matrix product is used for
         *("grad_a", "grad_b", "grad_x", "grad_y"),
     }
 )
@@ -46,7 +46,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Schema:
-    """What an op declares. An input that is a list tells which attribute has its length."""
+    """The declaration of an op. An input that is a list names the attribute with its length."""
 
     inputs: tuple[tuple[str, str], ...]
     attributes: dict[str, Attribute]
@@ -55,7 +55,7 @@ class Schema:
 
 @cache
 def schema_of(op: str) -> Schema:
-    """The schema of a registered op."""
+    """Returns the schema of a registered op."""
     declared = op_def_registry.get(op)
     inputs = tuple((argument.name, argument.number_attr or argument.type_list_attr) for argument in declared.input_arg)
     attributes = {
@@ -70,7 +70,7 @@ def schema_of(op: str) -> Schema:
 def bind(
     ctx: Context, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments with which to call a node's rule."""
+    """Returns the arguments with which to call a node's rule."""
     schema = schema_of(node.type)
     groups = iter(_grouped(node, schema, operands))
     positional: list[Any] = []
@@ -88,7 +88,7 @@ def bind(
 
 
 def attribute_of(node: tf.Operation, name: str) -> Any:
-    """An attribute in Python's terms: text as `str`, lists as tuples, functions by name."""
+    """Returns an attribute in Python's terms: text as `str`, lists as tuples, functions by name."""
     return _plain(node.get_attr(name))
 
 

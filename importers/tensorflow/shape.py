@@ -1,4 +1,5 @@
-"""Shapes: asking for them, and moving elements into another one. What asks for a shape is known while importing."""
+"""Shapes: ops that return them, and ops that move elements into another one. Returned shapes are known during
+import."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def broadcast_gradient_args(ctx: Context, s0: Known, s1: Known) -> list[np.ndarr
 
 
 def _repeated(given: Sequence[int], whole: Sequence[int]) -> list[int]:
-    """The dimensions of `whole` along which `given` is repeated when broadcast to it."""
+    """Returns the dimensions of `whole` along which `given` is repeated when broadcast to it."""
     padded = (*(None for _ in range(len(whole) - len(given))), *given)
     return [
         i for i, (extent, full) in enumerate(zip(padded, whole, strict=True)) if extent is None or extent == 1 != full
@@ -293,7 +294,7 @@ def split_sizes(ctx: Context, value: Value, size_splits: Known, axis: Known) -> 
 
 
 def pieces(ctx: Context, x: Value, sizes: Sequence[int], dimension: int) -> list[Value]:
-    """`x` cut along a dimension into pieces of the given sizes."""
+    """Returns `x` cut along a dimension into pieces of the given sizes."""
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     return [ctx.slice(x, dimension, start, start + n) for start, n in zip(starts, sizes, strict=True)]
 
@@ -342,7 +343,7 @@ def mirror_pad_grad(ctx: Context, input: Value, paddings: Known, *, mode: str) -
 
 
 def _placed(ctx: Context, x: Value, dimension: int, start: int, extent: int) -> Value:
-    """`x` among zeros, at `start` of a dimension of the given extent."""
+    """Returns `x` among zeros, at `start` of a dimension of the given extent."""
     low, high = [0] * x.type.rank, [0] * x.type.rank
     low[dimension], high[dimension] = start, extent - start - x.type.shape[dimension]
     return ctx.pad(x, low, high)

@@ -1,5 +1,5 @@
-"""What users give: functions, Keras models, SavedModels and graphs, each read as one concrete graph with what its
-inputs are."""
+"""The inputs that users can pass: functions, Keras models, SavedModels and graphs, each read as one concrete graph with
+a description of its inputs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def import_module(
     parameters: str = "constants",
     trust: bool = False,
 ) -> Module:
-    """The program of a `tf.function`, a `ConcreteFunction`, a `GraphDef`, a SavedModel folder, a Keras model, or a
-    function of tensors, for inputs like `args` and `kwargs` (arrays, tensors or `tf.TensorSpec`s). A SavedModel is read
-    as data, unless it is of those that the user trusts."""
+    """Returns the program of a `tf.function`, a `ConcreteFunction`, a `GraphDef`, a SavedModel folder, a Keras model,
+    or a function of tensors, for inputs like `args` and `kwargs` (arrays, tensors or `tf.TensorSpec`s). A SavedModel is
+    read as data, unless the user trusts it."""
     kwargs = dict(kwargs or {})
     if isinstance(function, tf.compat.v1.GraphDef):
         return import_graph_def(function, args, parameters).module
@@ -44,7 +44,7 @@ def import_module(
 
 
 def _import_folder(folder: str | Path, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: str) -> Module:
-    """The program of a SavedModel, which is read as data."""
+    """Returns the program of a SavedModel, which is read as data."""
     signature = read_signature(folder)
     given = _given(signature.arguments, args, kwargs)
     names = [tensor.op.name for tensor in signature.arguments]
@@ -53,8 +53,8 @@ def _import_folder(folder: str | Path, args: Sequence[Any], kwargs: Mapping[str,
 
 
 def import_concrete(function: Any, given: Sequence[Any], parameters: str) -> Program:
-    """The program of a concrete function. `given` has for each of its inputs what tells the shape: a tensor, a
-    `TensorSpec`, or a variable where the function takes one."""
+    """Returns the program of a concrete function. For each of its inputs, `given` contains an object that determines
+    the shape: a tensor, a `TensorSpec`, or a variable if the function takes one."""
     graph = function.graph
     externals = function.captured_inputs
     inputs = [
@@ -66,13 +66,13 @@ def import_concrete(function: Any, given: Sequence[Any], parameters: str) -> Pro
 
 
 def arguments_of(function: Any) -> list[tf.Tensor]:
-    """The inputs of a concrete function that a caller gives; behind them come those that it captured."""
+    """Returns the inputs of a concrete function that a caller passes; those that it captured come after them."""
     inputs = function.graph.inputs
     return list(inputs[: len(inputs) - len(function.captured_inputs)])
 
 
 def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], parameters: str) -> Program:
-    """The program of a graph: its placeholders are the inputs, the tensors that nobody uses the outputs."""
+    """Returns the program of a graph: its placeholders are the inputs, the tensors that no node uses the outputs."""
     graph = LoadedGraph(importable(definition))
     nodes = graph.get_operations()
     graph.inputs = [node.outputs[0] for node in nodes if node.type == "Placeholder"]
@@ -92,20 +92,20 @@ def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], par
 
 
 def is_concrete(function: Any) -> bool:
-    """Whether it is a function that was traced already."""
+    """Whether it is a function that has already been traced."""
     return isinstance(function, tf.types.experimental.ConcreteFunction)
 
 
 def _loaded(folder: str | Path) -> Any:
     try:
         return tf.saved_model.load(str(folder))
-    # Of many families: the protocol buffers', the file system's, the object graph's.
+    # Various types: from the protocol buffers, the file system, the object graph.
     except Exception as error:
         raise Error(f"TensorFlow cannot load {folder} as a SavedModel: {error}") from error
 
 
 def serving_function(loaded: Any, folder: str | Path) -> Any:
-    """The signature of a SavedModel that is there to be served."""
+    """Returns the serving signature of a SavedModel."""
     signatures = dict(loaded.signatures)
     if "serving_default" in signatures:
         function = signatures["serving_default"]
@@ -114,13 +114,13 @@ def serving_function(loaded: Any, folder: str | Path) -> Any:
     else:
         have = ", ".join(sorted(signatures)) or "none"
         raise Error(f"{folder} has the signatures {have}, expected serving_default, or only one")
-    # The variables live as long as the object that was loaded.
+    # The variables live as long as the loaded object.
     function._keep_alive = loaded
     return function
 
 
 def specification(x: Any) -> Any:
-    """The `TensorSpec` of an example input; specs, Python's values and structures keep what they are."""
+    """Returns the `TensorSpec` of an example input; specs, Python values and structures remain unchanged."""
     if isinstance(x, tf.TensorSpec | tf.Variable):
         return x
     if isinstance(x, tf.Tensor | np.ndarray | np.generic):
@@ -131,7 +131,7 @@ def specification(x: Any) -> Any:
 
 
 def output_names(structure: Any) -> list[str]:
-    """Names of results that come in a dictionary."""
+    """Returns names for results that come in a dictionary."""
     if not isinstance(structure, Mapping):
         return []
     return [str(key) for key in sorted(structure) if structure[key] is not None]
@@ -144,7 +144,7 @@ def _specifications(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 def _traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     try:
         return function.get_concrete_function(*map(specification, args), **_specifications(kwargs))
-    except Exception as error:  # whatever the function raises when it is traced
+    except Exception as error:  # anything that the function raises while it is traced
         name = getattr(function, "__name__", type(function).__name__)
         raise Error(f"TensorFlow cannot trace {name}: {error}") from error
 
@@ -161,7 +161,7 @@ def _traceable(function: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
 
 
 def _keras(model: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """A Keras model at inference; without examples, for its own inputs."""
+    """Returns a Keras model at inference; without examples, for its own inputs."""
     given: Callable[..., Any] = tf.function(lambda *inputs: model(*inputs, training=False))
     if not args:
         declared = getattr(model, "inputs", None) or ()
@@ -170,7 +170,8 @@ def _keras(model: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
 
 
 def _given(arguments: Sequence[tf.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    """For each input of a graph what tells its shape: the input itself where that is static, else the example."""
+    """Returns for each input of a graph an object that determines its shape: the input itself if that is static,
+    otherwise the example."""
     if all(tensor.shape.is_fully_defined() and tensor.dtype != tf.resource for tensor in arguments):
         return list(arguments)
     by_name = {name: x for name, x in kwargs.items() if hasattr(x, "shape")}

@@ -1,4 +1,4 @@
-"""Special functions that the language has no op for."""
+"""Special functions for which the language has no op."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _ratio(ctx: Context, x: Value, numerator: Sequence[float], denominator: Sequ
 
 
 def _polynomial(ctx: Context, x: Value, coefficients: Sequence[float]) -> Value:
-    """By Horner's rule, from the highest power on."""
+    """Evaluates by Horner's rule, from the highest power down."""
     total = ctx.constant_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         total = ctx.plus(ctx.times(total, x), ctx.constant_like(x, coefficient))

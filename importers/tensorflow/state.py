@@ -1,5 +1,5 @@
-"""Resource variables: reads see the writes before them, in the order of the control edges; what was written becomes a
-result of the program. A variable is known by its handle."""
+"""Resource variables: reads see the writes before them, in the order of the control edges; written variables become
+results of the program. A variable is identified by its handle."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from trivium.ir.types import TensorType
 READERS = frozenset(
     {"ReadVariableOp", "VariableShape", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "Identity"}
 )
-"""Ops that leave a variable as it is; any other op on a handle may write it."""
+"""Ops that leave a variable unchanged; any other op on a handle may write it."""
 
 
 DRAWING = frozenset({"RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal"})
-"""Ops that draw from the hidden generator. A program has its state as an argument, and a new one as a result."""
+"""Ops that draw from the hidden generator. The program then has its state as an argument, and a new one as a result."""
 
 
 @dataclass(eq=False)
 class Variable:
-    """A variable of the program: `role` is `parameter` if it is trained, `state` if it is written, else `buffer`."""
+    """A variable of the program: `role` is `parameter` if it is trained, `state` if it is written, otherwise
+    `buffer`."""
 
     name: str
     type: TensorType
@@ -38,7 +39,7 @@ class Variable:
 
 @dataclass
 class State:
-    """The value that each variable has at the cursor, and the variables written so far. `generator` is the state of the
+    """The value of each variable at the cursor, and the variables written so far. `generator` is the state of the
     random generator, in programs that draw."""
 
     values: dict[Variable, Value | np.ndarray] = field(default_factory=dict)
@@ -53,7 +54,7 @@ class State:
 
 
 def written_inputs(graph: tf.Graph, known: dict[tf.Graph, set[int]] | None = None) -> set[int]:
-    """Which inputs of a function are variables that it, or a function that it calls, may write."""
+    """Returns which inputs of a function are variables that it, or a function that it calls, may write."""
     known = {} if known is None else known
     if graph in known:
         return known[graph]
@@ -85,7 +86,7 @@ def _written_operands(graph: tf.Graph, node: tf.Operation, known: dict[tf.Graph,
     names = called_functions(node)
     if not names:
         return handles
-    # Functions get the last operands: a conditional's first one is its predicate.
+    # Functions receive the last operands: a conditional's first one is its predicate.
     found = set()
     for name in names:
         inner = function_graph(graph, name)
@@ -143,7 +144,7 @@ def assign_sub_variable(ctx: Context, resource: Any, value: Value) -> None:
     update(ctx, resource, lambda old: ctx.minus(old, value))
 
 
-# What optimizers do in one op
+# Ops of optimizers
 
 
 @rule("ResourceApplyGradientDescent")
@@ -227,7 +228,7 @@ def apply_rms_prop(
 
 
 def _moving(ctx: Context, old: Value, new: Value, decay: Value) -> Value:
-    """`decay * old + (1 - decay) * new`, as TensorFlow rounds it."""
+    """Returns `decay * old + (1 - decay) * new`, rounded as in TensorFlow."""
     return ctx.plus(old, ctx.times(ctx.minus(new, old), ctx.minus(ctx.constant_like(new, 1), decay)))
 
 
@@ -235,19 +236,19 @@ def _moving(ctx: Context, old: Value, new: Value, decay: Value) -> Value:
 
 
 def variable_of(ctx: Context, handle: Any) -> Variable:
-    """The variable behind a handle."""
+    """Returns the variable of a handle."""
     if isinstance(handle, Variable):
         return handle
-    ctx.unsupported("resource", "a resource that is no variable", "a variable")
+    ctx.unsupported("resource", "a resource that is not a variable", "a variable")
 
 
 def read_value(ctx: Context, handle: Any) -> Value:
-    """The value of a variable at the cursor."""
+    """Returns the value of a variable at the cursor."""
     return ctx.value(ctx.state.values[variable_of(ctx, handle)])
 
 
 def update(ctx: Context, handle: Any, change: Any) -> Value:
-    """Writes what `change` makes of a variable's value; returns it."""
+    """Writes the result of `change` on a variable's value, and returns it."""
     value = change(read_value(ctx, handle))
     ctx.state.write(variable_of(ctx, handle), value)
     return value

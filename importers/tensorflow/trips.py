@@ -1,5 +1,5 @@
-"""How often a loop runs, where that follows from what is known: its condition and the counters behind it are computed
-while importing, and nothing else. Lists that a loop fills get their size from it."""
+"""The number of iterations of a loop, if it follows from known values: only its condition and the counters in it are
+computed during import. Lists that a loop fills get their size from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.importers.tensorflow.hiding import HIDDEN
 from trivium.importers.tensorflow.schema import attribute_of
 
 MAX_TRIPS = 100_000
-"""Iterations after which nobody counts on."""
+"""The number of iterations after which counting stops."""
 
 _ARITHMETIC = {
     "Add": np.add,
@@ -37,12 +37,12 @@ _ARITHMETIC = {
     HIDDEN: lambda x: x,
     "Sub": np.subtract,
 }
-"""What counters are made of."""
+"""The ops that counters consist of."""
 
 
 def trip_count(cond: tf.Graph, body: tf.Graph, operands: Sequence[Any]) -> tuple[int | None, list[Any]]:
-    """The number of iterations, `None` if it is not known or too large to count; and the counters behind the loop,
-    `None` where they are not known."""
+    """Returns the number of iterations, `None` if it is not known or too large to count; and the counters after the
+    loop, `None` for those that are not known."""
     state: list[Any] = [x if isinstance(x, np.ndarray) and x.ndim == 0 else None for x in operands]
     test, step = _counter_nodes(cond), _counter_nodes(body)
     for trip in range(MAX_TRIPS):
@@ -56,7 +56,8 @@ def trip_count(cond: tf.Graph, body: tf.Graph, operands: Sequence[Any]) -> tuple
 
 
 def pushes(graph: tf.Graph, tensor: tf.Tensor) -> int | None:
-    """By how many elements a list grows between an input of a function and the tensor; `None` if that is not known."""
+    """Returns by how many elements a list grows between an input of a function and the tensor; `None` if that is not
+    known."""
     grown = 0
     inputs = {x.name for x in graph.inputs}
     while tensor.name not in inputs:
@@ -75,11 +76,11 @@ def pushes(graph: tf.Graph, tensor: tf.Tensor) -> int | None:
 
 
 _SAME_LIST = frozenset({"Identity", "TensorListSetItem", "TensorListPushBack", "TensorListPopBack", "AddN"})
-"""Ops whose first input is the list that they give."""
+"""Ops whose first input is the list that they return."""
 
 
 def _computed(graph: tf.Graph, nodes: Sequence[tf.Operation], operands: Sequence[Any]) -> list[Any]:
-    """What the outputs of a graph are, as far as counters' arithmetic tells; `None` where it does not."""
+    """Returns the outputs of a graph, as far as the counters' arithmetic determines them; `None` for the others."""
     values: dict[str, Any] = {x.name: operand for x, operand in zip(graph.inputs, operands, strict=True)}
     for node in nodes:
         if node.type == "Const":

@@ -34,11 +34,11 @@ DTYPES = {element_type: dtype for dtype, element_type in ELEMENT_TYPES.items()}
 
 
 ALIGNMENT = 64
-"""Bytes to whose multiples the memory of a tensor is aligned; TensorFlow aborts on others."""
+"""The alignment of a tensor's memory in bytes; TensorFlow aborts on any other."""
 
 
 def element_type_of(dtype: tf.DType) -> types.ElementType:
-    """The element type of a dtype."""
+    """Returns the element type of a dtype."""
     try:
         return ELEMENT_TYPES[dtype.base_dtype]
     except KeyError:
@@ -46,7 +46,7 @@ def element_type_of(dtype: tf.DType) -> types.ElementType:
 
 
 def type_of(x: Any) -> TensorType:
-    """The type of anything with a dtype and a static shape: a tensor, an array, a variable, a `TensorSpec`."""
+    """Returns the type of anything with a dtype and a static shape: a tensor, an array, a variable, a `TensorSpec`."""
     shape = tf.TensorShape(x.shape)
     if not shape.is_fully_defined():
         name = getattr(x, "name", "an input")
@@ -55,12 +55,12 @@ def type_of(x: Any) -> TensorType:
 
 
 def to_array(tensor: tf.Tensor) -> np.ndarray:
-    """An eager tensor as a read-only array over the same memory."""
+    """Returns an eager tensor as a read-only array over the same memory."""
     return np.asarray(tensor)
 
 
 def to_tensor(array: np.ndarray) -> tf.Tensor:
-    """An array as a tensor: over the same memory where TensorFlow's kernels can work on it, else a copy."""
+    """Returns an array as a tensor: over the same memory if TensorFlow's kernels can work on it, otherwise a copy."""
     borrowed = array.dtype.kind in "iufc" and array.size and array.flags.c_contiguous and array.flags.writeable
     if borrowed and array.__array_interface__["data"][0] % ALIGNMENT == 0:
         return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
@@ -68,7 +68,7 @@ def to_tensor(array: np.ndarray) -> tf.Tensor:
 
 
 def empty(kind: TensorType) -> np.ndarray:
-    """An array of a type whose memory TensorFlow can borrow."""
+    """Returns an array of a type whose memory TensorFlow can borrow."""
     count = kind.size * kind.dtype.itemsize
     memory = np.empty(count + ALIGNMENT, np.uint8)
     start = -memory.__array_interface__["data"][0] % ALIGNMENT

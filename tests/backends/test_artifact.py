@@ -192,7 +192,7 @@ BREAKS: dict[str, tuple[Callable[[Any], None], str]] = {
     "arena": (lambda h: setattr(h, "arena_bytes", 1 << 60), "its arena has"),
     "alignment": (lambda h: setattr(h, "arena_alignment", 48), "its arena is aligned to 48"),
     "beyond": (lambda h: setattr(h.inputs, "count", 1 << 50), "after its end at"),
-    "unaligned": (lambda h: setattr(h.inputs, "offset", h.inputs.offset + 1), "no multiple of 8"),
+    "unaligned": (lambda h: setattr(h.inputs, "offset", h.inputs.offset + 1), "not a multiple of 8"),
     "text": (lambda h: setattr(h.name, "count", 2), "does not end with a zero byte"),
     "utf-8": (lambda h: (setattr(h.name, "offset", h.code.offset + 128), setattr(h.name, "count", 128)), "not UTF-8"),
     "payload": (lambda h: setattr(h.data, "count", 3), "a constant of it ends at 12, beyond 3"),

@@ -70,9 +70,9 @@ F32_2 = TensorType((2,), F32)
 @pytest.mark.parametrize(
     ("expected", "message"),
     [
-        ((TensorType((3,), F32),), r"the rule of Node gives tensor<2xf32>, expected tensor<3xf32>"),
-        ((TensorType((None,), I64),), r"the rule of Node gives tensor<2xf32>, expected tensor<\?xi64>"),
-        ((F32_2, F32_2), "the rule of Node gives 1 results, expected 2"),
+        ((TensorType((3,), F32),), r"the rule of Node returns tensor<2xf32>, expected tensor<3xf32>"),
+        ((TensorType((None,), I64),), r"the rule of Node returns tensor<2xf32>, expected tensor<\?xi64>"),
+        ((F32_2, F32_2), "the rule of Node returns 1 results, expected 2"),
     ],
 )
 def test_results_of_other_types_are_refused(expected: tuple[TensorType, ...], message: str) -> None:

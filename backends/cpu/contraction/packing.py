@@ -79,7 +79,7 @@ def _transpose(
     target: ll.Value,
     pitch: int,
 ) -> None:
-    """Returns the lanes; those beyond `end` repeat the last one."""
+    """Packs by transposing squares of vectors. Lanes beyond `end` repeat the last one."""
     step = source.access.stride(source.across.axes[0])
     base = e.at(source.base, source.outer.offset)
     lanes = [minimum(first + j, end - 1) for j in range(e.lanes)]

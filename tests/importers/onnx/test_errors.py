@@ -60,7 +60,7 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     for length in range(len(content)):
         path.write_bytes(content[:length])
-        with pytest.raises(trivium.Error, match=r"model\.onnx is no ONNX model|the model names no version"):
+        with pytest.raises(trivium.Error, match=r"model\.onnx is not an ONNX model|the model names no version"):
             trivium.load(path)
 
 

@@ -124,7 +124,7 @@ def test_external_data_of_a_file_that_is_far_larger(path: Path) -> None:
 def test_pipes_are_not_waited_for(path: Path) -> None:
     (path.parent / FILE).unlink()
     os.mkfifo(path.parent / FILE)
-    refuse(path, "it is no regular file")
+    refuse(path, "it is not a regular file")
     os.mkfifo(pipe := path.parent / "pipe.onnx")
     refuse(pipe, "neither a file nor a folder")
 

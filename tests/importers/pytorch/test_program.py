@@ -120,7 +120,7 @@ def test_traced_graph() -> None:
 @pytest.mark.parametrize("content", [b"", b"junk", b"PK\x03\x04 the beginning of an archive"])
 def test_files_that_are_no_archive(content: bytes, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     (tmp_path / "wrong.pt2").write_bytes(content)
-    with pytest.raises(trivium.Error, match="it is no zip archive"):
+    with pytest.raises(trivium.Error, match="it is not a zip archive"):
         trivium.load(tmp_path / "wrong.pt2")
     assert not capfd.readouterr().err
 

@@ -39,7 +39,7 @@ def test_damaged_indices_are_refused(folder: Path) -> None:
     whole, generator = index_of(folder).read_bytes(), random.Random(0)
     for length in range(0, len(whole), 17):
         index_of(folder).write_bytes(whole[:length])
-        refuse(folder, "is no index of a checkpoint, or a damaged one")
+        refuse(folder, "is not an index of a checkpoint, or is damaged")
     for _ in range(60):
         content = bytearray(whole)
         content[generator.randrange(len(content) - 60)] ^= 1 << generator.randrange(8)
@@ -103,10 +103,10 @@ def test_an_index_that_is_written_anew_is_read(folder: Path) -> None:
         (lambda table: change_entry(table, shard_id=7), "No such file"),
         (lambda table: change_entry(table, dtype=3), "has int32 .4, 4. for the variable"),
         (lambda table: change_entry(table, crc32c=1), "is damaged: cannot read the variable"),
-        (lambda table: table.pop(b""), "is no index of a checkpoint"),
+        (lambda table: table.pop(b""), "is not an index of a checkpoint"),
         (lambda table: table.pop(checkpoints.OBJECTS.encode()), "has no text _CHECKPOINTABLE_OBJECT_GRAPH"),
-        (lambda table: table.update({b"layers/0": b"\xff\xff"}), "is no index of a checkpoint"),
-        (lambda table: table.clear(), "is no index of a checkpoint"),
+        (lambda table: table.update({b"layers/0": b"\xff\xff"}), "is not an index of a checkpoint"),
+        (lambda table: table.clear(), "is not an index of a checkpoint"),
         (lambda table: table.update({b"": b"\x08\x00"}), "has 0 shards"),
         (lambda table: table.update({b"": b"\x08\x01\x10\x01"}), "big-endian"),
         (lambda table: [table.pop(key) for key in list(table) if b"layers/0" in key], "has no value of the variable"),

@@ -40,7 +40,7 @@ def test_what_tensorflow_refuses_is_told(function: Any, args: tuple, message: st
 
 def test_a_damaged_saved_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "saved_model.pb").write_bytes(b"junk")
-    with pytest.raises(trivium.Error, match="is no SavedModel, or a damaged one"):
+    with pytest.raises(trivium.Error, match="is not a SavedModel, or is damaged"):
         trivium.load(tmp_path)
 
 

@@ -227,7 +227,7 @@ def _call(node: Any, name: str) -> None:
         ({"f0": ["f1"], "f1": ["f2"], "f2": ["f1"]}, "function f1 calls itself: f1 calls f2 calls f1"),
         ({f"f{i}": [f"f{i + 1}"] * 2 for i in range(30)} | {"f30": []}, "nodes when its functions are inlined"),
         ({f"f{i}": [f"f{i + 1}"] for i in range(999)} | {"f999": []}, "is called inside 40 others"),
-        ({"f0": ["nowhere"]}, "function nowhere is called, and not in the graph's library"),
+        ({"f0": ["nowhere"]}, "function nowhere is called, but is not in the graph's library"),
     ],
 )
 def test_functions_without_end(folder: Path, calls: dict[str, list[str]], message: str) -> None:
@@ -279,7 +279,7 @@ def cycle(meta: Any) -> None:
     ("change", "message"),
     [
         (lambda meta: meta.object_graph_def.Clear(), "node|signature|input|variable"),
-        (lambda meta: meta.graph_def.Clear(), "is called, and not in the graph's library"),
+        (lambda meta: meta.graph_def.Clear(), "is called, but is not in the graph's library"),
         (lambda meta: objects_of(meta)[0].children.pop(), "has the signatures none"),
         (lambda meta: meta.object_graph_def.concrete_functions.clear(), "has no function"),
         (lambda meta: concrete_of(meta).bound_inputs.append(9999), "cannot read .* as a SavedModel"),
