@@ -1,5 +1,5 @@
-"""Runs one kernel on the CPU backend: its `in` params are the arguments, in order, all others are results. And steps
-that call Python."""
+"""Runs one kernel on the CPU backend: its `in` params are the arguments, in order, all others are results. Also steps
+that call Python functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLIENT = CpuClient()
 
 
 def program_of(kernel: Kernel) -> Program:
-    """The program that launches `kernel` once."""
+    """Returns the program that launches `kernel` once."""
     program = Program(kernel.name)
     values = []
     for param in kernel.params:
@@ -38,7 +38,7 @@ def program_of(kernel: Kernel) -> Program:
 
 
 def python_call(function: Callable[..., Any], arguments: Sequence[Value], results: Sequence[Value]) -> PythonCall:
-    """A step that calls a function of the arguments' arrays, which gives the results'."""
+    """Returns a step that calls a function on the arguments' arrays, which returns the results'."""
     target = f"test.{len(CUSTOM_CALLS)}"
     register_custom_call(target, evaluate=lambda op, *arrays: function(*arrays))
     types, kinds = (
@@ -57,13 +57,13 @@ def load(kernel: Kernel, **options: object) -> LoadedExecutable:
 
 
 def run(kernel: Kernel, *arguments: np.ndarray, **options: object) -> np.ndarray:
-    """The kernel's one result."""
+    """Returns the kernel's only result."""
     (result,) = load(kernel, **options).execute(*arguments)
     return result
 
 
 def elementwise(op: str, dtypes: list[str], result: str, count: int, **attributes: object) -> Kernel:
-    """A kernel that applies a scalar operation to `count` elements."""
+    """Returns a kernel that applies a scalar operation to `count` elements."""
     b = KernelBuilder(op)
     inputs = [b.input(f"x{i}", dtype, (count,)) for i, dtype in enumerate(dtypes)]
     output = b.output("y", result, (count,))

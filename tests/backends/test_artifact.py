@@ -1,5 +1,5 @@
-"""Artifacts as bytes: what is written is read again, the layout is that of `native/artifact.h`, and bytes that no
-writer made raise an Error, whatever is wrong with them."""
+"""Artifacts as bytes: what is written is read back, the layout is that of `native/artifact.h`, and bytes that no writer
+made raise an Error, whatever is wrong with them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SMALL = replace(WHOLE, inputs=(), outputs=(), host_functions=(), constants=(), t
 
 
 def listed(artifact: Artifact) -> list[Any]:
-    """An artifact's fields, with constants by their bytes."""
+    """Returns an artifact's fields, with constants by their bytes."""
     constants = [
         (c.source.data.tobytes() if isinstance(c.source, Embedded) else c.source, c.packing) for c in artifact.constants
     ]
@@ -72,7 +72,7 @@ def test_what_is_written_is_read(artifact: Artifact) -> None:
 
 
 def test_the_layout_is_that_of_the_header() -> None:
-    """Every struct of the C++ header has the fields of ours, in order and of the same types."""
+    """Every struct of the C++ header has the same fields as ours, in order and of the same types."""
     text = re.sub(r"//.*", "", HEADER.read_text())
     enums = r"ElementType|HostCallKind|ConstantSource"
     found = {}
@@ -117,7 +117,7 @@ def test_packing_knows_its_size_and_what_it_reads() -> None:
 
 
 def sealed(data: bytearray) -> bytes:
-    """The bytes with the checksum and the size that they should have."""
+    """Returns the bytes with the correct checksum and size."""
     data[16:24] = len(data).to_bytes(8, "little")
     data[12:16] = zlib.crc32(memoryview(data)[16:]).to_bytes(4, "little")
     return bytes(data)
@@ -139,7 +139,7 @@ def test_cut_off(length: int) -> None:
 
 
 def mutations(count: int) -> list[bytes]:
-    """Artifacts with a few numbers of their description changed, and a checksum that fits."""
+    """Returns artifacts with a few numbers of their description changed, and a correct checksum."""
     original, draws = to_bytes(WHOLE), random.Random(7)
     description = len(original) - len(original) % 8
     made = []
@@ -165,7 +165,7 @@ def mutations(count: int) -> list[bytes]:
 
 
 def test_mutated_descriptions_are_refused_or_sound() -> None:
-    """No crash, no foreign exception; what is accepted can be written again."""
+    """No crash, no foreign exception; accepted bytes can be written again."""
     refused = 0
     for data in mutations(600):
         try:

@@ -1,4 +1,4 @@
-"""Artifacts in the cache: a second process neither lowers nor emits, and nothing but what was put there for exactly
+"""Artifacts in the cache: a second process neither lowers nor emits, and only an artifact that was stored for exactly
 this program, on this machine, by this compiler, is ever loaded."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def assembled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The names of programs that are lowered and emitted from here on."""
+    """Records the names of programs that are lowered and emitted from here on."""
     names: list[str] = []
     original = assembly.assemble
 
@@ -83,7 +83,7 @@ def test_what_was_compiled_is_found(assembled: list[str]) -> None:
 
 
 def test_a_second_process_neither_lowers_nor_emits(tmp_path: Path) -> None:
-    """What does so is not even imported."""
+    """The modules that lower and emit are not even imported."""
     (tmp_path / "program.mlir").write_text(text_of())
     program = (
         "import sys, numpy as np, trivium\n"
@@ -116,7 +116,7 @@ def test_one_bit_of_a_weight_is_another_program(assembled: list[str]) -> None:
 
 
 def test_weights_that_change_in_place(assembled: list[str]) -> None:
-    """Frameworks share the memory of their parameters: each compilation looks at it anew."""
+    """Frameworks share the memory of their parameters: each compilation reads it again."""
     weights = WEIGHTS.copy()
     module = module_of()
     (constant,) = (op for op in module.walk() if op.NAME == "stablehlo.constant")
@@ -178,11 +178,11 @@ def test_a_changed_module_has_no_stages() -> None:
     assert run(X)[0].shape == (8, 96)
 
 
-# Entries that are none
+# Invalid entries
 
 
 def entries(folder: Path) -> dict[Path, bytes]:
-    """The files of artifacts, and what is in them behind the digest."""
+    """Returns the files of artifacts, and their contents after the digest."""
     payloads = {file: file.read_bytes()[DIGEST_BYTES:] for file in folder.iterdir()}
     return {file: data for file, data in payloads.items() if data.startswith(b"\x93TRIVIUM")}
 
@@ -194,7 +194,7 @@ def key_of(module: Module) -> bytes:
 
 @pytest.mark.parametrize("damage", ["bit", "half", "empty", "code", "foreign"])
 def test_a_damaged_entry_is_made_again(folder: Path, assembled: list[str], damage: str) -> None:
-    """No byte of it is used, neither where the file was damaged nor where something else was put under the key."""
+    """No byte of it is used, whether the file was damaged or something else was stored under the key."""
     expect_right(module_of())
     ((file, payload),) = entries(folder).items()
     whole = file.read_bytes()
@@ -206,7 +206,7 @@ def test_a_damaged_entry_is_made_again(folder: Path, assembled: list[str], damag
         file.write_bytes(whole[: len(whole) // 2])
     elif damage == "empty":
         file.write_bytes(b"")
-    elif damage == "code":  # with the digest of another machine code
+    elif damage == "code":  # with the digest of other machine code
         kept.put(key_of(module_of()), payload[:300] + b"\xcc" * 64 + payload[364:])
     else:
         kept.put(key_of(module_of()), b"no artifact")
@@ -217,7 +217,7 @@ def test_a_damaged_entry_is_made_again(folder: Path, assembled: list[str], damag
 
 
 def test_an_artifact_of_another_machine_is_refused(folder: Path) -> None:
-    """Whoever puts one under this machine's key gets an error before its code is loaded."""
+    """If somebody stores one under this machine's key, there is an error before its code is loaded."""
     expect_right(module_of())
     ((_, payload),) = entries(folder).items()
     found = from_bytes(payload)
@@ -267,7 +267,7 @@ def test_processes_compile_the_same_at_once(folder: Path, tmp_path: Path) -> Non
     assert len(entries(folder)) == 1
 
 
-# What does not follow from the module alone
+# Facts that do not follow from the module alone
 
 CALL = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.custom_call @test.artifacts(%x) : (tensor<4xf32>) -> tensor<4xf32>
@@ -283,7 +283,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("registered")
 def test_custom_calls_are_looked_up_anew(assembled: list[str]) -> None:
-    """The artifact has their names; what they mean is what is registered when it is loaded."""
+    """The artifact contains their names; their meaning is whatever is registered when it is loaded."""
     x = np.arange(4, dtype=np.float32)
     for factor in (2, 3):
         register_custom_call("test.artifacts", evaluate=lambda op, a, n=factor: a * np.float32(n), replace=True)

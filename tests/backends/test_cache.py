@@ -1,5 +1,5 @@
-"""The cache: what it keeps, and that no folder or entry of anybody else's is ever read. Tests of folders of other
-users let this process take itself for another one, so that they need no rights."""
+"""The cache: what it keeps, and that no folder or entry of another user is ever read. Tests of other users' folders
+make this process take itself for another user, so that they need no rights."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def cache(tmp_path: Path) -> Cache:
 
 @pytest.fixture(autouse=True)
 def _every_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder is warned of once in a process; here, once in a test."""
+    """Resets the warning, which a process logs once per folder; here, once per test."""
     module._warn.cache_clear()
 
 
 def kept(cache: Cache) -> Path:
-    """The file of an entry just put there."""
+    """Returns the file of an entry that was just stored."""
     cache.put(KEY, PAYLOAD)
     (file,) = cache.folder.iterdir()
     return file
@@ -68,7 +68,7 @@ def test_folder_and_entries_are_the_users_alone(tmp_path: Path) -> None:
 
 
 def assert_unused(cache: Cache, log: pytest.LogCaptureFixture, reason: str) -> None:
-    """The cache finds and writes nothing, and warns once."""
+    """Checks that the cache finds and writes nothing, and warns once."""
     before = names(cache) if cache.folder.is_dir() else None
     with log.at_level(logging.WARNING):
         assert cache.get(KEY) is None
@@ -119,7 +119,7 @@ def test_a_folder_with_an_impossible_name(tmp_path: Path, caplog: pytest.LogCapt
     assert_unused(Cache(tmp_path / "null\0character"), caplog, "its name holds a null character")
 
 
-# Entries that are none
+# Invalid entries
 
 
 def in_its_place(file: Path, make: Callable[[Path], None]) -> None:
@@ -234,7 +234,7 @@ def test_a_failed_write_leaves_nothing(
 
 
 def test_a_full_disk(cache: Cache) -> None:
-    """The limit for the size of files stands in for the disk's end: the write itself fails, halfway."""
+    """The limit on the size of files simulates a full disk: the write itself fails, halfway."""
     program = (
         "import pathlib, resource, signal, sys; from trivium.backends.cache import Cache\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
@@ -269,7 +269,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=10_000)
     for number in range(9):
         cache.put(b"%d" % number, bytes(1000))
-        for file in tmp_path.iterdir():  # all is a second older than it was
+        for file in tmp_path.iterdir():  # makes everything a second older
             used = file.stat().st_mtime - 1
             os.utime(file, (used, used))
     assert cache.get(b"0") == bytes(1000)  # the oldest, just used
@@ -314,7 +314,7 @@ def test_what_a_dead_process_left_is_removed(cache: Cache) -> None:
     assert young.exists()
 
 
-# Which folder
+# Choice of the folder
 
 
 def test_the_environment_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

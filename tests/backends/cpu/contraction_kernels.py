@@ -1,4 +1,4 @@
-"""Kernels of matrix products and convolutions in any memory layout, and NumPy's answer to them."""
+"""Kernels of matrix products and convolutions in any memory layout, and NumPy's results for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Case:
     order: Order
 
     def run(self, constants: set[str] = frozenset(), threads: int = 1, target: CpuTarget | None = None) -> np.ndarray:
-        """The kernel's result, compiled; operands named in `constants` are known to the compiler."""
+        """Returns the kernel's result, compiled; operands named in `constants` are known to the compiler."""
         inputs = [buffer for buffer in self.operands if buffer.name not in constants]
         values = {}
         for buffer, array in self.operands.items():
@@ -105,7 +105,7 @@ class Window:
     groups: int = 1
 
     def extent(self, d: int, size: int, kernel: int) -> int:
-        """Of the result."""
+        """Returns an extent of the result."""
         padded = (size - 1) * self.lhs_dilation[d] + 1 + sum(self.padding[d])
         return (padded - (kernel - 1) * self.rhs_dilation[d] - 1) // self.stride[d] + 1
 
@@ -158,7 +158,7 @@ def convolution(
 
 
 def reference(lhs: np.ndarray, rhs: np.ndarray, window: Window) -> np.ndarray:
-    """The convolution, by sliding windows over the dilated and padded input."""
+    """Returns the convolution, by sliding windows over the dilated and padded input."""
     for d in range(2):
         lhs = _padded(_dilated(lhs, 2 + d, window.lhs_dilation[d]), 2 + d, *window.padding[d])
         rhs = np.flip(rhs, 2 + d) if window.reversal[d] else rhs
@@ -180,7 +180,7 @@ def _dilated(array: np.ndarray, axis: int, dilation: int) -> np.ndarray:
 
 
 def _padded(array: np.ndarray, axis: int, low: int, high: int) -> np.ndarray:
-    """Negative padding cuts off."""
+    """Pads an array; negative padding crops."""
     widths = [(0, 0)] * array.ndim
     widths[axis] = (max(low, 0), max(high, 0))
     array = np.pad(array, widths)

@@ -174,7 +174,7 @@ def test_convolution_with_bias_gelu_and_residual(layout: str) -> None:
 
 
 def test_epilogue_that_computes_with_indices() -> None:
-    """Columns of two axes cannot be seen as one where an index is used as a number."""
+    """Columns of two axes cannot be merged into one if an index is used as a number."""
     lhs, rhs = normal(1, 4, 7, 5), normal(6, 4, 3, 3)
     window = Window(padding=ONE)
 
@@ -203,7 +203,7 @@ def test_plans() -> None:
 
 
 def test_a_constant_is_packed_once_for_equal_launches() -> None:
-    """And the program keeps its own constant, of the shape that the kernel reads."""
+    """The program also keeps its own constant, of the shape that the kernel reads."""
     lhs, rhs = normal(1, 100, 64), normal(1, 64, 70)
     case = matmul(lhs, rhs)
     x, y, z = case.kernel.params

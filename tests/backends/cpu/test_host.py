@@ -1,4 +1,4 @@
-"""Functions of the host: factorizations in all types and shapes, and calls of Python that go wrong."""
+"""Functions of the host: factorizations in all types and shapes, and calls of Python functions that fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def numbers(*shape: int, dtype: object, seed: int = 0) -> np.ndarray:
 
 
 def positive(*shape: int, dtype: object) -> np.ndarray:
-    """Hermitian positive-definite matrices."""
+    """Returns Hermitian positive-definite matrices."""
     wide = np.complex128 if np.dtype(dtype).kind == "c" else np.float64
     x = numbers(*shape, shape[-1], dtype=dtype).astype(wide)
     return (x @ x.conj().swapaxes(-1, -2) + 4 * np.eye(shape[-1])).astype(dtype)
@@ -91,7 +91,7 @@ def test_nan_stays():
 
 
 def solve(a: np.ndarray, b: np.ndarray, **options: object) -> tuple[np.ndarray, np.ndarray]:
-    """Compiled, and as the op evaluates it."""
+    """Returns the compiled result, and the op's own evaluation."""
 
     def main(builder, a, b):
         return builder.add(ops.TriangularSolve(a, b, **options))
@@ -130,11 +130,11 @@ def test_a_singular_system_is_not_an_error():
     assert not np.isfinite(found).any()
 
 
-# Calls of Python
+# Calls of Python functions
 
 
 def calling(function: Callable, x: np.ndarray) -> np.ndarray:
-    """A custom call of the function, compiled and run."""
+    """Compiles and runs a custom call of the function."""
     register_custom_call("test.function", evaluate=function)
     try:
         return trivium.compile(module_calling(x))(x)[0]
@@ -260,7 +260,7 @@ def test_a_scalar_and_nothing():
 
 
 def test_forked_processes_draw_other_numbers() -> None:
-    """A child has the memory of its parent, and so the key and the count of its draws."""
+    """A child has its parent's memory, and thus the key and the count of its draws."""
     module = trivium.parse("""func.func @main() -> tensor<4xf64> {
       %a = stablehlo.constant dense<0.0> : tensor<f64>
       %b = stablehlo.constant dense<1.0> : tensor<f64>

@@ -1,4 +1,4 @@
-"""Padded windows: in the interior nothing is asked, and everywhere the result is the same."""
+"""Padded windows: in the interior nothing is checked, and everywhere the result is the same."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def within(b: KernelBuilder, position: Value, extent: int) -> Value:
 
 
 def pool(rows: int, columns: int, window: int, stride: int, low: int, high: int) -> Kernel:
-    """Sums of windows over two dimensions, with `low` and `high` elements of padding on either side."""
+    """Returns sums of windows over two dimensions, with `low` and `high` elements of padding on either side."""
     b = KernelBuilder("pool")
     counts = [(extent + low + high - window) // stride + 1 for extent in (rows, columns)]
     x, y = b.input("x", "f32", (rows, columns)), b.output("y", "f32", tuple(counts))
@@ -89,7 +89,7 @@ def test_what_has_no_interior() -> None:
             branch.yield_(b.constant(0.0, "f32"))
         b.store(y, branch.results[0], i, j)
     kernel = b.build()
-    assert found(kernel) is None, "what is asked depends on both indices"
+    assert found(kernel) is None, "the check depends on both indices"
     x_array = np.random.default_rng(0).standard_normal((40, 40)).astype(np.float32)
     np.testing.assert_array_equal(run(kernel, x_array), np.tril(x_array))
 

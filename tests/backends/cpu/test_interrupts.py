@@ -1,6 +1,6 @@
-"""Signals during runs and compilations. Each test is a process of its own, which sends itself a real signal while it
-is busy, and must hear it within 0.2 s. That time is taken in time on a processor: on a loaded machine everything takes
-longer by the clock."""
+"""Signals during runs and compilations. Each test is a process of its own, which sends itself a real signal while it is
+busy, and must notice it within 0.2 s. The measure is processor time: on a loaded machine everything takes longer by the
+clock."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ N = 1 << 20
 
 
 def counter(inner: str = "") -> Callable[[Any], tuple[Any, ...]]:
-    """A program that counts to its argument; with `inner`, as often at every turn."""
+    """Returns a program that counts to its argument; with `inner`, it counts that far again in every iteration."""
     return trivium.compile(trivium.parse(COUNT.format(body=inner + NEXT_OF_INNER if inner else NEXT)), threads=1)
 
 
 def launches(count: int, *host: Callable[..., Any]) -> Any:
-    """An executable that computes a slow function of many elements `count` times, and then calls the host."""
+    """Returns an executable that computes a slow function of many elements `count` times, and then calls the host."""
     kernel = elementwise("lgamma", ["f64"], "f64", N)
     x, y, t = (Value(n, "f64", (N,), s) for n, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
     steps: list[Any] = [Launch(kernel, (x, y)) for _ in range(count)]
@@ -71,7 +71,7 @@ def launches(count: int, *host: Callable[..., Any]) -> Any:
 
 
 def after(seconds: float, number: int = signal.SIGINT) -> list[float]:
-    """Sends this process a signal in a while. Gives a list that then holds the time on the processor at which it was
+    """Sends this process a signal after a delay. Returns a list that then contains the processor time at which it was
     sent."""
     sent: list[float] = []
 
@@ -84,53 +84,53 @@ def after(seconds: float, number: int = signal.SIGINT) -> list[float]:
     return sent
 
 
-def assert_heard(
+def assert_interrupted(
     run: Callable[[], object], error: type[BaseException] = KeyboardInterrupt, seconds: float = 0.3
 ) -> None:
-    """`run` ends with the interrupt that is sent to it, in time."""
+    """Checks that `run` ends with the interrupt that is sent to it, in time."""
     sent = after(seconds)
     with pytest.raises(KeyboardInterrupt):
         run()
     late = time.process_time() - sent[0]
-    assert late < LATE, f"heard after {late:.3f} s"
+    assert late < LATE, f"noticed after {late:.3f} s"
 
 
-# What the processes do
+# The code of the processes
 
 
 def in_a_loop() -> None:
     count = counter()
-    assert_heard(lambda: count(FOREVER))
-    assert_heard(lambda: count(FOREVER))
+    assert_interrupted(lambda: count(FOREVER))
+    assert_interrupted(lambda: count(FOREVER))
     assert count(np.array(1000)) == (1000,)
 
 
 def in_a_loop_within_a_loop() -> None:
     count = counter(INNER)
-    assert_heard(lambda: count(FOREVER))
+    assert_interrupted(lambda: count(FOREVER))
     assert count(np.array(10)) == (10,)
-    many = np.array(1 << 18)  # now the inner loop is left before it asks
-    assert_heard(lambda: count(many))
+    many = np.array(1 << 18)  # now the inner loop ends before it checks
+    assert_interrupted(lambda: count(many))
 
 
 def between_launches() -> None:
     executable = launches(3000)
     x = np.full(N, 4.0)
-    assert_heard(lambda: executable.execute(x))
+    assert_interrupted(lambda: executable.execute(x))
     (frame,) = executable._frames
     np.testing.assert_allclose(launches(1).execute(x)[0], np.log(6.0))
     y = np.empty(N)
-    assert_heard(lambda: executable.execute_at([x.ctypes.data, y.ctypes.data]))
+    assert_interrupted(lambda: executable.execute_at([x.ctypes.data, y.ctypes.data]))
     assert executable._frames == [frame]
 
 
 def in_a_host_call() -> None:
     executable = launches(1, lambda x: time.sleep(60))
-    assert_heard(lambda: executable.execute(np.zeros(N)), seconds=1)
+    assert_interrupted(lambda: executable.execute(np.zeros(N)), seconds=1)
 
 
 def before_a_host_call() -> None:
-    """The signal comes in the kernel just before: the call's first instruction hears it, and it is not lost."""
+    """The signal arrives in the kernel just before: the call's first instruction notices it, and it is not lost."""
     called = []
     executable = launches(10, lambda x: called.append(1) or x)
     began = time.monotonic()
@@ -149,7 +149,7 @@ def before_a_host_call() -> None:
 def in_a_run_within_a_host_call() -> None:
     count = counter()
     executable = launches(1, lambda x: count(FOREVER))
-    assert_heard(lambda: executable.execute(np.zeros(N)), seconds=1)
+    assert_interrupted(lambda: executable.execute(np.zeros(N)), seconds=1)
     assert count(np.array(1000)) == (1000,)
 
 
@@ -178,13 +178,13 @@ def a_handler_that_raises() -> None:
 
 
 def a_handler_that_returns() -> None:
-    count, heard = counter(), []
-    signal.signal(signal.SIGUSR1, lambda number, frame: heard.append(time.process_time()))
+    count, handled = counter(), []
+    signal.signal(signal.SIGUSR1, lambda number, frame: handled.append(time.process_time()))
     sent = after(0.1, signal.SIGUSR1)
     turns = 1 << 27
     assert count(np.array(turns)) == (turns,)
     end = time.process_time()
-    assert sent[0] < heard[0] < min(end, sent[0] + LATE)
+    assert sent[0] < handled[0] < min(end, sent[0] + LATE)
 
 
 def with_threads() -> None:
@@ -197,7 +197,7 @@ def with_threads() -> None:
 
 
 def beside_another_thread() -> None:
-    """A run in another thread goes on; the main thread hears the signal, and can run programs."""
+    """A run in another thread continues; the main thread notices the signal, and can run programs."""
     count, results = counter(), []
     thread = threading.Thread(target=lambda: results.append(count(np.array(1 << 28))))
     thread.start()
@@ -219,7 +219,7 @@ def in_a_forked_child() -> None:
         child = os.fork()
         if child == 0:
             try:
-                assert_heard(lambda: count(FOREVER))
+                assert_interrupted(lambda: count(FOREVER))
                 assert count(np.array(1000)) == (1000,)
             except BaseException as error:
                 print(repr(error), flush=True)
@@ -287,7 +287,7 @@ def test_signals(name: str) -> None:
     command = [sys.executable, "-m", "tests.backends.cpu.test_interrupts", name]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "ignored" not in done.stderr  # Python's word for an exception that got lost
+    assert "ignored" not in done.stderr  # Python's word for an exception that was lost
 
 
 if __name__ == "__main__":

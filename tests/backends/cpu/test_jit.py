@@ -76,7 +76,7 @@ def answer(code: Code) -> int:
 
 
 def mapped(address: int) -> bool:
-    """Whether the process has memory there."""
+    """Whether the process has memory at an address."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     ranges = [[int(bound, 16) for bound in line.split()[0].split("-")] for line in lines]
     return any(begin <= address < end for begin, end in ranges)
@@ -95,7 +95,7 @@ def test_code_is_unloaded_when_it_is_dropped() -> None:
 
 
 def test_programs_do_not_get_each_others_code() -> None:
-    """Descriptors of files in memory are used again, by which the dynamic linker would know them."""
+    """Descriptors of files in memory are reused, and the dynamic linker would identify files by them."""
     texts = [f'target triple = "{host().triple}"\ndefine i32 @three() {{ ret i32 {n} }}' for n in range(20)]
     codes = [Code(jit.compile_module(text, host())) for text in texts]
     assert [answer(code) for code in codes] == list(range(20))

@@ -108,7 +108,7 @@ def test_nan_survives_a_maximum() -> None:
 
 @pytest.mark.parametrize("extent", EXTENTS)
 def test_reduction_with_a_block(extent: int) -> None:
-    """The index of the largest, the first of several."""
+    """The index of the largest element, the first of several."""
     b = KernelBuilder("argmax")
     x, y = b.input("x", "f32", (3, extent)), b.output("y", "i32", (3,))
     with b.block("f32", "i32", "f32", "i32") as combiner:
@@ -243,7 +243,7 @@ def test_sequential_loops_carry_values() -> None:
 
 
 def test_while_searches() -> None:
-    """Binary search: the first place whose element is not below the wanted one."""
+    """Binary search: the first position whose element is not below the searched one."""
     b = KernelBuilder("search")
     table, wanted, y = b.input("table", "f32", (50,)), b.input("wanted", "f32", (33,)), b.output("y", "i64", (33,))
     with b.parallel(33) as (i,):

@@ -1,5 +1,5 @@
-"""Packing of constants: what the native packer writes is what the description says, in whatever order the operand
-lies."""
+"""Packing of constants: the output of the native packer matches the description, whatever the operand's memory
+order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from trivium.ir.errors import CompileError
 
 
 def offsets(axes: tuple[Axis, ...]) -> list[int]:
-    """Where each flat index of several axes leads."""
+    """Returns the offset of each flat index of several axes."""
     indices = product(*(range(axis.extent) for axis in axes))
     return [sum(i * axis.stride for i, axis in zip(index, axes, strict=True)) for index in indices]
 
 
 def expected(elements: np.ndarray, packing: Packing) -> np.ndarray:
-    """The definition, element by element."""
+    """Packs by the definition, element by element."""
     columns, written = offsets(packing.columns), []
     for batch in offsets(packing.batch):
         start = 0
@@ -52,7 +52,7 @@ TYPES = {1: np.uint8, 2: np.uint16, 4: np.float32, 8: np.float64, 16: np.complex
 @pytest.mark.parametrize("shift", [0, 1])
 @pytest.mark.parametrize("name", CASES)
 def test_panels(name: str, shift: int) -> None:
-    """Also from memory where no element begins at a multiple of its size."""
+    """The memory may also start at an address that is not a multiple of the element's size."""
     packing = CASES[name]
     elements = np.random.default_rng(3).integers(1, 200, packing.reach.stop).astype(TYPES[packing.itemsize])
     memory = np.zeros(elements.nbytes + shift, np.uint8)

@@ -1,4 +1,4 @@
-"""Whole programs on the CPU: control flow, host calls, constants, threads, and what callers do wrong."""
+"""Whole programs on the CPU: control flow, host calls, constants, threads, and callers' mistakes."""
 
 from __future__ import annotations
 

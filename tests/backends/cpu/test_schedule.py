@@ -1,4 +1,4 @@
-"""What the CPU chooses for a kernel's loops, and that code planned for one processor computes the same on another."""
+"""The CPU's schedules for a kernel's loops, and code planned for one processor computing the same on another."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def large(extent: int) -> Kernel:
 
 
 def loops(kernel: Kernel, name: str, threads: int = 1) -> list[str]:
-    """The schedule's lines, one for each loop."""
+    """Returns the schedule's lines, one for each loop."""
     return str(choose(kernel, level(name).with_threads(threads))).splitlines()[1:-1]
 
 

@@ -1,4 +1,4 @@
-"""Scratch memory that is too large for the stack lies behind the arena, so that runs allocate nothing."""
+"""Scratch memory that is too large for the stack comes after the arena, so that runs allocate nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.ir.errors import CompileError
 
 
 def reversed_rows(rows: int, extent: int, buffers: int = 1) -> Kernel:
-    """Each row by way of scratch."""
+    """Copies each row through scratch memory."""
     b = KernelBuilder("reverse")
     x, y = b.input("x", "f32", (rows, extent)), b.output("y", "f32", (rows, extent))
     with b.parallel(rows) as (i,):

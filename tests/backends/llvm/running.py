@@ -14,7 +14,7 @@ from trivium.backends.llvm.numbers import Int, Number, i64
 
 
 def of_numbers(count: int, emit: Callable[..., Number]) -> Callable[..., int]:
-    """`emit(code, *numbers)` as a function of `count` integers."""
+    """Returns `emit(code, *numbers)` as a function of `count` integers."""
     module = ll.Module("test")
     function = ll.Function(module, ll.FunctionType(I64, [I64] * count), "test")
     code = Code(ll.IRBuilder(function.append_basic_block("entry")), host())
@@ -23,7 +23,7 @@ def of_numbers(count: int, emit: Callable[..., Number]) -> Callable[..., int]:
 
 
 def of_memory(emit: Callable[[Code, ll.Value], None]) -> Callable[[int], None]:
-    """`emit(code, pointer)` as a function of an address."""
+    """Returns `emit(code, pointer)` as a function of an address."""
     module = ll.Module("test")
     function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER]), "test")
     code = Code(ll.IRBuilder(function.append_basic_block("entry")), host())

@@ -14,7 +14,7 @@ INTEGERS = ["i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"]
 
 
 def integers(dtype: str, seed: int = 0) -> np.ndarray:
-    """Small and random numbers and both ends of the range."""
+    """Returns small and random numbers and both ends of the range."""
     limits = np.iinfo(numpy_dtype(dtype))
     random = np.random.default_rng(seed)
     values = random.integers(limits.min, limits.max, COUNT, dtype=limits.dtype, endpoint=True)
@@ -118,7 +118,7 @@ def test_exact_float_operations(op: str, dtype: str) -> None:
     x = np.array(values, numpy_dtype(dtype))
     with np.errstate(invalid="ignore"):
         expected = FLOAT_UNARY[op](x.astype(np.float64)).astype(x.dtype)
-    # NumPy does not see NaN in ml_dtypes' types.
+    # NumPy does not recognize NaN in ml_dtypes' types.
     np.testing.assert_array_equal(apply(op, x, dtype=dtype).astype(np.float64), expected.astype(np.float64))
 
 

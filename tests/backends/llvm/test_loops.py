@@ -1,4 +1,4 @@
-"""Counted loops run as often as Python's ranges, and carry values."""
+"""Counted loops have the same iterations as Python's ranges, and carry values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RANGES = [*product((-2, 0, 3), (-2, 0, 1, 3, 4, 10), (1, 2, 4))]
 
 
 def folded(code: Code, begin: Number, end: Number, step: int, nonempty: bool = False) -> Number:
-    """3 * total + index, over the loop, from 1 on: tells in which order and how often it runs."""
+    """Returns 3 * total + index, over the loop, from 1 on, which depends on the order and the number of iterations."""
     total = Int(code, i64(1))
     with counted(code, begin, end, step, [total.value], nonempty) as loop:
         loop.next = [i64(Int(code, loop.carried[0]) * 3 + loop.index)]

@@ -27,7 +27,7 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-40, 89, -104, 2
 
 
 def samples(count: int) -> np.ndarray:
-    """Numbers of all magnitudes, and special ones."""
+    """Returns numbers of all magnitudes, and special ones."""
     random = np.random.default_rng(0)
     parts = [
         random.standard_normal(count) * 3,
@@ -40,7 +40,7 @@ def samples(count: int) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Distances in units in the last place of f32 (of its smallest normal number, for smaller ones)."""
+    """Returns distances in units in the last place of f32 (of its smallest normal number, for smaller ones)."""
     magnitude = np.maximum(np.abs(exact.astype(np.float32)), np.finfo(np.float32).tiny)
     return np.abs(got - exact) / np.spacing(magnitude)
 
@@ -59,7 +59,7 @@ def test_f32(op: str) -> None:
     # Some references are not exact near their zeros.
     checked = finite & (np.abs(expected) > 1e-3) if op in ("digamma", "lgamma") else finite
     assert ulps(got[checked], exact[checked]).max() <= tolerance
-    # SciPy's erfinv gives 0 for -0.
+    # SciPy's erfinv returns 0 for -0.
     if op != "erf_inv":
         zeros = (x == 0) & (expected == 0)
         np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(expected[zeros]))
@@ -82,13 +82,14 @@ DOMAINS = {
     "acosh": (1.0, 1e308), "exponential": (-750, 709.7), "exponential_minus_one": (-100, 709.7), "tanh": (-50, 50),
     "logistic": (-745, 750), "sinh": (-710, 710), "cosh": (-710, 710), "erf": (-30, 30), "erfc": (-30, 28),
 }  # fmt: skip
-"""Where functions are asked at numbers of all exponents; beyond, they are what `test_limits` says."""
+"""The ranges in which functions are evaluated at numbers of all exponents; beyond them, `test_limits` specifies the
+results."""
 LIMITS = {("f32", "erfc"): 2.6, ("f32", "erf_inv"): 3.2, ("f64", "lgamma"): 6.0}
-"""Units in the last place, where they are not 2 in f32 and 4 in f64."""
+"""The error bounds in units in the last place, if they are not 2 in f32 and 4 in f64."""
 
 
 def everywhere(dtype: type, domain: tuple[float, float]) -> np.ndarray:
-    """Numbers of all exponents in the domain, and many of its middle."""
+    """Returns numbers of all exponents in the domain, and many from its middle."""
     random, kind = np.random.default_rng(0), np.finfo(dtype)
     exponents = random.uniform(kind.minexp - kind.nmant, kind.maxexp - 0.01, 500)
     numbers = np.concatenate([np.exp2(exponents), np.exp2(random.uniform(-10, 10, 400)), random.uniform(0, 3, 200)])
@@ -98,7 +99,7 @@ def everywhere(dtype: type, domain: tuple[float, float]) -> np.ndarray:
 
 
 def distance(value: float, exact: mpmath.mpf, dtype: type) -> float:
-    """In units in the last place, which are those of the smallest normal number below it."""
+    """Returns errors in units in the last place, which below the smallest normal number are those of that number."""
     kind = np.finfo(dtype)
     if not np.isfinite(value):
         return 0.0 if abs(exact) > mpmath.mpf(float(kind.max)) else np.inf

@@ -1,4 +1,4 @@
-"""Loads and stores of vectors at every kind of address touch the elements they are asked for, and no others."""
+"""Loads and stores of vectors at every kind of address touch the requested elements, and no others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ GUARD = 64
 
 
 def masks(lanes: int) -> list[int | None]:
-    """How many leading lanes are active; None: all, without a mask."""
+    """The number of leading active lanes; None: all, without a mask."""
     return [None, *range(1, lanes + 1)]
 
 
 def moved(emit_load: bool, lanes: int, step: int, active: int | None, scattered: bool = False) -> np.ndarray:
-    """Copies `lanes` elements that lie `step` apart to ones that do not, or the other way round; returns the target."""
+    """Copies `lanes` elements that are `step` apart to adjacent ones, or the reverse; returns the target."""
     offsets = memory.lane_numbers(lanes, 3) if scattered else None
     mask = None if active is None else memory.leading_mask(lanes, active)
 
@@ -81,7 +81,7 @@ def test_lanes_that_a_mask_leaves_out_are_taken_from_elsewhere_or_zero() -> None
 
 
 def test_no_lane_touches_memory_where_none_is_active() -> None:
-    """One element for all lanes, at an address that is not there."""
+    """One element for all lanes, at an address that is not mapped."""
 
     def emit(code: Code, pointer: ll.Value) -> None:
         nowhere = Address(pointer, "f32", I64(1 << 40), 0)

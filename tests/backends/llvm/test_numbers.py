@@ -1,4 +1,4 @@
-"""Numbers of generated code give what Python's ints give, whichever of them are known."""
+"""Numbers of generated code have the same results as Python's ints, whichever of them are known."""
 
 from __future__ import annotations
 

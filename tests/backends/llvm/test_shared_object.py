@@ -1,5 +1,5 @@
-"""Shared objects from LLVM's object files: they hold what their format demands, load, run and are unloaded. Code for
-this machine is loaded by its dynamic linker; code for AArch64 runs in an emulator, where there is one."""
+"""Shared objects from LLVM's object files: they satisfy their format, load, run and can be unloaded. Code for this
+machine is loaded by its dynamic linker; code for AArch64 runs in an emulator, if there is one."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def loaded(shared_object: bytes) -> ctypes.CDLL:
         return ctypes.CDLL(file.name)
 
 
-# Tables that are indexed, calls within the file and out of it, data that is written, data that is zero, addresses in
-# data, and addresses of what is in another file.
+# Tables that are indexed, calls within the file and to other files, data that is written, data that is zero, addresses
+# in data, and addresses of symbols in another file.
 EVERYTHING = """
 @table = internal constant [4 x i32] [i32 10, i32 20, i32 30, i32 40]
 @aligned = internal constant [4 x double] [double 1.0, double 2.0, double 3.0, double 4.0], align 32
@@ -161,7 +161,7 @@ def test_a_function_that_is_missing() -> None:
 
 
 def test_many_functions() -> None:
-    """The hash table finds each of them."""
+    """The hash table locates each of them."""
     text = "\n".join(f"define i32 @function.{n}() {{ ret i32 {n} }}" for n in range(500))
     library = loaded(link(object_file(text, host().triple)))
     assert [library[f"function.{n}"]() for n in range(500)] == list(range(500))
@@ -191,7 +191,8 @@ def section_of(data: bytes, name: str) -> np.void:
 
 @pytest.mark.parametrize("triple", TRIPLES)
 def test_segments(triple: str) -> None:
-    """No page is both written and executed, none has two rights, and the dynamic linker's tables get protected."""
+    """No page is both written and executed, none has two sets of rights, and the dynamic linker's tables become
+    read-only."""
     _, segments, _ = tables(link(object_file(EVERYTHING, triple), ["libm.so.6"]))
     loads = segments[segments["type"] == elf.PT_LOAD]
     assert [int(flags) for flags in loads["flags"]] == [4, 5, 6, 6]
@@ -272,12 +273,12 @@ define i64 @start() {
 """
 
 
-EXIT = struct.pack("<2I", 0xD2800BA8, 0xD4000001)  # mov x8, #93; svc #0: the process ends with what x0 holds
+EXIT = struct.pack("<2I", 0xD2800BA8, 0xD4000001)  # mov x8, #93; svc #0: the process exits with the status in x0
 
 
 @pytest.mark.skipif(shutil.which("qemu-aarch64") is None, reason="qemu-aarch64 is not installed")
 def test_code_for_aarch64_runs(tmp_path: Path) -> None:
-    """As a program without libraries, whose first instruction is that of `start`."""
+    """Runs as a program without libraries, whose first instruction is that of `start`."""
     data = bytearray(link(object_file(ON_AARCH64, TRIPLES[1])))
     symbols = section_of(bytes(data), ".dynsym")
     exit_, start = np.frombuffer(data, elf.SYMBOL, 2, symbols["offset"] + elf.SYMBOL.itemsize)["value"]
@@ -307,7 +308,7 @@ def test_stubs_of_aarch64() -> None:
         assert place == int(got["address"]) + 8 * number
 
 
-# What cannot be linked
+# Object files that cannot be linked
 
 
 @pytest.mark.parametrize(
@@ -338,7 +339,7 @@ def test_code_that_is_not_position_independent() -> None:
 
 
 def relocations_at(data: bytes) -> int:
-    """Where the relocations of the code are in an object file."""
+    """Returns the offset of the code's relocations in an object file."""
     (found,) = (section for section in elf.read_object(data).sections if section.name == ".rela.text")
     return data.index(found.data)
 

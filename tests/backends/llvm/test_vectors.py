@@ -18,7 +18,7 @@ LANES = 4
 
 
 def run(emit: Callable[[Vectors, ll.Value], None], array: np.ndarray, element: ll.Type = F32) -> list[float]:
-    """What `emit` makes of an array."""
+    """Returns the result of `emit` on an array."""
 
     def body(code: Code, pointer: ll.Value) -> None:
         emit(Vectors(code.builder, host(), element, LANES), pointer)

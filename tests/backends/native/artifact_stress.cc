@@ -1,4 +1,4 @@
-// Stress of what reads artifacts, and of packing, for builds with sanitizers: descriptions of random numbers, read from memory that ends
+// Stress tests of artifact readers, and of packing, for builds with sanitizers: descriptions of random numbers, read from memory that ends
 // where they end, and operands whose memory ends where the last element does.
 
 #include <cstdio>
@@ -28,7 +28,7 @@ using namespace trivium;
     }                                                                            \
   } while (false)
 
-// An artifact of random spans: small ones and huge ones, within it and beyond. The machine is this one, so that reading goes on.
+// An artifact of random spans: small ones and huge ones, inside it and outside. The machine is this one, so that reading continues.
 std::string RandomArtifact(std::mt19937_64& draws) {
   const std::string triple = "x86_64-unknown-linux-gnu";
   std::string body(64 + draws() % 2000, '\0');
@@ -57,7 +57,7 @@ std::string RandomArtifact(std::mt19937_64& draws) {
 }
 
 void Load(const std::string& bytes) {
-  // Memory of exactly that size, whose end the sanitizer watches.
+  // Memory of exactly that size, whose end the sanitizer checks.
   const std::unique_ptr<char[]> exact(new char[bytes.size()]);
   std::memcpy(exact.get(), bytes.data(), bytes.size());
   try {
@@ -68,7 +68,7 @@ void Load(const std::string& bytes) {
   }
 }
 
-// [column][line] of a matrix in memory of exactly its size, to panels of four columns.
+// Packs [column][line] of a matrix, in memory of exactly its size, into panels of four columns.
 void CheckPack(int64_t columns, int64_t lines, bool across) {
   const std::unique_ptr<float[]> matrix(new float[columns * lines]);
   for (int64_t i = 0; i < columns * lines; ++i) matrix[i] = static_cast<float>(i + 1);

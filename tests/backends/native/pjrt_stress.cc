@@ -1,5 +1,5 @@
-// Stress of the runtime behind PJRT's table, as a host would drive it: a compiler that is a C function, executables that many threads share,
-// buffers and events that come and go, and every kind of wrong use that must end in an error.
+// Stress tests of the runtime through PJRT's table, as a host would use it: a compiler that is a C function, executables that many threads
+// share, buffers and events that come and go, and every kind of wrong use that must end in an error.
 
 #include <atomic>
 #include <cstddef>
@@ -35,7 +35,7 @@ const Api& api = *GetPjrtApi();
 
 constexpr int64_t kSize = 100;
 
-// The code of an error, which is freed, and the message where somebody wants it.
+// Returns the code of an error, which is freed, and the message if it is requested.
 Error_Code CodeOf(Error* error, std::string* text = nullptr) {
   if (error == nullptr) return Error_Code_OK;
   Error_GetCode_Args code{{sizeof(code), nullptr}, error, Error_Code_OK};
@@ -48,7 +48,7 @@ Error_Code CodeOf(Error* error, std::string* text = nullptr) {
   return code.code;
 }
 
-// Calls a function of the table that must not fail; gives its arguments.
+// Calls a function of the table that must not fail; returns its arguments.
 template <class Args>
 Args Call(Error* (*function)(Args*), Args args) {
   args.struct_size = sizeof(Args);
@@ -158,7 +158,7 @@ Client* NewClient() {
   return Call(api.Client_Create, Client_Create_Args{}).client;
 }
 
-// No slot is empty, and those that are not implemented say which they are.
+// No slot is empty, and functions that are not implemented report their names.
 void CheckTable() {
   const auto* slots = reinterpret_cast<void* const*>(&api.Error_Destroy);
   const size_t count = (sizeof(Api) - offsetof(Api, Error_Destroy)) / sizeof(void*);
@@ -171,7 +171,7 @@ void CheckTable() {
   EXPECT(CodeOf(api.Buffer_Delete(nullptr)) == Error_Code_INVALID_ARGUMENT);
 }
 
-// A caller of an older version does not know the last fields of a record: they are not read, nor written.
+// A caller of an older version does not know the last fields of a record: they are neither read nor written.
 void CheckOlderCallers(Client* client) {
   Client_PlatformName_Args args{{offsetof(Client_PlatformName_Args, platform_name_size), nullptr}, client, nullptr, 12345};
   EXPECT(CodeOf(api.Client_PlatformName(&args)) == Error_Code_OK);
@@ -211,7 +211,7 @@ void CheckWrongUse(Client* client, LoadedExecutable* add_one, LoadedExecutable* 
   for (Buffer* buffer : {x, small, bad}) DestroyBuffer(buffer);
 }
 
-// One thread sets the event while others wait for it, ask for it and add callbacks.
+// One thread sets the event while others wait for it, query it and add callbacks.
 void CheckEvents(int turn) {
   Event* event = Call(api.Event_Create, Event_Create_Args{}).event;
   std::atomic<int> called{0};
@@ -250,7 +250,7 @@ void PjrtObjects() {
   Call(api.Client_Destroy, Client_Destroy_Args{{}, client});
 }
 
-// Threads share an executable and a buffer, and each makes and drops buffers of its own; of those that donate one buffer, one gets it.
+// Threads share an executable and a buffer, and each makes and drops buffers of its own; if several donate one buffer, one gets it.
 void PjrtExecutions() {
   Client* client = NewClient();
   LoadedExecutable *add_one = Compile(client, "keep"), *donating = Compile(client, "donate");

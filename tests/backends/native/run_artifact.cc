@@ -1,5 +1,5 @@
-// A host without Python: loads the plugin, runs a serialized executable on one array of f32, and writes its first result. Or, with more
-// executables than one, tells what each is refused for.
+// A host without Python: loads the plugin, runs a serialized executable on one array of f32, and writes its first result. Or, for several
+// executables, reports why each is rejected.
 //
 //   run_artifact plugin.so input output executable
 //   run_artifact plugin.so --load executable...

@@ -1,5 +1,6 @@
-// Stress of the native runtime, for builds with sanitizers (`make sanitize`): many callers at once, loops within loops, pools that come and
-// go, runs that end early, forks, and an exit while workers are busy. Prints what is wrong and returns 1, or nothing and 0.
+// Stress tests of the native runtime, for builds with sanitizers (`make sanitize`): many concurrent callers, loops within loops, pools that
+// come and go, runs that end early, forks, and an exit while workers are busy. Prints what is wrong and returns 1, or prints nothing and
+// returns 0.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,7 +57,7 @@ void InThreads(int count, const std::function<void(int)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Loops. Each iteration counts itself, in memory that is not atomic: a race or an iteration that runs twice is found.
+// Loops. Each iteration counts itself, in memory that is not atomic: this detects races and iterations that run twice.
 
 void Count(void* context, int64_t begin, int64_t end, int64_t) {
   int* counts = static_cast<int*>(context);
@@ -83,7 +84,7 @@ void ManyCallers() {
   InThreads(kCallers, [](int number) { CheckLoops(trivium_parallel_for, 500, number); });
 }
 
-// Each participant of a loop works in memory of its own, which is not atomic: two threads under one number are a race.
+// Each participant of a loop works in memory of its own, which is not atomic: two threads with the same number are a race.
 void Participants() {
   constexpr int kLimit = 3;
   struct Work {
@@ -173,7 +174,7 @@ int32_t RunProgram(Program& program) {
   return trivium_run(&frame);
 }
 
-// The host function: runs the inner program, if there is one, and fails where that ended early or the program wants it.
+// The host function: runs the inner program, if there is one, and fails if that ended early or the program requests it.
 void* Call(void* callable, const char*, ...) {
   EXPECT(holds_lock);
   auto* program = static_cast<Program*>(callable);
@@ -203,7 +204,7 @@ void CheckRun(int turns, bool inner_fails, bool fails) {
   for (int n : program.counts) EXPECT(n == turns);
 }
 
-// `main_thread`: of whom signals are asked.
+// `main_thread`: the thread that checks for signals.
 void SetInterpreter(uint64_t main_thread) {
   const trivium::Interpreter interpreter{.save_thread = SaveThread,
                                          .restore_thread = RestoreThread,
@@ -246,8 +247,8 @@ void RunsThatSignalsEnd() {
   WithLock([] { CheckRun(3, false, false); });
 }
 
-// A child has no workers and may have inherited held locks of the pool; it makes a pool of its own. The busy thread allocates no memory: the
-// sanitizer's allocator has locks too, which a child would inherit.
+// A child has no workers and may have inherited held locks of the pool; it makes a pool of its own. The busy thread allocates no memory:
+// the sanitizer's allocator has locks too, which a child would inherit.
 [[maybe_unused]] void Forks() {
   std::atomic<bool> stop{false};
   std::vector<int> counts(3000);

@@ -19,7 +19,7 @@ NATIVE = Path(__file__).parents[3] / "backends/native"
 
 
 def include() -> Path:
-    """The folder of TensorFlow's headers; TensorFlow itself is not loaded."""
+    """Returns the folder of TensorFlow's headers; TensorFlow itself is not loaded."""
     found = importlib.util.find_spec("tensorflow")
     if found is None or not found.submodule_search_locations:
         pytest.skip("TensorFlow, whose wheel has the header, is not installed")
@@ -30,7 +30,7 @@ def include() -> Path:
 
 
 def structures(header: str) -> Iterator[tuple[str, list[str]]]:
-    """The names of structures and of their fields, without the prefix of C."""
+    """Yields the names of structures and of their fields, without the prefix of C."""
     for name, body in re.findall(r"^(?:typedef )?struct (?:PJRT_)?(\w+) \{\n(.*?)^\}", header, re.S | re.M):
         code = re.sub(r"//.*", "", body)
         code = re.sub(r"union \{|\};", "", code)
@@ -44,7 +44,7 @@ def constants(header: str) -> list[str]:
 
 
 def program(header: str, ours: bool) -> str:
-    """Prints all that is compared, of one of the two declarations."""
+    """Returns a program that prints all compared values of one of the two declarations."""
     prefix = "trivium::pjrt::" if ours else "PJRT_"
     top = '#include "pjrt/abi/table.h"' if ours else '#include "xla/pjrt/c/pjrt_c_api.h"'
     lines = [f'printf("{name} %d\\n", (int){prefix}{name});' for name in constants(header)]

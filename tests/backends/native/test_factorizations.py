@@ -1,4 +1,4 @@
-"""Calls of LAPACK in machine code and in the interpreter of programs; matrices that have no factors; no matrices."""
+"""Calls of LAPACK in machine code and in the interpreter of programs; matrices without factors; empty batches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_interpreted_program(name: str) -> None:
 
 
 def test_a_singular_matrix_and_a_number_that_is_missing() -> None:
-    """The others of a batch are not touched by one that fails."""
+    """A matrix that fails does not affect the others of its batch."""
     case = CASES["getrf"]
     a = numbers(3, 3, 3, dtype=np.float32)
     a[1] = 0

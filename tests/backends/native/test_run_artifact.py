@@ -1,5 +1,5 @@
-"""Serialized executables in a process without Python: they run, and what is damaged, or made for another machine, is
-refused before its code is loaded."""
+"""Serialized executables in a process without Python: they run, and those that are damaged, or made for another
+machine, are rejected before their code is loaded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def network() -> Artifact:
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command of the host, with the plugin."""
+    """Returns the command of the host, with the plugin."""
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("there is no C++ compiler")
@@ -61,13 +61,13 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def run(runner: list[str], *arguments: object) -> subprocess.CompletedProcess:
-    """In an environment that has no Python."""
+    """Runs a command in an environment that has no Python."""
     command = [*runner, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, env={"PATH": ""})
 
 
 def refusals(runner: list[str], folder: Path, contents: list[bytes]) -> list[str]:
-    """What each executable is refused for."""
+    """Returns the reason for which each executable is rejected."""
     paths = [folder / f"{number}.bin" for number in range(len(contents))]
     for path, data in zip(paths, contents, strict=True):
         path.write_bytes(data)
@@ -114,12 +114,12 @@ def test_host_functions_of_the_runtime_run_too(runner: list[str], tmp_path: Path
 
 
 def test_what_needs_python_says_so(runner: list[str], tmp_path: Path) -> None:
-    (told,) = refusals(runner, tmp_path, [to_bytes(whole(FACTOR))])
-    assert "in a process with Python only" in told
+    (reason,) = refusals(runner, tmp_path, [to_bytes(whole(FACTOR))])
+    assert "in a process with Python only" in reason
 
 
 def sealed(data: bytearray) -> bytes:
-    """With the checksum that the bytes should have."""
+    """Returns the bytes with a correct checksum."""
     data[12:16] = zlib.crc32(memoryview(data)[16:]).to_bytes(4, "little")
     return bytes(data)
 
@@ -131,8 +131,8 @@ def test_another_machine_or_version(runner: list[str], network: Artifact, tmp_pa
         "this machine is x86_64": replace(network, machine=replace(machine, triple="aarch64-unknown-linux-gnu")),
         "compiled for version 3 of the native runtime": replace(network, runtime=3),
     }
-    for told, wanted in zip(refusals(runner, tmp_path, list(map(to_bytes, others.values()))), others, strict=True):
-        assert wanted in told
+    for reason, wanted in zip(refusals(runner, tmp_path, list(map(to_bytes, others.values()))), others, strict=True):
+        assert wanted in reason
 
 
 def test_every_feature_of_this_machine_is_known(runner: list[str], network: Artifact, tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_every_feature_of_this_machine_is_known(runner: list[str], network: Arti
 def test_artifacts_with_references_are_refused(runner: list[str], tmp_path: Path) -> None:
     artifact = trivium.compile(trivium.parse(NETWORK)).loaded.artifact
     assert not artifact.is_whole
-    (told,) = refusals(runner, tmp_path, [to_bytes(artifact)])
-    assert "does not embed its constants" in told
+    (reason,) = refusals(runner, tmp_path, [to_bytes(artifact)])
+    assert "does not embed its constants" in reason
 
 
 def test_damaged_bytes(runner: list[str], network: Artifact, tmp_path: Path) -> None:
@@ -155,12 +155,13 @@ def test_damaged_bytes(runner: list[str], network: Artifact, tmp_path: Path) -> 
         data = bytearray(whole)
         data[place] ^= 0x10
         flipped.append(bytes(data))
-    for told in refusals(runner, tmp_path, [*cut, *flipped]):
-        assert "not a compiled program of this version of Trivium" in told
+    for reason in refusals(runner, tmp_path, [*cut, *flipped]):
+        assert "not a compiled program of this version of Trivium" in reason
 
 
 def test_mutated_descriptions_do_not_crash(runner: list[str], network: Artifact, tmp_path: Path) -> None:
-    """Numbers of the description are changed, and the checksum fits: what is wrong is found by looking."""
+    """Numbers in the description are changed, and the checksum is correct: only checks of the numbers find the
+    damage."""
     original, draws = to_bytes(replace(network, code=b"no shared object" * 4)), random.Random(5)
     contents = []
     for _ in range(400):
@@ -170,6 +171,6 @@ def test_mutated_descriptions_do_not_crash(runner: list[str], network: Artifact,
             number = draws.choice([0, 1, 7, 2**31, 2**32 - 1, 2**63, 2**64 - 1, len(data), draws.getrandbits(64)])
             data[place : place + 8] = number.to_bytes(8, "little")
         contents.append(sealed(data))
-    told = refusals(runner, tmp_path, contents)
-    assert "loaded" not in told
-    assert len({line.partition(" (")[0] for line in told}) > 8
+    reasons = refusals(runner, tmp_path, contents)
+    assert "loaded" not in reasons
+    assert len({line.partition(" (")[0] for line in reasons}) > 8
