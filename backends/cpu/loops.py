@@ -337,7 +337,7 @@ def _operations(loop: Loop) -> list[str] | None:
     pairs = zip(block.parameters, block.parameters[len(loop.inits) :], block.yields, strict=False)
     for accumulated, term, result in pairs:
         fold = made.get(result)
-        operation = OPERATIONS.get(fold.op) if fold is not None else None  # comparisons are none of them
+        operation = OPERATIONS.get(fold.op) if fold is not None else None  # comparisons are not included
         if fold is None or set(fold.arguments) != {accumulated, term} or operation is None or not operation.associative:
             return None
         names.append(fold.op)

@@ -125,7 +125,7 @@ class _Planner:
         chunks = math.ceil(_count(extent) / lanes) * math.prod(
             _count(e) for d, e in enumerate(extents) if d != dimension
         )
-        # Wide vectors are several registers.
+        # A wide vector takes several registers.
         registers = max(1.0, lanes * self._bits(loop) / self._vector_bits)
         cost = chunks * self._body_cost(loop.body, index, lanes) * registers
         if loop.kind == "reduction":

@@ -198,7 +198,7 @@ class Code:
         compare = self.builder.icmp_signed if signed else self.builder.icmp_unsigned
         return compare(relation, a, self.like(a, b))
 
-    # Both
+    # Floats and integers
 
     def phi(self, incoming: Sequence[tuple[ll.Value, ll.Block]]) -> ll.Value:
         """Returns the value that belongs to the block from which control arrives."""

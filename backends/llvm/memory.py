@@ -54,7 +54,7 @@ def store(code: Code, address: Address, value: ll.Value, lanes: int, mask: ll.Va
         scatter(code, raw, _pointers(code, address, lanes), mask)
 
 
-# Vectors as memory has them, at any pointer
+# Vectors in their memory form, at any pointer
 
 
 def load_vector(

@@ -1,4 +1,4 @@
-"""Calls, branches and loops. Calls are converted in place; regions see the values around them."""
+"""Calls, branches and loops. Calls are converted in place; regions can use the values around them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def converted(ctx: Context, x: Value, kind: Any, saturate: bool, round_mode: str
     if kind is POWER_OF_TWO and given is not kind:
         return _power_of_two(ctx, ctx.convert(x, F32), saturate, round_mode)
     if isinstance(kind, IntegerType) and kind.width < 8 and is_float(given):
-        x = ctx.convert(x, I32)  # the fraction is dropped first, and then the bits above
+        x = ctx.convert(x, I32)  # first drops the fraction, and then the high bits
     return ctx.convert(x, kind)
 
 

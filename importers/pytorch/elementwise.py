@@ -379,7 +379,7 @@ def view_as_real(ctx: Context, x: Value) -> Value:
     return ctx.concatenate(parts, x.type.rank)
 
 
-# With more operands
+# Ops with more operands
 
 
 @rule("aten.where.self", "aten.where.Scalar", "aten.where.ScalarSelf", "aten.where.ScalarOther")

@@ -238,7 +238,7 @@ def depthwise_filter_gradient(
     return ctx.reshape(gradient, [int(n) for n in filter_sizes])
 
 
-# Words
+# Helpers
 
 
 def _layout(ctx: Context, data_format: str) -> Layout:

@@ -324,7 +324,7 @@ def bitcast(ctx: Context, x: Value) -> Value:
     return ctx.add(ops.BitcastConvert(x, result=x.type.with_shape(shape).with_element(ctx.element_type)))
 
 
-# Gradients of elementwise ops, each of the op's result and the gradient after it
+# Gradients of elementwise ops, each a function of the op's result and of the incoming gradient
 
 
 @rule("TanhGrad")

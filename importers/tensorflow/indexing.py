@@ -107,7 +107,7 @@ def strided_slice(
 def _taken(ctx: Context, x: Value, cut: Cut) -> Value:
     if not all(cut.counts):
         return ctx.full(cut.counts, 0, x.type.element_type)
-    # Backwards is forwards, then reversed.
+    # A backward slice is a forward one, then reversed.
     spans = [(count - 1) * step for count, step in zip(cut.counts, cut.steps, strict=True)]
     lows = [min(start, start + span) for start, span in zip(cut.starts, spans, strict=True)]
     highs = [max(start, start + span) + 1 for start, span in zip(cut.starts, spans, strict=True)]

@@ -144,7 +144,7 @@ def _moved(ctx: Context, length: int | Value, by: int) -> int | Value:
     return length + by if isinstance(length, int) else ctx.plus(length, ctx.scalar(by, I32))
 
 
-# All of it
+# Whole lists
 
 
 @rule("TensorListStack")

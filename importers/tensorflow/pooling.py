@@ -154,7 +154,7 @@ def _spread(ctx: Context, layout: Layout, shape: Sequence[int], shares: Value, w
     return ctx.reduce_window(ops.Add, spread, sizes)
 
 
-# Words
+# Helpers
 
 
 def _windows(

@@ -36,7 +36,7 @@ SERVING, INITIALIZER = "serving_default", "__saved_model_init_op"
 
 @dataclass(frozen=True)
 class Signature:
-    """A graph, the caller's description of its inputs, the kinds of its other inputs, and the names of its outputs."""
+    """A graph, the inputs that a caller passes, the captured objects of the others, and the names of its outputs."""
 
     graph: tf.Graph
     arguments: list[tf.Tensor]

@@ -232,7 +232,7 @@ def _moving(ctx: Context, old: Value, new: Value, decay: Value) -> Value:
     return ctx.plus(old, ctx.times(ctx.minus(new, old), ctx.minus(ctx.constant_like(new, 1), decay)))
 
 
-# Words
+# Helpers
 
 
 def variable_of(ctx: Context, handle: Any) -> Variable:

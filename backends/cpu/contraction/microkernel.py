@@ -16,7 +16,7 @@ from trivium.backends.llvm.vectors import Vectors
 Tile = list[list[ll.Value]]
 
 MOST_UNROLLED = 25
-"""The taps of a window: 5 x 5."""
+"""The maximal number of unrolled taps: a window of 5 x 5."""
 
 
 def zeros(e: Vectors, rows: int, vectors: int) -> Tile:

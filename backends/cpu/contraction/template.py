@@ -302,7 +302,7 @@ class Template:
             return None
         return e.lanes_below(columns - panel.column - vector * e.lanes)
 
-    # Splits as code
+    # Code for splits
 
     def _start(self, split: Split, part: Number) -> Number:
         if split.larger == split.count:

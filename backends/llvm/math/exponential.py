@@ -57,7 +57,7 @@ class Exponential:
     def split(self, code: Code, x: ll.Value, low: ll.Value | None = None) -> tuple[ll.Value, ll.Value]:
         """Returns n = round(x / ln 2) as an integer, and r = x - n ln 2. `low` is the low part of x."""
         high_part, low_part = self.ln2
-        shift = 1.5 * 2.0**self.digits  # adding this rounds to an integer, which then lies in the low bits
+        shift = 1.5 * 2.0**self.digits  # adding this rounds to an integer, which is then in the low bits
         rounded = code.fma(x if low is None else code.add(x, low), LOG2_E, shift)
         integer = code.isub(code.bits(rounded, self.integer), code.bits(code.like(x, shift), self.integer))
         n = code.sub(rounded, shift)

@@ -70,7 +70,7 @@ def _far(code: Code, a: ll.Value) -> ll.Value:
 
 @in_f64
 def digamma(code: Code, x: ll.Value, *, is_short: bool) -> ll.Value:
-    """The asymptotic series, after the recurrence has moved x beyond 10, and reflection for negative x."""
+    """By the asymptotic series, after the recurrence has moved x beyond 10, and by reflection for negative x."""
     negative = code.compare("<", x, 0.0)
     y = code.select(negative, code.sub(1.0, x), x)
     lower = code.like(x, 0.0)
