@@ -1,4 +1,4 @@
-"""Numbers at which elementwise ops have cases of their own, and how results there are compared: infinities, NaN and the
+"""Numbers for which elementwise ops have special cases, and the comparison of their results: infinities, NaN and the
 sign of zero exactly, other numbers up to rounding."""
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ FLOATS = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
 
 
 def numbers(dtype: object) -> np.ndarray:
-    """Special values of an element type."""
+    """Returns special values of an element type."""
     return _cast(_integers(dtype) or ALONE, dtype)
 
 
 def pairs(dtype: object) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of special values. Integers have no zero on the right, nor the quotient that none of them can hold."""
+    """Returns all pairs of special values. For integers, without zero on the right, and without the quotient that no
+    integer type can hold."""
     values = _integers(dtype) or PAIRED
     listed = list(itertools.product(values, values))
     if _integers(dtype):
@@ -69,7 +70,7 @@ def assert_same(got: object, expected: object) -> None:
 
 
 def assert_runs(module: trivium.Module, arrays: Sequence[np.ndarray], expected: object) -> None:
-    """Runs a module interpreted, and compiled where it has f32: the compiler has tests of its own for other types."""
+    """Runs a module interpreted, and compiled if its type is f32: the compiler has its own tests for other types."""
     runs = [trivium.evaluate(module, *arrays)]
     if np.float32 in (arrays[0].dtype, np.asarray(expected).dtype):
         runs.append(trivium.compile(module)(*arrays))

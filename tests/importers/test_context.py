@@ -1,4 +1,5 @@
-"""The context that all importers share: what is known while importing, and cursors that do not disturb one another."""
+"""The context that all importers share: values that are known during import, and cursors that do not disturb one
+another."""
 
 from __future__ import annotations
 

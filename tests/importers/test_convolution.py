@@ -46,7 +46,7 @@ def run(build: Callable[..., Value], *arrays: np.ndarray) -> np.ndarray:
 
 
 def plain(array: np.ndarray, layout: Layout) -> np.ndarray:
-    """An array with batch and channels in front."""
+    """Returns an array with batch and channels first."""
     return array.transpose(layout.batch, layout.channels, *layout.space)
 
 
@@ -56,7 +56,8 @@ def laid(array: np.ndarray, layout: Layout) -> np.ndarray:
 
 
 def pairs_of(x: np.ndarray, w: np.ndarray, windows: Windows, groups: int):
-    """The places of the result, input and filter whose products a convolution sums, all in [N, C, spatial]."""
+    """Yields the positions in the result, input and filter whose products a convolution sums, all in [N, C,
+    spatial]."""
     extents = [
         (n + low + high - reach) // stride + 1
         for n, (low, high), reach, stride in zip(

@@ -1,4 +1,4 @@
-"""Calls of Python and of foreign functions, against JAX itself."""
+"""Calls of Python functions and of foreign functions, against JAX itself."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -114,7 +114,7 @@ def factored(matrix, **layouts):
 
 
 def test_foreign_function():
-    """A handler that is registered for the CPU; one of JAX's own."""
+    """Uses one of JAX's own handlers that are registered for the CPU."""
     from jaxlib import lapack
 
     lapack.prepare_lapack_call("potrf_ffi", np.dtype(np.float32))

@@ -1,4 +1,4 @@
-"""Primitives that JAX defines by a function, and those whose rules are short: against JAX itself, with gradients."""
+"""Primitives that JAX defines by a function, and those with short rules: against JAX itself, with gradients."""
 
 from functools import partial
 

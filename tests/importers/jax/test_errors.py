@@ -1,4 +1,4 @@
-"""Bad input: each gets one clear error, with JAX's own words where JAX refuses it."""
+"""Bad input: each raises one clear error, with JAX's own message if JAX rejects it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.jax
 
 
 def unknown(name: str) -> Any:
-    """A primitive of nobody's."""
+    """A primitive that nothing supports."""
     primitive = core.Primitive(name)
     primitive.def_abstract_eval(lambda x: x)
     return primitive.bind

@@ -1,4 +1,4 @@
-"""Exported functions of JAX inside a function: their programs are taken as they are."""
+"""Exported JAX functions inside a function: their programs are included unchanged."""
 
 import numpy as np
 import pytest

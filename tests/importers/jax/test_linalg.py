@@ -90,7 +90,7 @@ FACTORIZATIONS = {
 
 
 UNDETERMINED = {"eig", "schur", "schur_form", "svd_qr"}
-"""What has more than one right answer: only LAPACK itself gives the same one as JAX."""
+"""Functions with more than one right result: only LAPACK itself returns the same one as JAX."""
 
 
 @pytest.mark.parametrize("name", sorted(FACTORIZATIONS.keys() - UNDETERMINED))

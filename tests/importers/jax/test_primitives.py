@@ -1,4 +1,4 @@
-"""Every primitive that JAX can lower on a CPU has a rule, or is listed here with the reason why not."""
+"""Every primitive that JAX can lower on a CPU has a rule, or is listed here with the reason for its absence."""
 
 import subprocess
 import sys
@@ -17,10 +17,10 @@ COLLECTIVE = {
     *("pbroadcast_done", "ppermute_start", "ppermute_done", "psum_start", "psum_done", "psum_invariant_start"),
     *("reduce_scatter_start", "reduce_scatter_done", "unreduced_psum_start", "unreduced_reduce_scatter_start"),
 }
-"""These exchange values among devices."""
+"""Primitives that exchange values among devices."""
 
 SYMBOLIC = {"dim_as_value", "dimension_size", "shape_assertion"}
-"""These are of exported functions of symbolic shapes."""
+"""Primitives of exported functions with symbolic shapes."""
 
 OTHERS = {
     "core_map": "a kernel of Pallas",
@@ -51,7 +51,7 @@ for table in (mlir._lowerings, mlir._platform_specific_lowerings["cpu"]):
 
 
 def test_primitives_without_a_rule() -> None:
-    # What is imported registers primitives: a process of its own has those of JAX itself.
+    # Imports register primitives: a process of its own has only those of JAX itself.
     run = subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True)
     known = {name: found == "True" for name, _, found in (line.partition(" ") for line in run.stdout.splitlines())}
     assert len(known) > 230

@@ -180,7 +180,7 @@ def test_randomness_is_bit_for_bit(function, run):
 
 
 def test_normal_draws_agree():
-    """The bits agree exactly; what is left is the rounding of `erf_inv`."""
+    """The bits agree exactly; the only difference is the rounding of `erf_inv`."""
     check(lambda k: jax.random.normal(k, (50,)), [KEY], 2e-6)
 
 

@@ -1,4 +1,5 @@
-"""Conversions against ONNX's reference evaluator, and against the tables of its specification where those say more."""
+"""Conversions against ONNX's reference evaluator, and against the tables of its specification where those specify
+more."""
 
 import itertools
 from typing import Any
@@ -59,7 +60,7 @@ def model(op: str, inputs: list[np.ndarray], **attributes: Any) -> Any:
 
 
 def check(op: str, inputs: list[np.ndarray], expected: np.ndarray | None = None, **attributes: Any) -> None:
-    """Compares, interpreted and compiled, with ONNX's reference evaluator or with what is expected."""
+    """Compares, interpreted and compiled, with ONNX's reference evaluator or with the expected result."""
     made = model(op, inputs, **attributes)
     if expected is None:
         with np.errstate(all="ignore"):
@@ -70,7 +71,7 @@ def check(op: str, inputs: list[np.ndarray], expected: np.ndarray | None = None,
     for run in RUNS:
         (got,) = run(module, *inputs)
         assert got.dtype == expected.dtype
-        # The sign of zero counts, that of NaN does not.
+        # The sign of zero is compared, that of NaN is not.
         wide, wanted = np.asarray(got).astype(np.float64), expected.astype(np.float64)
         np.testing.assert_array_equal(wide, wanted)
         np.testing.assert_array_equal(np.signbit(wide[wide == 0]), np.signbit(wanted[wide == 0]))
@@ -121,7 +122,8 @@ DOWN = [(0, LEAST), (np.inf, MOST), (1.9 * MOST, MOST), (1.99 * LEAST, LEAST), (
     ids=["default", "up", "nearest", "down"],
 )
 def test_powers_of_two(pairs: list[tuple[float, float]], attributes: dict[str, Any]) -> None:
-    """The specification's table, and rounding between its rows; its reference evaluator keeps to neither everywhere."""
+    """The specification's table, and rounding between its rows; its reference evaluator does not follow either
+    everywhere."""
     given, wanted = (np.array(column, np.float32) for column in zip(*pairs, strict=True))
     expected = wanted.astype(ml_dtypes.float8_e8m0fnu)
     check("Cast", [given], expected, to=TensorProto.FLOAT8E8M0, **attributes)

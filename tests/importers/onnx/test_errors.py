@@ -1,4 +1,4 @@
-"""Bad models: each gets one clear error, with the node."""
+"""Bad models: each raises one clear error, with the node."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

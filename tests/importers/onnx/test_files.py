@@ -1,4 +1,4 @@
-"""ONNX files from others: external data that leads elsewhere or is not there, functions without end, damaged files."""
+"""ONNX files from others: external data elsewhere or missing, recursive functions, damaged files."""
 
 import os
 import random
@@ -22,7 +22,7 @@ FILE = "weights.bin"
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A model of one's own with external data, in a folder of its own."""
+    """A model with external data, in a folder of its own."""
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "secret.bin").write_bytes(WEIGHTS.tobytes())
@@ -41,7 +41,7 @@ def edit(path: Path, change: Callable[[Any], Any]) -> None:
 
 
 def external(**fields: Any) -> Callable[[Any], None]:
-    """Changes what a model says of its external data; `None` leaves a field out."""
+    """Changes a model's description of its external data; `None` leaves a field out."""
 
     def change(model: Any) -> None:
         tensor = model.graph.initializer[0]
@@ -116,7 +116,7 @@ def test_external_data_that_is_not_there(path: Path, fields: dict, message: str)
 
 
 def test_external_data_of_a_file_that_is_far_larger(path: Path) -> None:
-    os.truncate(path.parent / FILE, 1 << 40)  # of which the file system stores next to nothing
+    os.truncate(path.parent / FILE, 1 << 40)  # the file system stores next to nothing of it
     edit(path, external(length=None))
     refuse(path, "bytes of external data, expected 24")
 
@@ -158,7 +158,7 @@ def test_cycles_are_refused(path: Path) -> None:
 
 
 def calling(path: Path, calls: dict[str, list[str]]) -> None:
-    """Makes the model call `f0`; each function calls those named, one after the other."""
+    """Makes the model call `f0`; each function calls the named ones, one after the other."""
 
     def change(model: Any) -> None:
         model.opset_import.add(domain="own", version=1)
@@ -197,7 +197,7 @@ def test_functions_that_end_are_inlined(path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:Ignoring unknown external data")
 def test_scrambled_models_give_errors(path: Path) -> None:
-    """Or are programs still."""
+    """Mutations raise an Error, or are still programs."""
     whole, generator = path.read_bytes(), random.Random(0)
     for _ in range(300):
         content = bytearray(whole)

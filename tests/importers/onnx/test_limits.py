@@ -1,4 +1,4 @@
-"""Small models that ask for more than a machine has: refused with the node that asks, or kept as what they are."""
+"""Small models that require more than a machine has: rejected with the node that requires it, or kept unchanged."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ HUGE = 10**12
 
 
 def model(*nodes, **initializers):
-    """A model of nodes of which the last gives `y`."""
+    """Returns a model of nodes, the last of which computes `y`."""
     constants = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in initializers.items()]
     outputs = [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
     graph = onnx.helper.make_graph([onnx.helper.make_node(*node) for node in nodes], "main", [], outputs, constants)

@@ -1,4 +1,4 @@
-"""Each rule against ONNX's own reference evaluator: a node, its inputs, and the operator set it is tested in."""
+"""Each rule against ONNX's own reference evaluator: a node, its inputs, and the operator set in which it is tested."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ TRUTHS = X > 0
 
 
 def case(op, *inputs, outputs=1, opset=OPSET, fixed=(), **attributes):
-    """`fixed` are the inputs that become initializers: shapes, axes and the like."""
+    """`fixed` are the inputs that become initializers: shapes, axes and similar ones."""
     return pytest.param(op, inputs, outputs, opset, set(fixed), attributes, id=f"{op}-{len(inputs)}-{len(attributes)}")
 
 

@@ -16,7 +16,7 @@ from tests.importers.special_values import assert_runs, numbers, pairs
 
 pytestmark = pytest.mark.onnx
 
-# Left out: Max and Min of zeros of both signs (the reference's answer depends on the order of operands).
+# Excluded: Max and Min of zeros of both signs (the reference's result depends on the order of operands).
 UNARY = [
     *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "IsInf"),
     *("IsNaN", "Log", "Neg", "Reciprocal", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh"),

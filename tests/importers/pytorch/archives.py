@@ -1,4 +1,4 @@
-"""Archives of `torch.export.save` with members exchanged: hostile files made of genuine ones."""
+"""Archives of `torch.export.save` with members replaced: hostile files made from genuine ones."""
 
 import json
 import pickle
@@ -11,7 +11,7 @@ Edit = Callable[[Any], Any]
 
 
 class Payload:
-    """An object whose pickle makes a file when it is loaded."""
+    """An object whose pickle creates a file when it is loaded."""
 
     def __init__(self, marker: Path):
         self.marker = marker
@@ -21,12 +21,12 @@ class Payload:
 
 
 def payload(marker: Path) -> bytes:
-    """A pickle that makes a file when it is loaded."""
+    """Returns a pickle that creates a file when it is loaded."""
     return pickle.dumps(Payload(marker), protocol=2)
 
 
 def command(marker: Path) -> str:
-    """A Python expression that makes a file."""
+    """Returns a Python expression that creates a file."""
     return f"__import__('pathlib').Path({str(marker)!r}).touch()"
 
 
@@ -43,8 +43,8 @@ def write(path: Path, content: Mapping[str, bytes], compression: int = zipfile.Z
 
 
 def edited(path: Path, source: Path, changes: Mapping[str, bytes | Edit | None]) -> Path:
-    """The archive `source` with some members changed, by what follows the root folder of their names: to other bytes,
-    by a function of its JSON (which may change it in place), or left out."""
+    """Writes the archive `source` with some members changed. `changes` maps their names, without the root folder, to
+    other bytes, to a function of their JSON (which may change it in place), or to None, which leaves them out."""
     content = members(source)
     root = next(iter(content)).partition("/")[0]
     for name, change in changes.items():
@@ -61,7 +61,7 @@ def edited(path: Path, source: Path, changes: Mapping[str, bytes | Edit | None])
 
 
 def replaced(data: Any, old: str, new: str) -> Any:
-    """JSON with a text exchanged wherever it is a key or a value."""
+    """Returns JSON with a text replaced wherever it is a key or a value."""
     if isinstance(data, dict):
         return {replaced(key, old, new): replaced(value, old, new) for key, value in data.items()}
     if isinstance(data, list):

@@ -1,4 +1,4 @@
-"""Archives of `torch.export.save`, and a place to see whether anything of them was run."""
+"""Archives of `torch.export.save`, and a file that shows whether anything in them was run."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import trivium
 
 @pytest.fixture(scope="module")
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A saved program of dynamic shape."""
+    """A saved program with a dynamic shape."""
     from torch.export import Dim, export, save
 
     from tests.importers.pytorch.programs import ARGUMENTS, KEYWORDS, Small
@@ -37,5 +37,5 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def marker(tmp_path: Path) -> Path:
-    """A file that is made if anything of a model is run."""
+    """A file that is created if anything in a model is run."""
     return tmp_path / "it_ran"

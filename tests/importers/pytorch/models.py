@@ -1,4 +1,4 @@
-"""The models that the PyTorch tests share: small, with random weights of a seed, without dropout."""
+"""The models that the PyTorch tests share: small, with random weights from a seed, without dropout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Built = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
 
 class SequenceClassifier(nn.Module):
-    """An embedding, a bidirectional LSTM of two layers, a linear head."""
+    """An embedding, a bidirectional LSTM of two layers, and a linear head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ def mobilenet() -> Built:
 
 
 def _scaled(model: nn.Module) -> nn.Module:
-    """Weights that keep the scale of what passes through, and statistics that are not 0 and 1."""
+    """Sets weights that preserve the scale of activations, and statistics that are not 0 and 1."""
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight)
@@ -105,19 +105,19 @@ MODELS: dict[str, Callable[[], Built]] = {
 
 
 def build(name: str) -> Built:
-    """A model, in evaluation mode, and its inputs; the same at each call."""
+    """Returns a model, in evaluation mode, and its inputs; the same at each call."""
     torch.manual_seed(0)
     model, inputs = MODELS[name]()
     return model.eval(), inputs
 
 
 def outputs_of(result: Any) -> list[torch.Tensor]:
-    """The tensors of a model's result."""
+    """Returns the tensors of a model's result."""
     return [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
 
 
 def difference(ours: Any, theirs: torch.Tensor) -> float:
-    """The largest difference, relative to the scale of what is expected."""
+    """Returns the largest difference, relative to the scale of the expected values."""
     ours = torch.as_tensor(ours)
     assert ours.shape == theirs.shape
     assert ours.dtype == theirs.dtype

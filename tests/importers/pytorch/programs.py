@@ -1,4 +1,4 @@
-"""The programs of the tests of `.pt2` files, and what these share."""
+"""The programs for the tests of `.pt2` files, and the helpers that these share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODEL, WEIGHTS, CONSTANTS = (
 
 
 class Small(nn.Module):
-    """With a parameter, a view of it, a buffer, a constant, arithmetic on sizes, branches and a structure."""
+    """A model with a parameter, a view of it, a buffer, a constant, arithmetic on sizes, branches and a structure."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ KEYWORDS = {"shift": torch.tensor(3.0), "times": 3}
 
 
 def refuse(path: Path, message: str, marker: Path | None = None) -> None:
-    """Asserts that an archive gives an error, at little cost, and that nothing of it is run."""
+    """Asserts that an archive raises an error, at little cost, and that nothing in it is run."""
     with bounded(), pytest.raises(trivium.Error, match=f"(?s){message}"):
         trivium.load(path)
     assert marker is None or not marker.exists()

@@ -1,5 +1,5 @@
-"""`.pt2` files from others: what torch.export saves is read without PyTorch's own loader, and no route in a file leads
-to code."""
+"""`.pt2` files from others: files that torch.export saves are read without PyTorch's own loader, and no path through a
+file leads to code."""
 
 import io
 import json
@@ -32,7 +32,7 @@ from tests.importers.pytorch.programs import (
 pytestmark = pytest.mark.torch
 
 
-# What is read
+# Supported contents
 
 
 def test_a_program_is_what_pytorch_reads(genuine: Path, loaded: trivium.Module) -> None:
@@ -55,7 +55,7 @@ def test_users_lines_stay(genuine: Path) -> None:
 
 
 class Kinds(nn.Module):
-    """Constants of many types, some of which lie in others."""
+    """Constants of many types, some of which share the memory of others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def test_tensors_of_every_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["2.7", "2.9"])
 def test_older_archives(genuine: Path, loaded: trivium.Module, tmp_path: Path, layout: str) -> None:
-    """Whose tensors are in files of `torch.save`."""
+    """An archive whose tensors are in files of `torch.save`."""
     program = torch.export.load(genuine)
     state, constants = saved(dict(program.state_dict)), saved(dict(program.constants))
     content = members(genuine)
@@ -119,13 +119,13 @@ def test_sample_inputs_are_not_read(tiny: Path, tmp_path: Path, marker: Path) ->
     path = edited(tmp_path / "model.pt2", tiny, {"data/sample_inputs/model.pt": pickled(marker)})
     assert str(trivium.load(path)) == str(trivium.load(tiny))
     assert not marker.exists()
-    with pytest.raises(trivium.Error):  # it is no tuple, but what it runs has run
+    with pytest.raises(trivium.Error):  # it is not a tuple, but its code has run
         trivium.load(path, trust=True)
     assert marker.exists()
 
 
 def pickled(marker: Path) -> bytes:
-    """A file of `torch.save` whose pickle makes a file."""
+    """A file of `torch.save` whose pickle creates a file."""
     content = {"archive/data.pkl": payload(marker), "archive/byteorder": b"little", "archive/version": b"3\n"}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -201,7 +201,7 @@ def words(program: Any, marker: Path) -> None:
 
 
 def modules_of_structures(program: Any, marker: Path) -> None:
-    """Structures name modules that PyTorch would import: one beside the file."""
+    """Structures name modules that PyTorch would import: one is beside the file."""
     (marker.parent / "hostile_module.py").write_text(command(marker))
     signature = program["graph_module"]["module_call_graph"][0]["signature"]
     keys = [{"__enum__": True, "fqn": "hostile_module:X", "name": "Y"}, 1]

@@ -1,4 +1,4 @@
-"""`.pt2` files that unpack to more than they may, and damaged ones: each gives an error, at little cost."""
+"""`.pt2` files that unpack to more than allowed, and damaged ones: each raises an error, at little cost."""
 
 import json
 import random
@@ -161,7 +161,7 @@ class Sums(nn.Module):
 
 
 def test_operands_of_splits_are_as_the_file_says(tmp_path: Path) -> None:
-    """The file says that the input has many elements, and the sum of it, which is split, has few."""
+    """According to the file, the input has many elements, and its sum, which is split, has few."""
     save(export(Sums(), (torch.arange(7.0),)), tmp_path / "sums.pt2")
 
     def widen(program: Any) -> None:
@@ -192,7 +192,7 @@ def test_json_that_is_no_program(genuine: Path, tmp_path: Path, value: Any) -> N
 
 
 def scrambled(data: Any, generator: random.Random) -> Any:
-    """JSON with one value exchanged for another, or left out."""
+    """Returns JSON with one value replaced by another, or left out."""
     places: list[tuple[Any, Any]] = []
     stack = [data]
     while stack:
@@ -211,7 +211,7 @@ def scrambled(data: Any, generator: random.Random) -> Any:
 
 
 def test_scrambled_programs_give_errors(tiny: Path, tmp_path: Path) -> None:
-    """Or are programs still."""
+    """Mutations raise an Error, or are still programs."""
     generator = random.Random(0)
     accepted = 0
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""Bad input: each gets one clear error, with the op and the user's line."""
+"""Bad input: each raises one clear error, with the op and the user's line."""
 
 import pytest
 

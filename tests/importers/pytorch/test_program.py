@@ -1,4 +1,4 @@
-"""Programs as wholes: roles and names, parameters as arguments, updated buffers, structures, numbers, randomness."""
+"""Whole programs: roles and names, parameters as arguments, updated buffers, structures, numbers, randomness."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def attributes(entries) -> list[tuple[str, str]]:
 
 
 def roles(module: Module) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Role and name of each argument and of each result."""
+    """Returns role and name of each argument and of each result."""
     return attributes(module.main.arg_attrs), attributes(module.main.res_attrs)
 
 
@@ -107,7 +107,7 @@ def test_symbolic_sizes_are_specialized_at_the_arguments() -> None:
 
 
 def expect_near(result: np.ndarray, expected: torch.Tensor) -> None:
-    """Equal but for the order of sums, whose terms, all below 1, may cancel."""
+    """Equal except for the order of sums, whose terms, all below 1, may cancel."""
     np.testing.assert_allclose(result, expected.detach(), rtol=1e-6, atol=2e-7)
 
 

@@ -17,7 +17,7 @@ from trivium.importers.pytorch import import_graph, rule
 from trivium.importers.pytorch.types import to_array
 from trivium.ir.interpreter import evaluate
 
-# Dynamo puts prims.fma in place of addcdiv; it is registered here.
+# Dynamo uses prims.fma in place of addcdiv; it is registered here.
 importlib.import_module("torch._inductor.inductor_prims")
 
 pytestmark = pytest.mark.torch
@@ -33,7 +33,7 @@ CASES = [
 
 RULES_OF_ATEN = {rule.find(name) for name in rule if name.startswith("aten.")}
 
-# Rules that give no tensor, or one whose content is not said: other tests have them.
+# Rules that return no tensor, or one with unspecified contents: other tests cover them.
 ELSEWHERE = {name for name in rule if "empty" in name or "sym_" in name or "assert" in name}
 ELSEWHERE |= {name for name in rule if rule.find(name).__module__.endswith(".random")}
 ELSEWHERE |= {name for name in rule if name.startswith("higher_order.")}
@@ -46,7 +46,7 @@ def operator(name: str):
 
 
 def graph_of(case: Case) -> tuple[fx.GraphModule, list[torch.Tensor]]:
-    """The graph of one op, and the tensors that it takes."""
+    """Returns the graph of one op, and the tensors that it takes."""
     graph = fx.Graph()
     leaves, spec = pytree.tree_flatten((case.args, case.kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -76,7 +76,8 @@ def test_rule(case: Case) -> None:
 
 
 def assert_close(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> None:
-    """Same dtype and shape; equal, or near by the scale of the whole."""
+    """Checks for the same dtype and shape, and for values that are equal, or close relative to the scale of the
+    whole."""
     assert ours.dtype == theirs.dtype
     assert ours.shape == theirs.shape
     if theirs.dtype.kind in "biu":

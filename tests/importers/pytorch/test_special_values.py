@@ -18,8 +18,9 @@ pytestmark = pytest.mark.torch
 aten = torch.ops.aten
 FLOATS = ["float64", "float32", "float16", "bfloat16"]
 INTEGERS = ["int64", "int8", "uint8"]
-# Left out: `maximum` and its like of zeros of both signs (PyTorch's answer depends on the lane of a vector), `gelu` of
-# -0 (on the library that computes it), remainders of quotients that overflow (vectors give NaN, numbers do not).
+# Excluded: `maximum` and similar ops on zeros of both signs (PyTorch's result depends on the lane of a vector), `gelu`
+# of -0 (on the library that computes it), remainders of quotients that overflow (NaN in vectors, but not in scalar
+# code).
 UNARY = [
     *(
         "abs",

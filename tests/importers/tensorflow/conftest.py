@@ -1,4 +1,4 @@
-"""SavedModels, and a place to see whether anything of them was run."""
+"""SavedModels, and a file that shows whether anything in them was run."""
 
 import os
 import shutil
@@ -41,11 +41,11 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(genuine: Path, tmp_path: Path) -> Path:
-    """A SavedModel of one's own, to be changed."""
+    """A SavedModel of its own for each test, which may change it."""
     return Path(shutil.copytree(genuine, tmp_path / "model"))
 
 
 @pytest.fixture
 def marker(tmp_path: Path) -> Path:
-    """A file that is made if anything of a model is run."""
+    """A file that is created if anything in a model is run."""
     return tmp_path / "it_ran"

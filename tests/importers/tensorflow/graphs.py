@@ -1,4 +1,4 @@
-"""GraphDefs of nodes, written as a file may have them: TensorFlow has not looked at them."""
+"""GraphDefs of nodes, written as a file may contain them: TensorFlow has not checked them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def graph_of(*nodes: Any) -> tf.compat.v1.GraphDef:
 
 
 def node(name: str, op: str, *inputs: str, **attributes: Any) -> Any:
-    """A node; attributes are types, numbers, lists of numbers (a shape) or messages."""
+    """Returns a node; attributes are types, numbers, lists of numbers (a shape) or messages."""
     made = tf.compat.v1.NodeDef(name=name, op=op, input=inputs)
     for key, value in attributes.items():
         made.attr[key].CopyFrom(_attribute(value))

@@ -1,4 +1,4 @@
-"""The model of the tests of SavedModels, and what these share."""
+"""The model for the tests of SavedModels, and the helpers that these share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Edit = Callable[[Any], None]
 
 
 class Model(tf.Module):
-    """With variables of the same name, one that is written, a constant, a branch and an inner function."""
+    """A model with variables of the same name, one that is written, a constant, a branch and an inner function."""
 
     def __init__(self) -> None:
         self.layers = [tf.Variable(np.eye(4, dtype=np.float32) * n, name="w") for n in (2, 3)]
@@ -38,7 +38,7 @@ class Model(tf.Module):
 
 
 def edit(folder: Path, change: Edit) -> None:
-    """Changes the one graph of a SavedModel."""
+    """Changes the only graph of a SavedModel."""
     path = folder / "saved_model.pb"
     saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     change(saved.meta_graphs[0])
@@ -50,7 +50,7 @@ def load(folder: Path, **options: Any) -> trivium.Module:
 
 
 def refuse(folder: Path, message: str) -> None:
-    """Asserts that a SavedModel gives an error, at little cost."""
+    """Asserts that a SavedModel raises an error, at little cost."""
     with bounded(), pytest.raises(trivium.Error, match=f"(?s){message}"):
         load(folder)
 

@@ -35,7 +35,7 @@ def test_missing_files_are_told(folder: Path) -> None:
 
 
 def test_damaged_indices_are_refused(folder: Path) -> None:
-    """Of which some would end the process inside of TensorFlow."""
+    """Some of these would abort the process inside TensorFlow."""
     whole, generator = index_of(folder).read_bytes(), random.Random(0)
     for length in range(0, len(whole), 17):
         index_of(folder).write_bytes(whole[:length])
@@ -51,7 +51,7 @@ def test_damaged_indices_are_refused(folder: Path) -> None:
 
 
 def rewritten(folder: Path, change: Callable[[dict[bytes, Any]], None]) -> None:
-    """Writes the index anew, as one block with right checksums, behind a change of its entries."""
+    """Rewrites the index, as one block with correct checksums, after changing its entries."""
     table = checkpoints._Table(index_of(folder).read_bytes()).pairs()
     change(table)
     index_of(folder).write_bytes(_table_of(dict(sorted(table.items()))))

@@ -1,4 +1,4 @@
-"""Bad input: each gets one clear error, with TensorFlow's own words where TensorFlow refuses it."""
+"""Bad input: each raises one clear error, with TensorFlow's own message if TensorFlow rejects it."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Gradients as TensorFlow's tape makes them: each brings the ops that only gradients have."""
+"""Gradients from TensorFlow's tape: each uses the ops that only gradients have."""
 
 import os
 from collections.abc import Callable
@@ -98,8 +98,8 @@ def test_gradient(function: Callable[[Any], Any], x: np.ndarray) -> None:
 
 
 def tensorflow_values(function: Any, x: np.ndarray) -> Any:
-    """What TensorFlow computes. Whether its kernels take the gradient of a dilated convolution depends on the processor
-    (oneDNN's do, Eigen's refuse it); XLA computes it everywhere."""
+    """Returns TensorFlow's result. Whether its kernels support the gradient of a dilated convolution depends on the
+    processor (oneDNN's do, Eigen's reject it); XLA computes it everywhere."""
     try:
         return function(x)
     except tf.errors.InvalidArgumentError as error:

@@ -1,5 +1,5 @@
-"""Graphs from files whose constants stand for arrays of any size: TensorFlow does not compute them while it builds the
-graph, and neither do we."""
+"""Graphs from files whose constants represent arrays of any size: TensorFlow does not compute them while it builds the
+graph, and neither does the importer."""
 
 import os
 from typing import Any
@@ -21,7 +21,7 @@ X = placeholder("x", [4])
 
 
 def reshaped(*nodes: Any) -> tf.compat.v1.GraphDef:
-    """`x` in a shape that is the first element of the node `big`."""
+    """Returns `x` in a shape that is the first element of the node `big`."""
     masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
     return graph_of(
         X,
@@ -36,7 +36,7 @@ def reshaped(*nodes: Any) -> tf.compat.v1.GraphDef:
 
 
 def doubled(count: int) -> list[Any]:
-    """A constant that is joined to itself again and again."""
+    """Returns nodes that concatenate a constant with itself repeatedly."""
     steps = [constant("big0", np.arange(1024)), constant("axis", 0)]
     for i in range(1, count + 1):
         name = f"big{i}" if i < count else "big"

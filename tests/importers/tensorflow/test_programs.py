@@ -1,4 +1,4 @@
-"""StableHLO inside TensorFlow's graphs: functions of JAX that became TensorFlow's, and our own artifacts."""
+"""StableHLO inside TensorFlow's graphs: JAX functions converted to TensorFlow's, and our own artifacts."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ SINE = SINE.format("%y = stablehlo.sine %x : tensor<2x3xf32>")
 
 
 def program(x: Any, w: Any) -> Any:
-    """With calls, composites, a loop, and branches by platform."""
+    """A function with calls, composites, a loop, and branches by platform."""
     carry, rows = jax.lax.scan(lambda c, row: (c * 0.5 + row, jnp.sin(c)), jnp.zeros(4), jax.nn.softmax(x @ w))
     return carry, jax.lax.top_k(rows, 2)[0], jax.lax.platform_dependent(carry, cpu=jnp.sin, tpu=jnp.cos)
 
@@ -36,7 +36,7 @@ def converted(function: Any, **options: Any) -> Any:
 
 
 def holding(module: bytes, **attributes: Any) -> Any:
-    """A function of TensorFlow around the op that holds a program of one argument."""
+    """Returns a TensorFlow function around the op that contains a program of one argument."""
     given = {"version": 9, "Sout": [(2, 3)], "Tout": [tf.float32], "platforms": ["CPU"]} | attributes
     return tf.function(lambda x: gen_xla_ops.xla_call_module([x], module=module, **given), autograph=False)
 

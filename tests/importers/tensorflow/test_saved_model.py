@@ -22,7 +22,7 @@ pytestmark = pytest.mark.tensorflow
 v1 = tf.compat.v1
 
 
-# What is read
+# Supported contents
 
 
 @pytest.mark.parametrize("parameters", ["constants", "arguments"])
@@ -60,7 +60,7 @@ def test_the_served_signature_is_found(folder: Path) -> None:
 
 
 def add_write(nodes: Any, marker: Path) -> str:
-    """Adds nodes that write a file; returns the name of the last."""
+    """Adds nodes that write a file; returns the name of the last one."""
     for name, text in (("hostile/name", str(marker)), ("hostile/text", "it ran")):
         node = nodes.add(name=name, op="Const")
         node.attr["dtype"].type = tf.string.as_datatype_enum
@@ -84,7 +84,7 @@ def test_initializers_do_not_run(older: Path, tmp_path: Path, marker: Path) -> N
 
 
 class Hostile(tf.saved_model.experimental.TrackableResource):
-    """A resource that writes a file when it is made."""
+    """A resource that writes a file when it is created."""
 
     def __init__(self, marker: Path):
         super().__init__()
@@ -182,11 +182,11 @@ def test_tables_are_refused_by_name(tmp_path: Path) -> None:
         load(tmp_path / "table")
 
 
-# Functions that call without end
+# Recursive functions
 
 
 def calling(folder: Path, calls: dict[str, list[str]]) -> None:
-    """Makes the signature call `f0`; each function calls those named, one after the other."""
+    """Makes the signature call `f0`; each function calls the named ones, one after the other."""
 
     def change(meta: Any) -> None:
         library = meta.graph_def.library
@@ -310,7 +310,7 @@ def test_truncated_graphs_are_refused(folder: Path) -> None:
 
 
 def test_scrambled_graphs_give_errors(folder: Path) -> None:
-    """Or are programs still."""
+    """Mutations raise an Error, or are still programs."""
     path = folder / "saved_model.pb"
     whole, generator = path.read_bytes(), random.Random(0)
     for _ in range(40):

@@ -15,7 +15,7 @@ from tests.importers.special_values import assert_runs, numbers, pairs
 
 pytestmark = pytest.mark.tensorflow
 
-# Left out: Maximum and its like of zeros of both signs (the answer depends on the lane of a vector).
+# Excluded: Maximum and similar ops on zeros of both signs (the result depends on the lane of a vector).
 UNARY = [
     *(
         "Abs",
@@ -77,7 +77,7 @@ def test_quotients_and_remainders(name: str, kind: type) -> None:
 
 
 def test_the_tails_of_the_normal_distribution() -> None:
-    """Where `2 * p - 1` rounds to -1, TensorFlow still tells values apart."""
+    """Where `2 * p - 1` rounds to -1, TensorFlow still distinguishes values."""
     p = np.array([0, 1e-30, 1e-12, 1e-6, 0.01, 0.13, 0.14, 0.5, 0.86, 0.99, 1 - 1e-6, 1, 1.5, -1, np.nan], np.float64)
     for kind in (np.float32, np.float64):
         check("Ndtri", (p.astype(kind),))
