@@ -1,4 +1,4 @@
-"""Memory for a program's constants: it starts on a cache line, so that no vector of a panel crosses one, and, if it is
+"""Memory for a program's constants: it starts on a cache line, so that no vector of a panel spans two, and, if it is
 large, on a huge page, so that reading all of it misses the translation buffer less often."""
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ using Complex = std::complex<Real<T>>;
 template <class T>
 constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 
-using Int = int;  // in SciPy's LAPACK
+using Int = int;  // as in SciPy's LAPACK
 
 // Converts a row-major matrix to column-major order, and back; both are `T`, or the second is its complex type.
 template <class T>

@@ -24,7 +24,7 @@ struct Interpreter {
   uint64_t main_thread;                                        // pthread_self() of Python's main thread
 };
 
-// The inputs of one run: the entry of the program, and its arguments.
+// The parameters of one run: the entry of the program, and that function's parameters.
 struct Frame {
   int32_t (*entry)(void** arguments, void* arena, void** context);
   void** arguments;

@@ -111,7 +111,7 @@ class Template:
         self.inline = inline and not self.in_blocks
 
     def reserve(self, workspace: Workspace) -> None:
-        """Memory for packed data, with one spare vector's worth of lanes, and for partial sums."""
+        """Memory for packed data, with one spare vector's worth of lines, and for partial sums."""
 
         def room(count: int) -> ll.Value:
             """Allocates memory for `count` elements."""

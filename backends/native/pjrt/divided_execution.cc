@@ -51,7 +51,7 @@ class DividedRun {
     }
   }
 
-  // The inputs of one run: arguments, optionally the number of its device, and results.
+  // The addresses that one run receives: arguments, optionally the number of its device, and results.
   std::vector<void*> Addresses(size_t run) {
     std::vector<void*> addresses;
     for (size_t i = 0; i < program_.arguments.size(); ++i) {
