@@ -82,9 +82,7 @@ def measure(name: str, rounds: int, inductor: bool) -> dict[str, list[float]]:
 @click.command()
 @click.option("--threads", default=1, show_default=True, help="Threads of each contender.")
 @click.option("--rounds", default=15, show_default=True, help="Calls of each contender.")
-@click.option(
-    "--inductor/--no-inductor", default=True, help="TorchInductor too; it compiles for minutes."
-)
+@click.option("--inductor/--no-inductor", default=True, help="TorchInductor too; it compiles for minutes.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Also write the times to this file.")
 @click.argument("names", nargs=-1, type=click.Choice(list(MODELS)))
 def main(threads: int, rounds: int, inductor: bool, path: Path | None, names: tuple[str, ...]) -> None:
