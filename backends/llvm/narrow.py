@@ -100,7 +100,10 @@ def _encode(code: Code, value: ll.Value, dtype: str) -> ll.Value:
         encoded = code.select(code.is_nan(value), 0x7FC0, encoded)
     elif dtype == "f8E8M0FNU":
         bits = code.bits(value, I32)
-        power = code.lshr(_round_bits(code, bits, 23), 23)
+        # To the nearest power of two, and half way between two of them to the larger one. The smallest, 2^-127, is the
+        # only one that is subnormal in f32.
+        half = code.select(code.icompare(">=", bits, 1 << 23), 1 << 22, (1 << 22) - 1)
+        power = code.lshr(code.iadd(bits, half), 23)
         valid = code.both(code.compare(">", value, 0.0), code.icompare("<", power, 0xFF, signed=False))
         encoded = code.select(valid, power, 0xFF)
     else:

@@ -115,13 +115,15 @@ class CompiledGraph:
         """Returns the program for the sizes of these inputs, and for frozen ones as they are now."""
         sizes = () if self.is_static else _sizes(inputs)
         found = self.variants.get(sizes)
-        if found is None or (changed := found.parameters.changed(inputs)) is not None:
-            if found is None:
-                self._log(sizes)
-            else:
-                self._log_change(self.names[changed])
-            found = self.variants[sizes] = self._compiled(inputs)
-        return found
+        changed = None if found is None else found.parameters.changed(inputs)
+        if found is not None and changed is None:
+            return found
+        if changed is None:
+            self._log(sizes)
+        else:
+            self._log_change(self.names[changed])
+        self.variants[sizes] = self._compiled(inputs)
+        return self.variants[sizes]
 
     def _log_change(self, name: str) -> None:
         """Logs why a graph is compiled again for the same sizes."""
