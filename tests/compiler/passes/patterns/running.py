@@ -46,6 +46,7 @@ def rewritten(module: Module, patterns: PatternSet, *lists: Sequence[np.ndarray]
 
 def bits(array: np.ndarray) -> bytes:
     """The bytes of the elements, where one NaN is as good as another."""
+    array = np.ascontiguousarray(array)
     parts = array.view(array.real.dtype) if array.dtype.kind == "c" else array
     with np.errstate(all="ignore"):
         return np.where(parts != parts, np.zeros_like(parts) - 1, parts).tobytes() + (parts != parts).tobytes()
