@@ -28,7 +28,6 @@ from trivium.compiler.artifact import (
     Packing,
     PythonFunction,
     Slot,
-    require_machine,
 )
 from trivium.ir.errors import Error
 
@@ -108,12 +107,6 @@ def test_constants_are_embedded_at_cache_lines_of_pages() -> None:
     assert header.code.offset % 64 == 0
     constants = layout._Reader(data)._records(layout._Constant, header.constants)
     assert [c.offset % 64 for c in constants[:2]] == [0, 0]
-
-
-def test_packing_knows_its_size_and_what_it_reads() -> None:
-    assert PACKING.nbytes == 4 * 2 * 2 * 4
-    assert PACKING.reach == range(1, 1 + 6 + 2 + 3 + 1)
-    assert replace(PACKING, columns=(Axis(3, -1),)).reach == range(-1, 11)
 
 
 def sealed(data: bytearray) -> bytes:
@@ -204,13 +197,3 @@ def test_what_is_wrong_is_told(name: str) -> None:
     change, complaint = BREAKS[name]
     with pytest.raises(Error, match=complaint):
         from_bytes(broken(change))
-
-
-def test_code_for_another_machine() -> None:
-    require_machine(WHOLE, MACHINE)
-    require_machine(WHOLE, replace(MACHINE, cpu="znver5", features="+avx2,+avx512f,+fma"))
-    older = Machine(MACHINE.triple, "nehalem", "+sse4.2,-avx2")
-    with pytest.raises(Error, match=r"for znver3 .* this machine is nehalem .*: nehalem has no avx2, fma"):
-        require_machine(WHOLE, older)
-    with pytest.raises(Error, match="x86_64-unknown-linux-gnu is not aarch64-apple"):
-        require_machine(WHOLE, replace(MACHINE, triple="aarch64-apple"))
