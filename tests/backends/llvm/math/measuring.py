@@ -1,0 +1,98 @@
+"""Measures the accuracy of inline math in units in the last place of the type, against more precise references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import mpmath
+import numpy as np
+
+from tests.backends.harness import elementwise, run
+
+TYPES = {"f32": np.float32, "f64": np.float64}
+EVERYTHING = (-np.inf, np.inf)
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-40, 89, -104, 2, 1e30, 3e38]
+NAN, INF = np.nan, np.inf
+
+Reference = Callable[[np.ndarray], np.ndarray]
+Exact = Callable[[mpmath.mpf], mpmath.mpf]
+
+
+def compiled(op: str, name: str, *operands: object) -> np.ndarray:
+    """What the compiled operation gives for numbers of one type."""
+    arrays = [np.array(operand, TYPES[name]) for operand in operands]
+    return run(elementwise(op, [name] * len(arrays), name, arrays[0].size), *arrays)
+
+
+def samples(count: int) -> np.ndarray:
+    """Numbers of all magnitudes, and special ones."""
+    random = np.random.default_rng(0)
+    parts = [
+        random.standard_normal(count) * 3,
+        random.uniform(-1, 1, count),
+        random.uniform(-104, 104, count),
+        np.exp(random.uniform(-80, 80, count)) * random.choice([-1, 1], count),
+        np.array(SPECIAL),
+    ]
+    return np.concatenate(parts)
+
+
+def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Distances in units in the last place of f32 (of its smallest normal number, for smaller ones)."""
+    magnitude = np.maximum(np.abs(exact.astype(np.float32)), np.finfo(np.float32).tiny)
+    return np.abs(got - exact) / np.spacing(magnitude)
+
+
+def expect_f32(op: str, reference: Reference, tolerance: float, zeros: float = 0, signs: bool = True) -> None:
+    """f32 against a reference in f64, specials and signs of zeros included; not where the result is closer to 0 than
+    `zeros`, for references that are not exact there."""
+    x = samples(5000).astype(np.float32)
+    got = compiled(op, "f32", x)
+    with np.errstate(all="ignore"):
+        exact = reference(x.astype(np.float64))
+        expected = exact.astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(got[~finite], expected[~finite])
+    checked = finite & (np.abs(expected) > zeros) if zeros else finite
+    assert ulps(got[checked], exact[checked]).max() <= tolerance
+    if signs:
+        both = (x == 0) & (expected == 0)
+        np.testing.assert_array_equal(np.signbit(got[both]), np.signbit(expected[both]))
+
+
+def everywhere(dtype: type, domain: tuple[float, float]) -> np.ndarray:
+    """Numbers of all exponents in the domain, and many of its middle."""
+    random, kind = np.random.default_rng(0), np.finfo(dtype)
+    exponents = random.uniform(kind.minexp - kind.nmant, kind.maxexp - 0.01, 500)
+    numbers = np.concatenate([np.exp2(exponents), np.exp2(random.uniform(-10, 10, 400)), random.uniform(0, 3, 200)])
+    numbers = np.concatenate([numbers, -numbers, random.uniform(max(domain[0], -1e4), min(domain[1], 1e4), 300)])
+    numbers = numbers.astype(dtype)
+    return numbers[(numbers >= domain[0]) & (numbers <= domain[1])]
+
+
+def distance(value: float, exact: mpmath.mpf, dtype: type) -> float:
+    """In units in the last place, which are those of the smallest normal number below it."""
+    kind = np.finfo(dtype)
+    if not np.isfinite(value):
+        return 0.0 if abs(exact) > mpmath.mpf(float(kind.max)) else np.inf
+    magnitude = max(abs(exact), mpmath.mpf(float(kind.tiny)))
+    unit = mpmath.mpf(2) ** (mpmath.floor(mpmath.log(magnitude, 2)) - kind.nmant)
+    return float(abs(mpmath.mpf(value) - exact) / unit)
+
+
+def worst(op: str, name: str, exact: Exact, domain: tuple[float, float] = EVERYTHING, bits: int = 200) -> float:
+    """The largest distance at numbers of all exponents, of a reference computed with `bits` bits."""
+    x = everywhere(TYPES[name], domain)
+    got = compiled(op, name, x)
+    with mpmath.workprec(bits):
+        pairs = zip(x.tolist(), got.tolist(), strict=True)
+        return max(distance(value, exact(mpmath.mpf(argument)), TYPES[name]) for argument, value in pairs)
+
+
+def expect_limits(op: str, name: str, values: Sequence[float]) -> None:
+    """`values` at 0, -0, inf and -inf, with the signs of zeros; and NaN stays."""
+    got = compiled(op, name, [0.0, -0.0, INF, -INF, NAN])
+    wanted = np.array([*values, NAN], TYPES[name])
+    np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))

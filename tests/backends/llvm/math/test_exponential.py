@@ -1,0 +1,63 @@
+"""The exponential function and what is made of it, and of logarithms, in f64: accuracy and special values."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from tests.backends.llvm.math.measuring import INF, NAN, compiled, expect_limits, worst
+
+FUNCTIONS = {
+    # the exact function, where it is asked, and what it is of 0, -0, inf, -inf
+    "exponential": (mpmath.exp, (-750, 709.7), (1, 1, INF, 0)),
+    "exponential_minus_one": (mpmath.expm1, (-100, 709.7), (0, -0.0, INF, -1)),
+    "log": (mpmath.log, (5e-324, 1e308), (-INF, -INF, INF, NAN)),
+    "log_plus_one": (mpmath.log1p, (-1 + 2**-53, 1e308), (0, -0.0, INF, NAN)),
+    "logistic": (lambda x: 1 / (1 + mpmath.exp(-x)), (-745, 750), (0.5, 0.5, 1, 0)),
+    "rsqrt": (lambda x: 1 / mpmath.sqrt(x), (5e-324, 1e308), (INF, -INF, 0, NAN)),
+}
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_all_exponents(op: str) -> None:
+    exact, domain, _ = FUNCTIONS[op]
+    assert worst(op, "f64", exact, domain) <= 4.0
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_limits(op: str) -> None:
+    expect_limits(op, "f64", FUNCTIONS[op][2])
+
+
+def test_where_the_exponential_overflows_and_vanishes() -> None:
+    last, first = 709.782712893384, -745.1332191019411
+    got = compiled("exponential", "f64", [last, np.nextafter(last, INF), first, np.nextafter(first, -INF), -1e300])
+    assert np.isfinite(got[0])
+    assert got[1] == INF
+    assert got[2] == 5e-324
+    assert got[3:].tolist() == [0, 0]
+
+
+def test_small_arguments_lose_no_digits() -> None:
+    x = np.exp2(np.linspace(-1020, -54, 200))
+    x = np.concatenate([x, -x])
+    for op in ("exponential_minus_one", "log_plus_one"):
+        np.testing.assert_array_equal(compiled(op, "f64", x), x)
+    subnormal = np.array([5e-324, -5e-324, 1e-310])
+    np.testing.assert_allclose(compiled("exponential_minus_one", "f64", subnormal), subnormal, rtol=0, atol=5e-324)
+
+
+def test_logarithms_outside_of_their_domain() -> None:
+    assert np.isnan(compiled("log", "f64", [-5e-324, -1, -1e308])).all()
+    got = compiled("log_plus_one", "f64", [-1, np.nextafter(-1, -INF), -2])
+    np.testing.assert_array_equal(got, [-INF, NAN, NAN])
+
+
+@pytest.mark.parametrize("name", ["f32", "f64"])
+def test_the_exponential_never_falls(name: str) -> None:
+    """Also from one reduced range to the next, which meet at odd multiples of log(2) / 2."""
+    meeting = (np.arange(-60, 60) + 0.5) * np.log(2)
+    step = np.finfo(np.float32 if name == "f32" else np.float64).eps
+    x = np.sort((meeting[:, None] * (1 + step * np.arange(-8, 9))).ravel())
+    assert (np.diff(compiled("exponential", name, x)) >= 0).all()
