@@ -88,6 +88,17 @@ def matmul(
     return Case(kernel, {x: laid_out(lhs, orders[0]), y: laid_out(rhs, orders[1]), **extra}, z, orders[2])
 
 
+def normal(*shape: int, dtype: type = np.float32) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, tolerance: float = 1e-5) -> None:
+    assert got.shape == want.shape
+    assert np.abs(got - want).max() <= tolerance * np.abs(want).max()
+
+
+CONSTANTS = (set(), {"rhs"}, {"lhs"}, {"lhs", "rhs"})
+
 NCHW: Order = (0, 1, 2, 3)
 NHWC: Order = (0, 2, 3, 1)
 HWIO: Order = (2, 3, 1, 0)
@@ -108,6 +119,35 @@ class Window:
         """Returns an extent of the result."""
         padded = (size - 1) * self.lhs_dilation[d] + 1 + sum(self.padding[d])
         return (padded - (kernel - 1) * self.rhs_dilation[d] - 1) // self.stride[d] + 1
+
+
+LAYOUTS = {
+    "channels last": (NHWC, HWIO, NHWC),
+    "channels first": (NCHW, NCHW, NCHW),
+    "last to first": (NHWC, HWIO, NCHW),
+    "first to last": (NCHW, HWIO, NHWC),
+    "batch innermost": ((1, 2, 3, 0),) * 3,
+    "odd": ((3, 1, 0, 2), (1, 3, 0, 2), (2, 0, 3, 1)),
+}
+ONE = ((1, 1), (1, 1))
+WINDOWS = {
+    "plain": ((2, 5, 9, 11), (7, 5, 3, 3), Window()),
+    "padded": ((2, 20, 9, 11), (18, 20, 3, 3), Window(padding=ONE)),
+    "strided": ((2, 20, 9, 11), (18, 20, 3, 2), Window((2, 3), ((2, 0), (1, 3)), rhs_dilation=(2, 1))),
+    "dilated": (
+        (2, 20, 9, 11),
+        (18, 20, 3, 2),
+        Window((1, 2), ((2, 0), (1, 3)), (2, 3), (1, 2), reversal=(True, False)),
+    ),
+    "gradient of the input": ((2, 20, 5, 6), (18, 20, 3, 3), Window((1, 1), ((1, 2), (2, 1)), (2, 3))),
+    "few taps": ((2, 20, 5, 6), (18, 20, 1, 2), Window((1, 1), ((0, 1), (1, 0)), (2, 3), (1, 2))),
+    "grouped": ((2, 6, 9, 11), (12, 2, 3, 3), Window(padding=ONE, groups=3)),
+    "depthwise": ((2, 20, 9, 11), (20, 1, 3, 3), Window((1, 2), ONE, groups=20)),
+    "one by one": ((1, 32, 14, 14), (40, 32, 1, 1), Window()),
+    "stem": ((2, 3, 20, 20), (20, 3, 7, 7), Window((2, 2), ((3, 3), (3, 3)))),
+    "cut off": ((3, 4, 20, 20), (40, 4, 3, 3), Window(padding=((-1, 2), (0, -2)))),
+    "gradient of the weights": ((8, 4, 14, 14), (6, 4, 12, 12), Window(padding=ONE)),
+}
 
 
 def convolution(

@@ -1,0 +1,74 @@
+"""The loop nest around the micro-kernel against NumPy: matrix products in all layouts and ragged sizes, in blocks, on
+threads, and planned for other processors."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tests.backends.cpu.contraction.cases import (
+    CONSTANTS,
+    LAYOUTS,
+    ONE,
+    Window,
+    assert_close,
+    convolution,
+    matmul,
+    normal,
+    reference,
+)
+from trivium.backends.cpu.target import LEVELS, emulated
+
+
+@pytest.mark.parametrize("constants", CONSTANTS, ids=lambda names: "+".join(sorted(names)) or "none")
+@pytest.mark.parametrize("transposed", list(product((False, True), repeat=3)), ids=str)
+def test_matmul_layouts(transposed: tuple[bool, bool, bool], constants: set[str]) -> None:
+    lhs, rhs = normal(2, 13, 37), normal(2, 37, 70)
+    orders = tuple((0, 2, 1) if flag else (0, 1, 2) for flag in transposed)
+    assert_close(matmul(lhs, rhs, orders).run(constants), lhs @ rhs)
+
+
+@pytest.mark.parametrize("constants", CONSTANTS[:2], ids=("input", "constant"))
+@pytest.mark.parametrize(
+    ("batch", "m", "n", "k"),
+    [
+        (1, 1, 1, 1),
+        (1, 1, 100, 50),
+        (3, 5, 16, 1),
+        (1, 100, 1, 20),
+        (1, 3, 33, 3000),
+        (2, 61, 33, 3000),
+        (7, 6, 64, 64),
+        (1, 600, 20, 9),
+    ],
+)
+def test_matmul_sizes(batch: int, m: int, n: int, k: int, constants: set[str]) -> None:
+    lhs, rhs = normal(batch, m, k), normal(batch, k, n)
+    assert_close(matmul(lhs, rhs).run(constants), lhs @ rhs)
+
+
+def test_matmul_in_f64() -> None:
+    lhs, rhs = normal(2, 13, 37, dtype=np.float64), normal(2, 37, 70, dtype=np.float64)
+    assert_close(matmul(lhs, rhs).run({"rhs"}), lhs @ rhs, 1e-14)
+
+
+@pytest.mark.parametrize("constants", CONSTANTS[:2], ids=("input", "constant"))
+def test_matmul_on_threads(constants: set[str]) -> None:
+    lhs, rhs = normal(2, 200, 300), normal(2, 300, 170)
+    assert_close(matmul(lhs, rhs).run(constants, threads=2), lhs @ rhs)
+
+
+@pytest.mark.parametrize("constants", CONSTANTS[:2], ids=("input", "constant"))
+@pytest.mark.parametrize("level", LEVELS)
+def test_matmul_planned_for_another_processor(level: str, constants: set[str]) -> None:
+    lhs, rhs = normal(2, 33, 50), normal(2, 50, 70)
+    assert_close(matmul(lhs, rhs).run(constants, target=emulated(level)), lhs @ rhs)
+
+
+@pytest.mark.parametrize("layout", ["channels last", "channels first"])
+def test_convolution_in_blocks_and_threads(layout: str) -> None:
+    lhs, rhs = normal(2, 300, 12, 12), normal(40, 300, 3, 3)
+    window = Window(padding=ONE)
+    assert_close(convolution(lhs, rhs, window, LAYOUTS[layout]).run(threads=2), reference(lhs, rhs, window))
