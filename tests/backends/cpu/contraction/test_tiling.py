@@ -1,10 +1,179 @@
-"""Tilings: whole, and within registers and caches."""
+"""Tilings: they cover the problem, keep within registers and caches, and say the truth about how operands lie."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from itertools import product
 
-from trivium.backends.cpu.contraction.tiling import split
+import numpy as np
+import pytest
+
+from tests.backends.cpu.contraction.cases import HWIO, NCHW, NHWC, ONE, Case, Window, convolution, matmul
+from tests.compiler.contraction.meaning import place, points
+from trivium.backends.cpu.contraction.plan import Plan, plan
+from trivium.backends.cpu.contraction.tiling import (
+    LHS_SHARE,
+    MOST_ROWS,
+    PANEL_SHARE,
+    SUMS_SHARE,
+    Reduction,
+    Rhs,
+    rhs_step,
+    rows_that_fit,
+    split,
+    widest_panel,
+)
+from trivium.backends.cpu.target import LEVELS, CpuTarget, host
+from trivium.compiler.contraction.marked import Marked
+
+DTYPES = {"f32": np.float32, "f64": np.float64}
+SIZES = [
+    (1, 1, 1, 1), (1, 1, 1000, 50), (1, 7, 16, 1), (3, 100, 1, 20), (1, 3, 33, 3000), (2, 61, 33, 3000), (1, 512, 512, 512),
+    (1, 2000, 77, 5000), (1, 12, 4096, 4096), (8, 300, 20, 9), (1, 5, 20_000, 3),
+]  # fmt: skip
+CONVOLUTIONS = {
+    "plain": ((2, 64, 30, 30), (96, 64, 3, 3), Window(padding=ONE)),
+    "stem": ((1, 3, 112, 112), (64, 3, 7, 7), Window((2, 2), ((3, 3), (3, 3)))),
+    "depthwise": ((2, 40, 30, 30), (40, 1, 5, 5), Window(padding=ONE, groups=40)),
+    "one by one": ((1, 256, 14, 14), (500, 256, 1, 1), Window()),
+    "many channels": ((1, 700, 6, 6), (20, 700, 3, 3), Window()),
+}
+LAYOUTS = {"first": (NCHW, NCHW, NCHW), "last": (NHWC, HWIO, NHWC)}
+
+
+def processor(name: str, threads: int = 1) -> CpuTarget:
+    vector_bytes, registers, *_ = LEVELS[name]
+    return replace(host(), vector_bytes=vector_bytes, vector_registers=registers, threads=threads)
+
+
+@cache
+def cases(dtype: type) -> list[Case]:
+    turned = (0, 2, 1), (0, 1, 2)
+    found = [
+        matmul(np.empty((b, m, k), dtype), np.empty((b, k, n), dtype), (lhs, rhs, (0, 1, 2)))
+        for (b, m, n, k), lhs, rhs in product(SIZES, turned, turned)
+    ]
+    for (lhs_shape, rhs_shape, window), orders in product(CONVOLUTIONS.values(), LAYOUTS.values()):
+        found.append(convolution(np.empty(lhs_shape, dtype), np.empty(rhs_shape, dtype), window, orders))
+    return found
+
+
+@cache
+def plans(name: str, dtype: str, threads: int = 1) -> list[Plan]:
+    nbytes, target = np.dtype(DTYPES[dtype]).itemsize, processor(name, threads)
+    problems = [Marked(case.kernel.contraction).problem for case in cases(DTYPES[dtype])]  # type: ignore[arg-type]
+    constants = frozenset[str](), frozenset({"lhs", "rhs"})
+    return [plan(problem, nbytes, target, known) for problem in problems for known in constants]
+
+
+everywhere = pytest.mark.parametrize(("name", "dtype"), list(product(LEVELS, DTYPES)))
+
+
+@everywhere
+def test_every_element_is_in_one_part(name: str, dtype: str) -> None:
+    for threads in (1, 8):
+        for chosen in plans(name, dtype, threads):
+            problem, tiling = chosen.problem, chosen.tiling
+            assert tiling.lanes == LEVELS[name][0] // np.dtype(DTYPES[dtype]).itemsize
+            assert (tiling.tiles.extent, tiling.chunks.extent) == (problem.rows.extent, tiling.tiles.count)
+            assert tiling.panels.extent == -(-problem.columns.extent // tiling.lanes)
+            assert tiling.groups.extent == tiling.panels.count
+            for part in (tiling.tiles, tiling.panels, tiling.chunks, tiling.groups):
+                assert sum(part.sizes) == part.extent
+                assert 0 < part.count <= part.extent
+            reduction = tiling.reduction
+            assert reduction.taps * reduction.run == problem.reduction.extent
+            assert 0 < reduction.block_run <= reduction.run
+            assert 0 < reduction.block_taps <= reduction.taps
+            assert reduction.block_taps == 1 or reduction.block_run == reduction.run
+            assert reduction.blocks * reduction.most_steps >= problem.reduction.extent
+
+
+@everywhere
+def test_tiles_fit_in_registers(name: str, dtype: str) -> None:
+    """The accumulators, a row of rhs, and an operand of lhs."""
+    registers = LEVELS[name][1]
+    for chosen in plans(name, dtype):
+        rows, vectors = chosen.tiling.tiles.size, chosen.tiling.panels.size
+        assert rows * vectors + vectors + 1 <= registers, chosen.tiling
+        assert rows <= MOST_ROWS
+
+
+@everywhere
+def test_what_is_packed_fits_in_the_cache(name: str, dtype: str) -> None:
+    """A block's panel, lhs and sums have their shares; blocks are rounded up to where axes start again, at most to
+    twice their share, and there is always one tile and one panel."""
+    cache, nbytes = processor(name).cache_bytes[1], np.dtype(DTYPES[dtype]).itemsize
+    for chosen in plans(name, dtype):
+        tiling, steps = chosen.tiling, chosen.tiling.reduction.most_steps
+        row_bytes = tiling.panels.size * tiling.lanes * nbytes
+        if tiling.rhs is not Rhs.DIRECT:
+            assert steps * row_bytes <= 2 * PANEL_SHARE * cache, tiling
+        if tiling.pack_lhs and tiling.chunks.size > 1:
+            assert tiling.chunks.size * (tiling.tiles.size - 1) * steps * nbytes <= LHS_SHARE * cache, tiling
+        if tiling.reduction.blocks > 1 and (tiling.chunks.size > 1 or tiling.groups.size > 1):
+            rows = tiling.chunks.size * (tiling.tiles.size - 1)
+            assert rows * tiling.groups.size * row_bytes <= SUMS_SHARE * cache, tiling
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lhs_advances_evenly_along_a_run(dtype: str) -> None:
+    """Element by element, in every plan that reads it where it lies."""
+    read = [p for p in plans("x86-64-v3", dtype) if not p.tiling.pack_lhs and p.tiling.rhs is not Rhs.DIRECT]
+    assert len(read) > 20
+    for chosen in read:
+        axes, run = chosen.problem.reduction.axes, chosen.tiling.reduction.run
+        step = chosen.problem.lhs.stride(axes[-1]) if axes else 0
+        places = [place(replace(chosen.problem.lhs, windows=()), point) for point in points(chosen.problem.reduction)]
+        for start in range(0, len(places), run):
+            assert places[start : start + run] == [places[start] + i * step for i in range(run)]
+
+
+def test_rows_of_rhs_that_lie_evenly() -> None:
+    """`rhs_step` is their distance, and 0 where there is none."""
+    steps = []
+    for chosen in plans("x86-64-v3", "f32"):
+        problem, step = chosen.problem, rhs_step(chosen.problem)
+        assert step > 0 or chosen.tiling.rhs is not Rhs.IN_PLACE
+        places = [place(problem.rhs, point) for point in points(problem.reduction)]
+        if step:
+            assert places == [places[0] + i * step for i in range(len(places))]
+            (column,) = problem.columns.axes
+            assert problem.rhs.stride(column) == 1
+        steps.append(step)
+    assert 0 in steps
+    assert len(set(steps)) > 3
+
+
+@everywhere
+def test_threads_have_something_to_do(name: str, dtype: str) -> None:
+    """Large problems have at least one unit for each, small ones no more than without threads."""
+    for one, many in zip(plans(name, dtype), plans(name, dtype, threads=8), strict=True):
+        target = processor(name, 8)
+        pieces = target.product_cost(one.problem.flops, np.dtype(DTYPES[dtype]).itemsize) / target.piece_cost
+        most = one.problem.batch.extent * many.tiling.chunks.extent * many.tiling.groups.extent
+        assert many.units >= min(8, int(pieces), most)
+        if pieces < 1:
+            assert many.units == one.units
+
+
+def test_constants_are_packed_unless_that_repeats_them() -> None:
+    """In windows they would be repeated."""
+    for chosen in plans("x86-64-v4", "f32")[1::2]:
+        constant = chosen.tiling.rhs is Rhs.CONSTANT
+        assert constant != bool(chosen.problem.rhs.windows)
+        assert (chosen.packed_operand is not None) == constant
+
+
+@pytest.mark.parametrize("registers", [16, 32])
+def test_registers_are_shared_out(registers: int) -> None:
+    for rows in range(1, 40):
+        vectors = widest_panel(rows, registers)
+        fitting = rows_that_fit(vectors, registers)
+        assert 1 <= fitting <= MOST_ROWS
+        assert fitting * vectors + vectors + 2 <= registers
+    assert widest_panel(1, registers) > widest_panel(40, registers)
 
 
 def test_split_is_even_and_whole() -> None:
@@ -14,3 +183,18 @@ def test_split_is_even_and_whole() -> None:
         assert max(parts.sizes) <= most
         assert max(parts.sizes) - min(parts.sizes) <= 1
         assert [parts.start(i) for i in range(parts.count)] == [sum(parts.sizes[:i]) for i in range(parts.count)]
+
+
+def test_blocks_of_a_reduction() -> None:
+    assert (Reduction(9, 100, 4, 100).blocks, Reduction(9, 100, 4, 100).most_steps) == (3, 400)
+    assert (Reduction(2, 100, 1, 30).run_blocks, Reduction(2, 100, 1, 30).blocks) == (4, 8)
+
+
+def test_a_tiling_in_words() -> None:
+    case = matmul(np.empty((1, 100, 64), np.float32), np.empty((1, 64, 100), np.float32))
+    chosen = plan(Marked(case.kernel.contraction).problem, 4, processor("x86-64-v3"))  # type: ignore[arg-type]
+    tiling = chosen.tiling
+    assert str(tiling) == (
+        f"schedule {{ tile {tiling.tiles.size}x16, blocks of 64, units {tiling.chunks.count}x{tiling.groups.count}, "
+        "lhs in place, rhs packed }"
+    )
