@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import llvmlite.ir as ll
 import numpy as np
 import pytest
 from scipy.special import erf
@@ -21,7 +24,11 @@ from tests.backends.cpu.contraction.cases import (
 )
 from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.contraction.tiling import Rhs
+from trivium.backends.cpu.jit import parsed
 from trivium.backends.cpu.target import host
+from trivium.backends.cpu.threads import PARALLEL_FOR
+from trivium.backends.cpu.workspace import WorkspaceSize
+from trivium.compiler.kernel import Buffer, Kernel
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.structure import Value as Scalar
@@ -89,7 +96,65 @@ def test_plans() -> None:
     assert chosen(last, frozenset({"rhs"})).plan.packed_operand == "rhs"
 
 
+def test_phases_make_up_the_whole_result() -> None:
+    """The rows, columns and batches of all shares together are the elements of the result; nothing is packed
+    beforehand where there are several."""
+    dilated = convolution(normal(2, 4, 5, 5), normal(6, 4, 3, 3), Window(padding=ONE, lhs_dilation=(2, 3)))
+    lowering = Lowering(dilated.kernel, host(), constants=frozenset({"lhs", "rhs"}))
+    problems = [share.plan.problem for share in lowering.shares]
+    results = sum(p.batch.extent * p.rows.extent * p.columns.extent for p in problems)
+    assert results == dilated.result.size
+    assert lowering.units == sum(share.plan.units for share in lowering.shares)
+    assert {share.plan.packed_operand for share in lowering.shares} == {None}
+
+
+def test_functions_take_a_pointer_for_each_param_and_the_workspace() -> None:
+    case = matmul(normal(1, 200, 3000), normal(1, 3000, 70))
+    module, size = ll.Module("test"), WorkspaceSize()
+    module.triple = host().triple
+    function = Lowering(case.kernel, host()).emit(module, "product", size)
+    assert len(function.args) == len(case.kernel.params) + 1
+    assert (function.name, function.linkage) == ("product", "internal")
+    assert size.nbytes > 0
+    assert "product" in {f.name for f in parsed(str(module)).functions}
+
+
+def test_small_products_do_not_wake_threads() -> None:
+    def calls(m: int) -> bool:
+        module = ll.Module("test")
+        case = matmul(normal(1, m, 256), normal(1, 256, 256))
+        Lowering(case.kernel, host().with_threads(4)).emit(module, "product", WorkspaceSize())
+        return PARALLEL_FOR in str(module)
+
+    assert not calls(8)
+    assert calls(4000)
+
+
 def test_the_template_leaves_what_it_cannot_do() -> None:
     case = matmul(normal(1, 4, 0), normal(1, 0, 4))
     assert not supports(case.kernel)
     np.testing.assert_array_equal(case.run(), np.zeros((1, 4, 4), np.float32))
+
+
+def marked(**changes: object) -> Kernel:
+    """A product whose contraction is another."""
+    kernel = matmul(normal(1, 4, 8), normal(1, 8, 4)).kernel
+    assert kernel.contraction is not None
+    return replace(kernel, contraction=replace(kernel.contraction, **changes))
+
+
+def with_buffer(side: str, dtype: str, shape: tuple[int, ...]) -> Kernel:
+    kernel = marked()
+    access = getattr(kernel.contraction, side)
+    return marked(**{side: replace(access, buffer=Buffer(side, dtype, shape, "in"))})
+
+
+def test_what_is_supported() -> None:
+    plain = marked()
+    assert supports(plain)
+    assert not supports(replace(plain, contraction=None))
+    assert not supports(marked(accumulate="i32"))
+    assert not supports(marked(accumulate="f64"))  # of operands in f32, which would have to be converted
+    assert not supports(with_buffer("rhs", "bf16", (1, 8, 4)))
+    assert not supports(with_buffer("lhs", "f32", (1, 1 << 16, 1 << 15)))  # beyond offsets of 32 bits
+    assert supports(with_buffer("lhs", "f32", (1, 1 << 15, 1 << 15)))
