@@ -212,7 +212,7 @@ class Emitter:
             loops.emit_loop(self, loop)
 
     def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
-        """Omits the guards of a division by a literal, which only a division by a value needs, and operands of a
+        """Emits an operation, without the guards of a division if the divisor is a literal, and without operands of a
         conjunction that are known to be true."""
         if instruction.op == "and" and instruction.result.dtype == "i1":
             operands = [operand for operand in operands if not is_true(operand)] or operands[:1]
@@ -261,7 +261,7 @@ class Emitter:
             self.values[result] = self.code.phi(list(zip(pair, ends, strict=True)))
 
     def _shape_at(self, ends: list[ll.Block], pair: tuple[ll.Value, ...]) -> list[ll.Value]:
-        """Applies `same_shape` if each value must be repeated in its own branch."""
+        """Does the same as `same_shape` for values that must each be repeated in its own branch."""
         if len({value.type for value in pair}) == 1:
             return list(pair)
         result = []

@@ -105,7 +105,7 @@ def _size(emitter: Emitter, block: Block) -> int:
 
 
 def _arithmetic(index: Index) -> int:
-    """Returns the operations and literals of an index expression."""
+    """Returns the number of operations and literals in an index expression."""
     factors = sum(factor != 1 for factor in index.terms.values())
     return 2 * factors + max(0, len(index.terms) - 1) + 2 * bool(index.offset)
 

@@ -81,7 +81,7 @@ class Object:
 
 
 def read_object(data: bytes) -> Object:
-    """Reads an object file. Raises CompileError if the bytes are not one of 64 bits."""
+    """Reads an object file. Raises CompileError if the bytes are not an object file of 64 bits."""
     header = _table(data, 0, 1, HEADER, "its header")[0]
     if data[: len(IDENT)] != IDENT or header["type"] != ET_REL:
         raise CompileError("this is not a little-endian ELF object file of 64 bits")

@@ -162,8 +162,8 @@ def _pointer(code: Code, address: Address, base: ll.Value) -> ll.Value:
 
 
 def _aligned(access: ll.Instruction, type_: ll.Type) -> ll.Instruction:
-    """Returns the alignment: arrays may start at any element, so a vector access is only as aligned as one of its
-    elements."""
+    """Aligns an access and returns it: arrays may start at any element, so a vector access is only as aligned as one of
+    its elements."""
     access.align = _bytes(type_)
     return access
 

@@ -148,7 +148,7 @@ class _Table:
         for handle in self._block(self.data, position).values():
             block = self._block(handle, 0)
             if found.keys() & block.keys():
-                raise ValueError("a key is there twice")
+                raise ValueError("a key occurs twice")
             found |= block
         return found
 

@@ -30,7 +30,7 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
 
 
 def _at_infinity(code: Code, a: ll.Value, y: ll.Value, magnitude: ll.Value) -> ll.Value:
-    """Returns infinite powers, which are 0 and infinity, and 1 for 1."""
+    """Returns the powers with infinite exponents, which are 0 and infinity, and 1 for 1."""
     grows = code.builder.xor(code.compare(">", a, 1.0), code.compare("<", y, 0.0))
     limit = code.select(grows, code.like(a, float("inf")), 0.0)
     limit = code.select(code.compare("==", a, 1.0), 1.0, limit)
