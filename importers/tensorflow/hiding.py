@@ -1,7 +1,7 @@
 """Constants of a graph from a file, hidden from TensorFlow while it builds the graph. To infer shapes, it runs every op
 whose operands it knows, whatever the size of the result: a range of 10^10 elements is three numbers in a file. Here the
 rules infer shapes and compute known values, within bounds. So TensorFlow must not know any values: it treats the result
-of a `PlaceholderWithDefault` as unknown, and therefore also everything that is derived from it."""
+of a `PlaceholderWithDefault` as unknown, and likewise the results of ops that query a shape that it does not know."""
 
 from __future__ import annotations
 
