@@ -102,8 +102,8 @@ def _encode(code: Code, value: ll.Value, dtype: str) -> ll.Value:
         bits = code.bits(value, I32)
         # To the nearest power of two, and half way between two of them to the larger one. The smallest, 2^-127, is the
         # only one that is subnormal in f32.
-        half = code.select(code.icompare(">=", bits, 1 << 23), 1 << 22, (1 << 22) - 1)
-        power = code.lshr(code.iadd(bits, half), 23)
+        normal = code.builder.zext(code.icompare(">=", bits, 1 << 23), bits.type)
+        power = code.lshr(code.iadd(code.iadd(bits, (1 << 22) - 1), normal), 23)
         valid = code.both(code.compare(">", value, 0.0), code.icompare("<", power, 0xFF, signed=False))
         encoded = code.select(valid, power, 0xFF)
     else:
