@@ -132,7 +132,8 @@ def network(seed: int) -> Module:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_networks(seed: int) -> None:
-    after = laid_out(module := network(seed), given(KIND, seed))
+    module = network(seed)
+    after = laid_out(module, given(KIND, seed))
     assert kinds(after, ops.Convolution) == kinds(module, ops.Convolution)
 
 
