@@ -162,75 +162,6 @@ def test_softmax_in_one_kernel(shape: tuple[int, int]) -> None:
     np.testing.assert_allclose(run(b.build(), a), powers / powers.sum(1, keepdims=True), rtol=3e-6)
 
 
-@pytest.mark.parametrize("extent", [5, 16, 50])
-def test_padding_becomes_a_masked_load(extent: int) -> None:
-    b = KernelBuilder("pad")
-    x, y = b.input("x", "f32", (extent,)), b.output("y", "f32", (extent + 5,))
-    with b.parallel(extent + 5) as (i,):
-        position = expression([(i, 1)], -2)
-        inside = b.apply("and", b.compare("GE", position, 0), b.compare("LT", position, extent))
-        with b.if_(inside) as branch:
-            branch.yield_(b.load(x, position))
-        with branch.otherwise():
-            branch.yield_(b.constant(9.0, "f32"))
-        b.store(y, branch.results[0], i)
-    a = f32(extent)
-    np.testing.assert_array_equal(run(b.build(), a), np.pad(a, (2, 3), constant_values=9))
-
-
-def test_a_uniform_branch_in_a_vector_loop() -> None:
-    b = KernelBuilder("branch")
-    x, flags, y = b.input("x", "f32", (4, 40)), b.input("flags", "i1", (4,)), b.output("y", "f32", (4, 40))
-    with b.parallel(4, 40) as (i, j):
-        with b.if_(b.load(flags, i)) as branch:
-            branch.yield_(b.multiply(b.load(x, i, j), 2.0))
-        with branch.otherwise():
-            branch.yield_(b.constant(-1.0, "f32"))
-        b.store(y, branch.results[0], i, j)
-    a, chosen = f32(4, 40), np.array([True, False, False, True])
-    np.testing.assert_array_equal(run(b.build(), a, chosen), np.where(chosen[:, None], a * 2, -1))
-
-
-def test_masked_stores() -> None:
-    b = KernelBuilder("some")
-    x, y = b.input("x", "i32", (45,)), b.output("y", "i32", (45,))
-    with b.parallel(45) as (i,):
-        value = b.load(x, i)
-        b.store(y, 0, i)
-        with b.if_(b.compare("GT", value, 5)):
-            b.store(y, value, i)
-    a = np.arange(45, dtype=np.int32) % 11
-    np.testing.assert_array_equal(run(b.build(), a), np.where(a > 5, a, 0))
-
-
-def test_gather_and_scatter() -> None:
-    b = KernelBuilder("permute")
-    x, order, y = b.input("x", "f32", (60, 3)), b.input("order", "i32", (60,)), b.output("y", "f32", (60, 3))
-    with b.parallel(60, 3) as (i, j):
-        row = b.convert(b.load(order, i), "i64")
-        b.store(y, b.load(x, row, j), i, j)
-    a, permutation = f32(60, 3), np.random.default_rng(0).permutation(60).astype(np.int32)
-    np.testing.assert_array_equal(run(b.build(), a, permutation), a[permutation])
-
-    b = KernelBuilder("scatter")
-    x, order, y = b.input("x", "f32", (60,)), b.input("order", "i64", (60,)), b.output("y", "f32", (60,))
-    with b.parallel(60) as (i,):
-        b.store(y, b.load(x, i), b.load(order, i))
-    expected = np.empty(60, np.float32)
-    expected[permutation] = a[:, 0]
-    np.testing.assert_array_equal(run(b.build(), a[:, 0].copy(), permutation.astype(np.int64)), expected)
-
-
-def test_indices_as_numbers() -> None:
-    b = KernelBuilder("iota")
-    y = b.output("y", "f32", (6, 20))
-    with b.parallel(6, 20) as (i, j):
-        quotient, rest = b.divide(expression([(i, 20), (j, 1)]), 7), b.remainder(j, 3)
-        b.store(y, b.convert(b.add(b.multiply(quotient, 100), rest), "f32"), i, j)
-    flat = np.arange(120).reshape(6, 20)
-    np.testing.assert_array_equal(run(b.build()), flat // 7 * 100 + flat % 20 % 3)
-
-
 def test_sequential_loops_carry_values() -> None:
     b = KernelBuilder("cumsum")
     x, y = b.input("x", "f32", (5, 30)), b.output("y", "f32", (5, 30))
@@ -240,23 +171,6 @@ def test_sequential_loops_carry_values() -> None:
         loop.yield_(total)
     a = f32(5, 30)
     np.testing.assert_allclose(run(b.build(), a), a.cumsum(0), rtol=1e-5, atol=1e-6)
-
-
-def test_while_searches() -> None:
-    """Binary search: the first position whose element is not below the searched one."""
-    b = KernelBuilder("search")
-    table, wanted, y = b.input("table", "f32", (50,)), b.input("wanted", "f32", (33,)), b.output("y", "i64", (33,))
-    with b.parallel(33) as (i,):
-        key = b.load(wanted, i)
-        with b.while_(b.index(0), b.index(50)) as search:
-            low, high = search.carried
-            search.condition(b.compare("LT", low, high))
-            middle = b.divide(b.add(low, high), 2)
-            below = b.compare("LT", b.load(table, middle), key)
-            search.yield_(b.select(below, b.add(middle, 1), low), b.select(below, high, middle))
-        b.store(y, search.results[0], i)
-    values, keys = np.sort(f32(50)), f32(33, seed=1)
-    np.testing.assert_array_equal(run(b.build(), values, keys), np.searchsorted(values, keys))
 
 
 @pytest.mark.parametrize("extent", [0, 1, 15, 16, 100])
