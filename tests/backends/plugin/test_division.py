@@ -1,0 +1,121 @@
+"""Programs of several devices in the words of hosts: how devices hold arguments and results, and what JAX reads of
+it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trivium.backends.plugin.division import Divided, divide, fill_pieces
+from trivium.backends.plugin.structures import CompileReply
+from trivium.ir.errors import CompileError
+from trivium.ir.text import parse
+
+MESHES = {
+    "line": '<["x"=2]>',
+    "grid": '<["x"=2, "y"=2]>',
+}
+
+
+def text(mesh: str, sharding: str, shape: str = "4x6") -> str:
+    kind = f"tensor<{shape}xf32>"
+    attribute = f"{{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}}"
+    return f"""sdy.mesh @mesh = {MESHES[mesh]}
+    func.func @main(%x: {kind} {attribute}, %s: tensor<f32>) -> ({kind} {attribute}) {{
+      return %x : {kind}
+    }}"""
+
+
+def divided(mesh: str, sharding: str, shape: str = "4x6") -> Divided:
+    found = divide(parse(text(mesh, sharding, shape)), 1, 2 if mesh == "line" else 4)
+    assert found is not None
+    return found
+
+
+def sharding_of(found: Divided) -> str:
+    """Of the first argument."""
+    return found.description.partition('mhlo.spmd_parameters_shardings = ["')[2].partition('"')[0]
+
+
+CASES = {
+    "rows": ("line", '[{"x"}, {}]', "{devices=[2,1]0,1}"),
+    "columns": ("line", '[{}, {"x"}]', "{devices=[1,2]0,1}"),
+    "whole": ("line", "[{}, {}]", "{replicated}"),
+    "both": ("grid", '[{"x"}, {"y"}]', "{devices=[2,2]0,1,2,3}"),
+    "turned": ("grid", '[{"y"}, {"x"}]', "{devices=[2,2]0,2,1,3}"),
+    "copies of rows": ("grid", '[{"x"}, {}]', "{devices=[2,1,2]0,1,2,3 last_tile_dim_replicate}"),
+    "copies across": ("grid", '[{"y"}, {}]', "{devices=[2,1,2]0,2,1,3 last_tile_dim_replicate}"),
+    "together": ("grid", '[{"x", "y"}, {}]', "{devices=[4,1]0,1,2,3}"),
+    "terms": ("line", '[{}, {}], unreduced={"x"}', "{unreduced}"),
+    "terms of copies": (
+        "grid", '[{}, {}], unreduced={"y"}', "{devices=[1,1,2,2]0,1,2,3 last_tile_dims={replicated,unreduced}}"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_shardings_in_the_words_of_xla(name: str) -> None:
+    mesh, sharding, wanted = CASES[name]
+    assert sharding_of(divided(mesh, sharding)) == wanted
+
+
+def tiles(sharding: str) -> dict[int, tuple[int, ...]]:
+    """The tile of each device, as a sharding of XLA means it: the devices fill the grid in row-major order."""
+    grid, _, devices = sharding.removeprefix("{devices=[").partition("]")
+    counts = [int(count) for count in grid.split(",")]
+    order = [int(device) for device in devices.partition(" ")[0].rstrip("}").split(",")]
+    tile = np.stack(np.unravel_index(np.arange(len(order)), counts), axis=1)
+    return {device: tuple(tile[place, :2].tolist()) for place, device in enumerate(order)}
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "devices" in case[2] and "terms" not in name])
+def test_shardings_mean_the_parts_that_devices_have(name: str) -> None:
+    found = divided(*CASES[name][:2])
+    part = found.program.arguments[0].part
+    for device, tile in tiles(sharding_of(found)).items():
+        assert part.begins[device] == tuple(np.multiply(tile, part.shape).tolist())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_descriptions_are_modules(name: str) -> None:
+    """Which the language reads, and which have the types of the whole program."""
+    mesh, sharding, wanted = CASES[name]
+    module = parse(divided(mesh, sharding).description)
+    assert str(module.main.function_type) == str(parse(text(mesh, sharding)).main.function_type)
+    assert f'mhlo.spmd_parameters_shardings = ["{wanted}", "{{replicated}}"]' in str(module)
+
+
+def test_pieces() -> None:
+    """Arguments, then results: the shape of a part, and its start for each device."""
+    found = divided("grid", '[{"x"}, {"y"}]')
+    reply = CompileReply()
+    kept = fill_pieces(reply, found)
+    assert kept
+    held = [*found.program.arguments, *found.program.results]
+    assert [each.part.shape for each in held] == [(2, 3), (), (2, 3)]
+    for number, each in enumerate(held):
+        piece, rank = reply.pieces[number], len(each.part.shape)
+        assert piece.is_whole == each.is_whole
+        assert tuple(piece.dims[:rank]) == each.part.shape
+        assert piece.begins[: 4 * rank] == [begin for begins in each.part.begins for begin in begins]
+    assert reply.pieces[0].begins[:8] == [0, 0, 0, 3, 2, 0, 2, 3]
+    assert reply.description.decode() == found.description
+    assert (reply.is_shared, reply.has_device) == (found.program.is_shared, found.program.has_device)
+
+
+def test_one_device_has_everything() -> None:
+    assert divide(parse(text("line", '[{"x"}, {}]')), 1, 1) is None
+
+
+def test_arrays_without_elements() -> None:
+    """Each part of nothing is all of it."""
+    assert sharding_of(divided("line", '[{"x"}, {}]', "0x6")) == "{replicated}"
+
+
+def test_what_cannot_be_divided_is_refused() -> None:
+    with pytest.raises(CompileError, match=r"dimension 0 of \(5, 6\) is divided into 2 parts of unequal size"):
+        divided("line", '[{"x"}, {}]', "5x6")
+    with pytest.raises(CompileError, match="2 replicas of 2 partitions"):
+        divide(parse(text("line", '[{"x"}, {}]')), 2, 2)
+    with pytest.raises(CompileError, match="a mesh of 2 devices, expected 4"):
+        divide(parse(text("line", '[{"x"}, {}]')), 1, 4)
