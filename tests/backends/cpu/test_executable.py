@@ -189,9 +189,9 @@ def test_more_memory_than_there_is() -> None:
     """For results, and for a program's own use."""
     artifact = compiled(TEXT).artifact
     slot = replace(artifact.outputs[0], shape=(1 << 50, 1 << 10))
-    with pytest.raises(ExecutionError, match="main needs more memory than there is"):
+    with pytest.raises(ExecutionError, match="main needs more memory than is available"):
         CpuExecutable(replace(artifact, outputs=(slot, artifact.outputs[1]))).execute(X, N)
-    with pytest.raises(ExecutionError, match="main needs more memory than there is"):
+    with pytest.raises(ExecutionError, match="main needs more memory than is available"):
         CpuExecutable(replace(artifact, arena_size=1 << 60)).execute(X, N)
 
 
