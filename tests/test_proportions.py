@@ -18,7 +18,7 @@ LONGEST_FUNCTION = 60
 UNTESTED = 80
 """The lines up to which a file needs no test file of its own."""
 
-UNMIRRORED = {"compiler": 0, "backends": 30}
+UNMIRRORED = {"compiler": 0, "backends": 0}
 """The most files in a room that may lack their test: lower these numbers, to 0."""
 
 ANY = {"ir": 26, "importers": 31, "compiler": 12, "backends": 12, "src": 67}
