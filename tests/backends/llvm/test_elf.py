@@ -124,8 +124,8 @@ def test_tables_have_the_sizes_of_the_specification() -> None:
 # What is refused
 
 FIELDS = {
-    "ident": (b"\x7fELF\x01\x01\x01", "no ELF object file of 64 bits"),
-    "type": (struct.pack("<H", elf.ET_DYN), "no ELF object file of 64 bits"),
+    "ident": (b"\x7fELF\x01\x01\x01", "not a little-endian ELF object file of 64 bits"),
+    "type": (struct.pack("<H", elf.ET_DYN), "not a little-endian ELF object file of 64 bits"),
     "sections": (struct.pack("<Q", 1 << 40), "truncated: its sections would end after it"),
     "section_count": (struct.pack("<H", 0xFFFF), "truncated: its sections would end after it"),
     "section_names": (struct.pack("<H", 0xFFF0), "no names of sections"),
