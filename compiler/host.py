@@ -10,11 +10,12 @@ import numpy as np
 
 from trivium.compiler.artifact import PythonFunction
 from trivium.compiler.program import HostCall, PythonCall
+from trivium.ir.core import Value
 from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError, ExecutionError
 from trivium.ir.interpreter import FAILURES, failure, results_of
 from trivium.ir.lapack import ROUTINES, evaluate_numbers
-from trivium.ir.ops import Cholesky, TransposeMode, TriangularSolve
+from trivium.ir.ops import Cholesky, CustomCall, TransposeMode, TriangularSolve
 from trivium.ir.text import parse
 from trivium.ir.types import TensorType
 
@@ -89,10 +90,19 @@ def python_function(call: PythonCall | PythonFunction) -> tuple[Function, list[T
         try:
             # Copies, because the registered function may keep its arguments and write to them.
             returned = evaluate(op, *(array.copy() for array in arrays))
-            return results_of(op, returned if isinstance(returned, tuple | list) else (returned,))
+            results = results_of(op, returned if isinstance(returned, tuple | list) else (returned,))
+            return [_shaped(op, *pair) for pair in zip(results, op.results, strict=True)]
         except FAILURES as error:
             raise failure(op, error)  # noqa: B904, the cause is already set
         except Exception as cause:
             raise ExecutionError(f"host call {call.target} failed: {type(cause).__name__}: {cause}") from cause
 
     return function, [value.type for value in op.operands], [value.type for value in op.results]
+
+
+def _shaped(op: CustomCall, result: np.ndarray, value: Value) -> np.ndarray:
+    """Returns a result of a custom call, whose shape must be that of its type. Inside the interpreter, a scalar may
+    also be a whole array."""
+    if result.shape != value.type.static_shape:
+        raise ExecutionError(f"{op.NAME} returned shape {result.shape}, its result has type {value.type}")
+    return result

@@ -34,6 +34,8 @@ def verify(program: Program) -> None:
     for value in program.values():
         _verify_value(program, value)
     for step in walk(program.steps):
+        if isinstance(step, Launch):
+            _verify_count(step)
         for value in writes(step):
             if isinstance(value.storage, Input | Constant):
                 raise CompileError(f"a step writes {describe(value)}")
@@ -62,10 +64,13 @@ def _verify_value(program: Program, value: Value) -> None:
             _require(inside, f"value {value.name} reaches outside the arena of {program.arena_size} bytes")
 
 
+def _verify_count(launch: Launch) -> None:
+    given, expected = len(launch.arguments), len(launch.kernel.params)
+    _require(given == expected, f"launch of {launch.kernel.name} has {given} arguments, expected {expected}")
+
+
 def _verify_launch(launch: Launch) -> None:
     kernel, name = launch.kernel, launch.kernel.name
-    counts = len(launch.arguments), len(kernel.params)
-    _require(counts[0] == counts[1], f"launch of {name} has {counts[0]} arguments, expected {counts[1]}")
     for param, argument in zip(kernel.params, launch.arguments, strict=True):
         fits = param.dtype == argument.dtype and _reach(param) <= math.prod(argument.shape)
         if not fits:

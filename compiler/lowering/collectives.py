@@ -74,9 +74,10 @@ def _step(lowering: ProgramBuilder, kind: CollectiveKind, groups: Groups, source
 
 
 def _combiner(op: Op, computation: Region) -> str:
-    """Returns the name of the only op of a computation."""
+    """Returns the name of the only op of a computation, which combines its two arguments."""
     *body, end = computation.block
-    if len(body) == 1 and isinstance(body[0], COMBINERS) and end.operands == tuple(body[0].results):
+    one = len(body) == 1 and isinstance(body[0], COMBINERS) and end.operands == tuple(body[0].results)
+    if one and set(body[0].operands) == set(computation.block.arguments):
         return body[0].short_name()
     raise CompileError(
         f"{op.NAME} combines by an arbitrary computation, expected one op: "

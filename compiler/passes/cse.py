@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trivium.compiler.passes.manager import Pass
+from trivium.compiler.passes.patterns.matching import is_commutative
 from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Block, Operation
-from trivium.ir.declare import COMMUTATIVE, Op
+from trivium.ir.declare import Op
 from trivium.ir.func import Module
 
 LARGE = 1 << 16
@@ -54,7 +55,7 @@ def _eliminate(block: Block, known: dict[Any, Operation]) -> bool:
 
 def _key(op: Operation) -> Any:
     operands = tuple(map(id, op.operands))
-    if isinstance(op, Op) and op.has_trait(COMMUTATIVE):
+    if isinstance(op, Op) and is_commutative(op):
         operands = tuple(sorted(operands))
     attributes = tuple((name, _attribute_key(value)) for name, value in sorted(op.attributes.items()))
     extra = frozenset(op.extra.items())

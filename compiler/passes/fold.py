@@ -66,7 +66,8 @@ class FoldConstants(Pass):
 def _fold_if_defined(op: Op) -> bool:
     """Folds an op if it can be evaluated. An op that fails is kept: it fails at run time, if it runs at all."""
     try:
-        return fold(op)
+        with np.errstate(all="ignore"):  # overflow is what the program would compute
+            return fold(op)
     except FAILURES:
         return False
 

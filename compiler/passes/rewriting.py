@@ -56,7 +56,7 @@ class PatternSet:
 
 
 def rewrite_to_fixpoint(module: Module, patterns: PatternSet, limit: int = 32) -> bool:
-    """Applies the patterns until none matches, to users of changed values first. `limit` bounds the number of rewrites
+    """Applies the patterns until none matches, again to users of changed values. `limit` bounds the number of rewrites
     per op of the module, so that the process ends even if two patterns undo each other."""
     worklist = dict.fromkeys(reversed(list(module.walk())))
     budget = limit * (len(worklist) + 1)

@@ -164,7 +164,6 @@ def test_what_goes_wrong_there_is_told(registered, evaluate, message: str) -> No
         run([X, np.asarray(Z)])
 
 
-@pytest.mark.xfail(strict=True, reason="the shape of what is given for a result without dimensions is not checked")
 def test_scalars_have_no_dimensions(registered) -> None:
     registered(lambda op, x, z: (x, np.full(5, z)))
     with pytest.raises(ExecutionError, match=r"custom_call .*shape \(5,\).*tensor<complex<f32>>"):

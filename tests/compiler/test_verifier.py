@@ -129,3 +129,8 @@ def test_inputs_and_constants_are_not_written() -> None:
 def test_places_lie_inside_the_arena() -> None:
     a = value("a", Arena(64))
     refused("a reaches outside the arena of 100 bytes", Copy(X, a), Copy(a, Y), arena_size=100)
+
+
+@pytest.mark.parametrize("arguments", [(X,), (X, Y, Y)])
+def test_launches_have_an_argument_for_each_parameter(arguments: tuple[Value, ...]) -> None:
+    refused(f"launch of same has {len(arguments)} arguments, expected 2", Launch(SAME, arguments))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trivium.compiler.passes.patterns.matching import constant, is_integer, is_splat_of, splat
+from trivium.compiler.passes.patterns.matching import constant, is_commutative, is_integer, is_splat_of, splat
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.ops import (
     Add,
@@ -34,7 +34,7 @@ pattern = ARITHMETIC.pattern
 @pattern(Add, Multiply, And, Or, Xor, Maximum, Minimum)
 def constant_to_the_right(op):
     """c + x == x + c"""
-    if splat(op.lhs) is not None and splat(op.rhs) is None:
+    if is_commutative(op) and splat(op.lhs) is not None and splat(op.rhs) is None:
         return type(op)(op.rhs, op.lhs, extra=op.extra)
     return None
 
@@ -65,7 +65,9 @@ def integer_times_zero(op):
 
 @pattern(Maximum, Minimum)
 def extreme_of_the_least(op):
-    """max(x, -inf) == x, min(x, inf) == x"""
+    """max(x, -inf) == x, min(x, inf) == x   (not complex numbers, of which many are as small as -inf)"""
+    if is_complex(op.lhs.type.element_type):
+        return None
     return op.lhs if is_splat_of(op.rhs, -np.inf if isinstance(op, Maximum) else np.inf) else None
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from trivium.ir.core import Value
-from trivium.ir.ops import BroadcastInDim, Constant
+from trivium.ir.declare import COMMUTATIVE, Op
+from trivium.ir.ops import BroadcastInDim, Constant, Maximum, Minimum
+from trivium.ir.types import is_complex
 
 
 def constant(value: Value) -> np.ndarray | None:
@@ -43,3 +45,10 @@ def is_integer(value: Value) -> bool:
 
 def static(value: Value) -> bool:
     return value.type.is_static
+
+
+def is_commutative(op: Op) -> bool:
+    """Whether the op computes the same bits with its operands exchanged. Complex maxima do not: zeros of either sign
+    are equal, and which of two NaN remains depends on the order."""
+    ordered = isinstance(op, Maximum | Minimum) and is_complex(op.lhs.type.element_type)
+    return op.has_trait(COMMUTATIVE) and not ordered

@@ -187,7 +187,6 @@ def test_what_fails_is_left_to_fail_when_it_runs(monkeypatch: pytest.MonkeyPatch
     assert names(module) == ["sqrt"]
 
 
-@pytest.mark.xfail(strict=True, reason="folding computes outside of errstate: NumPy's warnings reach whoever compiles")
 def test_numbers_that_wrap_around_are_no_warning() -> None:
     def body(b):
         state = constant(b, np.array([1, -1], np.int64).view(np.uint64))

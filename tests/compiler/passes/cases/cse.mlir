@@ -29,3 +29,17 @@ func.func @main(%arg0: tensor<2x2xf32>) -> tensor<2x2xf32> {
 //=    return %2 : tensor<2x2xf32>
 //=  }
 //=}
+// -----
+// complex maxima are not commuted
+func.func @main(%arg0: tensor<4xcomplex<f32>>, %arg1: tensor<4xcomplex<f32>>) -> (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) {
+  %0 = stablehlo.maximum %arg0, %arg1 : tensor<4xcomplex<f32>>
+  %1 = stablehlo.maximum %arg1, %arg0 : tensor<4xcomplex<f32>>
+  return %0, %1 : tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>
+}
+//=module {
+//=  func.func @main(%arg0: tensor<4xcomplex<f32>>, %arg1: tensor<4xcomplex<f32>>) -> (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) {
+//=    %0 = stablehlo.maximum %arg0, %arg1 : tensor<4xcomplex<f32>>
+//=    %1 = stablehlo.maximum %arg1, %arg0 : tensor<4xcomplex<f32>>
+//=    return %0, %1 : tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>
+//=  }
+//=}
