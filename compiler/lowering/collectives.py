@@ -75,10 +75,10 @@ def _step(lowering: ProgramBuilder, kind: CollectiveKind, groups: Groups, source
 
 def _combiner(op: Op, computation: Region) -> str:
     """Returns the name of the only op of a computation, which combines its two arguments."""
-    *body, end = computation.block
-    one = len(body) == 1 and isinstance(body[0], COMBINERS) and end.operands == tuple(body[0].results)
-    if one and set(body[0].operands) == set(computation.block.arguments):
-        return body[0].short_name()
+    first, *_, end = computation.block
+    is_all = end.operands == tuple(first.results) and set(first.operands) == set(computation.block.arguments)
+    if isinstance(first, COMBINERS) and is_all:
+        return first.short_name()
     raise CompileError(
         f"{op.NAME} combines by an arbitrary computation, expected one op: "
         + ", ".join(kind.short_name() for kind in COMBINERS),
