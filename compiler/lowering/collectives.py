@@ -75,10 +75,11 @@ def _step(lowering: ProgramBuilder, kind: CollectiveKind, groups: Groups, source
 
 def _combiner(op: Op, computation: Region) -> str:
     """Returns the name of the only op of a computation, which combines its two arguments."""
-    first, *_, end = computation.block
-    is_all = end.operands == tuple(first.results) and set(first.operands) == set(computation.block.arguments)
-    if isinstance(first, COMBINERS) and is_all:
-        return first.short_name()
+    *body, end = computation.block
+    only = body[0] if len(body) == 1 else None
+    arguments = set(computation.block.arguments)
+    if isinstance(only, COMBINERS) and set(only.operands) == arguments and end.operands == tuple(only.results):
+        return only.short_name()
     raise CompileError(
         f"{op.NAME} combines by an arbitrary computation, expected one op: "
         + ", ".join(kind.short_name() for kind in COMBINERS),
