@@ -8,11 +8,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.kernel import Block, Contraction, If, Instruction, Kernel, Loop, Store, Update, Value, walk
+from trivium.compiler.kernel import Block, Contraction, If, Instruction, Kernel, Loop, Register, Store, Update, walk
 from trivium.compiler.kernel.ops import flops, is_transcendental
 from trivium.compiler.kernel.structure import Apply, While
-from trivium.compiler.program import Collective, Copy, HostCall, Launch, Program, PythonCall, Step, Switch
-from trivium.compiler.program import Value as ProgramValue
+from trivium.compiler.program import Array, Collective, Copy, HostCall, Launch, Program, PythonCall, Step, Switch
 from trivium.compiler.program import While as ProgramWhile
 
 
@@ -70,7 +69,7 @@ def _step(step: Step, kernels: dict[Kernel, Cost]) -> Cost:
             return _steps(condition, kernels) + _steps(body, kernels)
 
 
-def _nbytes(values: Iterable[ProgramValue]) -> int:
+def _nbytes(values: Iterable[Array]) -> int:
     return sum(value.nbytes for value in values)
 
 
@@ -112,7 +111,7 @@ def _computing(block: Block) -> Callable[[Apply], bool]:
     """Returns a predicate: whether an operation contributes to the values that the block stores or branches on. The
     others only compute addresses."""
     instructions = list(walk(block))
-    needed: set[Value] = set(block.yields)
+    needed: set[Register] = set(block.yields)
     for instruction in instructions:
         needed.update(value for nested in instruction.blocks for value in nested.yields)
         match instruction:

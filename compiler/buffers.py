@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from trivium.compiler.kernel import may_share
 from trivium.compiler.liveness import Liveness
-from trivium.compiler.program import Arena, Copy, Launch, Output, Program, Step, Value, nested, replace_values, walk
+from trivium.compiler.program import Arena, Array, Copy, Launch, Output, Program, Step, nested, replace_values, walk
 
 
 @dataclass(eq=False)
 class Allocation:
     """Values that share their bytes. `points` are the times at which any of them is alive."""
 
-    values: list[Value]
+    values: list[Array]
     points: int
     nbytes: int
     output: Output | None = None
@@ -34,7 +34,7 @@ class Allocation:
 
 
 def assign_buffers(program: Program, alignment: int) -> None:
-    """Assigns every value of the program its place, at a multiple of `alignment` bytes, and drops the copies that
+    """Assigns every array of the program its offset, at a multiple of `alignment` bytes, and drops the copies that
     thereby become unnecessary."""
     allocations = _allocations(program)
     _coalesce_copies(program, allocations)
@@ -47,7 +47,7 @@ def assign_buffers(program: Program, alignment: int) -> None:
             value.storage = allocation.output or Arena(allocation.offset)
 
 
-def _allocations(program: Program) -> dict[Value, Allocation]:
+def _allocations(program: Program) -> dict[Array, Allocation]:
     """Returns an allocation for each value that the program itself must place."""
     allocations = {}
     for value, points in Liveness(program).points.items():
@@ -57,7 +57,7 @@ def _allocations(program: Program) -> dict[Value, Allocation]:
     return allocations
 
 
-def _coalesce_copies(program: Program, allocations: dict[Value, Allocation]) -> None:
+def _coalesce_copies(program: Program, allocations: dict[Array, Allocation]) -> None:
     for step in walk(program.steps):
         if isinstance(step, Copy):
             source, destination = allocations.get(step.source), allocations.get(step.destination)
@@ -65,7 +65,7 @@ def _coalesce_copies(program: Program, allocations: dict[Value, Allocation]) -> 
                 _merge(source, destination, allocations)
 
 
-def _reuse_operands(program: Program, allocations: dict[Value, Allocation]) -> None:
+def _reuse_operands(program: Program, allocations: dict[Array, Allocation]) -> None:
     """Lets a kernel's result share the bytes of an operand if both are alive only while that kernel runs."""
     for position, step in enumerate(walk(program.steps)):
         if not isinstance(step, Launch):
@@ -85,7 +85,7 @@ def _reuse_operands(program: Program, allocations: dict[Value, Allocation]) -> N
                     break
 
 
-def _merge(one: Allocation, other: Allocation, allocations: dict[Value, Allocation]) -> None:
+def _merge(one: Allocation, other: Allocation, allocations: dict[Array, Allocation]) -> None:
     """Merges two allocations if their sizes are equal and not both are outputs."""
     if one.nbytes != other.nbytes or (one.output and other.output):
         return
@@ -96,16 +96,16 @@ def _merge(one: Allocation, other: Allocation, allocations: dict[Value, Allocati
         allocations[value] = one
 
 
-def _drop_needless_copies(program: Program, allocations: dict[Value, Allocation]) -> None:
+def _drop_needless_copies(program: Program, allocations: dict[Array, Allocation]) -> None:
     """Removes copies within one allocation, and copies of empty values. Source and destination of such a copy become
     one value, so that the steps still show when its contents are written and needed."""
-    same: dict[Value, Value] = {}
+    same: dict[Array, Array] = {}
     program.steps = _without_needless_copies(program.steps, allocations, same)
     replace_values(program.steps, {value: _root(value, same) for value in same})
 
 
 def _without_needless_copies(
-    steps: list[Step], allocations: dict[Value, Allocation], same: dict[Value, Value]
+    steps: list[Step], allocations: dict[Array, Allocation], same: dict[Array, Array]
 ) -> list[Step]:
     """Returns the steps without unnecessary copies; for each dropped copy, `same` maps the value that goes to the one
     that stays."""
@@ -126,13 +126,13 @@ def _without_needless_copies(
     return kept
 
 
-def _root(value: Value, same: dict[Value, Value]) -> Value:
+def _root(value: Array, same: dict[Array, Array]) -> Array:
     while value in same:
         value = same[value]
     return value
 
 
-def _is_output(value: Value) -> bool:
+def _is_output(value: Array) -> bool:
     return isinstance(value.storage, Output)
 
 

@@ -15,6 +15,7 @@ from trivium.compiler.kernel import interpreter as kernels
 from trivium.compiler.kernel import numpy_dtype
 from trivium.compiler.program import (
     Arena,
+    Array,
     Collective,
     Constant,
     Copy,
@@ -26,7 +27,6 @@ from trivium.compiler.program import (
     PythonCall,
     Step,
     Switch,
-    Value,
     While,
 )
 from trivium.ir.errors import ExecutionError
@@ -105,7 +105,7 @@ class _Run:
         self._marks = marks
         arena = kernels.garbage(program.arena_size, np.dtype(np.uint8))
         outputs = [kernels.garbage(_size(value), numpy_dtype(value.dtype)) for value in program.outputs]
-        self.memory: dict[Value, np.ndarray] = {}
+        self.memory: dict[Array, np.ndarray] = {}
         for value in program.values():
             match value.storage:
                 case Input(index):
@@ -154,18 +154,18 @@ def _as_called(step: PythonCall) -> Function:
     return lambda arrays: function([a.reshape(k.static_shape) for a, k in zip(arrays, arguments, strict=True)])
 
 
-def _flat(array: np.ndarray, value: Value) -> np.ndarray:
+def _flat(array: np.ndarray, value: Array) -> np.ndarray:
     """Returns an argument as the program sees it: flat, read-only, and with complex numbers as pairs."""
     flat = np.ascontiguousarray(array).reshape(-1).view(numpy_dtype(value.dtype))
     flat.flags.writeable = False
     return flat
 
 
-def _result(memory: np.ndarray, value: Value) -> np.ndarray:
+def _result(memory: np.ndarray, value: Array) -> np.ndarray:
     if not value.is_complex:
         return memory.reshape(value.shape)
     return memory.view(np.result_type(memory.dtype, np.complex64)).reshape(value.shape[:-1])
 
 
-def _size(value: Value) -> int:
+def _size(value: Array) -> int:
     return math.prod(value.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trivium.compiler.program import Copy, Program, Step, Switch, Value, While, reads, walk, writes
+from trivium.compiler.program import Array, Copy, Program, Step, Switch, While, reads, walk, writes
 
 
 class Liveness:
@@ -44,7 +44,7 @@ class Liveness:
             before = alive
         return points
 
-    def _set(self, values: Iterable[Value]) -> int:
+    def _set(self, values: Iterable[Array]) -> int:
         bits = 0
         for value in values:
             bits |= self._bits[value]

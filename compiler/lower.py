@@ -1,5 +1,5 @@
 """From an optimized graph to a program: blocks are divided into kernels (`fusion`), which are launched in order,
-control flow becomes steps, and the buffer plan (`buffers`) assigns every value its place."""
+control flow becomes steps, and the buffer plan (`buffers`) assigns every array its bytes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
 from trivium.compiler.memory import require_memory
-from trivium.compiler.program import Copy, Input, Launch, Output, Program, Step
-from trivium.compiler.program import Value as Place
+from trivium.compiler.program import Array, Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation
@@ -29,14 +28,14 @@ def lower(module: Module, target: Target) -> Program:
     program = Program(main.sym_name, graph=module)
     lowering = _Lowering(target)
     for index, argument in enumerate(main.arguments):
-        place = lowering.make(argument, Input(index), f"arg{index}")
-        lowering.bind(argument, place)
-        program.inputs.append(place)
+        array = lowering.make(argument, Input(index), f"arg{index}")
+        lowering.bind(argument, array)
+        program.inputs.append(array)
     program.steps = lowering.block(main.body.block)
     for index, value in enumerate(main.returned):
         result = lowering.make(value, Output(index), f"result{index}")
         program.outputs.append(result)
-        program.steps.append(Copy(lowering.place(value), result))
+        program.steps.append(Copy(lowering.array(value), result))
     assign_buffers(program, target.alignment)
     require_memory(program, program.arena_size)
     return program
@@ -50,7 +49,7 @@ class _Lowering(ProgramBuilder):
         self._target = target
 
     def block(self, block: Block) -> list[Step]:
-        """Returns the steps of a block; afterwards every value that it returns has a place."""
+        """Returns the steps of a block; afterwards every value that it returns has an array."""
         outer, self.steps = self.steps, []
         if self.outermost is None:
             self.outermost = self.steps
@@ -71,18 +70,18 @@ class _Lowering(ProgramBuilder):
             return
         for operand, result in group.form.updated():
             # The buffer plan drops the copies that are not needed.
-            self.copy(self.place(operand), self.place(result))
-        places: dict[Temporary, Place] = {}
+            self.copy(self.array(operand), self.array(result))
+        arrays: dict[Temporary, Array] = {}
         for kernel, arguments in group.kernels(self.name(kernel_name(group)), self._target):
-            bound = tuple(self._argument(argument, places) for argument in arguments)
+            bound = tuple(self._argument(argument, arrays) for argument in arguments)
             self.steps.append(Launch(kernel, bound, group.origins()))
 
-    def _argument(self, argument: Argument, places: dict[Temporary, Place]) -> Place:
+    def _argument(self, argument: Argument, arrays: dict[Temporary, Array]) -> Array:
         if not isinstance(argument, Temporary):
-            return self.place(argument)
-        if argument not in places:
-            places[argument] = self.temporary(argument)
-        return places[argument]
+            return self.array(argument)
+        if argument not in arrays:
+            arrays[argument] = self.temporary(argument)
+        return arrays[argument]
 
     def _step(self, op: Operation) -> None:
         rule = STEP.get(type(op))

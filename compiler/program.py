@@ -1,4 +1,4 @@
-"""A program: steps that run in order. Values are buffers with a place (input, output, constant, or an offset in the
+"""A program: steps that run in order. Arrays are buffers with a storage (input, output, constant, or an offset in the
 arena); steps launch kernels on them, copy, loop, branch or call a function of the host. All of it is data: a backend
 turns it into one native function, and looks up the functions that host calls name when that function is loaded. The
 buffer planner (`compiler.buffers`) assigns every temporary its offset."""
@@ -52,7 +52,7 @@ Storage = Input | Output | Constant | Arena
 
 
 @dataclass(eq=False)
-class Value:
+class Array:
     """A dense row-major buffer of the program. Complex elements (`is_complex`) are pairs: (..., 2) of their float
     type."""
 
@@ -75,7 +75,7 @@ class Launch:
     order: they belong to the launch because launches from different places may share a kernel."""
 
     kernel: Kernel
-    arguments: tuple[Value, ...]
+    arguments: tuple[Array, ...]
     origins: tuple[Location, ...] = ()
 
 
@@ -83,8 +83,8 @@ class Launch:
 class Copy:
     """Copies all bytes of `source` to `destination`."""
 
-    source: Value
-    destination: Value
+    source: Array
+    destination: Array
 
 
 @dataclass(eq=False)
@@ -92,7 +92,7 @@ class While:
     """Runs `condition`; as long as it leaves true in `predicate` (one i1), runs `body` and then `condition` again."""
 
     condition: list[Step]
-    predicate: Value
+    predicate: Array
     body: list[Step]
 
 
@@ -101,7 +101,7 @@ class Switch:
     """Runs `branches[index]`, or the last branch where `index` (one i32, i64 or i1) is out of range. An `if` is a
     switch on its i1 predicate with branches (false, true)."""
 
-    index: Value
+    index: Array
     branches: list[list[Step]]
 
 
@@ -112,8 +112,8 @@ class HostCall:
 
     target: str
     attributes: Mapping[str, int]
-    arguments: tuple[Value, ...]
-    results: tuple[Value, ...]
+    arguments: tuple[Array, ...]
+    results: tuple[Array, ...]
 
 
 @dataclass(eq=False)
@@ -123,8 +123,8 @@ class PythonCall:
 
     target: str
     program: str
-    arguments: tuple[Value, ...]
-    results: tuple[Value, ...]
+    arguments: tuple[Array, ...]
+    results: tuple[Array, ...]
 
 
 @dataclass(eq=False)
@@ -135,8 +135,8 @@ class Collective:
 
     kind: CollectiveKind
     groups: Groups
-    source: Value
-    destination: Value
+    source: Array
+    destination: Array
     viewed_shape: tuple[int, ...] | None = None
     """The shape in which the source is exchanged, if it differs from the source's own."""
 
@@ -153,14 +153,14 @@ class Program:
     """Steps in order, with the values they use. `inputs[i]` has storage `Input(i)`, `outputs[i]` has `Output(i)`."""
 
     name: str
-    inputs: list[Value] = field(default_factory=list)
-    outputs: list[Value] = field(default_factory=list)
+    inputs: list[Array] = field(default_factory=list)
+    outputs: list[Array] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     arena_size: int = 0
     graph: Module | None = None
     """The optimized module that the program was made from."""
 
-    def values(self) -> list[Value]:
+    def values(self) -> list[Array]:
         """Returns every value: inputs and outputs first, then the others in the order of their first use."""
         found = dict.fromkeys([*self.inputs, *self.outputs])
         for step in walk(self.steps):
@@ -196,7 +196,7 @@ def walk(steps: list[Step]) -> Iterator[Step]:
             yield from walk(inner)
 
 
-def operands(step: Step) -> tuple[Value, ...]:
+def operands(step: Step) -> tuple[Array, ...]:
     """Returns the values that the step itself reads or writes, without those of nested steps."""
     match step:
         case Launch(_, arguments):
@@ -211,7 +211,7 @@ def operands(step: Step) -> tuple[Value, ...]:
             return (*arguments, *results)
 
 
-def reads(step: Step) -> tuple[Value, ...]:
+def reads(step: Step) -> tuple[Array, ...]:
     """Returns the values whose contents the step itself reads."""
     match step:
         case Launch(kernel, arguments):
@@ -223,7 +223,7 @@ def reads(step: Step) -> tuple[Value, ...]:
     return operands(step)
 
 
-def writes(step: Step) -> tuple[Value, ...]:
+def writes(step: Step) -> tuple[Array, ...]:
     """Returns the values whose contents the step itself writes."""
     match step:
         case Launch(kernel, arguments):
@@ -235,10 +235,10 @@ def writes(step: Step) -> tuple[Value, ...]:
     return ()
 
 
-def replace_values(steps: list[Step], names: dict[Value, Value]) -> None:
+def replace_values(steps: list[Step], names: dict[Array, Array]) -> None:
     """Replaces values, everywhere in `steps`: each key of `names` by its value there."""
 
-    def replaced(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    def replaced(values: tuple[Array, ...]) -> tuple[Array, ...]:
         return tuple(names.get(value, value) for value in values)
 
     for step in walk(steps):
@@ -255,20 +255,20 @@ def replace_values(steps: list[Step], names: dict[Value, Value]) -> None:
                 step.arguments, step.results = replaced(step.arguments), replaced(step.results)
 
 
-def describe(value: Value) -> str:
-    """Describes a value on one line: its name, type and place."""
+def describe(value: Array) -> str:
+    """Describes an array on one line: its name, type and storage."""
     shape = "x".join(map(str, (*value.shape, value.dtype)))
     match value.storage:
         case Constant():
-            place = "constant"
+            storage = "constant"
         case Arena(offset):
-            place = f"arena {'?' if offset is None else offset}"
+            storage = f"arena {'?' if offset is None else offset}"
         case Input(index) | Output(index):
-            place = f"{type(value.storage).__name__.lower()} {index}"
-    return f"{value.name}: {shape} at {place}"
+            storage = f"{type(value.storage).__name__.lower()} {index}"
+    return f"{value.name}: {shape} at {storage}"
 
 
-def _names(values: tuple[Value, ...]) -> str:
+def _names(values: tuple[Array, ...]) -> str:
     return ", ".join(value.name for value in values)
 
 

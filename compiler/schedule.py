@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from trivium.compiler.kernel.affine import Analysis, accesses, holds
-from trivium.compiler.kernel.structure import Block, Loop, Scratch, Value, While, walk
+from trivium.compiler.kernel.structure import Block, Loop, Register, Scratch, While, walk
 
 
 class Unit(StrEnum):
@@ -39,7 +39,7 @@ class LoopSchedule:
     """One loop's schedule. `extents` are the loop's extents after merging: a dimension that was merged into a later one
     has extent 1. A dimension may have several mappings, the outer ones first."""
 
-    extents: tuple[int | Value, ...]
+    extents: tuple[int | Register, ...]
     mappings: tuple[Mapping, ...] = ()
 
     def mapping(self, unit: Unit) -> Mapping | None:
@@ -65,7 +65,7 @@ class LoopSchedule:
         return static if len(static) == len(self.extents) else None
 
     def __str__(self) -> str:
-        extents = "x".join("?" if isinstance(e, Value) else str(e) for e in self.extents)
+        extents = "x".join("?" if isinstance(e, Register) else str(e) for e in self.extents)
         return " ".join([extents, *map(str, self.mappings)])
 
 
@@ -87,17 +87,17 @@ def serial(block: Block, analysis: Analysis) -> Schedule:
     return Schedule({loop: LoopSchedule(merged_extents(loop, analysis)) for loop in loops})
 
 
-def fits_lanes(block: Block, indices: Iterable[Value], analysis: Analysis) -> bool:
+def fits_lanes(block: Block, indices: Iterable[Register], analysis: Analysis) -> bool:
     """Whether `block` can run for several values of `indices` at once: it has no while loops, which would end at
     different times, and no scratch, which would be shared, and no extents that depend on `indices`."""
     if holds(block, While, Scratch):
         return False
     own = set(indices)
-    extents = [e for i in walk(block) if isinstance(i, Loop) for e in i.extents if isinstance(e, Value)]
+    extents = [e for i in walk(block) if isinstance(i, Loop) for e in i.extents if isinstance(e, Register)]
     return not any(own & analysis.depends(extent) for extent in extents)
 
 
-def merged_extents(loop: Loop, analysis: Analysis) -> tuple[int | Value, ...]:
+def merged_extents(loop: Loop, analysis: Analysis) -> tuple[int | Register, ...]:
     """Returns the extents after merging neighbouring dimensions. Two dimensions are merged if both are static and used
     only in addresses, and if in every access one step of the outer one equals a whole run of the inner one."""
     extents = list(loop.extents)

@@ -14,6 +14,7 @@ from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.liveness import Liveness
 from trivium.compiler.program import (
     Arena,
+    Array,
     Collective,
     Constant,
     Copy,
@@ -21,7 +22,6 @@ from trivium.compiler.program import (
     Launch,
     Output,
     Program,
-    Value,
     describe,
     walk,
     writes,
@@ -49,7 +49,7 @@ def verify(program: Program) -> None:
     _verify_memory(program)
 
 
-def _verify_value(program: Program, value: Value) -> None:
+def _verify_value(program: Program, value: Array) -> None:
     match value.storage:
         case Constant(array):
             fits = array.dtype == numpy_dtype(value.dtype) and array.nbytes == value.nbytes
@@ -115,7 +115,7 @@ Region = tuple[object, int, int]
 """The memory that contains a value (the arena or an output), and where the value begins and ends there, in bytes."""
 
 
-def _region(value: Value) -> Region | None:
+def _region(value: Array) -> Region | None:
     """Returns where a value is in writable memory; None if it takes none of it."""
     match value.storage:
         case Arena(int(offset)) if value.nbytes:
@@ -160,7 +160,7 @@ def _verify_memory(program: Program) -> None:
         _require(alone, f"{describe(one)} and {describe(other)} share bytes, and are alive together")
 
 
-def _shared(points: dict[Value, int]) -> Iterator[tuple[Value, Value]]:
+def _shared(points: dict[Array, int]) -> Iterator[tuple[Array, Array]]:
     """Yields every pair of values that share bytes at a point where both are alive."""
     spans = [
         (start, end, value, region)
@@ -168,7 +168,7 @@ def _shared(points: dict[Value, int]) -> Iterator[tuple[Value, Value]]:
         if (region := _region(value)) is not None
         for start, end in _spans(points[value])
     ]
-    active: dict[object, list[tuple[int, int, Value, Region]]] = {}
+    active: dict[object, list[tuple[int, int, Array, Region]]] = {}
     for span in sorted(spans, key=itemgetter(0)):
         start, _, value, region = span
         others = [other for other in active.get(region[0], ()) if other[1] > start]

@@ -16,7 +16,7 @@ from trivium.compiler.analysis import program_cost
 from trivium.compiler.artifact import COSTS, Artifact, ConstantData, Embedded, Packing, Slot
 from trivium.compiler.constants import References
 from trivium.compiler.kernel.dtypes import numpy_dtype
-from trivium.compiler.program import Constant, Launch, Program, Value, walk
+from trivium.compiler.program import Array, Constant, Launch, Program, walk
 from trivium.compiler.stages import Stages
 from trivium.compiler.verifier import verify
 from trivium.ir.core import Region
@@ -62,7 +62,7 @@ def assemble_program(
     )
 
 
-def _slot(value: Value) -> Slot:
+def _slot(value: Array) -> Slot:
     dtype = numpy_dtype(value.dtype)
     if value.is_complex:
         return Slot(np.result_type(dtype, np.complex64), tuple(value.shape[:-1]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.dtypes import INDEX
 from trivium.compiler.kernel.index import Index, Symbol
-from trivium.compiler.kernel.structure import Apply, Block, If, Loop, Value, walk
+from trivium.compiler.kernel.structure import Apply, Block, If, Loop, Register, walk
 from trivium.compiler.schedule import Schedule
 
 
@@ -19,20 +19,20 @@ class Interior:
     """The iterations [begin, end) of a loop's index for which the comparisons `guards` are true, provided that none of
     `margins`, which depend on the indices around it, is negative."""
 
-    guards: tuple[Value, ...]
+    guards: tuple[Register, ...]
     begin: int
     end: int
     margins: tuple[Index, ...]
 
 
 def interior(
-    block: Block, index: Value, extent: int, schedule: Schedule, analysis: Analysis, known: Container[object]
+    block: Block, index: Register, extent: int, schedule: Schedule, analysis: Analysis, known: Container[object]
 ) -> Interior | None:
     """Returns the interior of a loop with body `block` along one of its indices; None if it is not more than half of
     the loop, or if no check depends on the index. `known` contains the values that are known before the loop."""
     extents = _extents_within(block, schedule)
     begin, end, checked = 0, extent, False
-    guards: list[Value] = []
+    guards: list[Register] = []
     margins: dict[Index, None] = {}
     for guard, margin in _guards(block, analysis):
         least = _least(margin, extents)
@@ -58,7 +58,7 @@ def _extents_within(block: Block, schedule: Schedule) -> dict[Symbol, int]:
     return {index: extent for index, extent in pairs if isinstance(extent, int)}
 
 
-def _guards(block: Block, analysis: Analysis) -> Iterator[tuple[Value, Index]]:
+def _guards(block: Block, analysis: Analysis) -> Iterator[tuple[Register, Index]]:
     """Yields the comparisons of index expressions that branches depend on, each with an expression that is not negative
     if it is true."""
     wanted = {branch.condition for branch in walk(block) if isinstance(branch, If)}

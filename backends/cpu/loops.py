@@ -21,14 +21,14 @@ from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, DType, bit_width
 from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.ops import OPERATIONS
-from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Value, symbols, walk
+from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Register, symbols, walk
 from trivium.compiler.schedule import LoopSchedule
 
 if TYPE_CHECKING:
     from trivium.backends.cpu.emit import Emitter
 
-Values = list[ll.Value]
-Body = Callable[[ll.Value, Values], Values]
+Values = list[ll.Register]
+Body = Callable[[ll.Register, Values], Values]
 
 UNROLLED = 128
 """The number of instructions up to which a loop may be unrolled."""
@@ -65,7 +65,7 @@ def count(emitter: Emitter, begin: Number, end: Number, step: int, inits: Values
 
 def nest(
     emitter: Emitter,
-    dimensions: Sequence[tuple[Value, int | Value]],
+    dimensions: Sequence[tuple[Register, int | Register]],
     inits: Values,
     body: Callable[[Values], Values],
     written_out: bool = False,
@@ -76,7 +76,7 @@ def nest(
         return body(inits)
     (index, extent), *rest = dimensions
 
-    def inner(position: ll.Value, carried: Values) -> Values:
+    def inner(position: ll.Register, carried: Values) -> Values:
         with emitter.scope():
             emitter.values[index] = position
             return nest(emitter, rest, carried, body, written_out)
@@ -110,7 +110,7 @@ def _arithmetic(index: Index) -> int:
     return 2 * factors + max(0, len(index.terms) - 1) + 2 * bool(index.offset)
 
 
-def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Value, int | Value]]:
+def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Register, int | Register]]:
     """Returns the loop's dimensions that are not in lanes, in order."""
     pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
     return [pair for dimension, pair in pairs if dimension != schedule.vector]
@@ -146,14 +146,14 @@ def run_body(
         )
 
 
-def _interior(emitter: Emitter, loop: Loop, index: Value, extent: int) -> Interior | None:
+def _interior(emitter: Emitter, loop: Loop, index: Register, extent: int) -> Interior | None:
     """Returns the loop's interior, if its body is small enough to be emitted several times."""
     if _size(emitter, loop.body) > REPEATED:
         return None
     return interior(loop.body, index, extent, emitter.schedule, emitter.analysis, emitter.values)
 
 
-def _apart(emitter: Emitter, loop: Loop, index: Value, lanes: int, extent: int, inside: Interior) -> None:
+def _apart(emitter: Emitter, loop: Loop, index: Register, lanes: int, extent: int, inside: Interior) -> None:
     """Emits the interior, in which all guards are true, separately from the rest; or the whole loop uniformly, if a
     margin is negative at run time."""
 
@@ -179,15 +179,15 @@ def _apart(emitter: Emitter, loop: Loop, index: Value, lanes: int, extent: int, 
             part(0, extent)
 
 
-def _lanes(emitter: Emitter, loop: Loop, index: Value, lanes: int, begin: Number, end: Number, whole: bool) -> None:
+def _lanes(emitter: Emitter, loop: Loop, index: Register, lanes: int, begin: Number, end: Number, whole: bool) -> None:
     """Emits full vectors, then the remainder: a power of two in narrower vectors, otherwise masked."""
 
-    def chunk(position: ll.Value, lanes: int, mask: ll.Value | None = None) -> None:
+    def chunk(position: ll.Register, lanes: int, mask: ll.Register | None = None) -> None:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
             emitter.values[index] = position
             emitter.block(loop.body)
 
-    def full(position: ll.Value, _: Values) -> Values:
+    def full(position: ll.Register, _: Values) -> Values:
         chunk(position, lanes)
         return []
 
@@ -215,7 +215,7 @@ def _dynamic_lanes(
         chunk(main_end, lanes, builder.icmp_signed("<", memory.lane_numbers(lanes), left))
 
 
-def _hoist(emitter: Emitter, loop: Loop, index: Value) -> None:
+def _hoist(emitter: Emitter, loop: Loop, index: Register) -> None:
     """Emits, before a vector loop that certainly runs, the instructions that do not depend on its index and have no
     effect."""
     analysis = emitter.analysis
@@ -233,7 +233,7 @@ def _hoist(emitter: Emitter, loop: Loop, index: Value) -> None:
             emitter.instruction(instruction)
 
 
-def _available(emitter: Emitter, *values: Value) -> bool:
+def _available(emitter: Emitter, *values: Register) -> bool:
     """Whether values are known, or can be computed from known values."""
     forms = (emitter.analysis.form(value) for value in values if value not in emitter.values)
     return all(symbol in emitter.values for form in forms for symbol in symbols(form))
@@ -279,7 +279,7 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
     extent = schedule.extents[schedule.vector]
     starts = [emitter.code.splat(start, lanes) for start in _starts(emitter, loop)]
 
-    def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
+    def chunk(position: ll.Register, carried: Values, mask: ll.Register | None = None) -> Values:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
             emitter.values[index] = position
             terms = [emitter.code.splat(value, lanes) for value in emitter.block(loop.body)]
@@ -307,7 +307,7 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
 
 
 def _dynamic_fold(
-    emitter: Emitter, extent: ll.Value, lanes: int, carried: Values, chunk: Callable[..., Values]
+    emitter: Emitter, extent: ll.Register, lanes: int, carried: Values, chunk: Callable[..., Values]
 ) -> Values:
     builder = emitter.builder
     rest = builder.and_(extent, I64(lanes - 1))
@@ -344,7 +344,7 @@ def _operations(loop: Loop) -> list[str] | None:
     return names
 
 
-def _neutral(operation: str, dtype: str) -> ll.Value:
+def _neutral(operation: str, dtype: str) -> ll.Register:
     """Returns the identity of an operation."""
     largest, smallest = float("inf"), -float("inf")
     if dtype not in FLOATS:
@@ -356,14 +356,14 @@ def _neutral(operation: str, dtype: str) -> ll.Value:
     return literal(held_type(dtype), neutral[operation])
 
 
-def _half(code: Code, vector: ll.Value, lanes: int, side: int) -> ll.Value:
+def _half(code: Code, vector: ll.Register, lanes: int, side: int) -> ll.Register:
     """Returns the lower or upper half of the lanes; a scalar if only one is left."""
     if lanes == 1:
         return code.builder.extract_element(vector, I32(side))
     return code.shuffle(vector, tuple(range(side * lanes, (side + 1) * lanes)))
 
 
-def divide_index(code: Code, op: str, value: ll.Value, divisor: int) -> ll.Value:
+def divide_index(code: Code, op: str, value: ll.Register, divisor: int) -> ll.Register:
     """Returns value / divisor or value % divisor for a positive literal, which needs no guards."""
     operation = code.builder.sdiv if op == "divide" else code.builder.srem
     return operation(value, code.like(value, divisor))

@@ -25,6 +25,7 @@ from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.memory import require_memory
 from trivium.compiler.program import (
     Arena,
+    Array,
     Collective,
     Constant,
     Copy,
@@ -36,7 +37,6 @@ from trivium.compiler.program import (
     PythonCall,
     Step,
     Switch,
-    Value,
     While,
     operands,
     walk,
@@ -54,13 +54,13 @@ class Emitted:
 
     module: ll.Module
     arena_size: int = 0
-    values: list[Value] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
     """The values that the program reads and writes, with constants to be packed in place of its own."""
     host_calls: list[HostCall | PythonCall] = field(default_factory=list)
     schedules: dict[str, Schedule | Tiling] = field(default_factory=dict)
 
     @property
-    def constants(self) -> list[Value]:
+    def constants(self) -> list[Array]:
         return [value for value in self.values if isinstance(value.storage, Constant)]
 
     @property
@@ -74,7 +74,7 @@ class Call:
     """The call that a launch is compiled to."""
 
     function: ll.Function
-    arguments: tuple[Value, ...]
+    arguments: tuple[Array, ...]
 
 
 def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -> Emitted:
@@ -134,7 +134,7 @@ def _emit_kernel(
     return function, schedule
 
 
-def _values(program: Program, calls: dict[Launch, Call]) -> list[Value]:
+def _values(program: Program, calls: dict[Launch, Call]) -> list[Array]:
     """Returns every value that is passed to a step, inputs and outputs first."""
     found = dict.fromkeys([*program.inputs, *program.outputs])
     for step in walk(program.steps):
@@ -151,7 +151,7 @@ class _Entry:
         target: CpuTarget,
         emitted: Emitted,
         calls: dict[Launch, Call],
-        workspace: ll.Value,
+        workspace: ll.Array,
     ):
         self._program = program
         self._emitted = emitted
@@ -164,7 +164,7 @@ class _Entry:
         self._code = Code(self._builder, target)
         self._interrupts = Interrupts(self._builder, self._code)
         self._constants = {value: number for number, value in enumerate(emitted.constants)}
-        self._pointers: dict[Value, ll.Value] = {}
+        self._pointers: dict[Array, ll.Array] = {}
 
     def emit(self) -> None:
         for value in self._emitted.values:
@@ -172,7 +172,7 @@ class _Entry:
         self._steps(self._program.steps)
         self._builder.ret(I32(0))
 
-    def _place(self, value: Value) -> ll.Value:
+    def _place(self, value: Array) -> ll.Array:
         match value.storage:
             case Input(index):
                 return self._entry_of(self._args, index)
@@ -184,7 +184,7 @@ class _Entry:
             case Arena(offset):
                 return self._builder.gep(self._arena, [I64(offset)], source_etype=I8)
 
-    def _entry_of(self, table: ll.Value, index: int) -> ll.Value:
+    def _entry_of(self, table: ll.Array, index: int) -> ll.Array:
         """Returns the pointer at `index` of a table of pointers."""
         place = self._builder.gep(table, [I64(index)], source_etype=POINTER)
         return self._builder.load(place, typ=POINTER)
@@ -263,7 +263,7 @@ class _Entry:
         with self._builder.if_then(self._builder.icmp_unsigned("!=", status, I32(0)), likely=False):
             self._builder.ret(status)
 
-    def _numbers(self, numbers: list[int]) -> ll.Value:
+    def _numbers(self, numbers: list[int]) -> ll.Array:
         """Returns a pointer to integers of 64 bits."""
         kind = ll.ArrayType(I64, len(numbers))
         constant = ll.GlobalVariable(self._emitted.module, kind, self._emitted.module.get_unique_name("attributes"))

@@ -19,9 +19,9 @@ from trivium.compiler.kernel.structure import (
     Instruction,
     Load,
     Loop,
+    Register,
     Store,
     Update,
-    Value,
     While,
     walk,
 )
@@ -119,7 +119,7 @@ class _Planner:
         whole = all(extent == 1 or d in possible for d, extent in enumerate(loop.extents))
         return possible if whole else frozenset()
 
-    def _vectorized(self, loop: Loop, extents: tuple[int | Value, ...], dimension: int) -> tuple[float, Loops]:
+    def _vectorized(self, loop: Loop, extents: tuple[int | Register, ...], dimension: int) -> tuple[float, Loops]:
         extent, index = extents[dimension], loop.indices[dimension]
         lanes = self._lanes(loop, _count(extent), holds(loop.body, Loop) or loop.kind == "reduction")
         chunks = math.ceil(_count(extent) / lanes) * math.prod(
@@ -160,7 +160,7 @@ class _Planner:
         nested = (inner for i in walk(block) for inner in i.blocks)
         return any(self._analysis.divisions[inner] for inner in (block, *nested))
 
-    def _cost(self, instruction: Instruction, index: Value | None, lanes: int) -> float:
+    def _cost(self, instruction: Instruction, index: Register | None, lanes: int) -> float:
         """Returns the cost of one execution, with `lanes` iterations of `index` at a time."""
         match instruction:
             case Apply(op, arguments):
@@ -181,21 +181,21 @@ class _Planner:
                 return 50.0
         return sum(self._body_cost(block, index, lanes) for block in instruction.blocks)
 
-    def _step(self, buffer: Buffer, indices: Indices, index: Value | None) -> int | None:
+    def _step(self, buffer: Buffer, indices: Indices, index: Register | None) -> int | None:
         """Returns the number of elements from one lane to the next."""
         return self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
 
-    def _load_cost(self, buffer: Buffer, indices: Indices, index: Value | None, lanes: int) -> float:
+    def _load_cost(self, buffer: Buffer, indices: Indices, index: Register | None, lanes: int) -> float:
         step = self._step(buffer, indices, index)
         if step in (0, 1):
             return 1.0
         return 2.0 if step in (-1, 2) else 1.0 * lanes
 
-    def _store_cost(self, buffer: Buffer, indices: Indices, index: Value | None, lanes: int) -> float:
+    def _store_cost(self, buffer: Buffer, indices: Indices, index: Register | None, lanes: int) -> float:
         # A scattered store touches, and owns, one cache line per lane.
         return 1.0 if self._step(buffer, indices, index) in (0, 1) else 2.0 * lanes
 
-    def _body_cost(self, block: Block, index: Value | None, lanes: int) -> float:
+    def _body_cost(self, block: Block, index: Register | None, lanes: int) -> float:
         """Returns the cost of all instructions of a block, and of the divisions in their index expressions."""
         return sum(self._cost(i, index, lanes) for i in block.instructions) + self._division_cost(block, lanes)
 
@@ -210,15 +210,15 @@ class _Planner:
         return divides and not self._target.divides_integers_in_lanes
 
 
-def _count(extent: int | Value) -> int:
+def _count(extent: int | Register) -> int:
     return extent if isinstance(extent, int) else UNKNOWN_EXTENT
 
 
-def _computed(block: Block) -> Iterator[Value]:
+def _computed(block: Block) -> Iterator[Register]:
     return (i.result for i in walk(block) if isinstance(i, Load | Apply))
 
 
-def _stored(block: Block) -> Iterator[Value]:
+def _stored(block: Block) -> Iterator[Register]:
     for instruction in walk(block):
         if isinstance(instruction, Store):
             yield instruction.value
@@ -226,7 +226,7 @@ def _stored(block: Block) -> Iterator[Value]:
             yield from instruction.values
 
 
-def _held_bits(value: Value) -> int:
+def _held_bits(value: Register) -> int:
     """Returns the width of a value while it is computed with."""
     bits = bit_width(value.dtype)
     return max(32, bits) if value.dtype in FLOATS else bits

@@ -12,7 +12,7 @@ from trivium.backends.cpu import loops
 from trivium.backends.llvm.code import I32, I64, POINTER, Code, stack_slot
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.compiler.kernel.index import Atom
-from trivium.compiler.kernel.structure import Buffer, Loop, Value
+from trivium.compiler.kernel.structure import Buffer, Loop, Register
 from trivium.compiler.schedule import LoopSchedule, Unit
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def emit_split(emitter: Emitter, loop: Loop) -> None:
     emitter.code.call(PARALLEL_FOR, ll.VoidType(), *arguments)
 
 
-Captured = tuple[list[ll.Type], list[Buffer], list[Value | Atom]]
+Captured = tuple[list[ll.Type], list[Buffer], list[Register | Atom]]
 
 
-def _capture(emitter: Emitter) -> tuple[ll.Value, Captured]:
+def _capture(emitter: Emitter) -> tuple[ll.Register, Captured]:
     """Stores everything that the body may use (workspace, buffers and values) in a table on the stack, eight bytes
     each."""
     builder = emitter.builder
@@ -58,7 +58,7 @@ def _part(
     loop: Loop,
     schedule: LoopSchedule,
     captured: Captured,
-    outer: list[tuple[Value, int]],
+    outer: list[tuple[Register, int]],
     ranges: bool,
 ) -> ll.Function:
     """void part(ptr context, i64 begin, i64 end, i64 participant)"""
@@ -96,12 +96,12 @@ def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emit
 
 
 def _rows(
-    emitter: Emitter, loop: Loop, schedule: LoopSchedule, outer: list[tuple[Value, int]], begin: Number, end: Number
+    emitter: Emitter, loop: Loop, schedule: LoopSchedule, outer: list[tuple[Register, int]], begin: Number, end: Number
 ) -> None:
     """Emits the iterations [begin, end) of all dimensions but the vector one, counted in row-major order."""
     builder = emitter.builder
 
-    def body(position: ll.Value, _: list[ll.Value]) -> list[ll.Value]:
+    def body(position: ll.Register, _: list[ll.Register]) -> list[ll.Register]:
         rest = position
         for index, extent in reversed(outer[1:]):
             emitter.values[index] = builder.urem(rest, I64(extent)) if extent != 1 else I64(0)

@@ -10,13 +10,13 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm.numbers import Number, below
 from trivium.backends.llvm.vectors import Vectors
-from trivium.compiler.contraction.problem import Access, Axis, Group
+from trivium.compiler.contraction.problem import Access, Axis, AxisGroup
 from trivium.compiler.kernel.index import Index
 
 Indices = dict[Axis, Number]
 
 
-def unflatten(group: Group, flat: Number) -> Indices:
+def unflatten(group: AxisGroup, flat: Number) -> Indices:
     """Returns the index on each axis of `group` for a flat index over it."""
     indices: Indices = {}
     for axis in reversed(group.axes[1:]):

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, dimension
+from trivium.compiler.contraction.problem import Access, Axis, AxisGroup, Problem, dimension
 from trivium.compiler.kernel import contraction as mark
 from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.index import Index, constant, variable
-from trivium.compiler.kernel.structure import Store, Value
+from trivium.compiler.kernel.structure import Register, Store
 
 
 class Marked:
@@ -22,7 +22,7 @@ class Marked:
         self.analysis = Analysis(contraction.epilogue)
 
     @cached_property
-    def parameters(self) -> dict[Axis, Value]:
+    def parameters(self) -> dict[Axis, Register]:
         """The epilogue's index parameters."""
         outer = [axis for axis, loop in zip(self.axes, self.contraction.loops, strict=True) if loop.role != "k"]
         return dict(zip(outer, self.epilogue.parameters[1:], strict=True))
@@ -30,7 +30,8 @@ class Marked:
     @cached_property
     def problem(self) -> Problem:
         batch, rows, columns, reduction = (
-            Group(tuple(self.axes[i] for i in self.contraction.positions(role))) for role in ("batch", "m", "n", "k")
+            AxisGroup(tuple(self.axes[i] for i in self.contraction.positions(role)))
+            for role in ("batch", "m", "n", "k")
         )
         lhs, rhs = self._access(self.contraction.lhs), self._access(self.contraction.rhs)
         return Problem(batch, rows, columns, reduction, lhs, rhs, self._result())

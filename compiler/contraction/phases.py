@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, Window, dimension, factors
+from trivium.compiler.contraction.problem import Access, Axis, AxisGroup, Problem, Window, dimension, factors
 from trivium.compiler.kernel.index import Index, constant, variable
 
 
@@ -83,7 +83,7 @@ def _substituted(
 ) -> Problem:
     """Returns the problem on new axes, with its window undilated."""
     groups = {
-        name: Group(tuple(axes.get(axis) or axis for axis in getattr(problem, name).axes))
+        name: AxisGroup(tuple(axes.get(axis) or axis for axis in getattr(problem, name).axes))
         for name in ("batch", "rows", "columns", "reduction")
     }
     others = tuple(w for w in problem.lhs.windows if w is not window)

@@ -50,7 +50,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Group:
+class AxisGroup:
     """Axes that are treated as one flat index; the last one varies fastest."""
 
     axes: tuple[Axis, ...]
@@ -65,10 +65,10 @@ class Problem:
     """out[batch, rows, columns] = sum over reduction of lhs[batch, rows, reduction] * rhs[batch, columns,
     reduction]."""
 
-    batch: Group
-    rows: Group
-    columns: Group
-    reduction: Group
+    batch: AxisGroup
+    rows: AxisGroup
+    columns: AxisGroup
+    reduction: AxisGroup
     lhs: Access
     rhs: Access
     out: Access
@@ -95,7 +95,7 @@ def dimension(access: Access, size: int, stride: int, position: Index, dilation:
     return Access(access.index + position * stride if dilation == 1 else access.index, windows)
 
 
-def lies_across(access: Access, lines: Group, across: Group) -> bool:
+def lies_across(access: Access, lines: AxisGroup, across: AxisGroup) -> bool:
     """Whether a matrix is contiguous along `lines`, not `across`: then reading square blocks along memory and
     transposing them is faster than gathering."""
     if access.windows or len(lines.axes) != 1 or len(across.axes) != 1:
@@ -122,15 +122,15 @@ def orient(problem: Problem) -> Problem:
     channels = [axis for axis in problem.batch.axes if _lanes_alike(problem, axis)]
     if problem.columns.extent == 1 and channels:
         batch = tuple(axis for axis in problem.batch.axes if axis is not channels[0])
-        problem = replace(problem, batch=Group(batch), columns=Group((*problem.columns.axes, channels[0])))
+        problem = replace(problem, batch=AxisGroup(batch), columns=AxisGroup((*problem.columns.axes, channels[0])))
     elif _contiguity(problem, problem.columns) < _contiguity(problem, problem.rows):
         problem = _separate(swap(problem))
     return replace(problem, rows=_by_reach(problem.rows, problem.lhs))
 
 
-def _by_reach(group: Group, access: Access) -> Group:
+def _by_reach(group: AxisGroup, access: Access) -> AxisGroup:
     """Sorts the axes by the distance between neighbours, the largest first."""
-    return Group(tuple(sorted(group.axes, key=lambda axis: -abs(access.stride(axis)))))
+    return AxisGroup(tuple(sorted(group.axes, key=lambda axis: -abs(access.stride(axis)))))
 
 
 def _lanes_alike(problem: Problem, axis: Axis) -> bool:
@@ -150,7 +150,7 @@ def canonicalize(problem: Problem) -> Problem:
     return problem
 
 
-def _contiguity(problem: Problem, group: Group) -> int:
+def _contiguity(problem: Problem, group: AxisGroup) -> int:
     """Returns the length of the contiguous run that `group` has in the result."""
     run = 1
     for axis in reversed(group.axes):
@@ -167,12 +167,12 @@ def _separate(problem: Problem) -> Problem:
     while axes and (axes[-1].extent == 1 or problem.out.stride(axes[-1]) == run):
         run *= axes[-1].extent
         kept.insert(0, axes.pop())
-    return replace(problem, batch=Group((*problem.batch.axes, *axes)), columns=Group(tuple(kept)))
+    return replace(problem, batch=AxisGroup((*problem.batch.axes, *axes)), columns=AxisGroup(tuple(kept)))
 
 
 def _drop_units(problem: Problem) -> Problem:
     groups = {
-        name: Group(tuple(axis for axis in getattr(problem, name).axes if axis.extent != 1))
+        name: AxisGroup(tuple(axis for axis in getattr(problem, name).axes if axis.extent != 1))
         for name in ("batch", "rows", "columns", "reduction")
     }
     return replace(problem, **groups)
@@ -192,7 +192,7 @@ def _merge(problem: Problem, name: str) -> Problem:
             )
             axis = both
         merged.append(axis)
-    return replace(problem, **{name: Group(tuple(merged))})
+    return replace(problem, **{name: AxisGroup(tuple(merged))})
 
 
 def _mergeable(problem: Problem, outer: Axis, inner: Axis) -> bool:

@@ -17,10 +17,10 @@ from trivium.compiler.kernel.structure import (
     Load,
     Loop,
     Position,
+    Register,
     Store,
     Target,
     Update,
-    Value,
     symbols,
     walk,
 )
@@ -30,15 +30,15 @@ class Analysis:
     """What is known about the index arithmetic of a kernel, or of a free-standing block."""
 
     def __init__(self, kernel: Kernel | Block):
-        self._forms: dict[Value, Index] = {}
-        self._depends: dict[Value, frozenset[Value]] = {}
+        self._forms: dict[Register, Index] = {}
+        self._depends: dict[Register, frozenset[Register]] = {}
         self.divisions: dict[Block, int] = {}
         """For each block, the number of quotients and remainders that its own instructions compute."""
-        self.escaping: set[Value] = set()
+        self.escaping: set[Register] = set()
         """Values that are used for more than terms of addresses: as numbers, as extents, or in divisions."""
         self._visit(kernel.body if isinstance(kernel, Kernel) else kernel, frozenset(), set())
 
-    def form(self, value: Value) -> Index:
+    def form(self, value: Register) -> Index:
         """Returns `value` as an index expression: itself, unless it is a constant or the value of an expression."""
         return self._forms.get(value) or variable(value)
 
@@ -46,7 +46,7 @@ class Analysis:
         """Whether the instruction only names an index expression, so that it need not be computed."""
         return isinstance(instruction, Position | Constant) and instruction.result in self._forms
 
-    def depends(self, atom: Value | Atom) -> frozenset[Value]:
+    def depends(self, atom: Register | Atom) -> frozenset[Register]:
         """Returns the loop indices and block parameters that a value, or an atom of an expression, depends on."""
         if isinstance(atom, Quotient | Remainder):
             return self._union(symbols(atom.dividend))
@@ -59,12 +59,12 @@ class Analysis:
             total = total + index * step
         return total
 
-    def step(self, address: Index, index: Value) -> int | None:
+    def step(self, address: Index, index: Register) -> int | None:
         """Returns by how many elements the address moves when `index` grows by one; None if that is not constant."""
         opaque = any(atom is not index and index in self.depends(atom) for atom in address.terms)
         return None if opaque else address.terms.get(index, 0)
 
-    def _visit(self, block: Block, outer: frozenset[Value], computed: set[Quotient | Remainder]) -> None:
+    def _visit(self, block: Block, outer: frozenset[Register], computed: set[Quotient | Remainder]) -> None:
         """`computed` are the quotients and remainders that surrounding blocks have already computed."""
         computed = set(computed)
         self.divisions[block] = 0
@@ -83,7 +83,7 @@ class Analysis:
         for value in block.yields:
             self._escape(value)
 
-    def _carried(self, loop: Loop, control: frozenset[Value]) -> None:
+    def _carried(self, loop: Loop, control: frozenset[Register]) -> None:
         """Records that carried values may depend on everything that the loop reads."""
         inside = control | frozenset().union(
             *(self._union(i.operands) for i in walk(loop.body)), frozenset(loop.indices)
@@ -91,9 +91,9 @@ class Analysis:
         for parameter in loop.body.parameters[len(loop.extents) :]:
             self._depends[parameter] = inside | self._reads(loop.body)
 
-    def _reads(self, block: Block) -> frozenset[Value]:
+    def _reads(self, block: Block) -> frozenset[Register]:
         """Returns the values that the operands in a block depend on, found through expressions."""
-        found: set[Value] = set()
+        found: set[Register] = set()
         for instruction in walk(block):
             for operand in instruction.operands:
                 found.update(symbols(self.form(operand)))
@@ -127,7 +127,7 @@ class Analysis:
         self.divisions[block] += len(fresh)
         computed.update(fresh)
 
-    def _escape(self, value: Value) -> None:
+    def _escape(self, value: Register) -> None:
         self.escaping.update(symbols(self.form(value)))
 
     def _results(self, instruction: Instruction) -> None:
@@ -137,7 +137,7 @@ class Analysis:
         for result in instruction.results:
             self._depends[result] = depends
 
-    def _union(self, values: Sequence[Value]) -> frozenset[Value]:
+    def _union(self, values: Sequence[Register]) -> frozenset[Register]:
         return frozenset().union(*(self.depends(value) for value in values))
 
 
@@ -175,7 +175,7 @@ def apart(loop: Loop) -> frozenset[int]:
     own = {*loop.body.parameters, *(v for i in walk(loop.body) for v in i.results)} if targets else set()
     own.update(parameter for i in walk(loop.body) for block in i.blocks for parameter in block.parameters)
 
-    def follows(index: Index, variable: Value) -> bool:
+    def follows(index: Index, variable: Register) -> bool:
         inside = {symbol for symbol in symbols(index) if symbol in own}
         return inside == {variable} and index.terms.get(variable, 0) != 0
 

@@ -37,16 +37,16 @@ from trivium.compiler.kernel.structure import (
     Load,
     Loop,
     Position,
+    Register,
     Scratch,
     Store,
     Target,
     Update,
-    Value,
     While,
 )
 from trivium.ir.errors import CompileError
 
-Operand = Value | Index | bool | int | float
+Operand = Register | Index | bool | int | float
 
 
 class KernelBuilder:
@@ -57,7 +57,7 @@ class KernelBuilder:
         self.params: list[Buffer] = []
         self.body = Block()
         self._stack = [self.body]
-        self._constants: dict[Value, bool | int | float] = {}
+        self._constants: dict[Register, bool | int | float] = {}
         self._positions: dict[expressions.Symbol, Index] = {}
         """The index expressions that values were computed from."""
 
@@ -87,8 +87,8 @@ class KernelBuilder:
         self._append(Scratch(buffer))
         return buffer
 
-    def load(self, buffer: Buffer, *indices: Operand) -> Value:
-        result = Value(buffer.dtype)
+    def load(self, buffer: Buffer, *indices: Operand) -> Register:
+        result = Register(buffer.dtype)
         self._append(Load(buffer, self._indices(indices), result))
         return result
 
@@ -96,7 +96,7 @@ class KernelBuilder:
         self._append(Store(buffer, self._value(value, buffer.dtype), self._indices(indices)))
 
     def update(
-        self, targets: Sequence[tuple[Buffer, Sequence[Operand]]], values: Sequence[Value], combiner: str | Block
+        self, targets: Sequence[tuple[Buffer, Sequence[Operand]]], values: Sequence[Register], combiner: str | Block
     ) -> None:
         """Combines values into elements, each specified by a buffer and indices (see `Update`)."""
         places = tuple(Target(buffer, self._indices(indices)) for buffer, indices in targets)
@@ -104,8 +104,8 @@ class KernelBuilder:
 
     # Scalars
 
-    def constant(self, literal: bool | float, dtype: str) -> Value:
-        result = Value(DType(dtype))
+    def constant(self, literal: bool | float, dtype: str) -> Register:
+        result = Register(DType(dtype))
         kind = bool if dtype == BOOL else int if dtype in INTEGERS else float
         self._append(Constant(kind(literal), result))
         self._constants[result] = literal
@@ -113,65 +113,65 @@ class KernelBuilder:
             self._positions[result] = expressions.constant(int(literal))
         return result
 
-    def index(self, literal: int) -> Value:
+    def index(self, literal: int) -> Register:
         """Adds an i64 constant."""
         return self.constant(literal, INDEX)
 
-    def apply(self, op: str, *operands: Operand, **attributes: object) -> Value:
+    def apply(self, op: str, *operands: Operand, **attributes: object) -> Register:
         """Applies a scalar operation, by its StableHLO name: `b.apply("tanh", x)`, `b.apply("convert", x,
         dtype="bf16")`."""
         operands = tuple(self.position(o) if isinstance(o, Index) else o for o in operands)
-        typed = next((o for o in operands[::-1] if isinstance(o, Value)), None)
+        typed = next((o for o in operands[::-1] if isinstance(o, Register)), None)
         if typed is None:
             raise CompileError(f"{op}: has only Python numbers as operands, expected at least one value")
         if typed.dtype == INDEX and (folded := self._fold_index(op, operands)) is not None:
             return folded
         values = tuple(self._value(operand, typed.dtype) for operand in operands)
-        result = Value(result_type(op, attributes, tuple(v.dtype for v in values)))
+        result = Register(result_type(op, attributes, tuple(v.dtype for v in values)))
         self._append(Apply(op, values, attributes, result))
         return result
 
-    def add(self, lhs: Operand, rhs: Operand) -> Value:
+    def add(self, lhs: Operand, rhs: Operand) -> Register:
         return self.apply("add", lhs, rhs)
 
-    def subtract(self, lhs: Operand, rhs: Operand) -> Value:
+    def subtract(self, lhs: Operand, rhs: Operand) -> Register:
         return self.apply("subtract", lhs, rhs)
 
-    def multiply(self, lhs: Operand, rhs: Operand) -> Value:
+    def multiply(self, lhs: Operand, rhs: Operand) -> Register:
         return self.apply("multiply", lhs, rhs)
 
-    def divide(self, lhs: Operand, rhs: Operand) -> Value:
+    def divide(self, lhs: Operand, rhs: Operand) -> Register:
         return self.apply("divide", lhs, rhs)
 
-    def remainder(self, lhs: Operand, rhs: Operand) -> Value:
+    def remainder(self, lhs: Operand, rhs: Operand) -> Register:
         return self.apply("remainder", lhs, rhs)
 
-    def clamp(self, low: Operand, operand: Value, high: Operand) -> Value:
+    def clamp(self, low: Operand, operand: Register, high: Operand) -> Register:
         return self.apply("clamp", self._value(low, operand.dtype), operand, self._value(high, operand.dtype))
 
-    def compare(self, direction: str, lhs: Operand, rhs: Operand, total_order: bool = False) -> Value:
+    def compare(self, direction: str, lhs: Operand, rhs: Operand, total_order: bool = False) -> Register:
         attributes = {"direction": direction, "total_order": True} if total_order else {"direction": direction}
         return self.apply("compare", lhs, rhs, **attributes)
 
-    def select(self, pred: Value, on_true: Operand, on_false: Operand) -> Value:
-        typed = next((o for o in (on_true, on_false) if isinstance(o, Value)), None)
+    def select(self, pred: Register, on_true: Operand, on_false: Operand) -> Register:
+        typed = next((o for o in (on_true, on_false) if isinstance(o, Register)), None)
         if typed is None:
             raise CompileError("select: both branches are Python numbers, expected at least one value")
         values = (pred, self._value(on_true, typed.dtype), self._value(on_false, typed.dtype))
         return self.apply("select", *values)
 
-    def convert(self, operand: Value, dtype: str) -> Value:
+    def convert(self, operand: Register, dtype: str) -> Register:
         return operand if operand.dtype == dtype else self.apply("convert", operand, dtype=dtype)
 
-    def position(self, index: Index) -> Value:
+    def position(self, index: Index) -> Register:
         """Returns the value of an index expression as a number."""
         index = self._expression(index)
         sole = index.sole
-        if isinstance(sole, Value):
+        if isinstance(sole, Register):
             return sole
         if index.is_constant:
             return self.index(index.offset)
-        result = Value(INDEX)
+        result = Register(INDEX)
         self._append(Position(index, result))
         self._positions[result] = index
         return result
@@ -179,26 +179,26 @@ class KernelBuilder:
     # Control flow
 
     @contextmanager
-    def parallel(self, *extents: int | Value) -> Iterator[list[Value]]:
+    def parallel(self, *extents: int | Register) -> Iterator[list[Register]]:
         """Opens a loop nest whose iterations are independent; yields the indices."""
         with self._loop("parallel", extents, (), None) as frame:
             yield frame.indices
 
-    def sequential(self, *extents: int | Value, inits: Sequence[Value] = ()) -> LoopFrame:
+    def sequential(self, *extents: int | Register, inits: Sequence[Register] = ()) -> LoopFrame:
         """Opens a loop that runs in order; `carried` values start as `inits` and become the values that the body
         yields."""
         return self._loop("sequential", extents, tuple(inits), None)
 
-    def reduction(self, *extents: int | Value, inits: Sequence[Value], combiner: str | Block) -> LoopFrame:
+    def reduction(self, *extents: int | Register, inits: Sequence[Register], combiner: str | Block) -> LoopFrame:
         """Opens a loop whose body yields terms, which are folded onto `inits` with `combiner` (see `Loop`)."""
         return self._loop("reduction", extents, tuple(inits), combiner)
 
-    def while_(self, *inits: Value) -> WhileFrame:
+    def while_(self, *inits: Register) -> WhileFrame:
         """Opens a while loop: compute the condition, call `frame.condition(pred)`, compute the body, call
         `frame.yield_(...)`."""
         return WhileFrame(self, inits)
 
-    def if_(self, condition: Value) -> IfFrame:
+    def if_(self, condition: Register) -> IfFrame:
         """Opens an if: `with b.if_(c) as branch: ...; branch.yield_(x)`, then `with branch.otherwise(): ...;
         branch.yield_(y)`."""
         return IfFrame(self, condition)
@@ -207,22 +207,22 @@ class KernelBuilder:
     def block(self, *dtypes: str) -> Iterator[Block]:
         """Opens a free-standing block with parameters of these types, for a combiner or an epilogue: set its `yields`
         before leaving it."""
-        block = Block([Value(DType(dtype)) for dtype in dtypes])
+        block = Block([Register(DType(dtype)) for dtype in dtypes])
         with self._inside(block):
             yield block
 
-    def inline(self, block: Block, *arguments: Value) -> list[Value]:
+    def inline(self, block: Block, *arguments: Register) -> list[Register]:
         """Copies `block` here with its parameters bound to `arguments`; returns the copies of the values it yields."""
         return clone_into(block, arguments, self._stack[-1])
 
     # Internals
 
     def _loop(
-        self, kind: Kind, extents: tuple[int | Value, ...], inits: tuple[Value, ...], combiner: str | Block | None
+        self, kind: Kind, extents: tuple[int | Register, ...], inits: tuple[Register, ...], combiner: str | Block | None
     ) -> LoopFrame:
-        indices = [Value(INDEX) for _ in extents]
-        carried = [Value(init.dtype) for init in inits] if kind == "sequential" else []
-        results = tuple(Value(init.dtype) for init in inits)
+        indices = [Register(INDEX) for _ in extents]
+        carried = [Register(init.dtype) for init in inits] if kind == "sequential" else []
+        results = tuple(Register(init.dtype) for init in inits)
         return LoopFrame(self, Loop(kind, extents, Block(indices + carried), inits, combiner, results))
 
     def _param(self, buffer: Buffer) -> Buffer:
@@ -240,10 +240,10 @@ class KernelBuilder:
         finally:
             self._stack.pop()
 
-    def _value(self, operand: Operand, dtype: str) -> Value:
+    def _value(self, operand: Operand, dtype: str) -> Register:
         if isinstance(operand, Index):
             return self.position(operand)
-        return operand if isinstance(operand, Value) else self.constant(operand, dtype)
+        return operand if isinstance(operand, Register) else self.constant(operand, dtype)
 
     def _indices(self, indices: Sequence[Operand]) -> Indices:
         """Returns operands as index expressions."""
@@ -251,17 +251,17 @@ class KernelBuilder:
 
     def _expression(self, operand: Operand) -> Index:
         """Returns an operand as an expression of values that are not themselves expressions."""
-        if isinstance(operand, Value):
+        if isinstance(operand, Register):
             return self._positions.get(operand) or expressions.variable(operand)
         return (
             operand.replace(self._positions.get) if isinstance(operand, Index) else expressions.constant(int(operand))
         )
 
-    def _fold_index(self, op: str, operands: tuple[Operand, ...]) -> Value | None:
+    def _fold_index(self, op: str, operands: tuple[Operand, ...]) -> Register | None:
         """Folds x + 0, x - 0, x * 1, x * 0, and arithmetic on two constants; returns None if nothing folds."""
         if op not in ("add", "subtract", "multiply"):
             return None
-        known = [self._constants.get(o) if isinstance(o, Value) else o for o in operands if not isinstance(o, Index)]
+        known = [self._constants.get(o) if isinstance(o, Register) else o for o in operands if not isinstance(o, Index)]
         if None not in known:
             lhs, rhs = (int(number) for number in known if number is not None)
             return self.index({"add": lhs + rhs, "subtract": lhs - rhs, "multiply": lhs * rhs}[op])
@@ -271,7 +271,7 @@ class KernelBuilder:
         if known[1] == 0 and op == "multiply":
             return self.index(0)
         neutral = 1 if op == "multiply" else 0
-        return kept if isinstance(kept, Value) and known[1] == neutral else None
+        return kept if isinstance(kept, Register) and known[1] == neutral else None
 
 
 class LoopFrame:
@@ -286,16 +286,16 @@ class LoopFrame:
         self.results = list(loop.carried)
 
     @property
-    def index(self) -> Value:
+    def index(self) -> Register:
         (index,) = self.indices
         return index
 
     @property
-    def result(self) -> Value:
+    def result(self) -> Register:
         (result,) = self.results
         return result
 
-    def yield_(self, *values: Value) -> None:
+    def yield_(self, *values: Register) -> None:
         """Sets the values of this iteration: terms of a reduction, or the next carried values of a sequential loop."""
         self._loop.body.yields = list(values)
 
@@ -314,18 +314,18 @@ class WhileFrame:
     """An open while: `carried` inside, `condition(pred)` between condition and body, `yield_` at the end; `results`
     after it."""
 
-    def __init__(self, builder: KernelBuilder, inits: Sequence[Value]):
+    def __init__(self, builder: KernelBuilder, inits: Sequence[Register]):
         self._builder = builder
-        self.carried = [Value(init.dtype) for init in inits]
-        self.results = [Value(init.dtype) for init in inits]
+        self.carried = [Register(init.dtype) for init in inits]
+        self.results = [Register(init.dtype) for init in inits]
         self._while = While(tuple(inits), Block(list(self.carried)), Block(), tuple(self.results))
 
-    def condition(self, pred: Value) -> None:
+    def condition(self, pred: Register) -> None:
         """Ends the condition and begins the body."""
         self._while.condition.yields = [pred]
         self._builder._stack[-1] = self._while.body
 
-    def yield_(self, *values: Value) -> None:
+    def yield_(self, *values: Register) -> None:
         self._while.body.yields = list(values)
 
     def __enter__(self) -> Self:
@@ -340,14 +340,14 @@ class WhileFrame:
 class IfFrame:
     """An open if: `yield_` ends a branch; `results` after both."""
 
-    def __init__(self, builder: KernelBuilder, condition: Value):
+    def __init__(self, builder: KernelBuilder, condition: Register):
         self._builder = builder
         self._if = If(condition, Block(), Block())
-        self.results: list[Value] = []
+        self.results: list[Register] = []
 
-    def yield_(self, *values: Value) -> None:
+    def yield_(self, *values: Register) -> None:
         self._builder._stack[-1].yields = list(values)
-        self.results = self.results or [Value(value.dtype) for value in values]
+        self.results = self.results or [Register(value.dtype) for value in values]
         self._if.outcomes = tuple(self.results)
 
     @contextmanager

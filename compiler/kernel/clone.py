@@ -16,18 +16,18 @@ from trivium.compiler.kernel.structure import (
     Load,
     Loop,
     Position,
+    Register,
     Scratch,
     Store,
     Target,
     Update,
-    Value,
     While,
 )
 
 
 def clone_into(
-    block: Block, arguments: Sequence[Value], target: Block, buffers: dict[Buffer, Buffer] | None = None
-) -> list[Value]:
+    block: Block, arguments: Sequence[Register], target: Block, buffers: dict[Buffer, Buffer] | None = None
+) -> list[Register]:
     """Appends a copy of `block` to `target`, with its parameters bound to `arguments`, and accesses to the keys of
     `buffers` redirected to their values. Returns the values that the copy yields."""
     copier = _Copier(dict(zip(block.parameters, arguments, strict=True)), dict(buffers or {}))
@@ -36,11 +36,11 @@ def clone_into(
 
 
 class _Copier:
-    def __init__(self, values: dict[Value, Value], buffers: dict[Buffer, Buffer]):
+    def __init__(self, values: dict[Register, Register], buffers: dict[Buffer, Buffer]):
         self._values = values
         self._buffers = buffers
 
-    def values(self, values: Sequence[Value]) -> list[Value]:
+    def values(self, values: Sequence[Register]) -> list[Register]:
         return [self._values.get(value, value) for value in values]
 
     def instruction(self, instruction: Instruction) -> Instruction:
@@ -82,7 +82,7 @@ class _Copier:
         return index.replace(lambda symbol: variable(self._values[symbol]) if symbol in self._values else None)  # type: ignore[index]
 
     def _loop(self, loop: Loop) -> Loop:
-        extents = tuple(self._values.get(e, e) if isinstance(e, Value) else e for e in loop.extents)
+        extents = tuple(self._values.get(e, e) if isinstance(e, Register) else e for e in loop.extents)
         inits = tuple(self.values(loop.inits))
         combiner = self._block(loop.combiner) if isinstance(loop.combiner, Block) else loop.combiner
         return Loop(loop.kind, extents, self._block(loop.body), inits, combiner, self._fresh_all(loop.carried))
@@ -92,11 +92,11 @@ class _Copier:
         instructions = [self.instruction(instruction) for instruction in block.instructions]
         return Block(parameters, instructions, self.values(block.yields))
 
-    def _fresh(self, value: Value) -> Value:
-        self._values[value] = Value(value.dtype)
+    def _fresh(self, value: Register) -> Register:
+        self._values[value] = Register(value.dtype)
         return self._values[value]
 
-    def _fresh_all(self, values: Sequence[Value]) -> tuple[Value, ...]:
+    def _fresh_all(self, values: Sequence[Register]) -> tuple[Register, ...]:
         return tuple(self._fresh(value) for value in values)
 
     def _buffer(self, buffer: Buffer) -> Buffer:

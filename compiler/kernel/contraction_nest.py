@@ -8,7 +8,7 @@ from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Access, Contraction
 from trivium.compiler.kernel.index import Index, variable
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Block, Buffer, Value
+from trivium.compiler.kernel.structure import Block, Buffer, Register
 
 
 def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contraction) -> Kernel:
@@ -31,10 +31,10 @@ def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contrac
 
 
 def _operand(
-    b: KernelBuilder, contraction: Contraction, access: Access, prologue: Block | None, loops: list[Value]
-) -> Value:
+    b: KernelBuilder, contraction: Contraction, access: Access, prologue: Block | None, loops: list[Register]
+) -> Register:
     """Emits one element of an operand, after its prologue; zero if it is padding."""
-    inside: Value | None = None
+    inside: Register | None = None
     indices = []
     bound = {loop: variable(value) for loop, value in zip(contraction.loops, loops, strict=True)}
     for dimension, subscript in enumerate(access.subscripts):
@@ -52,7 +52,7 @@ def _operand(
     return branch.results[0]
 
 
-def _inside(b: KernelBuilder, position: Index, dilation: int, extent: int) -> tuple[Index, Value]:
+def _inside(b: KernelBuilder, position: Index, dilation: int, extent: int) -> tuple[Index, Register]:
     """Returns the index of a position, and whether there is an element."""
     number = b.position(position)
     here = b.apply("and", b.compare("GE", number, 0), b.compare("LT", number, extent * dilation))
@@ -67,9 +67,9 @@ def _element(
     contraction: Contraction,
     access: Access,
     prologue: Block | None,
-    loops: list[Value],
+    loops: list[Register],
     indices: list[Index],
-) -> Value:
+) -> Register:
     element = b.load(access.buffer, *indices)
     if prologue is not None:
         (element,) = b.inline(prologue, element, *loops)

@@ -29,10 +29,10 @@ from trivium.compiler.kernel.structure import (
     Load,
     Loop,
     Position,
+    Register,
     Scratch,
     Store,
     Update,
-    Value,
     While,
 )
 from trivium.ir.errors import CompileError
@@ -69,7 +69,7 @@ class Interpreter:
         self._memory = memory
         self._owners: dict[Buffer, tuple[int, ...]] = {}
         """For each scratch buffer, the extents of the loops around it: each of their iterations has its own copy."""
-        self._values: dict[Value, np.ndarray] = {}
+        self._values: dict[Register, np.ndarray] = {}
 
     def block(self, block: Block, *arguments: np.ndarray) -> Arrays:
         """Runs a block with its parameters bound to `arguments`, and returns the values that it yields."""
@@ -78,12 +78,12 @@ class Interpreter:
             self._instruction(instruction)
         return self.values(block.yields)
 
-    def value(self, value: Value) -> np.ndarray:
+    def value(self, value: Register) -> np.ndarray:
         """Returns a value with an axis for each open loop."""
         array = self._values[value]
         return array.reshape(array.shape + (1,) * (len(self.shape) - array.ndim))
 
-    def values(self, values: Sequence[Value]) -> Arrays:
+    def values(self, values: Sequence[Register]) -> Arrays:
         return [self.value(value) for value in values]
 
     def index(self, index: Index) -> np.ndarray:
@@ -205,8 +205,8 @@ class Interpreter:
             mask = mask & (indices < extent[..., None])
         return list(grid), mask
 
-    def _extent(self, extent: int | Value) -> np.ndarray:
-        array = self.value(extent) if isinstance(extent, Value) else np.asarray(extent)
+    def _extent(self, extent: int | Register) -> np.ndarray:
+        array = self.value(extent) if isinstance(extent, Register) else np.asarray(extent)
         return np.broadcast_to(array, np.broadcast_shapes(array.shape, self.mask.shape))
 
     def _parallel(self, loop: Loop) -> Arrays:

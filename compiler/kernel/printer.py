@@ -19,10 +19,10 @@ from trivium.compiler.kernel.structure import (
     Load,
     Loop,
     Position,
+    Register,
     Scratch,
     Store,
     Update,
-    Value,
     While,
 )
 
@@ -45,7 +45,7 @@ def digest(kernel: Kernel) -> str:
 class _Printer:
     def __init__(self, buffers: dict[Buffer, str]):
         self._buffers = buffers
-        self._values: dict[Value, str] = {}
+        self._values: dict[Register, str] = {}
 
     def kernel(self, kernel: Kernel, named: bool = True) -> Iterator[str]:
         yield f"kernel @{kernel.name} {{" if named else "kernel {"
@@ -120,7 +120,7 @@ class _Printer:
                 yield f"{indent}}}"
 
     def _loop(self, loop: Loop, indent: str) -> Iterator[str]:
-        extents = ", ".join(self._use([e]) if isinstance(e, Value) else str(e) for e in loop.extents)
+        extents = ", ".join(self._use([e]) if isinstance(e, Register) else str(e) for e in loop.extents)
         inits = self._use(loop.inits)
         rank = len(loop.extents)
         results = self._results(loop.carried)
@@ -166,15 +166,15 @@ class _Printer:
         inner = f"({inner})" if atom.dividend.sole is None else inner
         return f"{inner}{'//' if isinstance(atom, Quotient) else '%'}{atom.divisor}"
 
-    def _results(self, values: tuple[Value, ...]) -> str:
+    def _results(self, values: tuple[Register, ...]) -> str:
         return f"{self._define(values)} = " if values else ""
 
-    def _define(self, values: list[Value] | tuple[Value, ...], prefix: str = "%") -> str:
+    def _define(self, values: list[Register] | tuple[Register, ...], prefix: str = "%") -> str:
         for value in values:
             self._values[value] = f"{prefix}{len(self._values)}"
         return self._use(values)
 
-    def _use(self, values: list[Value] | tuple[Value, ...]) -> str:
+    def _use(self, values: list[Register] | tuple[Register, ...]) -> str:
         return ", ".join(self._values.get(value, "%undefined") for value in values)
 
 

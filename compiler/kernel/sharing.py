@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Block, Buffer, Load, Loop, Store, Value
+from trivium.compiler.kernel.structure import Block, Buffer, Load, Loop, Register, Store
 
 
 def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
@@ -32,7 +32,7 @@ def may_share(kernel: Kernel, source: Buffer, destination: Buffer) -> bool:
     return len(indices) == 1 and set(loop_indices) <= {index.sole for index in indices.pop()}
 
 
-def _innermost(block: Block) -> tuple[Block, list[Value]] | None:
+def _innermost(block: Block) -> tuple[Block, list[Register]] | None:
     """Returns the body and the indices of the kernel's only parallel loop, if it contains no other control flow and
     there is none beside it; for a kernel without loops its own block and no indices; otherwise None."""
     loops = [i for i in block.instructions if i.blocks]
@@ -45,7 +45,7 @@ def _innermost(block: Block) -> tuple[Block, list[Value]] | None:
     return None if any(i.blocks for i in loop.body.instructions) else (loop.body, indices)
 
 
-def _epilogue(contraction: Contraction, source: Buffer) -> tuple[Block, list[Value]] | None:
+def _epilogue(contraction: Contraction, source: Buffer) -> tuple[Block, list[Register]] | None:
     """Returns the epilogue of a contraction and its indices if `source` is only read there, else None. The epilogue
     runs once for each element, when the sum is complete."""
     block = contraction.epilogue

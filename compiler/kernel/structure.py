@@ -43,7 +43,7 @@ class Buffer:
 
 
 @dataclass(eq=False, slots=True)
-class Value:
+class Register:
     """One scalar: the result of an instruction or the parameter of a block. Assigned once. The symbols of index
     expressions are values of type i64."""
 
@@ -59,20 +59,20 @@ class Value:
 class Block:
     """Instructions in order. `parameters` are values passed from outside; `yields` are the values that it returns."""
 
-    parameters: list[Value] = field(default_factory=list)
+    parameters: list[Register] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
-    yields: list[Value] = field(default_factory=list)
+    yields: list[Register] = field(default_factory=list)
 
 
 class Instruction:
     """Base of all instructions: it reads `operands`, defines `results`, and contains `blocks`."""
 
     @property
-    def operands(self) -> tuple[Value, ...]:
+    def operands(self) -> tuple[Register, ...]:
         return ()
 
     @property
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Register, ...]:
         return ()
 
     @property
@@ -85,10 +85,10 @@ class Constant(Instruction):
     """A literal. `literal` is a Python bool, int or float (floats as the value of their own type)."""
 
     literal: bool | int | float
-    result: Value
+    result: Register
 
     @property
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Register, ...]:
         return (self.result,)
 
 
@@ -97,16 +97,16 @@ class Apply(Instruction):
     """A scalar operation (see `ops`): its name, operands, and attributes such as a compare's direction."""
 
     op: str
-    arguments: tuple[Value, ...]
+    arguments: tuple[Register, ...]
     attributes: dict[str, object]
-    result: Value
+    result: Register
 
     @property
-    def operands(self) -> tuple[Value, ...]:
+    def operands(self) -> tuple[Register, ...]:
         return self.arguments
 
     @property
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Register, ...]:
         return (self.result,)
 
 
@@ -115,14 +115,14 @@ class Position(Instruction):
     """Computes the value of an index expression as an i64."""
 
     index: Index
-    result: Value
+    result: Register
 
     @property
-    def operands(self) -> tuple[Value, ...]:
+    def operands(self) -> tuple[Register, ...]:
         return symbols(self.index)
 
     @property
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Register, ...]:
         return (self.result,)
 
 
@@ -132,14 +132,14 @@ class Load(Instruction):
 
     buffer: Buffer
     indices: Indices
-    result: Value
+    result: Register
 
     @property
-    def operands(self) -> tuple[Value, ...]:
+    def operands(self) -> tuple[Register, ...]:
         return symbols(*self.indices)
 
     @property
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Register, ...]:
         return (self.result,)
 
 
@@ -148,11 +148,11 @@ class Store(Instruction):
     """Writes `value` to `buffer[indices]`."""
 
     buffer: Buffer
-    value: Value
+    value: Register
     indices: Indices
 
     @property
-    def operands(self) -> tuple[Value, ...]:
+    def operands(self) -> tuple[Register, ...]:
         return (self.value, *symbols(*self.indices))
 
 
@@ -174,11 +174,11 @@ class Update(Instruction):
     combined at the end."""
 
     targets: tuple[Target, ...]
-    values: tuple[Value, ...]
+    values: tuple[Register, ...]
     combiner: str | Block
 
     @property
-    def operands(self) -> tuple[Value, ...]:
+    def operands(self) -> tuple[Register, ...]:
         return (*self.values, *symbols(*(index for target in self.targets for index in target.indices)))
 
     @property
@@ -207,22 +207,22 @@ class Loop(Instruction):
     once, as StableHLO allows."""
 
     kind: Kind
-    extents: tuple[int | Value, ...]
+    extents: tuple[int | Register, ...]
     body: Block
-    inits: tuple[Value, ...] = ()
+    inits: tuple[Register, ...] = ()
     combiner: str | Block | None = None
-    carried: tuple[Value, ...] = ()
+    carried: tuple[Register, ...] = ()
 
     @property
-    def indices(self) -> list[Value]:
+    def indices(self) -> list[Register]:
         return self.body.parameters[: len(self.extents)]
 
     @property
-    def operands(self) -> tuple[Value, ...]:
-        return (*(extent for extent in self.extents if isinstance(extent, Value)), *self.inits)
+    def operands(self) -> tuple[Register, ...]:
+        return (*(extent for extent in self.extents if isinstance(extent, Register)), *self.inits)
 
     @property
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Register, ...]:
         return self.carried
 
     @property
@@ -234,17 +234,17 @@ class Loop(Instruction):
 class If(Instruction):
     """Runs one of two blocks; both yield values of the results' types."""
 
-    condition: Value
+    condition: Register
     then: Block
     otherwise: Block
-    outcomes: tuple[Value, ...] = ()
+    outcomes: tuple[Register, ...] = ()
 
     @property
-    def operands(self) -> tuple[Value, ...]:
+    def operands(self) -> tuple[Register, ...]:
         return (self.condition,)
 
     @property
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Register, ...]:
         return self.outcomes
 
     @property
@@ -258,17 +258,17 @@ class While(Instruction):
     values; the body has none of its own and may use the condition's values, which are computed just before it. The
     results are the carried values at the end."""
 
-    inits: tuple[Value, ...]
+    inits: tuple[Register, ...]
     condition: Block
     body: Block
-    outcomes: tuple[Value, ...] = ()
+    outcomes: tuple[Register, ...] = ()
 
     @property
-    def operands(self) -> tuple[Value, ...]:
+    def operands(self) -> tuple[Register, ...]:
         return self.inits
 
     @property
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Register, ...]:
         return self.outcomes
 
     @property
@@ -276,7 +276,7 @@ class While(Instruction):
         return (self.condition, self.body)
 
 
-def symbols(*indices: Index) -> tuple[Value, ...]:
+def symbols(*indices: Index) -> tuple[Register, ...]:
     """Returns the values that the index expressions of an instruction depend on. Loop variables of the lowering were
     replaced by values when the instruction was built."""
     return tuple(symbol for index in indices for symbol in index.symbols)  # type: ignore[misc]

@@ -19,10 +19,10 @@ from trivium.compiler.kernel.structure import (
     Load,
     Loop,
     Position,
+    Register,
     Scratch,
     Store,
     Update,
-    Value,
     While,
     symbols,
     walk,
@@ -73,9 +73,11 @@ def _check_buffer(buffer: Buffer) -> None:
 class _Checker:
     def __init__(self, buffers: set[Buffer]):
         self._buffers = buffers
-        self._defined: set[Value] = set()
+        self._defined: set[Register] = set()
 
-    def block(self, block: Block, outer: frozenset[Value], yields: Sequence[Value] | None = None) -> frozenset[Value]:
+    def block(
+        self, block: Block, outer: frozenset[Register], yields: Sequence[Register] | None = None
+    ) -> frozenset[Register]:
         """Checks `block`, where the values `outer` are visible, and that it yields the types of `yields`. Returns the
         values that are visible at its end."""
         visible = set(outer)
@@ -88,7 +90,7 @@ class _Checker:
             _require(has == expected, f"a block yields types {has}, expected {expected}")
         return frozenset(visible)
 
-    def _instruction(self, instruction: Instruction, visible: set[Value]) -> None:
+    def _instruction(self, instruction: Instruction, visible: set[Register]) -> None:
         what = _describe(instruction)
         _require(visible.issuperset(instruction.operands), f"{what} uses a value that is not defined before it")
         match instruction:
@@ -117,11 +119,11 @@ class _Checker:
             case While(inits, condition, body, outcomes):
                 _same_types(what, "carried values", condition.parameters, inits)
                 _same_types(what, "results", outcomes, inits)
-                inner = self.block(condition, frozenset(visible), [Value(BOOL)])
+                inner = self.block(condition, frozenset(visible), [Register(BOOL)])
                 self.block(body, inner, inits)
         self._define(instruction.results, visible, what)
 
-    def _update(self, update: Update, visible: set[Value]) -> None:
+    def _update(self, update: Update, visible: set[Register]) -> None:
         what, values = _describe(update), update.values
         counts = len(update.targets), len(values)
         _require(counts[0] == counts[1], f"{what} has {counts[1]} values, expected {counts[0]}, one for each target")
@@ -131,7 +133,7 @@ class _Checker:
             self._access(what, target.buffer, target.indices, value)
         self._combiner(what, update.combiner, values, visible)
 
-    def _combiner(self, what: str, combiner: str | Block, values: Sequence[Value], visible: set[Value]) -> None:
+    def _combiner(self, what: str, combiner: str | Block, values: Sequence[Register], visible: set[Register]) -> None:
         if isinstance(combiner, Block):
             _same_types(what, "combiner parameters", combiner.parameters, [*values, *values])
             self.block(combiner, frozenset(visible), values)
@@ -141,17 +143,17 @@ class _Checker:
         _require(associative, f"{what}: {combiner} is not an associative operation")
         _require(len(values) == 1, f"{what}: a combiner by name folds one value, has {len(values)}")
 
-    def _access(self, what: str, buffer: Buffer, indices: Sequence[Index], value: Value) -> None:
+    def _access(self, what: str, buffer: Buffer, indices: Sequence[Index], value: Register) -> None:
         _require(buffer in self._buffers, f"{what}: the buffer is neither a parameter nor a scratch made before")
         rank = len(buffer.shape)
         _require(len(indices) == rank, f"{what} has {len(indices)} indices, expected {rank}")
         _check_indices(what, indices)
         _require(value.dtype == buffer.dtype, f"{what} has a value of type {value.dtype}, expected {buffer.dtype}")
 
-    def _loop(self, loop: Loop, visible: set[Value]) -> None:
+    def _loop(self, loop: Loop, visible: set[Register]) -> None:
         what = _describe(loop)
         _require(bool(loop.extents), f"{what} has no extents, expected at least one")
-        extents = [e for e in loop.extents if isinstance(e, Value)]
+        extents = [e for e in loop.extents if isinstance(e, Register)]
         _require(
             all(e.dtype == INDEX for e in (*extents, *loop.indices)),
             f"{what} has an index or extent not of type {INDEX}",
@@ -168,7 +170,7 @@ class _Checker:
         if loop.combiner is not None:
             self._combiner(what, loop.combiner, loop.inits, visible)
 
-    def _define(self, values: Sequence[Value], visible: set[Value], what: str) -> None:
+    def _define(self, values: Sequence[Register], visible: set[Register], what: str) -> None:
         _require(self._defined.isdisjoint(values), f"{what} defines a value a second time")
         self._defined.update(values)
         visible.update(values)
@@ -181,7 +183,7 @@ def _check_indices(what: str, indices: Sequence[Index]) -> None:
     _require(positive, f"{what} divides an index by a number that is not positive")
 
 
-def _same_types(what: str, which: str, values: Sequence[Value], expected: Sequence[Value]) -> None:
+def _same_types(what: str, which: str, values: Sequence[Register], expected: Sequence[Register]) -> None:
     has, wants = [v.dtype for v in values], [v.dtype for v in expected]
     _require(has == wants, f"{what} has {which} of types {has}, expected {wants}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import Register
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices

@@ -68,9 +68,9 @@ def _exchange(
 def _step(lowering: ProgramBuilder, kind: CollectiveKind, groups: Groups, source: Value, result: Value) -> None:
     destination = lowering.temporary(result)
     lowering.bind(result, destination)
-    # A reshaped value shares the place of its operand, which has different dimensions.
+    # A reshaped value shares the array of its operand, which has different dimensions.
     shape = lowering.temporary(source).shape
-    lowering.steps.append(Collective(kind, groups, lowering.place(source), destination, shape))
+    lowering.steps.append(Collective(kind, groups, lowering.array(source), destination, shape))
 
 
 def _combiner(op: Op, computation: Region) -> str:

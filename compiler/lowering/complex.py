@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from trivium.compiler.kernel import KernelBuilder, Value
+from trivium.compiler.kernel import KernelBuilder, Register
 from trivium.ir import ops
 from trivium.ir.core import Operation
 from trivium.ir.errors import CompileError
 
-Pair = tuple[Value, Value]
+Pair = tuple[Register, Register]
 
 
 def apply(b: KernelBuilder, name: str, operands: list[Any]) -> Any:
@@ -27,7 +27,7 @@ def knows(op: Operation) -> bool:
     return op.NAME.partition(".")[2] in _RULES or isinstance(op, _STRUCTURAL)
 
 
-def compare(b: KernelBuilder, direction: str, lhs: Pair, rhs: Pair) -> Value:
+def compare(b: KernelBuilder, direction: str, lhs: Pair, rhs: Pair) -> Register:
     """Compares the real parts first, then the imaginary parts."""
     if direction in ("EQ", "NE"):
         parts = (b.compare(direction, x, y) for x, y in zip(lhs, rhs, strict=True))
@@ -66,7 +66,7 @@ def negate(b: KernelBuilder, x: Pair) -> Pair:
     return b.apply("negate", x[0]), b.apply("negate", x[1])
 
 
-def absolute(b: KernelBuilder, x: Pair) -> Value:
+def absolute(b: KernelBuilder, x: Pair) -> Register:
     """max * sqrt(1 + (min / max)^2), which overflows only if the result does."""
     one, other = b.apply("abs", x[0]), b.apply("abs", x[1])
     high, low = b.apply("maximum", one, other), b.apply("minimum", one, other)
@@ -101,14 +101,14 @@ def minimum(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
     return _first(b, compare(b, "LE", x, y), x, y)
 
 
-def _first(b: KernelBuilder, holds: Value, x: Pair, y: Pair) -> Pair:
+def _first(b: KernelBuilder, holds: Register, x: Pair, y: Pair) -> Pair:
     """Returns x if the condition holds or x is NaN, else y."""
     nan = b.apply("or", b.compare("NE", x[0], x[0]), b.compare("NE", x[1], x[1]))
     holds = b.apply("or", holds, nan)
     return b.select(holds, x[0], y[0]), b.select(holds, x[1], y[1])
 
 
-def _polar(b: KernelBuilder, length: Value, angle: Value) -> Pair:
+def _polar(b: KernelBuilder, length: Register, angle: Register) -> Pair:
     return b.multiply(length, b.apply("cosine", angle)), b.multiply(length, b.apply("sine", angle))
 
 
@@ -129,13 +129,13 @@ def log(b: KernelBuilder, x: Pair) -> Pair:
     return length, b.apply("atan2", x[1], x[0])
 
 
-def _scaled(b: KernelBuilder, x: Pair) -> tuple[Pair, Value]:
+def _scaled(b: KernelBuilder, x: Pair) -> tuple[Pair, Register]:
     """Scales a number by a power of two if its modulus might otherwise overflow or lose digits. Returns the scaled
     number and the exponent that was removed."""
     larger = b.apply("maximum", b.apply("abs", x[0]), b.apply("abs", x[1]))
     huge, tiny = b.compare("GT", larger, 2.0**100), b.compare("LT", larger, 2.0**-60)
 
-    def chosen(high: float, low: float, plain: float) -> Value:
+    def chosen(high: float, low: float, plain: float) -> Register:
         high_, low_, plain_ = (b.constant(number, larger.dtype) for number in (high, low, plain))
         return b.select(huge, high_, b.select(tiny, low_, plain_))
 
@@ -154,7 +154,7 @@ def log_plus_one(b: KernelBuilder, x: Pair) -> Pair:
     return b.select(small, b.multiply(b.apply("log_plus_one", near), 0.5), length), angle
 
 
-def _sum_of_products(b: KernelBuilder, one: Pair, other: Pair) -> Value:
+def _sum_of_products(b: KernelBuilder, one: Pair, other: Pair) -> Register:
     """Returns the sum of two products that nearly cancel: their rounding errors are added afterwards."""
     products = b.multiply(*one), b.multiply(*other)
     rests = (b.apply("fma", *pair, b.apply("negate", p)) for pair, p in zip((one, other), products, strict=True))
@@ -176,7 +176,7 @@ def sqrt(b: KernelBuilder, x: Pair) -> Pair:
     return real, b.select(below, b.apply("negate", imaginary), imaginary)
 
 
-def _one(b: KernelBuilder, like: Value) -> Value:
+def _one(b: KernelBuilder, like: Register) -> Register:
     return b.constant(1.0, like.dtype)
 
 

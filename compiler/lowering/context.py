@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.compiler.kernel import Block, Buffer, KernelBuilder
-from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import Block, Buffer, KernelBuilder, Register
 from trivium.compiler.kernel.builder import LoopFrame
 from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, variable
 from trivium.compiler.lowering.rules import ELEMENT, INDEXING, SCALAR

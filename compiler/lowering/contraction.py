@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, Subscript
-from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, Register, Subscript
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted

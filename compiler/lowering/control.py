@@ -10,8 +10,7 @@ from trivium.compiler.lowering.program_builder import ProgramBuilder
 from trivium.compiler.lowering.reduction import flat, grouped
 from trivium.compiler.lowering.rules import scalar, step
 from trivium.compiler.lowering.scalars import Scalar
-from trivium.compiler.program import Copy, Step, Switch, While
-from trivium.compiler.program import Value as Place
+from trivium.compiler.program import Array, Copy, Step, Switch, While
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
 from trivium.ir.errors import CompileError
@@ -19,27 +18,27 @@ from trivium.ir.errors import CompileError
 
 @step(ops.While)
 def while_(lowering: ProgramBuilder, op: ops.While) -> None:
-    """Each carried value has one place, which the body's result is copied to. Values that the body returns unchanged
-    keep their original place."""
+    """Each carried value has one array, which the body's result is copied to. Values that the body returns unchanged
+    keep their original array."""
     returned = op.body.terminator.operands
-    carried: list[Place] = []
+    carried: list[Array] = []
     for number, (init, result) in enumerate(zip(op.operand, op.results, strict=True)):
-        place = lowering.place(init)
+        array = lowering.array(init)
         if returned[number] is not op.body.arguments[number]:
-            source, place = place, lowering.temporary(result, "carried")
-            lowering.copy(source, place)
+            source, array = array, lowering.temporary(result, "carried")
+            lowering.copy(source, array)
         for value in (op.cond.arguments[number], op.body.arguments[number], result):
-            lowering.bind(value, place)
-        carried.append(place)
+            lowering.bind(value, array)
+        carried.append(array)
     condition = lowering.block(op.cond.block)
-    predicate = lowering.place(op.cond.terminator.operands[0])
+    predicate = lowering.array(op.cond.terminator.operands[0])
     body = lowering.block(op.body.block)
-    body += _assign([lowering.place(value) for value in returned], carried, lowering, returned)
+    body += _assign([lowering.array(value) for value in returned], carried, lowering, returned)
     lowering.steps.append(While(condition, predicate, body))
 
 
 def _assign(
-    sources: Sequence[Place], targets: Sequence[Place], lowering: ProgramBuilder, values: Sequence[Value]
+    sources: Sequence[Array], targets: Sequence[Array], lowering: ProgramBuilder, values: Sequence[Value]
 ) -> list[Step]:
     """Returns the steps that copy all values as if at once: a source that is also a target is saved first."""
     first: list[Step] = []
@@ -57,12 +56,12 @@ def _assign(
 
 @step(ops.Tuple, ops.GetTupleElement)
 def tuples(lowering: ProgramBuilder, op: ops.Tuple | ops.GetTupleElement) -> None:
-    """Tuples have no place: their elements are the values that they were made from."""
+    """Tuples have no array: their elements are the values that they were made from."""
     if isinstance(op, ops.GetTupleElement):
         made = op.operand.defining_op
         if not isinstance(made, ops.Tuple):
             raise CompileError("get_tuple_element of a tuple that no tuple op made cannot be compiled")
-        lowering.bind(op.result, lowering.place(made.val[op.index]))
+        lowering.bind(op.result, lowering.array(made.val[op.index]))
 
 
 @step(ops.If)
@@ -80,12 +79,12 @@ def _switch(lowering: ProgramBuilder, op: Any, index: Value, regions: Sequence[R
     branches = []
     for region in regions:
         steps = lowering.block(region.block)
-        sources = [lowering.place(value) for value in region.terminator.operands]
+        sources = [lowering.array(value) for value in region.terminator.operands]
         steps += [Copy(source, result) for source, result in zip(sources, results, strict=True)]
         branches.append(steps)
-    for result, place in zip(op.results, results, strict=True):
-        lowering.bind(result, place)
-    lowering.steps.append(Switch(lowering.place(index), branches))
+    for result, array in zip(op.results, results, strict=True):
+        lowering.bind(result, array)
+    lowering.steps.append(Switch(lowering.array(index), branches))
 
 
 # Inside a region of scalars

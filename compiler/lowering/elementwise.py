@@ -6,8 +6,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from trivium.compiler.kernel import Value as Register
-from trivium.compiler.kernel import bit_width
+from trivium.compiler.kernel import Register, bit_width
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import LoweringContext

@@ -10,8 +10,7 @@ from typing import Any
 from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRANSPOSED, TRIANGULAR_SOLVE
 from trivium.compiler.lowering.program_builder import ProgramBuilder
 from trivium.compiler.lowering.rules import step
-from trivium.compiler.program import HostCall, PythonCall
-from trivium.compiler.program import Value as Place
+from trivium.compiler.program import Array, HostCall, PythonCall
 from trivium.ir import ops
 from trivium.ir.builder import Builder
 from trivium.ir.core import Operation, Value
@@ -42,7 +41,7 @@ def triangular_solve(lowering: ProgramBuilder, op: ops.TriangularSolve) -> None:
 def _call(lowering: ProgramBuilder, op: Op, target: str, attributes: dict[str, int]) -> None:
     results = _results(lowering, op)
     if any(result.nbytes for result in results):
-        arguments = tuple(map(lowering.place, op.operands))
+        arguments = tuple(map(lowering.array, op.operands))
         lowering.steps.append(HostCall(target, attributes, arguments, results))
 
 
@@ -63,14 +62,14 @@ def custom_call(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
             source=op.location.describe() or None,
         )
     results = _results(lowering, op)
-    arguments = tuple(map(lowering.place, op.inputs))
+    arguments = tuple(map(lowering.array, op.inputs))
     lowering.steps.append(PythonCall(op.call_target_name, _as_program(op), arguments, results))
 
 
-def _results(lowering: ProgramBuilder, op: Op) -> tuple[Place, ...]:
+def _results(lowering: ProgramBuilder, op: Op) -> tuple[Array, ...]:
     results = tuple(lowering.temporary(result) for result in op.results)
-    for result, place in zip(op.results, results, strict=True):
-        lowering.bind(result, place)
+    for result, array in zip(op.results, results, strict=True):
+        lowering.bind(result, array)
     return results
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.kernel import Value
+from trivium.compiler.kernel import Register
 from trivium.compiler.kernel.index import Index, Indices, Quotient, Remainder, Variable, constant, variable
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
 class RunTimeIndex:
     """A run-time index in [0, high], the value of an instruction."""
 
-    value: Value
+    value: Register
     high: int
 
     @property

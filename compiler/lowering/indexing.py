@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from trivium.compiler.kernel import Buffer
-from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import Buffer, Register
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, Indices, constant, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Launches

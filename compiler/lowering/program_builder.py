@@ -1,4 +1,4 @@
-"""The builder that step rules use: the program under construction, with the place of every value that has a buffer, and
+"""The builder that step rules use: the program under construction, with the array of every value that has a buffer, and
 the steps of the open block."""
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from trivium.compiler.kernel import DType, KernelBuilder, numpy_dtype
 from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of, text_of
 from trivium.compiler.lowering.scalars import dtype_of, is_pair, parts
-from trivium.compiler.program import Arena, Constant, Copy, Launch, Step
-from trivium.compiler.program import Value as Place
+from trivium.compiler.program import Arena, Array, Constant, Copy, Launch, Step
 from trivium.ir import ops
 from trivium.ir.core import Block, Value
 from trivium.ir.errors import CompileError
@@ -27,78 +26,78 @@ time."""
 
 
 class ProgramBuilder(ABC):
-    """A program under construction: its steps, and the place of every value that has a buffer."""
+    """A program under construction: its steps, and the array of every value that has a buffer."""
 
     def __init__(self) -> None:
-        self._places: dict[Value, Place] = {}
+        self._arrays: dict[Value, Array] = {}
         self._views: dict[Value, Value] = {}
-        self._constants: dict[int, Place] = {}
+        self._constants: dict[int, Array] = {}
         self._names: dict[str, int] = {}
         self.steps: list[Step] = []
         self.outermost: list[Step] | None = None
 
     # Places
 
-    def make(self, value: Argument, storage: object, name: str) -> Place:
-        """Returns a new place for a value of that type."""
+    def make(self, value: Argument, storage: object, name: str) -> Array:
+        """Returns a new array for a value of that type."""
         shape = static_shape(value)
         kind = value.type.element_type
         shape = (*shape, *parts(kind))
-        place = Place(name, dtype_of(kind), shape, storage, is_pair(kind))  # type: ignore[arg-type]
-        if place.nbytes > memory_limit():
+        array = Array(name, dtype_of(kind), shape, storage, is_pair(kind))  # type: ignore[arg-type]
+        if array.nbytes > memory_limit():
             raise CompileError(
-                f"{name} has type {value.type}, {size_text(place.nbytes)}; expected at most "
+                f"{name} has type {value.type}, {size_text(array.nbytes)}; expected at most "
                 f"{size_text(memory_limit())}, the available memory",
                 **origin_of(value.op if isinstance(value, Temporary) else value),
             )
-        return place
+        return array
 
-    def temporary(self, value: Argument, name: str = "") -> Place:
-        """Returns a new place in the arena for a value of that type."""
+    def temporary(self, value: Argument, name: str = "") -> Array:
+        """Returns a new array in the arena for a value of that type."""
         hint = value.name_hint if isinstance(value, Value) else ""
         return self.make(value, Arena(), self.name(name or (f"{hint}_" if hint else "t")))
 
-    def bind(self, value: Value, place: Place) -> None:
-        """Records the place of a value."""
-        self._places[value] = place
+    def bind(self, value: Value, array: Array) -> None:
+        """Records the array of a value."""
+        self._arrays[value] = array
 
-    def place(self, value: Value) -> Place:
-        """Returns the place of a value."""
+    def array(self, value: Value) -> Array:
+        """Returns the array of a value."""
         while value in self._views:
             value = self._views[value]
-        if value not in self._places:
+        if value not in self._arrays:
             op = value.defining_op
             if not isinstance(op, ops.Constant):
                 what = text_of(op) if op is not None else "an argument"
                 raise CompileError(f"a value has no buffer, the result of {what}")
-            self._places[value] = self._constant(op)
-        return self._places[value]
+            self._arrays[value] = self._constant(op)
+        return self._arrays[value]
 
-    def _constant(self, op: ops.Constant) -> Place:
-        """Returns the place of a constant: its own memory if it is dense. Constants that share an array share their
-        place. A large constant with equal elements is a temporary that is filled."""
+    def _constant(self, op: ops.Constant) -> Array:
+        """Returns the array of a constant: its own memory if it is dense. Constants of one NumPy array share one
+        `Array`. A large constant with equal elements is a temporary that is filled."""
         elements = op.value
         if id(elements) not in self._constants:
-            place = self.make(op.result, Arena(), self.name("constant"))
-            if elements.is_splat and place.nbytes > LARGEST_STORED_SPLAT:
-                self._fill(place, elements.array[(0,) * elements.array.ndim], op.location)
+            array = self.make(op.result, Arena(), self.name("constant"))
+            if elements.is_splat and array.nbytes > LARGEST_STORED_SPLAT:
+                self._fill(array, elements.array[(0,) * elements.array.ndim], op.location)
             else:
-                place.storage = _stored(elements.array, place.shape, place.dtype)
-            self._constants[id(elements)] = place
+                array.storage = _stored(elements.array, array.shape, array.dtype)
+            self._constants[id(elements)] = array
         return self._constants[id(elements)]
 
-    def _fill(self, place: Place, element: np.ndarray, origin: Location) -> None:
+    def _fill(self, array: Array, element: np.ndarray, origin: Location) -> None:
         """Launches a kernel that fills a temporary with one element, outside of all loops and branches: the rest of the
         program can use it from there on."""
-        repeated = place.shape[:-1] if place.is_complex else place.shape
-        parts = place.shape[len(repeated) :]
-        source = Place(self.name("element"), place.dtype, parts, _stored(np.asarray(element), parts, place.dtype))
+        repeated = array.shape[:-1] if array.is_complex else array.shape
+        parts = array.shape[len(repeated) :]
+        source = Array(self.name("element"), array.dtype, parts, _stored(np.asarray(element), parts, array.dtype))
         b = KernelBuilder(self.name("fill_"))
-        x, y = b.input("x", place.dtype, parts), b.output("y", place.dtype, (math.prod(repeated), *parts))
+        x, y = b.input("x", array.dtype, parts), b.output("y", array.dtype, (math.prod(repeated), *parts))
         with b.parallel(*y.shape) as indices:
             b.store(y, b.load(x, *indices[1:]), *indices)
         assert self.outermost is not None, "a constant is filled before the program begins"
-        self.outermost.append(Launch(b.build(), (source, place), (origin,)))
+        self.outermost.append(Launch(b.build(), (source, array), (origin,)))
 
     def name(self, base: str) -> str:
         """Returns `base` with a number that makes it unique."""
@@ -110,9 +109,9 @@ class ProgramBuilder(ABC):
 
     @abstractmethod
     def block(self, block: Block) -> list[Step]:
-        """Returns the steps of a block; afterwards every value that it returns has a place."""
+        """Returns the steps of a block; afterwards every value that it returns has an array."""
 
-    def copy(self, source: Place, destination: Place) -> None:
+    def copy(self, source: Array, destination: Array) -> None:
         if source is not destination and destination.nbytes:
             self.steps.append(Copy(source, destination))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.compiler.kernel import KernelBuilder, bit_width
-from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import KernelBuilder, Register, bit_width
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import bits
 from trivium.compiler.lowering.index import Indices, Variable, constant, fresh, indices_of, linearize

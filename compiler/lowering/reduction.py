@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.compiler.kernel import Block, Buffer
-from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import Block, Buffer, Register
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from trivium.compiler.kernel import DType, Value
+from trivium.compiler.kernel import DType, Register
 from trivium.ir.errors import CompileError
 from trivium.ir.types import ComplexType, FloatType, IndexType, IntegerType, Type
 
-Scalar = Value | tuple[Value, Value]
+Scalar = Register | tuple[Register, Register]
 """A real scalar, or the real and the imaginary part of a complex one."""
 
 

@@ -8,8 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.kernel import Buffer
-from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import Buffer, Register
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Argument, Launches, Temporary

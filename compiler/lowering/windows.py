@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
-from trivium.compiler.kernel import Buffer
-from trivium.compiler.kernel import Value as Register
+from trivium.compiler.kernel import Buffer, Register
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Launches

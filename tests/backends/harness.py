@@ -12,7 +12,7 @@ from trivium.backends.cpu.client import CpuClient
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.kernel import Kernel, KernelBuilder, numpy_dtype
-from trivium.compiler.program import Input, Launch, Output, Program, PythonCall, Value
+from trivium.compiler.program import Array, Input, Launch, Output, Program, PythonCall
 from trivium.ir.builder import Builder
 from trivium.ir.custom_calls import CUSTOM_CALLS, register_custom_call
 from trivium.ir.func import Function, Module
@@ -30,14 +30,14 @@ def program_of(kernel: Kernel) -> Program:
     for param in kernel.params:
         inputs = param.mode == "in"
         group = program.inputs if inputs else program.outputs
-        value = Value(param.name, param.dtype, param.shape, (Input if inputs else Output)(len(group)))
+        value = Array(param.name, param.dtype, param.shape, (Input if inputs else Output)(len(group)))
         group.append(value)
         values.append(value)
     program.steps.append(Launch(kernel, tuple(values)))
     return program
 
 
-def python_call(function: Callable[..., Any], arguments: Sequence[Value], results: Sequence[Value]) -> PythonCall:
+def python_call(function: Callable[..., Any], arguments: Sequence[Array], results: Sequence[Array]) -> PythonCall:
     """Returns a step that calls a function on the arguments' arrays, which returns the results'."""
     target = f"test.{len(CUSTOM_CALLS)}"
     register_custom_call(target, evaluate=lambda op, *arrays: function(*arrays))

@@ -21,7 +21,7 @@ from trivium.compiler.collectives import (
 )
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.interpreter import interpret, interpret_devices
-from trivium.compiler.program import Collective, Input, Output, Program, Switch, Value
+from trivium.compiler.program import Array, Collective, Input, Output, Program, Switch
 from trivium.compiler.verifier import verify
 from trivium.ir.errors import CompileError, ExecutionError
 from trivium.ir.parallel import run_parallel
@@ -41,8 +41,8 @@ def program_of(kind: CollectiveKind, groups: Groups, dtype: str = "f32", is_comp
     shape = (*SHAPE, 2) if is_complex else SHAPE
     expected = result_shape(kind, shape, len(groups[0]) if groups else 1)
     assert expected is not None, "the test's groups divide the operand"
-    x = Value("x", dtype, shape, Input(0), is_complex)
-    y = Value("y", dtype, expected, Output(0), is_complex)
+    x = Array("x", dtype, shape, Input(0), is_complex)
+    y = Array("y", dtype, expected, Output(0), is_complex)
     return Program("p", [x], [y], [Collective(kind, groups, x, y)])
 
 
@@ -106,8 +106,8 @@ def test_complex_numbers_are_added_by_parts() -> None:
 
 def test_devices_meet_inside_branches() -> None:
     """Each device takes a branch that depends on its own data; those that meet take the same branch."""
-    x, y = Value("x", "f32", SHAPE, Input(1)), Value("y", "f32", SHAPE, Output(0))
-    which = Value("which", "i32", (), Input(0))
+    x, y = Array("x", "f32", SHAPE, Input(1)), Array("y", "f32", SHAPE, Output(0))
+    which = Array("which", "i32", (), Input(0))
     branches = [[Collective(AllReduce(op), PAIRS, x, y)] for op in ("add", "multiply")]
     program = Program("p", [which, x], [y], [Switch(which, branches)])  # type: ignore[list-item]
     given = arrays(4)
@@ -139,7 +139,7 @@ def test_devices_that_do_not_run_are_named() -> None:
     ],
 )
 def test_malformed_ones_are_refused(step: tuple[CollectiveKind, Groups], message: str) -> None:
-    x, y = Value("x", "f32", SHAPE, Input(0)), Value("y", "f32", SHAPE, Output(0))
+    x, y = Array("x", "f32", SHAPE, Input(0)), Array("y", "f32", SHAPE, Output(0))
     with pytest.raises(CompileError, match=message):
         verify(Program("p", [x], [y], [Collective(*step, x, y)]))
 

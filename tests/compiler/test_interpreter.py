@@ -20,7 +20,7 @@ from trivium.compiler.interpreter import interpret
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
-from trivium.compiler.program import Arena, Constant, Copy, Input, Launch, Output, Program, Switch, Value, While
+from trivium.compiler.program import Arena, Array, Constant, Copy, Input, Launch, Output, Program, Switch, While
 from trivium.compiler.verifier import verify
 from trivium.ir.errors import ExecutionError
 
@@ -45,7 +45,7 @@ def test_random_programs(seed: int) -> None:
             assert not difference(result, wanted)
 
 
-def scalar_launch(name: str, result: str, compute, source: Value, destination: Value) -> Launch:
+def scalar_launch(name: str, result: str, compute, source: Array, destination: Array) -> Launch:
     b = KernelBuilder(name)
     x, y = b.input("x", source.dtype, ()), b.output("y", result, ())
     b.store(y, compute(b, b.load(x)))
@@ -53,9 +53,9 @@ def scalar_launch(name: str, result: str, compute, source: Value, destination: V
 
 
 def test_a_while_runs_until_its_predicate_is_false() -> None:
-    x, y = Value("x", "f32", (), Input(0)), Value("y", "f32", (), Output(0))
-    state, following = Value("state", "f32", (), Arena(0)), Value("next", "f32", (), Arena(64))
-    going = Value("going", "i1", (), Arena(128))
+    x, y = Array("x", "f32", (), Input(0)), Array("y", "f32", (), Output(0))
+    state, following = Array("state", "f32", (), Arena(0)), Array("next", "f32", (), Arena(64))
+    going = Array("going", "i1", (), Arena(128))
     test = scalar_launch("below", "i1", lambda b, x: b.compare("LT", x, 100.0), state, going)
     double = scalar_launch("double", "f32", lambda b, x: b.multiply(x, 2.0), state, following)
     loop = While([test], going, [double, Copy(following, state)])
@@ -66,8 +66,8 @@ def test_a_while_runs_until_its_predicate_is_false() -> None:
 
 @pytest.mark.parametrize(("index", "expected"), [(0, 10), (1, 20), (2, 30), (7, 30), (-1, 30)])
 def test_a_switch_takes_the_last_branch_for_what_is_out_of_range(index: int, expected: int) -> None:
-    which, y = Value("which", "i32", (), Input(0)), Value("y", "f32", (), Output(0))
-    constants = [Value(f"c{n}", "f32", (), Constant(np.array(n, np.float32))) for n in (10, 20, 30)]
+    which, y = Array("which", "i32", (), Input(0)), Array("y", "f32", (), Output(0))
+    constants = [Array(f"c{n}", "f32", (), Constant(np.array(n, np.float32))) for n in (10, 20, 30)]
     program = Program("choose", [which], [y], [Switch(which, [[Copy(c, y)] for c in constants])])
     assert interpret(program, np.int32(index))[0] == expected
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from trivium.compiler.liveness import Liveness
-from trivium.compiler.program import Arena, Copy, HostCall, Input, Output, Program, Step, Storage, Switch, Value, While
+from trivium.compiler.program import Arena, Array, Copy, HostCall, Input, Output, Program, Step, Storage, Switch, While
 
 
-def value(name: str, storage: Storage | None = None) -> Value:
-    return Value(name, "f32", (), storage or Arena())
+def value(name: str, storage: Storage | None = None) -> Array:
+    return Array(name, "f32", (), storage or Arena())
 
 
-def call(reads: tuple[Value, ...], writes: tuple[Value, ...]) -> HostCall:
+def call(reads: tuple[Array, ...], writes: tuple[Array, ...]) -> HostCall:
     return HostCall("f", {}, reads, writes)
 
 
-def points(liveness: Liveness, value: Value) -> list[int]:
+def points(liveness: Liveness, value: Array) -> list[int]:
     bits = liveness.points[value]
     return [point for point in range(bits.bit_length()) if bits >> point & 1]
 

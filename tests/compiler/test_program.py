@@ -11,6 +11,7 @@ from trivium.compiler.collectives import AllReduce, CollectivePermute
 from trivium.compiler.kernel import Kernel, KernelBuilder
 from trivium.compiler.program import (
     Arena,
+    Array,
     Collective,
     Constant,
     Copy,
@@ -22,7 +23,6 @@ from trivium.compiler.program import (
     PythonCall,
     Step,
     Switch,
-    Value,
     While,
     describe,
     nested,
@@ -35,8 +35,8 @@ from trivium.compiler.program import (
 from trivium.ir.location import UNKNOWN, FileLocation
 
 
-def value(name: str, storage=None, shape: tuple[int, ...] = (4, 8), dtype: str = "f32") -> Value:
-    return Value(name, dtype, shape, Arena(0) if storage is None else storage)
+def value(name: str, storage=None, shape: tuple[int, ...] = (4, 8), dtype: str = "f32") -> Array:
+    return Array(name, dtype, shape, Arena(0) if storage is None else storage)
 
 
 X, Y, T = value("x", Input(0)), value("y", Output(0)), value("t", Arena(None))
@@ -172,7 +172,7 @@ def test_sizes(dtype: str, shape: tuple[int, ...], nbytes: int) -> None:
 
 
 def test_lines_of_values() -> None:
-    pair = Value("z", "f32", (3, 2), Output(1), is_complex=True)
+    pair = Array("z", "f32", (3, 2), Output(1), is_complex=True)
     assert describe(pair) == "z: 3x2xf32 at output 1"
     assert describe(value("s", Arena(64), ())) == "s: f32 at arena 64"
 

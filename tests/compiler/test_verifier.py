@@ -9,6 +9,7 @@ import pytest
 from trivium.compiler.kernel import Kernel, KernelBuilder
 from trivium.compiler.program import (
     Arena,
+    Array,
     Constant,
     Copy,
     HostCall,
@@ -19,7 +20,6 @@ from trivium.compiler.program import (
     Step,
     Storage,
     Switch,
-    Value,
     While,
 )
 from trivium.compiler.verifier import verify
@@ -40,8 +40,8 @@ def moving(name: str, reverse: bool = False) -> Kernel:
 SAME, REVERSED = moving("same"), moving("reversed", reverse=True)
 
 
-def value(name: str, storage: Storage) -> Value:
-    return Value(name, "f32", (N,), storage)
+def value(name: str, storage: Storage) -> Array:
+    return Array(name, "f32", (N,), storage)
 
 
 X, Y = value("x", Input(0)), value("y", Output(0))
@@ -105,13 +105,13 @@ def test_nothing_is_read_before_it_is_written() -> None:
 
 
 def test_a_branch_that_writes_nothing_leaves_its_result_unwritten() -> None:
-    which = Value("which", "i32", (), Constant(np.array(0, np.int32)))
+    which = Array("which", "i32", (), Constant(np.array(0, np.int32)))
     refused("y: .* is read before it is written", Switch(which, [[Copy(X, Y)], []]))
 
 
 def test_what_a_loop_carries_stays_alive_while_it_runs() -> None:
     state, other = value("state", Arena(0)), value("other", Arena(0))
-    going = Value("going", "i1", (), Arena(128))
+    going = Array("going", "i1", (), Arena(128))
     b = KernelBuilder("test")
     x, y = b.input("x", "f32", (N,)), b.output("y", "i1", ())
     b.store(y, b.compare("LT", b.load(x, 0), 1.0))
@@ -132,5 +132,5 @@ def test_places_lie_inside_the_arena() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(X,), (X, Y, Y)])
-def test_launches_have_an_argument_for_each_parameter(arguments: tuple[Value, ...]) -> None:
+def test_launches_have_an_argument_for_each_parameter(arguments: tuple[Array, ...]) -> None:
     refused(f"launch of same has {len(arguments)} arguments, expected 2", Launch(SAME, arguments))

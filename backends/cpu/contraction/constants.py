@@ -9,7 +9,7 @@ from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.artifact import Packing
 from trivium.compiler.kernel.affine import accesses
-from trivium.compiler.program import Constant, Launch, Program, Value, walk
+from trivium.compiler.program import Array, Constant, Launch, Program, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +25,12 @@ class PackedLaunch:
     in place of the program's."""
 
     operand: str
-    arguments: tuple[Value, ...]
+    arguments: tuple[Array, ...]
 
 
 def packed_launches(program: Program, target: CpuTarget) -> dict[Launch, PackedLaunch]:
     """Returns every launch with a constant operand that its contraction reads packed."""
-    packed: dict[tuple[Value, str], Value] = {}
+    packed: dict[tuple[Array, str], Array] = {}
     found = {}
     for step in walk(program.steps):
         if isinstance(step, Launch) and supports(step.kernel):
@@ -40,7 +40,7 @@ def packed_launches(program: Program, target: CpuTarget) -> dict[Launch, PackedL
     return found
 
 
-def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Value, str], Value]) -> PackedLaunch | None:
+def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Array, str], Array]) -> PackedLaunch | None:
     """Packs only constants that the kernel reads through one side of the contraction alone; for launches of equal
     kernels only once, in `packed`."""
     kernel, contraction = launch.kernel, launch.kernel.contraction
@@ -62,6 +62,6 @@ def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Value, str], V
         packing = lowering.plan.packing(lowering.element_bytes)
         storage = PackedConstant(original.storage.array, original.storage.origin, packing)
         shape = (packing.nbytes // packing.itemsize,)
-        packed[key] = Value(f"{original.name}.packed", original.dtype, shape, storage)
+        packed[key] = Array(f"{original.name}.packed", original.dtype, shape, storage)
     bound[operands[name]] = packed[key]
     return PackedLaunch(name, tuple(bound[param] for param in kernel.params))

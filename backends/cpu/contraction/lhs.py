@@ -12,7 +12,7 @@ from trivium.backends.llvm.code import I64, mangle
 from trivium.backends.llvm.displacement import Displacement, displacement, resolve, unflatten
 from trivium.backends.llvm.numbers import Number
 from trivium.backends.llvm.vectors import Vectors
-from trivium.compiler.contraction.problem import Group, Problem
+from trivium.compiler.contraction.problem import AxisGroup, Problem
 
 RowPointers = Callable[[Number], list[ll.Value]]
 """The addresses of the rows at a tap."""
@@ -64,12 +64,12 @@ class Lhs:
     def _tap(self, tap: Number) -> Displacement:
         return displacement(self.access, unflatten(self.taps, tap) if self.taps.axes else {})
 
-    def _tap_group(self) -> Group:
+    def _tap_group(self) -> AxisGroup:
         """The axes of the reduction outside the run."""
         axes, run = list(self.problem.reduction.axes), self.tiling.reduction.run
         while run > 1:
             run //= axes.pop().extent
-        return Group(tuple(axes))
+        return AxisGroup(tuple(axes))
 
     def _zeros(self) -> ll.Value:
         """Returns zeros for the length of one run of one panel."""

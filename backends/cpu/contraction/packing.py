@@ -15,7 +15,7 @@ from trivium.backends.llvm.displacement import Displacement, Indices, displaceme
 from trivium.backends.llvm.loops import Loop
 from trivium.backends.llvm.numbers import Int, Number, i64, in_lanes, minimum
 from trivium.backends.llvm.vectors import Vectors
-from trivium.compiler.contraction.problem import Access, Group, lies_across
+from trivium.compiler.contraction.problem import Access, AxisGroup, lies_across
 
 Reader = Callable[[Indices], ll.Value]
 
@@ -30,8 +30,8 @@ class Source:
     access: Access
     base: ll.Value
     outer: Displacement
-    lines: Group
-    across: Group
+    lines: AxisGroup
+    across: AxisGroup
 
 
 def emit_pack(
@@ -109,7 +109,7 @@ def _turned(e: Vectors, rows: list[ll.Value]) -> list[ll.Value]:
 
 @contextmanager
 def walk(
-    e: Vectors, group: Group, begin: Number, end: Number, carried: Sequence[ll.Value] = ()
+    e: Vectors, group: AxisGroup, begin: Number, end: Number, carried: Sequence[ll.Value] = ()
 ) -> Iterator[tuple[Loop, Indices]]:
     """A loop over flat indices of `group` that tracks the index of each axis by counting, without divisions. The range
     is never empty."""
@@ -122,7 +122,7 @@ def walk(
     loop.carried = loop.carried[:count]
 
 
-def _successor(e: Vectors, group: Group, indices: list[ll.Value]) -> list[ll.Value]:
+def _successor(e: Vectors, group: AxisGroup, indices: list[ll.Value]) -> list[ll.Value]:
     following: list[ll.Value] = []
     carry: ll.Value | None = None
     for axis, value in zip(reversed(group.axes), reversed(indices), strict=True):
@@ -197,7 +197,7 @@ def _segments(
     inner = axes[-1]
     row, within = divmod(first, inner.extent)
     for number in range(runs):
-        indices = unflatten(Group(axes[:-1]), row + number)
+        indices = unflatten(AxisGroup(axes[:-1]), row + number)
         begin = number * inner.extent - within
         offset = displacement(source.access, indices).offset - begin
         after = e.builder.icmp_signed(">=", e.lane_numbers().value, in_lanes(e, begin, e.lanes))

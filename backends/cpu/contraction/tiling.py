@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from trivium.compiler.contraction.problem import Access, Group, Problem, lies_across
+from trivium.compiler.contraction.problem import Access, AxisGroup, Problem, lies_across
 from trivium.compiler.target import Target
 
 MOST_ROWS = 12
@@ -204,7 +204,7 @@ def rhs_step(problem: Problem) -> int:
     return step
 
 
-def _blocks(group: Group, taps: int, run: int, most_steps: int) -> Reduction:
+def _blocks(group: AxisGroup, taps: int, run: int, most_steps: int) -> Reduction:
     """Returns even blocks of at most about `most_steps` steps."""
     if run <= most_steps:
         return Reduction(taps, run, split(taps, max(1, most_steps // run)).size, run)
@@ -213,7 +213,7 @@ def _blocks(group: Group, taps: int, run: int, most_steps: int) -> Reduction:
     return Reduction(taps, run, 1, min(run, -(-steps // period) * period))
 
 
-def _run(reduction: Group, lhs: Access) -> int:
+def _run(reduction: AxisGroup, lhs: Access) -> int:
     """Returns the number of steps of the reduction along which lhs advances evenly, apart from its windows."""
     if not reduction.axes:
         return 1
@@ -225,7 +225,7 @@ def _run(reduction: Group, lhs: Access) -> int:
     return run
 
 
-def _period(reduction: Group, most: int) -> int:
+def _period(reduction: AxisGroup, most: int) -> int:
     """Returns the number of steps after which the faster axes of the reduction start again, so that blocks can start
     there too."""
     period = 1

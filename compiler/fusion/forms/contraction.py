@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from trivium.compiler.fusion.demands import Demand
 from trivium.compiler.fusion.forms.form import Form
-from trivium.compiler.kernel import Access, Kernel, contraction_kernel
+from trivium.compiler.kernel import Access, Kernel, Register, contraction_kernel
 from trivium.compiler.kernel import Contraction as Mark
-from trivium.compiler.kernel import Value as Register
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted

@@ -11,13 +11,13 @@ from tests.backends.harness import load, run
 from trivium.backends.cpu.interior import Interior, interior
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import level
-from trivium.compiler.kernel import Kernel, KernelBuilder, Value, expression
+from trivium.compiler.kernel import Kernel, KernelBuilder, Register, expression
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.index import variable
 from trivium.compiler.kernel.structure import Loop, walk
 
 
-def within(b: KernelBuilder, position: Value, extent: int) -> Value:
+def within(b: KernelBuilder, position: Register, extent: int) -> Register:
     return b.apply("and", b.compare("GE", position, 0), b.compare("LT", position, extent))
 
 

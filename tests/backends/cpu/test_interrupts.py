@@ -22,7 +22,7 @@ import trivium
 from tests.backends.harness import CLIENT, elementwise, python_call
 from trivium.backends.cpu.interrupts import CHECK
 from trivium.compiler.driver import CompileOptions
-from trivium.compiler.program import Arena, Input, Launch, Output, Program, Value
+from trivium.compiler.program import Arena, Array, Input, Launch, Output, Program
 from trivium.ir.errors import ExecutionError
 
 LATE = 0.2
@@ -64,7 +64,7 @@ def counter(inner: str = "") -> Callable[[Any], tuple[Any, ...]]:
 def launches(count: int, *host: Callable[..., Any]) -> Any:
     """Returns an executable that computes a slow function of many elements `count` times, and then calls the host."""
     kernel = elementwise("lgamma", ["f64"], "f64", N)
-    x, y, t = (Value(n, "f64", (N,), s) for n, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
+    x, y, t = (Array(n, "f64", (N,), s) for n, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
     steps: list[Any] = [Launch(kernel, (x, y)) for _ in range(count)]
     steps += [python_call(function, (y,), (t,)) for function in host]
     return CLIENT.load_program(Program("many", [x], [y], steps, arena_size=8 * N), CompileOptions(threads=1))
@@ -274,7 +274,7 @@ PROCESSES = {
 
 def test_small_programs_never_ask() -> None:
     kernel = elementwise("tanh", ["f32"], "f32", 1000)
-    x, y = Value("x", "f32", (1000,), Input(0)), Value("y", "f32", (1000,), Output(0))
+    x, y = Array("x", "f32", (1000,), Input(0)), Array("y", "f32", (1000,), Output(0))
     executable = CLIENT.load_program(Program("small", [x], [y], [Launch(kernel, (x, y))] * 5))
     assert CHECK not in executable.llvm
     assert CHECK not in launches(1).llvm

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.backends.harness import CLIENT, program_of, run
-from trivium.compiler.kernel import Kernel, KernelBuilder, Value, expression
+from trivium.compiler.kernel import Kernel, KernelBuilder, Register, expression
 
 EXTENTS = [1, 2, 3, 7, 16, 17, 31, 64, 65, 130, 1000]
 
@@ -78,7 +78,9 @@ def reduction(shape: tuple[int, ...], axes: tuple[int, ...], combiner: str, init
     with b.parallel(*y.shape) as outer:
         start = b.constant(init, "f32")
         with b.reduction(*(shape[d] for d in axes), inits=[start], combiner=combiner) as loop:
-            place: dict[int, Value] = dict(zip(kept, outer, strict=False)) | dict(zip(axes, loop.indices, strict=True))
+            place: dict[int, Register] = dict(zip(kept, outer, strict=False)) | dict(
+                zip(axes, loop.indices, strict=True)
+            )
             loop.yield_(b.load(x, *(place[d] for d in range(len(shape)))))
         b.store(y, loop.result, *outer)
     return b.build()

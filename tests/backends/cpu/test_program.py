@@ -13,9 +13,10 @@ from trivium.backends import client, devices
 from trivium.backends.cpu.program import emit_program
 from trivium.backends.cpu.target import host
 from trivium.compiler.kernel import Kernel, KernelBuilder
-from trivium.compiler.kernel.structure import Value as Scalar
+from trivium.compiler.kernel.structure import Register
 from trivium.compiler.program import (
     Arena,
+    Array,
     Constant,
     Copy,
     Input,
@@ -23,13 +24,12 @@ from trivium.compiler.program import (
     Output,
     Program,
     Switch,
-    Value,
     While,
 )
 from trivium.ir.errors import CompileError, Error, ExecutionError
 
 
-def scalar_kernel(name: str, dtype: str, result: str, compute: Callable[[KernelBuilder, Scalar], Scalar]) -> Kernel:
+def scalar_kernel(name: str, dtype: str, result: str, compute: Callable[[KernelBuilder, Register], Register]) -> Kernel:
     b = KernelBuilder(name)
     x, y = b.input("x", dtype, ()), b.output("y", result, ())
     b.store(y, compute(b, b.load(x)))
@@ -41,9 +41,9 @@ BELOW = scalar_kernel("below", "f32", "i1", lambda b, x: b.compare("LT", x, 100.
 
 
 def test_while_on_the_program_level() -> None:
-    x, y = Value("x", "f32", (), Input(0)), Value("y", "f32", (), Output(0))
-    state, following = Value("state", "f32", (), Arena(0)), Value("next", "f32", (), Arena(64))
-    going = Value("going", "i1", (), Arena(128))
+    x, y = Array("x", "f32", (), Input(0)), Array("y", "f32", (), Output(0))
+    state, following = Array("state", "f32", (), Arena(0)), Array("next", "f32", (), Arena(64))
+    going = Array("going", "i1", (), Arena(128))
     loop = While([Launch(BELOW, (state, going))], going, [Launch(DOUBLE, (state, following)), Copy(following, state)])
     program = Program("grow", [x], [y], [Copy(x, state), loop, Copy(state, y)], arena_size=192)
     executable = CLIENT.load_program(program)
@@ -53,15 +53,15 @@ def test_while_on_the_program_level() -> None:
 
 @pytest.mark.parametrize(("index", "expected"), [(0, 10), (1, 20), (2, 30), (7, 30), (-1, 30)])
 def test_switch_takes_the_last_branch_for_what_is_out_of_range(index: int, expected: int) -> None:
-    which, y = Value("which", "i32", (), Input(0)), Value("y", "f32", (), Output(0))
-    constants = [Value(f"c{n}", "f32", (), Constant(np.array(n, np.float32))) for n in (10, 20, 30)]
+    which, y = Array("which", "i32", (), Input(0)), Array("y", "f32", (), Output(0))
+    constants = [Array(f"c{n}", "f32", (), Constant(np.array(n, np.float32))) for n in (10, 20, 30)]
     program = Program("choose", [which], [y], [Switch(which, [[Copy(c, y)] for c in constants])])
     assert CLIENT.load_program(program).execute(np.int32(index))[0] == expected
 
 
 def test_runs_from_several_threads_do_not_disturb_each_other() -> None:
     n = 200_000
-    x, y, t = (Value(name, "f32", (n,), s) for name, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
+    x, y, t = (Array(name, "f32", (n,), s) for name, s in (("x", Input(0)), ("y", Output(0)), ("t", Arena(0))))
     kernel = elementwise("tanh", ["f32"], "f32", n)
     program = Program("two", [x], [y], [Launch(kernel, (x, t)), Launch(kernel, (t, y))], arena_size=4 * n)
     executable = CLIENT.load_program(program)
@@ -137,8 +137,8 @@ def test_an_unknown_device_is_an_error() -> None:
 def test_kernels_of_equal_structure_are_emitted_once() -> None:
     n = 16
     kernels = [elementwise("tanh", ["f32"], "f32", n) for _ in range(3)]
-    x, y = Value("x", "f32", (n,), Input(0)), Value("y", "f32", (n,), Output(0))
-    t = [Value(f"t{i}", "f32", (n,), Arena(64 * i)) for i in range(2)]
+    x, y = Array("x", "f32", (n,), Input(0)), Array("y", "f32", (n,), Output(0))
+    t = [Array(f"t{i}", "f32", (n,), Arena(64 * i)) for i in range(2)]
     program = Program("chain", [x], [y], [], arena_size=128)
     program.steps = [Launch(k, pair) for k, pair in zip(kernels, [(x, t[0]), (t[0], t[1]), (t[1], y)], strict=True)]
     functions = [f for f in emit_program(program, host()).module.functions if f.name.startswith("kernel.")]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from trivium.compiler.contraction.problem import Access, Axis, Group, Problem, dimension, factors
+from trivium.compiler.contraction.problem import Access, Axis, AxisGroup, Problem, dimension, factors
 from trivium.compiler.kernel.index import Index
 
 Point = Mapping[Axis, int]
@@ -29,7 +29,7 @@ def place(access: Access, point: Point) -> int | None:
     return offset
 
 
-def points(*groups: Group) -> Iterator[dict[Axis, int]]:
+def points(*groups: AxisGroup) -> Iterator[dict[Axis, int]]:
     """Yields every combination of indices, in row-major order."""
     axes = [axis for group in groups for axis in group.axes]
     for indices in product(*(range(axis.extent) for axis in axes)):
@@ -69,5 +69,5 @@ def convolution(
     for axis in reversed(results):
         out[axis] = run
         run *= axis.extent
-    groups = (Group(()), Group((batch, height, width)), Group((feature,)), Group((channel, tap)))
+    groups = (AxisGroup(()), AxisGroup((batch, height, width)), AxisGroup((feature,)), AxisGroup((channel, tap)))
     return Problem(*groups, lhs, rhs, Access(Index(out)))

@@ -10,7 +10,7 @@ from tests.compiler.contraction.meaning import at, convolution, meaning, points,
 from trivium.compiler.contraction.problem import (
     Access,
     Axis,
-    Group,
+    AxisGroup,
     Problem,
     canonicalize,
     dimension,
@@ -29,7 +29,7 @@ CASES = {
 def matmul(batch: int, m: int, n: int, k: int, transposed: bool = False) -> Problem:
     b, i, j, inner = (Axis(extent) for extent in (batch, m, n, k))
     rhs = {b: n * k, inner: 1, j: k} if transposed else {b: n * k, inner: n, j: 1}
-    groups = (Group((axis,)) for axis in (b, i, j, inner))
+    groups = (AxisGroup((axis,)) for axis in (b, i, j, inner))
     lhs, out = {b: m * k, i: k, inner: 1}, {b: m * n, i: n, j: 1}
     return Problem(*groups, Access(Index(lhs)), Access(Index(rhs)), Access(Index(out)))
 
@@ -93,7 +93,7 @@ def test_depthwise_is_elementwise() -> None:
     channel, position, tap = Axis(8), Axis(5), Axis(3)
     lhs, rhs = Access(Index({channel: 1, position: 8, tap: 8})), Access(Index({channel: 3, tap: 1}))
     out = Access(Index({channel: 1, position: 8}))
-    problem = Problem(Group((channel,)), Group((position,)), Group(()), Group((tap,)), lhs, rhs, out)
+    problem = Problem(AxisGroup((channel,)), AxisGroup((position,)), AxisGroup(()), AxisGroup((tap,)), lhs, rhs, out)
     assert not problem.elementwise
     assert orient(problem).elementwise
     assert by_result(orient(problem)) == by_result(problem)

@@ -9,8 +9,8 @@ from trivium.compiler.kernel import (
     KernelBuilder,
     Load,
     Loop,
+    Register,
     Store,
-    Value,
     While,
     expression,
 )
@@ -33,7 +33,7 @@ def test_linear_addresses() -> None:
 
 def test_views_have_addresses_with_their_strides() -> None:
     view = Buffer("x", "f32", (4, 8), "in", strides=(1, 4), offset=3)
-    i, j = Value("i64"), Value("i64")
+    i, j = Register("i64"), Register("i64")
     address = Analysis(Block()).address(view, (variable(i), variable(j) + 1))
     assert (address.terms, address.offset) == ({i: 1, j: 4}, 7)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trivium.compiler.kernel import Apply, DType, Value
+from trivium.compiler.kernel import Apply, DType, Register
 from trivium.compiler.kernel.evaluation import evaluate, named
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.ir.errors import CompileError
 
 
 def apply(op: str, result: str, *arrays: np.ndarray, **attributes: object) -> np.ndarray:
-    return evaluate(Apply(op, (), attributes, Value(DType(result))), list(arrays))
+    return evaluate(Apply(op, (), attributes, Register(DType(result))), list(arrays))
 
 
 def test_conversions_saturate_and_round_toward_zero() -> None:

@@ -10,8 +10,8 @@ from trivium.compiler.kernel import (
     Buffer,
     Kernel,
     KernelBuilder,
+    Register,
     Store,
-    Value,
     expression,
 )
 from trivium.ir.errors import CompileError
@@ -25,7 +25,7 @@ def verification_error(body: Block, *params: Buffer) -> str:
 
 
 def test_use_before_definition() -> None:
-    x, y, i = Value("f32"), Value("f32"), Value("i64")
+    x, y, i = Register("f32"), Register("f32"), Register("i64")
     out = Buffer("out", "f32", (1,), "out")
     assert "not defined before it" in verification_error(Block([], [Apply("negate", (x,), {}, y)]))
     assert "not defined before it" in verification_error(Block([], [Store(out, x, (expression([(i, 1)]),))]), out)

@@ -16,12 +16,12 @@ from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript
 from trivium.compiler.kernel.contraction_nest import contraction_kernel
 from trivium.compiler.kernel.index import variable
-from trivium.compiler.kernel.structure import Block, Value
+from trivium.compiler.kernel.structure import Block, Register
 
 Order = tuple[int, ...]
 """An operand's dimensions, from the slowest to the fastest in memory."""
 
-Epilogue = Callable[[KernelBuilder, Value, tuple[Value | Index, ...]], Value]
+Epilogue = Callable[[KernelBuilder, Register, tuple[Register | Index, ...]], Register]
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Case:
         values = {}
         for buffer, array in self.operands.items():
             storage = program.Constant(array) if buffer.name in constants else program.Input(inputs.index(buffer))
-            values[buffer] = program.Value(buffer.name, buffer.dtype, buffer.shape, storage)
-        values[self.result] = program.Value("result", self.result.dtype, self.result.shape, program.Output(0))
+            values[buffer] = program.Register(buffer.name, buffer.dtype, buffer.shape, storage)
+        values[self.result] = program.Register("result", self.result.dtype, self.result.shape, program.Output(0))
         launch = program.Launch(self.kernel, tuple(values[param] for param in self.kernel.params))
         whole = program.Program("case", [values[b] for b in inputs], [values[self.result]], [launch])
         executable = CpuExecutable(assemble_program(whole, (target or host()).with_threads(threads)))
@@ -60,7 +60,7 @@ def buffer(name: str, array: np.ndarray, order: Order, mode: str = "in") -> Buff
 def epilogue_block(result: Buffer, order: Order, dtype: str, rank: int, epilogue: Epilogue | None) -> Block:
     """Stores epilogue(sum) at the result's indices; `order` is the result's."""
     builder = KernelBuilder("epilogue")
-    total, indices = Value(dtype), tuple(Value("i64") for _ in range(rank))
+    total, indices = Register(dtype), tuple(Register("i64") for _ in range(rank))
     builder.body.parameters = [total, *indices]
     value = total if epilogue is None else epilogue(builder, total, indices)
     builder.store(result, value, *(indices[d] for d in order))
@@ -177,12 +177,12 @@ def convolution(
         lhs_at.append(at(-window.padding[d][0], window.lhs_dilation[d], **terms))
         rhs_at.append(at(kernel[d] - 1, **{tap: -1}) if window.reversal[d] else at(**{tap: 1}))
 
-    def indices(all_indices: tuple[Value, ...]) -> tuple[Value | Index, ...]:
+    def indices(all_indices: tuple[Register, ...]) -> tuple[Register | Index, ...]:
         g, i, oh, ow, o = all_indices
         return i, expression([(g, per_group), (o, 1)]), oh, ow
 
     builder = KernelBuilder("epilogue")
-    total, parameters = Value(x.dtype), tuple(Value("i64") for _ in range(5))
+    total, parameters = Register(x.dtype), tuple(Register("i64") for _ in range(5))
     builder.body.parameters = [total, *parameters]
     place = indices(parameters)
     value = total if epilogue is None else epilogue(builder, total, place)

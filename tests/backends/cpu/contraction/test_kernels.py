@@ -31,10 +31,10 @@ from trivium.backends.cpu.workspace import WorkspaceSize
 from trivium.compiler.kernel import Buffer, Kernel
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.index import Index
-from trivium.compiler.kernel.structure import Value as Scalar
+from trivium.compiler.kernel.structure import Register
 
 
-def gelu(b: KernelBuilder, x: Scalar) -> Scalar:
+def gelu(b: KernelBuilder, x: Register) -> Register:
     return b.multiply(b.multiply(x, 0.5), b.add(b.apply("erf", b.multiply(x, 0.70710678)), 1.0))
 
 
@@ -44,7 +44,7 @@ def test_matmul_with_bias_and_relu(m: int, n: int, constants: set[str]) -> None:
     lhs, rhs, bias = normal(1, m, 20), normal(1, 20, n), normal(n)
     b_buffer = buffer("bias", bias, (0,))
 
-    def epilogue(b: KernelBuilder, total: Scalar, indices: tuple[Scalar | Index, ...]) -> Scalar:
+    def epilogue(b: KernelBuilder, total: Register, indices: tuple[Register | Index, ...]) -> Register:
         return b.apply("maximum", b.add(total, b.load(b_buffer, indices[2])), 0.0)
 
     case = matmul(lhs, rhs, extra={b_buffer: bias}, epilogue=epilogue)
@@ -57,7 +57,7 @@ def test_convolution_with_bias_gelu_and_residual(layout: str) -> None:
     orders, window = LAYOUTS[layout], Window(padding=ONE)
     b_buffer, r_buffer = buffer("bias", bias, (0,)), buffer("residual", residual, orders[2])
 
-    def epilogue(b: KernelBuilder, total: Scalar, indices: tuple[Scalar | Index, ...]) -> Scalar:
+    def epilogue(b: KernelBuilder, total: Register, indices: tuple[Register | Index, ...]) -> Register:
         activated = gelu(b, b.add(total, b.load(b_buffer, indices[1])))
         return b.add(activated, b.load(r_buffer, *(indices[d] for d in orders[2])))
 
@@ -72,7 +72,7 @@ def test_epilogue_that_computes_with_indices() -> None:
     lhs, rhs = normal(1, 4, 7, 5), normal(6, 4, 3, 3)
     window = Window(padding=ONE)
 
-    def epilogue(b: KernelBuilder, total: Scalar, indices: tuple[Scalar | Index, ...]) -> Scalar:
+    def epilogue(b: KernelBuilder, total: Register, indices: tuple[Register | Index, ...]) -> Register:
         return b.add(total, b.apply("convert", indices[3], dtype="f32"))
 
     want = reference(lhs, rhs, window) + np.arange(5, dtype=np.float32)

@@ -22,7 +22,7 @@ from trivium.backends.llvm.code import F32, I64, Code
 from trivium.backends.llvm.displacement import displacement, origin, unflatten
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.vectors import Vectors
-from trivium.compiler.contraction.problem import Access, Axis, Group, Problem
+from trivium.compiler.contraction.problem import Access, Axis, AxisGroup, Problem
 from trivium.compiler.kernel.index import Index
 
 ELEMENTS, TARGET = 1000, 1100
@@ -33,7 +33,9 @@ def matrix(row: int, step: int, batch: int = 1) -> Problem:
     """3 batches of 10 rows of 12 steps, at these distances."""
     b, m, n, k = Axis(3), Axis(10), Axis(8), Axis(12)
     lhs, rhs = Access(Index({b: batch, m: row, k: step})), Access(Index({k: 8, n: 1}))
-    return Problem(Group((b,)), Group((m,)), Group((n,)), Group((k,)), lhs, rhs, Access(Index({b: 80, m: 8, n: 1})))
+    return Problem(
+        AxisGroup((b,)), AxisGroup((m,)), AxisGroup((n,)), AxisGroup((k,)), lhs, rhs, Access(Index({b: 80, m: 8, n: 1}))
+    )
 
 
 PROBLEMS = {

@@ -18,7 +18,7 @@ from trivium.backends.llvm.code import F32, F64, I64, Code
 from trivium.backends.llvm.displacement import origin
 from trivium.backends.llvm.numbers import Int, i64
 from trivium.backends.llvm.vectors import Vectors
-from trivium.compiler.contraction.problem import Access, Axis, Group, dimension, lies_across
+from trivium.compiler.contraction.problem import Access, Axis, AxisGroup, dimension, lies_across
 from trivium.compiler.kernel.index import Index
 
 TARGET = 4000
@@ -31,15 +31,17 @@ UNTOUCHED = -1.0
 class Operand:
     """An access as lines x across."""
 
-    lines: Group
-    across: Group
+    lines: AxisGroup
+    across: AxisGroup
     access: Access
 
 
 def plain(lines: dict[int, int], across: dict[int, int], offset: int = 0) -> Operand:
     """Axes of given extents and strides."""
     groups = [{Axis(extent): stride for extent, stride in axes.items()} for axes in (lines, across)]
-    return Operand(Group(tuple(groups[0])), Group(tuple(groups[1])), Access(Index(groups[0] | groups[1], offset)))
+    return Operand(
+        AxisGroup(tuple(groups[0])), AxisGroup(tuple(groups[1])), Access(Index(groups[0] | groups[1], offset))
+    )
 
 
 def windows(dilation: int = 1, low: int = 1, stride: int = 1, step: int = 1) -> Operand:
@@ -47,7 +49,7 @@ def windows(dilation: int = 1, low: int = 1, stride: int = 1, step: int = 1) -> 
     tap, channel, position, width = Axis(3), Axis(2), Axis(7), Axis(6)
     access = Access(Index({channel: 54, width: 1}))
     access = dimension(access, 9, 6, Index({position: stride, tap: step}, -low), dilation)
-    return Operand(Group((channel, tap)), Group((position, width)), access)
+    return Operand(AxisGroup((channel, tap)), AxisGroup((position, width)), access)
 
 
 OPERANDS = {
@@ -142,10 +144,10 @@ class Walked:
     extents: tuple[int, ...]
     begin: int
     end: int
-    group: Group = field(init=False)
+    group: AxisGroup = field(init=False)
 
     def __post_init__(self) -> None:
-        self.group = Group(tuple(map(Axis, self.extents)))
+        self.group = AxisGroup(tuple(map(Axis, self.extents)))
 
 
 WALKS = [Walked((3, 4, 5), 0, 60), Walked((3, 4, 5), 17, 42), Walked((7,), 2, 7), Walked((1, 3, 1, 2), 1, 6)]
