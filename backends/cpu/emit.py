@@ -73,7 +73,7 @@ class Emitter:
         code: Code,
         analysis: Analysis,
         schedule: Schedule,
-        buffers: dict[Buffer, ll.Register],
+        buffers: dict[Buffer, ll.Value],
         workspace: Workspace,
     ):
         self.code = code
@@ -82,18 +82,18 @@ class Emitter:
         self.schedule = schedule
         self.buffers = buffers
         self.workspace = workspace
-        self.values: dict[Register | Atom, ll.Register] = {}
+        self.values: dict[Register | Atom, ll.Value] = {}
         self.vector: Register | None = None
         self.lanes = 1
-        self.mask: ll.Register | None = None
+        self.mask: ll.Value | None = None
         self.depth = 0
 
-    def block(self, block: Block) -> list[ll.Register]:
+    def block(self, block: Block) -> list[ll.Value]:
         """Emits the instructions and returns what the block yields. Values defined in it are forgotten afterwards."""
         with self.scope():
             return self.inline(block)
 
-    def inline(self, block: Block) -> list[ll.Register]:
+    def inline(self, block: Block) -> list[ll.Value]:
         """Like `block`, but its values stay known (a while's body uses those of its condition)."""
         for instruction in block.instructions:
             self.instruction(instruction)
@@ -109,7 +109,7 @@ class Emitter:
             self.values = outer
 
     @contextmanager
-    def in_lanes(self, index: Register | None, lanes: int, mask: ll.Register | None) -> Iterator[None]:
+    def in_lanes(self, index: Register | None, lanes: int, mask: ll.Value | None) -> Iterator[None]:
         """Spreads the iterations of `index` from its present value over lanes. Vector loops do not nest: the schedule
         of a block that is in lanes does not vectorize the loops inside it."""
         assert self.lanes == 1, "a vector loop inside a vector loop"
@@ -122,14 +122,14 @@ class Emitter:
 
     # Values
 
-    def value(self, value: Register) -> ll.Register:
+    def value(self, value: Register) -> ll.Value:
         """Returns the LLVM value; index arithmetic is computed now."""
         found = self.values.get(value)
         if found is not None and value is not self.vector:
             return found
         return self.number(self.analysis.form(value))
 
-    def number(self, index: Index) -> ll.Register:
+    def number(self, index: Index) -> ll.Value:
         """Returns the value of an index expression."""
         base, step, scattered = self.split(index)
         if step:
@@ -137,18 +137,18 @@ class Emitter:
             base = self.code.iadd(self.code.splat(base, self.lanes), offsets)
         return base if scattered is None else self.code.iadd(self.code.splat(base, self.lanes), scattered)
 
-    def division(self, atom: Quotient | Remainder) -> ll.Register:
+    def division(self, atom: Quotient | Remainder) -> ll.Value:
         """Returns a quotient or remainder, which is computed once in each block."""
         if atom not in self.values:
             op = "divide" if isinstance(atom, Quotient) else "remainder"
             self.values[atom] = loops.divide_index(self.code, op, self.number(atom.dividend), atom.divisor)
         return self.values[atom]
 
-    def split(self, index: Index) -> tuple[ll.Register, int, ll.Register | None]:
+    def split(self, index: Index) -> tuple[ll.Value, int, ll.Value | None]:
         """Returns an index expression as a scalar for lane 0, a step for each lane, and a vector for the irregular
         part."""
-        base: ll.Register = I64(index.offset)
-        scattered: ll.Register | None = None
+        base: ll.Value = I64(index.offset)
+        scattered: ll.Value | None = None
         for atom, coefficient in index.terms.items():
             value = self.division(atom) if isinstance(atom, Quotient | Remainder) else self.values[atom]  # type: ignore[index]
             term = value if coefficient == 1 else self.builder.mul(value, self.code.like(value, coefficient))
@@ -165,7 +165,7 @@ class Emitter:
         """Returns a loop's extent as a number."""
         return extent if isinstance(extent, int) else Int(self.code, self.value(extent))
 
-    def same_shape(self, values: Sequence[ll.Register]) -> list[ll.Register]:
+    def same_shape(self, values: Sequence[ll.Value]) -> list[ll.Value]:
         """Repeats scalars over the lanes if one of the values is a vector."""
         if any(isinstance(value.type, ll.VectorType) for value in values):
             return [self.code.splat(value, self.lanes) for value in values]
@@ -211,7 +211,7 @@ class Emitter:
         else:
             loops.emit_loop(self, loop)
 
-    def _apply(self, instruction: Apply, operands: list[ll.Register]) -> ll.Register:
+    def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
         """Emits an operation, without the guards of a division if the divisor is a literal, and without operands of a
         conjunction that are known to be true."""
         if instruction.op == "and" and instruction.result.dtype == "i1":
@@ -246,7 +246,7 @@ class Emitter:
         builder = self.builder
         blocks = [builder.append_basic_block(name) for name in ("then", "else", "end")]
         builder.cbranch(condition, blocks[0], blocks[1])
-        outcomes: list[list[ll.Register]] = []
+        outcomes: list[list[ll.Value]] = []
         ends: list[ll.Block] = []
         for block, body in zip(blocks[:2], (branch.then, branch.otherwise), strict=True):
             builder.position_at_end(block)
@@ -260,7 +260,7 @@ class Emitter:
         for result, pair in zip(branch.outcomes, shaped, strict=True):
             self.values[result] = self.code.phi(list(zip(pair, ends, strict=True)))
 
-    def _shape_at(self, ends: list[ll.Block], pair: tuple[ll.Register, ...]) -> list[ll.Register]:
+    def _shape_at(self, ends: list[ll.Block], pair: tuple[ll.Value, ...]) -> list[ll.Value]:
         """Does the same as `same_shape` for values that must each be repeated in its own branch."""
         if len({value.type for value in pair}) == 1:
             return list(pair)
@@ -270,7 +270,7 @@ class Emitter:
             result.append(self.code.splat(value, self.lanes))
         return result
 
-    def _masked_if(self, branch: If, condition: ll.Register) -> None:
+    def _masked_if(self, branch: If, condition: ll.Value) -> None:
         """Lanes disagree: both branches run, each with its own lanes."""
         outer = self.mask
         outcomes = []

@@ -27,8 +27,8 @@ from trivium.compiler.schedule import LoopSchedule
 if TYPE_CHECKING:
     from trivium.backends.cpu.emit import Emitter
 
-Values = list[ll.Register]
-Body = Callable[[ll.Register, Values], Values]
+Values = list[ll.Value]
+Body = Callable[[ll.Value, Values], Values]
 
 UNROLLED = 128
 """The number of instructions up to which a loop may be unrolled."""
@@ -76,7 +76,7 @@ def nest(
         return body(inits)
     (index, extent), *rest = dimensions
 
-    def inner(position: ll.Register, carried: Values) -> Values:
+    def inner(position: ll.Value, carried: Values) -> Values:
         with emitter.scope():
             emitter.values[index] = position
             return nest(emitter, rest, carried, body, written_out)
@@ -182,12 +182,12 @@ def _apart(emitter: Emitter, loop: Loop, index: Register, lanes: int, extent: in
 def _lanes(emitter: Emitter, loop: Loop, index: Register, lanes: int, begin: Number, end: Number, whole: bool) -> None:
     """Emits full vectors, then the remainder: a power of two in narrower vectors, otherwise masked."""
 
-    def chunk(position: ll.Register, lanes: int, mask: ll.Register | None = None) -> None:
+    def chunk(position: ll.Value, lanes: int, mask: ll.Value | None = None) -> None:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
             emitter.values[index] = position
             emitter.block(loop.body)
 
-    def full(position: ll.Register, _: Values) -> Values:
+    def full(position: ll.Value, _: Values) -> Values:
         chunk(position, lanes)
         return []
 
@@ -279,7 +279,7 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
     extent = schedule.extents[schedule.vector]
     starts = [emitter.code.splat(start, lanes) for start in _starts(emitter, loop)]
 
-    def chunk(position: ll.Register, carried: Values, mask: ll.Register | None = None) -> Values:
+    def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
             emitter.values[index] = position
             terms = [emitter.code.splat(value, lanes) for value in emitter.block(loop.body)]
@@ -307,7 +307,7 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
 
 
 def _dynamic_fold(
-    emitter: Emitter, extent: ll.Register, lanes: int, carried: Values, chunk: Callable[..., Values]
+    emitter: Emitter, extent: ll.Value, lanes: int, carried: Values, chunk: Callable[..., Values]
 ) -> Values:
     builder = emitter.builder
     rest = builder.and_(extent, I64(lanes - 1))
@@ -344,7 +344,7 @@ def _operations(loop: Loop) -> list[str] | None:
     return names
 
 
-def _neutral(operation: str, dtype: str) -> ll.Register:
+def _neutral(operation: str, dtype: str) -> ll.Value:
     """Returns the identity of an operation."""
     largest, smallest = float("inf"), -float("inf")
     if dtype not in FLOATS:
@@ -356,14 +356,14 @@ def _neutral(operation: str, dtype: str) -> ll.Register:
     return literal(held_type(dtype), neutral[operation])
 
 
-def _half(code: Code, vector: ll.Register, lanes: int, side: int) -> ll.Register:
+def _half(code: Code, vector: ll.Value, lanes: int, side: int) -> ll.Value:
     """Returns the lower or upper half of the lanes; a scalar if only one is left."""
     if lanes == 1:
         return code.builder.extract_element(vector, I32(side))
     return code.shuffle(vector, tuple(range(side * lanes, (side + 1) * lanes)))
 
 
-def divide_index(code: Code, op: str, value: ll.Register, divisor: int) -> ll.Register:
+def divide_index(code: Code, op: str, value: ll.Value, divisor: int) -> ll.Value:
     """Returns value / divisor or value % divisor for a positive literal, which needs no guards."""
     operation = code.builder.sdiv if op == "divide" else code.builder.srem
     return operation(value, code.like(value, divisor))

@@ -151,7 +151,7 @@ class _Entry:
         target: CpuTarget,
         emitted: Emitted,
         calls: dict[Launch, Call],
-        workspace: ll.Array,
+        workspace: ll.Value,
     ):
         self._program = program
         self._emitted = emitted
@@ -164,7 +164,7 @@ class _Entry:
         self._code = Code(self._builder, target)
         self._interrupts = Interrupts(self._builder, self._code)
         self._constants = {value: number for number, value in enumerate(emitted.constants)}
-        self._pointers: dict[Array, ll.Array] = {}
+        self._pointers: dict[Array, ll.Value] = {}
 
     def emit(self) -> None:
         for value in self._emitted.values:
@@ -172,7 +172,7 @@ class _Entry:
         self._steps(self._program.steps)
         self._builder.ret(I32(0))
 
-    def _place(self, value: Array) -> ll.Array:
+    def _place(self, value: Array) -> ll.Value:
         match value.storage:
             case Input(index):
                 return self._entry_of(self._args, index)
@@ -184,7 +184,7 @@ class _Entry:
             case Arena(offset):
                 return self._builder.gep(self._arena, [I64(offset)], source_etype=I8)
 
-    def _entry_of(self, table: ll.Array, index: int) -> ll.Array:
+    def _entry_of(self, table: ll.Value, index: int) -> ll.Value:
         """Returns the pointer at `index` of a table of pointers."""
         place = self._builder.gep(table, [I64(index)], source_etype=POINTER)
         return self._builder.load(place, typ=POINTER)
@@ -263,7 +263,7 @@ class _Entry:
         with self._builder.if_then(self._builder.icmp_unsigned("!=", status, I32(0)), likely=False):
             self._builder.ret(status)
 
-    def _numbers(self, numbers: list[int]) -> ll.Array:
+    def _numbers(self, numbers: list[int]) -> ll.Value:
         """Returns a pointer to integers of 64 bits."""
         kind = ll.ArrayType(I64, len(numbers))
         constant = ll.GlobalVariable(self._emitted.module, kind, self._emitted.module.get_unique_name("attributes"))

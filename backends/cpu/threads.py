@@ -39,7 +39,7 @@ def emit_split(emitter: Emitter, loop: Loop) -> None:
 Captured = tuple[list[ll.Type], list[Buffer], list[Register | Atom]]
 
 
-def _capture(emitter: Emitter) -> tuple[ll.Register, Captured]:
+def _capture(emitter: Emitter) -> tuple[ll.Value, Captured]:
     """Stores everything that the body may use (workspace, buffers and values) in a table on the stack, eight bytes
     each."""
     builder = emitter.builder
@@ -101,7 +101,7 @@ def _rows(
     """Emits the iterations [begin, end) of all dimensions but the vector one, counted in row-major order."""
     builder = emitter.builder
 
-    def body(position: ll.Register, _: list[ll.Register]) -> list[ll.Register]:
+    def body(position: ll.Value, _: list[ll.Value]) -> list[ll.Value]:
         rest = position
         for index, extent in reversed(outer[1:]):
             emitter.values[index] = builder.urem(rest, I64(extent)) if extent != 1 else I64(0)

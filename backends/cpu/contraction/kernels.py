@@ -51,7 +51,7 @@ class Share:
         self.columns = [axis for axis in chosen.oriented.columns.axes if axis.extent > 1]
         """The axes that run over the lanes."""
 
-    def sink(self, emitter: Emitter, e: Vectors, value: ll.Register, element: Element) -> None:
+    def sink(self, emitter: Emitter, e: Vectors, value: ll.Value, element: Element) -> None:
         """Runs the epilogue on one vector of sums: along one axis of columns, or several that are merged into one, or,
         if that is not possible, with a vector of indices for each."""
         oriented, epilogue = self.plan.oriented, self.marked.epilogue
@@ -77,7 +77,7 @@ class Share:
             return False
         return len(self.columns) == 1 or self.marked.is_flat(self.columns)
 
-    def _arguments(self, e: Vectors, indices: Indices) -> dict[Register, ll.Register]:
+    def _arguments(self, e: Vectors, indices: Indices) -> dict[Register, ll.Value]:
         """Returns the epilogue's indices: 64 bits each, scalars or a vector with one index per lane."""
         arguments = {}
         for axis, parameter in self.marked.parameters.items():
@@ -146,7 +146,7 @@ class Lowering:
     def _units(
         self,
         builder: ll.IRBuilder,
-        pointers: Sequence[ll.Register],
+        pointers: Sequence[ll.Value],
         workspace: Workspace,
         units: tuple[Number, Number],
         fast: bool,
@@ -180,7 +180,7 @@ def _begin(module: ll.Module, name: str, parameters: list[ll.Type]) -> tuple[ll.
     return function, ll.IRBuilder(function.append_basic_block("entry"))
 
 
-def _table(builder: ll.IRBuilder, pointers: Sequence[ll.Register]) -> ll.Register:
+def _table(builder: ll.IRBuilder, pointers: Sequence[ll.Value]) -> ll.Value:
     """Returns an array of pointers on the stack."""
     table = builder.alloca(POINTER, max(1, len(pointers)))
     for position, pointer in enumerate(pointers):

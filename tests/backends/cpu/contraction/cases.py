@@ -39,8 +39,8 @@ class Case:
         values = {}
         for buffer, array in self.operands.items():
             storage = program.Constant(array) if buffer.name in constants else program.Input(inputs.index(buffer))
-            values[buffer] = program.Register(buffer.name, buffer.dtype, buffer.shape, storage)
-        values[self.result] = program.Register("result", self.result.dtype, self.result.shape, program.Output(0))
+            values[buffer] = program.Array(buffer.name, buffer.dtype, buffer.shape, storage)
+        values[self.result] = program.Array("result", self.result.dtype, self.result.shape, program.Output(0))
         launch = program.Launch(self.kernel, tuple(values[param] for param in self.kernel.params))
         whole = program.Program("case", [values[b] for b in inputs], [values[self.result]], [launch])
         executable = CpuExecutable(assemble_program(whole, (target or host()).with_threads(threads)))
