@@ -200,7 +200,7 @@ def place(op: str, file: str = "", line: int = 0, function: str = "") -> Locatio
     return NameLocation(op, NameLocation(function, where) if function else where)
 
 
-def role(kind: str, name: str = "", **more: Any) -> Dictionary:
+def role(kind: str, name: str = "", **more: str) -> Dictionary:
     """Returns the attributes of a function's argument or result: its role (`input`, `output`, `parameter`, `buffer`,
     `state`) and the framework's name for it."""
     assert kind in ROLES, kind

@@ -212,7 +212,7 @@ class Emitter(Builder):
         """Returns an emitter like this one, at the end of another block."""
         return type(self)(block, location=self.location)
 
-    def region(self, argument_types: Sequence[Type], body: Callable[..., Any]) -> Region:
+    def region(self, argument_types: Sequence[Type], body: Callable[..., Value | Sequence[Value]]) -> Region:
         """Returns a region of one block: `body(emit, *arguments)` returns the value, or the values, that it yields."""
         block = Block(argument_types)
         emit = self.within(block)

@@ -3,14 +3,12 @@ saturate by default, integers of 2 and 4 bits wrap, and powers of two (`f8E8M0FN
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 
 from trivium.importers.onnx.context import Context, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, F64, FLOATS, I32, UI8, UI32, FloatType, IntegerType, is_boolean, is_float
+from trivium.ir.types import F32, F64, FLOATS, I32, UI8, UI32, ElementType, FloatType, IntegerType, is_boolean, is_float
 
 SATURATING = {FLOATS[name] for name in ("f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ")}
 POWER_OF_TWO = FLOATS["f8E8M0FNU"]
@@ -29,7 +27,7 @@ def cast_like(ctx: Context, x: Value, target: Value, saturate: int = 1, round_mo
     return converted(ctx, x, target.type.element_type, bool(saturate), round_mode)
 
 
-def converted(ctx: Context, x: Value, kind: Any, saturate: bool, round_mode: str) -> Value:
+def converted(ctx: Context, x: Value, kind: ElementType, saturate: bool, round_mode: str) -> Value:
     """Returns `x` converted to another element type."""
     given = x.type.element_type
     if round_mode not in ROUND_MODES:

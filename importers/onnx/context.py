@@ -3,7 +3,7 @@ tensors in ONNX, and must be known during import."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import onnx
 
@@ -11,7 +11,7 @@ from trivium.importers import context
 from trivium.importers.common import Rules
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
-from trivium.ir.types import element_type_of
+from trivium.ir.types import ElementType, element_type_of
 
 rule = Rules("ONNX")
 """The table of all ONNX rules; names are those of operators, `Conv`; `since` is a version of the operator set."""
@@ -27,7 +27,7 @@ class Context(context.Context[onnx.GraphProto, Value]):
     """The version of the operator set."""
 
 
-def element_type(code: int) -> Any:
+def element_type(code: int) -> ElementType:
     """Returns the element type of an ONNX `TensorProto.DataType`."""
     try:
         return element_type_of(onnx.helper.tensor_dtype_to_np_dtype(code))
@@ -36,12 +36,12 @@ def element_type(code: int) -> Any:
         raise Error(f"the ONNX element type {name} has no tensor type") from None
 
 
-def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
+def axes_of(axes: Iterable[int], rank: int) -> tuple[int, ...]:
     """Returns axes counted from the front."""
     return tuple(axis_of(axis, rank) for axis in axes)
 
 
-def axis_of(axis: Any, rank: int) -> int:
+def axis_of(axis: int, rank: int) -> int:
     """Returns an axis counted from the front; a tensor without dimensions counts as having one."""
     count = max(rank, 1)
     if not -count <= int(axis) < count:

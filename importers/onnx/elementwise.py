@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from trivium.importers.emit import accumulation_type, in_single
 from trivium.importers.onnx.context import Context, axis_of, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.declare import Op
 from trivium.ir.types import BF16, is_integer
 
 UNARY = {
@@ -51,11 +51,11 @@ BINARY = {
 COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterOrEqual": "GE", "Less": "LT", "LessOrEqual": "LE"}
 
 
-def _unary(op: Any):
+def _unary(op: type[Op]):
     return lambda ctx, x: ctx.add(op(x))
 
 
-def _binary(op: Any):
+def _binary(op: type[Op]):
     return lambda ctx, a, b: ctx.binary(op, a, b)
 
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -18,7 +17,7 @@ from trivium.importers.common import require_regular
 from trivium.ir.errors import Error
 
 
-def read_model(model: Any) -> tuple[onnx.ModelProto, str]:
+def read_model(model: onnx.ModelProto | str | PathLike[str]) -> tuple[onnx.ModelProto, str]:
     """Returns the model, and the folder of its external data."""
     if isinstance(model, onnx.ModelProto):
         return model, ""
@@ -68,7 +67,7 @@ def _require_held(tensor: onnx.TensorProto, folder: str) -> None:
         raise ValueError(f"it has shape {list(tensor.dims)}, expected no more elements than its {held} bytes hold")
 
 
-def _external_size(info: Any, folder: str) -> int:
+def _external_size(info: external_data_helper.ExternalDataInfo, folder: str) -> int:
     """Returns how many bytes ONNX would read; ONNX itself rejects paths outside the folder, and links."""
     path = Path(folder) / info.location
     require_regular(path)
@@ -88,7 +87,7 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
 
 def _constants(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Yields the tensors in the attributes of nodes."""
-    stack: list[Any] = [model.graph, *model.functions]
+    stack: list[onnx.GraphProto | onnx.FunctionProto] = [model.graph, *model.functions]
     while stack:
         for node in stack.pop().node:
             for attribute in node.attribute:

@@ -4,7 +4,7 @@ signature."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from os import PathLike
 
 import onnx
 
@@ -12,6 +12,7 @@ from trivium.importers.binding import options_of
 from trivium.importers.common import Calls, GraphImporter, place, role
 from trivium.importers.onnx.context import Context, element_type, rule
 from trivium.importers.onnx.files import array_of, read_model
+from trivium.ir.builder import Builder
 from trivium.ir.core import Value
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.func import Function, Module
@@ -25,7 +26,9 @@ changed."""
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
-def import_module(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Module:
+def import_module(
+    model: onnx.ModelProto | str | PathLike[str], *, shapes: Mapping[str, Sequence[int]] | None = None
+) -> Module:
     """Returns the module of an ONNX model: a path, or a `ModelProto`.
 
     Initializers are constants: views of the model's bytes. `shapes` maps inputs whose sizes are symbolic to their
@@ -42,7 +45,7 @@ def import_module(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = No
     if unknown:
         raise Error(f"shapes has {', '.join(unknown)}, expected inputs: {', '.join(info.name for info in inputs)}")
 
-    def body(builder: Any, *arguments: Value) -> tuple[Value, ...]:
+    def body(builder: Builder, *arguments: Value) -> tuple[Value, ...]:
         emit = Context(builder.block)
         emit.opset = opset
         importer = OnnxImporter(emit, functions, folder)
@@ -76,7 +79,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
     def name_of(self, node: onnx.NodeProto) -> str:
         return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}::{node.op_type}"
 
-    def rule_of(self, node: onnx.NodeProto) -> Callable[..., Any] | None:
+    def rule_of(self, node: onnx.NodeProto) -> Callable[..., Value | Sequence[Value]] | None:
         if (node.domain, node.op_type) in self.functions:
             return _called
         name, opset = self.name_of(node), self.emit.opset
@@ -99,7 +102,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         if (function := self.functions.get((node.domain, node.op_type))) is not None:
             yield from function.node
 
-    def convert(self, node: onnx.NodeProto, rule: Callable[..., Any]) -> None:
+    def convert(self, node: onnx.NodeProto, rule: Callable[..., Value | Sequence[Value]]) -> None:
         values = [self.read(name) if name else None for name in node.input]
         while values and values[-1] is None:  # trailing inputs that are omitted
             values.pop()
@@ -233,7 +236,7 @@ def _has_changed(name: str, opset: int) -> bool:
     return onnx.defs.get_schema(name, opset).since_version > NEWEST
 
 
-def _check_declared(name: str, kind: Any, declared: onnx.TypeProto.Tensor) -> None:
+def _check_declared(name: str, kind: TensorType, declared: onnx.TypeProto.Tensor) -> None:
     """Rejects a tensor whose type differs from the one that the model declares for it, as far as that is known."""
     extents = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in declared.shape.dim]
     same_element = not declared.elem_type or element_type(declared.elem_type) is kind.element_type
@@ -250,7 +253,7 @@ def _fits(shape: Sequence[int], extents: Sequence[int | str]) -> bool:
     )
 
 
-def _attribute(attribute: onnx.AttributeProto) -> Any:
+def _attribute(attribute: onnx.AttributeProto) -> object:
     value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode()
@@ -259,8 +262,9 @@ def _attribute(attribute: onnx.AttributeProto) -> Any:
     return value
 
 
-def _called(ctx: Context) -> None:
+def _called(ctx: Context) -> tuple[Value, ...]:
     """A placeholder for the rule of a model's own function, which is inlined."""
+    return ()
 
 
 def _with_attributes(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:

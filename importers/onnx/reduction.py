@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, axes_of, axis_of, rule
@@ -16,7 +15,9 @@ PLAIN = {"ReduceSum": ops.Add, "ReduceProd": ops.Multiply, "ReduceMax": ops.Maxi
 
 
 @rule(*PLAIN, "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
-def reduce(ctx: Context, x: Value, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Value:
+def reduce(
+    ctx: Context, x: Value, axes: Value | Sequence[int] | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Value:
     """Reduce<kind>(data, axes, keepdims): axes come as a tensor, or as an attribute before version 18"""
     places = ctx.known_ints(axes, "axes") if isinstance(axes, Value) else list(axes or ())
     if not places and noop_with_empty_axes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import onnx
@@ -178,7 +177,7 @@ def pad(
     for index, axis in enumerate(places):
         low[axis], high[axis] = amounts[index], amounts[index + len(amounts) // 2]
     if mode == "constant":
-        fill: Any = 0 if value is None else ctx.reshape(value, ())
+        fill: Value | int = 0 if value is None else ctx.reshape(value, ())
         return ctx.pad(x, low, high, fill)
     if mode not in ("reflect", "edge", "wrap"):
         ctx.unsupported("mode", mode, "constant, reflect, edge or wrap")
