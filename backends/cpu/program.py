@@ -18,8 +18,8 @@ from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import CpuTarget
-from trivium.backends.cpu.workspace import WorkspaceSize
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
+from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.kernel import Kernel, storage_bytes
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.memory import require_memory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import loops
+from trivium.backends.llvm import kernel_loops
 from trivium.backends.llvm.code import I32, I64, POINTER, Code, stack_slot
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.compiler.kernel.index import Atom
@@ -16,7 +16,7 @@ from trivium.compiler.kernel.structure import Buffer, Loop, Register
 from trivium.compiler.schedule import LoopSchedule, Unit
 
 if TYPE_CHECKING:
-    from trivium.backends.cpu.emit import Emitter
+    from trivium.backends.llvm.emitter import Emitter
 
 PARALLEL_FOR = "trivium_parallel_for"
 
@@ -72,7 +72,7 @@ def _part(
     begin, end = (Int(inner.code, bound) for bound in bounds)
     if ranges:
         inner.values.update((index, I64(0)) for index, _ in outer)
-        loops.run_body(inner, loop, schedule, begin, end)
+        kernel_loops.run_body(inner, loop, schedule, begin, end)
     else:
         _rows(inner, loop, schedule, outer, begin, end)
     inner.builder.ret_void()
@@ -89,7 +89,6 @@ def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emit
     workspace = emitter.workspace.shared(fields[0], code.target.threads, function.args[3])
     pointers = dict(zip(buffers, fields[1:], strict=False))
     inner = type(emitter)(code, emitter.analysis, emitter.schedule, pointers, workspace)
-    inner.depth = 1
     inner.values = {value: known for value, known in emitter.values.items() if isinstance(known, ll.Constant)}
     inner.values.update(zip(values, fields[len(buffers) + 1 :], strict=True))
     return inner
@@ -107,7 +106,7 @@ def _rows(
             emitter.values[index] = builder.urem(rest, I64(extent)) if extent != 1 else I64(0)
             rest = builder.udiv(rest, I64(extent)) if extent != 1 else rest
         emitter.values[outer[0][0]] = rest
-        loops.run_body(emitter, loop, schedule)
+        kernel_loops.run_body(emitter, loop, schedule)
         return []
 
-    loops.count(emitter, begin, end, 1, [], body)
+    kernel_loops.count(emitter, begin, end, 1, [], body)

@@ -9,8 +9,8 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm import integers, math
 from trivium.backends.llvm.code import Code, element, mangle, shaped
-from trivium.backends.llvm.narrow import from_memory, held_type, memory_type, rounded, to_memory
-from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, UNSIGNED
+from trivium.backends.llvm.narrow import from_memory, held_type, memory_type, rounded, to_memory, wrapped
+from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, UNSIGNED, bit_width
 from trivium.compiler.kernel.structure import Apply
 from trivium.ir.errors import CompileError
 
@@ -50,15 +50,28 @@ def convert(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
     if source in FLOATS and target in FLOATS:
         return rounded(code, _resize(code, value, type_), target)
     if source in FLOATS:
-        kind = "llvm.fptoui.sat" if target in UNSIGNED else "llvm.fptosi.sat"
-        return code.call(f"{kind}.{mangle(type_)}.{mangle(value.type)}", type_, value)
+        return _saturated(code, value, target)
     signed = source in SIGNED
     if target in FLOATS:
         return rounded(code, builder.sitofp(value, type_) if signed else builder.uitofp(value, type_), target)
     widths = element(value.type).width, element(type_).width
     if widths[0] >= widths[1]:
-        return value if widths[0] == widths[1] else builder.trunc(value, type_)
+        return wrapped(code, value if widths[0] == widths[1] else builder.trunc(value, type_), target)
     return builder.sext(value, type_) if signed else builder.zext(value, type_)
+
+
+def _saturated(code: Code, value: ll.Value, target: str) -> ll.Value:
+    """Returns a float as an integer."""
+    type_, signed = shaped(held_type(target), value.type), target not in UNSIGNED
+    kind = "llvm.fptosi.sat" if signed else "llvm.fptoui.sat"
+    result = code.call(f"{kind}.{mangle(type_)}.{mangle(value.type)}", type_, value)
+    bits = bit_width(target)
+    if bits < 8:
+        largest = (1 << (bits - signed)) - 1
+        result = integers.extremum(code, "minimum", result, code.like(result, largest), signed)
+        if signed:
+            result = integers.extremum(code, "maximum", result, code.like(result, -largest - 1), signed)
+    return result
 
 
 def combine(code: Code, op: str, dtype: str, a: ll.Value, b: ll.Value) -> ll.Value:
@@ -97,7 +110,7 @@ def _bitcast(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
     if source in FLOATS or target in FLOATS:
         raw = to_memory(code, value, source)
         return from_memory(code, code.bits(raw, memory_type(target)), target)
-    return value
+    return wrapped(code, value, target)
 
 
 def _negate(code: Code, a: ll.Value) -> ll.Value:
@@ -120,11 +133,22 @@ def _remainder(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
 
 
 def _extremum(name: str) -> Callable[..., ll.Value]:
-    return lambda code, a, b: code.intrinsic(_INTRINSICS[name], a, b)
+    """Returns the function that computes `maximum` or `minimum`: NaN if an operand is NaN, and -0 is less than 0."""
+
+    def function(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
+        if code.target.extrema:
+            return code.intrinsic(_INTRINSICS[name], a, b)
+        integer = ll.IntType(64 if element(a.type) == ll.DoubleType() else 32)
+        combined = (code.both if name == "maximum" else code.either)(code.bits(a, integer), code.bits(b, integer))
+        chosen = code.builder.fcmp_unordered(">" if name == "maximum" else "<", a, b)
+        result = code.select(chosen, a, code.select(code.compare("==", a, b), code.bits(combined, element(a.type)), b))
+        return code.select(code.is_nan(b), b, result)
+
+    return function
 
 
 def _clamp(code: Code, low: ll.Value, a: ll.Value, high: ll.Value) -> ll.Value:
-    return code.intrinsic("llvm.minimum", code.intrinsic("llvm.maximum", low, a), high)
+    return _ARITHMETIC["minimum"](code, _ARITHMETIC["maximum"](code, low, a), high)
 
 
 def _next_after(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
@@ -200,6 +224,20 @@ def _boolean(code: Code, op: str, values: list[ll.Value]) -> ll.Value:
 
 
 def _integer(code: Code, op: str, dtype: str, values: list[ll.Value]) -> ll.Value:
+    if bit_width(dtype) >= 8:
+        return _whole_bytes(code, op, dtype, values)
+    # The bits above the type's own are copies of its sign, or zeros.
+    if op in ("popcnt", "count_leading_zeros", "shift_right_logical"):
+        values = [wrapped(code, values[0], f"ui{bit_width(dtype)}"), *values[1:]]
+    if op == "shift_right_arithmetic":
+        values = [wrapped(code, values[0], f"i{bit_width(dtype)}"), *values[1:]]
+    result = _whole_bytes(code, op, dtype, values)
+    if op == "count_leading_zeros":
+        result = code.isub(result, 8 - bit_width(dtype))
+    return wrapped(code, result, dtype)
+
+
+def _whole_bytes(code: Code, op: str, dtype: str, values: list[ll.Value]) -> ll.Value:
     builder, signed = code.builder, dtype in SIGNED
     direct = {
         "add": builder.add, "subtract": builder.sub, "multiply": builder.mul, "negate": builder.neg,

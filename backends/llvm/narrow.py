@@ -1,6 +1,7 @@
 """The form of elements in memory, and that in which they are held during computation. Floats narrower than 32 bits are
-held as f32 and rounded after each operation, which yields the correctly rounded result for + - * / and sqrt; booleans
-and sub-byte types take one byte each in memory."""
+held as f32 and rounded after each operation, which yields the correctly rounded result for + - * / and sqrt. Integers
+narrower than 8 bits are held as i8 and wrapped after each operation, since not every device computes with fewer bits.
+They, and booleans, take one byte each in memory."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F32, F64, I16, I32, Code, shaped
-from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, UNSIGNED, bit_width, storage_bytes
+from trivium.backends.llvm.code import F32, F64, I1, I16, I32, Code, shaped
+from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, SIGNED, bit_width, storage_bytes
 
 
 def held_type(dtype: str) -> ll.Type:
     """Returns the LLVM type of a value of `dtype` during computation."""
     if dtype in FLOATS:
         return F64 if dtype == "f64" else F32
-    return ll.IntType(bit_width(dtype))
+    return I1 if dtype == "i1" else ll.IntType(max(8, bit_width(dtype)))
 
 
 def memory_type(dtype: str) -> ll.Type:
@@ -26,19 +27,16 @@ def memory_type(dtype: str) -> ll.Type:
 
 def from_memory(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
     """Returns the held value for a loaded one."""
-    if dtype == "i1" or (dtype in INTEGERS and bit_width(dtype) < 8):
-        return code.builder.trunc(raw, shaped(held_type(dtype), raw.type))
-    return _decode(code, raw, dtype) if is_narrow(dtype) else raw
+    if dtype == "i1":
+        return code.builder.trunc(raw, shaped(I1, raw.type))
+    return _decode(code, raw, dtype) if is_narrow(dtype) else wrapped(code, raw, dtype)
 
 
 def to_memory(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     """Returns the value to store for a held value."""
     code = code.strict()
-    type_ = shaped(memory_type(dtype), value.type)
-    if dtype == "i1" or (dtype in UNSIGNED and bit_width(dtype) < 8):
-        return code.builder.zext(value, type_)
-    if dtype in INTEGERS and bit_width(dtype) < 8:
-        return code.builder.sext(value, type_)
+    if dtype == "i1":
+        return code.builder.zext(value, shaped(memory_type(dtype), value.type))
     return _encode(code, value, dtype) if is_narrow(dtype) else value
 
 
@@ -51,6 +49,16 @@ def rounded(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     """Returns an f32 value rounded to one that narrow `dtype` can represent; values of other types unchanged."""
     code = code.strict()
     return _decode(code, _encode(code, value, dtype), dtype) if is_narrow(dtype) else value
+
+
+def wrapped(code: Code, value: ll.Value, dtype: str) -> ll.Value:
+    """Returns an i8 reduced modulo 2^width to the range of a sub-byte integer; values of other types unchanged."""
+    unused = 8 - bit_width(dtype)
+    if dtype not in INTEGERS or unused <= 0:
+        return value
+    if dtype in SIGNED:
+        return code.ashr(code.shl(value, unused), unused)
+    return code.both(value, (1 << bit_width(dtype)) - 1)
 
 
 @dataclass(frozen=True)

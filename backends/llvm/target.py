@@ -26,3 +26,9 @@ class LlvmTarget(Target):
 
     half: bool
     """Whether conversions from and to f16 are instructions."""
+
+    extrema: bool = True
+    """Whether LLVM's maximum and minimum, of which either operand may be NaN, become correct code."""
+
+    constant_space: int = 0
+    """The address space of constants in a module, such as tables."""

@@ -10,15 +10,15 @@ import llvmlite.ir as ll
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import Tiling
-from trivium.backends.cpu.emit import Emitter
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import PARALLEL_FOR
-from trivium.backends.cpu.workspace import Workspace, WorkspaceSize
 from trivium.backends.llvm.code import I32, I64, POINTER, Code
 from trivium.backends.llvm.displacement import Indices, terms_of, unflatten
+from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number, i64, maximum, minimum
 from trivium.backends.llvm.vectors import Vectors
+from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.contraction.marked import Marked
 from trivium.compiler.contraction.phases import Phase, phases
 from trivium.compiler.kernel.affine import Analysis

@@ -15,10 +15,10 @@ from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
 from trivium.backends.cpu.contraction.plan import Plan
 from trivium.backends.cpu.contraction.tiling import Rhs, Split, rhs_step
-from trivium.backends.cpu.workspace import Workspace
 from trivium.backends.llvm.displacement import Displacement, displacement, origin, unflatten
 from trivium.backends.llvm.numbers import Number, i64, maximum, minimum
 from trivium.backends.llvm.vectors import Vectors
+from trivium.backends.llvm.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -184,9 +184,12 @@ def _emit_payne_hanek(code: Code, module: ll.Module) -> ll.Function:
 
 def _window(code: Code, module: ll.Module, position: ll.Value) -> list[ll.Value]:
     """Returns 192 bits of the table from a position on, as three words, the highest first."""
-    table = ll.GlobalVariable(module, ll.ArrayType(I64, len(TWO_OVER_PI)), "trivium.two_over_pi")
+    space = code.target.constant_space
+    table = ll.GlobalVariable(module, ll.ArrayType(I64, len(TWO_OVER_PI)), "trivium.two_over_pi", addrspace=space)
     table.initializer = ll.Constant(table.value_type, list(TWO_OVER_PI))
     table.global_constant, table.linkage = True, "internal"
+    # llvmlite's globals have a typed pointer, which not every address space accepts.
+    table.type = ll.PointerType(addrspace=space)
     first, shift = code.lshr(position, 6), code.both(position, 63)
     words = []
     for number in range(4):
@@ -198,26 +201,42 @@ def _window(code: Code, module: ll.Module, position: ll.Value) -> list[ll.Value]
 def _modulo_4(code: Code, mantissa: ll.Value, *window: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
     """Returns the product of a mantissa and a window: its integer part modulo 4, and 128 bits after the point, in two
     words."""
-    b, wide = code.builder, ll.IntType(128)
-    factor = b.zext(mantissa, wide)
-    total, words = ll.Constant(wide, 0), []
+    carried: ll.Value = I64(0)
+    words = []
     for word in reversed(window):
-        total = b.add(b.mul(factor, b.zext(word, wide)), b.lshr(total, wide(64)))
-        words.append(b.trunc(total, I64))
+        upper, lower = _product(code, mantissa, word)
+        lower = code.iadd(lower, carried)
+        overflow = code.builder.zext(code.icompare("<", lower, carried, signed=False), I64)
+        carried = code.iadd(upper, overflow)
+        words.append(lower)
     low, middle, high = words
     point = [code.call("llvm.fshl.i64", I64, *pair, I64(2)) for pair in ((high, middle), (middle, low))]
     return code.lshr(high, 62), point[0], point[1]
 
 
+def _product(code: Code, a: ll.Value, b: ll.Value) -> tuple[ll.Value, ll.Value]:
+    """Returns the 128 bits of a product in two words, the higher first. Not every device has integers of 128 bits."""
+    mul, mask = code.builder.mul, (1 << 32) - 1
+    (a_high, a_low), (b_high, b_low) = ((code.lshr(x, 32), code.both(x, mask)) for x in (a, b))
+    low, high = mul(a_low, b_low), mul(a_high, b_high)
+    crossed = mul(a_low, b_high), mul(a_high, b_low)
+    middle = code.lshr(low, 32)
+    for part in crossed:
+        middle = code.iadd(middle, code.both(part, mask))
+        high = code.iadd(high, code.lshr(part, 32))
+    return code.iadd(high, code.lshr(middle, 32)), code.either(code.shl(middle, 32), code.both(low, mask))
+
+
 def _as_angle(code: Code, quadrant: ll.Value, high: ll.Value, low: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
     """Returns the nearest integer, and the rest as an angle in two parts, from a fraction of 128 bits."""
-    b, wide = code.builder, ll.IntType(128)
+    b = code.builder
     above = code.icompare("<", high, 0)  # a half or more: the rest is relative to the next integer
-    whole = b.or_(b.shl(b.zext(high, wide), wide(64)), b.zext(low, wide))
-    whole = b.select(above, b.neg(whole), whole)
-    leading = code.call("llvm.ctlz.i64", I64, b.trunc(b.lshr(whole, wide(64)), I64), I1(0))
-    whole = b.shl(whole, b.zext(leading, wide))
-    digits = [code.both(b.trunc(b.lshr(whole, wide(count)), I64), (1 << 53) - 1) for count in (75, 22)]
+    complement = code.iadd(b.not_(high), b.zext(code.icompare("==", low, 0), I64))
+    high, low = code.select(above, complement, high), code.select(above, b.neg(low), low)
+    # No f64 is so close to a multiple of pi / 2 that the higher word is 0.
+    leading = code.call("llvm.ctlz.i64", I64, high, I1(0))
+    high, low = code.call("llvm.fshl.i64", I64, high, low, leading), code.shl(low, leading)
+    digits = [code.lshr(high, 11), code.both(code.call("llvm.fshl.i64", I64, high, low, I64(42)), (1 << 53) - 1)]
     unit = code.bits(code.shl(b.sub(I64(1023 - 53), leading), 52), F64)
     head, tail = (b.fmul(b.uitofp(part, F64), unit) for part in digits)
     tail = code.mul(tail, 2.0**-53)

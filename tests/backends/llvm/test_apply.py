@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.backends.harness import elementwise, run
+from tests.backends.harness import elementwise, program_of, run
+from trivium.backends.cpu.assembly import assemble_program
+from trivium.backends.cpu.executable import CpuExecutable
+from trivium.backends.cpu.target import host
 from trivium.compiler.kernel import numpy_dtype
 
 COUNT = 37
@@ -42,12 +47,17 @@ def test_integer_arithmetic_wraps(op: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_extrema_propagate_nan(dtype: str) -> None:
-    type_ = numpy_dtype(dtype)
-    a = np.array([1, np.nan, -0.0, 0.0, np.inf], type_)
-    b = np.array([np.nan, 2, 0.0, -0.0, 1], type_)
-    np.testing.assert_array_equal(apply("maximum", a, b, dtype=dtype), np.array([np.nan, np.nan, 0, 0, np.inf], type_))
-    np.testing.assert_array_equal(apply("minimum", a, b, dtype=dtype), np.array([np.nan, np.nan, 0, 0, 1], type_))
+@pytest.mark.parametrize("by_instruction", [True, False])
+def test_extrema_propagate_nan(by_instruction: bool, dtype: str) -> None:
+    type_, target = numpy_dtype(dtype), replace(host(), extrema=by_instruction)
+    a = np.array([1, np.nan, -0.0, 0.0, np.inf, -3], type_)
+    b = np.array([np.nan, 2, 0.0, -0.0, 1, -3], type_)
+    expected = {"maximum": [np.nan, np.nan, 0.0, 0.0, np.inf, -3], "minimum": [np.nan, np.nan, -0.0, -0.0, 1, -3]}
+    for op, wanted in expected.items():
+        program = program_of(elementwise(op, [dtype] * 2, dtype, len(a)))
+        (result,) = CpuExecutable(assemble_program(program, target)).execute(a, b)
+        np.testing.assert_array_equal(result, np.array(wanted, type_))
+        np.testing.assert_array_equal(np.signbit(result[2:]), np.signbit(np.array(wanted, type_)[2:]))
 
 
 FLOAT_UNARY = {

@@ -27,7 +27,7 @@ from trivium.backends.cpu.contraction.tiling import Rhs
 from trivium.backends.cpu.jit import parsed
 from trivium.backends.cpu.target import host
 from trivium.backends.cpu.threads import PARALLEL_FOR
-from trivium.backends.cpu.workspace import WorkspaceSize
+from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.kernel import Buffer, Kernel
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.index import Index

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.backends.harness import load, run
-from trivium.backends.cpu.interior import Interior, interior
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import level
+from trivium.backends.llvm.interior import Interior, interior
 from trivium.compiler.kernel import Kernel, KernelBuilder, Register, expression
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.index import variable

@@ -1,5 +1,5 @@
-"""Compiles loops to LLVM: plain counted loops, loops in vector lanes with a tail, reductions in lanes, and parallel
-loops."""
+"""The loops of a kernel, as one thread runs them: plain counted loops, loops in vector lanes with a tail, and
+reductions in lanes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.interior import Interior, interior
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import combine
 from trivium.backends.llvm.code import I1, I32, I64, Code, literal
+from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number, i64
@@ -25,7 +25,7 @@ from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop
 from trivium.compiler.schedule import LoopSchedule
 
 if TYPE_CHECKING:
-    from trivium.backends.cpu.emit import Emitter
+    from trivium.backends.llvm.emitter import Emitter
 
 Values = list[ll.Value]
 Body = Callable[[ll.Value, Values], Values]
@@ -40,15 +40,12 @@ REPEATED = 64
 def emit_loop(emitter: Emitter, loop: Loop) -> None:
     """Emits `loop` according to its schedule; its results become known."""
     schedule = emitter.schedule.loops[loop]
-    repeated = any(extent != 1 for extent in loop.extents)
-    emitter.depth += repeated
     if loop.kind == "parallel":
         _parallel(emitter, loop, schedule)
     elif loop.kind == "reduction" and schedule.vector is not None:
         _reduction_in_lanes(emitter, loop, schedule)
     else:
         _in_order(emitter, loop, schedule)
-    emitter.depth -= repeated
 
 
 def count(emitter: Emitter, begin: Number, end: Number, step: int, inits: Values, body: Body) -> Values:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.backends.harness import CLIENT, load, program_of, run
-from trivium.backends.cpu.workspace import STACK_LIMIT
+from trivium.backends.llvm.workspace import STACK_LIMIT
 from trivium.compiler import memory
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.kernel import Kernel, KernelBuilder

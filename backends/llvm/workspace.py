@@ -1,24 +1,28 @@
-"""The location of the kernels' scratch memory: small buffers are on the stack, all others in the workspace, which every
-run has for itself after its arena. Its size is known when the program is compiled, so that a run allocates nothing.
-Each thread that takes part in a loop has its own buffers."""
+"""The location of the kernels' scratch memory: small buffers are on the stack of the thread, all others in the
+workspace, which every run has for itself after its arena. Its size is known when the program is compiled, so that a run
+allocates nothing. Each thread that takes part in a loop has its own buffers."""
 
 from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.target import CACHE_LINE
 from trivium.backends.llvm.code import I8, I64, stack_slot
 
 STACK_LIMIT = 32 * 1024
 """The maximal number of bytes of stack for the buffers of one function: threads that others created may have little of
 it."""
 
+ALIGNMENT = 64
+"""The alignment of a buffer: the cache line of most processors."""
+
 
 class WorkspaceSize:
-    """The bytes of workspace that a kernel needs, for the code emitted so far."""
+    """The bytes of workspace that a kernel needs, for the code emitted so far. Up to `stack_limit` bytes of its buffers
+    are on the stack."""
 
-    def __init__(self) -> None:
+    def __init__(self, stack_limit: int = STACK_LIMIT) -> None:
         self.nbytes = 0
+        self.stack_limit = stack_limit
 
 
 class Workspace:
@@ -37,11 +41,11 @@ class Workspace:
         return Workspace(pointer, self._size, participants, participant)
 
     def room(self, builder: ll.IRBuilder, nbytes: int) -> ll.Value:
-        """Returns memory that belongs to the function until it returns, aligned to a cache line."""
-        nbytes = -(-max(1, nbytes) // CACHE_LINE) * CACHE_LINE
-        if self._stack + nbytes <= STACK_LIMIT:
+        """Returns memory that belongs to the function until it returns, aligned to `ALIGNMENT` bytes."""
+        nbytes = -(-max(1, nbytes) // ALIGNMENT) * ALIGNMENT
+        if self._stack + nbytes <= self._size.stack_limit:
             self._stack += nbytes
-            return stack_slot(builder, ll.ArrayType(I8, nbytes), align=CACHE_LINE)
+            return stack_slot(builder, ll.ArrayType(I8, nbytes), align=ALIGNMENT)
         offset: ll.Value = I64(self._size.nbytes)
         self._size.nbytes += nbytes * self._participants
         with builder.goto_entry_block():

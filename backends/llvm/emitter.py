@@ -1,0 +1,275 @@
+"""The walk from a kernel to code, for any device. It emits a kernel's blocks in order; if a schedule says that a loop
+dimension runs in lanes, the same walk emits vectors: values that do not depend on that index stay scalars, addresses
+distinguish contiguous from irregular access, and conditions become masks. A device that spreads loops over more than
+lanes overrides `loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import llvmlite.ir as ll
+
+from trivium.backends.llvm import kernel_loops, memory
+from trivium.backends.llvm.apply import apply
+from trivium.backends.llvm.code import I64, Code, is_true, literal
+from trivium.backends.llvm.narrow import held_type
+from trivium.backends.llvm.numbers import Int, Number
+from trivium.backends.llvm.workspace import Workspace
+from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel.dtypes import INDEX
+from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
+from trivium.compiler.kernel.structure import (
+    Apply,
+    Block,
+    Buffer,
+    Constant,
+    If,
+    Instruction,
+    Load,
+    Loop,
+    Register,
+    Scratch,
+    Store,
+    Update,
+    While,
+)
+from trivium.compiler.schedule import Schedule
+
+
+class Emitter:
+    """Emits blocks at the builder's position. `values` maps kernel values to LLVM values: scalars, or vectors of
+    `lanes`; index arithmetic is only computed where a value itself is needed. `vector` is the loop index that is spread
+    over lanes, `mask` the active lanes; scratch buffers are in `workspace`."""
+
+    def __init__(
+        self,
+        code: Code,
+        analysis: Analysis,
+        schedule: Schedule,
+        buffers: dict[Buffer, ll.Value],
+        workspace: Workspace,
+    ):
+        self.code = code
+        self.builder = code.builder
+        self.analysis = analysis
+        self.schedule = schedule
+        self.buffers = buffers
+        self.workspace = workspace
+        self.values: dict[Register | Atom, ll.Value] = {}
+        self.vector: Register | None = None
+        self.lanes = 1
+        self.mask: ll.Value | None = None
+
+    def block(self, block: Block) -> list[ll.Value]:
+        """Emits the instructions and returns what the block yields. Values defined in it are forgotten afterwards."""
+        with self.scope():
+            return self.inline(block)
+
+    def inline(self, block: Block) -> list[ll.Value]:
+        """Like `block`, but its values stay known (a while's body uses those of its condition)."""
+        for instruction in block.instructions:
+            self.instruction(instruction)
+        return [self.value(value) for value in block.yields]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forgets, at the end, the values that are defined inside."""
+        outer, self.values = self.values, dict(self.values)
+        try:
+            yield
+        finally:
+            self.values = outer
+
+    @contextmanager
+    def in_lanes(self, index: Register | None, lanes: int, mask: ll.Value | None) -> Iterator[None]:
+        """Spreads the iterations of `index` from its present value over lanes. Vector loops do not nest: the schedule
+        of a block that is in lanes does not vectorize the loops inside it."""
+        assert self.lanes == 1, "a vector loop inside a vector loop"
+        outer = self.vector, self.lanes, self.mask
+        self.vector, self.lanes, self.mask = (index if lanes > 1 else None), lanes, mask
+        try:
+            yield
+        finally:
+            self.vector, self.lanes, self.mask = outer
+
+    # Values
+
+    def value(self, value: Register) -> ll.Value:
+        """Returns the LLVM value; index arithmetic is computed now."""
+        found = self.values.get(value)
+        if found is not None and value is not self.vector:
+            return found
+        return self.number(self.analysis.form(value))
+
+    def number(self, index: Index) -> ll.Value:
+        """Returns the value of an index expression."""
+        base, step, scattered = self.split(index)
+        if step:
+            offsets = memory.lane_numbers(self.lanes, step)
+            base = self.code.iadd(self.code.splat(base, self.lanes), offsets)
+        return base if scattered is None else self.code.iadd(self.code.splat(base, self.lanes), scattered)
+
+    def division(self, atom: Quotient | Remainder) -> ll.Value:
+        """Returns a quotient or remainder, which is computed once in each block."""
+        if atom not in self.values:
+            op = "divide" if isinstance(atom, Quotient) else "remainder"
+            self.values[atom] = kernel_loops.divide_index(self.code, op, self.number(atom.dividend), atom.divisor)
+        return self.values[atom]
+
+    def split(self, index: Index) -> tuple[ll.Value, int, ll.Value | None]:
+        """Returns an index expression as a scalar for lane 0, a step for each lane, and a vector for the irregular
+        part."""
+        base: ll.Value = I64(index.offset)
+        scattered: ll.Value | None = None
+        for atom, coefficient in index.terms.items():
+            value = self.division(atom) if isinstance(atom, Quotient | Remainder) else self.values[atom]  # type: ignore[index]
+            term = value if coefficient == 1 else self.builder.mul(value, self.code.like(value, coefficient))
+            if isinstance(term.type, ll.VectorType):
+                scattered = term if scattered is None else self.code.iadd(scattered, term)
+            elif isinstance(base, ll.Constant) and base.constant == 0:
+                base = term
+            else:
+                base = self.builder.add(base, term)
+        step = index.terms.get(self.vector, 0) if self.vector is not None else 0
+        return base, step, scattered
+
+    def extent(self, extent: int | Register) -> Number:
+        """Returns a loop's extent as a number."""
+        return extent if isinstance(extent, int) else Int(self.code, self.value(extent))
+
+    def same_shape(self, values: Sequence[ll.Value]) -> list[ll.Value]:
+        """Repeats scalars over the lanes if one of the values is a vector."""
+        if any(isinstance(value.type, ll.VectorType) for value in values):
+            return [self.code.splat(value, self.lanes) for value in values]
+        return list(values)
+
+    def address(self, buffer: Buffer, indices: Indices) -> memory.Address:
+        """Returns the address of an access."""
+        return memory.Address(self.buffers[buffer], buffer.dtype, *self.split(self.analysis.address(buffer, indices)))
+
+    # Instructions
+
+    def instruction(self, instruction: Instruction) -> None:
+        if self.analysis.is_index(instruction) or (
+            instruction.results and all(result in self.values for result in instruction.results)
+        ):
+            return
+        match instruction:
+            case Constant(number, result):
+                self.values[result] = literal(held_type(result.dtype), number)
+            case Apply(_, arguments, _, result):
+                operands = self.same_shape([self.value(argument) for argument in arguments])
+                self.values[result] = self._apply(instruction, operands)
+            case Load(buffer, indices, result):
+                address = self.address(buffer, indices)
+                self.values[result] = memory.load(self.code, address, self.lanes, self.mask)
+            case Store(buffer, value, indices):
+                address = self.address(buffer, indices)
+                memory.store(self.code, address, self.value(value), self.lanes, self.mask)
+            case Update():
+                self._update(instruction)
+            case Scratch(buffer):
+                self.buffers[buffer] = self.workspace.room(self.builder, buffer.nbytes)
+            case Loop():
+                self.loop(instruction)
+            case If():
+                self._if(instruction)
+            case While():
+                self._while(instruction)
+
+    def loop(self, loop: Loop) -> None:
+        """Emits a loop according to its schedule, inside one thread."""
+        kernel_loops.emit_loop(self, loop)
+
+    def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
+        """Emits an operation, without the guards of a division if the divisor is a literal, and without operands of a
+        conjunction that are known to be true."""
+        if instruction.op == "and" and instruction.result.dtype == "i1":
+            operands = [operand for operand in operands if not is_true(operand)] or operands[:1]
+            if len(operands) == 1:
+                return operands[0]
+        if instruction.op in ("divide", "remainder") and instruction.result.dtype == INDEX:
+            divisor = self.analysis.form(instruction.arguments[1])
+            if divisor.is_constant and divisor.offset > 0:
+                return kernel_loops.divide_index(self.code, instruction.op, operands[0], divisor.offset)
+        return apply(self.code, instruction, operands)
+
+    def _update(self, update: Update) -> None:
+        """Emits a load and a store: the schedule lets no two threads or lanes update one element."""
+        places = [self.address(target.buffer, target.indices) for target in update.targets]
+        old = [memory.load(self.code, place, self.lanes, self.mask) for place in places]
+        values = [self.value(value) for value in update.values]
+        new = kernel_loops.combined(self, update.combiner, old, values, [value.dtype for value in update.values])
+        for place, value in zip(places, new, strict=True):
+            memory.store(self.code, place, value, self.lanes, self.mask)
+
+    # Branches
+
+    def _if(self, branch: If) -> None:
+        condition = self.value(branch.condition)
+        if is_true(condition):
+            self.values.update(zip(branch.outcomes, self.block(branch.then), strict=True))
+            return
+        if isinstance(condition.type, ll.VectorType):
+            self._masked_if(branch, condition)
+            return
+        builder = self.builder
+        blocks = [builder.append_basic_block(name) for name in ("then", "else", "end")]
+        builder.cbranch(condition, blocks[0], blocks[1])
+        outcomes: list[list[ll.Value]] = []
+        ends: list[ll.Block] = []
+        for block, body in zip(blocks[:2], (branch.then, branch.otherwise), strict=True):
+            builder.position_at_end(block)
+            outcomes.append(self.block(body))
+            ends.append(builder.block)
+        shaped = [self._shape_at(ends, pair) for pair in zip(*outcomes, strict=True)]
+        for end in ends:
+            builder.position_at_end(end)
+            builder.branch(blocks[2])
+        builder.position_at_end(blocks[2])
+        for result, pair in zip(branch.outcomes, shaped, strict=True):
+            self.values[result] = self.code.phi(list(zip(pair, ends, strict=True)))
+
+    def _shape_at(self, ends: list[ll.Block], pair: tuple[ll.Value, ...]) -> list[ll.Value]:
+        """Does the same as `same_shape` for values that must each be repeated in its own branch."""
+        if len({value.type for value in pair}) == 1:
+            return list(pair)
+        result = []
+        for end, value in zip(ends, pair, strict=True):
+            self.builder.position_at_end(end)
+            result.append(self.code.splat(value, self.lanes))
+        return result
+
+    def _masked_if(self, branch: If, condition: ll.Value) -> None:
+        """Lanes disagree: both branches run, each with its own lanes."""
+        outer = self.mask
+        outcomes = []
+        for body, lanes in ((branch.then, condition), (branch.otherwise, self.builder.not_(condition))):
+            self.mask = lanes if outer is None else self.builder.and_(outer, lanes)
+            outcomes.append(self.block(body))
+        self.mask = outer
+        for result, pair in zip(branch.outcomes, zip(*outcomes, strict=True), strict=True):
+            then, otherwise = (self.code.splat(value, self.lanes) for value in pair)
+            self.values[result] = self.builder.select(condition, then, otherwise)
+
+    def _while(self, loop: While) -> None:
+        """Emitted only outside vector loops: lanes would end at different times."""
+        assert self.lanes == 1, "a while inside a vector loop"
+        builder = self.builder
+        before = builder.block
+        header, body, after = (builder.append_basic_block(name) for name in ("while", "do", "done"))
+        inits = [self.value(value) for value in loop.inits]
+        builder.branch(header)
+        builder.position_at_end(header)
+        phis = [self.code.phi([(init, before)]) for init in inits]
+        with self.scope():
+            self.values.update(zip(loop.condition.parameters, phis, strict=True))
+            (condition,) = self.inline(loop.condition)
+            builder.cbranch(condition, body, after)
+            builder.position_at_end(body)
+            for phi, value in zip(phis, self.block(loop.body), strict=True):
+                phi.add_incoming(value, builder.block)
+            builder.branch(header)
+        builder.position_at_end(after)
+        self.values.update(zip(loop.outcomes, phis, strict=True))
