@@ -17,6 +17,7 @@ from trivium.importers.context import Context
 from trivium.ir.attributes import Dictionary
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.location import UNKNOWN, FileLocation, Location, NameLocation
+from trivium.ir.module_path import in_module
 
 Node = TypeVar("Node")
 Ctx = TypeVar("Ctx", bound=Context)
@@ -194,10 +195,11 @@ def require_regular(path: str | Path) -> None:
         raise Error(f"cannot read {path}: it is not a regular file")
 
 
-def place(op: str, file: str = "", line: int = 0, function: str = "") -> Location:
-    """Returns the location of a node: the framework's op, in a function and at a line of the user's."""
+def place(op: str, file: str = "", line: int = 0, function: str = "", path: str = "") -> Location:
+    """Returns the location of a node: the framework's op, in a function and at a line of the user's, and in the part of
+    the model at `path`."""
     where: Location = FileLocation(file, line) if file else UNKNOWN
-    return NameLocation(op, NameLocation(function, where) if function else where)
+    return in_module(NameLocation(op, NameLocation(function, where) if function else where), path)
 
 
 def role(kind: str, name: str = "", **more: str) -> Dictionary:

@@ -19,7 +19,8 @@ from trivium.importers.jax.definitions import definition_of
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
-from trivium.ir.location import Location, NameLocation
+from trivium.ir.location import FusedLocation, Location, NameLocation
+from trivium.ir.module_path import in_module, module_path
 
 
 class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
@@ -41,9 +42,12 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
     def location_of(self, node: core.JaxprEqn) -> Location:
         frame = source_info_util.user_frame(node.source_info.traceback)
         if frame is not None:
-            return place(node.primitive.name, frame.file_name, frame.start_line, frame.function_name)
+            scopes = str(node.source_info.name_stack)
+            return place(node.primitive.name, frame.file_name, frame.start_line, frame.function_name, scopes)
         around = self._around.get(id(node), self.emit.location)
-        return NameLocation(node.primitive.name, around.child if isinstance(around, NameLocation) else around)
+        (inner,) = around.children if isinstance(around, FusedLocation) else (around,)
+        named = NameLocation(node.primitive.name, inner.child if isinstance(inner, NameLocation) else inner)
+        return in_module(named, module_path(around))
 
     def inner_nodes(self, node: core.JaxprEqn) -> Iterator[core.JaxprEqn]:
         if node.primitive.name not in rule:

@@ -90,7 +90,8 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
     def location_of(self, node: onnx.NodeProto) -> Location:
         stack = next((entry.value for entry in node.metadata_props if entry.key == "pkg.torch.onnx.stack_trace"), "")
         file, line, function = _innermost(stack)
-        return place(node.name or self.name_of(node), file, line, function)
+        scope = node.name.rpartition("/")[0].strip("/")
+        return place(node.name or self.name_of(node), file, line, function, scope)
 
     def describe(self, node: onnx.NodeProto) -> str:
         return f"{', '.join(node.output)} = {self.name_of(node)}({', '.join(node.input)})"

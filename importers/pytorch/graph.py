@@ -191,7 +191,13 @@ def location_of(node: fx.Node) -> Location:
     """Returns the user's line, from the innermost frame of the recorded stack that is not PyTorch's own, and the op."""
     frames = [frame.groups() for frame in _FRAME.finditer(node.meta.get("stack_trace") or "")]
     if not frames:
-        return place(target_name(node))
+        return place(target_name(node), path=_module_path(node))
     outside = [frame for frame in frames if not frame[0].startswith((_TORCH, "<"))]
     file, line, function = (outside or frames)[-1]
-    return place(target_name(node), file, int(line), function)
+    return place(target_name(node), file, int(line), function, _module_path(node))
+
+
+def _module_path(node: fx.Node) -> str:
+    """Returns the submodule that a node was traced in: `encoder.layer.0`, which dynamo spells `L['self'].encoder.layer[0]`."""
+    *_, (path, _) = (node.meta.get("nn_module_stack") or {"": ("", None)}).values()
+    return re.sub(r"\[['\"]?([^]'\"]*)['\"]?\]", r".\1", path.removeprefix("L['self']")).strip(".")

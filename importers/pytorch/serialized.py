@@ -42,6 +42,8 @@ REFUSED = frozenset(
 """Operators of the dispatcher that do more than compute."""
 
 _FRAME = re.compile(r'File "(?P<file>[^"\n]{1,4096})", line (?P<line>\d{1,9}), in (?P<function>[\w<>.]{1,256})')
+_MODULE = r"[\w.]{1,999},[\w.]{0,999},[\w.]{1,999}"
+_MODULES = re.compile(f"{_MODULE}(;{_MODULE}){{0,99}}")
 
 
 def exported_program(contents: Contents) -> tuple[ExportedProgram, list[str]]:
@@ -314,9 +316,11 @@ def _meta(meta: Json) -> Json:
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the user's lines from a node's metadata."""
+    """Returns the user's lines and the submodules from a node's metadata."""
     frames = _FRAME.finditer(str(metadata.get("stack_trace", "")))
-    return {"stack_trace": "\n".join(frame.group() for frame in frames)}
+    kept = {"stack_trace": "\n".join(frame.group() for frame in frames)}
+    modules = str(metadata.get("nn_module_stack", ""))
+    return {**kept, "nn_module_stack": modules} if _MODULES.fullmatch(modules) else kept
 
 
 def _name(name: Any) -> str:

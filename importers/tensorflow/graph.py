@@ -212,7 +212,8 @@ def location_of(node: tf.Operation) -> Location:
     """Returns the user's line, and the op; nodes of loaded graphs have only their name."""
     frames = node.traceback.get_user_frames() if node.traceback is not None else []
     own = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARIES)]
+    scope = node.name.rpartition("/")[0]
     if not own:
-        return place(node.type, function=node.name)
+        return place(node.type, function=node.name, path=scope)
     frame = own[-1]
-    return place(node.type, frame.filename, frame.lineno, frame.name)
+    return place(node.type, frame.filename, frame.lineno, frame.name, scope)
