@@ -65,6 +65,6 @@ def _identity(op: Any, *arrays: Any) -> tuple[Any, ...]:
     return arrays
 
 
-for _target in ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"):
+for _target in ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"):
     # Annotations of where a value should live: on one device they change nothing.
     register_custom_call(_target, evaluate=_identity, infer=lambda op: op.operand_types)

@@ -25,11 +25,18 @@ _TILES = re.compile(
 @dataclass(frozen=True)
 class Sharding:
     """The axes that divide each dimension, the first slowest. `mesh` is the name of the mesh, or the mesh itself. The
-    values of devices along `unreduced` axes are terms, whose sum is the value."""
+    values of devices along `unreduced` axes are terms, whose sum is the value. Dimensions that are `open` may be
+    divided further."""
 
     mesh: str | Mesh
     dimensions: tuple[tuple[AxisRef, ...], ...]
     unreduced: tuple[AxisRef, ...] = ()
+    open: frozenset[int] = frozenset()
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it only says which dimensions may be divided."""
+        return bool(self.open) and not any(self.dimensions) and not self.unreduced
 
     def along(self, names: frozenset[str]) -> Sharding:
         """Returns the same sharding without other axes."""
@@ -173,17 +180,20 @@ class _Reader:
     def _sharding(self, mesh: str | Mesh) -> Sharding:
         self._expect(",")
         self._expect("[")
-        dimensions = []
+        dimensions, is_open = [], set()
         while (token := self._next()) != "]":
             if token == "{":
+                first = self._at
                 dimensions.append(tuple(self._axes()))
+                if "?" in self._tokens[first : self._at]:
+                    is_open.add(len(dimensions) - 1)
         unreduced: tuple[AxisRef, ...] = ()
         while (token := self._next()) != ">":
             if token == "unreduced":
                 self._expect("=")
                 self._expect("{")
                 unreduced = tuple(self._axes())
-        return Sharding(mesh, tuple(dimensions), unreduced)
+        return Sharding(mesh, tuple(dimensions), unreduced, frozenset(is_open))
 
     def _axes(self) -> Iterator[AxisRef]:
         """`"x", "y":(2)4, ?`, and optionally a priority after the brace."""

@@ -12,12 +12,15 @@ from trivium.backends import native
 from trivium.backends.plugin.structures import COMPILE, RELEASE, SERIALIZE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
-    from trivium.backends.plugin.compiler import Kept
+    from trivium.backends.plugin.compiler import Inspector, Kept
     from trivium.backends.plugin.foreign import Find
 
 foreign_functions: list[Find] = []
 """Lookups for custom calls whose target Trivium does not know: each returns capsules of handlers by stage, in the form
 that `trivium.backends.plugin.foreign` expects."""
+
+sharding_inspectors: list[Inspector] = []
+"""Called for each question of a program how devices hold a value, once it has been compiled."""
 
 _kept: dict[int, Kept] = {}
 """The objects that native executables use, by the handle with which they release them."""
@@ -46,7 +49,7 @@ def _compile(request: ctypes._Pointer[CompileRequest], reply: ctypes._Pointer[Co
     try:
         from trivium.backends.plugin.compiler import compile_program
 
-        kept = compile_program(request.contents, reply.contents, foreign_functions)
+        kept = compile_program(request.contents, reply.contents, foreign_functions, sharding_inspectors)
         _kept[reply.contents.handle] = kept
         return 0
     except BaseException as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,7 +59,13 @@ class Kept:
         return to_bytes(replace(whole, texts={**whole.texts, "fingerprint": self.fingerprint}))
 
 
-def compile_program(request: CompileRequest, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
+Inspector = Callable[[object, str], None]
+"""Receives what an inspection of a sharding passes with its question, and the sharding in XLA's notation."""
+
+
+def compile_program(
+    request: CompileRequest, reply: CompileReply, foreign_functions: Sequence[Find], inspectors: Sequence[Inspector]
+) -> Kept:
     """Compiles the program, or loads it if it is an artifact, and fills in the reply, which points into the result.
     Custom calls that Trivium does not know are looked up in `foreign_functions`. Raises an `Error`."""
     code = ctypes.string_at(request.code, request.code_size)
@@ -71,6 +77,9 @@ def compile_program(request: CompileRequest, reply: CompileReply, foreign_functi
         register_foreign_functions(module, foreign_functions)
         divided = divide(module, request.num_replicas, request.num_partitions)
         executable = client("cpu").compile(module if divided is None else divided.program.module, CompileOptions())
+    for asker, sharding in divided.inspected() if divided is not None else ():
+        for inspector in inspectors:
+            inspector(asker, sharding)
     if not isinstance(executable, CpuLoadedExecutable):
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
     return _fill(reply, executable, divided, hashlib.sha256(code).hexdigest())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,11 @@ class Divided:
 
     program: Partitioned
     description: str
+
+    def inspected(self) -> Iterator[tuple[object, str]]:
+        """Yields what each inspection of shardings passes with its question, and the answer in XLA's notation."""
+        for found in self.program.inspected:
+            yield found.asker, "{manual}" if found.part is None else _sharding(found.type, found.part)
 
 
 def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
@@ -56,10 +61,12 @@ def _integers(numbers: Sequence[int]) -> Any:
 
 
 def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Partitioned) -> str:
-    """Returns a module that calls the program as a whole, with the shardings of its arguments and results, which hosts
-    read from it."""
-    before = ", ".join(f'"{_sharding(kind, held)}"' for kind, held in zip(inputs, divided.arguments, strict=True))
-    after = [_sharding(kind, held) for kind, held in zip(results, divided.results, strict=True)]
+    """Returns a module that calls the program as each device does, on its parts, with the shardings of arguments and
+    results, which hosts read from it."""
+    before = ", ".join(f'"{_sharding(kind, held.part)}"' for kind, held in zip(inputs, divided.arguments, strict=True))
+    after = [_sharding(kind, held.part) for kind, held in zip(results, divided.results, strict=True)]
+    inputs = [_own(kind, held) for kind, held in zip(inputs, divided.arguments, strict=True)]
+    results = [_own(kind, held) for kind, held in zip(results, divided.results, strict=True)]
     # XLA has one sharding for a result that is an empty tuple.
     together = after[0] if len(after) == 1 else f"{{{', '.join(after or ['{replicated}'])}}}"
     attributes = f'mhlo.spmd_output_sharding = "{together}", mhlo.spmd_parameters_shardings = [{before}]'
@@ -78,21 +85,26 @@ def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Parti
     return "\n".join(lines)
 
 
-def _sharding(kind: Type, held: Held) -> str:
+def _own(kind: Type, held: Held) -> Type:
+    """Returns the type of a device's part."""
+    return TensorType(held.part.shape, kind.element_type) if isinstance(kind, TensorType) else kind
+
+
+def _sharding(kind: Type, part: Part) -> str:
     """Returns XLA's notation: the devices of each part, part by part; devices that hold the same part follow each
     other."""
-    if not isinstance(kind, TensorType) or (held.part.shape == kind.static_shape and not held.part.terms):
+    if not isinstance(kind, TensorType) or (part.shape == kind.static_shape and not part.terms):
         return "{replicated}"
-    counts = [extent // part if part else 1 for extent, part in zip(kind.static_shape, held.part.shape, strict=True)]
-    order = sorted(range(len(held.part.begins)), key=lambda device: (held.part.begins[device], device))
+    counts = [whole // own if own else 1 for whole, own in zip(kind.static_shape, part.shape, strict=True)]
+    order = sorted(range(len(part.begins)), key=lambda device: (part.begins[device], device))
     copies = len(order) // math.prod(counts)
     last = f",{copies}" if copies > 1 else ""
     note = " last_tile_dim_replicate" if copies > 1 else ""
-    if held.part.terms:
-        terms = len(held.part.terms[0])
+    if part.terms:
+        terms = len(part.terms[0])
         if terms == len(order):
             return "{unreduced}"
-        order = _with_terms(order, held.part)
+        order = _with_terms(order, part)
         last = f",{copies // terms},{terms}"
         note = " last_tile_dims={replicated,unreduced}"
     return f"{{devices=[{','.join(map(str, counts))}{last}]{','.join(map(str, order))}{note}}}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
@@ -48,7 +49,7 @@ from trivium.ir.sharding import (
     read_sharding,
     read_shardings,
 )
-from trivium.ir.types import I1, I32, UI32, TensorType, tensor
+from trivium.ir.types import I1, I32, UI32, TensorType, Type, tensor
 
 SHARDING, TILES = "sdy.sharding", "mhlo.sharding"
 """The attributes of an argument or a result that say how devices hold it: Shardy's and XLA's."""
@@ -59,6 +60,9 @@ _ALONE = (ManualComputation, PartitionId, ReplicaId, *_EXCHANGING)
 
 LOCAL_CALLS = ("xla_ffi_partitioned_python_cpu_callback",)
 """Custom calls that each device makes on its parts. They have no results."""
+
+INSPECTIONS = ("InspectSharding",)
+"""Custom calls that ask, while the program is partitioned, how devices hold their operand."""
 
 _CHANNEL = ChannelHandle(1, 1)
 
@@ -72,15 +76,25 @@ class Held:
 
 
 @dataclass(frozen=True)
+class Inspected:
+    """The answer to an inspection: the operand's type, and its part, or None within `manual_computation`."""
+
+    asker: object
+    type: Type
+    part: Part | None
+
+
+@dataclass(frozen=True)
 class Partitioned:
     """`module` is run by each device or, if `is_shared`, once for all. With `has_device`, its last argument is the
-    number of the device."""
+    number of the device. `inspected` has the answers to the program's inspections, which it no longer contains."""
 
     module: Module
     arguments: tuple[Held, ...]
     results: tuple[Held, ...]
     is_shared: bool
     has_device: bool
+    inspected: tuple[Inspected, ...] = ()
 
 
 def partition(module: Module, replicas: int, partitions: int) -> Partitioned:
@@ -110,7 +124,8 @@ class _Partitioner:
         held = [self._part(main.argument_attributes(i), value) for i, value in enumerate(main.arguments)]
         arguments = list(main.arguments)
         returned = self._returned_parts(main, held)
-        local = [op for op in main.body.block if isinstance(op, CustomCall) and op.call_target_name in LOCAL_CALLS]
+        inspected = tuple(map(self._inspected, [op for op in main.walk() if _calls(op, INSPECTIONS)]))
+        local = [op for op in main.body.block if _calls(op, LOCAL_CALLS)]
         exchanging = (
             bool(local)
             or any(isinstance(op, _ALONE) for op in main.walk())
@@ -131,7 +146,15 @@ class _Partitioner:
             tuple(Held(part, each) for part, each in zip(returned, whole, strict=True)),
             is_shared,
             has_device,
+            inspected,
         )
+
+    def _inspected(self, op: CustomCall) -> Inspected:
+        (value,) = op.operands
+        part = self._held.get(value, self._whole(value)) if op.parent_op is self._main else None
+        answer = Inspected(op.backend_config, value.type, part)
+        Rewriter(op).replace(value)
+        return answer
 
     def _drop_shardings(self, main: Function) -> None:
         """Removes the shardings of arguments and results, which described wholes; their other attributes are kept."""
@@ -166,15 +189,30 @@ class _Partitioner:
         for index, value in enumerate(main.returned):
             attributes = main.result_attributes(index)
             fixed = SHARDING in attributes or TILES in attributes or self._replicas > 1
-            parts.append(self._part(attributes, value) if fixed or value not in found else found[value])
+            if fixed and SHARDING in attributes and (sharding := read_sharding(attributes[SHARDING])).is_undecided:
+                parts.append(self._as_far_as_open(sharding, value, found))
+            else:
+                parts.append(self._part(attributes, value) if fixed or value not in found else found[value])
         return parts
 
-    def _stated(self, op: Operation) -> list[Part]:
+    def _as_far_as_open(self, sharding: Sharding, value: Value, known: Mapping[Value, Part]) -> Part:
+        """Returns how devices hold a value, with the dimensions whole that a sharding does not leave open."""
+        part, shape = known.get(value), _shape(value)
+        if part is None:
+            return Part.whole(shape, self._devices)
+        extents = tuple(part.shape[d] if d in sharding.open else extent for d, extent in enumerate(shape))
+        begins = (tuple(at if d in sharding.open else 0 for d, at in enumerate(row)) for row in part.begins)
+        return Part(extents, tuple(begins))
+
+    def _stated(self, op: Operation, known: Mapping[Value, Part]) -> list[Part]:
         if isinstance(op, ManualComputation):
             return self._own_parts(op)[1]
         assert isinstance(op, ShardingConstraint | Reshard), "no other op states how devices hold its result"
+        sharding = read_sharding(op.sharding)
+        if sharding.is_undecided:
+            return [self._as_far_as_open(sharding, op.operands[0], known)]
         try:
-            return [self._part_of(read_sharding(op.sharding), op.result.type.static_shape)]
+            return [self._part_of(sharding, op.result.type.static_shape)]
         except CompileError:
             return []  # a hint that would require parts of unequal size
 
@@ -330,6 +368,10 @@ class _Partitioner:
             for op in mine:
                 Rewriter(op).replace(number)
         return bool(mine)
+
+
+def _calls(op: Operation, targets: Sequence[str]) -> TypeGuard[CustomCall]:
+    return isinstance(op, CustomCall) and op.call_target_name in targets
 
 
 def _shape(value: Value) -> tuple[int, ...]:

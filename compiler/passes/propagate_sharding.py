@@ -31,8 +31,8 @@ from trivium.ir.types import TensorType
 Column = tuple[int, tuple[int, ...]]
 """One dimension of a part: its extent, and where it begins on each device."""
 
-Stated = Callable[[Operation], Sequence[Part]]
-"""Returns the parts of an op's results if the op itself specifies them."""
+Stated = Callable[[Operation, Mapping[Value, Part]], Sequence[Part]]
+"""Returns the parts of an op's results if the op itself specifies them, given the parts that are known before it."""
 
 
 def propagate(block: Block, known: Mapping[Value, Part], devices: int, stated: Stated) -> dict[Value, Part]:
@@ -55,7 +55,7 @@ class _Propagation:
 
     def _of(self, op: Operation) -> Sequence[Part]:
         if isinstance(op, ManualComputation | ShardingConstraint | Reshard):
-            return self.stated(op)
+            return self.stated(op, self.parts)
         if not any(operand in self.parts for operand in op.operands):
             return ()
         if isinstance(op, OptimizationBarrier):

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from jax.experimental import buffer_callback
 
+from tests.jax import lowering_checks
+
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((4, 6)).astype(np.float32)
 SQUARE = RANDOM.standard_normal((3, 5, 5)).astype(np.float32)
@@ -443,7 +445,7 @@ CHECKS = [
     linear_algebra, donation, host_memory, memory_is_given_back, several_devices, divided_arrays, collectives,
     terms_of_sums, error_on_one_of_several_devices, sharding_of_one_device, callbacks, callbacks_on_memory,
     callbacks_on_parts, error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call,
-    error_of_too_much_memory, foreign_functions, compiled, exported, threads, training,
+    error_of_too_much_memory, foreign_functions, compiled, exported, threads, training, *lowering_checks.CHECKS,
 ]  # fmt: skip
 
 

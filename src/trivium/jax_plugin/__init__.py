@@ -4,6 +4,7 @@ calls `initialize` when it first needs a device."""
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,7 @@ def initialize() -> None:
     lowerings.register(PLATFORM)
     compilation_cache.allow(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)
+    plugin.sharding_inspectors.append(report_sharding)
     if jax.config.jax_platforms == PLATFORM:
         # Callbacks get their arguments as arrays of the CPU platform, which is started too: while JAX reads its list of
         # platforms, this one's name stands for both.
@@ -50,6 +52,16 @@ def registered_with_jax(target: str) -> Mapping[str, Any] | None:
 
     found = xla_client._xla.custom_call_targets("Host").get(target)
     return found if isinstance(found, Mapping) else None
+
+
+def report_sharding(asker: Any, sharding: str) -> None:
+    """Answers `jax.debug.inspect_array_sharding`, which passes the addresses of a C function and of a Python function
+    as text. JAX keeps both alive together with the program."""
+    from jaxlib import xla_client
+
+    address = asker.encode(errors="surrogateescape")[ctypes.sizeof(ctypes.c_void_p) :]
+    callback = ctypes.cast(int.from_bytes(address, sys.byteorder), ctypes.py_object).value
+    callback(xla_client.HloSharding.from_string(sharding))
 
 
 def _capsule(address: int) -> object:

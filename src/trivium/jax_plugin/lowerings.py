@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax._src import buffer_callback, callback, core
+from jax._src.export._export import Exported, call_exported_p
 from jax._src.interpreters import mlir
 from jax._src.lax.control_flow import conditionals
 from jaxlib.mlir import ir
@@ -20,12 +21,9 @@ from jaxlib.mlir import ir
 from trivium.ir.custom_calls import register_custom_call
 from trivium.ir.ops import CustomCall
 
-LIKE_CPU = (
-    "debug_callback", "debug_print", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
-    "householder_product", "lu", "ormqr", "schur", "svd", "tridiagonal", "tridiagonal_solve",
-)  # fmt: skip
-"""Primitives whose rule for the CPU is taken. Others that have one are lowered better by the rule for all platforms:
-Cholesky's is an op of StableHLO, those of random numbers become one kernel."""
+LIKE_CPU = ("geqrf", "householder_product", "lu", "ormqr", "svd", "tridiagonal_solve")
+"""Primitives whose rule for the CPU is taken although there is one for all platforms. Other primitives with both are
+lowered better by the latter: Cholesky's is an op of StableHLO, those of random numbers become one kernel."""
 
 PYTHON_CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
 BUFFER_CALLBACK = "xla_buffer_python_cpu_callback"
@@ -39,6 +37,7 @@ _numbers = itertools.count()
 
 def register(platform: str) -> None:
     """Registers all that the platform lacks. JAX has no public table of rules, nor of platforms with donation."""
+    mlir._platform_specific_lowerings[platform] = _Rules(mlir._platform_specific_lowerings[platform])
     rules = mlir._platform_specific_lowerings["cpu"]
     for primitive, entry in [(primitive, entry) for primitive, entry in rules.items() if primitive.name in LIKE_CPU]:
         mlir.register_lowering(primitive, _like_cpu(entry.rule), platform=platform, inline=entry.inline)
@@ -50,10 +49,37 @@ def register(platform: str) -> None:
         mlir.register_lowering(primitive, _with_branch(primitive, name, platform), platform=platform)
     buffers = _like_cpu(mlir._lowerings[buffer_callback.buffer_callback_p].rule)
     mlir.register_lowering(buffer_callback.buffer_callback_p, buffers, platform=platform, cacheable=False)
+    mlir.register_lowering(call_exported_p, _call_exported(platform), platform=platform)
     mlir._platforms_with_donation.append(platform)
     for target in PYTHON_CALLBACKS:
         register_custom_call(target, evaluate=_call_python, replace=True)
     register_custom_call(BUFFER_CALLBACK, evaluate=_call_on_buffers, replace=True)
+
+
+class _Rules(dict):
+    """The rules for this platform. A primitive that only has rules for certain platforms, such as a user's own, has
+    here the one for the CPU, whose foreign functions Trivium serves."""
+
+    def __contains__(self, primitive: object) -> bool:
+        others = mlir._platform_specific_lowerings["cpu"]
+        return super().__contains__(primitive) or (primitive not in mlir._lowerings and primitive in others)
+
+    def __missing__(self, primitive: core.Primitive) -> Any:
+        entry = mlir._platform_specific_lowerings["cpu"][primitive]
+        return mlir.LoweringRuleEntry(_like_cpu(entry.rule), entry.inline)
+
+
+def _call_exported(platform: str) -> Callable[..., Any]:
+    """The rule for calls of exported functions: one that was exported for the CPU, and not for this platform, is
+    called as on the CPU."""
+    rule = mlir._lowerings[call_exported_p].rule
+
+    def lowering(context: mlir.LoweringRuleContext, *args: Any, exported: Exported) -> Any:
+        if platform in exported.platforms or tuple(context.module_context.platforms) != (platform,):
+            return rule(context, *args, exported=exported)
+        return _like_cpu(rule)(context, *args, exported=exported)
+
+    return lowering
 
 
 def _like_cpu(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,7 +30,7 @@ def compiled(code: bytes, format: str = "mlir", replicas: int = 1, partitions: i
     places = [ctypes.cast(buffer, ctypes.c_void_p) for buffer in buffers]
     request = CompileRequest(places[0], len(code), places[1], len(name), replicas, partitions)
     reply = CompileReply()
-    return reply, compile_program(request, reply, [])
+    return reply, compile_program(request, reply, [], [])
 
 
 def slots(reply: CompileReply) -> list[tuple[int, tuple[int, ...]]]:

@@ -78,10 +78,13 @@ def test_shardings_mean_the_parts_that_devices_have(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_descriptions_are_modules(name: str) -> None:
-    """Which the language reads, and which have the types of the whole program."""
+    """Which the language reads, and which have the types of a device's parts."""
     mesh, sharding, wanted = CASES[name]
-    module = parse(divided(mesh, sharding).description)
-    assert str(module.main.function_type) == str(parse(text(mesh, sharding)).main.function_type)
+    found = divided(mesh, sharding)
+    module = parse(found.description)
+    kind, program = module.main.function_type, found.program
+    assert [each.static_shape for each in kind.inputs] == [held.part.shape for held in program.arguments]
+    assert [each.static_shape for each in kind.results] == [held.part.shape for held in program.results]
     assert f'mhlo.spmd_parameters_shardings = ["{wanted}", "{{replicated}}"]' in str(module)
 
 

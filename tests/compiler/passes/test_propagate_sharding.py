@@ -47,6 +47,12 @@ CASES = {
         "6x8",
         (6, 2),
     ),
+    # What a constraint leaves open is divided as before, the rest is not.
+    "undecided": (
+        "%y = sdy.sharding_constraint %x <@mesh, [{?}, {}]> : tensor<4x6xf32>",
+        "4x6",
+        (2, 6),
+    ),
     "unrelated": ("%y = stablehlo.constant dense<0.0> : tensor<4x6xf32>", "4x6", (4, 6)),
 }
 
@@ -63,3 +69,12 @@ def test_result(name: str) -> None:
     divided = partition(inline(parse(text)), 1, 4)
     assert divided.is_shared
     assert divided.results[0].part.shape == expected
+
+
+def test_a_result_that_is_left_open() -> None:
+    text = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+    func.func @main(%x: tensor<4x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+        -> (tensor<4x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {?}]>}) {
+      return %x : tensor<4x6xf32>
+    }"""
+    assert partition(inline(parse(text)), 1, 4).results[0].part.shape == (4, 3)

@@ -1,0 +1,46 @@
+"""What JAX lowers for the CPU only and Trivium takes over, and what asks how an array is divided: checks in the form of
+`device_checks.py`, which runs them, on two devices."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+
+X = np.arange(8, dtype=np.float32).reshape(2, 4)
+
+
+def rules_for_the_cpu():
+    """A primitive of the user's own, which has a rule for the CPU only."""
+    double = Primitive("double")
+    double.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(double, mlir.lower_fun(lambda x: x + x, multiple_results=False), platform="cpu")
+    np.testing.assert_array_equal(jax.jit(double.bind)(X), X + X)
+
+
+def exported_for_the_cpu():
+    for platforms in (["cpu"], ["cpu", "tpu"]):
+        exported = jax.export.export(jax.jit(lambda x: jnp.sin(x) * 2), platforms=platforms)(X)
+        restored = jax.export.deserialize(exported.serialize())
+        result = jax.jit(restored.call, donate_argnums=0)(jnp.asarray(X))
+        assert result.devices() == {jax.devices("trivium")[0]}
+        np.testing.assert_allclose(result, np.sin(X) * 2, rtol=1e-6)
+
+
+def inspected_shardings():
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    seen = []
+
+    @jax.jit
+    def function(x):
+        y = jnp.sin(x).T
+        jax.debug.inspect_array_sharding(y, callback=seen.append)
+        return y
+
+    spec = jax.sharding.PartitionSpec("x", None)
+    with jax.set_mesh(mesh):
+        function(jax.device_put(X, jax.NamedSharding(mesh, spec)))
+    assert seen == [jax.NamedSharding(mesh, jax.sharding.PartitionSpec(None, "x"))]
+
+
+CHECKS = [rules_for_the_cpu, exported_for_the_cpu, inspected_shardings]
