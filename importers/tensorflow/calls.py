@@ -24,7 +24,8 @@ from trivium.ir.types import TensorType, is_boolean
 @rule("PartitionedCall", "StatefulPartitionedCall")
 def call(ctx: Context, args: Any, *, f: str) -> Sequence[Any]:
     """PartitionedCall(args...; f) -> output..."""
-    return ctx.inline(f, *args)
+    # TensorFlow adds outputs to the graph of a function that it differentiates.
+    return ctx.inline(f, *args)[: len(ctx.node.outputs)]
 
 
 # Loops

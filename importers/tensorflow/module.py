@@ -39,33 +39,24 @@ def import_graph(
     names: Sequence[str],
     outputs: Sequence[str] = (),
     parameters: str = "constants",
+    count: int | None = None,
 ) -> Program:
     """Imports a function's graph. `inputs` says what each of its inputs is: a type (an argument of that `names` entry),
-    a variable, or a captured array."""
-    if parameters not in ("constants", "arguments"):
-        raise Error(f"parameters has {parameters!r}, expected 'constants' or 'arguments'")
-    variables = list(dict.fromkeys(x for x in inputs if isinstance(x, Variable)))
-    changing = {id(inputs[index]) for index in written_inputs(graph)}
-    generator = Variable("random generator", TensorType((3,), I64), "state") if draws(graph) else None
-    if generator is not None:
-        variables.append(generator)
-    for variable in variables:
-        if id(variable) in changing and variable.role == "buffer":
-            variable.role = "state"
-    kept = [x for x in variables if id(x) in changing or parameters == "arguments" or x.handle is None]
+    a variable, or a captured array. `count` is the number of its outputs, to which TensorFlow adds others when it
+    differentiates the function."""
+    interface = interface_of(graph, inputs, parameters)
+    kept, written, generator = interface.kept, interface.written, interface.generator
     types = [*(x.type for x in kept), *(x for x in inputs if isinstance(x, TensorType))]
-    written: list[Variable] = []
 
     def body(builder: Builder, *arguments: Value) -> list[Value]:
-        values: dict[Variable, Any] = {x: read(x) for x in variables if x not in kept}
+        constants = {x: None for x in inputs if isinstance(x, Variable) and x not in kept}
+        values: dict[Variable, Any] = {x: read(x) for x in constants}
         values.update(zip(kept, arguments, strict=False))
         given = iter(arguments[len(kept) :])
         operands = [next(given) if isinstance(x, TensorType) else x for x in inputs]
         emit = Context(builder.block)
         emit.state = State(values, generator=generator)
-        results = [emit.value(x, "output") for x in convert_graph(emit, graph, operands)]
-        # A variable that some path writes is returned, whether or not this specialization took that path.
-        written.extend(x for x in kept if x in emit.state.written)
+        results = [emit.value(x, "output") for x in convert_graph(emit, graph, operands)[:count]]
         return results + [emit.value(emit.state.values[x]) for x in written]
 
     arg_attrs = [role(x.role, x.name) for x in kept] + [role("input", name) for name in names]
@@ -74,6 +65,34 @@ def import_graph(
     results = [role("output", name) for name in named] + [role(x.role, x.name) for x in written]
     function.attributes["res_attrs"] = tuple(results)
     return Program(Module.build(functions=[function]), tuple(kept), tuple(written))
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The variables of a function: `kept` are arguments of its program, of which `written` are also results. The others
+    are constants. `generator` is the state of the random generator, in programs that draw."""
+
+    kept: tuple[Variable, ...]
+    written: tuple[Variable, ...]
+    generator: Variable | None
+
+
+def interface_of(graph: tf.Graph, inputs: Sequence[object], parameters: str) -> Interface:
+    """Returns the interface of a function, of whose inputs some are variables."""
+    if parameters not in ("constants", "arguments"):
+        raise Error(f"parameters has {parameters!r}, expected 'constants' or 'arguments'")
+    variables = list(dict.fromkeys(x for x in inputs if isinstance(x, Variable)))
+    changing = {id(inputs[index]) for index in written_inputs(graph)}
+    generator = Variable("random generator", TensorType((3,), I64), "state") if draws(graph) else None
+    if generator is not None:
+        variables.append(generator)
+        changing.add(id(generator))
+    for variable in variables:
+        if id(variable) in changing and variable.role == "buffer":
+            variable.role = "state"
+    kept = [x for x in variables if id(x) in changing or parameters == "arguments"]
+    # A variable that some path writes is returned, whether or not the arguments of a specialization lead there.
+    return Interface(tuple(kept), tuple(x for x in kept if id(x) in changing), generator)
 
 
 def read(variable: Variable) -> np.ndarray:

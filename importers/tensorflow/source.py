@@ -62,7 +62,13 @@ def import_concrete(function: Any, given: Sequence[Any], parameters: str) -> Pro
         *(captured(tensor, graph.variables) for tensor in externals),
     ]
     names = [tensor.op.name for tensor in arguments_of(function) if tensor.dtype != tf.resource]
-    return import_graph(graph, inputs, names, output_names(function.structured_outputs), parameters)
+    structure = function.structured_outputs
+    return import_graph(graph, inputs, names, output_names(structure), parameters, count_of(structure))
+
+
+def count_of(structure: Any) -> int:
+    """Returns the number of tensors in a structure of results."""
+    return sum(x is not None for x in tf.nest.flatten(structure, expand_composites=True))
 
 
 def arguments_of(function: Any) -> list[tf.Tensor]:

@@ -47,7 +47,7 @@ def test_each_shape_and_dtype_is_compiled_once() -> None:
     compiled = trivium.tensorflow.function(lambda x: x + 1)
     for x in (normal(2), normal(2), normal(3), tf.constant([1, 2]), np.float32([1, 2])):
         assert_same(compiled(x), tf.convert_to_tensor(x) + 1)
-    assert len(compiled._specializations) == 3
+    assert len(compiled._compiled) == 3
 
 
 def test_options_and_methods() -> None:
@@ -275,9 +275,3 @@ def test_watched_variables_that_are_not_trainable_have_gradients() -> None:
         tape.watch(scale)
         y = compiled(tf.constant([1.0, 2.0]))
     assert float(tape.gradient(y, scale)) == 3
-
-
-def test_tensors_of_several_parts_are_refused() -> None:
-    compiled = trivium.tensorflow.function(lambda x: x * 2)
-    with pytest.raises(trivium.Error, match="RaggedTensor"):
-        compiled(tf.ragged.constant([[1.0], [2.0, 3.0]]))

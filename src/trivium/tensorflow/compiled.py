@@ -1,0 +1,232 @@
+"""A concrete function of TensorFlow as machine code: imported and compiled for each combination of sizes, run eagerly
+or as a node of a graph, with a gradient that is compiled as well."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from trivium.api import compile
+from trivium.executable import Executable
+from trivium.importers.tensorflow.module import Interface, captured, import_graph, interface_of, variable_from
+from trivium.importers.tensorflow.source import count_of
+from trivium.importers.tensorflow.state import Variable
+from trivium.importers.tensorflow.types import empty, to_array, to_tensor, type_of
+from trivium.ir.errors import Error
+from trivium.ir.types import TensorType
+from trivium.tensorflow.signatures import extents
+
+log = logging.getLogger("trivium.tensorflow")
+
+Options = Mapping[str, Any]
+"""Keyword arguments of `trivium.compile`."""
+
+
+class Compiled:
+    """The machine code of a concrete function. Called with the tensors that it takes, returns those that it returns;
+    `arguments` are the variables among its arguments."""
+
+    def __init__(self, concrete: Any, arguments: Sequence[tf.Variable], options: Options):
+        self.concrete, self.options = concrete, options
+        self.arguments = list({id(x): x for x in arguments}.values())
+        self.outputs = list(concrete.outputs)[: count_of(concrete.structured_outputs)]
+        self.captures: list[tf.Tensor] = []
+        """Tensors that the function uses, as operands of the program after its arguments: they may have gradients."""
+        self.inputs = self._inputs()
+        known = {id(x.handle): x for x in (*concrete.graph.variables, *arguments)}
+        interface: Interface = interface_of(concrete.graph, self.inputs, "arguments")
+        self.variables = [_readable(x, known) for x in interface.kept]
+        self.written = [_readable(x, known) for x in interface.written]
+        self._code: dict[tuple[Any, ...], Code] = {}
+
+    def _inputs(self) -> list[Variable | Any]:
+        """Says what each input of the graph is: a variable, an array, or `None` for an operand."""
+        variables = iter(self.arguments)
+        externals = self.concrete.captured_inputs
+        given = self.concrete.graph.inputs[: len(self.concrete.graph.inputs) - len(externals)]
+        found: list[Any] = [variable_from(next(variables)) if x.dtype == tf.resource else None for x in given]
+        for tensor in externals:
+            if not hasattr(tensor, "numpy") and tensor.dtype != tf.resource:
+                raise Error(f"the function uses {tensor.name} of the graph around it, expected it as an argument")
+            if tensor.dtype.is_floating or tensor.dtype.is_complex:
+                self.captures.append(tensor)
+                found.append(None)
+            else:
+                found.append(captured(tensor, self.concrete.graph.variables))
+        return found
+
+    def __call__(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        if is_recorded():
+            results = self.differentiable([*(x.read_value() for x in self.variables), *tensors, *self.captures])
+        else:
+            results = self.run([*map(_value, self.variables), *tensors, *self.captures])
+        count = len(results) - len(self.written)
+        for variable, value in zip(self.written, results[count:], strict=True):
+            if variable is not GENERATOR:
+                tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
+        return results[:count]
+
+    def differentiable(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Runs the program on the values of its variables and its inputs, and registers its gradient with
+        TensorFlow."""
+
+        @tf.custom_gradient
+        def run(*operands: tf.Tensor) -> Any:
+            return self.run(operands), lambda *upstream: self.gradients(operands, upstream)
+
+        results = run(*operands)
+        return list(results) if isinstance(results, list | tuple) else [results]
+
+    # Running
+
+    def run(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Runs the machine code immediately, or as a node of the graph that is being traced."""
+        if tf.executing_eagerly():
+            code = self.code(operands)
+            results = [empty(kind) for kind in code.types]
+            arrays = (*map(to_array, operands), *results)
+            code.executable.loaded.execute_at([array.__array_interface__["data"][0] for array in arrays])
+            return list(map(to_tensor, results))
+        declared = [*self.outputs, *self.written]
+        results = tf.numpy_function(
+            lambda *arrays: list(self.code(arrays).executable(*arrays)),
+            operands,
+            [x.dtype for x in declared],
+            stateful=bool(self.written),
+        )
+        for result, like in zip(results, declared, strict=True):
+            result.set_shape(like.shape)
+        return results
+
+    def code(self, operands: Sequence[Any]) -> Code:
+        """Returns the machine code for operands of these sizes, compiled if necessary."""
+        key = () if self._is_static else tuple(map(extents, operands))
+        if key not in self._code:
+            log.info("compiling %s for %s", self.concrete.name, ", ".join(str(tuple(x.shape)) for x in operands))
+            self._code[key] = self._compile(operands)
+        return self._code[key]
+
+    @functools.cached_property
+    def _is_static(self) -> bool:
+        values = (*self.concrete.inputs, *self.variables)
+        return all(x.shape.is_fully_defined() for x in values if x.dtype != tf.resource)
+
+    def _compile(self, operands: Sequence[Any]) -> Code:
+        rest = iter(operands[len(self.variables) :])
+        inputs = [type_of(next(rest)) if x is None else x for x in self.inputs]
+        pairs = zip(self.concrete.graph.inputs, self.inputs, strict=True)
+        names = [tensor.op.name for tensor, x in pairs if x is None]
+        program = import_graph(self.concrete.graph, inputs, names, parameters="arguments", count=len(self.outputs))
+        executable = compile(program.module, **self.options)
+        return Code(executable, [result.type for result in executable.signature.results])
+
+    # Gradients
+
+    def gradients(self, operands: Sequence[tf.Tensor], upstream: Sequence[tf.Tensor]) -> list[tf.Tensor | None]:
+        """Returns the gradient of each operand, `None` where there is none. The forward pass is recomputed from the
+        same values."""
+        count = len(self.variables)
+        outputs = upstream[: len(upstream) - len(self.written)]
+        wanted = [dy for dy in outputs if _is_differentiable(dy)]
+        trace, tensors = self.backward.specialize((list(operands[count:]), wanted), {})
+        # Variables have the values from the forward pass, even if they have been assigned since.
+        seen = {id(variable): value for variable, value in zip(self.variables, operands, strict=False)}
+        compiled = trace.compiled
+        values = [seen[id(x)] if id(x) in seen else x.read_value() for x in compiled.variables]
+        results = iter(trace.packed(compiled.differentiable([*values, *tensors, *compiled.captures])))
+        differentiable = [x is not GENERATOR and _is_differentiable(x) for x in self.variables]
+        differentiable += map(_is_differentiable, operands[count:])
+        return [next(results) if flag else None for flag in differentiable]
+
+    @functools.cached_property
+    def backward(self) -> Any:
+        """The gradients of variables and of operands, as a function of the operands and the upstream gradients."""
+        from trivium.tensorflow.function import Function
+
+        # Including those that are not trainable, because a tape may watch them explicitly.
+        variables = [x for x in self.variables if x is not GENERATOR and _is_differentiable(x)]
+
+        def gradient(operands: list[tf.Tensor], upstream: list[tf.Tensor]) -> list[tf.Tensor | None]:
+            sources = [x for x in operands if _is_differentiable(x)]
+            with tf.GradientTape() as tape:
+                tape.watch([*variables, *sources])
+                outputs = self._called(operands)
+            targets = [y for y in outputs if _is_differentiable(y)]
+            found = tape.gradient(targets, [*variables, *sources], output_gradients=upstream)
+            return [None if x is None else tf.convert_to_tensor(x) for x in found]
+
+        return Function(gradient, self.options)
+
+    def _called(self, operands: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+        """Calls the concrete function itself, while TensorFlow traces."""
+        rest, variables = iter(operands), iter(self.arguments)
+        externals = self.concrete.captured_inputs
+        inputs = self.concrete.graph.inputs
+        count = len(inputs) - len(externals)
+        given = [next(variables).handle if x.dtype == tf.resource else next(rest) for x in inputs[:count]]
+        others = [next(rest) if x is None else y for x, y in zip(self.inputs[count:], externals, strict=True)]
+        results = self.concrete._call_flat(given, captured_inputs=others)
+        return [x for x in tf.nest.flatten(results, expand_composites=True) if x is not None]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A program for operands of certain sizes, and the types of its results."""
+
+    executable: Executable
+    types: list[TensorType]
+
+
+# Variables
+
+
+class _Generator:
+    """A placeholder among the variables for the random generator's state, which TensorFlow draws anew each time."""
+
+    dtype, shape = tf.int64, tf.TensorShape((3,))
+
+    def read_value(self) -> tf.Tensor:
+        return tf.random.uniform((3,), tf.int64.min, tf.int64.max, tf.int64)
+
+
+GENERATOR = _Generator()
+
+
+class _Handle:
+    """A variable of which only the handle is known."""
+
+    def __init__(self, variable: Variable):
+        self.handle = variable.handle
+        self.dtype, self.shape = tf.as_dtype(variable.type.dtype), tf.TensorShape(variable.type.shape)
+
+    def read_value(self) -> tf.Tensor:
+        return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self.dtype)
+
+
+def _readable(variable: Variable, known: Mapping[int, tf.Variable]) -> Any:
+    if variable.handle is None:
+        return GENERATOR
+    found = known.get(id(variable.handle))
+    return _Handle(variable) if found is None else found
+
+
+def _value(variable: Any) -> tf.Tensor:
+    """Returns the value of a variable at the lowest cost, without recording the read."""
+    if variable is GENERATOR:
+        return variable.read_value()
+    return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
+
+
+def is_recorded() -> bool:
+    """Whether gradients may be requested, by a tape or by the graph that is being traced."""
+    return record.could_possibly_record() or not tf.executing_eagerly()
+
+
+def _is_differentiable(x: Any) -> bool:
+    return x.dtype.is_floating or x.dtype.is_complex
