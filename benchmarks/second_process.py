@@ -59,10 +59,10 @@ def in_fresh_process(program: Path, threads: int | None, cache: str) -> dict[str
 def save_bert(path: Path) -> None:
     """Writes BERT-base to a file, in a process of its own: PyTorch takes much memory."""
     source = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import torch, models, trivium; torch.set_grad_enabled(False); "
-        "trivium.from_torch(*models.bert_base()).save(sys.argv[2])"
+        "import sys, torch, trivium; from benchmarks.rows.models import bert_base; torch.set_grad_enabled(False); "
+        "model, inputs = bert_base(); trivium.from_torch(model.eval(), inputs).save(sys.argv[1])"
     )
-    subprocess.run([sys.executable, "-c", source, str(Path(__file__).parent), str(path)], check=True)
+    subprocess.run([sys.executable, "-c", source, str(path)], cwd=Path(__file__).parents[1], check=True)
 
 
 @click.command()

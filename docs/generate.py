@@ -1,5 +1,5 @@
 """Generates pages from the code: the reference of ops from their declarations, and the coverage from the tables of
-rules and the tests. A test fails if a page is stale.
+rules and the tests, and the figures from what the benchmarks kept. A test fails if a page is stale.
 
 python -m docs.generate            # from the repository's root; needs every framework"""
 
@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.report import performance_page
 from docs.coverage import coverage_page
 from docs.ops import ops_page
 
 DOCS = Path(__file__).parent
 
-PAGES: dict[str, Callable[[], str]] = {"reference/ops.md": ops_page, "coverage.md": coverage_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/ops.md": ops_page,
+    "coverage.md": coverage_page,
+    "performance.md": performance_page,
+}
 """The generated pages, by their path in this folder."""
 
 

@@ -1,0 +1,38 @@
+"""A row of the table: a program, and the calls of those who run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Call = Callable[[], object]
+"""Runs the program once, on inputs that are ready, and returns when the result is there."""
+
+OURS = "trivium"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program that `make` prepares for each contender, ourselves under the name `OURS`. All contenders compute the
+    same, which is checked to `tolerance` of the largest number, or not where it is None (random numbers, training
+    steps). With `flops`, the share of the processor's limit is shown; `quick` rows are those of `--quick`."""
+
+    name: str
+    make: Callable[[int], Mapping[str, Call]]
+    flops: float | None = None
+    tolerance: float | None = 1e-3
+    quick: bool = False
+
+
+FAMILIES = {
+    "dispatch": "benchmarks.rows.dispatch",
+    "kernels": "benchmarks.rows.kernels",
+    "loops": "benchmarks.rows.loops",
+    "training": "benchmarks.rows.training",
+    "pointwise": "benchmarks.rows.pointwise",
+    "products": "benchmarks.rows.products",
+    "models": "benchmarks.rows.models",
+    "torch training": "benchmarks.rows.torch_training",
+    "keras": "benchmarks.rows.keras",
+}
+"""The modules that hold `ROWS`: each family needs its own frameworks, and runs in a process of its own."""

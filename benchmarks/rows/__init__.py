@@ -1,0 +1,1 @@
+"""The rows of the table, a module for each family."""

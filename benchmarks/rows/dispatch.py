@@ -1,0 +1,54 @@
+"""What JAX pays for a call: programs that compute next to nothing, arrays that come from the host, and those that go
+back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.row import Call, Row
+from benchmarks.rows.with_jax import PLATFORMS, jax  # first: it says which platforms JAX has
+
+import jax.numpy as jnp  # isort: skip
+import numpy as np  # isort: skip
+
+SMALL, LARGE = np.ones(8, np.float32), np.ones((1024, 256), np.float32)
+
+
+def row(name: str, call: Callable[[jax.Device], Call], quick: bool = False) -> Row:
+    """What `call` makes for a device."""
+    return Row(
+        name, lambda _: {peer: call(jax.devices(platform)[0]) for peer, platform in PLATFORMS.items()}, quick=quick
+    )
+
+
+def added(array: np.ndarray, use: Callable[[jax.Array], object]) -> Callable[[jax.Device], Call]:
+    """x + 1, and a use of the result."""
+
+    def call(device: jax.Device) -> Call:
+        x, add = jax.device_put(array, device), jax.jit(lambda x: x + 1)
+        return lambda: use(add(x))
+
+    return call
+
+
+def added_to_many(device: jax.Device) -> Call:
+    """x + 1 for 64 arrays, in one program."""
+    many, add = [jax.device_put(SMALL, device) for _ in range(64)], jax.jit(lambda xs: [x + 1 for x in xs])
+    return lambda: jax.block_until_ready(add(many))
+
+
+def eager_sine(device: jax.Device) -> Call:
+    """A function of `jax.numpy` outside of `jit`."""
+    x = jax.device_put(SMALL, device)
+    return lambda: jnp.sin(x)
+
+
+ROWS = (
+    row("x + 1, 8 elements", added(SMALL, jax.block_until_ready), quick=True),
+    row("x + 1, 8 elements, to NumPy", added(SMALL, np.asarray)),
+    row("x + 1, 1 MB", added(LARGE, jax.block_until_ready)),
+    row("x + 1, 64 arrays of 8 elements", added_to_many),
+    row("device_put, 8 elements", lambda device: lambda: jax.device_put(SMALL, device)),
+    row("device_put, 1 MB", lambda device: lambda: jax.block_until_ready(jax.device_put(LARGE, device))),
+    row("jnp.sin, 8 elements, not in jit", eager_sine),
+)

@@ -1,0 +1,87 @@
+"""Inference of whole models of PyTorch, with random weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from benchmarks.row import Row
+from benchmarks.rows.with_torch import Example, frozen, live
+
+NN = torch.nn
+
+
+class Part(NN.Module):
+    """A model whose result is one of those of another one, called by keywords."""
+
+    def __init__(self, model: NN.Module, *names: str) -> None:
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return self.model(**dict(zip(self.names, inputs, strict=True)), return_dict=False)[0]
+
+
+def image() -> torch.Tensor:
+    return torch.randn(1, 3, 224, 224)
+
+
+def resnet_50() -> Example:
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    return Part(ResNetForImageClassification(ResNetConfig(num_labels=1000)), "pixel_values"), (image(),)
+
+
+def mobilenet_v2() -> Example:
+    from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
+
+    return Part(MobileNetV2ForImageClassification(MobileNetV2Config(num_labels=1000)), "pixel_values"), (image(),)
+
+
+def vit_base() -> Example:
+    from transformers import ViTConfig, ViTForImageClassification
+
+    return Part(ViTForImageClassification(ViTConfig(num_labels=1000)), "pixel_values"), (image(),)
+
+
+def bert_base() -> Example:
+    from transformers import BertConfig, BertModel
+
+    inputs = torch.randint(0, 30_000, (1, 128)), torch.ones(1, 128, dtype=torch.int64)
+    return Part(BertModel(BertConfig()), "input_ids", "attention_mask"), inputs
+
+
+def gpt2() -> Example:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(GPT2Config(use_cache=False))
+    return Part(model, "input_ids"), (torch.randint(0, 50_000, (1, 128)),)
+
+
+class LSTM(NN.Module):
+    """Two layers; the result is the whole sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = NN.LSTM(512, 512, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.lstm(x)[0]
+
+
+def lstm() -> Example:
+    return LSTM(), (torch.randn(8, 64, 512),)
+
+
+MODELS: dict[str, tuple[Any, float | None]] = {
+    "ResNet-50 b1": (resnet_50, 8.18e9),
+    "MobileNetV2 b1": (mobilenet_v2, 0.60e9),
+    "ViT-base b1": (vit_base, 35.1e9),
+    "BERT-base s128": (bert_base, 22.3e9),
+    "GPT-2 s128, logits": (gpt2, 32.2e9),
+    "LSTM 2x512 s64 b8": (lstm, 1.64e9),
+}
+ROWS: tuple[Row, ...] = tuple(
+    kind(name, example, flops=flops) for name, (example, flops) in MODELS.items() for kind in (live, frozen)
+)

@@ -1,0 +1,52 @@
+"""Matrix products and convolutions, one at a time, of the shapes that models have; shares of the processor's limit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from benchmarks.row import Row
+from benchmarks.rows.with_torch import frozen, live
+
+NN = torch.nn
+
+
+def linear(rows: int, outputs: int, inputs: int, **fields: Any) -> tuple[Row, Row]:
+    """rows x inputs times inputs x outputs, with a bias."""
+
+    def example() -> Any:
+        return NN.Linear(inputs, outputs), (torch.randn(rows, inputs),)
+
+    return both(f"linear {rows}x{outputs}x{inputs}", example, 2 * rows * outputs * inputs, **fields)
+
+
+def convolution(channels: int, size: int, features: int, kernel: int, stride: int = 1, groups: int = 1) -> Any:
+    """Of one square image."""
+
+    def example() -> Any:
+        module = NN.Conv2d(channels, features, kernel, stride, kernel // 2, groups=groups)
+        return module, (torch.randn(1, channels, size, size),)
+
+    outputs = math.ceil(size / stride) ** 2 * features
+    name = f"{kernel}x{kernel}/{stride} {channels} to {features} at {size}{' depthwise' if groups > 1 else ''}"
+    return both(name, example, 2 * outputs * channels // groups * kernel**2)
+
+
+def both(name: str, example: Any, flops: int, **fields: Any) -> tuple[Row, Row]:
+    return live(name, example, flops=flops, **fields), frozen(name, example, flops=flops)
+
+
+LINEAR = (512, 512, 512), (1024, 1024, 1024), (128, 3072, 768), (128, 768, 768), (197, 768, 3072), (1, 3072, 768)
+CONVOLUTION = (
+    (3, 224, 64, 7, 2),
+    (64, 56, 64, 3),
+    (64, 56, 256, 1),
+    (128, 28, 128, 3),
+    (256, 14, 256, 3),
+    (512, 7, 512, 3),
+    (1024, 14, 2048, 1, 2),
+    (144, 56, 144, 3, 1, 144),
+)
+ROWS = tuple(row for pair in (*(linear(*s) for s in LINEAR), *(convolution(*s) for s in CONVOLUTION)) for row in pair)

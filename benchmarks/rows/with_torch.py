@@ -1,0 +1,88 @@
+"""Contenders of PyTorch's modules: our backend of `torch.compile` and Inductor, with weights that live and with frozen
+ones, PyTorch itself, and ONNX Runtime, which always freezes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import trivium
+from benchmarks.row import OURS, Call, Row
+
+Example = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
+
+
+def live(name: str, example: Callable[[], Example], **fields: Any) -> Row:
+    """A row of those who let weights change between calls."""
+
+    def make(threads: int) -> dict[str, Call]:
+        model, inputs = begin(example, threads)
+        ours = torch.compile(model, backend="trivium")
+        return called({OURS: ours, "eager": model, "inductor": torch.compile(model)}, inputs)
+
+    return Row(name, make, **fields)
+
+
+def frozen(name: str, example: Callable[[], Example], **fields: Any) -> Row:
+    """A row of those who compile weights as constants."""
+
+    def make(threads: int) -> dict[str, Call]:
+        model, inputs = begin(example, threads)
+        calls = {
+            OURS: torch.compile(model, backend="trivium", options={"freeze": True}),
+            "inductor": torch.compile(model, options={"freezing": True}),
+        }
+        return called(calls, inputs) | {"onnxruntime": onnx_runtime(model, inputs, threads)}
+
+    return Row(f"{name}, frozen", make, **fields)
+
+
+def ahead(name: str, example: Callable[[], Example], **fields: Any) -> Row:
+    """A row of small programs, compiled ahead of time: ourselves and ONNX Runtime are called with arrays."""
+
+    def make(threads: int) -> dict[str, Call]:
+        model, inputs = begin(example, threads)
+        run = trivium.compile(trivium.from_torch(model, inputs), threads=threads)
+        arrays = [x.numpy() for x in inputs]
+        peers = called({"eager": model, "inductor": torch.compile(model)}, inputs)
+        return {OURS: lambda: run(*arrays), **peers, "onnxruntime": onnx_runtime(model, inputs, threads)}
+
+    return Row(name, make, **fields)
+
+
+def begin(example: Callable[[], Example], threads: int) -> Example:
+    """The module and its inputs, for inference, with the same random numbers in each row."""
+    torch._dynamo.reset()
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model, inputs = example()
+    return model.eval(), inputs
+
+
+def called(modules: dict[str, Any], inputs: tuple[torch.Tensor, ...]) -> dict[str, Call]:
+    def call(module: Any) -> Call:
+        def run() -> object:
+            with torch.no_grad():
+                return module(*inputs)
+
+        run()
+        return run
+
+    return {name: call(module) for name, module in modules.items()}
+
+
+def onnx_runtime(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], threads: int) -> Call:
+    """ONNX Runtime on what PyTorch exports."""
+    import onnxruntime
+
+    file = io.BytesIO()
+    names = [f"x{index}" for index in range(len(inputs))]
+    torch.onnx.export(model, inputs, file, dynamo=False, input_names=names, opset_version=18)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
+    feeds = {name: x.numpy() for name, x in zip(names, inputs, strict=True)}
+    return lambda: session.run(None, feeds)

@@ -1,0 +1,117 @@
+"""Measures the contenders of a row in turns, because machines slow down and speed up while one measures: what counts
+is the median of the ratios of neighbours."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peak import Peak
+from benchmarks.row import OURS, Call, Row
+
+SAMPLE = 0.003
+"""Seconds that a sample takes at least: short calls are repeated."""
+
+SETTLE = 0.06
+"""Seconds in which the threads of the previous contender, which spin after their work, go to sleep."""
+
+FEWEST, MOST = 5, 60
+"""Rounds."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The median time of a call of each contender in seconds, the median of their times over ours, and GFLOP/s."""
+
+    family: str
+    name: str
+    threads: int
+    seconds: dict[str, float]
+    ratios: dict[str, float]
+    gflops: float | None = None
+    peak: float | None = None
+
+    @property
+    def best(self) -> str:
+        """The fastest of the others."""
+        return min(self.ratios, key=lambda peer: self.ratios[peer])
+
+    @property
+    def ratio(self) -> float:
+        """The best peer's time over ours: above 1 we win."""
+        return self.ratios[self.best]
+
+    data = asdict
+
+
+def measure(family: str, row: Row, threads: int, seconds: float) -> Measured:
+    """Prepares, checks and measures a row in about `seconds`, more if a call takes long."""
+    calls = row.make(threads)
+    agree(row, calls)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    repeats = {name: _repeats(call, clock) for name, call in calls.items()}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    peak, peaks = Peak() if row.flops else None, list[float]()
+    end = time.perf_counter() + seconds
+    while len(times[OURS]) < FEWEST or (time.perf_counter() < end and len(times[OURS]) < MOST):
+        peaks += [peak.measure()] if peak else []
+        for name, call in calls.items():
+            if threads > 1:
+                time.sleep(SETTLE)
+            times[name].append(_sample(call, repeats[name], clock))
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    ratios = {
+        name: statistics.median(other / own for other, own in zip(found, times[OURS], strict=True))
+        for name, found in times.items()
+        if name != OURS
+    }
+    gflops = row.flops / medians[OURS] / 1e9 if row.flops else None
+    return Measured(
+        family, row.name, threads, medians, ratios, gflops, threads * statistics.median(peaks) if peaks else None
+    )
+
+
+def _repeats(call: Call, clock: Callable[[], float]) -> int:
+    """How many calls fill a sample; the first ones, not counted, fill caches."""
+    call()
+    repeats = 1
+    while (taken := repeats * _sample(call, repeats, clock)) < SAMPLE:
+        repeats = max(2 * repeats, int(repeats * SAMPLE / max(taken, 1e-7)) + 1) if repeats < 10**6 else 10**6
+    return repeats
+
+
+def _sample(call: Call, repeats: int, clock: Callable[[], float]) -> float:
+    start = clock()
+    for _ in range(repeats):
+        call()
+    return (clock() - start) / repeats
+
+
+def agree(row: Row, calls: Mapping[str, Call]) -> None:
+    """Raises an error if a contender computes something else than we do: it would not be a fair one."""
+    ours = leaves(calls[OURS]())
+    if row.tolerance is None:
+        return
+    for name, call in calls.items():
+        for own, other in zip(ours, leaves(call()), strict=True):
+            scale = max(1e-30, float(np.abs(other).max(initial=0)))
+            difference = float(np.abs(own - other.reshape(own.shape)).max(initial=0)) / scale
+            if not difference <= row.tolerance:
+                raise AssertionError(f"{row.name}: {name} differs by {difference}, expected at most {row.tolerance}")
+
+
+def leaves(result: Any) -> list[np.ndarray]:
+    """The arrays of a result, in double precision."""
+    if isinstance(result, dict):
+        return leaves(list(result.values()))
+    if isinstance(result, (list, tuple)):
+        return [leaf for each in result for leaf in leaves(each)]
+    if hasattr(result, "detach"):
+        result = result.detach()
+    array = np.asarray(result)
+    return [array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)]
