@@ -29,10 +29,10 @@ LIMITS = FusionLimits(
 )
 
 LEVELS = {
-    # name: (bytes of a vector, vector registers, fused multiply-add, conversions of f16)
-    "x86-64-v2": (16, 16, False, False),
-    "x86-64-v3": (32, 16, True, True),
-    "x86-64-v4": (64, 32, True, True),
+    # name: (bytes of a vector, vector registers, fused multiply-add, conversions of f16, scaling by powers of two)
+    "x86-64-v2": (16, 16, False, False, False),
+    "x86-64-v3": (32, 16, True, True, False),
+    "x86-64-v4": (64, 32, True, True, True),
 }
 """The x86-64 psABI's levels: SSE 4.2, AVX2, AVX-512."""
 
@@ -85,6 +85,7 @@ def host() -> CpuTarget:
         vector_registers=16 if x86 and vector_bytes < 64 else 32,
         fma=bool(features.get("fma")) if x86 else True,
         half=bool(features.get("f16c")) if x86 else True,
+        ldexp=x86 and bool(features.get("avx512dq")),
     )
 
 
@@ -92,10 +93,9 @@ def level(name: str) -> CpuTarget:
     """Returns an x86-64 processor of one of `LEVELS`, with no features beyond it."""
     if name not in LEVELS:
         raise Error(f"unknown target {name!r}, expected one of {', '.join(LEVELS)}")
-    vector_bytes, registers, fma, half = LEVELS[name]
-    described = replace(
-        host(), vector_bytes=vector_bytes, vector_registers=registers, fma=fma, half=half, cpu=name, features=""
-    )
+    vector_bytes, registers, fma, half, ldexp = LEVELS[name]
+    facts = {"vector_bytes": vector_bytes, "vector_registers": registers, "fma": fma, "half": half, "ldexp": ldexp}
+    described = replace(host(), cpu=name, features="", **facts)
     if not described.triple.startswith("x86_64"):
         raise Error(f"target {name} is an x86-64 processor, expected one of {described.triple}")
     return described
@@ -105,4 +105,4 @@ def emulated(name: str) -> CpuTarget:
     """Returns `level`, but with this processor's instructions: LLVM splits the vectors that are too wide for it. Code
     that is planned for another processor thus runs here."""
     here = host()
-    return replace(level(name), cpu=here.cpu, features=here.features, fma=here.fma, half=here.half)
+    return replace(level(name), cpu=here.cpu, features=here.features, fma=here.fma, half=here.half, ldexp=here.ldexp)

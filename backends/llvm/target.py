@@ -32,3 +32,6 @@ class LlvmTarget(Target):
 
     constant_space: int = 0
     """The address space of constants in a module, such as tables."""
+
+    ldexp: bool = False
+    """Whether scaling by a power of two is an instruction, in vectors too."""

@@ -73,8 +73,10 @@ class Exponential:
         return code.bits(code.shl(code.iadd(n, self.bias + shift), self.digits), self.scalar)
 
     def scale(self, code: Code, value: ll.Value, n: ll.Value) -> ll.Value:
-        """value * 2^n in two steps, so that both powers are normal numbers and the result may be subnormal or
-        infinite."""
+        """value * 2^n, which may be subnormal or infinite; in two steps where it is no instruction, so that both powers
+        are normal numbers."""
+        if code.target.ldexp:
+            return code.ldexp(value, n)
         half = code.ashr(n, 1)
         for part in (half, code.isub(n, half)):
             value = code.mul(value, self.power_of_two(code, part))

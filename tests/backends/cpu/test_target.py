@@ -26,7 +26,7 @@ def test_this_processor_is_the_one_that_the_system_has() -> None:
     here = host()
     assert here.vector_bytes == (64 if "avx512f" in flags else 32 if "avx2" in flags else 16)
     assert here.vector_registers == (32 if here.vector_bytes == 64 else 16)
-    assert (here.fma, here.half) == ("fma" in flags, "f16c" in flags)
+    assert (here.fma, here.half, here.ldexp) == ("fma" in flags, "f16c" in flags, "avx512dq" in flags)
     assert here.triple.split("-")[0] == platform.machine()
 
 
@@ -42,9 +42,10 @@ def test_this_processor() -> None:
 @on_x86
 @pytest.mark.parametrize("name", LEVELS)
 def test_levels(name: str) -> None:
-    described, (vector_bytes, registers, fma, half) = level(name), LEVELS[name]
+    described, (vector_bytes, registers, fma, half, ldexp) = level(name), LEVELS[name]
     assert (described.vector_bytes, described.vector_registers) == (vector_bytes, registers)
-    assert (described.fma, described.half, described.cpu, described.features) == (fma, half, name, "")
+    assert (described.fma, described.half, described.ldexp) == (fma, half, ldexp)
+    assert (described.cpu, described.features) == (name, "")
 
 
 def instructions(cpu: llvm.TargetMachine, text: str) -> str:
@@ -66,7 +67,7 @@ define void @f(ptr %p) {{
 @pytest.mark.parametrize("name", LEVELS)
 def test_llvm_agrees_about_what_a_level_has(name: str) -> None:
     """A vector of the level's size is one register, and is multiplied and added in one instruction where it says so."""
-    vector_bytes, _, fma, _ = LEVELS[name]
+    vector_bytes, _, fma, *_ = LEVELS[name]
     text = instructions(level(name).machine(), FUSED.format(lanes=vector_bytes // 4))
     assert ("vfmadd" in text) == fma
     register = {16: "xmm", 32: "ymm", 64: "zmm"}[vector_bytes]
@@ -80,7 +81,7 @@ def test_llvm_agrees_about_what_a_level_has(name: str) -> None:
 def test_emulated_processors_use_instructions_of_this_one(name: str) -> None:
     here, planned = host(), emulated(name)
     assert machine_of(planned) == machine_of(here)
-    assert (planned.fma, planned.half) == (here.fma, here.half)
+    assert (planned.fma, planned.half, planned.ldexp) == (here.fma, here.half, here.ldexp)
     assert planned.vector_bytes == LEVELS[name][0]
 
 
