@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from jax import lax
 
+from trivium.importers.factorizations import identities, lapack
 from trivium.importers.jax.context import Context, Ints, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.lapack import call_attributes
-from trivium.ir.types import TensorType, is_complex
+from trivium.ir.types import is_complex
 
 
 @rule("fft")
@@ -53,7 +53,7 @@ def triangular_solve(
 @rule("lu")
 def lu(ctx: Context, a: Value) -> Sequence[Value]:
     """lu(a): the factors in one matrix, pivots, and the permutation that they make"""
-    factors, pivots, info = _call(ctx, "getrf", a)
+    factors, pivots, info = lapack(ctx, "getrf", a)
     (factors,) = _where_done(ctx, info, "GE", factors)
     pivots = ctx.minus(pivots, ctx.full_like(pivots, 1))
     rows = a.type.static_shape[-2]
@@ -63,25 +63,25 @@ def lu(ctx: Context, a: Value) -> Sequence[Value]:
 @rule("geqrf")
 def geqrf(ctx: Context, a: Value) -> Sequence[Value]:
     """geqrf(a)"""
-    return _call(ctx, "geqrf", a)
+    return lapack(ctx, "geqrf", a)
 
 
 @rule("geqp3")
 def geqp3(ctx: Context, a: Value, pivots: Value, use_magma: bool | None) -> Sequence[Value]:
     """geqp3(a, jpvt); use_magma is for GPUs"""
-    return _call(ctx, "geqp3", a, pivots)
+    return lapack(ctx, "geqp3", a, pivots)
 
 
 @rule("householder_product")
 def householder_product(ctx: Context, a: Value, taus: Value) -> Sequence[Value]:
     """householder_product(a, taus)"""
-    return _call(ctx, "orgqr", a, taus)
+    return lapack(ctx, "orgqr", a, taus)
 
 
 @rule("ormqr")
 def ormqr(ctx: Context, a: Value, taus: Value, c: Value, left: bool, transpose: bool) -> Sequence[Value]:
     """ormqr(a, taus, c, left, transpose)"""
-    return _call(ctx, "ormqr", a, taus, c, left=int(left), transpose=int(transpose))
+    return lapack(ctx, "ormqr", a, taus, c, left=int(left), transpose=int(transpose))
 
 
 @rule("eigh")
@@ -94,7 +94,7 @@ def eigh(
     _require_all(ctx, subset_by_index, order)
     if getattr(algorithm, "name", "QR") != "QR":
         ctx.unsupported("algorithm", algorithm, "QR")
-    vectors, values, info = _call(ctx, "syevd", a, mode=ord("V"), uplo=ord("L" if lower else "U"))
+    vectors, values, info = lapack(ctx, "syevd", a, mode=ord("V"), uplo=ord("L" if lower else "U"))
     return _where_done(ctx, info, "EQ", vectors, values)
 
 
@@ -108,7 +108,7 @@ def eig(
         ctx.unsupported("implementation", implementation, "LAPACK")
     wanted = (compute_left_eigenvectors, compute_right_eigenvectors)
     left, right = (ord("V" if want else "N") for want in wanted)
-    *values, left_vectors, right_vectors, info = _call(ctx, "geev", a, compute_left=left, compute_right=right)
+    *values, left_vectors, right_vectors, info = lapack(ctx, "geev", a, compute_left=left, compute_right=right)
     found = ctx.add(ops.Complex(*values)) if len(values) == 2 else values[0]
     vectors = [x for x, want in zip((left_vectors, right_vectors), wanted, strict=True) if want]
     return _where_done(ctx, info, "EQ", found, *vectors)
@@ -128,9 +128,9 @@ def svd(
     if routine is None:
         ctx.unsupported("algorithm", algorithm, "DEFAULT, QR or DIVIDE_AND_CONQUER")
     if not rows or not columns:
-        return [_identities(ctx, kind) for kind in ctx.result_types]
+        return [identities(ctx, kind) for kind in ctx.result_types]
     mode = ord("A" if full_matrices else "S") if compute_uv else ord("N")
-    _, values, left, right, info = _call(ctx, routine, a, mode=mode)
+    _, values, left, right, info = lapack(ctx, routine, a, mode=mode)
     return _where_done(ctx, info, "EQ", values, *((left, right) if compute_uv else ()))
 
 
@@ -141,21 +141,21 @@ def schur(
     """schur(a, compute_schur_vectors, sort_eig_vals): the form, and vectors"""
     if sort_eig_vals:
         ctx.unsupported("sort_eig_vals", True, "False")
-    form, vectors, *_, info = _call(ctx, "gees", a, mode=ord("V" if compute_schur_vectors else "N"), sort=ord("N"))
+    form, vectors, *_, info = lapack(ctx, "gees", a, mode=ord("V" if compute_schur_vectors else "N"), sort=ord("N"))
     return _where_done(ctx, info, "EQ", form, *((vectors,) if compute_schur_vectors else ()))
 
 
 @rule("hessenberg")
 def hessenberg(ctx: Context, a: Value) -> Sequence[Value]:
     """hessenberg(a): the form with the reflectors below it, and their scales"""
-    form, taus, info = _call(ctx, "gehrd", a, low=1, high=a.type.static_shape[-1])
+    form, taus, info = lapack(ctx, "gehrd", a, low=1, high=a.type.static_shape[-1])
     return _where_done(ctx, info, "EQ", form, taus)
 
 
 @rule("tridiagonal")
 def tridiagonal(ctx: Context, a: Value, lower: bool) -> Sequence[Value]:
     """tridiagonal(a, lower): the matrix with reflectors, both diagonals, and the reflectors' scales"""
-    *found, info = _call(ctx, "sytrd", a, uplo=ord("L" if lower else "U"))
+    *found, info = lapack(ctx, "sytrd", a, uplo=ord("L" if lower else "U"))
     return _where_done(ctx, info, "EQ", *found)
 
 
@@ -166,14 +166,8 @@ def tridiagonal_solve(
     """tridiagonal_solve(dl, d, du, b)"""
     if perturb_singular:
         ctx.unsupported("perturb_singular", True, "False")
-    *_, solution, info = _call(ctx, "gtsv", lower, main, upper, b)
+    *_, solution, info = lapack(ctx, "gtsv", lower, main, upper, b)
     return _where_done(ctx, info, "EQ", solution)
-
-
-def _call(ctx: Context, routine: str, *operands: Value, **numbers: int) -> Sequence[Value]:
-    """Returns the results of a LAPACK routine."""
-    attributes = call_attributes(routine, [operand.type for operand in operands], numbers)
-    return ctx.add(ops.CustomCall(list(operands), **attributes))
 
 
 def _where_done(ctx: Context, info: Value, direction: str, *values: Value) -> list[Value]:
@@ -192,12 +186,3 @@ def _where_done(ctx: Context, info: Value, direction: str, *values: Value) -> li
 def _require_all(ctx: Context, subset: tuple[int, int] | None, count: int) -> None:
     if subset is not None and tuple(subset) != (0, count):
         ctx.unsupported("subset_by_index", subset, f"all of them, (0, {count})")
-
-
-def _identities(ctx: Context, kind: TensorType) -> Value:
-    """Returns the vectors of a matrix without elements, an identity, or its values, of which there are none."""
-    if not kind.size:
-        return ctx.full(kind.static_shape, 0, kind.element_type)
-    size = kind.static_shape[-1]
-    identity = ctx.elements(np.eye(size), kind.element_type)
-    return ctx.broadcast_in_dim(identity, kind.static_shape, [kind.rank - 2, kind.rank - 1])

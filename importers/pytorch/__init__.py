@@ -9,8 +9,10 @@ from trivium.importers.pytorch import (
     convolution,
     creation,
     elementwise,
+    fourier,
     indexing,
     joining,
+    linalg,
     matmul,
     normalization,
     pooling,
@@ -34,8 +36,8 @@ from trivium.importers.pytorch.program import (
 )
 
 FAMILIES = (
-    *(activation, attention, comparison, control, convolution, creation, elementwise, indexing, joining),
-    *(matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
+    *(activation, attention, comparison, control, convolution, creation, elementwise, fourier, indexing, joining),
+    *(linalg, matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
     *(shape, strided),
 )
 """The modules of rules; importing them fills the table."""

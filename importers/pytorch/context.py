@@ -3,13 +3,16 @@ results, and its type promotion."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
 from torch import fx
+from torch._ops import OpOverload
 
 from trivium.importers import context
+from trivium.importers.binding import signature_of
 from trivium.importers.common import Rules
 from trivium.importers.pytorch.types import DTYPES, element_type_of, to_array
 from trivium.ir.core import Block, Value
@@ -19,6 +22,14 @@ rule = Rules("PyTorch")
 """The table of all PyTorch rules; names are those of operator overloads, `aten.add.Tensor`."""
 
 Number = bool | int | float | complex
+
+
+@dataclass(frozen=True)
+class Check:
+    """A value that decides whether a run of the program has failed: `verify` raises PyTorch's error of it."""
+
+    value: Value
+    verify: Callable[[torch.Tensor], None]
 
 
 class Context(context.Context[fx.GraphModule, Any]):
@@ -33,10 +44,18 @@ class Context(context.Context[fx.GraphModule, Any]):
     randomness: Randomness | None = None
     """The source of the state for random draws; there is none inside control flow."""
 
+    checks: list[Check] | None = None
+    """What is verified after each run; nothing inside control flow, or if the program runs without PyTorch."""
+
     def within(self, block: Block) -> Self:
         inner = super().within(block)
-        inner.randomness = None
+        inner.randomness, inner.checks = None, None
         return inner
+
+    def check(self, value: Value, verify: Callable[[torch.Tensor], None]) -> None:
+        """Calls `verify` on a value after each run."""
+        if self.checks is not None:
+            self.checks.append(Check(value, verify))
 
     # Numbers and promotion
 
@@ -165,3 +184,31 @@ def _lifted(dtype: torch.dtype, number: torch.dtype) -> torch.dtype:
     if number.is_complex and dtype.is_floating_point:
         return dtype.to_complex()
     return number
+
+
+WITHOUT_MEANING = frozenset(
+    {"device", "layout", "pin_memory", "non_blocking", "memory_format", "requires_grad", "copy", "dtype"}
+)
+"""Arguments that specify how or where a tensor is stored in memory: a program's values have no such property. And
+`dtype`, which the type of the result repeats: a rule that returns another type is detected."""
+
+
+def bind(
+    op: OpOverload, rule: Callable[..., Any], arguments: tuple, keywords: dict[str, Any], ctx: Context
+) -> tuple[list[Any], dict[str, Any]]:
+    """Returns the arguments for an op's rule: positional arguments of the schema in order, keyword-only ones by name,
+    each with the schema's default if it is not given. Arguments that the rule does not take must be at their
+    defaults."""
+    signature = signature_of(rule)
+    positional: list[Any] = []
+    options: dict[str, Any] = {}
+    for index, argument in enumerate(op._schema.arguments):
+        default = argument.default_value
+        value = arguments[index] if index < len(arguments) else keywords.get(argument.name, default)
+        if not argument.kwarg_only and len(positional) < signature.count:
+            positional.append(value)
+        elif argument.name in signature.names:
+            options[argument.name] = value
+        elif argument.name not in WITHOUT_MEANING and value != default:
+            ctx.unsupported(argument.name, value, f"its default, {default}")
+    return positional, options

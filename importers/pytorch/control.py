@@ -1,4 +1,5 @@
-"""Control flow: `torch.cond` and `while_loop`, whose branches and bodies are graphs of their own."""
+"""Control flow: `torch.cond` and `while_loop`, whose branches and bodies are graphs of their own. And the order of
+effects."""
 
 from __future__ import annotations
 
@@ -6,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import fx
+from torch._ops import OpOverload
 
-from trivium.importers.pytorch.context import Context, rule
+from trivium.importers.common import refuse
+from trivium.importers.pytorch.context import Context, bind, rule
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
 from trivium.ir.types import I1, TensorType
@@ -37,6 +40,23 @@ def while_loop(
     types = [value.type for value in carried_inputs]
     regions = [_region(ctx, graph, types, additional_inputs) for graph in (cond_fn, body_fn)]
     return ctx.add(ops.While(list(carried_inputs), *regions))
+
+
+@rule("prims._make_token.default", "prims._sink_tokens.default")
+def token(ctx: Context, *given: object) -> None:
+    """_make_token() -> Tensor"""
+    # Tokens order the effects of a graph; its ops are converted in that order anyway.
+
+
+@rule("higher_order.with_effects")
+def with_effects(ctx: Context, token: None, op: OpOverload, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """with_effects(token, op, *args, **kwargs) -> (token, *results)"""
+    function = rule.find(str(op))
+    if function is None:
+        refuse([(str(op), ctx.location)])
+    arguments, keywords = bind(op, function, args, kwargs, ctx)
+    found = function(ctx, *arguments, **keywords)
+    return (token, *(found if isinstance(found, tuple) else (found,)))
 
 
 def _region(

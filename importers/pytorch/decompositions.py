@@ -13,13 +13,15 @@ from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._ops import OpOverload
 from torch.nn import functional
 
+from trivium.importers.pytorch import composed_linalg  # noqa: F401, fills the table
+from trivium.importers.pytorch.composition import COMPOSED, composed
 from trivium.importers.pytorch.context import rule
 
 
 @cache
 def decompositions() -> dict[OpOverload, Callable[..., Any]]:
     """Returns PyTorch's decompositions of the ops that have no rule, and ours of those for which it has none."""
-    known = {**decomposition_table, **core_aten_decompositions(), **OWN}
+    known = {**decomposition_table, **core_aten_decompositions(), **COMPOSED}
     return {op: function for op, function in known.items() if isinstance(op, OpOverload) and str(op) not in rule}
 
 
@@ -30,6 +32,7 @@ def export_decompositions() -> dict[Any, Callable[..., Any]]:
     return {**decompositions(), **{op: composite[op] for op in list(composite) if str(op) not in rule}}
 
 
+@composed("aten._transformer_encoder_layer_fwd.default")
 def transformer_encoder_layer(
     src: Tensor,
     embed_dim: int,
@@ -84,8 +87,3 @@ def _allowed(mask: Tensor, mask_type: int | None) -> Tensor:
     (0), for the positions of each example (1), or both (2)."""
     seen = mask.to(torch.bool).logical_not()
     return seen[:, None, None, :] if mask_type == 1 else seen
-
-
-OWN: dict[OpOverload, Callable[..., Any]] = {
-    torch.ops.aten._transformer_encoder_layer_fwd.default: transformer_encoder_layer
-}

@@ -355,7 +355,7 @@ def complex_(ctx: Context, real: Value, imag: Value) -> Value:
     return ctx.add(ops.Complex(real, imag))
 
 
-@rule("aten._conj.default", "aten.conj_physical.default")
+@rule("aten._conj.default", "aten.conj_physical.default", "aten._conj_physical.default")
 def conj(ctx: Context, x: Value) -> Value:
     """conj_physical(Tensor self) -> Tensor"""
     if not is_complex(x.type.element_type):

@@ -14,18 +14,11 @@ import torch
 from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
-from trivium.importers.binding import signature_of
 from trivium.importers.common import GraphImporter, place
-from trivium.importers.pytorch.context import Context, rule
+from trivium.importers.pytorch.context import Context, bind, rule
 from trivium.importers.pytorch.types import type_of
 from trivium.ir.core import Block, Value
 from trivium.ir.location import Location
-
-WITHOUT_MEANING = frozenset(
-    {"device", "layout", "pin_memory", "non_blocking", "memory_format", "requires_grad", "copy", "dtype"}
-)
-"""Arguments that specify how or where a tensor is stored in memory: a program's values have no such property. And
-`dtype`, which the type of the result repeats: a rule that returns another type is detected."""
 
 # Arithmetic on sizes, and selection among results: done during import.
 _PYTHON = {
@@ -150,27 +143,6 @@ def outputs_of(graph: fx.Graph) -> Sequence[Any]:
     """Returns what a graph returns: nodes, numbers, `None`."""
     returned = graph.output_node().args[0]
     return (returned,) if isinstance(returned, fx.Node) else cast(Sequence[Any], returned)
-
-
-def bind(
-    op: OpOverload, rule: Callable[..., Any], arguments: tuple, keywords: dict[str, Any], ctx: Context
-) -> tuple[list[Any], dict[str, Any]]:
-    """Returns the arguments for an op's rule: positional arguments of the schema in order, keyword-only ones by name,
-    each with the schema's default if it is not given. Arguments that the rule does not take must be at their
-    defaults."""
-    signature = signature_of(rule)
-    positional: list[Any] = []
-    options: dict[str, Any] = {}
-    for index, argument in enumerate(op._schema.arguments):
-        default = argument.default_value
-        value = arguments[index] if index < len(arguments) else keywords.get(argument.name, default)
-        if not argument.kwarg_only and len(positional) < signature.count:
-            positional.append(value)
-        elif argument.name in signature.names:
-            options[argument.name] = value
-        elif argument.name not in WITHOUT_MEANING and value != default:
-            ctx.unsupported(argument.name, value, f"its default, {default}")
-    return positional, options
 
 
 def target_name(node: fx.Node) -> str:

@@ -203,6 +203,8 @@ class ImportedGraph:
     """For each output of the graph, PyTorch's description: a fake tensor, with its strides, or a number."""
     draws: bool
     """Whether the function takes, as its last argument, and returns, as its last result, the state of the generator."""
+    checks: Mapping[int, Callable[[torch.Tensor], None]]
+    """Results after the graph's own, by index, with what raises PyTorch's error if one tells of a failure."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,7 @@ def import_graph(
     views = views_among(module.graph, outputs, lambda node: _meta(node, metas), is_visible)
     bases = list(dict.fromkeys(view.base for view in views.values() if view.base.op != "placeholder"))
     returned = [None if index in views else node for index, node in enumerate(outputs)] + bases
-    built = build_module(module, constants, roles, None, metas, returned)
+    built = build_module(module, constants, roles, None, metas, returned, checked=True)
     places: dict[fx.Node, ResultIndex | InputIndex] = dict(zip(bases, built.outputs[len(outputs) :], strict=True))
     places.update((node, InputIndex(index)) for index, node in enumerate(placeholders))
     described = [
@@ -265,13 +267,16 @@ def build_module(
     result_roles: Sequence[Dictionary] | None,
     metas: Mapping[fx.Node, Any] | None,
     outputs: Sequence[Any] | None = None,
+    checked: bool = False,
 ) -> ImportedGraph:
     """Returns a module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`.
-    `metas` replaces the nodes' own `meta["val"]`, `outputs` the results of the graph."""
+    `metas` replaces the nodes' own `meta["val"]`, `outputs` the results of the graph. If it is `checked`, further
+    results tell of failures."""
     graph = module.graph
     block = Block()
     emit = Context(block)
     emit.randomness = Randomness(block)
+    emit.checks = [] if checked else None
     values: dict[fx.Node, Any] = {}
     for node in graph.nodes:
         if node in roles:
@@ -285,6 +290,9 @@ def build_module(
     entries = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
     attributes = [entry for entry, value in zip(entries, returned, strict=True) if isinstance(value, Value)]
     arguments = list(roles.values())
+    checks = {len(results) + index: check for index, check in enumerate(emit.checks or ())}
+    attributes += [role("output", "check") for _ in checks]
+    results += [check.value for check in checks.values()]
     if draws := emit.randomness.draws:
         arguments.append(role("state", "random"))
         attributes.append(role("state", "random"))
@@ -296,7 +304,8 @@ def build_module(
     found = tuple(ResultIndex(next(counter)) if isinstance(value, Value) else value for value in returned)
     places = [index for index, node in enumerate(graph.find_nodes(op="placeholder")) if node in roles]
     shown = [_meta(node, metas) for node in outputs_of(graph)]
-    return ImportedGraph(Module.build(functions=[main]), tuple(places), found, tuple(shown), draws)
+    verified = {index: check.verify for index, check in checks.items()}
+    return ImportedGraph(Module.build(functions=[main]), tuple(places), found, tuple(shown), draws, verified)
 
 
 def _meta(given: Any, metas: Mapping[fx.Node, Any] | None) -> Any:

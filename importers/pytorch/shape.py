@@ -189,6 +189,8 @@ def unbind(ctx: Context, x: Value, dim: int = 0) -> tuple[Value, ...]:
 @rule("aten.diagonal.default", "aten.diagonal_copy.default")
 def diagonal(ctx: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     """diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"""
+    if not ctx.result.size:
+        return ctx.full(ctx.result.static_shape, 0, x.type.element_type)
     one, other = dim(dim1, x.type.rank), dim(dim2, x.type.rank)
     rest = [d for d in range(x.type.rank) if d not in (one, other)]
     rows, columns = x.type.shape[one], x.type.shape[other]

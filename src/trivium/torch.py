@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 import torch._dynamo
+import torch._functorch.config
 from functorch.compile import min_cut_rematerialization_partition
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
@@ -68,7 +69,9 @@ def backend(
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
-    return compile_all(module, example_inputs)
+    # Effects (errors of factorizations) are ordered by tokens inside of a graph, not by further inputs and outputs.
+    with torch._functorch.config.patch(unlift_effect_tokens=True):
+        return compile_all(module, example_inputs)
 
 
 def _checked_options(options: dict[str, Any] | None, others: dict[str, Any]) -> dict[str, Any]:
@@ -197,6 +200,7 @@ class Variant:
         self.parameters = parameters
         self.arguments = imported.arguments
         self.draws = imported.draws
+        self.checks = imported.checks
         self.execute_at = executable.loaded.execute_at
         self.results = [
             (entry.type.static_shape, DTYPES[entry.type.element_type]) for entry in executable.signature.results
@@ -215,6 +219,8 @@ class Variant:
             given.append(draw_state())
         made = [torch.empty(shape, dtype=dtype, device="cpu") for shape, dtype in self.results]
         self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
+        for index, verify in self.checks.items():
+            verify(made[index])
         for index, strides in self.layouts.items():
             made[index] = _laid_out(made[index], strides)
         return [self._output(output, made, seen) for output in self.outputs]

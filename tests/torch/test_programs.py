@@ -105,3 +105,22 @@ def test_functions(name: str) -> None:
     ours, theirs = compiled(FUNCTIONS[name])(x), FUNCTIONS[name](x)
     assert ours.shape == theirs.shape
     assert difference(ours, theirs) < 1e-6
+
+
+SINGULAR: dict[str, Callable[[Any], Any]] = {
+    "inv": torch.linalg.inv,
+    "solve": lambda x: torch.linalg.solve(x, x),
+    "solve of many": lambda x: torch.linalg.solve(torch.stack([torch.eye(3), x]), x),
+    "cholesky": lambda x: torch.linalg.cholesky(x),
+    "inv_ex": lambda x: torch.linalg.inv_ex(x, check_errors=True)[0],
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_factorizations_that_fail_raise_what_pytorch_raises(name: str) -> None:
+    x, function = torch.diag(torch.tensor([1.0, -1.0, 0.0])), compiled(SINGULAR[name])
+    with pytest.raises(torch.linalg.LinAlgError) as expected:
+        SINGULAR[name](x)
+    with pytest.raises(torch.linalg.LinAlgError) as found:
+        function(x)
+    assert str(found.value) == str(expected.value)

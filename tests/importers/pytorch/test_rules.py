@@ -23,7 +23,8 @@ importlib.import_module("torch._inductor.inductor_prims")
 pytestmark = pytest.mark.torch
 
 FAMILIES = (
-    "activation attention comparison convolution elementwise indexing matmul normalization pooling reduction rnn shape"
+    "activation attention comparison convolution elementwise indexing linalg matmul normalization pooling "
+    "reduction rnn shape"
 )
 CASES = [
     case
@@ -38,7 +39,9 @@ ELSEWHERE = {name for name in rule if "empty" in name or "sym_" in name or "asse
 ELSEWHERE |= {name for name in rule if rule.find(name).__module__.endswith(".random")}
 ELSEWHERE |= {name for name in rule if name.startswith("higher_order.")}
 ELSEWHERE |= {name for name in rule if name.startswith("prims.") and rule.find(name) in RULES_OF_ATEN}
-ELSEWHERE |= {"aten._conj.default", "aten.mkldnn_rnn_layer.default", "aten.mkldnn_rnn_layer_backward.default"}
+ELSEWHERE |= {name for name in rule if "_token" in name or "check_errors" in name}
+ELSEWHERE |= {"aten._conj.default", "aten._conj_physical.default"}
+ELSEWHERE |= {"aten.mkldnn_rnn_layer.default", "aten.mkldnn_rnn_layer_backward.default"}
 
 
 def operator(name: str):
@@ -70,8 +73,8 @@ def test_rule(case: Case) -> None:
     found = evaluate(imported.module, *(to_array(x) for x in tensors))
     expected = operator(case.op)(*case.args, **case.kwargs)
     expected = [expected] if isinstance(expected, torch.Tensor) else [x for x in expected if x is not None]
-    assert len(found) == len(expected)
-    for ours, theirs in zip(found, expected, strict=True):
+    assert len(found) == len(expected) + len(imported.checks)
+    for ours, theirs in zip(found, expected, strict=False):
         assert_close(np.asarray(ours), to_array(theirs), case.tolerance)
 
 

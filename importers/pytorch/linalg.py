@@ -1,0 +1,330 @@
+"""Factorizations, which are calls of LAPACK's routines, as in PyTorch itself; what follows from them is expressed in
+terms of others (`composed_linalg`). `info` says which matrices could not be factored: where PyTorch raises an error of
+it, a compiled graph does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from trivium.importers.factorizations import identities, lapack
+from trivium.importers.pytorch.context import Context, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I32, I64, is_complex
+
+VALUE = ord("V")
+
+
+@rule("aten._linalg_check_errors.default")
+def check_errors(ctx: Context, info: Value, api_name: str, *, is_matrix: bool) -> None:
+    """_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()"""
+
+    def verify(found: torch.Tensor) -> None:
+        torch.ops.aten._linalg_check_errors.default(found, api_name, is_matrix=is_matrix)
+
+    ctx.check(info, verify)
+
+
+@rule("aten.linalg_cholesky_ex.default")
+def cholesky_ex(ctx: Context, x: Value, *, upper: bool = False, check_errors: bool = False) -> tuple[Value, Value]:
+    """linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)"""
+    a = adjoint(ctx, x) if upper else x
+    if not x.type.size:
+        return x, ctx.full(x.type.static_shape[:-2], 0, I32)
+    factor = _half(ctx, ctx.add(ops.Cholesky(a, lower=True)), "LE")
+    info = _failed_minor(ctx, a, factor)
+    _check(ctx, check_errors, info, "linalg.cholesky_ex", x)
+    return adjoint(ctx, factor) if upper else factor, info
+
+
+def _failed_minor(ctx: Context, a: Value, factor: Value) -> Value:
+    """Returns the order of the first leading minor that is not positive definite, or 0. Only where a factor has NaN,
+    the matrix is eliminated row by row to find it."""
+    count, batch = a.type.rank - 2, a.type.static_shape[:-2]
+    diagonal = _real(ctx, _diagonal(ctx, factor))
+    failed = ctx.reduce(ops.Or, ctx.compare("NE", diagonal, diagonal), [count])
+    order = a.type.static_shape[-1]
+
+    def more(emit: Context, step: Value, a: Value, info: Value) -> Value:
+        open_ = emit.binary(ops.And, failed, emit.compare("EQ", info, emit.full_like(info, 0)))
+        unfinished = emit.compare("LT", step, emit.scalar(order, I32))
+        return emit.binary(ops.And, unfinished, emit.reduce(ops.Or, open_, range(count)))
+
+    def advance(emit: Context, step: Value, a: Value, info: Value) -> Sequence[Value]:
+        pivot = _real(emit, _at(emit, _at(emit, a, step, count), step, count))
+        bad = emit.binary(ops.Or, emit.compare("LE", pivot, emit.full_like(pivot, 0)), emit.compare("NE", pivot, pivot))
+        first = emit.binary(ops.And, bad, emit.compare("EQ", info, emit.full_like(info, 0)))
+        next_ = emit.plus(step, emit.scalar(1, I32))
+        found = emit.select(first, emit.broadcast(next_, batch), info)
+        column = _at(emit, a, step, count + 1)
+        scaled = emit.over(column, emit.unsqueeze(emit.convert(pivot, a.type.element_type), [count]))
+        product = emit.times(emit.unsqueeze(scaled, [count + 1]), emit.unsqueeze(conjugate(emit, column), [count]))
+        return next_, emit.minus(a, product), found
+
+    # Of a Hermitian matrix the routine reads one half.
+    below = _half(ctx, a, "LT")
+    whole = ctx.plus(_half(ctx, a, "LE"), adjoint(ctx, below))
+    start = [ctx.scalar(0, I32), whole, ctx.full(batch, 0, I32)]
+    types = [value.type for value in start]
+    return ctx.add(ops.While(start, cond=ctx.region(types, more), body=ctx.region(types, advance)))[2]
+
+
+@rule("aten.linalg_lu_factor_ex.default")
+def lu_factor_ex(
+    ctx: Context, x: Value, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[Value, Value, Value]:
+    """linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False)
+    -> (Tensor LU, Tensor pivots, Tensor info)"""
+    if not pivot:
+        ctx.unsupported("pivot", False, "True")
+    if not x.type.size:
+        batch, count = x.type.static_shape[:-2], min(x.type.static_shape[-2:])
+        return x, ctx.full((*batch, count), 0, I32), ctx.full(batch, 0, I32)
+    factors, pivots, info = lapack(ctx, "getrf", x)
+    _check(ctx, check_errors, info, "torch.linalg.lu_factor_ex", x)
+    return factors, pivots, info
+
+
+@rule("aten.lu_unpack.default")
+def lu_unpack(
+    ctx: Context, x: Value, pivots: Value, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Value, Value, Value]:
+    """lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True)
+    -> (Tensor P, Tensor L, Tensor U)"""
+    empty = [ctx.full(kind.static_shape, 0, kind.element_type) for kind in ctx.result_types]
+    rows, columns = x.type.static_shape[-2:]
+    count, rank = min(rows, columns), x.type.rank
+    permutation, lower, upper = empty
+    if unpack_pivots:
+        order = _permutation(ctx, pivots, rows)
+        places = ctx.iota((rows, 1), 0, I32)
+        permutation = ctx.convert(ctx.compare("EQ", places, ctx.unsqueeze(order, [rank - 2])), x.type.element_type)
+    if unpack_data:
+        below = _half(ctx, ctx.slice(x, rank - 1, 0, count), "LT")
+        lower = ctx.plus(below, identities(ctx, below.type))
+        upper = _half(ctx, ctx.slice(x, rank - 2, 0, count), "GE")
+    return permutation, lower, upper
+
+
+def _permutation(ctx: Context, pivots: Value, rows: int) -> Value:
+    """Returns the order of rows that the interchanges with `pivots`, counted from 1, lead to."""
+    *batch, count = pivots.type.static_shape
+    shape, last = (*batch, rows), len(batch)
+    places = ctx.iota(shape, last, I32)
+    if not pivots.type.size:
+        return places
+
+    def more(emit: Context, step: Value, order: Value) -> Value:
+        return emit.compare("LT", step, emit.scalar(count, I32))
+
+    def advance(emit: Context, step: Value, order: Value) -> Sequence[Value]:
+        other = emit.unsqueeze(emit.minus(_at(emit, pivots, step, last), emit.scalar(1, I32)), [last])
+        here, there = emit.compare("EQ", places, step), emit.compare("EQ", places, other)
+        ours, theirs = (
+            emit.reduce(ops.Add, emit.select(chosen, order, emit.full_like(order, 0)), [last], keep=True)
+            for chosen in (here, there)
+        )
+        moved = emit.select(there, emit.broadcast(ours, shape), order)
+        return emit.plus(step, emit.scalar(1, I32)), emit.select(here, emit.broadcast(theirs, shape), moved)
+
+    start = [ctx.scalar(0, I32), places]
+    types = [value.type for value in start]
+    return ctx.add(ops.While(start, cond=ctx.region(types, more), body=ctx.region(types, advance)))[1]
+
+
+@rule("aten.linalg_solve_triangular.default")
+def solve_triangular(
+    ctx: Context, x: Value, b: Value, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Value:
+    """linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False)
+    -> Tensor"""
+    shape = ctx.result.static_shape
+    a, b = ctx.broadcast(x, (*shape[:-2], *x.type.static_shape[-2:])), ctx.broadcast(b, shape)
+    if not ctx.result.size:
+        return b
+    mode = ops.TransposeMode("NO_TRANSPOSE")
+    return ctx.add(
+        ops.TriangularSolve(a, b, left_side=left, lower=not upper, unit_diagonal=unitriangular, transpose_a=mode)
+    )
+
+
+@rule("aten.geqrf.default")
+def geqrf(ctx: Context, x: Value) -> Sequence[Value]:
+    """geqrf(Tensor self) -> (Tensor a, Tensor tau)"""
+    if not x.type.size:
+        tau = ctx.result_types[1]
+        return x, ctx.full(tau.static_shape, 0, x.type.element_type)
+    return lapack(ctx, "geqrf", x)
+
+
+@rule("aten.linalg_householder_product.default")
+def householder_product(ctx: Context, input: Value, tau: Value) -> Value:
+    """linalg_householder_product(Tensor input, Tensor tau) -> Tensor"""
+    if not tau.type.size:
+        return identities(ctx, input.type)
+    return lapack(ctx, "orgqr", input, tau)[0]
+
+
+@rule("aten.ormqr.default")
+def ormqr(ctx: Context, x: Value, tau: Value, other: Value, left: bool = True, transpose: bool = False) -> Value:
+    """ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor"""
+    if not tau.type.size or not other.type.size:
+        return other
+    return lapack(ctx, "ormqr", x, tau, other, left=int(left), transpose=int(transpose))[0]
+
+
+@rule("aten.linalg_qr.default")
+def qr(ctx: Context, x: Value, mode: str = "reduced") -> tuple[Value, Value]:
+    """linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)"""
+    left, right = ctx.result_types
+    if not x.type.size:
+        return identities(ctx, left), ctx.full(right.static_shape, 0, right.element_type)
+    factors, tau = lapack(ctx, "geqrf", x)
+    upper = _half(ctx, ctx.slice(factors, x.type.rank - 2, 0, right.static_shape[-2]), "GE")
+    if not left.size:
+        return ctx.full(left.static_shape, 0, left.element_type), upper
+    wanted, columns = left.static_shape[-1], x.type.static_shape[-1]
+    last = x.type.rank - 1
+    if wanted > columns:
+        factors = ctx.pad(factors, [0] * (last + 1), [0] * last + [wanted - columns], 0)
+    return lapack(ctx, "orgqr", ctx.slice(factors, last, 0, wanted), tau)[0], upper
+
+
+@rule("aten._linalg_eigh.default")
+def eigh(ctx: Context, x: Value, UPLO: str = "L", compute_v: bool = True) -> tuple[Value, Value]:
+    """_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)"""
+    values, vectors = ctx.result_types
+    if not x.type.size:
+        return tuple(ctx.full(kind.static_shape, 0, kind.element_type) for kind in (values, vectors))  # type: ignore[return-value]
+    right, found, info = lapack(ctx, "syevd", x, mode=VALUE if compute_v else ord("N"), uplo=ord(UPLO.upper()[0]))
+    _check(ctx, True, info, "linalg.eigh", x)
+    return found, right if compute_v else ctx.full(vectors.static_shape, 0, vectors.element_type)
+
+
+@rule("aten.linalg_eig.default", "aten._linalg_eigvals.default")
+def eig(ctx: Context, x: Value) -> tuple[Value, Value] | Value:
+    """linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)"""
+    vectors = len(ctx.results) > 1
+    if not x.type.size:
+        empty = [ctx.full(kind.static_shape, 0, kind.element_type) for kind in ctx.result_types]
+        return (empty[0], empty[1]) if vectors else empty[0]
+    *values, _, right, info = lapack(
+        ctx, "geev", x, compute_left=ord("N"), compute_right=VALUE if vectors else ord("N")
+    )
+    _check(ctx, True, info, "torch.linalg.eig" if vectors else "torch.linalg.eigvals", x)
+    found = ctx.add(ops.Complex(*values)) if len(values) == 2 else values[0]
+    return (found, right) if vectors else found
+
+
+@rule("aten._linalg_svd.default")
+def svd(
+    ctx: Context, x: Value, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
+) -> Sequence[Value]:
+    """_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None)
+    -> (Tensor U, Tensor S, Tensor Vh)"""
+    if not x.type.size:
+        return [identities(ctx, kind) if kind.rank > 1 else ctx.full(kind.static_shape, 0, kind.element_type)
+                for kind in ctx.result_types]  # fmt: skip
+    mode = ord("A" if full_matrices else "S") if compute_uv else ord("N")
+    _, values, left, right, info = lapack(ctx, "gesdd", x, mode=mode)
+    _check(ctx, True, info, "linalg.svd", x)
+    if compute_uv:
+        return left, values, right
+    first, _, last = ctx.result_types
+    return (
+        ctx.full(first.static_shape, 0, first.element_type),
+        values,
+        ctx.full(last.static_shape, 0, last.element_type),
+    )
+
+
+TERMS, LARGEST = 18, 0.5
+"""Terms of the series of a matrix's exponential, and the norm up to which they are enough in double precision."""
+
+
+@rule("aten.linalg_matrix_exp.default")
+def matrix_exp(ctx: Context, x: Value) -> Value:
+    """linalg_matrix_exp(Tensor self) -> Tensor"""
+    if not x.type.size:
+        return x
+    rank, kind = x.type.rank, x.type.element_type
+    length = _real(ctx, ctx.add(ops.Abs(x)))
+    norm = ctx.reduce(ops.Maximum, ctx.reduce(ops.Add, length, [rank - 2]), [rank - 2])
+    # Halved until the series converges, and squared as often afterwards.
+    excess = ctx.over(norm, ctx.full_like(norm, LARGEST))
+    doublings = ctx.over(ctx.add(ops.Log(excess)), ctx.full_like(norm, math.log(2)))
+    times = ctx.binary(ops.Maximum, ctx.add(ops.Ceil(doublings)), ctx.full_like(norm, 0))
+    finite = ctx.compare("LT", norm, ctx.full_like(norm, math.inf))
+    times = ctx.select(finite, times, ctx.full_like(norm, 0))
+    scale = ctx.binary(ops.Power, ctx.full_like(norm, 0.5), times)
+    small = ctx.times(x, ctx.unsqueeze(ctx.convert(scale, kind), [rank - 2, rank - 1]))
+    one = identities(ctx, x.type)
+    total = one
+    for number in range(TERMS, 0, -1):
+        total = ctx.plus(one, ctx.over(ctx.matmul(small, total), ctx.full_like(total, number)))
+    return _squared(ctx, total, ctx.convert(times, I64))
+
+
+def _squared(ctx: Context, x: Value, times: Value) -> Value:
+    """Squares each matrix as many times as `times` says."""
+    most = ctx.reduce(ops.Maximum, times, range(times.type.rank))
+    each = ctx.unsqueeze(times, [times.type.rank, times.type.rank + 1])
+
+    def more(emit: Context, step: Value, x: Value) -> Value:
+        return emit.compare("LT", step, most)
+
+    def advance(emit: Context, step: Value, x: Value) -> Sequence[Value]:
+        unfinished = emit.broadcast(emit.compare("LT", step, each), x.type.static_shape)
+        return emit.plus(step, emit.scalar(1, I64)), emit.select(unfinished, emit.matmul(x, x), x)
+
+    start = [ctx.scalar(0, I64), x]
+    types = [value.type for value in start]
+    return ctx.add(ops.While(start, cond=ctx.region(types, more), body=ctx.region(types, advance)))[1]
+
+
+def _check(ctx: Context, wanted: bool, info: Value, name: str, x: Value) -> None:
+    if wanted:
+        check_errors(ctx, info, name, is_matrix=x.type.rank == 2)
+
+
+def _at(ctx: Context, x: Value, index: Value, d: int) -> Value:
+    """Returns `x` at an index along a dimension."""
+    zero = ctx.scalar(0, I32)
+    starts = [index if i == d else zero for i in range(x.type.rank)]
+    sizes = [1 if i == d else extent for i, extent in enumerate(x.type.static_shape)]
+    return ctx.squeeze(ctx.add(ops.DynamicSlice(x, starts, slice_sizes=sizes)), [d])
+
+
+def _half(ctx: Context, x: Value, direction: str) -> Value:
+    """Returns the elements whose column is in this relation to their row; zero elsewhere."""
+    rows, columns = (ctx.iota(x.type.static_shape[-2:], d) for d in range(2))
+    kept = ctx.broadcast(ctx.compare(direction, columns, rows), x.type.static_shape)
+    return ctx.select(kept, x, ctx.full_like(x, 0))
+
+
+def _diagonal(ctx: Context, x: Value) -> Value:
+    """Returns the diagonal of square matrices."""
+    last = x.type.rank - 1
+    rows, columns = (ctx.iota(x.type.static_shape[-2:], d) for d in range(2))
+    kept = ctx.broadcast(ctx.compare("EQ", columns, rows), x.type.static_shape)
+    return ctx.reduce(ops.Add, ctx.select(kept, x, ctx.full_like(x, 0)), [last])
+
+
+def _real(ctx: Context, x: Value) -> Value:
+    return ctx.add(ops.Real(x)) if is_complex(x.type.element_type) else x
+
+
+def conjugate(ctx: Context, x: Value) -> Value:
+    """Returns the complex conjugate."""
+    if not is_complex(x.type.element_type):
+        return x
+    return ctx.add(ops.Complex(ctx.add(ops.Real(x)), ctx.add(ops.Negate(ctx.add(ops.Imag(x))))))
+
+
+def adjoint(ctx: Context, x: Value) -> Value:
+    """Returns the conjugate transposes."""
+    rank = x.type.rank
+    return conjugate(ctx, ctx.transpose(x, [*range(rank - 2), rank - 1, rank - 2]))

@@ -1,0 +1,60 @@
+"""A seeded sample of PyTorch's op database, and what the comparison says of programs that differ."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest", reason="PyTorch's own tests need it")
+
+from tests.suites.torch.comparison import Case, Crashed, Refused, Wrong, _difference, _equal, _explained, cases, check
+from tests.suites.torch.page import classify, page
+from trivium.ir.errors import Unsupported, UnsupportedOpError
+
+pytestmark = pytest.mark.torch
+
+SAMPLE = [
+    *random.Random(0).sample(cases("float32"), 8),
+    *random.Random(1).sample(cases("backward"), 4),
+    *random.Random(2).sample(cases("int64"), 3),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: f"{case.name}-{case.kind}")
+def test_ops_are_equal_or_refused(case: Case) -> None:
+    with contextlib.suppress(Refused):
+        check(case, 1, {})
+
+
+def test_results_that_differ_are_told_apart() -> None:
+    x = torch.tensor([1.0, float("nan"), 3.0])
+    assert _equal([x], [x.clone()])
+    for other in (x.double(), x[:2], x + 1e-3, x.nan_to_num(0.0)):
+        assert not _equal([other], [x])
+        assert _difference([other], [x])
+
+
+def test_errors_have_their_columns() -> None:
+    refused = _explained(UnsupportedOpError("1 op has no rule:", [Unsupported("aten.foo.default")]))
+    assert (type(refused), str(refused)) == (Refused, "aten.foo.default")
+    assert isinstance(_explained(KeyError("x")), Crashed)
+    module = "tests.suites.torch.comparison"
+    columns = {kind: classify("failed", f"{module}.{kind.__name__}: why") for kind in (Refused, Wrong, Crashed)}
+    assert columns == {Refused: "refused", Wrong: "wrong", Crashed: "failed"}
+
+
+def test_the_page_tells_each_reason() -> None:
+    outcomes = {
+        "add": ["passed", "", 1.0],
+        "foo": ["failed", "tests.suites.torch.comparison.Refused: aten.foo.default", 1.0],
+        "bar": ["failed", "tests.suites.torch.comparison.Wrong: result 0 has 1, expected 2", 1.0],
+        "dynamic": ["skipped", "aot_eager raises", 1.0],
+    }
+    written = page({"float32": {"collected": 4, "samples": 1, "outcomes": outcomes}})
+    assert "| float32 | 4 | 3 | 1 | 1 | 1 | 0 | 33.3 % |" in written
+    assert "- `aten.foo.default`: foo" in written
+    assert "- `bar` (float32): `result 0 has 1, expected 2`" in written
