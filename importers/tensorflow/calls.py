@@ -6,23 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.tensorflow.context import Context, rule
+from trivium.importers.tensorflow.context import Context, Operand, rule
 from trivium.importers.tensorflow.graph import function_graph
 from trivium.importers.tensorflow.lists import Optional, TensorList, parts_of, whole_of
 from trivium.importers.tensorflow.state import Variable, draws, written_inputs
 from trivium.importers.tensorflow.trips import pushes, trip_count
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
+from trivium.ir.declare import Op
 from trivium.ir.types import TensorType, is_boolean
 
 
 @rule("PartitionedCall", "StatefulPartitionedCall")
-def call(ctx: Context, args: Any, *, f: str) -> Sequence[Any]:
+def call(ctx: Context, args: list[Operand], *, f: str) -> Sequence[Operand]:
     """PartitionedCall(args...; f) -> output..."""
     # TensorFlow adds outputs to the graph of a function that it differentiates.
     return ctx.inline(f, *args)[: len(ctx.node.outputs)]
@@ -32,7 +32,7 @@ def call(ctx: Context, args: Any, *, f: str) -> Sequence[Any]:
 
 
 @rule("While", "StatelessWhile")
-def while_loop(ctx: Context, input: Any, *, cond: str, body: str) -> list[Any]:
+def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> list[Operand]:
     """While(input...; cond, body) -> output..."""
     node = ctx.node
     condition, step = (function_graph(node.graph, name) for name in (cond, body))
@@ -44,8 +44,8 @@ def while_loop(ctx: Context, input: Any, *, cond: str, body: str) -> list[Any]:
     variables = list(dict.fromkeys([*_written(ctx, step, input), *_written(ctx, condition, input)]))
     loop = _Carried(ctx, list(start.values()), variables)
 
-    def run(name: str) -> Callable[[list[Any]], Sequence[Any]]:
-        def convert(carried: list[Any]) -> Sequence[Any]:
+    def run(name: str) -> Callable[[list[Operand]], Sequence[Operand]]:
+        def convert(carried: list[Operand]) -> Sequence[Operand]:
             operands = list(input)
             for i, operand in zip(changing, carried, strict=True):
                 operands[i] = operand
@@ -73,35 +73,36 @@ def _is_invariant(body: tf.Graph, index: int) -> bool:
     return tensor.name == body.inputs[index].name or tensor.dtype == tf.resource
 
 
-def _written(ctx: Context, graph: tf.Graph, operands: Sequence[Any]) -> list[Variable]:
+def _written(ctx: Context, graph: tf.Graph, operands: Sequence[Operand]) -> list[Variable]:
     """Returns the variables that a function writes; the state of the random generator is one of them."""
-    found = [operands[i] for i in sorted(written_inputs(graph)) if isinstance(operands[i], Variable)]
+    found = [x for i in sorted(written_inputs(graph)) if isinstance(x := operands[i], Variable)]
     return [*found, ctx.state.generator] if ctx.state.generator is not None and draws(graph) else found
 
 
-def _prepared(operand: Any, trips: int | None, growth: int | None) -> Any:
+def _prepared(operand: Operand, trips: int | None, growth: int | None) -> Operand:
     if not isinstance(operand, TensorList):
         return operand
     return operand.grown(None if trips is None or growth is None else trips * max(growth, 0))
 
 
-def _ended(operand: Any, counter: np.ndarray | None, start: Any, trips: int | None, growth: int | None) -> Any:
+def _ended(
+    operand: Operand, counter: np.ndarray | None, start: Operand, trips: int | None, growth: int | None
+) -> Operand:
     """Returns an operand after a loop: counters are known if the number of iterations is, and so are the lengths of
     lists."""
     if counter is not None:
         return counter
-    if isinstance(operand, TensorList) and isinstance(start.length, int) and growth is not None:
-        if growth == 0:
-            return replace(operand, length=start.length)
-        if trips is not None:
-            return replace(operand, length=start.length + trips * growth)
+    if growth is None or not (isinstance(operand, TensorList) and isinstance(start, TensorList)):
+        return operand
+    if isinstance(start.length, int) and (growth == 0 or trips is not None):
+        return replace(operand, length=start.length + (trips or 0) * growth)
     return operand
 
 
-def _tried(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) -> dict[int, Any]:
+def _tried(ctx: Context, body: str, operands: list[Operand], start: dict[int, Operand]) -> dict[int, Operand]:
     """Returns the lists whose element form only the loop's body determines, in that form: the body is converted once,
     for this purpose alone."""
-    unknown = [i for i, x in start.items() if isinstance(x, TensorList) and x.is_empty_yet]
+    unknown = {i: x for i, x in start.items() if isinstance(x, TensorList) and x.is_empty_yet}
     if not unknown:
         return {}
     saved = dict(ctx.state.values)
@@ -109,11 +110,13 @@ def _tried(ctx: Context, body: str, operands: list[Any], start: dict[int, Any]) 
         arguments = [_unknown_copy(ctx, start.get(i, x), i in start) for i, x in enumerate(operands)]
         results = ctx.inline(body, *arguments)
     ctx.state.values = saved
-    return {i: _like_after(ctx, start[i], results[i]) for i in unknown}
+    return {i: _like_after(ctx, x, results[i]) for i, x in unknown.items()}
 
 
-def _like_after(ctx: Context, before: TensorList, after: TensorList) -> TensorList:
+def _like_after(ctx: Context, before: TensorList, after: Operand) -> TensorList:
     """Returns a list before a loop, in the form that it has after the body."""
+    if not isinstance(after, TensorList):
+        ctx.unsupported("body", f"a list that becomes a {type(after).__name__.lower()}", "a list")
     if after.every is not None:
         return replace(before, element=after.element, every=after.every)
     if not after.buffers:
@@ -122,7 +125,7 @@ def _like_after(ctx: Context, before: TensorList, after: TensorList) -> TensorLi
     return like.with_rows(ctx, [rows.type.with_shape(rows.type.shape[1:]) for rows in after.buffers])
 
 
-def _unknown_copy(ctx: Context, operand: Any, changes: bool) -> Any:
+def _unknown_copy(ctx: Context, operand: Operand, changes: bool) -> Operand:
     """Returns a stand-in for an operand that a loop changes: only its type is known."""
     if not changes or not isinstance(operand, np.ndarray | np.generic):
         return operand
@@ -130,7 +133,7 @@ def _unknown_copy(ctx: Context, operand: Any, changes: bool) -> Any:
     return ctx.add(ops.OptimizationBarrier([value]))[0]
 
 
-def _require_same_types(ctx: Context, types: Sequence[Any], body: Region) -> None:
+def _require_same_types(ctx: Context, types: Sequence[TensorType], body: Region) -> None:
     for before, value in zip(types, body.terminator.operands, strict=True):
         if before != value.type:
             ctx.unsupported("body", f"a loop variable of type {before} that becomes {value.type}", "one type")
@@ -140,20 +143,22 @@ def _require_same_types(ctx: Context, types: Sequence[Any], body: Region) -> Non
 
 
 @rule("If", "StatelessIf")
-def conditional(ctx: Context, cond: Any, input: Any, *, then_branch: str, else_branch: str) -> Sequence[Any]:
+def conditional(
+    ctx: Context, cond: Operand, input: list[Operand], *, then_branch: str, else_branch: str
+) -> Sequence[Operand]:
     """If(cond, input...; then_branch, else_branch) -> output..."""
     if isinstance(cond, np.ndarray):
         return ctx.inline(then_branch if cond.size and cond.ravel()[0] else else_branch, *input)
     pred = _truth(ctx, cond)
 
-    def build(regions: list[Region]) -> Any:
+    def build(regions: list[Region]) -> Op:
         return ops.If(pred, *regions)
 
     return _branches(ctx, [then_branch, else_branch], input, build)
 
 
 @rule("Case", "StatelessCase")
-def case(ctx: Context, branch_index: Any, input: Any, *, branches: tuple[str, ...]) -> Sequence[Any]:
+def case(ctx: Context, branch_index: Operand, input: list[Operand], *, branches: tuple[str, ...]) -> Sequence[Operand]:
     """Case(branch_index, input...; branches) -> output..."""
     if isinstance(branch_index, np.ndarray):
         index = int(branch_index)
@@ -162,8 +167,8 @@ def case(ctx: Context, branch_index: Any, input: Any, *, branches: tuple[str, ..
 
 
 def _branches(
-    ctx: Context, names: Sequence[str], operands: list[Any], build: Callable[[list[Region]], Any]
-) -> list[Any]:
+    ctx: Context, names: Sequence[str], operands: list[Operand], build: Callable[[list[Region]], Op]
+) -> list[Operand]:
     """Converts each branch in a region of its own; their results are converted to the same form."""
     graphs = [function_graph(ctx.node.graph, name) for name in names]
     variables = list(dict.fromkeys(x for graph in graphs for x in _written(ctx, graph, operands)))
@@ -187,7 +192,7 @@ def _branches(
     return loop.unflat(outcome)
 
 
-def _merged(ctx: Context, alternatives: Sequence[Any]) -> Any:
+def _merged(ctx: Context, alternatives: Sequence[Operand]) -> Operand:
     """Returns the form that stands for the results that several branches have at one position."""
     first = alternatives[0]
     if all(isinstance(x, Variable) for x in alternatives):
@@ -197,19 +202,19 @@ def _merged(ctx: Context, alternatives: Sequence[Any]) -> Any:
     return next((x for x in alternatives if not isinstance(x, Optional) or x.value is not None), first)
 
 
-def _like(ctx: Context, x: Any, shape: Any) -> Any:
+def _like(ctx: Context, x: Operand, shape: Operand) -> Operand:
     """Returns a branch's result in the form of the one that stands for all; an empty optional becomes zeros, which are
     never read."""
-    if isinstance(x, Optional) and x.value is None and shape.value is not None:
+    if isinstance(x, Optional) and x.value is None and isinstance(shape, Optional) and shape.value is not None:
         return Optional(_zeros(ctx, shape.value))
     return x
 
 
-def _zeros(ctx: Context, x: Any) -> Any:
+def _zeros(ctx: Context, x: Operand) -> Operand:
     return x.zeros_like(ctx) if isinstance(x, TensorList) else ctx.full_like(ctx.value(x), 0)
 
 
-def _truth(ctx: Context, operand: Any) -> Value:
+def _truth(ctx: Context, operand: Operand) -> Value:
     """Returns the 0-d boolean that a condition means: a number is true if it is not zero."""
     x = ctx.value(operand, "cond")
     if x.type.rank:
@@ -221,17 +226,17 @@ class _Carried:
     """Operands of many kinds as a flat list of values that cross the edge of a region, and back. After them come the
     variables that are written inside."""
 
-    def __init__(self, ctx: Context, operands: Sequence[Any], variables: Sequence[Variable]):
+    def __init__(self, ctx: Context, operands: Sequence[Operand], variables: Sequence[Variable]):
         self.ctx = ctx
         self.operands = operands
         self.variables = variables
 
-    def flat(self, operands: Sequence[Any], state: dict[Variable, Any] | None = None) -> list[Value]:
+    def flat(self, operands: Sequence[Operand], state: dict[Variable, Value | np.ndarray] | None = None) -> list[Value]:
         values = self.ctx.state.values if state is None else state
         parts = [part for x in operands for part in parts_of(self.ctx, x)]
         return [*parts, *(self.ctx.value(values[variable]) for variable in self.variables)]
 
-    def unflat(self, values: Sequence[Value]) -> list[Any]:
+    def unflat(self, values: Sequence[Value]) -> list[Operand]:
         """Returns the operands again; the variables' values become current."""
         rest = iter(values)
         operands = [whole_of(x, rest) for x in self.operands]
@@ -242,8 +247,8 @@ class _Carried:
     def region(
         self,
         types: Sequence[TensorType],
-        convert: Callable[[list[Any]], Sequence[Any]],
-        finish: Callable[[Sequence[Any]], Any],
+        convert: Callable[[list[Operand]], Sequence[Operand]],
+        finish: Callable[[Sequence[Operand]], list[Value]],
     ) -> Region:
         """Returns a region of one block: `convert` receives its arguments as operands, `finish` turns the results of
         that into values."""
@@ -260,7 +265,7 @@ class _Carried:
 
 
 @rule("Assert")
-def assert_(ctx: Context, condition: Any, data: Any) -> None:
+def assert_(ctx: Context, condition: Operand, data: list[Operand]) -> None:
     """Assert(condition, data...; summarize=3)"""
     # The language has no op that stops a program; XLA drops assertions too. One that fails already during import is
     # reported here.

@@ -7,9 +7,8 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -35,7 +34,10 @@ class Checkpoint:
     def __init__(self, prefix: Path):
         self.prefix = prefix
         self.entries = self._entries()
-        self._reader: Any = None
+
+    @cached_property
+    def _reader(self) -> tf.train.CheckpointReader:
+        return tf.train.load_checkpoint(str(self.prefix))
 
     def array(self, key: str, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray:
         """Returns the value of a variable, with the shape and dtype that the graph declares for it."""
@@ -47,8 +49,6 @@ class Checkpoint:
         if not entry.slices and entry.size != expected:
             raise Error(f"{self.prefix} has {entry.size} bytes for the variable {key}, expected {expected}")
         try:
-            if self._reader is None:
-                self._reader = tf.train.load_checkpoint(str(self.prefix))
             return np.asarray(self._reader.get_tensor(key))
         except Exception as error:  # various types
             raise Error(f"{self.prefix} is damaged: cannot read the variable {key}: {error}") from None
@@ -57,7 +57,7 @@ class Checkpoint:
         """Returns the shape of a variable's value."""
         return tuple(dim.size for dim in self._variable(key).shape.dim)
 
-    def _variable(self, key: str) -> Any:
+    def _variable(self, key: str) -> tensor_bundle_pb2.BundleEntryProto:
         if key not in self.entries:
             raise Error(f"{self.prefix} has no value of the variable {key}")
         return self.entries[key]
@@ -77,10 +77,10 @@ class Checkpoint:
             )
         return data[start + 4 :]
 
-    def _shard(self, entry: Any) -> Path:
+    def _shard(self, entry: tensor_bundle_pb2.BundleEntryProto) -> Path:
         return Path(f"{self.prefix}.data-{entry.shard_id:05d}-of-{self.shards:05d}")
 
-    def _entries(self) -> dict[str, Any]:
+    def _entries(self) -> dict[str, tensor_bundle_pb2.BundleEntryProto]:
         path = Path(f"{self.prefix}.index")
         try:
             require_regular(path)
@@ -102,7 +102,7 @@ class Checkpoint:
         except (DecodeError, IndexError, KeyError, ValueError, struct.error) as error:
             raise Error(f"{path} is not an index of a checkpoint, or is damaged: {error}") from None
 
-    def _require_held(self, key: str, entry: Any) -> None:
+    def _require_held(self, key: str, entry: tensor_bundle_pb2.BundleEntryProto) -> None:
         """Rejects an entry whose bytes are not in the data."""
         if min([entry.shard_id, entry.offset, entry.size, *(dim.size for dim in entry.shape.dim)]) < 0:
             raise ValueError(f"{key} has a negative size")

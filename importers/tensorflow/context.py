@@ -3,7 +3,8 @@ during import (shapes, mostly), lists of tensors, or variables."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +13,7 @@ from trivium.importers import context
 from trivium.importers.common import Rules
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir.core import Value
-from trivium.ir.types import is_boolean
+from trivium.ir.types import ElementType, is_boolean
 
 if TYPE_CHECKING:
     from trivium.importers.tensorflow.state import State
@@ -20,24 +21,37 @@ if TYPE_CHECKING:
 rule = Rules("TensorFlow")
 """The table of all TensorFlow rules. A rule's positional parameters are the op's inputs in order, its keyword ones the
 op's attributes by name. An input annotated `Known` must be known during import and is passed as an array; one annotated
-`Any` is passed unchanged; all others are passed as values."""
+`Tensor`, `Operand`, `TensorList` or `Optional` is passed unchanged; all others are passed as values."""
+
+
+class NonTensor:
+    """The base of operands that are not tensors: variables, lists of tensors, optional values, other resources."""
+
 
 Known = np.ndarray
-"""An operand whose elements are known during import."""
+"""A tensor whose elements are known during import."""
+
+Tensor = Value | Known
+"""A tensor, computed by the program or known during import."""
+
+Operand = Tensor | NonTensor
+"""What the output of a node is while a graph is converted."""
+
+Rule = Callable[..., Operand | Sequence[Operand] | None]
 
 
-class Context(context.Context[str, Any]):
+class Context(context.Context[str, Operand]):
     """An emitter at the node under conversion. Graphs inside nodes are functions of the library, by name."""
 
     node: tf.Operation
     state: State
 
     @property
-    def element_type(self) -> Any:
+    def element_type(self) -> ElementType:
         """The element type of the node's only (or first) result."""
         return element_type_of(self.node.outputs[0].dtype)
 
-    def value(self, operand: Any, argument: str = "input") -> Value:
+    def value(self, operand: Operand, argument: str = "input") -> Value:
         """Returns an operand as a value: known ones become constants."""
         if isinstance(operand, Value):
             return operand
@@ -45,10 +59,10 @@ class Context(context.Context[str, Any]):
             return self.elements(operand)
         self.unsupported(argument, f"a {type(operand).__name__.lower()}", "a tensor")
 
-    def known(self, operand: Any, argument: str) -> np.ndarray:
+    def known(self, operand: Operand, argument: str) -> np.ndarray:
         return operand if isinstance(operand, np.ndarray) else super().known(self.value(operand, argument), argument)
 
-    def convert(self, x: Value, element_type: Any) -> Value:
+    def convert(self, x: Value, element_type: ElementType) -> Value:
         """Converts like TensorFlow's cast: a boolean is whether the number is not zero; floats are truncated to
         integers."""
         if is_boolean(element_type) and not is_boolean(x.type.element_type):
@@ -60,7 +74,7 @@ class Context(context.Context[str, Any]):
         return self.scalar(number, x.type.element_type)
 
 
-def shape_of(operand: Any) -> tuple[int, ...]:
+def shape_of(operand: Tensor) -> tuple[int, ...]:
     """Returns the shape of a value, or of a known array."""
     return operand.shape if isinstance(operand, np.ndarray) else operand.type.static_shape
 
@@ -70,6 +84,6 @@ def axes(given: np.ndarray, rank: int) -> tuple[int, ...]:
     return tuple(sorted({int(axis) % rank for axis in np.ravel(given)})) if rank else ()
 
 
-def axis(given: Any, rank: int) -> int:
+def axis(given: np.ndarray | int, rank: int) -> int:
     """Returns one dimension counted from the front."""
     return int(given) % max(rank, 1)

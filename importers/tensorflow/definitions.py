@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDef
+from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.framework import op_def_registry
 
 from trivium.importers.common import Calls, place, refuse
@@ -26,7 +27,7 @@ MAX_CONSTANT = 1 << 28
 class Definitions:
     """The functions of a graph's library. Those that passed `require_importable` are among `needed`."""
 
-    def __init__(self, functions: Mapping[str, Any]):
+    def __init__(self, functions: Mapping[str, FunctionDef]):
         self.functions = functions
         self.unknown: list[tuple[str, Location]] = []
         self.calls = Calls(self._nodes_of, self._called)
@@ -36,7 +37,7 @@ class Definitions:
         """The names of the functions that are called."""
         return self.calls.sizes
 
-    def require_importable(self, nodes: Iterable[Any], ends: Iterable[str]) -> list[Any]:
+    def require_importable(self, nodes: Iterable[NodeDef], ends: Iterable[str]) -> list[NodeDef]:
         """Returns the nodes that lead to `ends` (names of nodes). Raises an error if they, or the functions that they
         call, cannot be imported. The other nodes of those functions are deleted."""
         found = _needed({node.name: node for node in nodes}, ends)
@@ -45,12 +46,12 @@ class Definitions:
             refuse(self.unknown, during="importing 'main'")
         return found
 
-    def _nodes_of(self, name: str) -> list[Any]:
+    def _nodes_of(self, name: str) -> list[NodeDef]:
         if name not in self.functions:
             raise Error(f"function {name} is called, but is not in the graph's library")
         return _pruned(self.functions[name])
 
-    def _called(self, node: Any) -> list[str]:
+    def _called(self, node: NodeDef) -> list[str]:
         """Returns the functions that a node calls, after checking the node."""
         if node.op not in INPUTS and rule.find(node.op) is None:
             self.unknown.append((node.op, place(node.op, function=node.name)))
@@ -63,7 +64,7 @@ def library_of(graph: tf.compat.v1.GraphDef) -> Definitions:
     return Definitions(functions_of(graph))
 
 
-def functions_of(graph: tf.compat.v1.GraphDef) -> dict[str, Any]:
+def functions_of(graph: tf.compat.v1.GraphDef) -> dict[str, FunctionDef]:
     """Returns the functions in a graph's library, by name."""
     return {function.signature.name: function for function in graph.library.function}
 
@@ -82,7 +83,7 @@ def importable(definition: tf.compat.v1.GraphDef, ends: Iterable[str] | None = N
     return bare
 
 
-def _ends(nodes: Iterable[Any]) -> list[str]:
+def _ends(nodes: Iterable[NodeDef]) -> list[str]:
     """Returns the nodes whose results no other node uses, and all inputs."""
     used = {node_name(source) for node in nodes for source in node.input if not source.startswith("^")}
     ends = []
@@ -98,7 +99,7 @@ def node_name(source: str) -> str:
     return source.removeprefix("^").partition(":")[0]
 
 
-def _needed(nodes: Mapping[str, Any], ends: Iterable[str]) -> list[Any]:
+def _needed(nodes: Mapping[str, NodeDef], ends: Iterable[str]) -> list[NodeDef]:
     """Returns the nodes that lead to the given ones, in their order."""
     found: set[str] = set()
     stack = list(ends)
@@ -111,7 +112,7 @@ def _needed(nodes: Mapping[str, Any], ends: Iterable[str]) -> list[Any]:
     return [node for name, node in nodes.items() if name in found]
 
 
-def _pruned(function: Any) -> list[Any]:
+def _pruned(function: FunctionDef) -> list[NodeDef]:
     """Returns the nodes of a function that lead to its results or must run; the others are removed from it."""
     ends = [*map(node_name, function.ret.values()), *function.control_ret.values()]
     needed = {node.name for node in _needed({node.name: node for node in function.node_def}, ends)}
@@ -123,13 +124,13 @@ def _pruned(function: Any) -> list[Any]:
     return list(function.node_def)
 
 
-def unplaced(node: Any) -> None:
+def unplaced(node: NodeDef) -> None:
     """Removes the device on which TensorFlow would run a node, and its colocations, whose nodes may be gone."""
     node.device = ""
     node.attr.pop("_class", None)
 
 
-def _called(node: Any) -> Iterator[str]:
+def _called(node: NodeDef) -> Iterator[str]:
     for attribute in node.attr.values():
         if attribute.HasField("func"):
             yield attribute.func.name
@@ -137,7 +138,7 @@ def _called(node: Any) -> Iterator[str]:
             yield from (function.name for function in attribute.list.func)
 
 
-def require_bounded(node: Any) -> None:
+def require_bounded(node: NodeDef) -> None:
     """Rejects a constant that represents far more than is in the file."""
     if "value" not in node.attr or not node.attr["value"].HasField("tensor"):
         return
@@ -150,7 +151,7 @@ def require_bounded(node: Any) -> None:
         raise Error(f"constant {node.name} has shape {shape}, of which the file has only {held} bytes")
 
 
-def call_of(name: str) -> Any:
+def call_of(name: str) -> NodeDef:
     """Returns a node that calls a function."""
     node = tf.compat.v1.NodeDef(name="call", op="PartitionedCall")
     node.attr["f"].func.name = name

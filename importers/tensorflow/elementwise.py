@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import tensorflow as tf
+from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
+from tensorflow.python.framework.tensor_shape import as_shape
 
-from trivium.importers.tensorflow.context import Context, rule, shape_of
+from trivium.importers.tensorflow.context import Context, Operand, Tensor, rule, shape_of
 from trivium.importers.tensorflow.lists import TensorList
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir import ops
@@ -154,11 +154,14 @@ def floor_mod(ctx: Context, x: Value, y: Value) -> Value:
 
 
 @rule("AddN")
-def add_n(ctx: Context, inputs: Any) -> Any:
+def add_n(ctx: Context, inputs: list[Operand]) -> Operand:
     """AddN(N * inputs) -> sum"""
     total, *rest = inputs
     for x in rest:
-        total = total.plus(ctx, x) if isinstance(total, TensorList) else ctx.plus(ctx.value(total), ctx.value(x))
+        if isinstance(total, TensorList) and isinstance(x, TensorList):
+            total = total.plus(ctx, x)
+        else:
+            total = ctx.plus(ctx.value(total), ctx.value(x))
     return total
 
 
@@ -367,22 +370,22 @@ def _no_gradient_if_zero(ctx: Context, dy: Value, result: Value) -> Value:
 
 
 @rule("EnsureShape")
-def ensure_shape(ctx: Context, input: Any, *, shape: Any) -> Any:
+def ensure_shape(ctx: Context, input: Tensor, *, shape: TensorShapeProto) -> Tensor:
     """EnsureShape(input; shape) -> output"""
-    expected = tf.TensorShape(shape)
+    expected = as_shape(shape)
     if not expected.is_compatible_with(shape_of(input)):
         ctx.unsupported("input", f"shape {shape_of(input)}", f"one compatible with {expected}")
     return input
 
 
 @rule("Identity", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault")
-def identity(ctx: Context, input: Any) -> Any:
+def identity(ctx: Context, input: Operand) -> Operand:
     """Identity(input) -> output"""
     return input
 
 
 @rule("IdentityN")
-def identity_n(ctx: Context, input: Any) -> Any:
+def identity_n(ctx: Context, input: list[Operand]) -> list[Operand]:
     """IdentityN(input...) -> output..."""
     return input
 
@@ -395,7 +398,7 @@ def check_numerics(ctx: Context, tensor: Value) -> Value:
 
 
 @rule("ZerosLike")
-def zeros_like(ctx: Context, x: Any) -> Any:
+def zeros_like(ctx: Context, x: Operand) -> Operand:
     """ZerosLike(x) -> y"""
     return x.zeros_like(ctx) if isinstance(x, TensorList) else ctx.full_like(ctx.value(x), 0)
 

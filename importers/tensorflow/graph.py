@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,7 +15,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
 from trivium.importers.common import GraphImporter, place
-from trivium.importers.tensorflow.context import Context, rule
+from trivium.importers.tensorflow.context import Context, Operand, Rule, rule
 from trivium.importers.tensorflow.definitions import INPUTS, functions_of
 from trivium.importers.tensorflow.hiding import hide_constants
 from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
@@ -36,7 +35,7 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
     """Converts the nodes of one function's graph. `values` holds the conversion of each tensor, by its name: a `Value`,
     an array that is known during import, a `Variable`, or a `TensorList`."""
 
-    def __init__(self, emit: Context, graph: tf.Graph, values: dict[str, Any], name: str = "main"):
+    def __init__(self, emit: Context, graph: tf.Graph, values: dict[str, Operand], name: str = "main"):
         super().__init__(emit, name)
         emit.enter = self._enter
         self.functions = graph
@@ -45,7 +44,7 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
     def name_of(self, node: tf.Operation) -> str:
         return node.type
 
-    def rule_of(self, node: tf.Operation) -> Callable[..., Any] | None:
+    def rule_of(self, node: tf.Operation) -> Rule | None:
         return rule.find(node.type)
 
     def location_of(self, node: tf.Operation) -> Location:
@@ -58,7 +57,7 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
         for name in called_functions(node):
             yield from needed_nodes(*ends_of(function_graph(self.functions, name)))
 
-    def convert(self, node: tf.Operation, rule: Callable[..., Any]) -> None:
+    def convert(self, node: tf.Operation, rule: Rule) -> None:
         emit = self.emit
         emit.op, emit.node, emit.results = node.type, node, tuple(map(_declared, node.outputs))
         operands = [self.values[tensor.name] for tensor in node.inputs]
@@ -69,17 +68,17 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
         emit.require_types(results)
         self.values.update((tensor.name, result) for tensor, result in zip(node.outputs, results, strict=True))
 
-    def _enter(self, emit: Context, name: str, operands: Sequence[Any]) -> list[Any]:
+    def _enter(self, emit: Context, name: str, operands: Sequence[Operand]) -> list[Operand]:
         return convert_graph(emit, function_graph(self.functions, name), operands, name)
 
-    def _call(self, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
+    def _call(self, node: tf.Operation, rule: Rule, operands: Sequence[Operand]) -> Sequence[Operand]:
         positional, named = bind(self.emit, node, rule, operands)
         results = rule(self.emit, *positional, **named)
         if results is None:
             return ()
-        return results if isinstance(results, tuple | list) else (results,)
+        return results if isinstance(results, Sequence) else (results,)
 
-    def _fold(self, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
+    def _fold(self, node: tf.Operation, rule: Rule, operands: Sequence[Operand]) -> Sequence[Operand]:
         """Returns the results of a node whose operands are known: computed, unless they are large."""
         block = Block()
         with self.emit.inside(block):
@@ -108,7 +107,7 @@ def _can_be_computed(node: tf.Operation) -> bool:
     return arrays and not schema_of(node.type).is_stateful and not called_functions(node)
 
 
-def convert_graph(emit: Context, graph: tf.Graph, operands: Sequence[Any], name: str = "main") -> list[Any]:
+def convert_graph(emit: Context, graph: tf.Graph, operands: Sequence[Operand], name: str = "main") -> list[Operand]:
     """Converts a function's graph for operands, at the cursor. Returns the results for its outputs."""
     values = {tensor.name: operand for tensor, operand in zip(graph.inputs, operands, strict=True)}
     importer = FunctionImporter(emit, graph, values, name)
@@ -157,13 +156,10 @@ def _ordered(before: dict[tf.Operation, list[tf.Operation]]) -> list[tf.Operatio
 
 def called_functions(node: tf.Operation) -> list[str]:
     """Returns the names of the functions that a node calls."""
-    names = []
-    for name, attribute in schema_of(node.type).attributes.items():
-        if attribute.kind == "func":
-            names.append(attribute_of(node, name))
-        elif attribute.kind == "list(func)":
-            names.extend(attribute_of(node, name))
-    return names
+    attributes = schema_of(node.type).attributes.items()
+    values = [attribute_of(node, name) for name, attribute in attributes if attribute.kind in ("func", "list(func)")]
+    names = [name for value in values for name in (value if isinstance(value, tuple) else (value,))]
+    return [name for name in names if isinstance(name, str)]
 
 
 def function_graph(graph: tf.Graph, name: str) -> tf.Graph:

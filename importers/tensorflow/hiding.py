@@ -5,10 +5,15 @@ of a `PlaceholderWithDefault` as unknown, and likewise the results of ops that q
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import tensorflow as tf
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
+from tensorflow.core.framework.node_def_pb2 import NodeDef
+from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
+
+Nodes = RepeatedCompositeFieldContainer[NodeDef]
 
 HIDDEN = "PlaceholderWithDefault"
 """The op whose result TensorFlow never treats as a constant. It returns its operand."""
@@ -24,17 +29,17 @@ def hide_constants(graph: tf.compat.v1.GraphDef) -> None:
         _hide(function.node_def, "{}:output:0")
 
 
-def _hide(nodes: Any, output: str) -> None:
+def _hide(nodes: Nodes, output: str) -> None:
     """Hides constants in a field of nodes; `output` is the form in which these refer to the first output of a node."""
     names = {node.name for node in nodes}
     used = {source.split(":")[0] for node in nodes for source in node.input}
     for node in list(nodes):
         if node.op == "Const" and node.name in used:
             name, node.name = node.name, _unused(f"{node.name}/value", names)
-            shape = tf.compat.v1.AttrValue(shape=node.attr["value"].tensor.tensor_shape)
+            shape = AttrValue(shape=node.attr["value"].tensor.tensor_shape)
             _add(nodes, name, output.format(node.name), node.attr["dtype"], shape)
         elif node.op in _OF_SHAPES:
-            unknown = tf.compat.v1.AttrValue(shape={"unknown_rank": True})
+            unknown = AttrValue(shape=TensorShapeProto(unknown_rank=True))
             for index, source in enumerate(_data(node.input)):
                 name = _unused(f"{node.name}/operand", names)
                 _add(nodes, name, source, node.attr["T"], unknown)
@@ -46,11 +51,10 @@ def _data(inputs: Iterable[str]) -> list[str]:
     return [source for source in inputs if not source.startswith("^")]
 
 
-def _add(nodes: Any, name: str, source: str, dtype: Any, shape: Any) -> None:
-    attributes: Mapping[str, Any] = {"dtype": dtype, "shape": shape}
+def _add(nodes: Nodes, name: str, source: str, dtype: AttrValue, shape: AttrValue) -> None:
     node = nodes.add(name=name, op=HIDDEN, input=[source])
-    for key, value in attributes.items():
-        node.attr[key].CopyFrom(value)
+    node.attr["dtype"].CopyFrom(dtype)
+    node.attr["shape"].CopyFrom(shape)
 
 
 def _unused(wish: str, names: set[str]) -> str:

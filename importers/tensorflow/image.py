@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from trivium.importers.convolution import Layout
 from trivium.importers.emit import require_computable
-from trivium.importers.tensorflow.context import Context, Known, rule, shape_of
+from trivium.importers.tensorflow.context import Context, Known, Tensor, rule, shape_of
 from trivium.importers.tensorflow.convolution import windows_of
 from trivium.ir.core import Value
 from trivium.ir.types import F32
@@ -54,7 +52,7 @@ def resize_bilinear(
 
 @rule("ResizeBilinearGrad")
 def resize_bilinear_grad(
-    ctx: Context, grads: Value, original_image: Any, *, align_corners: bool, half_pixel_centers: bool
+    ctx: Context, grads: Value, original_image: Tensor, *, align_corners: bool, half_pixel_centers: bool
 ) -> Value:
     """ResizeBilinearGrad(grads, original_image; align_corners=false, half_pixel_centers=false) -> output"""
     for dimension in (1, 2):
@@ -76,7 +74,7 @@ def resize_bicubic(ctx: Context, images: Value, size: Known, *, align_corners: b
 
 @rule("ResizeBicubicGrad")
 def resize_bicubic_grad(
-    ctx: Context, grads: Value, original_image: Any, *, align_corners: bool, half_pixel_centers: bool
+    ctx: Context, grads: Value, original_image: Tensor, *, align_corners: bool, half_pixel_centers: bool
 ) -> Value:
     """ResizeBicubicGrad(grads, original_image; align_corners=false, half_pixel_centers=false) -> output"""
     for dimension in (1, 2):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.state import read_value, update
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -73,7 +72,7 @@ def _has(mask: int, i: int) -> bool:
     return bool(mask >> i & 1)
 
 
-def _read_cut(ctx: Context, shape: Sequence[int], bounds: Sequence[Any], masks: Sequence[int]) -> Cut:
+def _read_cut(ctx: Context, shape: Sequence[int], bounds: Sequence[Tensor], masks: Sequence[int]) -> Cut:
     names = ("begin", "end", "strides")
     begin, end, strides = (ctx.known(x, name).tolist() for x, name in zip(bounds, names, strict=True))
     return cut_of(shape, begin, end, strides, masks)
@@ -83,9 +82,9 @@ def _read_cut(ctx: Context, shape: Sequence[int], bounds: Sequence[Any], masks: 
 def strided_slice(
     ctx: Context,
     input: Value,
-    begin: Any,
-    end: Any,
-    strides: Any,
+    begin: Tensor,
+    end: Tensor,
+    strides: Tensor,
     *,
     begin_mask: int,
     end_mask: int,
@@ -128,9 +127,9 @@ def _counted(ctx: Context, index: Value, extent: int) -> Value:
 def strided_slice_grad(
     ctx: Context,
     shape: Known,
-    begin: Any,
-    end: Any,
-    strides: Any,
+    begin: Tensor,
+    end: Tensor,
+    strides: Tensor,
     dy: Value,
     *,
     begin_mask: int,
@@ -168,7 +167,7 @@ def _put(ctx: Context, extents: Sequence[int], cut: Cut, x: Value) -> Value:
 
 
 @rule("Slice")
-def slice_(ctx: Context, input: Value, begin: Any, size: Known) -> Value:
+def slice_(ctx: Context, input: Value, begin: Tensor, size: Known) -> Value:
     """Slice(input, begin, size) -> output"""
     shape, sizes = input.type.shape, size.tolist()
     if isinstance(begin, np.ndarray):
@@ -185,9 +184,9 @@ def slice_(ctx: Context, input: Value, begin: Any, size: Known) -> Value:
 def strided_slice_update(
     ctx: Context,
     input: Value,
-    begin: Any,
-    end: Any,
-    strides: Any,
+    begin: Tensor,
+    end: Tensor,
+    strides: Tensor,
     value: Value,
     *,
     begin_mask: int,
@@ -205,10 +204,10 @@ def strided_slice_update(
 @rule("ResourceStridedSliceAssign")
 def strided_slice_assign(
     ctx: Context,
-    ref: Any,
-    begin: Any,
-    end: Any,
-    strides: Any,
+    ref: Operand,
+    begin: Tensor,
+    end: Tensor,
+    strides: Tensor,
     value: Value,
     *,
     begin_mask: int,
@@ -277,7 +276,7 @@ def gather_rows(ctx: Context, params: Value, indices: Value) -> Value:
 
 
 @rule("ResourceGather")
-def resource_gather(ctx: Context, resource: Any, indices: Value, *, batch_dims: int) -> Value:
+def resource_gather(ctx: Context, resource: Operand, indices: Value, *, batch_dims: int) -> Value:
     """ResourceGather(resource, indices; batch_dims=0) -> output"""
     return _gathered(ctx, read_value(ctx, resource), indices, batch_dims, batch_dims)
 
@@ -310,7 +309,7 @@ def gather_nd(ctx: Context, params: Value, indices: Value) -> Value:
 
 
 @rule("ResourceGatherNd")
-def resource_gather_nd(ctx: Context, resource: Any, indices: Value) -> Value:
+def resource_gather_nd(ctx: Context, resource: Operand, indices: Value) -> Value:
     """ResourceGatherNd(resource, indices) -> output"""
     return _gathered_nd(ctx, read_value(ctx, resource), indices)
 
@@ -350,7 +349,7 @@ def _tensor_scatter(op: type | None):
 
 
 def _resource_scatter(op: type | None):
-    def resource_scatter(ctx: Context, resource: Any, indices: Value, updates: Value) -> None:
+    def resource_scatter(ctx: Context, resource: Operand, indices: Value, updates: Value) -> None:
         """ResourceScatterUpdate(resource, indices, updates)"""
         rows = ctx.unsqueeze(indices, [indices.type.rank])
 
@@ -363,7 +362,7 @@ def _resource_scatter(op: type | None):
 
 
 def _resource_scatter_nd(op: type | None):
-    def resource_scatter_nd(ctx: Context, ref: Any, indices: Value, updates: Value) -> None:
+    def resource_scatter_nd(ctx: Context, ref: Operand, indices: Value, updates: Value) -> None:
         """ResourceScatterNdUpdate(ref, indices, updates)"""
         update(ctx, ref, lambda old: scattered(ctx, op, old, indices, updates))
 
@@ -397,7 +396,7 @@ def scattered(ctx: Context, op: type | None, x: Value, indices: Value, updates: 
 
 
 @rule("DynamicStitch", "ParallelDynamicStitch")
-def dynamic_stitch(ctx: Context, indices: Any, data: list[Value]) -> Value:
+def dynamic_stitch(ctx: Context, indices: list[Tensor], data: list[Value]) -> Value:
     """DynamicStitch(N * indices, N * data) -> merged"""
     places = [ctx.known(x, "indices") for x in indices]
     count = max((int(x.max()) for x in places if x.size), default=-1) + 1

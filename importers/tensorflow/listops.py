@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.lists import Optional, TensorList
 from trivium.importers.tensorflow.types import element_type_of, type_of
 from trivium.ir.core import Value
-from trivium.ir.types import I32
+from trivium.ir.types import I32, ElementType
 
 
 @rule("OptionalFromValue")
-def optional_from_value(ctx: Context, components: Any) -> Optional:
+def optional_from_value(ctx: Context, components: list[Operand]) -> Optional:
     """OptionalFromValue(components...) -> optional"""
     if len(components) != 1:
         ctx.unsupported("components", f"{len(components)} values", "one")
@@ -31,7 +31,7 @@ def optional_none(ctx: Context) -> Optional:
 
 
 @rule("OptionalGetValue")
-def optional_get_value(ctx: Context, optional: Any) -> list[Any]:
+def optional_get_value(ctx: Context, optional: Optional) -> list[Operand]:
     """OptionalGetValue(optional) -> components..."""
     if optional.value is not None:
         return [optional.value]
@@ -44,29 +44,29 @@ def optional_get_value(ctx: Context, optional: Any) -> list[Any]:
 
 
 @rule("TensorListReserve")
-def reserve(ctx: Context, element_shape: Known, num_elements: Known, *, element_dtype: Any) -> TensorList:
+def reserve(ctx: Context, element_shape: Known, num_elements: Known, *, element_dtype: tf.DType) -> TensorList:
     """TensorListReserve(element_shape, num_elements; element_dtype) -> handle"""
     count = int(num_elements)
     return _filled(ctx, TensorList(_element_type(element_dtype), _static(element_shape), count, count))
 
 
 @rule("EmptyTensorList")
-def empty(ctx: Context, element_shape: Known, max_num_elements: Any, *, element_dtype: Any) -> TensorList:
+def empty(ctx: Context, element_shape: Known, max_num_elements: Tensor, *, element_dtype: tf.DType) -> TensorList:
     """EmptyTensorList(element_shape, max_num_elements; element_dtype) -> handle"""
-    known = isinstance(max_num_elements, np.ndarray) and int(max_num_elements) >= 0
-    capacity = int(max_num_elements) if known else None
+    most = int(max_num_elements) if isinstance(max_num_elements, np.ndarray) else -1
+    capacity = most if most >= 0 else None
     return TensorList(_element_type(element_dtype), _static(element_shape), capacity, 0)
 
 
 @rule("TensorListFromTensor")
-def from_tensor(ctx: Context, tensor: Value, element_shape: Any) -> TensorList:
+def from_tensor(ctx: Context, tensor: Value, element_shape: Tensor) -> TensorList:
     """TensorListFromTensor(tensor, element_shape) -> output_handle"""
     count, *element = tensor.type.static_shape
     return TensorList(tensor.type.element_type, tuple(element), count, count, (tensor,))
 
 
 @rule("TensorListSplit")
-def split(ctx: Context, tensor: Value, element_shape: Any, lengths: Known) -> TensorList:
+def split(ctx: Context, tensor: Value, element_shape: Tensor, lengths: Known) -> TensorList:
     """TensorListSplit(tensor, element_shape, lengths) -> output_handle"""
     if len(set(lengths.tolist())) > 1:
         ctx.unsupported("lengths", lengths.tolist(), "elements of one shape")
@@ -79,7 +79,9 @@ def split(ctx: Context, tensor: Value, element_shape: Any, lengths: Known) -> Te
 
 
 @rule("TensorListGetItem")
-def get_item(ctx: Context, input_handle: Any, index: Value, element_shape: Any, *, element_dtype: Any) -> Value:
+def get_item(
+    ctx: Context, input_handle: TensorList, index: Value, element_shape: Tensor, *, element_dtype: tf.DType
+) -> Operand:
     """TensorListGetItem(input_handle, index, element_shape; element_dtype) -> item"""
     shape = _static(element_shape)
     if input_handle.is_empty_yet and shape is not None:
@@ -90,11 +92,11 @@ def get_item(ctx: Context, input_handle: Any, index: Value, element_shape: Any, 
 @rule("TensorListSetItem")
 def set_item(
     ctx: Context,
-    input_handle: Any,
+    input_handle: TensorList,
     index: Value,
     item: Value,
     *,
-    element_dtype: Any,
+    element_dtype: tf.DType,
     resize_if_index_out_of_bounds: bool,
 ) -> TensorList:
     """TensorListSetItem(input_handle, index, item; resize_if_index_out_of_bounds=false) -> output_handle"""
@@ -105,7 +107,7 @@ def set_item(
 
 
 @rule("TensorListPushBack")
-def push_back(ctx: Context, input_handle: Any, tensor: Any, *, element_dtype: Any) -> TensorList:
+def push_back(ctx: Context, input_handle: TensorList, tensor: Operand, *, element_dtype: tf.DType) -> TensorList:
     """TensorListPushBack(input_handle, tensor) -> output_handle"""
     if isinstance(tensor, np.ndarray) and _stays_uniform(input_handle, tensor):
         length = _moved(ctx, input_handle.length, 1)
@@ -118,7 +120,9 @@ def push_back(ctx: Context, input_handle: Any, tensor: Any, *, element_dtype: An
 
 
 @rule("TensorListPopBack")
-def pop_back(ctx: Context, input_handle: Any, element_shape: Any, *, element_dtype: Any) -> tuple[TensorList, Any]:
+def pop_back(
+    ctx: Context, input_handle: TensorList, element_shape: Tensor, *, element_dtype: tf.DType
+) -> tuple[TensorList, Operand]:
     """TensorListPopBack(input_handle, element_shape; element_dtype) -> output_handle, tensor"""
     length = _moved(ctx, input_handle.length, -1)
     popped = replace(input_handle, length=length)
@@ -148,7 +152,9 @@ def _moved(ctx: Context, length: int | Value, by: int) -> int | Value:
 
 
 @rule("TensorListStack")
-def stack(ctx: Context, input_handle: Any, element_shape: Any, *, element_dtype: Any, num_elements: int) -> Value:
+def stack(
+    ctx: Context, input_handle: TensorList, element_shape: Tensor, *, element_dtype: tf.DType, num_elements: int
+) -> Value:
     """TensorListStack(input_handle, element_shape; element_dtype, num_elements=-1) -> tensor"""
     rows = _rows(ctx, input_handle, element_shape)
     if num_elements not in (-1, rows.type.shape[0]):
@@ -157,13 +163,15 @@ def stack(ctx: Context, input_handle: Any, element_shape: Any, *, element_dtype:
 
 
 @rule("TensorListGather")
-def gather(ctx: Context, input_handle: Any, indices: Value, element_shape: Any, *, element_dtype: Any) -> Value:
+def gather(
+    ctx: Context, input_handle: TensorList, indices: Value, element_shape: Tensor, *, element_dtype: tf.DType
+) -> Value:
     """TensorListGather(input_handle, indices, element_shape; element_dtype) -> values"""
     return ctx.take(_rows(ctx, input_handle, element_shape), indices)
 
 
 @rule("TensorListScatterV2", "TensorListScatter")
-def scatter(ctx: Context, tensor: Value, indices: Known, element_shape: Any, *rest: Any) -> TensorList:
+def scatter(ctx: Context, tensor: Value, indices: Known, element_shape: Tensor, *rest: Tensor) -> TensorList:
     """TensorListScatterV2(tensor, indices, element_shape, num_elements) -> output_handle"""
     given = int(ctx.known(rest[0], "num_elements")) if rest else -1
     count = given if given >= 0 else int(indices.max(initial=-1)) + 1
@@ -174,7 +182,7 @@ def scatter(ctx: Context, tensor: Value, indices: Known, element_shape: Any, *re
 
 
 @rule("TensorListConcatV2", "TensorListConcat")
-def concat(ctx: Context, input_handle: Any, *rest: Any, element_dtype: Any) -> tuple[Value, np.ndarray]:
+def concat(ctx: Context, input_handle: TensorList, *rest: Tensor, element_dtype: tf.DType) -> tuple[Value, np.ndarray]:
     """TensorListConcatV2(input_handle, element_shape, leading_dims; element_dtype) -> tensor, lengths"""
     rows = _rows(ctx, input_handle, None)
     count, each, *others = rows.type.shape
@@ -182,20 +190,20 @@ def concat(ctx: Context, input_handle: Any, *rest: Any, element_dtype: Any) -> t
 
 
 @rule("TensorListLength")
-def length(ctx: Context, input_handle: Any) -> Any:
+def length(ctx: Context, input_handle: TensorList) -> Value | Known:
     """TensorListLength(input_handle) -> length"""
     return input_handle.length if isinstance(input_handle.length, Value) else np.array(input_handle.length, np.int32)
 
 
 @rule("TensorListElementShape")
-def element_shape(ctx: Context, input_handle: Any) -> np.ndarray:
+def element_shape(ctx: Context, input_handle: TensorList) -> np.ndarray:
     """TensorListElementShape(input_handle) -> element_shape"""
     shape: Sequence[int] | int = -1 if input_handle.element is None else input_handle.element
     return np.array(shape, ctx.element_type.dtype)
 
 
 @rule("TensorListResize")
-def resize(ctx: Context, input_handle: Any, size: Known) -> TensorList:
+def resize(ctx: Context, input_handle: TensorList, size: Known) -> TensorList:
     """TensorListResize(input_handle, size) -> output_handle"""
     count = int(size)
     if not input_handle.buffers:
@@ -206,7 +214,7 @@ def resize(ctx: Context, input_handle: Any, size: Known) -> TensorList:
     return replace(input_handle, capacity=count, length=count, buffers=(rows,))
 
 
-def _rows(ctx: Context, given: TensorList, element_shape: Any) -> Value:
+def _rows(ctx: Context, given: TensorList, element_shape: Tensor | None) -> Value:
     element = given.element if given.element is not None else _static(element_shape)
     if not given.buffers and element is not None:
         given = given.allocated(ctx, element)
@@ -229,13 +237,13 @@ def _filled(ctx: Context, given: TensorList) -> TensorList:
     return given if given.element is None else given.allocated(ctx, given.element)
 
 
-def _static(element_shape: Any) -> tuple[int, ...] | None:
+def _static(element_shape: Tensor | None) -> tuple[int, ...] | None:
     """Returns the shape of the elements, if all of it is known."""
     if not isinstance(element_shape, np.ndarray) or element_shape.ndim == 0 or (element_shape < 0).any():
         return None
     return tuple(int(extent) for extent in element_shape)
 
 
-def _element_type(dtype: Any) -> Any:
+def _element_type(dtype: tf.DType) -> ElementType | None:
     """Returns the element type, if elements are tensors."""
     return None if dtype.name == "variant" else element_type_of(dtype)

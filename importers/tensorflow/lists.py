@@ -6,30 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from trivium.importers.tensorflow.context import Context
+from trivium.importers.tensorflow.context import Context, NonTensor, Operand
 from trivium.importers.tensorflow.state import Variable
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I32, TensorType
+from trivium.ir.types import I32, ElementType, TensorType
 
 
 @dataclass(frozen=True)
-class TensorList:
+class TensorList(NonTensor):
     """`buffers` are absent while the elements' shape is not known; `length` is a number or a 0-d i32 value; `capacity`
     is the number of rows, `None` as long as it is unknown. If all elements are the same known array, that is `every`,
     and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a tensor."""
 
-    element_type: Any
+    element_type: ElementType | None
     element: tuple[int, ...] | None
     capacity: int | None
     length: int | Value
     buffers: tuple[Value, ...] = ()
     every: np.ndarray | None = None
-    form: Any = None
+    form: NonTensor | None = None
 
     @property
     def is_empty_yet(self) -> bool:
@@ -85,7 +84,7 @@ class TensorList:
     def count(self, ctx: Context) -> Value:
         return self.length if isinstance(self.length, Value) else ctx.scalar(self.length, I32)
 
-    def get(self, ctx: Context, index: Value) -> Any:
+    def get(self, ctx: Context, index: Value) -> Operand:
         """One element."""
         if self.every is not None:
             return self.every
@@ -94,10 +93,10 @@ class TensorList:
         rows = [_row(ctx, buffer, index) for buffer in self.buffers]
         return rows[0] if self.form is None else whole_of(self.form, iter(rows), counted=False)
 
-    def set(self, ctx: Context, index: Value, item: Any) -> TensorList:
+    def set(self, ctx: Context, index: Value, item: Value | NonTensor) -> TensorList:
         """Returns the list with another element at an index."""
         form = None if isinstance(item, Value) else item
-        rows = [item] if form is None else parts_of(ctx, item, counted=False)
+        rows = [item] if isinstance(item, Value) else parts_of(ctx, item, counted=False)
         whole = replace(self, form=form).with_rows(ctx, [row.type for row in rows])
         buffers = zip(whole.buffers, rows, strict=True)
         return replace(whole, buffers=tuple(_with_row(ctx, buffer, index, row) for buffer, row in buffers))
@@ -116,13 +115,13 @@ class TensorList:
 
 
 @dataclass(frozen=True)
-class Optional:
+class Optional(NonTensor):
     """A value that may be absent: one branch of a conditional keeps it for its gradient."""
 
-    value: Any = None
+    value: Operand | None = None
 
 
-def parts_of(ctx: Context, x: Any, counted: bool = True) -> list[Value]:
+def parts_of(ctx: Context, x: Operand, counted: bool = True) -> list[Value]:
     """Returns the values of an operand of any kind, as they cross the edge of a region."""
     if isinstance(x, TensorList):
         return x.parts(ctx, counted)
@@ -131,7 +130,7 @@ def parts_of(ctx: Context, x: Any, counted: bool = True) -> list[Value]:
     return [] if isinstance(x, Variable) else [ctx.value(x)]
 
 
-def whole_of(form: Any, values: Iterator[Value], counted: bool = True) -> Any:
+def whole_of(form: Operand, values: Iterator[Value], counted: bool = True) -> Operand:
     """Returns an operand of the same form as another, from its values."""
     if isinstance(form, TensorList):
         return form.with_parts(values, counted)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.tensor_shape import as_shape
 
 from trivium.importers.common import role
 from trivium.importers.tensorflow.checkpoint import Stored
@@ -50,7 +50,7 @@ def import_graph(
 
     def body(builder: Builder, *arguments: Value) -> list[Value]:
         constants = {x: None for x in inputs if isinstance(x, Variable) and x not in kept}
-        values: dict[Variable, Any] = {x: read(x) for x in constants}
+        values: dict[Variable, Value | np.ndarray] = {x: read(x) for x in constants}
         values.update(zip(kept, arguments, strict=False))
         given = iter(arguments[len(kept) :])
         operands = [next(given) if isinstance(x, TensorType) else x for x in inputs]
@@ -103,7 +103,7 @@ def read(variable: Variable) -> np.ndarray:
     return to_array(tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=dtype))
 
 
-def captured(tensor: tf.Tensor, variables: Sequence[Any]) -> Variable | np.ndarray | Any:
+def captured(tensor: tf.Tensor, variables: Sequence[tf.Variable]) -> Variable | np.ndarray | tf.Tensor:
     """Returns what a captured tensor is: a variable, an array, or, for other resources, the tensor itself."""
     if tensor.dtype != tf.resource:
         return to_array(tensor)
@@ -113,7 +113,7 @@ def captured(tensor: tf.Tensor, variables: Sequence[Any]) -> Variable | np.ndarr
     described = getattr(tensor, "_handle_data", None)
     if described is None or not described.is_set or len(described.shape_and_type) != 1:
         return tensor
-    shape, dtype = tf.TensorShape(described.shape_and_type[0].shape), tf.as_dtype(described.shape_and_type[0].dtype)
+    shape, dtype = as_shape(described.shape_and_type[0].shape), tf.as_dtype(described.shape_and_type[0].dtype)
     if not shape.is_fully_defined() or dtype in (tf.resource, tf.variant, tf.string):
         return tensor
     return Variable("", TensorType(tuple(shape), element_type_of(dtype)), "buffer", tensor)
@@ -130,6 +130,6 @@ def variable_from(variable: tf.Variable) -> Variable:
 
 def declared_variable(handle: tf.Tensor) -> Variable:
     """Returns a variable that a graph declares; its value is not in the graph, and must be given."""
-    shape, dtype = tf.TensorShape(handle.op.get_attr("shape")), handle.op.get_attr("dtype")
+    shape, dtype = as_shape(handle.op.get_attr("shape")), handle.op.get_attr("dtype")
     name = handle.op.get_attr("shared_name").decode() or handle.op.name
     return Variable(name, TensorType(tuple(shape.as_list()), element_type_of(dtype)), "parameter")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32
@@ -243,7 +242,7 @@ def fused_batch_norm_grad(
     scale: Value,
     mean: Value,
     variance: Value,
-    *rest: Any,
+    *rest: Operand,
     epsilon: float,
     data_format: str,
     is_training: bool,

@@ -4,15 +4,14 @@ numbers: as easy as 1, 2, 3" (SC 2011), four words per counter, keyed by the op'
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.importers.tensorflow.state import read_value, variable_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, F64, I64, UI32, UI64
+from trivium.ir.types import F32, F64, I64, UI32, UI64, ElementType, IntegerType
 
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -107,7 +106,7 @@ def bits(ctx: Context, count: int, key: Value, counter: Value) -> Value:
     return ctx.slice(ctx.reshape(ctx.concatenate(rows, 1), (4 * groups,)), 0, 0, count)
 
 
-def uniform(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, kind: Any) -> Value:
+def uniform(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, kind: ElementType) -> Value:
     """Returns floats in [0, 1): random mantissas below the exponent of 1, minus 1."""
     count = math.prod(shape)
     if kind is F32:
@@ -187,6 +186,7 @@ def stateless_int(
 def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
     """Returns integers among all values of the node's type; two words make 64 bits, the low one first."""
     count, kind = math.prod(shape), ctx.element_type
+    assert isinstance(kind, IntegerType), kind
     if kind.width == 32:
         words = bits(ctx, count, key, counter)
     elif kind.width == 64:
@@ -255,7 +255,7 @@ def truncated_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Va
 
 
 @rule("RngReadAndSkip")
-def read_and_skip(ctx: Context, resource: Any, alg: Known, delta: Value) -> Value:
+def read_and_skip(ctx: Context, resource: Operand, alg: Known, delta: Value) -> Value:
     """RngReadAndSkip(resource, alg, delta) -> value"""
     _require_philox(ctx, alg)
     old = read_value(ctx, resource)

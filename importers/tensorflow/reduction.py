@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from trivium.importers.emit import neutral
 from trivium.importers.tensorflow.context import Context, Known, axes, axis, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I32, is_float
+from trivium.ir.types import F32, I32, ElementType, is_float
 
 REDUCTIONS = {
     "All": ops.And,
@@ -125,7 +123,7 @@ def upper_bound(ctx: Context, sorted_inputs: Value, values: Value) -> Value:
     return _count_before(ctx, "LE", ctx.unsqueeze(sorted_inputs, [1]), values, ctx.element_type)
 
 
-def _count_before(ctx: Context, direction: str, edges: Value, x: Value, kind: Any) -> Value:
+def _count_before(ctx: Context, direction: str, edges: Value, x: Value, kind: ElementType) -> Value:
     """Returns for each element the number of edges, which are along the last dimension, before it."""
     hits = ctx.compare(direction, edges, ctx.unsqueeze(x, [x.type.rank]))
     return ctx.reduce(ops.Add, ctx.convert(hits, kind), [x.type.rank])

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework import variable_pb2
 from tensorflow.core.protobuf import saved_model_pb2, trackable_object_graph_pb2
+from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
+from tensorflow.core.protobuf.saved_object_graph_pb2 import SavedVariable
+from tensorflow.python.framework.tensor_shape import as_shape
 
 from trivium.importers.common import require_regular
 from trivium.importers.tensorflow.checkpoint import OBJECTS, Checkpoint, Stored
+from trivium.importers.tensorflow.context import NonTensor
 from trivium.importers.tensorflow.definitions import (
     call_of,
     importable,
@@ -35,20 +38,23 @@ SERVING, INITIALIZER = "serving_default", "__saved_model_init_op"
 
 
 @dataclass(frozen=True)
+class Resource(NonTensor):
+    """A captured object that is neither a variable nor a constant: a table, an asset."""
+
+    kind: str
+
+
+Captured = Variable | np.ndarray | Resource
+
+
+@dataclass(frozen=True)
 class Signature:
     """A graph, the inputs that a caller passes, the captured objects of the others, and the names of its outputs."""
 
     graph: tf.Graph
     arguments: list[tf.Tensor]
-    captured: list[Any]
+    captured: Sequence[Captured]
     outputs: list[str]
-
-
-@dataclass(frozen=True)
-class Resource:
-    """A captured object that is neither a variable nor a constant: a table, an asset."""
-
-    kind: str
 
 
 def read_signature(folder: str | Path) -> Signature:
@@ -65,7 +71,7 @@ def read_signature(folder: str | Path) -> Signature:
         raise Error(f"cannot read {folder} as a SavedModel: {type(error).__name__}: {error}") from error
 
 
-def _meta_graph(folder: Path) -> Any:
+def _meta_graph(folder: Path) -> MetaGraphDef:
     path = folder / "saved_model.pb"
     require_regular(path)
     try:
@@ -92,7 +98,7 @@ def _served(names: Sequence[str], folder: Path) -> str:
 # TensorFlow 2: a graph of objects, among them functions
 
 
-def _of_objects(meta: Any, folder: Path) -> Signature:
+def _of_objects(meta: MetaGraphDef, folder: Path) -> Signature:
     objects = meta.object_graph_def
     served, name = _signature_function(meta, folder)
     library = library_of(meta.graph_def)
@@ -109,7 +115,7 @@ def _of_objects(meta: Any, folder: Path) -> Signature:
     return Signature(graph, list(graph.inputs[:count]), captured, outputs)
 
 
-def _signature_function(meta: Any, folder: Path) -> tuple[str, str]:
+def _signature_function(meta: MetaGraphDef, folder: Path) -> tuple[str, str]:
     """Returns the name of the signature, and of its function."""
     objects = meta.object_graph_def
     root = {child.local_name: child.node_id for child in objects.nodes[0].children}
@@ -122,7 +128,7 @@ def _signature_function(meta: Any, folder: Path) -> tuple[str, str]:
     return served, name
 
 
-def _require_fitting(tensor: tf.Tensor, x: Any) -> None:
+def _require_fitting(tensor: tf.Tensor, x: Captured) -> None:
     """Rejects a captured input whose type is not the one that its function takes."""
     if isinstance(x, np.ndarray) and tf.as_dtype(x.dtype) == tensor.dtype and tensor.shape.is_compatible_with(x.shape):
         return
@@ -135,10 +141,10 @@ def _require_fitting(tensor: tf.Tensor, x: Any) -> None:
 class _Objects:
     """The objects of a SavedModel: their graph names variables, the checkpoint has the same graph with keys."""
 
-    def __init__(self, meta: Any, folder: Path):
+    def __init__(self, meta: MetaGraphDef, folder: Path):
         self.meta, self.folder = meta, folder
         self.nodes = meta.object_graph_def.nodes
-        self.found: dict[int, Any] = {}
+        self.found: dict[int, Captured] = {}
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
@@ -164,7 +170,7 @@ class _Objects:
                     stack.append(child.node_id)
         return keys
 
-    def captured(self, index: int) -> Any:
+    def captured(self, index: int) -> Captured:
         """Returns the kind of an object for a function that captured it: a variable, an array, or a resource."""
         if index not in self.found:
             node = self.nodes[index]
@@ -184,27 +190,28 @@ class _Objects:
                 return tf.make_ndarray(node.attr["value"].tensor)
         raise Error(f"{self.folder} has no constant {name!r}")
 
-    def _variable(self, index: int, variable: Any) -> Variable:
+    def _variable(self, index: int, variable: SavedVariable) -> Variable:
         name = variable.name.partition(":")[0]
         if index not in self.keys:
             raise Error(f"{self.checkpoint.prefix} has no value of the variable {name}")
         role = "parameter" if variable.trainable else "buffer"
-        return _stored_variable(name, self.checkpoint, self.keys[index], variable.shape, variable.dtype, role)
+        shape, dtype = as_shape(variable.shape), tf.as_dtype(variable.dtype)
+        return _stored_variable(name, self.checkpoint, self.keys[index], shape, dtype, role)
 
 
-def _stored_variable(name: str, checkpoint: Checkpoint, key: str, shape: Any, dtype: Any, role: str) -> Variable:
-    extents = tf.TensorShape(shape)
-    if not extents.is_fully_defined():
-        extents = tf.TensorShape(checkpoint.shape(key))
-    dtype = tf.as_dtype(dtype)
-    kind = TensorType(tuple(extents), element_type_of(dtype))
+def _stored_variable(
+    name: str, checkpoint: Checkpoint, key: str, shape: tf.TensorShape, dtype: tf.DType, role: str
+) -> Variable:
+    if not shape.is_fully_defined():
+        shape = tf.TensorShape(checkpoint.shape(key))
+    kind = TensorType(tuple(shape), element_type_of(dtype))
     return Variable(name, kind, role, Stored(checkpoint, key, kind.static_shape, dtype))
 
 
 # TensorFlow 1: one graph
 
 
-def _of_graph(meta: Any, folder: Path) -> Signature:
+def _of_graph(meta: MetaGraphDef, folder: Path) -> Signature:
     signature = meta.signature_def[_served(list(meta.signature_def), folder)]
     fed = [signature.inputs[name].name for name in sorted(signature.inputs)]
     outputs = sorted(signature.outputs)
@@ -223,7 +230,7 @@ def _of_graph(meta: Any, folder: Path) -> Signature:
     return Signature(graph, arguments, captured, outputs)
 
 
-def _variables_of_graph(handles: Sequence[tf.Tensor], meta: Any, folder: Path) -> list[Variable]:
+def _variables_of_graph(handles: Sequence[tf.Tensor], meta: MetaGraphDef, folder: Path) -> list[Variable]:
     trained = meta.collection_def["trainable_variables"].bytes_list.value
     names = {variable_pb2.VariableDef.FromString(data).variable_name.partition(":")[0] for data in trained}
     checkpoint = Checkpoint(folder / "variables" / "variables")
@@ -232,6 +239,6 @@ def _variables_of_graph(handles: Sequence[tf.Tensor], meta: Any, folder: Path) -
     for handle, name in zip(handles, shared, strict=True):
         if name not in found:
             role = "parameter" if name in names else "buffer"
-            shape, dtype = handle.op.get_attr("shape"), handle.op.get_attr("dtype")
+            shape, dtype = as_shape(handle.op.get_attr("shape")), handle.op.get_attr("dtype")
             found[name] = _stored_variable(name, checkpoint, name, shape, dtype, role)
     return [found[name] for name in shared]

@@ -4,16 +4,18 @@ is bound to its rule here, and rejected if it has an attribute that the rule doe
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import AttrValue, NameAttrList
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from tensorflow.python.framework import op_def_registry
 
 from trivium.importers.binding import signature_of
-from trivium.importers.tensorflow.context import Context
+from trivium.importers.tensorflow.context import Context, Operand, Rule
 
 WITHOUT_MEANING = frozenset(
     {
@@ -36,12 +38,24 @@ WITHOUT_MEANING = frozenset(
 """Attributes that do not change what a program means."""
 
 
+AttributeValue = (
+    str | bool | int | float | tf.DType | TensorShapeProto | TensorProto | tuple["AttributeValue", ...] | None
+)
+"""An attribute in Python's terms: text as `str`, lists as tuples, functions by name."""
+
+RawValue = bytes | bool | int | float | tf.DType | TensorShapeProto | TensorProto | NameAttrList | list["RawValue"]
+"""An attribute as TensorFlow returns it."""
+
+PASSED_UNCHANGED = frozenset({"Tensor", "Operand", "TensorList", "Optional"})
+"""The annotations of inputs that a rule takes as they are."""
+
+
 @dataclass(frozen=True)
 class Attribute:
     """A declared attribute: its kind (`int`, `type`, `func`...) and its default, `None` where there is none."""
 
     kind: str
-    default: Any
+    default: AttributeValue
 
 
 @dataclass(frozen=True)
@@ -68,13 +82,13 @@ def schema_of(op: str) -> Schema:
 
 
 def bind(
-    ctx: Context, node: tf.Operation, rule: Callable[..., Any], operands: Sequence[Any]
-) -> tuple[list[Any], dict[str, Any]]:
+    ctx: Context, node: tf.Operation, rule: Rule, operands: Sequence[Operand]
+) -> tuple[list[Operand | list[Operand]], dict[str, AttributeValue]]:
     """Returns the arguments with which to call a node's rule."""
     schema = schema_of(node.type)
     groups = iter(_grouped(node, schema, operands))
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
+    positional: list[Operand | list[Operand]] = []
+    named: dict[str, AttributeValue] = {}
     _, *parameters = signature_of(rule).python.parameters.values()
     for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -87,13 +101,13 @@ def bind(
     return positional, named
 
 
-def attribute_of(node: tf.Operation, name: str) -> Any:
-    """Returns an attribute in Python's terms: text as `str`, lists as tuples, functions by name."""
+def attribute_of(node: tf.Operation, name: str) -> AttributeValue:
+    """Returns an attribute of a node."""
     return _plain(node.get_attr(name))
 
 
-def _grouped(node: tf.Operation, schema: Schema, operands: Sequence[Any]) -> list[Any]:
-    groups: list[Any] = []
+def _grouped(node: tf.Operation, schema: Schema, operands: Sequence[Operand]) -> list[Operand | list[Operand]]:
+    groups: list[Operand | list[Operand]] = []
     position = 0
     for _, length in schema.inputs:
         if not length:
@@ -107,16 +121,15 @@ def _grouped(node: tf.Operation, schema: Schema, operands: Sequence[Any]) -> lis
     return groups
 
 
-def _read(ctx: Context, operand: Any, parameter: inspect.Parameter) -> Any:
-    kind = parameter.annotation
-    if isinstance(operand, list):
-        return operand if "Any" in str(kind) else [_read(ctx, x, parameter) for x in operand]
-    if kind in ("Any", Any):
-        return operand
-    return ctx.known(operand, parameter.name) if "Known" in str(kind) else ctx.value(operand, parameter.name)
+def _read(ctx: Context, group: Operand | list[Operand], parameter: inspect.Parameter) -> Operand | list[Operand]:
+    kind = str(parameter.annotation).removeprefix("list[").removesuffix("]")
+    if kind in PASSED_UNCHANGED:
+        return group
+    read = ctx.known if kind == "Known" else ctx.value
+    return [read(x, parameter.name) for x in group] if isinstance(group, list) else read(group, parameter.name)
 
 
-def _require_defaults(ctx: Context, node: tf.Operation, schema: Schema, taken: dict[str, Any]) -> None:
+def _require_defaults(ctx: Context, node: tf.Operation, schema: Schema, taken: Container[str]) -> None:
     for name, attribute in schema.attributes.items():
         if name in taken or name in WITHOUT_MEANING or attribute.kind in ("type", "list(type)"):
             continue
@@ -127,20 +140,21 @@ def _require_defaults(ctx: Context, node: tf.Operation, schema: Schema, taken: d
             ctx.unsupported(name, value, f"its default, {attribute.default!r}")
 
 
-def _listed(group: Any) -> list[Any]:
+def _listed(group: Operand | list[Operand]) -> list[Operand]:
     return group if isinstance(group, list) else [group]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: RawValue) -> AttributeValue:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, list):
         return tuple(map(_plain, value))
-    return value.name if type(value).__name__ == "NameAttrList" else value
+    return value.name if isinstance(value, NameAttrList) else value
 
 
-def _default(attribute: Any) -> Any:
+def _default(attribute: AttrValue) -> AttributeValue:
     kind = attribute.WhichOneof("value")
+    assert kind is not None, attribute
     value = getattr(attribute, kind)
     if kind == "list":
         field = next((fields for fields in (value.s, value.i, value.f, value.b) if fields), ())

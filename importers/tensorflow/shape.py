@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework.tensor_pb2 import TensorProto
 
 from trivium.importers.emit import MAX_RAMP
-from trivium.importers.tensorflow.context import Context, Known, axes, axis, rule, shape_of
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, axes, axis, rule, shape_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 
@@ -19,25 +19,25 @@ from trivium.ir.core import Value
 
 
 @rule("Shape")
-def shape(ctx: Context, input: Any) -> np.ndarray:
+def shape(ctx: Context, input: Tensor) -> np.ndarray:
     """Shape(input) -> output"""
     return np.array(shape_of(input), ctx.element_type.dtype)
 
 
 @rule("ShapeN")
-def shape_n(ctx: Context, input: Any) -> list[np.ndarray]:
+def shape_n(ctx: Context, input: list[Tensor]) -> list[np.ndarray]:
     """ShapeN(N * input) -> N * output"""
     return [np.array(shape_of(x), ctx.element_type.dtype) for x in input]
 
 
 @rule("Size")
-def size(ctx: Context, input: Any) -> np.ndarray:
+def size(ctx: Context, input: Tensor) -> np.ndarray:
     """Size(input) -> output"""
     return np.array(math.prod(shape_of(input)), ctx.element_type.dtype)
 
 
 @rule("Rank")
-def rank(ctx: Context, input: Any) -> np.ndarray:
+def rank(ctx: Context, input: Tensor) -> np.ndarray:
     """Rank(input) -> output"""
     return np.array(len(shape_of(input)), np.int32)
 
@@ -70,7 +70,7 @@ def invert_permutation(ctx: Context, x: Known) -> np.ndarray:
 
 
 @rule("ConcatOffset")
-def concat_offset(ctx: Context, concat_dim: Known, shape: Any) -> list[np.ndarray]:
+def concat_offset(ctx: Context, concat_dim: Known, shape: list[Operand]) -> list[np.ndarray]:
     """ConcatOffset(concat_dim, N * shape) -> N * offset"""
     shapes = [ctx.known(x, "shape") for x in shape]
     starts = np.cumsum([0, *(x[int(concat_dim)] for x in shapes)])
@@ -107,7 +107,7 @@ def unique(ctx: Context, x: Known, *axis: Known) -> tuple[np.ndarray, np.ndarray
 
 
 @rule("Const")
-def const(ctx: Context, *, value: Any) -> np.ndarray:
+def const(ctx: Context, *, value: TensorProto) -> np.ndarray:
     """Const(; value) -> output"""
     return tf.make_ndarray(value)
 
@@ -190,7 +190,7 @@ def reverse(ctx: Context, tensor: Value, axis: Known) -> Value:
 
 
 @rule("MatrixDiagPartV3", "MatrixDiagPart")
-def matrix_diag_part(ctx: Context, input: Value, *rest: Any) -> Value:
+def matrix_diag_part(ctx: Context, input: Value, *rest: Operand) -> Value:
     """MatrixDiagPartV3(input, k, padding_value; align) -> diagonal"""
     if rest and np.any(ctx.known(rest[0], "k")):
         ctx.unsupported("k", rest[0], "0, the main diagonal")
@@ -202,7 +202,7 @@ def matrix_diag_part(ctx: Context, input: Value, *rest: Any) -> Value:
 
 
 @rule("MatrixDiag", "MatrixDiagV3")
-def matrix_diag(ctx: Context, diagonal: Value, *rest: Any) -> Value:
+def matrix_diag(ctx: Context, diagonal: Value, *rest: Operand) -> Value:
     """MatrixDiagV3(diagonal, k, num_rows, num_cols, padding_value; align) -> output"""
     k, rows, columns, padding = rest if rest else (np.array(0), np.array(-1), np.array(-1), np.array(0))
     if np.any(ctx.known(k, "k")):

@@ -5,24 +5,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
 
 from trivium.importers.tensorflow.definitions import INPUTS, importable
 from trivium.importers.tensorflow.graph import LoadedGraph
 from trivium.importers.tensorflow.module import Program, captured, declared_variable, import_graph, variable_from
 from trivium.importers.tensorflow.saved_model import read_signature
-from trivium.importers.tensorflow.types import type_of
+from trivium.importers.tensorflow.types import Shaped, is_shaped, type_of
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
 
 
+class Concrete(Protocol):
+    """A function that has been traced, a `ConcreteFunction`."""
+
+    graph: FuncGraph
+    captured_inputs: Sequence[tf.Tensor]
+    structured_outputs: object
+    _keep_alive: SavedModel
+
+
+@runtime_checkable
+class Traceable(Protocol):
+    """A function of tensors, a `tf.function`."""
+
+    def get_concrete_function(self, *args: object, **kwargs: object) -> Concrete: ...
+
+
+class SavedModel(Protocol):
+    """A SavedModel that TensorFlow has loaded."""
+
+    signatures: Mapping[str, Concrete]
+
+
 def import_module(
-    function: Any,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    function: object,
+    args: Sequence[object] = (),
+    kwargs: Mapping[str, object] | None = None,
     *,
     parameters: str = "constants",
     trust: bool = False,
@@ -43,7 +66,7 @@ def import_module(
     return import_concrete(function, _given(arguments_of(function), args, kwargs), parameters).module
 
 
-def _import_folder(folder: str | Path, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: str) -> Module:
+def _import_folder(folder: str | Path, args: Sequence[object], kwargs: Mapping[str, object], parameters: str) -> Module:
     """Returns the program of a SavedModel, which is read as data."""
     signature = read_signature(folder)
     given = _given(signature.arguments, args, kwargs)
@@ -52,7 +75,7 @@ def _import_folder(folder: str | Path, args: Sequence[Any], kwargs: Mapping[str,
     return import_graph(signature.graph, inputs, names, signature.outputs, parameters).module
 
 
-def import_concrete(function: Any, given: Sequence[Any], parameters: str) -> Program:
+def import_concrete(function: Concrete, given: Sequence[Shaped], parameters: str) -> Program:
     """Returns the program of a concrete function. For each of its inputs, `given` contains an object that determines
     the shape: a tensor, a `TensorSpec`, or a variable if the function takes one."""
     graph = function.graph
@@ -71,13 +94,13 @@ def count_of(structure: Any) -> int:
     return sum(x is not None for x in tf.nest.flatten(structure, expand_composites=True))
 
 
-def arguments_of(function: Any) -> list[tf.Tensor]:
+def arguments_of(function: Concrete) -> list[tf.Tensor]:
     """Returns the inputs of a concrete function that a caller passes; those that it captured come after them."""
     inputs = function.graph.inputs
     return list(inputs[: len(inputs) - len(function.captured_inputs)])
 
 
-def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], parameters: str) -> Program:
+def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[object], parameters: str) -> Program:
     """Returns the program of a graph: its placeholders are the inputs, the tensors that no node uses the outputs."""
     graph = LoadedGraph(importable(definition))
     nodes = graph.get_operations()
@@ -97,12 +120,12 @@ def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[Any], par
     return import_graph(graph, inputs, names, [tensor.op.name for tensor in graph.outputs], parameters)
 
 
-def is_concrete(function: Any) -> bool:
+def is_concrete(function: object) -> TypeGuard[Concrete]:
     """Whether it is a function that has already been traced."""
     return isinstance(function, tf.types.experimental.ConcreteFunction)
 
 
-def _loaded(folder: str | Path) -> Any:
+def _loaded(folder: str | Path) -> SavedModel:
     try:
         return tf.saved_model.load(str(folder))
     # Various types: from the protocol buffers, the file system, the object graph.
@@ -110,7 +133,7 @@ def _loaded(folder: str | Path) -> Any:
         raise Error(f"TensorFlow cannot load {folder} as a SavedModel: {error}") from error
 
 
-def serving_function(loaded: Any, folder: str | Path) -> Any:
+def serving_function(loaded: SavedModel, folder: str | Path) -> Concrete:
     """Returns the serving signature of a SavedModel."""
     signatures = dict(loaded.signatures)
     if "serving_default" in signatures:
@@ -125,7 +148,7 @@ def serving_function(loaded: Any, folder: str | Path) -> Any:
     return function
 
 
-def specification(x: Any) -> Any:
+def specification(x: object) -> object:
     """Returns the `TensorSpec` of an example input; specs, Python values and structures remain unchanged."""
     if isinstance(x, tf.TensorSpec | tf.Variable):
         return x
@@ -136,18 +159,18 @@ def specification(x: Any) -> Any:
     return x
 
 
-def output_names(structure: Any) -> list[str]:
+def output_names(structure: object) -> list[str]:
     """Returns names for results that come in a dictionary."""
     if not isinstance(structure, Mapping):
         return []
     return [str(key) for key in sorted(structure) if structure[key] is not None]
 
 
-def _specifications(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _specifications(kwargs: Mapping[str, object]) -> dict[str, object]:
     return {name: specification(x) for name, x in kwargs.items()}
 
 
-def _traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _traced(function: Traceable, args: Sequence[object], kwargs: Mapping[str, object]) -> Concrete:
     try:
         return function.get_concrete_function(*map(specification, args), **_specifications(kwargs))
     except Exception as error:  # anything that the function raises while it is traced
@@ -155,8 +178,8 @@ def _traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
         raise Error(f"TensorFlow cannot trace {name}: {error}") from error
 
 
-def _traceable(function: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    if hasattr(function, "get_concrete_function"):
+def _traceable(function: object, args: Sequence[object]) -> tuple[Traceable, Sequence[object]]:
+    if isinstance(function, Traceable):
         return function, args
     if not callable(function):
         expected = "a tf.function, a ConcreteFunction, a GraphDef, a SavedModel folder or a Keras model"
@@ -166,22 +189,22 @@ def _traceable(function: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
     return tf.function(function), args
 
 
-def _keras(model: Any, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+def _keras(model: Callable[..., object], args: Sequence[object]) -> tuple[Traceable, Sequence[object]]:
     """Returns a Keras model at inference; without examples, for its own inputs."""
-    given: Callable[..., Any] = tf.function(lambda *inputs: model(*inputs, training=False))
+    given = tf.function(lambda *inputs: model(*inputs, training=False))
     if not args:
         declared = getattr(model, "inputs", None) or ()
         args = [tf.TensorSpec(x.shape, x.dtype, x.name) for x in declared]
     return given, args
 
 
-def _given(arguments: Sequence[tf.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def _given(arguments: Sequence[tf.Tensor], args: Sequence[object], kwargs: Mapping[str, object]) -> list[Shaped]:
     """Returns for each input of a graph an object that determines its shape: the input itself if that is static,
     otherwise the example."""
     if all(tensor.shape.is_fully_defined() and tensor.dtype != tf.resource for tensor in arguments):
         return list(arguments)
-    by_name = {name: x for name, x in kwargs.items() if hasattr(x, "shape")}
-    flat = [x for x in tf.nest.flatten(list(args)) if hasattr(x, "shape")]
+    by_name = {name: x for name, x in kwargs.items() if is_shaped(x)}
+    flat = [x for x in tf.nest.flatten(list(args)) if is_shaped(x)]
     if len(by_name) + len(flat) != len(arguments):
         shapes = ", ".join(f"{tensor.op.name}: {tensor.shape}" for tensor in arguments)
         raise Error(f"the inputs have dynamic shapes ({shapes}), expected example inputs that give them")

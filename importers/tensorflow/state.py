@@ -3,13 +3,14 @@ results of the program. A variable is identified by its handle."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.tensorflow.context import Context, rule
+from trivium.importers.tensorflow.checkpoint import Stored
+from trivium.importers.tensorflow.context import Context, Known, NonTensor, Operand, rule
 from trivium.importers.tensorflow.graph import called_functions, ends_of, function_graph, needed_nodes
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -27,14 +28,14 @@ DRAWING = frozenset({"RandomUniform", "RandomUniformInt", "RandomStandardNormal"
 
 
 @dataclass(eq=False)
-class Variable:
+class Variable(NonTensor):
     """A variable of the program: `role` is `parameter` if it is trained, `state` if it is written, otherwise
     `buffer`."""
 
     name: str
     type: TensorType
     role: str
-    handle: Any = None
+    handle: tf.Tensor | Stored | None = None
 
 
 @dataclass
@@ -105,19 +106,19 @@ def _origin(tensor: tf.Tensor) -> tf.Tensor:
 
 
 @rule("ReadVariableOp")
-def read_variable(ctx: Context, resource: Any) -> Any:
+def read_variable(ctx: Context, resource: Operand) -> Value | Known:
     """ReadVariableOp(resource) -> value"""
     return ctx.state.values[variable_of(ctx, resource)]
 
 
 @rule("VariableShape")
-def variable_shape(ctx: Context, input: Any) -> np.ndarray:
+def variable_shape(ctx: Context, input: Operand) -> np.ndarray:
     """VariableShape(input) -> output"""
     return np.array(variable_of(ctx, input).type.shape, ctx.element_type.dtype)
 
 
 @rule("VarIsInitializedOp")
-def var_is_initialized(ctx: Context, resource: Any) -> np.ndarray:
+def var_is_initialized(ctx: Context, resource: Operand) -> np.ndarray:
     """VarIsInitializedOp(resource) -> is_initialized"""
     variable_of(ctx, resource)
     return np.array(True)
@@ -127,19 +128,19 @@ def var_is_initialized(ctx: Context, resource: Any) -> np.ndarray:
 
 
 @rule("AssignVariableOp")
-def assign_variable(ctx: Context, resource: Any, value: Value) -> None:
+def assign_variable(ctx: Context, resource: Operand, value: Value) -> None:
     """AssignVariableOp(resource, value)"""
     ctx.state.write(variable_of(ctx, resource), value)
 
 
 @rule("AssignAddVariableOp")
-def assign_add_variable(ctx: Context, resource: Any, value: Value) -> None:
+def assign_add_variable(ctx: Context, resource: Operand, value: Value) -> None:
     """AssignAddVariableOp(resource, value)"""
     update(ctx, resource, lambda old: ctx.plus(old, value))
 
 
 @rule("AssignSubVariableOp")
-def assign_sub_variable(ctx: Context, resource: Any, value: Value) -> None:
+def assign_sub_variable(ctx: Context, resource: Operand, value: Value) -> None:
     """AssignSubVariableOp(resource, value)"""
     update(ctx, resource, lambda old: ctx.minus(old, value))
 
@@ -148,14 +149,14 @@ def assign_sub_variable(ctx: Context, resource: Any, value: Value) -> None:
 
 
 @rule("ResourceApplyGradientDescent")
-def apply_gradient_descent(ctx: Context, var: Any, alpha: Value, delta: Value) -> None:
+def apply_gradient_descent(ctx: Context, var: Operand, alpha: Value, delta: Value) -> None:
     """ResourceApplyGradientDescent(var, alpha, delta)"""
     update(ctx, var, lambda old: ctx.minus(old, ctx.times(alpha, delta)))
 
 
 @rule("ResourceApplyMomentum")
 def apply_momentum(
-    ctx: Context, var: Any, accum: Any, lr: Value, grad: Value, momentum: Value, *, use_nesterov: bool
+    ctx: Context, var: Operand, accum: Operand, lr: Value, grad: Value, momentum: Value, *, use_nesterov: bool
 ) -> None:
     """ResourceApplyMomentum(var, accum, lr, grad, momentum; use_nesterov=false)"""
     speed = update(ctx, accum, lambda old: ctx.plus(ctx.times(old, momentum), grad))
@@ -166,7 +167,7 @@ def apply_momentum(
 
 @rule("ResourceApplyKerasMomentum")
 def apply_keras_momentum(
-    ctx: Context, var: Any, accum: Any, lr: Value, grad: Value, momentum: Value, *, use_nesterov: bool
+    ctx: Context, var: Operand, accum: Operand, lr: Value, grad: Value, momentum: Value, *, use_nesterov: bool
 ) -> None:
     """ResourceApplyKerasMomentum(var, accum, lr, grad, momentum; use_nesterov=false)"""
     step = ctx.times(lr, grad)
@@ -179,9 +180,9 @@ def apply_keras_momentum(
 @rule("ResourceApplyAdam")
 def apply_adam(
     ctx: Context,
-    var: Any,
-    m: Any,
-    v: Any,
+    var: Operand,
+    m: Operand,
+    v: Operand,
     beta1_power: Value,
     beta2_power: Value,
     lr: Value,
@@ -206,7 +207,7 @@ def apply_adam(
 
 @rule("ResourceApplyAdagradV2")
 def apply_adagrad(
-    ctx: Context, var: Any, accum: Any, lr: Value, epsilon: Value, grad: Value, *, update_slots: bool
+    ctx: Context, var: Operand, accum: Operand, lr: Value, epsilon: Value, grad: Value, *, update_slots: bool
 ) -> None:
     """ResourceApplyAdagradV2(var, accum, lr, epsilon, grad; update_slots=true)"""
     total = read_value(ctx, accum)
@@ -218,7 +219,15 @@ def apply_adagrad(
 
 @rule("ResourceApplyRMSProp")
 def apply_rms_prop(
-    ctx: Context, var: Any, ms: Any, mom: Any, lr: Value, rho: Value, momentum: Value, epsilon: Value, grad: Value
+    ctx: Context,
+    var: Operand,
+    ms: Operand,
+    mom: Operand,
+    lr: Value,
+    rho: Value,
+    momentum: Value,
+    epsilon: Value,
+    grad: Value,
 ) -> None:
     """ResourceApplyRMSProp(var, ms, mom, lr, rho, momentum, epsilon, grad)"""
     square = update(ctx, ms, lambda old: _moving(ctx, old, ctx.times(grad, grad), rho))
@@ -235,19 +244,19 @@ def _moving(ctx: Context, old: Value, new: Value, decay: Value) -> Value:
 # Helpers
 
 
-def variable_of(ctx: Context, handle: Any) -> Variable:
+def variable_of(ctx: Context, handle: Operand) -> Variable:
     """Returns the variable of a handle."""
     if isinstance(handle, Variable):
         return handle
     ctx.unsupported("resource", "a resource that is not a variable", "a variable")
 
 
-def read_value(ctx: Context, handle: Any) -> Value:
+def read_value(ctx: Context, handle: Operand) -> Value:
     """Returns the value of a variable at the cursor."""
     return ctx.value(ctx.state.values[variable_of(ctx, handle)])
 
 
-def update(ctx: Context, handle: Any, change: Any) -> Value:
+def update(ctx: Context, handle: Operand, change: Callable[[Value], Value]) -> Value:
     """Writes the result of `change` on a variable's value, and returns it."""
     value = change(read_value(ctx, handle))
     ctx.state.write(variable_of(ctx, handle), value)

@@ -4,14 +4,16 @@ computed during import. Lists that a loop fills get their size from it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from trivium.importers.tensorflow.context import Operand
 from trivium.importers.tensorflow.graph import ends_of, function_graph, needed_nodes
 from trivium.importers.tensorflow.hiding import HIDDEN
-from trivium.importers.tensorflow.schema import attribute_of
+
+Scalar = np.ndarray | np.generic
+"""A number that is known during import."""
 
 MAX_TRIPS = 100_000
 """The number of iterations after which counting stops."""
@@ -40,10 +42,12 @@ _ARITHMETIC = {
 """The ops that counters consist of."""
 
 
-def trip_count(cond: tf.Graph, body: tf.Graph, operands: Sequence[Any]) -> tuple[int | None, list[Any]]:
+def trip_count(
+    cond: tf.Graph, body: tf.Graph, operands: Sequence[Operand]
+) -> tuple[int | None, list[np.ndarray | None]]:
     """Returns the number of iterations, `None` if it is not known or too large to count; and the counters after the
     loop, `None` for those that are not known."""
-    state: list[Any] = [x if isinstance(x, np.ndarray) and x.ndim == 0 else None for x in operands]
+    state: list[Scalar | None] = [x if isinstance(x, np.ndarray) and x.ndim == 0 else None for x in operands]
     test, step = _counter_nodes(cond), _counter_nodes(body)
     for trip in range(MAX_TRIPS):
         (goes_on,) = _computed(cond, test, state)
@@ -64,7 +68,7 @@ def pushes(graph: tf.Graph, tensor: tf.Tensor) -> int | None:
         node = tensor.op
         grown += {"TensorListPushBack": 1, "TensorListPopBack": -1}.get(node.type, 0)
         if node.type in ("While", "StatelessWhile"):
-            body = function_graph(graph, attribute_of(node, "body"))
+            body = function_graph(graph, node.get_attr("body").name)
             if pushes(body, body.outputs[tensor.value_index]) != 0:
                 return None
             tensor = node.inputs[tensor.value_index]
@@ -79,9 +83,9 @@ _SAME_LIST = frozenset({"Identity", "TensorListSetItem", "TensorListPushBack", "
 """Ops whose first input is the list that they return."""
 
 
-def _computed(graph: tf.Graph, nodes: Sequence[tf.Operation], operands: Sequence[Any]) -> list[Any]:
+def _computed(graph: tf.Graph, nodes: Sequence[tf.Operation], operands: Sequence[Scalar | None]) -> list[Scalar | None]:
     """Returns the outputs of a graph, as far as the counters' arithmetic determines them; `None` for the others."""
-    values: dict[str, Any] = {x.name: operand for x, operand in zip(graph.inputs, operands, strict=True)}
+    values: dict[str, Scalar | None] = {x.name: operand for x, operand in zip(graph.inputs, operands, strict=True)}
     for node in nodes:
         if node.type == "Const":
             values[node.outputs[0].name] = _scalar(node)
@@ -96,7 +100,7 @@ def _counter_nodes(graph: tf.Graph) -> list[tf.Operation]:
     return [x for x in needed_nodes(*ends_of(graph)) if x.type in _ARITHMETIC or x.type == "Const"]
 
 
-def _scalar(node: tf.Operation) -> np.ndarray | None:
+def _scalar(node: tf.Operation) -> Scalar | None:
     if node.outputs[0].shape.rank != 0 or node.outputs[0].dtype == tf.string:
         return None
     return tf.make_ndarray(node.get_attr("value"))

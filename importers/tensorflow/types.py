@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol, TypeGuard
 
 import numpy as np
 import tensorflow as tf
@@ -45,8 +45,22 @@ def element_type_of(dtype: tf.DType) -> types.ElementType:
         raise Error(f"dtype {dtype.name} has no StableHLO element type") from None
 
 
-def type_of(x: Any) -> TensorType:
-    """Returns the type of anything with a dtype and a static shape: a tensor, an array, a variable, a `TensorSpec`."""
+class Shaped(Protocol):
+    """What has a shape and a dtype: a tensor, an array, a variable, a `TensorSpec`."""
+
+    @property
+    def shape(self) -> tf.TensorShape | tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> tf.DType | np.dtype: ...
+
+
+def is_shaped(x: object) -> TypeGuard[Shaped]:
+    return hasattr(x, "shape")
+
+
+def type_of(x: Shaped) -> TensorType:
+    """Returns the type of a tensor with a static shape."""
     shape = tf.TensorShape(x.shape)
     if not shape.is_fully_defined():
         name = getattr(x, "name", "an input")
