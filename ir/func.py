@@ -85,12 +85,21 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
         readability; such a text cannot be parsed. `locations` adds where each op came from."""
         return "".join(SERVICES.text_pieces(self, locations=locations, elide=elide))
 
-    def show(self) -> None:
-        """Prints the program, without the elements of large constants."""
-        print(self)
+    def show(self, path: str | Path | None = None) -> None:
+        """Prints the program, without the elements of large constants; or writes the page that shows it, to a file."""
+        if path is None:
+            print(self)
+        elif SERVICES.page is None:
+            raise Error("pages are written by the whole package, expected: import trivium")
+        else:
+            SERVICES.page(self, path)
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str | None:
+        """Shows the module in a notebook as a graph; `None` if it is too large for one, and is shown as text."""
+        return None if SERVICES.page is None else SERVICES.page(self, None) or None
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Shows the module in a notebook."""

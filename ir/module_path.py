@@ -1,5 +1,5 @@
-"""The part of a model that an op belongs to, as its framework names it: `encoder.layer.0.attention`, or `model/dense`. It
-is part of an op's location, as metadata, so that it survives in text and artifacts and in what passes make of the op."""
+"""The part of a model that an op belongs to, as its framework names it: `encoder.layer.0.attention`, or `model/dense`.
+It is metadata of an op's location, so that it survives in text and artifacts, and in what passes make of the op."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ before anything else. This way no module imports one that is built on it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class Services:
     serialize: Callable[[Module, str | None], bytes]
     text_pieces: TextPieces
     verify: Callable[[Operation], None]
+    page: Callable[[Module, str | Path | None], str] | None = None
+    """Returns a module as an element of a notebook, or writes its page to a file: only where the front door has been
+    opened, since pages are built on everything else."""
 
 
 SERVICES = Services()

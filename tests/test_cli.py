@@ -152,10 +152,8 @@ def test_show_prints_each_stage(trivium: Command, stage: str, shows: str) -> Non
 def test_show_writes_a_page_of_all_stages(trivium: Command) -> None:
     succeed(trivium("show", "program.mlir", "--html", "page.html", "--stage", "llvm"))
     page = Path("page.html").read_text()
-    assert "<details open><summary>llvm</summary>" in page
-    assert all(f"<summary>{stage}</summary>" in page for stage in ("program", *STAGES))
-    assert "tensor&lt;2x3xf32&gt;" in page
-    assert "http" not in page
+    assert '"open":"llvm"' in page
+    assert all(f'"name":"{stage}"' in page for stage in ("source", "program", *STAGES))
 
 
 def test_run_with_random_inputs_is_repeatable(trivium: Command) -> None:

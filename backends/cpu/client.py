@@ -135,6 +135,21 @@ class CpuClient:
             raise Error(f"{artifact.name} needs the module that it was compiled from: it does not embed its constants")
         return CpuLoadedExecutable(artifact, stages, self.devices[0])
 
+    def stage(self, stages: Stages, name: str) -> str:
+        """Returns one of `STAGES` as text, without machine code to run."""
+        match name:
+            case "graph":
+                return str(stages.graph)
+            case "kernels":
+                return "\n\n".join([str(stages.program), *map(str, stages.program.kernels())])
+            case "llvm":
+                return _llvm(stages)
+            case "asm":
+                from trivium.backends.cpu.jit import parsed
+
+                return _target(stages).machine().emit_assembly(parsed(_llvm(stages)))
+        raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
+
     def load_program(self, program: Program, options: CompileOptions = DEFAULT) -> CpuLoadedExecutable:
         """Returns an executable of a program that was made without a module."""
         from trivium.backends.cpu.assembly import assemble_program
@@ -189,40 +204,13 @@ class CpuLoadedExecutable(CpuExecutable):
         """The kernels, buffers and steps that the module was lowered to."""
         return self.stages.program
 
-    @functools.cached_property
-    def llvm(self) -> str:
-        """LLVM's assembly for the whole program."""
-        from trivium.backends.cpu.program import emit_program
-
-        return str(emit_program(self.program, self._target, self.stages.options.fast_math).module)
-
     def specialize(self, *arguments: object) -> CpuLoadedExecutable:
         """Returns the executable itself, since its shapes are static."""
         return self
 
     def stage(self, name: str) -> str:
         """Returns the program as text at one of `STAGES`."""
-        match name:
-            case "graph":
-                return str(self.graph)
-            case "kernels":
-                return "\n\n".join([str(self.program), *map(str, self.program.kernels())])
-            case "llvm":
-                return self.llvm
-            case "asm":
-                return self._assembly()
-        raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
-
-    def _assembly(self) -> str:
-        from trivium.backends.cpu.jit import parsed
-
-        return self._target.machine().emit_assembly(parsed(self.llvm))
-
-    @property
-    def _target(self) -> CpuTarget:
-        target = self.stages.target
-        assert isinstance(target, CpuTarget), "the stages of a program on a CPU are for CPUs"
-        return target
+        return self.device.client.stage(self.stages, name)
 
     def cost_analysis(self) -> dict[str, float]:
         """Returns the costs of one run, under PJRT's names."""
@@ -242,3 +230,17 @@ class CpuLoadedExecutable(CpuExecutable):
         """Runs the program on buffers."""
         results = self.execute(*(argument.to_numpy() for argument in arguments))
         return [CpuBuffer(result, self.device.default_memory) for result in results]
+
+
+@functools.lru_cache(maxsize=1)
+def _llvm(stages: Stages) -> str:
+    """Returns LLVM's assembly for the whole program; the last text is kept, because assembly is made from it."""
+    from trivium.backends.cpu.program import emit_program
+
+    return str(emit_program(stages.program, _target(stages), stages.options.fast_math).module)
+
+
+def _target(stages: Stages) -> CpuTarget:
+    target = stages.target
+    assert isinstance(target, CpuTarget), "the stages of a program on a CPU are for CPUs"
+    return target

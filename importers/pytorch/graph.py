@@ -170,6 +170,6 @@ def location_of(node: fx.Node) -> Location:
 
 
 def _module_path(node: fx.Node) -> str:
-    """Returns the submodule that a node was traced in: `encoder.layer.0`, which dynamo spells `L['self'].encoder.layer[0]`."""
+    """Returns the submodule that a node was traced in: `encoder.layer.0`. Dynamo has `L['self'].encoder.layer[0]`."""
     *_, (path, _) = (node.meta.get("nn_module_stack") or {"": ("", None)}).values()
     return re.sub(r"\[['\"]?([^]'\"]*)['\"]?\]", r".\1", path.removeprefix("L['self']")).strip(".")

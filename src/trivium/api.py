@@ -15,6 +15,23 @@ import numpy as np
 from trivium.executable import Executable
 from trivium.ir.errors import CompileError, Error, ExecutionError
 from trivium.ir.func import Module
+from trivium.ir.services import SERVICES
+
+
+def _page(module: Module, path: str | PathLike[str] | None) -> str:
+    """See `Services.page`."""
+    from trivium.page import frame_of, page_of, write_page
+
+    if path is not None:
+        write_page(Path(path), page_of(module))
+        return ""
+    return frame_of(page_of(module)) if sum(1 for _ in module.walk()) <= MOST_OPS_IN_A_NOTEBOOK else ""
+
+
+SERVICES.page = _page
+
+MOST_OPS_IN_A_NOTEBOOK = 5000
+"""The ops of a module up to which a notebook shows it as a graph."""
 
 FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "onnx": "ONNX"}
 """The extras of the package, and the frameworks that they install."""

@@ -75,16 +75,16 @@ def compile(program: Path, output: Path, threads: int | None, trust: bool, devic
 @main.command()
 @click.argument("program", type=PATH)
 @click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; by default the program itself.")
-@click.option("--html", type=PATH, help="Write a page with the program and all its stages to this file instead.")
+@click.option("--html", type=PATH, help="Write a page that shows the program and its stages to this file instead.")
 @TRUST
 @OPTIMIZED
 def show(program: Path, stage: str | None, html: Path | None, trust: bool, device: str) -> None:
     """Prints a program, or a stage of its compilation."""
     module = trivium.load(program, trust=trust)
     if html is not None:
-        from trivium.report import write_stages
+        from trivium.page import page_of, write_page
 
-        write_stages(html, program.name, str(module), trivium.compile(module, device=device), open_stage=stage)
+        write_page(html, page_of(module, program.name, device, stage or ""))
         click.echo(f"Wrote {html}.")
         return
     click.echo(str(module) if stage is None else trivium.compile(module, device=device).stage(stage))

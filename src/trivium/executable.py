@@ -16,6 +16,8 @@ from trivium.ir.types import TensorType
 
 if TYPE_CHECKING:
     from trivium.compiler.program import Program
+    from trivium.compiler.stages import Stages
+    from trivium.page import Page
 
 __all__ = [
     "STAGES",
@@ -76,6 +78,13 @@ class Executable:
         self._execute = loaded.execute
 
     @property
+    def module(self) -> Module:
+        """The module that was compiled, with dynamic shapes as it was written. Raises an `Error` for an executable that
+        was loaded from a file."""
+        stages: Stages | None = getattr(self.loaded, "stages", None)
+        return self.loaded.graph if stages is None else stages.module
+
+    @property
     def graph(self) -> Module:
         """The optimized module."""
         return self.loaded.graph
@@ -109,6 +118,24 @@ class Executable:
     def memory_analysis(self) -> MemoryStats:
         """How many bytes the machine code, the constants, the arguments, the results and the temporaries take."""
         return self.loaded.memory_analysis()
+
+    def show(self, path: str | Path) -> None:
+        """Writes a page to a file that shows the program in all stages, from the source to the machine code."""
+        from trivium.page import write_page
+
+        write_page(Path(path), self._page())
+
+    def _repr_html_(self) -> str:
+        """Shows the program in a notebook."""
+        from trivium.page import frame_of
+
+        return frame_of(self._page(machine_code=False))
+
+    def _page(self, machine_code: bool = True) -> Page:
+        from trivium.page import page_of
+
+        name, device = self.module.main.sym_name, self.loaded.device.client.platform_name
+        return page_of(self.module, name, device, machine_code=machine_code)
 
     def save(self, path: str | Path) -> None:
         """Writes the compiled program to a file, constants included: `trivium.load_executable` runs it, on a processor

@@ -1,5 +1,4 @@
-"""Pages to look at: the report of the demo, and the stages of one program. Each is one self-contained HTML file, made
-from a Jinja2 template (the usual choice)."""
+"""The report of the demo: one self-contained HTML file, made from a Jinja2 template (the usual choice)."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import jinja2
 
-from trivium.executable import STAGES, Executable
 from trivium.ir.errors import Error
 
 
@@ -48,17 +46,6 @@ class Row:
 def write_report(path: Path, title: str, rows: Sequence[Row]) -> None:
     """Writes the page: the table, and for each framework the optimized program and its kernels."""
     _write(path, "report.html.j2", title=title, rows=rows)
-
-
-def write_stages(path: Path, title: str, program: str, compiled: Executable, open_stage: str | None = None) -> None:
-    """Writes a page with the program and every stage of its compilation, `open_stage` unfolded."""
-    stages = {"program": program, **{stage: compiled.stage(stage) for stage in STAGES}}
-    facts = {
-        "signature": str(compiled.signature),
-        "kernels": str(len(compiled.program.kernels())),
-        "temporaries": f"{compiled.memory_analysis().temp_size_in_bytes} bytes",
-    }
-    _write(path, "stages.html.j2", title=title, facts=facts, stages=stages, open_stage=open_stage or "program")
 
 
 def _write(path: Path, template: str, **values: object) -> None:

@@ -1,0 +1,104 @@
+"use strict";
+// The text of one stage. Only the lines in view are elements, because assembly has tens of thousands of lines.
+trivium.Listing = class {
+  static LINE = 18;
+  static SIGNS = { chosen: "▶", origin: "◂", result: "▸" };
+
+  constructor(stage, onSelect) {
+    this.stage = stage;
+    this.onSelect = onSelect;
+    this.roles = new Map();
+    this.cursor = -1;
+    const { element } = trivium;
+    this.lines = element("div", { class: "lines" });
+    this.space = element("div", { class: "space" }, this.lines);
+    this.scroller = element(
+      "div",
+      { class: "scroller", tabindex: 0, role: "listbox", "aria-label": `${stage.title}: lines`, onscroll: () => this.draw(), onkeydown: (event) => this.key(event) },
+      this.space,
+    );
+    this.count = element("span", { class: "count" });
+    this.note = stage.note ? element("p", { class: "note" }, stage.note) : null;
+    const buttons = [["↑", -1, "previous highlighted line (p)"], ["↓", 1, "next highlighted line (n)"]].map(([sign, by, title]) =>
+      element("button", { title, "aria-label": title, onclick: () => this.step(by) }, sign));
+    this.root = element("section", { class: "pane listing", "data-stage": stage.name, "aria-label": stage.title },
+      element("h2", {}, stage.title, this.count, ...buttons), this.note, this.scroller);
+    const longest = stage.lines.reduce((most, line) => Math.max(most, line.length), 0);
+    this.space.style.height = `${stage.lines.length * trivium.Listing.LINE}px`;
+    this.space.style.minWidth = `${longest + 4}ch`;
+    this.space.addEventListener("click", (event) => { // by its place, since the elements may change under the pointer
+      const line = Math.floor((event.clientY - this.space.getBoundingClientRect().top) / trivium.Listing.LINE);
+      if (line < stage.lines.length && !String(getSelection())) this.choose(line);
+    });
+    new ResizeObserver(() => this.draw()).observe(this.scroller);
+  }
+
+  choose(line) {
+    this.cursor = line;
+    const owner = this.stage.owners[line];
+    if (owner >= 0) this.onSelect([this.stage.items[owner]], this);
+    else this.draw();
+  }
+
+  // Shows which lines belong to the selection, and the first of them unless the reader chose it here.
+  highlight(roles, from) {
+    this.roles = roles;
+    this.marked = [];
+    this.stage.owners.forEach((owner, line) => { if (roles.has(owner)) this.marked.push(line); });
+    this.count.textContent = roles.size ? ` ${roles.size} of ${this.stage.items.length}` : "";
+    if (from !== this && this.marked.length) this.show(this.marked[0]);
+    this.draw();
+  }
+
+  // Programs begin with their constants, of which there may be hundreds.
+  skipConstants() {
+    const first = this.stage.owners.findIndex((owner) => owner >= 0 && this.stage.items[owner].kind !== "constant");
+    if (first > 20) this.scroller.scrollTop = (first - 3) * trivium.Listing.LINE;
+  }
+
+  show(line) {
+    const height = this.scroller.clientHeight, top = line * trivium.Listing.LINE;
+    if (top < this.scroller.scrollTop || top > this.scroller.scrollTop + height - 3 * trivium.Listing.LINE)
+      this.scroller.scrollTop = Math.max(0, top - height / 3);
+  }
+
+  // Goes to the next line that begins a highlighted item.
+  step(by) {
+    if (!this.marked || !this.marked.length) return;
+    const starts = this.marked.filter((line, i) => i === 0 || this.marked[i - 1] !== line - 1 || this.stage.owners[line] !== this.stage.owners[line - 1]);
+    const here = this.at === undefined ? -1 : starts.indexOf(this.at);
+    this.at = starts[(here + by + starts.length) % starts.length];
+    this.cursor = this.at;
+    this.show(this.at);
+    this.draw();
+  }
+
+  key(event) {
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 };
+    if (event.key in moves && !event.altKey) {
+      const sign = Math.sign(moves[event.key]);
+      let line = this.cursor + moves[event.key];
+      while (line >= 0 && line < this.stage.lines.length && this.stage.owners[line] < 0) line += sign;
+      if (line >= 0 && line < this.stage.lines.length) { this.choose(line); this.show(line); }
+    } else if (event.key === "n" || event.key === "p") this.step(event.key === "n" ? 1 : -1);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  draw() {
+    const { LINE, SIGNS } = trivium.Listing;
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / LINE) - 10);
+    const last = Math.min(this.stage.lines.length, first + Math.ceil(this.scroller.clientHeight / LINE) + 20);
+    const rows = [];
+    for (let n = first; n < last; n++) {
+      const owner = this.stage.owners[n], role = this.roles.get(owner);
+      rows.push(trivium.element("div", {
+        class: `line${owner >= 0 ? " owned" : ""}${role ? ` ${role}` : ""}${n === this.cursor ? " cursor" : ""}`,
+        "data-line": n, role: "option", "aria-selected": role === "chosen" ? "true" : "false",
+      }, trivium.element("span", { class: "sign", "aria-hidden": "true" }, role ? SIGNS[role] : " "), this.stage.lines[n] || " "));
+    }
+    this.lines.style.transform = `translateY(${first * LINE}px)`;
+    this.lines.replaceChildren(...rows);
+  }
+};

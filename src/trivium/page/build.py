@@ -1,0 +1,116 @@
+"""Collects the stages of a program for a page. They are made from a copy of the program whose ops are numbered, so that
+every op, launch and kernel can say what it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from trivium.backends import client
+from trivium.compiler.dynamic import is_dynamic
+from trivium.compiler.stages import CompileOptions, Stages
+from trivium.compiler.target import Target
+from trivium.ir.core import Operation
+from trivium.ir.func import Module
+from trivium.page.data import Page, Stage
+from trivium.page.graph import file_locations, graph_stage
+from trivium.page.machine import assembly_stage, kernels_of_names, llvm_stage
+from trivium.page.source import source_stage
+from trivium.page.steps import kernels_stage, launches_stage
+from trivium.page.tags import ops_of, tag, tags_of
+
+MOST_LLVM = 600_000
+"""The characters of LLVM up to which assembly is made, too, unless the reader asks for it: making it takes long."""
+
+LARGEST_TEXT = 2_000_000
+"""The characters of a stage that a page shows."""
+
+
+@runtime_checkable
+class Compiler(Protocol):
+    """A client that compiles in stages, and can print them."""
+
+    def target(self, options: CompileOptions) -> Target: ...
+
+    def stage(self, stages: Stages, name: str) -> str: ...
+
+
+def page_of(
+    module: Module, title: str = "", device: str | None = None, stage: str = "", *, machine_code: bool = True
+) -> Page:
+    """Returns the page of a module, and of what it becomes for a device; without one, of the module alone. `stage` is
+    the stage that the reader asks for, which is then not left out. Without `machine_code`, the page ends with the
+    kernels."""
+    module = module.clone()
+    every = _ops(module)
+    places = [file_locations(op.location) for op in every]
+    source, lines = source_stage(place for found in places for place in found)
+    of_op = {
+        op: list(dict.fromkeys(lines[place.file, place.line] for place in found if (place.file, place.line) in lines))
+        for op, found in zip(every, places, strict=True)
+    }
+    program = graph_stage(module, "program", "Program", of_op.__getitem__)
+    tag(every, "program")
+    page = Page(title or module.sym_name or "program", {"ops": str(len(every))}, [source, program], stage)
+    backend = client(device) if device is not None else None
+    if backend is None:
+        return page
+    if is_dynamic(module):
+        program.note = "The shapes are dynamic: the program is compiled for the shapes of the arguments of each call."
+    elif not isinstance(backend, Compiler):
+        program.note = f"The device {device} compiles in one step, of which nothing can be shown."
+    else:
+        stages = Stages(module, backend.target(CompileOptions()), CompileOptions())
+        _add_compiled(page, stages)
+        if machine_code:
+            _add_machine_code(page, lambda name: backend.stage(stages, name), kernels_of_names(stages.program))
+    return page
+
+
+def _ops(module: Module) -> list[Operation]:
+    return ops_of(function for function in module.functions.values() if not function.is_declaration)
+
+
+def _add_compiled(page: Page, stages: Stages) -> None:
+    every = _ops(stages.graph)
+    graph = graph_stage(stages.graph, "graph", "Optimized graph", lambda op: tags_of(op.location, "program"))
+    _keep_paths(graph, page.stages[-1])
+    tag(every, "graph")
+    program = stages.program
+    page.stages += [graph, launches_stage(program), kernels_stage(program)]
+    page.facts |= {
+        "optimized": f"{len(every)} ops",
+        "kernels": str(len(program.kernels())),
+        "temporaries": f"{program.arena_size:,} bytes",
+    }
+
+
+def _keep_paths(graph: Stage, program: Stage) -> None:
+    """Ops without a path of their own have that of the op that they came from."""
+    for item in graph.items:
+        item.path = item.path or next((program.items[number].path for number in item.origins), "")
+
+
+def _add_machine_code(page: Page, text_of: Callable[[str], str], kernels: dict[str, list[int]]) -> None:
+    text = text_of("llvm")
+    llvm = llvm_stage(text, kernels)
+    page.stages.append(llvm)
+    if len(text) > MOST_LLVM and page.open != "asm":
+        _leave_out_end(llvm)
+        llvm.note = f"{llvm.note} Assembly is left out, for its size: --stage asm adds it.".strip()
+        return
+    assembly = assembly_stage(text_of("asm"), llvm)
+    page.stages.append(assembly)
+    for stage in (llvm, assembly):
+        _leave_out_end(stage)
+
+
+def _leave_out_end(stage: Stage) -> None:
+    """Cuts a text that is too long for a page."""
+    size = 0
+    for number, line in enumerate(stage.lines):
+        size += len(line) + 1
+        if size > LARGEST_TEXT:
+            stage.note = f"The first {number:,} of {len(stage.lines):,} lines."
+            del stage.lines[number:], stage.owners[number:]
+            return

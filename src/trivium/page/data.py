@@ -1,0 +1,126 @@
+"""The form of a page's data, which is one JSON object in the page: this file is its description, and what `assets/*.js`
+read.
+
+A program is shown in stages, in the order in which it was made: the user's source, the program, the optimized graph,
+the launches, their kernels, LLVM, assembly. Every stage has items (lines, ops, launches, kernels, functions) and a
+text. Each item names the items of the stage before it that it came from, so that whatever is selected, all that it came
+from and all that it became follow from one kind of link. Items are numbered by their position in `Stage.items`."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+Scalar = str | int | float | bool | None
+Json = Scalar | list["Json"] | dict[str, "Json"]
+
+
+@dataclass
+class Histogram:
+    """What is shown of a constant instead of its elements. `sampled` is the number of elements that were looked at;
+    `counts` are for bins of equal width from `low` to `high`, of the finite elements."""
+
+    shape: list[int]
+    dtype: str
+    sampled: int
+    low: float
+    high: float
+    mean: float
+    deviation: float
+    zeros: int
+    nonfinite: int
+    counts: list[int]
+
+
+@dataclass
+class Item:
+    """One thing to select. `origins` are items of the stage before. `label` is the short name, `type` what it computes,
+    `path` the part of the model. `operands` are the items of the same stage whose results it reads: the edges of the
+    graph. `group` is the group that it lies in, `hidden` whether the graph leaves it out (constants, and what follows
+    from them alone). `facts` are further lines for people."""
+
+    label: str
+    kind: str
+    type: str = ""
+    path: str = ""
+    group: int = 0
+    hidden: bool = False
+    origins: list[int] = field(default_factory=list)
+    operands: list[int] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+    constant: Histogram | None = None
+
+
+@dataclass
+class Group:
+    """A part of the model, inside another one; the first group is the whole, and its own parent."""
+
+    name: str
+    parent: int
+
+
+@dataclass
+class Stage:
+    """One stage. `lines` is the text, `owners[i]` the item that line i belongs to (-1: none). `groups` is empty where
+    the stage is no graph. `note` says what was left out, and why."""
+
+    name: str
+    title: str
+    lines: list[str] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    note: str = ""
+
+    def add(self, text: str, owner: int = -1) -> None:
+        """Adds lines of text."""
+        new = text.split("\n")
+        self.lines += new
+        self.owners += [owner] * len(new)
+
+
+@dataclass
+class Page:
+    """Everything that a page shows."""
+
+    title: str
+    facts: dict[str, str]
+    stages: list[Stage]
+    open: str = ""
+    """The stage that the reader asked for."""
+
+    def stage(self, name: str) -> Stage | None:
+        """Returns the stage of that name, if the page has it."""
+        return next((stage for stage in self.stages if stage.name == name), None)
+
+    def json(self) -> dict[str, Json]:
+        """Returns the object that the page holds. Fields that have their default are left out of items."""
+        stages: list[Json] = []
+        for stage in self.stages:
+            items: list[Json] = [_item(item) for item in stage.items]
+            groups: list[Json] = [{"name": group.name, "parent": group.parent} for group in stage.groups]
+            lines: list[Json] = [*stage.lines]
+            owners: list[Json] = [*stage.owners]
+            stages.append(
+                {
+                    "name": stage.name,
+                    "title": stage.title,
+                    "note": stage.note,
+                    "lines": lines,
+                    "owners": owners,
+                    "items": items,
+                    "groups": groups,
+                }
+            )
+        return {"title": self.title, "facts": {**self.facts}, "open": self.open, "stages": stages}
+
+
+def _item(item: Item) -> dict[str, Json]:
+    entry: dict[str, Json] = {"label": item.label, "kind": item.kind}
+    entry |= {name: value for name in ("type", "path", "group", "hidden") if (value := getattr(item, name))}
+    entry |= {name: [*value] for name in ("origins", "operands") if (value := getattr(item, name))}
+    if item.facts:
+        entry["facts"] = {**item.facts}
+    if item.constant is not None:
+        entry["constant"] = dataclasses.asdict(item.constant)
+    return entry

@@ -1,0 +1,142 @@
+"""Groups the ops of a graph as the model is built: by the paths of its submodules. Where a program has no paths, or a
+part of the model has too many ops of its own to look at, repetitions are found (twelve layers are the same ops twelve
+times), and what is still too long is cut into parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trivium.page.data import Group, Item
+
+MOST = 60
+"""The ops that a group may have of its own."""
+
+MANY = 20
+"""The ops beside repetitions that get a group."""
+
+SHORTEST = 4
+"""The ops of the shortest repetition that makes groups."""
+
+FARTHEST = 4000
+"""The ops among which repetitions are looked for."""
+
+_SEPARATOR = re.compile(r"[./]+")
+
+
+@dataclass(eq=False)
+class Node:
+    """A group while the groups are built: its items by number, and the groups inside it by name."""
+
+    name: str
+    items: list[int] = field(default_factory=list)
+    inner: dict[str, Node] = field(default_factory=dict)
+
+    def at(self, path: Sequence[str]) -> Node:
+        """Returns the group at a path inside this one, which is made if it is new."""
+        node = self
+        for part in path:
+            node = node.inner.setdefault(part, Node(part))
+        return node
+
+
+def split_path(path: str) -> list[str]:
+    """Returns the parts of a path: those of `encoder.layer.0` as those of `encoder/layer/0`."""
+    return [part for part in _SEPARATOR.split(path) if part]
+
+
+def group_items(items: Sequence[Item], places: Sequence[Sequence[str]], keys: Sequence[str]) -> list[Group]:
+    """Groups items by their places and sets their `group`; returns the groups, outer ones before inner ones. Items with
+    equal keys count as the same op of another repetition."""
+    root = Node("")
+    for number, place in enumerate(places):
+        root.at(place).items.append(number)
+    visible = [not item.hidden for item in items]
+    _arrange(root, visible, keys)
+    groups: list[Group] = []
+    _number(root, 0, items, groups)
+    return groups
+
+
+def _arrange(root: Node, visible: Sequence[bool], keys: Sequence[str]) -> None:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        _join_only_child(node, root)
+        own = [number for number in node.items if visible[number]]
+        if len(own) > MOST:
+            _split(node, own, keys)
+        waiting += node.inner.values()
+
+
+def _join_only_child(node: Node, root: Node) -> None:
+    """A group that has nothing but one group becomes one with it: `encoder.layer`."""
+    while node is not root and not node.items and len(node.inner) == 1:
+        (child,) = node.inner.values()
+        node.name, node.items, node.inner = f"{node.name}.{child.name}", child.items, child.inner
+
+
+def _split(node: Node, own: list[int], keys: Sequence[str]) -> None:
+    """Moves the items of a group into new groups inside it."""
+    parts = _repeats(own, keys)
+    if not parts:
+        starts = range(0, len(own), MOST)
+        parts = {f"part {i + 1} of {len(starts)}": own[start : start + MOST] for i, start in enumerate(starts)}
+    moved: set[int] = set()
+    for name, numbers in parts.items():
+        while name in node.inner:
+            name += "'"
+        node.inner[name] = Node(name, list(numbers))
+        moved.update(numbers)
+    node.items = [number for number in node.items if number not in moved]
+
+
+def _repeats(own: Sequence[int], keys: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Returns the items of each repetition by its name, and what is before and after them if that is much; nothing if
+    nothing is repeated."""
+    start, period, count = repetition([keys[number] for number in own[:FARTHEST]])
+    if count < 2:
+        return {}
+    end = start + count * period
+    repeats = {f"repeat {i + 1} of {count}": own[start + i * period :][:period] for i in range(count)}
+    around = {"before": own[:start], "after": own[end:]}
+    return repeats | {name: numbers for name, numbers in around.items() if len(numbers) > MANY}
+
+
+def repetition(keys: Sequence[str]) -> tuple[int, int, int]:
+    """Returns the start, the length and the count of the repetition that covers most of a sequence; a count below 2 if
+    there is none."""
+    numbers: dict[str, int] = {}
+    sequence = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    best = (0, len(keys), 1)
+    covered = len(keys) // 3  # less is no structure, but chance
+    for period in range(SHORTEST, len(keys) // 2 + 1):
+        start, length = _longest_run(sequence[:-period] == sequence[period:])
+        count = length // period + 1
+        if count > 1 and count * period > covered:
+            best, covered = (start, period, count), count * period
+    return best
+
+
+def _longest_run(flags: np.ndarray) -> tuple[int, int]:
+    """Returns the start and length of the longest run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    if not edges.size:
+        return 0, 0
+    starts, ends = edges[::2], edges[1::2]
+    longest = int(np.argmax(ends - starts))
+    return int(starts[longest]), int(ends[longest] - starts[longest])
+
+
+def _number(root: Node, parent: int, items: Sequence[Item], groups: list[Group]) -> None:
+    waiting = [(root, parent)]
+    while waiting:
+        node, around = waiting.pop()
+        number = len(groups)
+        groups.append(Group(node.name, around))
+        for item in node.items:
+            items[item].group = number
+        waiting += [(inner, number) for inner in reversed(node.inner.values())]

@@ -1,0 +1,70 @@
+"""Writes the data of a page, with the scripts and styles that show it, as one HTML file that needs nothing else. What
+the page shows may come from anybody: the data is JSON in which nothing can end its element, the scripts make text of it
+and never markup, and a policy in the page lets a browser run these scripts only, and load nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup, escape
+
+from trivium.ir.errors import Error
+from trivium.page.data import Page
+
+ASSETS = Path(__file__).parent / "assets"
+STYLES = ("page.css",)
+OWN_SCRIPTS = ("model.js", "listing.js", "layout.js", "graph.js", "details.js", "search.js", "main.js")
+SCRIPTS = ("vendor/dagre.min.js", *OWN_SCRIPTS)
+"""In the order in which they run."""
+
+
+def html_of(page: Page) -> str:
+    """Returns the page as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("trivium", "templates"), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    scripts = [asset(name) for name in SCRIPTS]
+    return environment.get_template("page.html.j2").render(
+        title=page.title,
+        styles=[Markup(asset(name)) for name in STYLES],
+        scripts=[Markup(script) for script in scripts],
+        hashes=Markup(" ".join(f"'sha256-{_digest(script)}'" for script in scripts)),
+        data=Markup(data_text(page)),
+    )
+
+
+def write_page(path: Path, page: Page) -> None:
+    """Writes the page to a file."""
+    try:
+        path.write_text(html_of(page), encoding="utf-8")
+    except OSError as error:
+        raise Error(f"cannot write {path}: {error.strerror}") from None
+
+
+def frame_of(page: Page, height: int = 640) -> str:
+    """Returns the page as an element of another page, as notebooks show it."""
+    return f'<iframe srcdoc="{escape(html_of(page))}" style="width: 100%; height: {height}px; border: 0"></iframe>'
+
+
+def data_text(page: Page) -> str:
+    """Returns the data as JSON in which no character has a meaning in HTML."""
+    text = json.dumps(page.json(), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@cache
+def asset(name: str) -> str:
+    """Returns the text of a file that pages contain."""
+    text = (ASSETS / name).read_text(encoding="utf-8")
+    assert "</script" not in text, name
+    assert "</style" not in text, name
+    return text
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

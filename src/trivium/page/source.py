@@ -1,0 +1,57 @@
+"""The user's source, as far as locations name it: for each line its number, and its text where the file is here.
+Programs come from others, and may name any file: only Python files are read, and only lines that are named, with a few
+around them, are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from trivium.ir.location import FileLocation
+from trivium.page.data import Item, Stage
+
+AROUND = 2
+"""The lines before and after a named line that are shown."""
+
+LARGEST_FILE = 1 << 21
+LONGEST_LINE = 240
+
+
+def source_stage(places: Iterable[FileLocation]) -> tuple[Stage, dict[tuple[str, int], int]]:
+    """Returns the stage of the places, and the number of the item of each (file, line)."""
+    stage = Stage("source", "Source")
+    lines: dict[str, set[int]] = {}
+    for place in places:
+        if place.line > 0:
+            lines.setdefault(place.file, set()).add(place.line)
+    numbers: dict[tuple[str, int], int] = {}
+    for file, named in lines.items():
+        for line in sorted(named):
+            numbers[file, line] = len(stage.items)
+            stage.items.append(Item(f"{file.rpartition('/')[2]}:{line}", "line", path=file))
+        _add_file(stage, file, named, numbers)
+    return stage, numbers
+
+
+def _add_file(stage: Stage, file: str, named: set[int], numbers: dict[tuple[str, int], int]) -> None:
+    text = _read(file)
+    stage.add(file)
+    last = 0
+    near = {line + by for line in named for by in range(-AROUND, AROUND + 1)}
+    for line in sorted(named | {line for line in near if 0 < line <= len(text)}):
+        if last and line > last + 1:
+            stage.add("      ⋮")
+        content = text[line - 1] if line <= len(text) else "(the file is not here)" if not text else ""
+        stage.add(f"{line:5} {content[:LONGEST_LINE]}", numbers.get((file, line), -1))
+        last = line
+    stage.add("")
+
+
+def _read(file: str) -> list[str]:
+    path = Path(file)
+    try:
+        if path.suffix != ".py" or not path.is_file() or path.stat().st_size > LARGEST_FILE:
+            return []
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except (OSError, ValueError):
+        return []

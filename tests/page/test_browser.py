@@ -1,0 +1,165 @@
+"""The page in a browser: it opens without an error, and everything on it can be reached. Playwright drives a Chromium
+of the system; without either, these tests are skipped."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.page.programs import located
+from trivium.page import page_of, write_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    source = folder / "model.py"
+    source.write_text("".join(f"line{number} = model(<b>{number}</b>)\n" for number in range(1, 30)))
+    write_page(folder / "page.html", page_of(located(str(source)), "<b>model</b>", "cpu"))
+    return folder / "page.html"
+
+
+@pytest.fixture
+def page(browser, file: Path) -> Iterator:
+    """The page, opened; errors in the console fail the test."""
+    errors: list[str] = []
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith("file://") else errors.append(request.url))
+    page.goto(file.as_uri())
+    yield page
+    page.close()
+    assert errors == []
+
+
+def chosen(page) -> dict[str, dict[str, str]]:
+    """The labels of all that is highlighted, with their roles, by stage."""
+    return page.evaluate(
+        "Object.fromEntries(trivium.model.stages.map((stage, i) => [stage.name, Object.fromEntries("
+        "[...trivium.selection.related[i]].map(([n, role]) => [stage.items[n].label, role]))]))"
+    )
+
+
+def line(page, stage: str, text: str):
+    return page.locator(f'.listing[data-stage="{stage}"] .line', has_text=text).first
+
+
+def test_it_opens_with_what_can_be_read_at_once(page) -> None:
+    assert page.locator("h1").text_content() == "<b>model</b>"
+    assert page.locator(".box.open > .name").all_text_contents() == ["encoder.layer"]
+    assert page.locator(".box.closed > .name").all_text_contents() == ["head", "act"]
+    assert page.locator("body b").count() == 0  # names of the program are text
+
+
+def test_a_line_is_followed_to_the_machine_code_and_back(page) -> None:
+    line(page, "source", "line6 =").click()
+    found = chosen(page)
+    assert found["source"] == {"model.py:6": "chosen"}
+    assert found["program"] == {"tanh": "result"}
+    (kernel,) = found["kernels"]
+    assert all(name.startswith(f"kernel.{kernel}") for name in [*found["llvm"], *found["asm"]])
+    assert page.locator('.listing[data-stage="kernels"] .line.result').count() > 3
+    page.keyboard.press("7")
+    line(page, "asm", f"kernel.{kernel}:").click()
+    back = chosen(page)
+    assert back["asm"] == {f"kernel.{kernel}": "chosen"}
+    assert back["source"]["model.py:6"] == back["program"]["tanh"] == "origin"
+
+
+def test_selection_is_shown_without_colour(page) -> None:
+    line(page, "source", "line6 =").click()
+    assert page.locator(".line.chosen .sign").first.text_content() == "▶"
+    assert page.locator(".line.result .sign").first.text_content() == "▸"
+    assert page.locator(".said").text_content().startswith("model.py:6: 1 in Source, 1 in Program")
+
+
+def test_groups_open_and_close(page) -> None:
+    page.locator(".box.closed", has_text="head").locator(".toggle").click()
+    page.locator(".box.item", has_text="exponential").click()
+    assert page.locator(".details h3").text_content() == "exponential"
+    page.locator(".box.open", has_text="head").locator("> .toggle").dispatch_event("click")
+    assert page.locator(".box.item", has_text="exponential").count() == 0
+    assert page.locator(".box.closed.chosen > .name").text_content() == "head"  # stands for what is in it
+
+
+@pytest.mark.parametrize(
+    ("query", "found"), [("tanh", "tanh"), ("framework.stablehlo.exp", "exponential"), ("8x16 exp head", "exponential")]
+)
+def test_search(page, query: str, found: str) -> None:
+    page.keyboard.press("/")
+    page.keyboard.type(query)
+    page.keyboard.press("Enter")
+    assert page.locator(".details h3").text_content() == found
+    assert page.locator(".box.chosen").count() == 1
+
+
+def test_search_without_result(page) -> None:
+    page.keyboard.press("/")
+    page.keyboard.type("nothing of the kind")
+    assert page.locator(".results").text_content() == "0 found"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+
+
+def test_everything_is_reached_by_keys(page) -> None:
+    opened = page.locator(".box.open")
+    page.keyboard.press("g")
+    page.keyboard.press("ArrowDown")
+    counts = [opened.count()]
+    for _ in range(2):
+        page.keyboard.press("Enter")
+        counts.append(opened.count())
+    assert counts[0] == counts[2] != counts[1]
+    page.keyboard.press(" ")
+    first = page.locator(".details h3").text_content()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press(" ")
+    assert page.locator(".details h3").text_content() != first
+    page.locator('.listing[data-stage="graph"] .scroller').focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert len(chosen(page)["graph"]) == 1
+    page.keyboard.press("Escape")
+    assert chosen(page)["graph"] == {}
+    page.keyboard.press("?")
+    assert page.locator("dialog").is_visible()
+
+
+def test_dark_and_light(page) -> None:
+    def brightness() -> int:
+        return page.evaluate("Math.max(...getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number))")
+
+    light = brightness()
+    page.keyboard.press("d")
+    assert brightness() < 60 < 200 < light
+    page.keyboard.press("d")
+    assert brightness() == light
+
+
+def test_constants_have_a_histogram(page) -> None:
+    page.keyboard.press("2")
+    line(page, "program", "stablehlo.constant dense<[").click()
+    assert page.locator(".histogram rect").count() == 24
+    assert "not finite" in page.locator(".details").text_content()
+
+
+def test_narrow_windows(page) -> None:
+    """A narrow window shows the stages one below the other."""
+    page.set_viewport_size({"width": 500, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 500

@@ -1,0 +1,66 @@
+"""Groups follow the paths of the model, or what is repeated where it has none."""
+
+import random
+
+import pytest
+
+from trivium.page.data import Group, Item
+from trivium.page.groups import MOST, group_items, repetition, split_path
+
+
+def grouped(paths: list[str], keys: list[str] | None = None) -> tuple[list[Item], list[Group]]:
+    items = [Item(f"op{number}", "op") for number in range(len(paths))]
+    groups = group_items(items, [split_path(path) for path in paths], keys or [item.label for item in items])
+    return items, groups
+
+
+def names(items: list[Item], groups: list[Group]) -> list[str]:
+    """The path of the groups around each item."""
+    found = []
+    for item in items:
+        number, parts = item.group, []
+        while number:
+            parts.append(groups[number].name)
+            number = groups[number].parent
+        found.append("/".join(reversed(parts)))
+    return found
+
+
+def test_groups_follow_paths() -> None:
+    paths = ["", "encoder.layer.0.attention", "encoder/layer/0", "encoder.layer.1", "head"]
+    assert names(*grouped(paths)) == ["", "encoder.layer/0/attention", "encoder.layer/0", "encoder.layer/1", "head"]
+
+
+def test_groups_nest() -> None:
+    _, groups = grouped(["a.b.c", "a.b", "a", "d.e", "d.f"] * 3)
+    assert groups[0].parent == 0
+    assert all(group.parent < number for number, group in enumerate(groups) if number)
+
+
+@pytest.mark.parametrize("period", [4, 10, 37])
+def test_repetitions_are_found(period: int) -> None:
+    generator = random.Random(period)
+    layer = [f"op{generator.randrange(20)}" for _ in range(period - 1)] + ["end of layer"]
+    keys = ["x", "y", "z", *layer * 12, "head"]
+    start, length, count = repetition(keys)
+    assert (length, count) == (period, 12)
+    assert start in (2, 3)
+
+
+def test_nothing_is_repeated_by_chance() -> None:
+    assert repetition([f"op{number}" for number in range(50)])[2] == 1
+    assert repetition([])[2] == 1
+
+
+def test_layers_without_paths_are_groups() -> None:
+    keys = ["start", *[f"op{number}" for number in range(30)] * 6]
+    items, groups = grouped([""] * len(keys), keys)
+    assert [group.name for group in groups[1:]] == [f"repeat {number} of 6" for number in range(1, 7)]
+    assert names(items, groups)[0] == ""
+
+
+def test_no_group_has_too_many_ops_of_its_own() -> None:
+    items, groups = grouped([""] * 1000)
+    own = [sum(item.group == number for item in items) for number in range(len(groups))]
+    assert max(own) <= MOST
+    assert sum(own) == 1000
