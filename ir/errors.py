@@ -84,7 +84,10 @@ class Unsupported:
 
 
 class UnsupportedOpError(Error):
-    """Ops, or arguments of ops, that have no rule. All of them are listed at once, in `ops`."""
+    """Ops, or arguments of ops, that have no rule. All of them are listed at once, in `ops`. `node` is the node of the
+    outermost graph that contains the one that was being imported, where an importer tells."""
+
+    node: object = None
 
     def __init__(self, message: str, ops: Sequence[Unsupported] = (), **context):
         super().__init__("\n".join([message, *(f"  - {op}" for op in ops)]), **context)

@@ -302,7 +302,7 @@ def select_rows(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
 @rule("ClipByValue")
 def clip_by_value(ctx: Context, x: Value, low: Value, high: Value) -> Value:
     """ClipByValue(t, clip_value_min, clip_value_max) -> output"""
-    return ctx.binary(ops.Minimum, ctx.binary(ops.Maximum, x, low), high)
+    return ctx.binary(ops.Maximum, ctx.binary(ops.Minimum, x, high), low)
 
 
 # Types

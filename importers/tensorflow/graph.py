@@ -22,7 +22,7 @@ from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
 from trivium.importers.tensorflow.types import ELEMENT_TYPES, element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
-from trivium.ir.errors import Error
+from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.interpreter import Interpreter
 from trivium.ir.location import Location
 from trivium.ir.types import TensorType
@@ -61,10 +61,14 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
         emit = self.emit
         emit.op, emit.node, emit.results = node.type, node, tuple(map(_declared, node.outputs))
         operands = [self.values[tensor.name] for tensor in node.inputs]
-        if _can_be_computed(node) and all(isinstance(x, np.ndarray) and x.size <= MAX_KNOWN for x in operands):
-            results = self._fold(node, rule, operands)
-        else:
-            results = self._call(node, rule, operands)
+        try:
+            if _can_be_computed(node) and all(isinstance(x, np.ndarray) and x.size <= MAX_KNOWN for x in operands):
+                results = self._fold(node, rule, operands)
+            else:
+                results = self._call(node, rule, operands)
+        except UnsupportedOpError as error:
+            error.node = node
+            raise
         emit.require_types(results)
         self.values.update((tensor.name, result) for tensor, result in zip(node.outputs, results, strict=True))
 
@@ -206,7 +210,8 @@ _LIBRARIES = ("/site-packages/", str(Path(__file__).parent))
 
 def location_of(node: tf.Operation) -> Location:
     """Returns the user's line, and the op; nodes of loaded graphs have only their name."""
-    frames = node.traceback.get_user_frames() if node.traceback is not None else []
+    traceback = getattr(node, "copied_from", node).traceback
+    frames = traceback.get_user_frames() if traceback is not None else []
     own = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARIES)]
     scope = node.name.rpartition("/")[0]
     if not own:

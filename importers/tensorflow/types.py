@@ -70,7 +70,7 @@ def type_of(x: Shaped) -> TensorType:
 
 def to_array(tensor: tf.Tensor) -> np.ndarray:
     """Returns an eager tensor as a read-only array over the same memory."""
-    return np.asarray(tensor)
+    return np.asarray(tensor.numpy() if isinstance(tensor, tf.Tensor) and not tensor.shape.rank else tensor)
 
 
 def to_tensor(array: np.ndarray) -> tf.Tensor:

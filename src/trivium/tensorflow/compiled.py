@@ -18,7 +18,8 @@ from trivium.importers.tensorflow.module import Interface, captured, import_grap
 from trivium.importers.tensorflow.source import count_of
 from trivium.importers.tensorflow.state import Variable
 from trivium.importers.tensorflow.types import empty, to_array, to_tensor, type_of
-from trivium.ir.errors import Error
+from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.func import Module
 from trivium.ir.types import TensorType
 from trivium.tensorflow.signatures import extents
 
@@ -43,6 +44,7 @@ class Compiled:
         interface: Interface = interface_of(concrete.graph, self.inputs, "arguments")
         self.variables = [_readable(x, known) for x in interface.kept]
         self.written = [_readable(x, known) for x in interface.written]
+        self._is_prepared = False
         self._code: dict[tuple[Any, ...], Code] = {}
 
     def _inputs(self) -> list[Variable | Any]:
@@ -62,6 +64,8 @@ class Compiled:
         return found
 
     def __call__(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        if not tf.executing_eagerly():
+            self.prepare([*self.variables, *tensors, *self.captures])
         if is_recorded():
             results = self.differentiable([*(x.read_value() for x in self.variables), *tensors, *self.captures])
         else:
@@ -71,6 +75,13 @@ class Compiled:
             if variable is not GENERATOR:
                 tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
         return results[:count]
+
+    def from_values(self, tensors: Sequence[tf.Tensor], values: Mapping[int, tf.Tensor]) -> list[tf.Tensor]:
+        """Like a call, with other values of some variables, by their identity. Nothing is assigned."""
+        if not tf.executing_eagerly():
+            self.prepare([*self.variables, *tensors, *self.captures])
+        read = [values[id(x)] if id(x) in values else x.read_value() for x in self.variables]
+        return self.differentiable([*read, *tensors, *self.captures])[: len(self.outputs)]
 
     def differentiable(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Runs the program on the values of its variables and its inputs, and registers its gradient with
@@ -112,19 +123,37 @@ class Compiled:
             self._code[key] = self._compile(operands)
         return self._code[key]
 
+    def prepare(self, operands: Sequence[Any]) -> None:
+        """Raises what importing the function would raise, before it becomes a node of a graph. Where sizes are unknown,
+        small ones stand for them; an error that they may have caused is left to the run."""
+        shapes = [x.shape for x in operands]
+        if all(shape.is_fully_defined() for shape in shapes):
+            self.code(operands)
+        elif all(shape.rank is not None for shape in shapes) and not self._is_prepared:
+            self._is_prepared = True
+            sizes = [tf.TensorShape([2 if size is None else size for size in shape]) for shape in shapes]
+            try:
+                self._import([tf.TensorSpec(size, x.dtype) for size, x in zip(sizes, operands, strict=True)])
+            except UnsupportedOpError:
+                raise
+            except Error as error:
+                log.debug("importing %s for small sizes: %s", self.concrete.name, error)
+
     @functools.cached_property
     def _is_static(self) -> bool:
         values = (*self.concrete.inputs, *self.variables)
         return all(x.shape.is_fully_defined() for x in values if x.dtype != tf.resource)
 
     def _compile(self, operands: Sequence[Any]) -> Code:
+        executable = compile(self._import(operands), **self.options)
+        return Code(executable, [result.type for result in executable.signature.results])
+
+    def _import(self, operands: Sequence[Any]) -> Module:
         rest = iter(operands[len(self.variables) :])
         inputs = [type_of(next(rest)) if x is None else x for x in self.inputs]
         pairs = zip(self.concrete.graph.inputs, self.inputs, strict=True)
         names = [tensor.op.name for tensor, x in pairs if x is None]
-        program = import_graph(self.concrete.graph, inputs, names, parameters="arguments", count=len(self.outputs))
-        executable = compile(program.module, **self.options)
-        return Code(executable, [result.type for result in executable.signature.results])
+        return import_graph(self.concrete.graph, inputs, names, parameters="arguments", count=len(self.outputs)).module
 
     # Gradients
 
@@ -132,14 +161,13 @@ class Compiled:
         """Returns the gradient of each operand, `None` where there is none. The forward pass is recomputed from the
         same values."""
         count = len(self.variables)
-        outputs = upstream[: len(upstream) - len(self.written)]
-        wanted = [dy for dy in outputs if _is_differentiable(dy)]
+        # In a graph, a result without a gradient has no upstream one.
+        given = zip(self.outputs, upstream, strict=False)
+        wanted = [dy if _is_differentiable(y) else None for y, dy in given]
         trace, tensors = self.backward.specialize((list(operands[count:]), wanted), {})
         # Variables have the values from the forward pass, even if they have been assigned since.
         seen = {id(variable): value for variable, value in zip(self.variables, operands, strict=False)}
-        compiled = trace.compiled
-        values = [seen[id(x)] if id(x) in seen else x.read_value() for x in compiled.variables]
-        results = iter(trace.packed(compiled.differentiable([*values, *tensors, *compiled.captures])))
+        results = iter(trace.packed(trace.compiled.from_values(tensors, seen)))
         differentiable = [x is not GENERATOR and _is_differentiable(x) for x in self.variables]
         differentiable += map(_is_differentiable, operands[count:])
         return [next(results) if flag else None for flag in differentiable]
@@ -152,13 +180,14 @@ class Compiled:
         # Including those that are not trainable, because a tape may watch them explicitly.
         variables = [x for x in self.variables if x is not GENERATOR and _is_differentiable(x)]
 
-        def gradient(operands: list[tf.Tensor], upstream: list[tf.Tensor]) -> list[tf.Tensor | None]:
+        def gradient(operands: list[tf.Tensor], upstream: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
             sources = [x for x in operands if _is_differentiable(x)]
             with tf.GradientTape() as tape:
                 tape.watch([*variables, *sources])
                 outputs = self._called(operands)
-            targets = [y for y in outputs if _is_differentiable(y)]
-            found = tape.gradient(targets, [*variables, *sources], output_gradients=upstream)
+            targets = [y for y, dy in zip(outputs, upstream, strict=True) if dy is not None]
+            given = [dy for dy in upstream if dy is not None]
+            found = tape.gradient(targets, [*variables, *sources], output_gradients=given)
             return [None if x is None else tf.convert_to_tensor(x) for x in found]
 
         return Function(gradient, self.options)

@@ -15,6 +15,7 @@ from tensorflow.python.framework.ops import get_default_graph
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 from trivium.ir.errors import Error
+from trivium.tensorflow.clusters import Clustered
 from trivium.tensorflow.compiled import Compiled, Options
 from trivium.tensorflow.signatures import Leaves, leaves_of, signature_key
 from trivium.tensorflow.tracing import is_tracing, tracing
@@ -33,6 +34,9 @@ def function(f: Callable[..., Any] | None = None, **options: Any) -> Any:
     be called like `f`, eagerly, inside another `tf.function` (as a node of its graph) or another
     `trivium.tensorflow.function` (as a part of its program), and under `tf.GradientTape`. Arguments of unknown sizes
     are compiled for each combination of sizes that is met.
+
+    What has no rule runs in TensorFlow, between compiled parts, and the log names it once. `fallback=False` makes it an
+    `UnsupportedOpError` that lists all.
     """
     return functools.partial(function, **options) if f is None else Function(f, options)
 
@@ -42,13 +46,15 @@ class Function:
 
     def __init__(self, f: Callable[..., Any], options: Mapping[str, Any]):
         self.traced: Any = _traceable(f, {name: x for name, x in options.items() if name in TRACING_OPTIONS})
-        self.options: Options = {
-            name: x for name, x in options.items() if name not in TRACING_OPTIONS and name != "jit_compile"
-        }
+        rest = {name: x for name, x in options.items() if name not in TRACING_OPTIONS and name != "jit_compile"}
+        self.fallback = bool(rest.pop("fallback", True))
+        self.options: Options = rest
         self._signature = inspect.signature(getattr(self.traced, "python_function", f))
         self._has_defaults = any(x.default is not x.empty for x in self._signature.parameters.values())
         self._traces: dict[Hashable, Trace] = {}
-        self._compiled: dict[Hashable, Compiled] = {}
+        self._compiled: dict[Hashable, Compiled | Clustered] = {}
+        self._foreign: set[str] = set()
+        """The ops that run in TensorFlow, which the log has named."""
         self._is_told = False
         functools.update_wrapper(self, getattr(self.traced, "python_function", f))
 
@@ -93,15 +99,20 @@ class Function:
         key = (id(concrete), *(id(x) for x in leaves.variables))
         if key not in self._compiled:
             log.info("tracing %s for %s (%d so far)", self.name, leaves_of(leaves), len(self._compiled))
-            self._compiled[key] = Compiled(concrete, leaves.variables, self.options)
+            self._compiled[key] = self._compile(concrete, leaves.variables)
         return Trace(self, concrete, self._compiled[key])
+
+    def _compile(self, concrete: Any, variables: Sequence[tf.Variable]) -> Compiled | Clustered:
+        if self.fallback:
+            return Clustered(concrete, variables, self.options, self._foreign)
+        return Compiled(concrete, variables, self.options)
 
 
 class Trace:
     """A function for one signature: TensorFlow's concrete function, and what Trivium compiles from it. Has the
     attributes of a concrete function."""
 
-    def __init__(self, owner: Function, concrete: Any, compiled: Compiled):
+    def __init__(self, owner: Function, concrete: Any, compiled: Compiled | Clustered):
         self.owner, self.concrete, self.compiled = owner, concrete, compiled
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

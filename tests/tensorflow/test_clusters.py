@@ -1,0 +1,135 @@
+"""Functions of which only parts can be compiled: TensorFlow runs the rest, in order, with gradients."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+tf = pytest.importorskip("tensorflow")
+
+import trivium.tensorflow
+
+pytestmark = pytest.mark.tensorflow
+
+X = tf.constant(np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32))
+
+
+def assert_same(got: Any, wanted: Any) -> None:
+    for mine, theirs in zip(tf.nest.flatten(got), tf.nest.flatten(wanted), strict=True):
+        if theirs.dtype == tf.string:
+            assert np.array_equal(mine, theirs)
+        else:
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+class Mixed:
+    """Compiled parts around strings, a Python function and sizes that depend on data; variables change between them."""
+
+    def __init__(self) -> None:
+        self.weight, self.count = tf.Variable([1.0, 2.0, 3.0]), tf.Variable(0)
+
+    def __call__(self, x: Any) -> Any:
+        y = tf.tanh(x * self.weight)
+        self.count.assign_add(1)
+        numbers, places = tf.unique(tf.cast(tf.reshape(x, [-1]) * 2, tf.int32))
+        z = tf.ensure_shape(tf.py_function(lambda y: y + 1, [y], tf.float32), y.shape)
+        self.weight.assign(self.weight * 2)
+        total = tf.reduce_sum(z * y, 0) + tf.cast(self.count, tf.float32) + self.weight
+        dense = tf.sparse.to_dense(tf.sparse.from_dense(y)) - 1
+        return total, numbers, places, tf.strings.as_string(self.count), tf.reshape(dense, [tf.shape(dense)[0] * 3])
+
+
+def outcome(function: Any, mixed: Mixed) -> Any:
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        results = function(X)
+        loss = tf.reduce_sum(results[0])
+    return results, tape.gradient(loss, [X, mixed.weight]), mixed.weight.value(), mixed.count.value()
+
+
+@pytest.mark.parametrize("around", [None, (2, 3), (None, 3)], ids=["eager", "graph", "unknown"])
+def test_parts_run_in_order(around: Any, caplog: pytest.LogCaptureFixture) -> None:
+    mine, theirs = Mixed(), Mixed()
+    compiled = trivium.tensorflow.function(mine.__call__)
+    if around is not None:
+        compiled = tf.function(compiled, input_signature=[tf.TensorSpec(around)])
+    assert_same(outcome(compiled, mine), outcome(theirs, theirs))
+    told = warnings(caplog)
+    assert len(told) == len({message.split()[0] for message in told})
+    assert any(message.startswith("Unique runs in TensorFlow: argument x") for message in told)
+    assert any(message.startswith("EagerPyFunc runs in TensorFlow: it has no rule") for message in told)
+    assert all("test_clusters.py" in message for message in told if "Unique" in message)
+
+
+def test_printing_comes_in_its_place(tmp_path: Path) -> None:
+    count, file = tf.Variable(0), f"file://{tmp_path}/printed"
+
+    @trivium.tensorflow.function
+    def function(x: Any) -> Any:
+        for _ in range(3):
+            count.assign_add(x)
+            tf.print(count, output_stream=file)
+        return count * 2
+
+    assert function(tf.constant(2)) == 12
+    assert (tmp_path / "printed").read_text() == "2\n4\n6\n"
+
+
+def test_tables() -> None:
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], [10.0, 20.0], tf.int64), 0.0)
+
+    def function(keys: Any) -> Any:
+        return table.lookup(keys * 2) + 1
+
+    keys = tf.constant([0, 1, 7], tf.int64)
+    assert_same(trivium.tensorflow.function(function)(keys), function(keys))
+
+
+def test_functions_that_are_called_are_divided_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "trivium.tensorflow")
+
+    @tf.function
+    def inner(x: Any) -> Any:
+        return tf.strings.to_number(tf.strings.as_string(x * 2)) * 3
+
+    function = trivium.tensorflow.function(lambda x: inner(x + 1) - 1)
+    assert_same(function(X), inner(X + 1) - 1)
+    assert sum("compiling" in record.getMessage() for record in caplog.records) == 2
+
+
+def test_loops_run_where_their_body_can() -> None:
+    def function(x: Any) -> Any:
+        for _ in tf.range(3):
+            x = tf.unique(tf.cast(x * 1.5, tf.int32))[1]
+            x = tf.cast(x, tf.float32) + 1
+        return x * 2
+
+    x = tf.constant([1.0, 2.0, 3.0])
+    assert_same(trivium.tensorflow.function(function)(x), tf.function(function)(x))
+
+
+def test_gradients_see_the_values_of_the_forward_pass() -> None:
+    weight = tf.Variable(2.0)
+    compiled = trivium.tensorflow.function(lambda x: tf.sparse.to_dense(tf.sparse.from_dense(x * weight)) * weight)
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        y = compiled(X)
+        weight.assign(100.0)
+    assert_same(tape.gradient(y, X), tf.fill((2, 3), 4.0))
+    assert weight.numpy() == 100
+
+
+def test_without_fallback_all_are_listed() -> None:
+    mixed = Mixed()
+    with pytest.raises(trivium.UnsupportedOpError) as caught:
+        trivium.tensorflow.function(mixed.__call__, fallback=False)(X)
+    assert {op.name for op in caught.value.ops} == {"EagerPyFunc", "AsString", "SparseToDense"}
+    assert "test_clusters.py" in str(caught.value)
