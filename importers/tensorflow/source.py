@@ -89,7 +89,7 @@ def import_concrete(function: Concrete, given: Sequence[Shaped], parameters: str
     return import_graph(graph, inputs, names, output_names(structure), parameters, count_of(structure))
 
 
-def count_of(structure: Any) -> int:
+def count_of(structure: object) -> int:
     """Returns the number of tensors in a structure of results."""
     return sum(x is not None for x in tf.nest.flatten(structure, expand_composites=True))
 

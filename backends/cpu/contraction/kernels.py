@@ -156,7 +156,6 @@ class Lowering:
         buffers = dict(zip(self.kernel.params, pointers, strict=False))
         schedule = serial(contraction.epilogue, analysis)
         emitter = Emitter(Code(builder, self.target, fast), analysis, schedule, buffers, workspace)
-        emitter.depth = 1
         e = Vectors(builder, self.target, held_type(contraction.accumulate), self.tiling.lanes)
         first = 0
         for share in self.shares:
