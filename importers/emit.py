@@ -77,6 +77,10 @@ class Emitter(Builder):
         """Returns a tensor in which each element is its index along `dimension`."""
         return self.add(ops.Iota(iota_dimension=dimension, result=TensorType(tuple(shape), element_type)))
 
+    def iota_like(self, x: Value, dimension: int) -> Value:
+        """Returns a tensor of the shape of `x` in which each element is its index along `dimension`."""
+        return self.iota(x.type.static_shape, dimension)
+
     def ramp(self, start: Number, step: Number, count: int, element_type: ElementType) -> Value:
         """Returns `start`, `start + step`, ...: `count` elements, computed in 64 bits, integers as integers. The result
         is a constant, or is computed when the program runs if it would be large."""
@@ -247,7 +251,7 @@ class Emitter(Builder):
         """Returns the largest (`GT`) or smallest (`LT`) element along a dimension, and the index (i64) of its first
         occurrence. A NaN wins."""
         kind = x.type.element_type
-        index = self.iota(x.type.shape, dimension)
+        index = self.iota_like(x, dimension)
         types = [TensorType((), kind), TensorType((), I64)] * 2
 
         def body(emit: Emitter, best: Value, at: Value, new: Value, here: Value) -> tuple[Value, Value]:

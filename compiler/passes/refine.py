@@ -59,6 +59,7 @@ from trivium.ir.types import (
     TupleType,
     Type,
     is_boolean,
+    is_float,
     is_integer,
     shapes_compatible,
     stored,
@@ -345,5 +346,5 @@ def _lists_extents(kind: Any) -> bool:
     if not isinstance(kind, TensorType) or not kind.is_static:
         return False
     element = kind.element_type
-    is_list = is_integer(element) or is_boolean(element) or isinstance(element, IndexType)
+    is_list = is_integer(element) or is_boolean(element) or is_float(element) or isinstance(element, IndexType)
     return is_list and kind.size <= SHAPE_ELEMENTS

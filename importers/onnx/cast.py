@@ -15,7 +15,7 @@ POWER_OF_TWO = FLOATS["f8E8M0FNU"]
 ROUND_MODES = ("up", "down", "nearest")
 
 
-@rule("Cast")
+@rule("Cast", since=6)
 def cast(ctx: Context, x: Value, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
     """Cast(input, to, saturate, round_mode)"""
     return converted(ctx, x, element_type(to), bool(saturate), round_mode)

@@ -1,5 +1,5 @@
 """The context of an ONNX rule: that of all importers, and ONNX's element types and axes. Shapes, axes and pads are
-tensors in ONNX, and must be known during import."""
+tensors in ONNX: numbers where they are known during import, otherwise sizes that the program computes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ import onnx
 
 from trivium.importers import context
 from trivium.importers.common import Rules
-from trivium.ir.core import Value
+from trivium.importers.context import evaluate_known
+from trivium.importers.dynamic import DynamicEmitter, Extent, Size
+from trivium.ir import ops
+from trivium.ir.core import Block, Value
 from trivium.ir.errors import Error
-from trivium.ir.types import ElementType, element_type_of
+from trivium.ir.types import I64, ElementType, element_type_of, is_integer
 
 rule = Rules("ONNX")
 """The table of all ONNX rules; names are those of operators, `Conv`; `since` is a version of the operator set."""
 
 
-class Context(context.Context[onnx.GraphProto, Value]):
+class Listed(tuple["Value", ...]):
+    """A sequence of tensors, whose length is known."""
+
+
+Operand = Value | Listed | None
+"""What a name in a graph stands for: a tensor, a sequence of tensors, or nothing (an input that is omitted, or an
+optional without a value)."""
+
+
+class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
     """An emitter at the node under conversion."""
 
     outputs: int = 1
@@ -25,6 +37,55 @@ class Context(context.Context[onnx.GraphProto, Value]):
 
     opset: int = 0
     """The version of the operator set."""
+
+    def __init__(self, block: Block):
+        super().__init__(block)
+        self.sizes, self.vectors = {}, {}
+
+    def values(self, graph: onnx.GraphProto, *operands: Value) -> list[Value]:
+        """Converts a graph inside the node, whose results are tensors, at the cursor."""
+        results = [result for result in self.inline(graph, *operands) if isinstance(result, Value)]
+        if len(results) < len(graph.output):
+            self.unsupported("body", "sequences or optionals among its outputs", "tensors")
+        return results
+
+    def listed(self, operand: Value, argument: str) -> list[Extent]:
+        """Returns the entries of a list of integers: numbers, or sizes that the program computes."""
+        array = evaluate_known(operand)
+        if array is not None:
+            return [int(number) for number in array.reshape(-1)]
+        if operand in self.vectors:
+            return list(self.vectors[operand])
+        if operand.type.rank > 1 or not operand.type.is_static:
+            self.unsupported(argument, f"type {operand.type}", "a list whose length is known")
+        parts = self._parts(operand, argument)
+        if parts is not None:
+            return parts
+        flat = self.convert(self.reshape(operand, (operand.type.size,)), I64)
+        return [Size(self, self.reshape(self.slice(flat, 0, i, i + 1), ())) for i in range(operand.type.size)]
+
+    def number(self, operand: Value, argument: str) -> Extent:
+        """Returns the only entry of a list of integers, or an integer."""
+        (extent,) = self.listed(operand, argument)
+        return extent
+
+    def _parts(self, operand: Value, argument: str) -> list[Extent] | None:
+        """Returns the entries of a list that is put together from others; `None` if it is computed otherwise."""
+        match op := operand.defining_op:
+            case ops.Concatenate():
+                return [entry for part in op.inputs for entry in self.listed(part, argument)]
+            case ops.Reshape() | ops.Convert() if op.operand.type.rank <= 1 and is_integer(
+                op.operand.type.element_type
+            ):
+                return self.listed(op.operand, argument)
+            case ops.Slice() if op.operand.type.rank == 1:
+                taken = slice(op.start_indices[0], op.limit_indices[0], op.strides[0])
+                return self.listed(op.operand, argument)[taken]
+            case ops.Gather() if op.operand.type.rank == 1:
+                places = evaluate_known(op.start_indices)
+                entries = self.listed(op.operand, argument) if places is not None else []
+                return None if places is None else [entries[int(place)] for place in places.reshape(-1)]
+        return None
 
 
 def element_type(code: int) -> ElementType:

@@ -24,7 +24,7 @@ def matmul(ctx: Context, a: Value, b: Value) -> Value:
     return ctx.squeeze(result, dropped) if dropped else result
 
 
-@rule("Gemm")
+@rule("Gemm", since=7)
 def gemm(
     ctx: Context, a: Value, b: Value, c: Value | None = None, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
     transB: int = 0,

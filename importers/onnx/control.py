@@ -7,16 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 
-from trivium.importers.onnx.context import Context, rule
+from trivium.importers.context import evaluate_known
+from trivium.importers.onnx.context import Context, Operand, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I1, I64
 
 
 @rule("If")
-def if_(ctx: Context, condition: Value, then_branch: onnx.GraphProto, else_branch: onnx.GraphProto) -> Sequence[Value]:
-    """If(cond, then_branch, else_branch)"""
-    branches = [ctx.region([], lambda emit, graph=graph: emit.inline(graph)) for graph in (then_branch, else_branch)]
+def if_(
+    ctx: Context, condition: Value, then_branch: onnx.GraphProto, else_branch: onnx.GraphProto
+) -> Sequence[Operand]:
+    """If(cond, then_branch, else_branch): a condition that is known while importing chooses the graph"""
+    known = evaluate_known(condition)
+    if known is not None:
+        return ctx.inline(then_branch if known.item() else else_branch)
+    branches = [ctx.region([], lambda emit, graph=graph: emit.values(graph)) for graph in (then_branch, else_branch)]
     return ctx.add(ops.If(ctx.reshape(condition, ()), *branches))
 
 
@@ -37,7 +43,7 @@ def loop(
         return emit.add(ops.And(emit.compare("LT", turn, limit), going))
 
     def turn_body(emit: Context, turn: Value, going: Value, *values: Value) -> list[Value]:
-        again, *results = emit.inline(body, turn, going, *values)
+        again, *results = emit.values(body, turn, going, *values)
         for index, (result, kind) in enumerate(zip(results, types[2:], strict=True)):
             if result.type is not kind:
                 emit.unsupported("body", f"{result.type} for value {index}, which was {kind}", "shapes that stay")

@@ -66,9 +66,9 @@ def _comparison(direction: str):
 for _name, _op in UNARY.items():
     rule.add(_name, _unary(_op))
 for _name, _op in BINARY.items():
-    rule.add(_name, _binary(_op))
+    rule.add(_name, _binary(_op), since=7)
 for _name, _direction in COMPARISONS.items():
-    rule.add(_name, _comparison(_direction))
+    rule.add(_name, _comparison(_direction), since=7)
 
 
 @rule("Sign")
@@ -90,12 +90,12 @@ def identity(ctx: Context, x: Value) -> Value:
     return x
 
 
-@rule("Dropout")
+@rule("Dropout", since=12)
 def dropout(ctx: Context, x: Value, ratio: Value | None = None, training: Value | None = None, seed=None):
     """Dropout(data, ratio, training_mode)"""
     if training is not None and ctx.known(training, "training_mode").item():
         ctx.unsupported("training_mode", True, "False")
-    return [x, ctx.full(x.type.static_shape, True, element_type(9))]
+    return [x, ctx.full(ctx.extents(x), True, element_type(9))]
 
 
 @rule("Reciprocal")
@@ -137,7 +137,7 @@ def total(ctx: Context, *values: Value) -> Value:
     return result if ctx.op == "Sum" else ctx.scaled(result, 1 / len(values))
 
 
-@rule("Pow")
+@rule("Pow", since=7)
 def power(ctx: Context, x: Value, y: Value) -> Value:
     """Pow(X, Y): the result has X's type"""
     return ctx.binary(ops.Power, x, ctx.convert(y, x.type.element_type))
@@ -173,7 +173,7 @@ def where(ctx: Context, condition: Value, x: Value, y: Value) -> Value:
     return ctx.select(condition, x, y)
 
 
-@rule("Clip")
+@rule("Clip", since=11)
 def clip(ctx: Context, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
     """Clip(input, min, max)"""
     x = x if low is None else ctx.binary(ops.Maximum, x, low)
@@ -196,13 +196,13 @@ def leaky_relu(ctx: Context, x: Value, alpha: float = 0.01) -> Value:
     return ctx.select(ctx.compare("LT", x, ctx.full_like(x, 0)), ctx.scaled(x, alpha), x)
 
 
-@rule("PRelu")
+@rule("PRelu", since=7)
 def prelu(ctx: Context, x: Value, slope: Value) -> Value:
     """PRelu(X, slope)"""
     return ctx.select(ctx.compare("LT", x, ctx.full_like(x, 0)), ctx.times(x, slope), x)
 
 
-@rule("Elu", "Celu", "Selu")
+@rule("Elu", "Celu", "Selu", since=6)
 @in_single
 def elu(ctx: Context, x: Value, alpha: float | None = None, gamma: float = 1.05070102214813232421875) -> Value:
     """Elu(X, alpha), Celu(X, alpha), Selu(X, alpha, gamma)"""
@@ -263,7 +263,7 @@ def gelu(ctx: Context, x: Value, approximate: str = "none") -> Value:
     return ctx.times(ctx.scaled(x, 0.5), ctx.plus(ctx.full_like(x, 1), inner))
 
 
-@rule("Softmax", "LogSoftmax")
+@rule("Softmax", "LogSoftmax", since=13)
 def softmax(ctx: Context, x: Value, axis: int = -1) -> Value:
     """Softmax(input, axis): narrow floats are rounded after each step, as ONNX's definition has it"""
     axis = axis_of(axis, x.type.rank)
@@ -271,7 +271,17 @@ def softmax(ctx: Context, x: Value, axis: int = -1) -> Value:
     shifted = ctx.minus(x, ctx.reduce(ops.Maximum, x, [axis], keep=True))
     powers = ctx.add(ops.Exponential(shifted))
     # ONNX sums f16 in 32 bits. It sums bf16 in bf16, with an error of a few units, and a large error in long rows.
-    short = kind is BF16 and x.type.shape[axis] <= 32
+    extent = x.type.shape[axis]
+    short = kind is BF16 and extent is not None and extent <= 32
     wide = powers if short else ctx.convert(powers, accumulation_type(kind))
     sums = ctx.convert(ctx.reduce(ops.Add, wide, [axis], keep=True), kind)
     return ctx.over(powers, sums) if ctx.op == "Softmax" else ctx.minus(shifted, ctx.add(ops.Log(sums)))
+
+
+@rule("Hardmax", since=13)
+def hardmax(ctx: Context, x: Value, axis: int = -1) -> Value:
+    """Hardmax(input, axis): 1 at the first greatest element, 0 elsewhere"""
+    axis = axis_of(axis, x.type.rank)
+    _, places = ctx.arg_reduce("GT", x, axis)
+    hot = ctx.compare("EQ", ctx.iota_like(x, axis), ctx.unsqueeze(places, [axis]))
+    return ctx.convert(hot, x.type.element_type)

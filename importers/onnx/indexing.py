@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -12,17 +13,18 @@ from trivium.ir.types import I64, TensorType
 COMBINERS = {"add": ops.Add, "mul": ops.Multiply, "max": ops.Maximum, "min": ops.Minimum}
 
 
-def _from_front(ctx: Context, indices: Value, extent: int) -> Value:
+def _from_front(ctx: Context, indices: Value, extent: Extent) -> Value:
     """Returns indices counted from the front: negative ones count from the end."""
     low = ctx.full_like(indices, 0)
-    return ctx.select(ctx.compare("LT", indices, low), ctx.plus(indices, ctx.full_like(indices, extent)), indices)
+    shift = ctx.convert(scalar_of(ctx, extent), indices.type.element_type)
+    return ctx.select(ctx.compare("LT", indices, low), ctx.plus(indices, shift), indices)
 
 
 @rule("Gather")
 def gather(ctx: Context, x: Value, indices: Value, axis: int = 0) -> Value:
     """Gather(data, indices, axis)"""
     axis = axis_of(axis, x.type.rank)
-    return ctx.take(x, _from_front(ctx, indices, x.type.shape[axis]), axis)
+    return ctx.take(x, _from_front(ctx, indices, ctx.extent(x, axis)), axis)
 
 
 @rule("GatherElements")
@@ -51,9 +53,9 @@ def scatter_elements(
 
 def _element_places(ctx: Context, x: Value, indices: Value, axis: int) -> Value:
     """Returns, for each element of `indices`, its whole index into `x`, in a last dimension."""
-    shape = indices.type.static_shape
+    shape = ctx.extents(indices)
     places = [ctx.iota(shape, dimension) for dimension in range(x.type.rank)]
-    places[axis] = ctx.convert(_from_front(ctx, indices, x.type.shape[axis]), I64)
+    places[axis] = ctx.convert(_from_front(ctx, indices, ctx.extent(x, axis)), I64)
     return ctx.concatenate([ctx.unsqueeze(place, [len(shape)]) for place in places], len(shape))
 
 
@@ -61,9 +63,10 @@ def _element_places(ctx: Context, x: Value, indices: Value, axis: int) -> Value:
 def gather_nd(ctx: Context, x: Value, indices: Value, batch_dims: int = 0) -> Value:
     """GatherND(data, indices, batch_dims)"""
     depth, rank, batch = indices.type.shape[-1], x.type.rank, tuple(range(batch_dims))
-    extents = np.array(x.type.static_shape[batch_dims : batch_dims + depth])
+    extents = ctx.extents(x)
     negative = ctx.compare("LT", indices, ctx.full_like(indices, 0))
-    shifted = ctx.plus(indices, ctx.elements(extents, indices.type.element_type))
+    bounds = ctx.vector(extents[batch_dims : batch_dims + depth])
+    shifted = ctx.plus(indices, ctx.convert(bounds, indices.type.element_type))
     numbers = ops.GatherDimensionNumbers(
         offset_dims=tuple(range(indices.type.rank - 1, indices.type.rank - 1 + rank - batch_dims - depth)),
         collapsed_slice_dims=tuple(range(batch_dims, batch_dims + depth)),
@@ -72,16 +75,15 @@ def gather_nd(ctx: Context, x: Value, indices: Value, batch_dims: int = 0) -> Va
         start_index_map=tuple(range(batch_dims, batch_dims + depth)),
         index_vector_dim=indices.type.rank - 1,
     )
-    sizes = [1] * (batch_dims + depth) + list(x.type.static_shape[batch_dims + depth :])
     places = ctx.select(negative, shifted, indices)
-    return ctx.add(ops.Gather(x, places, dimension_numbers=numbers, slice_sizes=sizes))
+    return ctx.gather(x, places, numbers, [1] * (batch_dims + depth) + extents[batch_dims + depth :])
 
 
 @rule("ScatterND")
 def scatter_nd(ctx: Context, x: Value, indices: Value, updates: Value, reduction: str = "none") -> Value:
     """ScatterND(data, indices, updates, reduction)"""
     depth = indices.type.shape[-1]
-    extents = ctx.elements(np.array(x.type.static_shape[:depth]), indices.type.element_type)
+    extents = ctx.convert(ctx.vector(ctx.extents(x)[:depth]), indices.type.element_type)
     negative = ctx.compare("LT", indices, ctx.full_like(indices, 0))
     places = ctx.select(negative, ctx.plus(indices, extents), indices)
     numbers = ops.ScatterDimensionNumbers(
@@ -109,11 +111,11 @@ def _scatter(
 @rule("OneHot")
 def one_hot(ctx: Context, indices: Value, depth: Value, values: Value, axis: int = -1) -> Value:
     """OneHot(indices, depth, values, axis): values are (off, on)"""
-    (count,) = ctx.known_ints(depth, "depth")
+    count = ctx.number(depth, "depth")
     rank = indices.type.rank + 1
     axis = axis_of(axis, rank)
     places = ctx.unsqueeze(_from_front(ctx, indices, count), [axis])
-    shape = [count if d == axis else extent for d, extent in enumerate(places.type.shape)]
+    shape = [count if d == axis else extent for d, extent in enumerate(ctx.extents(places))]
     hot = ctx.compare("EQ", ctx.iota(shape, axis, indices.type.element_type), places)
     off, on = (ctx.reshape(ctx.slice(values, 0, at, at + 1), ()) for at in (0, 1))
     return ctx.select(hot, on, off)
@@ -122,10 +124,10 @@ def one_hot(ctx: Context, indices: Value, depth: Value, values: Value, axis: int
 @rule("Trilu")
 def trilu(ctx: Context, x: Value, k: Value | None = None, upper: int = 1) -> Value:
     """Trilu(input, k, upper)"""
-    offset = 0 if k is None else ctx.known_ints(k, "k")[0]
-    shape = x.type.static_shape[-2:]
+    offset = ctx.scalar(0, I64) if k is None else ctx.reshape(k, ())
+    shape = ctx.extents(x)[-2:]
     rows, columns = (ctx.iota(shape, d) for d in range(2))
-    kept = ctx.compare("GE" if upper else "LE", columns, ctx.plus(rows, ctx.scalar(offset, I64)))
+    kept = ctx.compare("GE" if upper else "LE", columns, ctx.plus(rows, offset))
     return ctx.select(kept, x, ctx.full_like(x, 0))
 
 

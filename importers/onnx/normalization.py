@@ -11,7 +11,7 @@ from trivium.ir.core import Value
 from trivium.ir.types import F32
 
 
-@rule("BatchNormalization")
+@rule("BatchNormalization", since=7)
 def batch_normalization(
     ctx: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float = 1e-5,
     momentum: float = 0.9, training_mode: int = 0, spatial: int = 1,

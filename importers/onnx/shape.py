@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import onnx
 
-from trivium.importers.emit import require_computable
-from trivium.importers.onnx.context import Context, axes_of, axis_of, rule
+from trivium.importers.context import evaluate_known
+from trivium.importers.dynamic import Extent, Size, chosen, divided, is_sized, larger, numbers_of, scalar_of
+from trivium.importers.onnx.cast import converted
+from trivium.importers.onnx.context import Context, axes_of, axis_of, element_type, rule
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64
+from trivium.ir.types import F64, I64, is_float
 
 
 @rule("Constant")
@@ -33,74 +36,151 @@ def constant(
 def constant_of_shape(ctx: Context, shape: Value, value: onnx.TensorProto | None = None) -> Value:
     """ConstantOfShape(input, value)"""
     element = np.zeros(1, np.float32) if value is None else array_of(value)
-    sizes = ctx.known_ints(shape, "input")
-    return ctx.elements(np.broadcast_to(element.reshape(()), sizes))
+    sizes = ctx.listed(shape, "input")
+    if (numbers := numbers_of(sizes)) is not None:
+        return ctx.elements(np.broadcast_to(element.reshape(()), numbers))
+    return ctx.broadcast_in_dim(ctx.elements(element.reshape(())), sizes, [])
 
 
 @rule("Shape")
 def shape(ctx: Context, x: Value, start: int = 0, end: int | None = None) -> Value:
     """Shape(data, start, end)"""
-    return ctx.elements(np.array(x.type.static_shape[start:end], np.int64))
+    return ctx.vector(ctx.extents(x)[start:end])
 
 
 @rule("Size")
 def size(ctx: Context, x: Value) -> Value:
     """Size(data)"""
-    return ctx.elements(np.array(x.type.size, np.int64))
+    return scalar_of(ctx, math.prod(ctx.extents(x)))
 
 
 @rule("Range")
 def range_(ctx: Context, start: Value, limit: Value, delta: Value) -> Value:
     """Range(start, limit, delta)"""
-    bounds = [ctx.known(value, name) for value, name in ((start, "start"), (limit, "limit"), (delta, "delta"))]
-    first, last, step = (bound.item() for bound in bounds)
-    if step == 0:
-        ctx.unsupported("delta", 0, "another number")
-    return ctx.ramp(first, step, max(0, math.ceil((last - first) / step)), start.type.element_type)
+    bounds = [evaluate_known(value) for value in (start, limit, delta)]
+    kind = start.type.element_type
+    if all(bound is not None for bound in bounds):
+        first, last, step = (bound.item() for bound in bounds if bound is not None)
+        if step == 0:
+            ctx.unsupported("delta", 0, "another number")
+        return ctx.ramp(first, step, max(0, math.ceil((last - first) / step)), kind)
+    first, last, step = (ctx.reshape(value, ()) for value in (start, limit, delta))
+    # Integers of 64 bits count exactly: the number of steps, rounded up, is that of whole ones with one less to go.
+    wide = F64 if is_float(kind) else I64
+    ends = [ctx.convert(value, wide) for value in (first, last, step)]
+    steps = ctx.add(ops.Ceil(ctx.over(ctx.minus(ends[1], ends[0]), ends[2]))) if wide is F64 else _steps(ctx, *ends)
+    count = ctx.add(ops.Maximum(ctx.convert(steps, I64), ctx.scalar(0, I64)))
+    return ctx.plus(first, ctx.times(ctx.iota([Size(ctx, count)], 0, kind), step))
+
+
+def _steps(ctx: Context, first: Value, last: Value, step: Value) -> Value:
+    """Returns how many steps lead from one integer up to, or beyond, another."""
+    one = ctx.sign(step)
+    return ctx.over(ctx.minus(ctx.plus(ctx.minus(last, first), step), one), step)
 
 
 @rule("EyeLike")
 def eye_like(ctx: Context, x: Value, k: int = 0, dtype: int | None = None) -> Value:
     """EyeLike(input, dtype, k)"""
-    if dtype is not None:
-        ctx.unsupported("dtype", dtype, "none")
-    rows, columns = (ctx.iota(x.type.static_shape, d) for d in range(2))
-    return ctx.convert(ctx.compare("EQ", columns, ctx.plus(rows, ctx.scalar(k, I64))), x.type.element_type)
+    kind = x.type.element_type if dtype is None else element_type(dtype)
+    rows, columns = (ctx.iota_like(x, d) for d in range(2))
+    return converted(ctx, ctx.compare("EQ", columns, ctx.plus(rows, ctx.scalar(k, I64))), kind, True, "up")
 
 
-@rule("Reshape")
+@rule("Reshape", since=5)
 def reshape(ctx: Context, x: Value, shape: Value, allowzero: int = 0) -> Value:
     """Reshape(data, shape): 0 keeps an extent, -1 is what is left"""
-    sizes = ctx.known_ints(shape, "shape")
+    sizes, given = ctx.listed(shape, "shape"), ctx.extents(x)
     if not allowzero:
-        sizes = [x.type.shape[index] if extent == 0 else extent for index, extent in enumerate(sizes)]
+        kept = [*given, *sizes[len(given) :]]
+        sizes = [
+            a if isinstance(a, Size) and a.is_extent else chosen(ctx, "EQ", a, 0, b, a)
+            for a, b in zip(sizes, kept, strict=False)
+        ]
     if -1 in sizes:
         rest = math.prod(extent for extent in sizes if extent != -1)
-        sizes[sizes.index(-1)] = x.type.size // max(rest, 1)
+        sizes[sizes.index(-1)] = _quotient(ctx, math.prod(given), rest)
+    elif not all(map(is_sized, sizes)):
+        rest = math.prod(chosen(ctx, "EQ", extent, -1, 1, extent) for extent in sizes)
+        left = _quotient(ctx, math.prod(given), rest)
+        sizes = [chosen(ctx, "EQ", extent, -1, left, extent) for extent in sizes]
     return ctx.reshape(x, sizes)
+
+
+def _quotient(ctx: Context, total: Extent, part: Extent) -> Extent:
+    if isinstance(part, int):
+        return total // max(part, 1)
+    part = larger(ctx, part, 1)
+    return divided(ctx, total, part)
 
 
 @rule("Flatten")
 def flatten(ctx: Context, x: Value, axis: int = 1) -> Value:
     """Flatten(input, axis)"""
-    extents = x.type.static_shape
+    extents = ctx.extents(x)
     axis = axis + len(extents) if axis < 0 else axis
     return ctx.reshape(x, (math.prod(extents[:axis]), math.prod(extents[axis:])))
 
 
-@rule("Squeeze")
+@rule("Squeeze", since=13)
 def squeeze(ctx: Context, x: Value, axes: Value | None = None) -> Value:
     """Squeeze(data, axes)"""
     if axes is None:
-        return ctx.squeeze(x, [index for index, extent in enumerate(x.type.shape) if extent == 1])
-    return ctx.squeeze(x, axes_of(ctx.known_ints(axes, "axes"), x.type.rank))
+        if not x.type.is_static:
+            ctx.unsupported("axes", f"nothing for {x.type}", "axes: the rank of the result follows from open sizes")
+        return ctx.squeeze(x, [index for index, extent in enumerate(x.type.static_shape) if extent == 1])
+    places = ctx.listed(axes, "axes")
+    known = numbers_of(places)
+    if known is not None:
+        return ctx.squeeze(x, axes_of(known, x.type.rank))
+    return ctx.reshape(x, remaining(ctx, ctx.extents(x), places))
 
 
-@rule("Unsqueeze")
+@rule("Unsqueeze", since=13)
 def unsqueeze(ctx: Context, x: Value, axes: Value) -> Value:
     """Unsqueeze(data, axes)"""
-    places = ctx.known_ints(axes, "axes")
-    return ctx.unsqueeze(x, axes_of(places, x.type.rank + len(places)))
+    places = ctx.listed(axes, "axes")
+    known, rank = numbers_of(places), x.type.rank + len(places)
+    if known is not None:
+        return ctx.unsqueeze(x, axes_of(known, rank))
+    places, given = from_front(ctx, places, rank), ctx.extents(x)
+    sizes: list[Extent] = []
+    before: Extent = 0  # the number of inserted dimensions so far
+    for dimension in range(rank):
+        source: Extent = 1
+        for index, extent in enumerate(given):
+            source = chosen(ctx, "EQ", before + index, dimension, extent, source)
+        inserted = among(ctx, places, dimension, 1, 0)
+        sizes.append(chosen(ctx, "EQ", inserted, 1, 1, source))
+        before = before + inserted
+    return ctx.reshape(x, sizes)
+
+
+def from_front(ctx: Context, axes: Sequence[Extent], rank: int) -> list[Extent]:
+    """Returns axes counted from the front."""
+    return [chosen(ctx, "LT", axis, 0, axis + rank, axis) for axis in axes]
+
+
+def among(ctx: Context, axes: Sequence[Extent], dimension: int, on_true: Extent, on_false: Extent) -> Extent:
+    """Returns `on_true` if a dimension is one of the axes, otherwise `on_false`."""
+    result = on_false
+    for axis in axes:
+        result = chosen(ctx, "EQ", axis, dimension, on_true, result)
+    return result
+
+
+def remaining(ctx: Context, extents: Sequence[Extent], axes: Sequence[Extent]) -> list[Extent]:
+    """Returns the extents without those at the axes, which are computed."""
+    axes = from_front(ctx, axes, len(extents))
+    results: list[Extent] = [1] * (len(extents) - len(axes))
+    place: Extent = 0  # the number of dimensions that remain so far
+    for dimension, extent in enumerate(extents):
+        stays = among(ctx, axes, dimension, 0, 1)
+        for index, result in enumerate(results):
+            here = chosen(ctx, "EQ", stays, 1, chosen(ctx, "EQ", place, index, extent, result), result)
+            results[index] = here
+        place = place + stays
+    return results
 
 
 @rule("Transpose")
@@ -112,90 +192,57 @@ def transpose(ctx: Context, x: Value, perm: Sequence[int] | None = None) -> Valu
 @rule("Expand")
 def expand(ctx: Context, x: Value, shape: Value) -> Value:
     """Expand(input, shape)"""
-    return ctx.broadcast(x, np.broadcast_shapes(x.type.static_shape, tuple(ctx.known_ints(shape, "shape"))))
+    return ctx.broadcast(x, ctx.common_shape(ctx.extents(x), ctx.listed(shape, "shape")))
 
 
-@rule("Tile")
+@rule("Tile", since=6)
 def tile(ctx: Context, x: Value, repeats: Value) -> Value:
     """Tile(input, repeats)"""
-    counts, extents = ctx.known_ints(repeats, "repeats"), x.type.static_shape
+    counts, extents = ctx.listed(repeats, "repeats"), ctx.extents(x)
     spread = [number for pair in zip(counts, extents, strict=True) for number in pair]
     repeated = ctx.broadcast_in_dim(x, spread, range(1, 2 * x.type.rank, 2))
     return ctx.reshape(repeated, [count * extent for count, extent in zip(counts, extents, strict=True)])
 
 
-@rule("Concat")
+@rule("Concat", since=4)
 def concat(ctx: Context, *values: Value, axis: int) -> Value:
     """Concat(inputs, axis)"""
     return ctx.concatenate(values, axis_of(axis, values[0].type.rank))
 
 
-@rule("Split")
+@rule("Split", since=13)
 def split(
     ctx: Context, x: Value, sizes: Value | None = None, axis: int = 0, num_outputs: int | None = None
 ) -> Sequence[Value]:
     """Split(input, split, axis, num_outputs): the last part may be smaller"""
     axis = axis_of(axis, x.type.rank)
-    extent = x.type.shape[axis]
+    extent = ctx.extent(x, axis)
     if sizes is not None:
-        parts = ctx.known_ints(sizes, "split")
+        parts = ctx.listed(sizes, "split")
     else:
         count = num_outputs or ctx.outputs
-        each = -(-extent // count)
-        parts = [min(each, extent - each * index) for index in range(count)]
-    starts = np.cumsum([0, *parts]).tolist()
+        each = (extent + count - 1) // count
+        parts = [*[each] * (count - 1), extent - each * (count - 1)]
+    starts = [0, *accumulate(parts)]
     return [ctx.slice(x, axis, start, start + part) for start, part in zip(starts, parts, strict=False)]
-
-
-@rule("Slice")
-def slice_(
-    ctx: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None
-) -> Value:
-    """Slice(data, starts, ends, axes, steps), as in NumPy; a negative step reverses"""
-    lows, highs = ctx.known_ints(starts, "starts"), ctx.known_ints(ends, "ends")
-    places = axes_of(ctx.known_ints(axes, "axes"), x.type.rank) if axes is not None else range(len(lows))
-    strides = ctx.known_ints(steps, "steps") if steps is not None else [1] * len(lows)
-    for low, high, axis, step in zip(lows, highs, places, strides, strict=True):
-        taken = range(x.type.shape[axis])[low:high:step]
-        if not taken:
-            x = ctx.slice(x, axis, 0, 0)
-        elif step > 0:
-            x = ctx.slice(x, axis, taken[0], taken[-1] + 1, step)
-        else:
-            x = ctx.add(ops.Reverse(ctx.slice(x, axis, taken[-1], taken[0] + 1, -step), dimensions=(axis,)))
-    return x
-
-
-@rule("Pad")
-def pad(
-    ctx: Context, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None, mode: str = "constant"
-) -> Value:
-    """Pad(data, pads, constant_value, axes, mode)"""
-    amounts = ctx.known_ints(pads, "pads")
-    places = axes_of(ctx.known_ints(axes, "axes"), x.type.rank) if axes is not None else range(x.type.rank)
-    low, high = [0] * x.type.rank, [0] * x.type.rank
-    for index, axis in enumerate(places):
-        low[axis], high[axis] = amounts[index], amounts[index + len(amounts) // 2]
-    if mode == "constant":
-        fill: Value | int = 0 if value is None else ctx.reshape(value, ())
-        return ctx.pad(x, low, high, fill)
-    if mode not in ("reflect", "edge", "wrap"):
-        ctx.unsupported("mode", mode, "constant, reflect, edge or wrap")
-    for axis, edges in enumerate(zip(low, high, strict=True)):
-        if any(edges):
-            require_computable(x.type.shape[axis] + sum(edges), f"axis {axis} of the result")
-            taken = np.pad(np.arange(x.type.shape[axis]), edges, mode=mode)
-            x = ctx.take(x, ctx.elements(taken, I64), axis)
-    return x
 
 
 @rule("DepthToSpace")
 def depth_to_space(ctx: Context, x: Value, blocksize: int, mode: str = "DCR") -> Value:
     """DepthToSpace(input, blocksize, mode)"""
-    n, c, h, w = x.type.static_shape
+    n, c, h, w = ctx.extents(x)
     deep = c // blocksize**2
     if mode == "DCR":
         parts, order = (n, blocksize, blocksize, deep, h, w), (0, 3, 4, 1, 5, 2)
     else:
         parts, order = (n, deep, blocksize, blocksize, h, w), (0, 1, 4, 2, 5, 3)
     return ctx.reshape(ctx.transpose(ctx.reshape(x, parts), order), (n, deep, h * blocksize, w * blocksize))
+
+
+@rule("SpaceToDepth")
+def space_to_depth(ctx: Context, x: Value, blocksize: int, mode: str = "DCR") -> Value:
+    """SpaceToDepth(input, blocksize, mode)"""
+    n, c, h, w = ctx.extents(x)
+    parts = ctx.reshape(x, (n, c, h // blocksize, blocksize, w // blocksize, blocksize))
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return ctx.reshape(ctx.transpose(parts, order), (n, c * blocksize**2, h // blocksize, w // blocksize))

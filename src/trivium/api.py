@@ -66,7 +66,7 @@ def from_jax(function: Any, *args: Any, **kwargs: Any) -> Module:
 
 
 def from_onnx(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Module:
-    """Imports an ONNX model: a path or a `ModelProto`. `shapes` maps inputs with symbolic sizes to their shapes."""
+    """Imports an ONNX model: a path or a `ModelProto`. `shapes` maps inputs to shapes that fix sizes left open."""
     return _importer("onnx", "onnx").import_module(model, shapes=shapes)
 
 

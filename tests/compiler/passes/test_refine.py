@@ -133,8 +133,9 @@ def test_a_loop_that_changes_its_shape_is_refused():
 
 
 def test_extents_from_data_are_refused():
-    module = parse("""func.func @main(%x: tensor<1xf32>) -> tensor<?xf32> {
-      %i = stablehlo.convert %x : (tensor<1xf32>) -> tensor<1xi32>
+    module = parse("""func.func @main(%x: tensor<65xf32>) -> tensor<?xf32> {
+      %first = stablehlo.slice %x [0:1] : (tensor<65xf32>) -> tensor<1xf32>
+      %i = stablehlo.convert %first : (tensor<1xf32>) -> tensor<1xi32>
       %0 = stablehlo.dynamic_iota %i, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
       return %0 : tensor<?xf32>
     }""")

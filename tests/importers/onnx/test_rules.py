@@ -203,24 +203,9 @@ def test_an_unknown_attribute_is_refused():
         trivium.from_onnx(make_model("MaxPool", [IMAGE], 2, OPSET, set(), {"kernel_shape": [2, 2]}))
 
 
-def test_symbolic_shapes_are_asked_for():
-    node = helper.make_node("Relu", ["x"], ["y"])
-    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])
-    graph = helper.make_graph([node], "g", [info], [helper.make_empty_tensor_value_info("y")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
-    with pytest.raises(trivium.Error, match=r"input x has shape .*batch.* expected numbers"):
-        trivium.from_onnx(model)
-    assert trivium.from_onnx(model, shapes={"x": (3, 4)}).main.function_type.inputs[0].shape == (3, 4)
-
-
 @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"not a model", lambda b: b""])
 def test_a_damaged_file_is_refused(damage, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(damage(make_model("Relu", [X], 1, OPSET, set(), {}).SerializeToString()))
     with pytest.raises(trivium.Error, match=r"model\.onnx"):
         trivium.from_onnx(path)
-
-
-def test_an_old_operator_set_is_refused():
-    with pytest.raises(trivium.Error, match="has ONNX operator set 9, expected at least 13"):
-        trivium.from_onnx(make_model("Relu", [X], 1, 9, set(), {}))

@@ -1,0 +1,377 @@
+"""The importers' vocabulary for tensors some of whose extents are known only when the program runs. Rules compute with
+extents as with numbers: an extent is an `int`, or a `Size`, whose arithmetic becomes ops of the program. Where all
+extents are numbers, the ops are those of `Emitter`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from trivium.importers.emit import Emitter, Number, neutral
+from trivium.ir import ops
+from trivium.ir.core import Block, Value
+from trivium.ir.declare import ELEMENTWISE, Op
+from trivium.ir.types import I64, ElementType, TensorType
+
+
+class Size:
+    """An extent that the program computes: `value` is a 0-d integer of 64 bits, which may be negative unless it is
+    known to be an extent."""
+
+    def __init__(self, emit: Emitter, value: Value, is_extent: bool = False):
+        self.emit, self.value, self.is_extent = emit, value, is_extent
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are known to be the same: two sizes that differ may still have the same value."""
+        return isinstance(other, Size) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __add__(self, other: Extent) -> Extent:
+        return self if is_number(other, 0) else self._with(ops.Add, other)
+
+    def __sub__(self, other: Extent) -> Extent:
+        return self if is_number(other, 0) else self._with(ops.Subtract, other)
+
+    def __mul__(self, other: Extent) -> Extent:
+        if is_number(other, 0):
+            return 0
+        return self if is_number(other, 1) else self._with(ops.Multiply, other)
+
+    def __floordiv__(self, other: int) -> Extent:
+        """The quotient by a positive number, rounded down."""
+        if other == 1:
+            return self
+        shifted = chosen(self.emit, "LT", self, 0, self - (other - 1), self)
+        assert isinstance(shifted, Size)
+        return shifted._with(ops.Divide, other)
+
+    def __mod__(self, other: int) -> Extent:
+        return self - (self // other) * other
+
+    def __neg__(self) -> Extent:
+        return Size(self.emit, self.emit.add(ops.Negate(self.value)))
+
+    def __rsub__(self, other: int) -> Extent:
+        return -self + other
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def _with(self, op: Callable[[Value, Value], Op], other: Extent) -> Size:
+        is_extent = op is not ops.Subtract and self.is_extent and is_sized(other)
+        return Size(self.emit, self.emit.add(op(self.value, scalar_of(self.emit, other))), is_extent)
+
+
+Extent = int | Size
+"""A number, or one that the program computes."""
+
+
+def is_number(extent: Extent, number: int) -> bool:
+    return isinstance(extent, int) and extent == number
+
+
+def is_sized(extent: Extent) -> bool:
+    """Whether an extent is known not to be negative."""
+    return extent.is_extent if isinstance(extent, Size) else extent >= 0
+
+
+def scalar_of(emit: Emitter, extent: Extent) -> Value:
+    """Returns an extent as a 0-d value."""
+    return extent.value if isinstance(extent, Size) else emit.scalar(extent, I64)
+
+
+COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "EQ": lambda a, b: a == b,
+    "NE": lambda a, b: a != b,
+    "LT": lambda a, b: a < b,
+    "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b,
+    "GE": lambda a, b: a >= b,
+}
+
+
+def chosen(emit: Emitter, direction: str, a: Extent, b: Extent, on_true: Extent, on_false: Extent) -> Extent:
+    """Returns `on_true` if `a` `direction` `b`, otherwise `on_false`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return on_true if COMPARED[direction](a, b) else on_false
+    if on_true == on_false:
+        return on_true
+    holds = Emitter.compare(emit, direction, scalar_of(emit, a), scalar_of(emit, b))
+    value = emit.add(ops.Select(holds, scalar_of(emit, on_true), scalar_of(emit, on_false)))
+    return Size(emit, value, is_sized(on_true) and is_sized(on_false))
+
+
+def divided(emit: Emitter, a: Extent, b: Extent) -> Extent:
+    """Returns a quotient without its fraction."""
+    return Size(emit, emit.add(ops.Divide(scalar_of(emit, a), scalar_of(emit, b))), is_sized(a) and is_sized(b))
+
+
+def clamped(emit: Emitter, extent: Extent, low: Extent, high: Extent) -> Extent:
+    """Returns an extent, at least `low` and at most `high`."""
+    return larger(emit, smaller(emit, extent, high), low)
+
+
+def smaller(emit: Emitter, a: Extent, b: Extent) -> Extent:
+    return chosen(emit, "LT", a, b, a, b)
+
+
+def larger(emit: Emitter, a: Extent, b: Extent) -> Extent:
+    return chosen(emit, "GT", a, b, a, b)
+
+
+def numbers_of(shape: Sequence[Extent]) -> tuple[int, ...] | None:
+    """Returns a shape all of whose extents are numbers; otherwise `None`."""
+    numbers = tuple(int(extent) for extent in shape if not isinstance(extent, Size))
+    return numbers if len(numbers) == len(shape) else None
+
+
+def known_shape(shape: Sequence[Extent]) -> tuple[int | None, ...]:
+    """Returns a shape as types have it."""
+    return tuple(None if isinstance(extent, Size) else int(extent) for extent in shape)
+
+
+class DynamicEmitter(Emitter):
+    """An emitter whose shapes have extents of both kinds."""
+
+    sizes: dict[tuple[Block, Value, int], Size]
+    """The extents that are computed already: a value of another block may not be used."""
+
+    vectors: dict[Value, Sequence[Extent]]
+    """What the lists of extents hold that are operands of dynamic ops."""
+
+    # Extents
+
+    def extents(self, x: Value) -> list[Extent]:
+        """Returns the shape of `x`."""
+        return [self.extent(x, dimension) for dimension in range(x.type.rank)]
+
+    def extent(self, x: Value, dimension: int) -> Extent:
+        known = x.type.shape[dimension]
+        if known is not None:
+            return known
+        x, dimension, stated = self._origin(x, dimension)
+        if stated is not None:
+            return stated
+        key = (self.block, x, dimension)
+        if key not in self.sizes:
+            found = self.add(ops.GetDimensionSize(x, dimension=dimension))
+            self.sizes[key] = Size(self, self.convert(found, I64), is_extent=True)
+        return self.sizes[key]
+
+    def _origin(self, x: Value, dimension: int) -> tuple[Value, int, Extent | None]:
+        """Returns the first value that has an extent which others take over, or the extent, if an operand states it."""
+        while isinstance(op := x.defining_op, Op) and op.block is self.block:
+            if isinstance(op, ops.Transpose):
+                x, dimension = op.operand, op.permutation[dimension]
+            elif isinstance(op, ops.DynamicBroadcastInDim) and op.output_dimensions in self.vectors:
+                return x, dimension, self.vectors[op.output_dimensions][dimension]
+            elif isinstance(op, ops.DynamicReshape | ops.DynamicIota) and op.output_shape in self.vectors:
+                return x, dimension, self.vectors[op.output_shape][dimension]
+            elif op.has_trait(ELEMENTWISE) and op.operands[-1].type.rank == x.type.rank:
+                x = op.operands[-1]  # the predicate of a selection, which comes first, may be a scalar
+            else:
+                break
+        return x, dimension, None
+
+    def vector(self, extents: Sequence[Extent]) -> Value:
+        """Returns extents as a list."""
+        numbers = numbers_of(extents)
+        if numbers is not None:
+            return self.elements(np.array(numbers, np.int64))
+        parts = [Emitter.reshape(self, scalar_of(self, extent), (1,)) for extent in extents]
+        result = Emitter.concatenate(self, parts, 0)
+        self.vectors[result] = tuple(extents)
+        return result
+
+    def common_shape(self, *shapes: Sequence[Extent]) -> list[Extent]:
+        """Returns the shape to which shapes are broadcast by NumPy's rule."""
+        rank = max(map(len, shapes))
+        padded = [[1] * (rank - len(shape)) + list(shape) for shape in shapes]
+        return [self._common(extents) for extents in zip(*padded, strict=True)]
+
+    def _common(self, extents: Sequence[Extent]) -> Extent:
+        (known,) = np.broadcast_shapes(*[(extent,) for extent in extents if isinstance(extent, int)] or [(1,)])
+        if known != 1:
+            return int(known)
+        result: Extent = 1
+        for extent in extents:
+            if isinstance(extent, Size) and result != extent:
+                result = extent if is_number(result, 1) else chosen(self, "EQ", result, 1, extent, result)
+        return result
+
+    def _is_static(self, *values: Value) -> bool:
+        return all(x.type.is_static for x in values)
+
+    # Constants
+
+    def full(self, shape: Sequence[Extent], value: Number, element_type: ElementType) -> Value:
+        numbers = numbers_of(shape)
+        if numbers is not None:
+            return super().full(numbers, value, element_type)
+        return self.broadcast_in_dim(self.scalar(value, element_type), shape, [])
+
+    def full_like(self, x: Value, value: Number) -> Value:
+        return self.full(self.extents(x), value, x.type.element_type)
+
+    def iota(self, shape: Sequence[Extent], dimension: int, element_type: ElementType = I64) -> Value:
+        numbers = numbers_of(shape)
+        if numbers is not None:
+            return super().iota(numbers, dimension, element_type)
+        result = TensorType(known_shape(shape), element_type)
+        return self.add(ops.DynamicIota(self.vector(shape), iota_dimension=dimension, result=result))
+
+    def iota_like(self, x: Value, dimension: int) -> Value:
+        return self.iota(self.extents(x), dimension)
+
+    # Shape and type
+
+    def reshape(self, x: Value, shape: Sequence[Extent]) -> Value:
+        numbers = numbers_of(shape)
+        if numbers is not None and (x.type.is_static or x.type.shape == numbers):
+            return super().reshape(x, numbers)
+        return self.add(ops.DynamicReshape(x, self.vector(shape), result=x.type.with_shape(known_shape(shape))))
+
+    def broadcast_in_dim(self, x: Value, shape: Sequence[Extent], dimensions: Sequence[int]) -> Value:
+        shape, dimensions = tuple(shape), tuple(dimensions)
+        numbers = numbers_of(shape)
+        if numbers is not None and x.type.is_static:
+            return super().broadcast_in_dim(x, numbers, dimensions)
+        given = self.extents(x)
+        if dimensions == tuple(range(len(shape))) and all(a == b for a, b in zip(given, shape, strict=True)):
+            return x
+        result = x.type.with_shape(known_shape(shape))
+        return self.add(
+            ops.DynamicBroadcastInDim(x, self.vector(shape), broadcast_dimensions=dimensions, result=result)
+        )
+
+    def broadcast(self, x: Value, shape: Sequence[Extent]) -> Value:
+        return self.broadcast_in_dim(x, shape, range(len(shape) - x.type.rank, len(shape)))
+
+    def unsqueeze(self, x: Value, dimensions: Sequence[int]) -> Value:
+        shape = self.extents(x)
+        for dimension in sorted(dimensions):
+            shape.insert(dimension, 1)
+        return self.reshape(x, shape)
+
+    def squeeze(self, x: Value, dimensions: Sequence[int]) -> Value:
+        return self.reshape(x, [extent for i, extent in enumerate(self.extents(x)) if i not in dimensions])
+
+    def slice(self, x: Value, dimension: int, start: Extent, limit: Extent, stride: int = 1) -> Value:
+        extents = self.extents(x)
+        if is_number(start, 0) and stride == 1 and limit == extents[dimension]:
+            return x
+        if x.type.is_static and isinstance(start, int) and isinstance(limit, int):
+            return super().slice(x, dimension, start, limit, stride)
+        starts: list[Extent] = [0] * x.type.rank
+        limits, strides = list(extents), [1] * x.type.rank
+        starts[dimension], limits[dimension], strides[dimension] = start, limit, stride
+        count = (limit - start + stride - 1) // stride
+        extents[dimension] = count
+        lists = [self.vector(entries) for entries in (starts, limits, strides)]
+        return self.add(ops.RealDynamicSlice(x, *lists, result=x.type.with_shape(known_shape(extents))))
+
+    def pad(
+        self,
+        x: Value,
+        low: Sequence[Extent],
+        high: Sequence[Extent],
+        value: Value | Number = 0,
+        interior: Sequence[int] | None = None,
+    ) -> Value:
+        lows, highs = numbers_of(low), numbers_of(high)
+        if lows is not None and highs is not None:
+            return super().pad(x, lows, highs, value, interior)
+        fill = value if isinstance(value, Value) else self.scalar(value, x.type.element_type)
+        between = self.vector([0] * x.type.rank if interior is None else interior)
+        shape = [extent + a + b for extent, a, b in zip(self.extents(x), low, high, strict=True)]
+        result = x.type.with_shape(known_shape(shape))
+        return self.add(ops.DynamicPad(x, fill, self.vector(low), self.vector(high), between, result=result))
+
+    # Elementwise
+
+    def aligned(self, *values: Value) -> list[Value]:
+        """Returns values broadcast to one shape."""
+        shape = self.common_shape(*map(self.extents, values))
+        return [self.broadcast(x, shape) for x in values]
+
+    def binary(self, op: type, lhs: Value, rhs: Value) -> Value:
+        if self._is_static(lhs, rhs):
+            return super().binary(op, lhs, rhs)
+        return self.add(op(*self.aligned(lhs, rhs)))
+
+    def compare(self, direction: str, lhs: Value, rhs: Value) -> Value:
+        if self._is_static(lhs, rhs):
+            return super().compare(direction, lhs, rhs)
+        return self.add(ops.Compare(*self.aligned(lhs, rhs), comparison_direction=ops.ComparisonDirection(direction)))
+
+    def select(self, pred: Value, on_true: Value, on_false: Value) -> Value:
+        if self._is_static(pred, on_true, on_false):
+            return super().select(pred, on_true, on_false)
+        return self.add(ops.Select(*self.aligned(pred, on_true, on_false)))
+
+    # Reductions, contraction and indexing
+
+    def count(self, x: Value, dimensions: Sequence[int]) -> Extent:
+        """Returns the number of elements along dimensions."""
+        return math.prod(self.extent(x, dimension) for dimension in dimensions)
+
+    def mean(self, x: Value, dimensions: Sequence[int], keep: bool = False) -> Value:
+        count = self.count(x, dimensions)
+        if isinstance(count, int):
+            return super().mean(x, dimensions, keep)
+        total = self.reduce(ops.Add, x, dimensions, keep)
+        return self.over(total, self.convert(scalar_of(self, count), total.type.element_type))
+
+    def cumulative(self, op: type, x: Value, dimension: int, reverse: bool = False, exclusive: bool = False) -> Value:
+        if x.type.shape[dimension] is not None:
+            return super().cumulative(op, x, dimension, reverse, exclusive)
+        # A window cannot have an open size: each result combines all elements, of which those outside are neutral.
+        extent = self.extent(x, dimension)
+        here, there = (self.iota([extent, extent], place) for place in (1, 0))
+        direction = ("GT" if exclusive else "GE") if not reverse else ("LT" if exclusive else "LE")
+        taken = self.compare(direction, here, there)
+        shape = self.extents(x)
+        spread = [*shape[: dimension + 1], extent, *shape[dimension + 1 :]]
+        taken = self.broadcast_in_dim(taken, spread, (dimension, dimension + 1))
+        x = self.broadcast_in_dim(x, spread, [d for d in range(len(spread)) if d != dimension + 1])
+        kind = x.type.element_type
+        return self.reduce(op, self.select(taken, x, self.scalar(neutral(op, kind), kind)), [dimension])
+
+    def matmul(self, lhs: Value, rhs: Value) -> Value:
+        if self._is_static(lhs, rhs):
+            return super().matmul(lhs, rhs)
+        left, right = self.extents(lhs), self.extents(rhs)
+        batch = self.common_shape(left[:-2], right[:-2])
+        lhs, rhs = self.broadcast(lhs, [*batch, *left[-2:]]), self.broadcast(rhs, [*batch, *right[-2:]])
+        places = range(len(batch))
+        return self.dot(lhs, rhs, ([len(batch) + 1], [len(batch)]), (places, places))
+
+    def gather(self, x: Value, indices: Value, numbers: ops.GatherDimensionNumbers, sizes: Sequence[Extent]) -> Value:
+        """Returns the windows of `x` of the shape `sizes` that begin at `indices`."""
+        known = numbers_of(sizes)
+        if known is not None:
+            return self.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=known))
+        dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+        window = iter([extent for d, extent in enumerate(known_shape(sizes)) if d not in dropped])
+        batch = iter([extent for d, extent in enumerate(indices.type.shape) if d != numbers.index_vector_dim])
+        rank = len(sizes) - len(dropped) + len(indices.type.shape[: numbers.index_vector_dim])
+        shape = tuple(next(window if d in numbers.offset_dims else batch) for d in range(rank))
+        made = ops.DynamicGather(x, indices, self.vector(sizes), numbers, result=x.type.with_shape(shape))
+        return self.add(made)
+
+    def take(self, x: Value, indices: Value, dimension: int = 0) -> Value:
+        extents = self.extents(x)
+        extents[dimension] = 1
+        if numbers_of(extents) is not None:
+            return super().take(x, indices, dimension)
+        count, batch = x.type.rank, indices.type.rank
+        numbers = ops.GatherDimensionNumbers(
+            offset_dims=(*range(dimension), *range(dimension + batch, count - 1 + batch)),
+            collapsed_slice_dims=(dimension,),
+            start_index_map=(dimension,),
+            index_vector_dim=batch,
+        )
+        return self.gather(x, indices, numbers, extents)

@@ -1,0 +1,130 @@
+"""Parts of tensors, and tensors with something around them: boxes whose bounds are numbers, or are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, cast, get_args
+
+import numpy as np
+
+from trivium.importers.dynamic import Extent, chosen, clamped, divided, larger, numbers_of, scalar_of
+from trivium.importers.emit import require_computable
+from trivium.importers.onnx.context import Context, axes_of, rule
+from trivium.importers.onnx.shape import from_front
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I64
+
+Mode = Literal["reflect", "edge", "wrap"]
+"""What stands around a tensor, if not a constant."""
+
+
+class Range(NamedTuple):
+    """A part of one dimension, as NumPy slices it."""
+
+    low: Extent
+    high: Extent
+    step: Extent
+
+
+@rule("Slice", since=10)
+def slice_(
+    ctx: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None
+) -> Value:
+    """Slice(data, starts, ends, axes, steps), as in NumPy; a negative step reverses"""
+    lows, highs = ctx.listed(starts, "starts"), ctx.listed(ends, "ends")
+    places: Sequence[Extent] = ctx.listed(axes, "axes") if axes is not None else range(len(lows))
+    strides: Sequence[Extent] = ctx.listed(steps, "steps") if steps is not None else [1] * len(lows)
+    ranges = [Range(*entry) for entry in zip(lows, highs, strides, strict=True)]
+    known = numbers_of(places)
+    if known is not None:
+        for axis, taken in zip(axes_of(known, x.type.rank), ranges, strict=True):
+            x = _taken(ctx, x, axis, taken)
+        return x
+    places = from_front(ctx, places, x.type.rank)
+    for axis, extent in enumerate(ctx.extents(x)):
+        bounds = Range(0, extent, 1)
+        for place, given in zip(places, ranges, strict=True):
+            bounds = Range(*(chosen(ctx, "EQ", place, axis, a, b) for a, b in zip(given, bounds, strict=True)))
+        x = _taken(ctx, x, axis, bounds)
+    return x
+
+
+def _taken(ctx: Context, x: Value, axis: int, taken: Range) -> Value:
+    """Returns the part of `x` along one dimension."""
+    extent, step = ctx.extent(x, axis), taken.step
+    known = numbers_of([extent, *taken])
+    if known is not None:
+        return _static(ctx, x, axis, range(known[0])[slice(*known[1:])])
+    low, high = (chosen(ctx, "LT", bound, 0, extent + bound, bound) for bound in taken[:2])
+    if isinstance(step, int) and step > 0:
+        start, limit = clamped(ctx, low, 0, extent), clamped(ctx, high, 0, extent)
+        return ctx.slice(x, axis, start, larger(ctx, start, limit), step)
+    # To the front, the first element is the last one at most, and the one after the last may be before the first.
+    least, most = chosen(ctx, "GT", step, 0, 0, -1), chosen(ctx, "GT", step, 0, extent, extent - 1)
+    start, limit = clamped(ctx, low, least, most), clamped(ctx, high, least, most)
+    toward = chosen(ctx, "GT", step, 0, 1, -1)
+    count = larger(ctx, divided(ctx, limit - start + step - toward, step), 0)
+    places = ctx.plus(ctx.times(ctx.iota([count], 0), scalar_of(ctx, step)), scalar_of(ctx, start))
+    return ctx.take(x, places, axis)
+
+
+def _static(ctx: Context, x: Value, axis: int, taken: range) -> Value:
+    if not taken:
+        return ctx.slice(x, axis, 0, 0)
+    if taken.step > 0:
+        return ctx.slice(x, axis, taken[0], taken[-1] + 1, taken.step)
+    return ctx.add(ops.Reverse(ctx.slice(x, axis, taken[-1], taken[0] + 1, -taken.step), dimensions=(axis,)))
+
+
+@rule("Pad", since=11)
+def pad(
+    ctx: Context, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None, mode: str = "constant"
+) -> Value:
+    """Pad(data, pads, constant_value, axes, mode)"""
+    amounts = ctx.listed(pads, "pads")
+    places: Sequence[Extent] = ctx.listed(axes, "axes") if axes is not None else range(x.type.rank)
+    lows, highs = (_spread(ctx, places, part, x.type.rank) for part in _halves(amounts))
+    if mode == "constant":
+        return ctx.pad(x, lows, highs, 0 if value is None else ctx.reshape(value, ()))
+    if mode not in get_args(Mode):
+        ctx.unsupported("mode", mode, "constant, reflect, edge or wrap")
+    for axis, edges in enumerate(zip(lows, highs, strict=True)):
+        if edges != (0, 0):
+            x = ctx.take(x, _places(ctx, ctx.extent(x, axis), edges, cast(Mode, mode)), axis)
+    return x
+
+
+def _halves(entries: Sequence[Extent]) -> tuple[Sequence[Extent], Sequence[Extent]]:
+    return entries[: len(entries) // 2], entries[len(entries) // 2 :]
+
+
+def _spread(ctx: Context, axes: Sequence[Extent], entries: Sequence[Extent], rank: int) -> list[Extent]:
+    """Returns entries at their axes, and 0 elsewhere."""
+    spread: list[Extent] = [0] * rank
+    for axis, entry in zip(from_front(ctx, axes, rank), entries, strict=True):
+        spread = [chosen(ctx, "EQ", axis, d, entry, before) for d, before in enumerate(spread)]
+    return spread
+
+
+def _places(ctx: Context, extent: Extent, edges: tuple[Extent, Extent], mode: Mode) -> Value:
+    """Returns which element stands at each place of a padded dimension."""
+    low, high = edges
+    known = numbers_of([extent, low, high])
+    if known is not None:
+        require_computable(sum(known), "a padded dimension")
+        return ctx.elements(np.pad(np.arange(known[0]), known[1:], mode=mode), I64)
+    places = ctx.minus(ctx.iota([low + extent + high], 0), scalar_of(ctx, low))
+    last = scalar_of(ctx, extent - 1)
+    if mode == "edge":
+        return ctx.add(ops.Clamp(ctx.scalar(0, I64), places, last))
+    period = extent if mode == "wrap" else larger(ctx, (extent - 1) * 2, 1)
+    turned = _modulo(ctx, places, period)
+    return turned if mode == "wrap" else ctx.binary(ops.Minimum, turned, ctx.minus(scalar_of(ctx, period), turned))
+
+
+def _modulo(ctx: Context, x: Value, period: Extent) -> Value:
+    """Returns what remains of integers, not negative."""
+    by = scalar_of(ctx, period)
+    rest = ctx.binary(ops.Remainder, x, by)
+    return ctx.binary(ops.Remainder, ctx.plus(rest, by), by)

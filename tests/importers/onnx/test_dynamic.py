@@ -1,0 +1,147 @@
+"""Programs for any size: sizes that a model leaves open, and shapes, axes and bounds that are its inputs, against
+ONNX's reference evaluator."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+import trivium
+
+pytestmark = pytest.mark.onnx
+
+RANDOM = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def ints(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int64)
+
+
+def model(text: str, *inputs: np.ndarray, opset: int = 21) -> Any:
+    """A model of nodes `text` whose inputs have no sizes."""
+    infos = [
+        helper.make_tensor_value_info(
+            f"x{i}", helper.np_dtype_to_tensor_dtype(x.dtype), [f"n{i}_{d}" for d in range(x.ndim)]
+        )
+        for i, x in enumerate(inputs)
+    ]
+    made = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> g () => () {{ {text} }}')
+    made.graph.input.extend(infos)
+    made.graph.output.append(helper.make_empty_tensor_value_info("y"))
+    return made
+
+
+X, Y = floats(2, 3, 4), floats(3, 4)
+IMAGE = floats(2, 4, 6, 5)
+
+OPEN = [
+    ("y = Add(x0, x1)", (X, Y)),
+    ("y = Mul(x0, x1)", (X, floats(2, 1, 4))),
+    ("y = Softmax<axis = 1>(x0)", (X,)),
+    ("y = MatMul(x0, x1)", (X, floats(4, 5))),
+    ("y = MatMul(x0, x1)", (floats(5, 1, 3, 4), X.transpose(0, 2, 1).copy())),
+    ("y = Gather<axis = 1>(x0, x1)", (X, np.array([[0, -1]]))),
+    ("y = GatherND(x0, x1)", (X, np.array([[0, 1], [-1, 2]]))),
+    ("y = ScatterElements<axis = 1>(x0, x1, x2)", (X, np.array([[[0, -1]]]), floats(1, 1, 2))),
+    ("y = ReduceMean<keepdims = 0>(x0)", (X,)),
+    ("y = LayerNormalization(x0, x1)", (X, floats(4))),
+    ("y = Flatten<axis = 2>(x0)", (X,)),
+    ("y = Transpose<perm = [2, 0, 1]>(x0)", (X,)),
+    ("y = Concat<axis = 1>(x0, x1)", (X, floats(2, 5, 4))),
+    ("y = ArgMax<axis = 1, select_last_index = 1>(x0)", (X,)),
+    ("y = Relu(x0)", (X,)),
+    ("y = Shape<start = 1>(x0)", (X,)),
+    ("y = Size(x0)", (X,)),
+    ("n = Shape(x0) k = Constant<value = int64[1] {-1}>() m = Slice(n, zero, one) s = Concat<axis = 0>(m, k)"
+     " y = Reshape(x0, s)", (X,)),
+    ("a, b = Split<axis = 1, num_outputs = 2>(x0) y = Neg(b)", (X,)),
+    ("y = Slice(x0, zero, one)", (X,)),
+    ("y = DepthToSpace<blocksize = 2>(x0)", (IMAGE,)),
+    ("y = GlobalAveragePool(x0)", (IMAGE,)),
+    ("y = Trilu(x0)", (X,)),
+    ("y = Mod(x0, x1)", (np.array([-7, 5, 3]), np.array([3]))),
+    ("y = Dropout(x0)", (X,)),
+]  # fmt: skip
+
+COMPUTED = [
+    ("y = Reshape(x0, x1)", (X, ints(0, -1, 2))),
+    ("y = Reshape<allowzero = 1>(x0, x1)", (floats(0, 3), ints(3, 0))),
+    ("y = Expand(x0, x1)", (Y, ints(2, 1, 1))),
+    ("y = Tile(x0, x1)", (Y, ints(2, 3))),
+    ("y = Slice(x0, x1, x2)", (X, ints(1, -2), ints(9, 3))),
+    ("y = Slice(x0, x1, x2, x3, x4)", (X, ints(-1, 0), ints(-9, 3), ints(2, -2), ints(-2, 2))),
+    ("y = Pad(x0, x1)", (Y, ints(1, 0, 2, 3))),
+    *((f"y = Pad<mode = \"{mode}\">(x0, x1)", (Y, ints(1, 2, 2, 1))) for mode in ("reflect", "edge", "wrap")),
+    ("y = Pad(x0, x1, x2, x3)", (Y, ints(1, 2), np.float32(7), ints(-1))),
+    ("y = ReduceSum(x0, x1)", (X, ints(0, -1))),
+    ("y = ReduceMean<keepdims = 0>(x0, x1)", (X, ints(-2))),
+    ("y = ReduceLogSumExp<keepdims = 0>(x0, x1)", (X, ints(1, 2))),
+    ("y = ReduceL2(x0, x1)", (X, ints(2))),
+    ("y = Squeeze(x0, x1)", (X[:, None, :, :, None], ints(-1, 1))),
+    ("y = Unsqueeze(x0, x1)", (Y, ints(-1, 0))),
+    ("y = CumSum(x0, x1)", (X, np.array(-1))),
+    ("y = CumSum<exclusive = 1, reverse = 1>(x0, x1)", (X, np.array(1))),
+    ("y = CumSum<reverse = 1>(x0, x1)", (X, np.array(0))),
+    ("y = ConstantOfShape(x0)", (ints(2, 3),)),
+    ("y = Range(x0, x1, x2)", (np.array(7), np.array(1), np.array(-2))),
+    ("y = Range(x0, x1, x2)", (np.float32(0.5), np.float32(2), np.float32(0.25))),
+    ("y = OneHot(x0, x1, x2)", (ints(0, 2, -1), np.array(4), np.array([0, 1], np.float32))),
+    ("y, i = TopK(x0, x1)", (X, ints(2))),
+    ("y = Trilu(x0, x1)", (X, np.array(1))),
+    ("a, y = Split<axis = 2>(x0, x1)", (X, ints(1, 3))),
+]  # fmt: skip
+
+
+def check(text: str, arrays: tuple[np.ndarray, ...]) -> None:
+    constants = "zero = Constant<value = int64[1] {0}>() one = Constant<value = int64[1] {1}>() " * ("zero" in text)
+    arrays = tuple(map(np.asarray, arrays))
+    made = model(constants + text, *arrays)
+    expected = ReferenceEvaluator(made).run(None, {f"x{i}": x for i, x in enumerate(arrays)})[0]
+    module = trivium.from_onnx(made, shapes={f"x{i}": x.shape for i, x in enumerate(arrays) if x.dtype == np.int64})
+    module.verify()
+    (result,) = trivium.compile(module)(*arrays)
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("text", "arrays"), OPEN, ids=[text for text, _ in OPEN])
+def test_sizes_that_stay_open(text: str, arrays: tuple[np.ndarray, ...]) -> None:
+    check(text, arrays)
+
+
+@pytest.mark.parametrize(("text", "arrays"), COMPUTED, ids=[text for text, _ in COMPUTED])
+def test_shapes_and_axes_that_are_inputs(text: str, arrays: tuple[np.ndarray, ...]) -> None:
+    check(text, arrays)
+
+
+def test_one_program_for_any_batch() -> None:
+    weights = floats(8, 4, 3, 3)
+    made = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 17]> g (float[batch, 4, 6, 5] x) => (float[batch, 8] y) {
+            a = Conv<pads = [1, 1, 1, 1]>(x, w) b = Relu(a) c = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(b)
+            d = GlobalAveragePool(c) y = Flatten(d)
+        }"""
+    )
+    made.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    module = trivium.from_onnx(made)
+    assert module.main.function_type.inputs[0].shape == (None, 4, 6, 5)
+    run = trivium.compile(module)
+    for batch in (1, 3):
+        x = floats(batch, 4, 6, 5)
+        expected = ReferenceEvaluator(made).run(None, {"x": x})[0]
+        np.testing.assert_allclose(run(x)[0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_shapes_may_be_given_in_part() -> None:
+    made = model("y = Relu(x0)", X)
+    assert trivium.from_onnx(made, shapes={"x0": (None, 3, 4)}).main.function_type.inputs[0].shape == (None, 3, 4)
+    assert trivium.from_onnx(made, shapes={"x0": (2, 3, 4)}).main.function_type.inputs[0].shape == (2, 3, 4)
