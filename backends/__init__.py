@@ -7,13 +7,12 @@ import functools
 from collections.abc import Callable
 
 from trivium.backends.pjrt import Client, Device
-from trivium.ir.errors import Error
 
 
 def _cpu() -> Client:
-    from trivium.backends.cpu.client import CpuClient
+    from trivium.backends.cpu.client import cpu_client
 
-    return CpuClient()
+    return cpu_client()
 
 
 _PLATFORMS: dict[str, Callable[[], Client]] = {"cpu": _cpu}
@@ -21,15 +20,18 @@ _PLATFORMS: dict[str, Callable[[], Client]] = {"cpu": _cpu}
 
 @functools.cache
 def client(platform: str = "cpu") -> Client:
-    """Returns the client of a platform; the same object every time."""
+    """Returns the client of a platform, or of the PJRT plugin that has this name or path; the same object every
+    time."""
     make = _PLATFORMS.get(platform)
-    if make is None:
-        raise Error(f"unknown device {platform!r}; expected one of {', '.join(_PLATFORMS)}")
-    return make()
+    if make is not None:
+        return make()
+    from trivium.backends.table.discovery import plugin_client
+
+    return plugin_client(platform)
 
 
 def devices() -> list[Device]:
-    """Returns all devices of all platforms."""
+    """Returns all devices of all platforms that Trivium compiles for itself."""
     return [device for platform in _PLATFORMS for device in client(platform).devices]
 
 

@@ -167,6 +167,12 @@ class CpuClient:
         return CpuBuffer(np.array(as_array(array)), (device or self.devices[0]).default_memory)
 
 
+@functools.cache
+def cpu_client() -> CpuClient:
+    """Returns the client of this process."""
+    return CpuClient()
+
+
 class CpuLoadedExecutable(CpuExecutable):
     """A compiled program on the CPU device, with the stages of its compilation if its module is known."""
 

@@ -21,14 +21,14 @@ MAX_THREADS = 4096
 @functools.cache
 def load() -> ctypes.CDLL:
     """Loads the library and checks its version."""
-    path = _find()
+    found = path()
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(found))
         version = library.trivium_runtime_version()
     except (OSError, AttributeError) as error:
-        raise ExecutionError(f"{path} is not Trivium's native runtime: {error}") from None
+        raise ExecutionError(f"{found} is not Trivium's native runtime: {error}") from None
     if version != VERSION:
-        raise ExecutionError(f"{path} has version {version}, expected {VERSION}: reinstall trivium")
+        raise ExecutionError(f"{found} has version {version}, expected {VERSION}: reinstall trivium")
     _set_interpreter(library)
     os.register_at_fork(after_in_child=lambda: _set_interpreter(library))
     return library
@@ -81,7 +81,8 @@ def _set_interpreter(library: ctypes.CDLL) -> None:
     library.trivium_set_interpreter(ctypes.byref(_Interpreter(*addresses, threading.main_thread().ident)))
 
 
-def _find() -> Path:
+def path() -> Path:
+    """Returns the path of the library."""
     if override := os.environ.get("TRIVIUM_RUNTIME"):
         return Path(override)
     # An editable install keeps CMake's output in site-packages, separate from the sources: search the whole package

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from trivium.backends import client
 from trivium.backends.artifact import from_bytes, to_bytes
-from trivium.backends.cpu.client import CpuLoadedExecutable
+from trivium.backends.cpu.client import CpuLoadedExecutable, cpu_client
 from trivium.backends.plugin.division import Divided, divide, fill_pieces
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
+from trivium.backends.table.abi import TYPES
 from trivium.compiler.artifact import PythonFunction, Slot
 from trivium.compiler.driver import CompileOptions
 from trivium.ir.bytecode import deserialize
@@ -24,15 +24,6 @@ from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpErro
 from trivium.ir.func import Module
 from trivium.ir.memory import exhaustion
 from trivium.ir.text import parse
-
-TYPES = {
-    "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
-    "float16": 10, "float32": 11, "float64": 12, "bfloat16": 13, "complex64": 14, "complex128": 15, "float8_e5m2": 16,
-    "float8_e4m3fn": 17, "float8_e4m3b11fnuz": 18, "float8_e5m2fnuz": 19, "float8_e4m3fnuz": 20, "int4": 21,
-    "uint4": 22, "token": 23, "int2": 24, "uint2": 25, "float8_e4m3": 26, "float8_e3m4": 27, "float8_e8m0fnu": 28,
-    "float4_e2m1fn": 29,
-}  # fmt: skip
-"""The numbers of PJRT's element types (`Buffer_Type`), by NumPy's names."""
 
 BYTECODE = b"ML\xefR"
 
@@ -76,7 +67,7 @@ def compile_program(
         module = _read(code, format)
         register_foreign_functions(module, foreign_functions)
         divided = divide(module, request.num_replicas, request.num_partitions)
-        executable = client("cpu").compile(module if divided is None else divided.program.module, CompileOptions())
+        executable = cpu_client().compile(module if divided is None else divided.program.module, CompileOptions())
     for asker, sharding in divided.inspected() if divided is not None else ():
         for inspector in inspectors:
             inspector(asker, sharding)
@@ -90,7 +81,7 @@ def _load(data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -
     targets = {call.target for call in artifact.host_functions if isinstance(call, PythonFunction)}
     register_targets(targets, foreign_functions)
     with exhaustion("loading the program", CompileError):
-        executable = client("cpu").load(artifact)
+        executable = cpu_client().load(artifact)
     assert isinstance(executable, CpuLoadedExecutable), "the CPU's client loads executables for the CPU"
     return _fill(reply, executable, None, artifact.texts.get("fingerprint", ""))
 

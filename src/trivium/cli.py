@@ -8,16 +8,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import trivium
 from trivium.executable import STAGES, Executable, Signature, is_artifact
 from trivium.ir.errors import Error
+
+if TYPE_CHECKING:
+    from trivium.backends.table.discovery import Found
 
 PATH = click.Path(path_type=Path)
 TRUST = click.option("--trust", is_flag=True, help="Run code in a .pt2 or SavedModel; only if you trust its origin.")
@@ -148,13 +152,18 @@ def bench(program: Path, against: str, threads: int | None, seconds: float, trus
 
 @main.command()
 def devices() -> None:
-    """Lists the devices that programs can run on."""
+    """Lists the devices that programs can run on, and the PJRT plugins that were found."""
     from trivium.backends import devices as found
+    from trivium.backends.table.discovery import plugins
 
     table = Table("device", "kind", "memory")
     for device in found():
         name = f"{device.client.platform_name}:{device.id}"
         table.add_row(name, device.kind, device.default_memory.kind)
+    _print(table)
+    table = Table("PJRT plugin", "found", "versions", "devices")
+    for plugin in plugins():
+        table.add_row(plugin.name, escape(plugin.source), *map(escape, _described_plugin(plugin)))
     _print(table)
 
 
@@ -165,6 +174,19 @@ def demo(output: Path) -> None:
     from trivium.commands.demo import run as run_demo
 
     run_demo(output)
+
+
+def _described_plugin(plugin: Found) -> tuple[str, str]:
+    """The versions and devices of a plugin, or why it is refused."""
+    from trivium.backends.table.discovery import plugin_client
+
+    try:
+        client = plugin_client(plugin.name)
+        version = ".".join(map(str, client.plugin.version))
+        kinds = ", ".join(f"{plugin.name}:{device.id} ({device.kind})" for device in client.devices)
+        return f"PJRT {version}; {client.platform_name}, {client.platform_version}", kinds
+    except Error as error:
+        return f"refused: {error}", ""
 
 
 def _print(table: Table) -> None:

@@ -57,7 +57,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     include = HERE.parents[2] / "backends/native"
     command = [compiler, "-std=c++20", f"-I{include}", str(HERE / "run_artifact.cc"), "-o", str(binary), "-ldl"]
     subprocess.run(command, check=True, timeout=120)
-    return [str(binary), str(native._find())]
+    return [str(binary), str(native.path())]
 
 
 def run(runner: list[str], *arguments: object) -> subprocess.CompletedProcess:
