@@ -129,6 +129,10 @@ class GraphImporter(ABC, Generic[Node, Ctx]):
             occurrences = [(self.name_of(node), self.location_of(node)) for node in missing]
             refuse(occurrences, during=f"importing {self.graph!r}")
 
+    def all_inner_nodes(self, node: Node) -> Iterator[Node]:
+        """Returns the nodes of graphs inside a node, of graphs inside of these, and so on."""
+        return self._all(self.inner_nodes(node))
+
     def _all(self, nodes: Iterable[Node]) -> Iterator[Node]:
         stack = [iter(nodes)]
         while stack:

@@ -25,6 +25,7 @@ from trivium.importers.pytorch import (
     strided,
 )
 from trivium.importers.pytorch.context import Context, rule
+from trivium.importers.pytorch.cutting import CUT, refused_nodes, split
 from trivium.importers.pytorch.program import (
     ImportedGraph,
     InputIndex,
@@ -43,6 +44,7 @@ FAMILIES = (
 """The modules of rules; importing them fills the table."""
 
 __all__ = [
+    "CUT",
     "FAMILIES",
     "Context",
     "ImportedGraph",
@@ -52,5 +54,7 @@ __all__ = [
     "import_file",
     "import_graph",
     "import_module",
+    "refused_nodes",
     "rule",
+    "split",
 ]

@@ -13,7 +13,7 @@ from trivium.importers.common import refuse
 from trivium.importers.pytorch.context import Context, bind, rule
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
-from trivium.ir.types import I1, TensorType
+from trivium.ir.types import F32, I1, TensorType
 
 
 @rule("higher_order.cond")
@@ -42,14 +42,22 @@ def while_loop(
     return ctx.add(ops.While(list(carried_inputs), *regions))
 
 
-@rule("prims._make_token.default", "prims._sink_tokens.default")
-def token(ctx: Context, *given: object) -> None:
+# Tokens order the effects of a graph; its ops are converted in that order anyway.
+
+
+@rule("prims._make_token.default")
+def make_token(ctx: Context) -> Value:
     """_make_token() -> Tensor"""
-    # Tokens order the effects of a graph; its ops are converted in that order anyway.
+    return ctx.full((0,), 0, F32)
+
+
+@rule("prims._sink_tokens.default")
+def sink_tokens(ctx: Context, tokens: Sequence[Value]) -> None:
+    """_sink_tokens(Tensor[] tokens) -> ()"""
 
 
 @rule("higher_order.with_effects")
-def with_effects(ctx: Context, token: None, op: OpOverload, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+def with_effects(ctx: Context, token: Value, op: OpOverload, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     """with_effects(token, op, *args, **kwargs) -> (token, *results)"""
     function = rule.find(str(op))
     if function is None:

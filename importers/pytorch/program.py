@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 from torch import fx
 from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.utils import _pytree as pytree
@@ -27,7 +28,7 @@ from trivium.importers.pytorch.serialized import exported_program
 from trivium.importers.pytorch.types import type_of
 from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
-from trivium.ir.errors import Error
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.func import FuncReturn, Function, Module
 from trivium.ir.types import FunctionType
 
@@ -360,6 +361,10 @@ class _Recorder(fx.Interpreter):
     def run_node(self, n: fx.Node) -> Any:
         try:
             self.found[n] = result = super().run_node(n)
+        except (DynamicOutputShapeException, DataDependentOutputException) as error:
+            reason = Unsupported(target_name(n), reason="its result has a shape that follows from elements of tensors")
+            where = location_of(n).describe()
+            raise UnsupportedOpError("1 op has no rule:", [reason], inside=n.format_node(), source=where) from error
         except Exception as error:  # various types: the shape propagation of each op may raise anything
             name, place = target_name(n), location_of(n).describe()
             raise Error(f"PyTorch cannot infer the result of {name} before it runs: {error}", source=place) from error

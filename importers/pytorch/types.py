@@ -8,7 +8,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from trivium.ir import types
-from trivium.ir.errors import Error
+from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.types import FLOATS, TensorType
 
 ELEMENT_TYPES = {
@@ -52,7 +52,7 @@ def element_type_of(dtype: torch.dtype) -> types.ElementType:
     try:
         return ELEMENT_TYPES[dtype]
     except KeyError:
-        raise Error(f"dtype {dtype} has no StableHLO element type") from None
+        raise UnsupportedOpError(f"dtype {dtype} has no StableHLO element type") from None
 
 
 def type_of(tensor: torch.Tensor) -> TensorType:

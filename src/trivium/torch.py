@@ -7,13 +7,16 @@ each combination of sizes that occurs; the logger `trivium.torch` reports why.
 Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`. With `"freeze": True`,
 parameters and buffers are constants of inference programs, which are then compiled again when one of them changes. The
 modes of PyTorch's own compiler are accepted, so that code written for it runs; all of them mean the default.
+
+An op without a rule, or a custom op, runs in PyTorch between compiled parts of its graph, and the logger warns of it
+once; with `"fallback": False` it is an error, which lists all of them.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter
 from typing import Any
 
@@ -27,11 +30,21 @@ from torch._guards import TracingContext
 
 import trivium
 from trivium.executable import Executable
-from trivium.importers.pytorch import ImportedGraph, InputIndex, ResultIndex, ViewIndex, import_graph
+from trivium.importers.pytorch import (
+    CUT,
+    ImportedGraph,
+    InputIndex,
+    ResultIndex,
+    ViewIndex,
+    import_graph,
+    refused_nodes,
+    split,
+)
 from trivium.importers.pytorch.decompositions import decompositions
+from trivium.importers.pytorch.graph import location_of, target_name
 from trivium.importers.pytorch.lstm_layers import keep_lstm_layers
 from trivium.importers.pytorch.types import DTYPES
-from trivium.ir.errors import Error
+from trivium.ir.errors import Error, UnsupportedOpError
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +55,7 @@ OPTIONS = tuple(
 )
 """The options of `trivium.compile`."""
 
-FREEZE = "freeze"
+FREEZE, FALLBACK = "freeze", "fallback"
 MOST_FREEZES = 8
 """How often a graph is compiled for parameters that changed before its parameters become arguments again."""
 
@@ -82,31 +95,44 @@ def _checked_options(options: dict[str, Any] | None, others: dict[str, Any]) -> 
     if others:
         given = ", ".join(f"{name}={value!r}" for name, value in others.items())
         raise Error(f"torch.compile has {given} for the backend trivium, expected only options and a mode")
-    unknown = sorted(set(options or {}) - {*OPTIONS, FREEZE})
+    unknown = sorted(set(options or {}) - {*OPTIONS, FREEZE, FALLBACK})
     if unknown:
         raise Error(
             f"torch.compile has options {', '.join(unknown)} for the backend trivium, expected any of "
-            f"{', '.join((*OPTIONS, FREEZE))}"
+            f"{', '.join((*OPTIONS, FREEZE, FALLBACK))}"
         )
     return options or {}
+
+
+_warned: set[tuple[str, str]] = set()
+"""Ops that run in PyTorch, by name and reason; each is told once."""
 
 
 class CompiledGraph:
     """A graph of AOTAutograd as a function from a list of tensors and sizes, which it empties, to a list of results."""
 
-    def __init__(self, graph: fx.GraphModule, example_inputs: Sequence[Any], kind: str, options: dict[str, Any]):
+    def __init__(
+        self,
+        graph: fx.GraphModule,
+        example_inputs: Sequence[Any],
+        kind: str,
+        options: dict[str, Any],
+        visible: Callable[[int], bool] | None = None,
+        frozen: Sequence[int] | None = None,
+    ):
         # AOTAutograd's mark of a function that takes one list. Its wrappers copy the instance's own attributes.
         self._boxed_call = True
         self.graph = graph
         self.kind = kind
-        self.options = {name: value for name, value in options.items() if name != FREEZE}
+        self.given_options = options
+        self.options = {name: value for name, value in options.items() if name not in (FREEZE, FALLBACK)}
         self.names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
-        self.visible = _visible_outputs(kind)
-        self.frozen = _frozen_inputs(kind) if options.get(FREEZE) else ()
+        self.visible = visible or _visible_outputs(kind)
+        self.frozen = frozen if frozen is not None else _frozen_inputs(kind) if options.get(FREEZE) else ()
         self.freezes = 0
-        self.variants: dict[tuple, Variant] = {}
+        self.variants: dict[tuple, Variant | SplitVariant] = {}
         self.is_static = not any(_is_symbolic(given) for given in example_inputs)
-        self.only: Variant | None = None
+        self.only: Variant | SplitVariant | None = None
         if self.is_static and not self.frozen:
             self.only = self._compiled(example_inputs)
 
@@ -114,7 +140,7 @@ class CompiledGraph:
         variant = self.only or self._variant(inputs)
         return variant(inputs)
 
-    def _variant(self, inputs: list[Any]) -> Variant:
+    def _variant(self, inputs: list[Any]) -> Variant | SplitVariant:
         """Returns the program for the sizes of these inputs, and for frozen ones as they are now."""
         sizes = () if self.is_static else _sizes(inputs)
         found = self.variants.get(sizes)
@@ -155,11 +181,18 @@ class CompiledGraph:
             "compiling the %s graph for sizes number %d: %s", self.kind, len(self.variants) + 1, "; ".join(changes)
         )
 
-    def _compiled(self, inputs: Sequence[Any]) -> Variant:
+    def _compiled(self, inputs: Sequence[Any]) -> Variant | SplitVariant:
         devices = {given.device.type for given in inputs if isinstance(given, torch.Tensor)} - {"cpu"}
         if devices:
             raise Error(f"the {self.kind} graph has tensors on the device {', '.join(devices)}, expected cpu")
-        imported = import_graph(self.graph, inputs, self.visible, self.frozen)
+        try:
+            imported = import_graph(self.graph, inputs, self.visible, self.frozen)
+        except UnsupportedOpError as error:
+            cut = refused_nodes(self.graph, error)
+            if not cut or not self.given_options.get(FALLBACK, True):
+                raise
+            _warn(cut, error)
+            return self._split(cut, inputs)
         executable = trivium.compile(imported.module, **self.options)
         shown = zip(imported.outputs, imported.metas, strict=True)
         layouts = {
@@ -168,6 +201,59 @@ class CompiledGraph:
             if self.visible(index) and isinstance(output, ResultIndex)
         }
         return Variant(imported, executable, layouts, Parameters(inputs, self.frozen))
+
+    def _split(self, cut: Sequence[fx.Node], inputs: Sequence[Any]) -> SplitVariant:
+        """Returns the graph as compiled parts, with those nodes between them left to PyTorch."""
+        parts = split(self.graph, cut)
+        frozen = {self.names[index] for index in self.frozen}
+        for name, part in parts.named_children():
+            if not name.removeprefix("submod_").startswith(CUT):
+                assert isinstance(part, fx.GraphModule)
+                setattr(parts, name, Part(part, self.kind, self.given_options, frozen))
+        return SplitVariant(parts, Parameters(inputs, self.frozen))
+
+
+def _warn(cut: Sequence[fx.Node], error: UnsupportedOpError) -> None:
+    """Logs which ops run in PyTorch, with the lines that call them."""
+    reasons = {op.name: op.reason for op in error.ops}
+    for node in cut:
+        name = target_name(node)
+        reason = reasons.get(name) or "it has no rule"
+        if (name, reason) not in _warned:
+            _warned.add((name, reason))
+            logger.warning("%s runs in PyTorch, between compiled parts: %s", location_of(node).describe(), reason)
+
+
+class Part(torch.nn.Module):
+    """A part of a graph, compiled when it is called first: only then the sizes of its inputs are known, which may be
+    computed from the elements of tensors."""
+
+    def __init__(self, graph: fx.GraphModule, kind: str, options: dict[str, Any], frozen: Collection[str]):
+        super().__init__()
+        self.frozen = [i for i, node in enumerate(graph.graph.find_nodes(op="placeholder")) if node.name in frozen]
+        self.make = lambda inputs: CompiledGraph(graph, inputs, kind, options, lambda _: True, self.frozen)
+        self.compiled: CompiledGraph | None = None
+        self.has_one_result = isinstance(graph.graph.output_node().args[0], fx.Node)
+        self.examples = [node.meta["val"] for node in graph.graph.find_nodes(op="placeholder")]
+
+    def forward(self, *inputs: Any) -> Any:
+        if self.compiled is None:
+            self.compiled = self.make(self.examples)
+        results = self.compiled(list(inputs))
+        return results[0] if self.has_one_result else tuple(results)
+
+
+class SplitVariant:
+    """A graph whose parts run one after another, some of them in PyTorch."""
+
+    def __init__(self, parts: fx.GraphModule, parameters: Parameters):
+        self.parts, self.parameters = parts, parameters
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        given = list(inputs)
+        inputs.clear()
+        with torch.no_grad():
+            return list(self.parts(*given))
 
 
 class Parameters:

@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
 
 def tabulate(kind: str, options: argparse.Namespace) -> dict[str, Any]:
     """The outcomes of the ops in one kind of table."""
-    settings = {"kind": kind, "samples": options.samples, "options": {}}
+    settings = {"kind": kind, "samples": options.samples, "options": {"fallback": options.fallback}}
     file = File(ROOT, FILE, {"TRIVIUM_TORCH_SUITE": json.dumps(settings)})
     named = [f"{FILE}::test_op[{name}]" for name in options.only] if options.only else None
     record = run(file, Choice(options.sample, options.seed, named), Limits(options.test_limit, options.file_limit))

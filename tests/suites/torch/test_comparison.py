@@ -27,7 +27,7 @@ SAMPLE = [
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: f"{case.name}-{case.kind}")
 def test_ops_are_equal_or_refused(case: Case) -> None:
     with contextlib.suppress(Refused):
-        check(case, 1, {})
+        check(case, 1, {"fallback": False})
 
 
 def test_results_that_differ_are_told_apart() -> None:
