@@ -316,14 +316,18 @@ class Emitter(Builder):
 
         def before(emit: Emitter, *pairs: Value) -> Value:
             first, second = (pairs[1], pairs[0]) if descending else (pairs[0], pairs[1])
-            less = emit.compare("LT", first, second)
             if not is_float(kind):
-                return less
-            number = emit.compare("EQ", first, first)
-            return emit.add(ops.Or(less, emit.add(ops.And(number, emit.compare("NE", second, second)))))
+                return emit.compare("LT", first, second)
+            order = {"comparison_direction": ops.ComparisonDirection.LT, "compare_type": ops.ComparisonType.TOTALORDER}
+            return emit.add(ops.Compare(emit.sorted_as(first), emit.sorted_as(second), **order))
 
         comparator = self.region(types, before)
         return self.add(ops.Sort(list(keys), dimension=dimension, is_stable=True, comparator=comparator))
+
+    def sorted_as(self, x: Value) -> Value:
+        """Returns what a float is sorted as: zeros of both signs are equal, and all NaN are the same one."""
+        zero, nan = self.full_like(x, 0), self.full_like(x, float("nan"))
+        return self.select(self.compare("NE", x, x), nan, self.select(self.compare("EQ", x, zero), zero, x))
 
     # Contraction and indexing
 

@@ -16,6 +16,7 @@ from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variab
 from trivium.compiler.lowering.rules import ELEMENT, INDEXING, SCALAR
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair, literal, parts
 from trivium.ir import ops
+from trivium.ir.core import Block as Body
 from trivium.ir.core import Operation, Region, Value
 from trivium.ir.errors import CompileError
 
@@ -96,13 +97,18 @@ class LoweringContext:
             return self.b.constant(literal(np.real(number)), dtype), self.b.constant(literal(np.imag(number)), dtype)
         return self.b.constant(literal(number), dtype)
 
+    @contextmanager
+    def entered(self, region: Region, arguments: Sequence[Scalar]) -> Iterator[Body]:
+        """Opens a scope in which the values of a region that takes scalars can be computed."""
+        self._members.update(region.block)
+        with self.scope():
+            for argument, scalar in zip(region.block.arguments, arguments, strict=True):
+                self.know(argument, (), scalar)
+            yield region.block
+
     def region(self, region: Region, arguments: Sequence[Scalar]) -> list[Scalar]:
         """Computes a region that takes and returns scalars, and returns its results."""
-        block = region.block
-        self._members.update(block)
-        with self.scope():
-            for argument, scalar in zip(block.arguments, arguments, strict=True):
-                self.know(argument, (), scalar)
+        with self.entered(region, arguments) as block:
             for op in block:
                 # Scalars are computed here, in order; elements of tensors are computed where they are needed.
                 if op is not block.last and op.results and not getattr(op.results[0].type, "rank", 0):

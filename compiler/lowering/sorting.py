@@ -1,43 +1,26 @@
-"""Sorting: a bottom-up merge sort of the indices of a row's elements, by any comparator. It is stable, and the elements
-themselves are not moved while they are compared. Rows that fit in scratch memory are sorted in one launch, each
-separately; long rows in one launch per pass, in which the merges of all rows are independent."""
+"""Sorting of the indices of a row's elements, stably; the elements themselves are not moved meanwhile. Rows whose
+comparator compares keys are sorted by the digits of these (`radix`), others by a bottom-up merge sort, with any
+comparator. Rows that fit in scratch memory are sorted in one launch, each separately; long rows in one launch per
+pass, in which the merges of all rows are independent."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from trivium.compiler.kernel import Buffer, Register
+from trivium.compiler.kernel import Register
+from trivium.compiler.lowering import selection
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Argument, Launches, Temporary
+from trivium.compiler.lowering.radix import COUNTS, SHORTEST, Key, Order, distribute, key_of, key_of_number, passes
+from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import Scalar, dtype_of
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.types import I32, I64, Type, tensor
-
-
-@dataclass(frozen=True)
-class Row:
-    """The elements of a buffer, or of a value, along one dimension; the indices before and after it are fixed."""
-
-    memory: Buffer | Argument
-    before: Indices = ()
-    after: Indices = ()
-
-    def load(self, ctx: LoweringContext, index: Index) -> Scalar:
-        at = (*self.before, index, *self.after)
-        return ctx.read(self.memory, at) if isinstance(self.memory, Buffer) else ctx.load(self.memory, at)
-
-    def store(self, ctx: LoweringContext, index: Index, scalar: Scalar) -> None:
-        at = (*self.before, index, *self.after)
-        if isinstance(self.memory, Buffer):
-            ctx.write(self.memory, at, scalar)
-        else:
-            ctx.store(self.memory, at, scalar)
-
 
 Less = Callable[[LoweringContext, list[Scalar], list[Scalar]], Register]
 """Whether the elements at one place of the rows come before those at another."""
@@ -56,6 +39,7 @@ class Sorting:
     count: int
     less: Less
     finish: Finish
+    key: Key | None = None
 
     @property
     def extent(self) -> int:
@@ -63,9 +47,20 @@ class Sorting:
 
     @property
     def scratch_bytes(self) -> int:
-        """The scratch memory of one row: its elements, and their places twice."""
-        each = sum(operand.type.dtype.itemsize for operand in self.operands) + 2 * I64.dtype.itemsize
-        return self.extent * each
+        """The most scratch memory of one row: its elements, and twice their places and keys, if it has any."""
+        elements = sum(operand.type.dtype.itemsize for operand in self.operands)
+        digits = self.key.bits // 8 + I32.dtype.itemsize if self.key and self.has_digits else I64.dtype.itemsize
+        return (self.extent + selection.BLOCK) * (elements + 2 * digits)
+
+    @property
+    def has_digits(self) -> bool:
+        """Whether the rows are sorted by the digits of keys."""
+        return self.key is not None and SHORTEST <= self.extent < 1 << 31
+
+    @property
+    def is_selection(self) -> bool:
+        """Whether only a few of a row's elements are needed."""
+        return self.has_digits and self.count <= min(selection.MOST, self.extent // 4)
 
     def variables(self) -> tuple[list[Variable], list[Variable]]:
         """Returns new loop variables for all dimensions, and those of the dimensions that are not sorted along."""
@@ -100,7 +95,8 @@ def sort(launches: Launches, op: ops.Sort) -> None:
         for result, element in zip(op.results, elements, strict=True):
             ctx.store(result, at, element)
 
-    _sort(launches, Sorting(op, op.inputs, dimension, op.inputs[0].type.shape[dimension], less, finish))
+    count, key = op.inputs[0].type.shape[dimension], key_of(op.comparator)
+    _sort(launches, Sorting(op, op.inputs, dimension, count, less, finish, key))
 
 
 @kernel(ops.TopK)
@@ -114,7 +110,8 @@ def top_k(launches: Launches, op: ops.TopK) -> None:
         ctx.store(op.values, at, elements[0])
         ctx.store(op.indices, at, ctx.b.convert(place, "i32"))
 
-    _sort(launches, Sorting(op, [op.operand], op.operand.type.rank - 1, op.k, greater, finish))
+    key = key_of_number(op.operand.type.element_type, descending=True)
+    _sort(launches, Sorting(op, [op.operand], op.operand.type.rank - 1, op.k, greater, finish, key))
 
 
 def _is_greater(ctx: LoweringContext, one: Register, other: Register) -> Register:
@@ -125,6 +122,8 @@ def _is_greater(ctx: LoweringContext, one: Register, other: Register) -> Registe
 def _sort(launches: Launches, sorting: Sorting) -> None:
     limits, (_, outer) = launches.target.fusion, sorting.variables()
     rows = math.prod(v.extent for v in outer)
+    if limits.scratch_bytes < COUNTS:
+        sorting = replace(sorting, key=None)
     if sorting.scratch_bytes <= limits.scratch_bytes and (rows > 1 or sorting.extent <= limits.serial_row):
         _sort_in_scratch(launches, sorting)
     else:
@@ -135,18 +134,55 @@ def _sort_in_scratch(launches: Launches, sorting: Sorting) -> None:
     variables, outer = sorting.variables()
     with launches.kernel() as ctx, ctx.nest(outer):
         rows = [_copied_row(ctx, sorting, operand, variables) for operand in sorting.operands]
-        source, target = (Row(ctx.scratch(I64, [sorting.extent])) for _ in range(2))
-        along = variables[sorting.dimension]
-        with ctx.parallel([along]):
-            _begin(ctx, source, along, I64)
-        for width in _widths(sorting.extent):
-            runs = Variable(-(-sorting.extent // (2 * width)))
-            with ctx.parallel([runs]):
-                _merge(ctx, sorting, rows, (source, target), runs, width)
-            source, target = target, source
+        made = _selected if sorting.is_selection else _distributed if sorting.has_digits else _merged
+        order = made(ctx, sorting, rows, variables[sorting.dimension])
         first = Variable(sorting.count)
         with ctx.parallel([first]):
-            sorting.end(ctx, rows, source, sorting.at(variables, first))
+            sorting.end(ctx, rows, order, sorting.at(variables, first))
+
+
+def _merged(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: Variable) -> Row:
+    """Sorts a row by merges in scratch, and returns the order."""
+    source, target = (Row(ctx.scratch(I64, [sorting.extent])) for _ in range(2))
+    with ctx.parallel([along]):
+        _begin(ctx, source, along, I64)
+    for width in _widths(sorting.extent):
+        runs = Variable(-(-sorting.extent // (2 * width)))
+        with ctx.parallel([runs]):
+            _merge(ctx, sorting, rows, (source, target), runs, width)
+        source, target = target, source
+    return source
+
+
+def _distributed(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: Variable) -> Row:
+    """Sorts a row by digits in scratch, and returns the order."""
+    key, extent = sorting.key, sorting.extent
+    assert key is not None
+    source, target = (Order(Row(ctx.scratch(key.type, [extent])), Row(ctx.scratch(I32, [extent]))) for _ in range(2))
+    with ctx.parallel([along]):
+        _begin_keys(ctx, sorting, rows, source, along)
+    for step in passes(key.bits, extent):
+        distribute(ctx, step, source, target, extent)
+        source, target = target, source
+    return source.places
+
+
+def _selected(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: Variable) -> Row:
+    """Finds the first elements of a row, and returns their order."""
+    assert sorting.key is not None
+    key = replace(sorting.key, descending=not sorting.key.descending)
+    keys = Row(ctx.scratch(key.type, [selection.padded(sorting.extent)]))
+    with ctx.parallel([along]):
+        (index,) = indices_of([along])
+        keys.store(ctx, index, key(ctx, [row.load(ctx, index) for row in rows]))
+    return selection.select(ctx, keys, key.type, sorting.extent, sorting.count)
+
+
+def _begin_keys(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], order: Order, along: Variable) -> None:
+    """Stores the keys of a row's elements; the first pass knows their places."""
+    assert sorting.key is not None
+    (index,) = indices_of([along])
+    order.keys.store(ctx, index, sorting.key(ctx, [row.load(ctx, index) for row in rows]))
 
 
 def _copied_row(ctx: LoweringContext, sorting: Sorting, operand: Value, variables: Sequence[Variable]) -> Row:
@@ -164,11 +200,25 @@ def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
     around = indices_of(outer)
     before, after = around[: sorting.dimension], around[sorting.dimension :]
     rows = [Row(_stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
+    along = variables[sorting.dimension]
+    order = (_distribute_in_passes if sorting.has_digits else _merge_in_passes)(launches, sorting, rows, outer, along)
+    first = Variable(sorting.count)
+    with launches.kernel("_end") as ctx, ctx.nest([first if v is along else v for v in variables]):
+        sorting.end(ctx, rows, order, sorting.at(variables, first))
+
+
+def _temporary(sorting: Sorting, outer: Sequence[Variable], kind: Type) -> Row:
+    """A row of memory of the program, for each row that is sorted."""
+    shape = (*(v.extent for v in outer), sorting.extent)
+    return Row(Temporary(tensor(*shape, of=kind), sorting.op), indices_of(outer))
+
+
+def _merge_in_passes(
+    launches: Launches, sorting: Sorting, rows: Sequence[Row], outer: Sequence[Variable], along: Variable
+) -> Row:
     # Passes over less memory are faster.
     place = I32 if sorting.extent < 1 << 31 else I64
-    kind = tensor(*(v.extent for v in outer), sorting.extent, of=place)
-    source, target = (Row(Temporary(kind, sorting.op), around) for _ in range(2))
-    along = variables[sorting.dimension]
+    source, target = (_temporary(sorting, outer, place) for _ in range(2))
     with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
         _begin(ctx, source, along, place)
     for width in _widths(sorting.extent):
@@ -176,9 +226,23 @@ def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
         with launches.kernel(f"_merge{width}") as ctx, ctx.nest([*outer, runs]):
             _merge(ctx, sorting, rows, (source, target), runs, width)
         source, target = target, source
-    first = Variable(sorting.count)
-    with launches.kernel("_end") as ctx, ctx.nest([first if v is along else v for v in variables]):
-        sorting.end(ctx, rows, source, sorting.at(variables, first))
+    return source
+
+
+def _distribute_in_passes(
+    launches: Launches, sorting: Sorting, rows: Sequence[Row], outer: Sequence[Variable], along: Variable
+) -> Row:
+    assert sorting.key is not None
+    source, target = (
+        Order(_temporary(sorting, outer, sorting.key.type), _temporary(sorting, outer, I32)) for _ in range(2)
+    )
+    with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
+        _begin_keys(ctx, sorting, rows, source, along)
+    for step in passes(sorting.key.bits, sorting.extent):
+        with launches.kernel(f"_digit{step.shift}") as ctx, ctx.nest(outer):
+            distribute(ctx, step, source, target, sorting.extent)
+        source, target = target, source
+    return source.places
 
 
 def _stored(launches: Launches, sorting: Sorting, number: int) -> Argument:

@@ -238,7 +238,30 @@ def sort(g: Generator) -> None:
     g.offer(*g.add(ops.Sort(values, dimension=dimension, is_stable=g.chance(0.5), comparator=less)))
 
 
+def sort_long(g: Generator) -> None:
+    """Rows that are long enough to be sorted by digits, with many equal elements; a few elements of the result."""
+    value = g.value(lambda kind: not is_complex(kind) and not is_boolean(kind), rank=1)
+    element, size = value.type.element_type, math.prod(value.type.shape)
+    if not size:
+        raise Rejected
+    flat = g.add(ops.Reshape(value, result=tensor(size, of=element)))
+    row = g.add(ops.Concatenate([flat] * -(-g.number(256, 400) // size), dimension=0))
+    extent = row.type.shape[0]
+    if g.chance(0.4) and is_float(element):
+        values = g.add(ops.TopK(row, k=g.number(1, 100)))
+    else:
+        places = g.add(ops.Iota(0, result=tensor(extent, of=I32)))
+        kinds = [tensor(of=v.type.element_type) for v in (row, places) for _ in range(2)]
+        direction = g.pick((ops.ComparisonDirection.LT, ops.ComparisonDirection.GT))
+        order = ops.ComparisonType.TOTALORDER if is_float(element) else None
+        less = region(kinds, lambda b, x, y, *rest: b.add(ops.Compare(x, y, direction, compare_type=order)))
+        values = g.add(ops.Sort([row, places], dimension=0, is_stable=True, comparator=less))
+    step = -(-values[0].type.shape[0] // 8)
+    limits = values[0].type.shape
+    g.offer(*(g.add(ops.Slice(v, start_indices=[0], limit_indices=limits, strides=[step])) for v in values))
+
+
 FAMILIES = (
     *(reduce,) * 5, argmax, together, wider, softmax, softmax, normalize, *(reduce_window,) * 4, running,
-    select_and_scatter, select_and_scatter, sort, sort,
+    select_and_scatter, select_and_scatter, sort, sort, sort_long,
 )  # fmt: skip

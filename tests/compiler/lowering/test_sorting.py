@@ -90,3 +90,8 @@ def test_the_greatest_elements(target: Target) -> None:
 def test_temporaries_beyond_the_memory_are_refused() -> None:
     with pytest.raises(CompileError, match="expected at most"):
         lowered(sorted_pairs((1 << 45,), 0), SCARCE)
+
+
+def test_the_elements_of_one_row_are_compared_as_they_are_if_floats_may_be_unordered() -> None:
+    extent = TARGET.fusion.serial_row + 1
+    assert "_merge1" in names(lowered(sorted_pairs((extent,), 0), TARGET))

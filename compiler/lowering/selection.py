@@ -1,0 +1,98 @@
+"""The few largest elements of a row, in order, without sorting it: they are kept sorted while the row is read, and most
+blocks of it have none that is larger than the last of them."""
+
+from __future__ import annotations
+
+from trivium.compiler.kernel import Register
+from trivium.compiler.lowering.context import LoweringContext
+from trivium.compiler.lowering.index import Index, RunTimeIndex, Variable, constant, indices_of, variable
+from trivium.compiler.lowering.row import Row
+from trivium.compiler.lowering.scalars import Scalar
+from trivium.ir.types import I32, Type
+
+BLOCK = 64
+"""Elements that are first compared as a whole, in vector lanes."""
+
+MOST = 64
+"""Elements that are kept sorted: each new one moves half of them, or all of them in the worst case."""
+
+
+def padded(extent: int) -> int:
+    """The length of a row that consists of whole blocks."""
+    return -(-extent // BLOCK) * BLOCK
+
+
+def select(ctx: LoweringContext, keys: Row, kind: Type, extent: int, count: int) -> Row:
+    """Returns the places of the `count` largest keys, of which equal ones stay in order. `keys` are unsigned integers,
+    and have room for whole blocks."""
+    b = ctx.b
+    best, places = Row(ctx.scratch(kind, [count])), Row(ctx.scratch(I32, [count]))
+    behind = Variable(padded(extent) - extent)
+    zero = b.constant(0, "i64")
+    if behind.extent:
+        with ctx.parallel([behind]):
+            at = indices_of([behind])[0] if behind.extent > 1 else constant(0)
+            keys.store(ctx, at + extent, _smallest(ctx, kind))
+    block, element = Variable(padded(extent) // BLOCK), Variable(BLOCK)
+    with ctx.inside(b.sequential(block.extent, inits=[_smallest(ctx, kind), zero]), [block]) as outer:
+        first = variable(RunTimeIndex(outer.index, block.extent - 1)) * BLOCK
+        with ctx.inside(b.reduction(BLOCK, inits=[_smallest(ctx, kind)], combiner="maximum"), [element]) as largest:
+            largest.yield_(_number(keys.load(ctx, first + variable(RunTimeIndex(largest.index, BLOCK - 1)))))
+        last, known = outer.carried
+        takes = b.apply("or", b.compare("GT", largest.result, last), b.compare("LT", known, count))
+
+        def scan() -> tuple[Register, ...]:
+            with ctx.inside(b.sequential(BLOCK, inits=[last, known]), [Variable(BLOCK)]) as inner:
+                place = first + variable(RunTimeIndex(inner.index, BLOCK - 1))
+                inner.yield_(*_considered(ctx, (best, places), keys, place, inner.carried, count))
+            return tuple(inner.results)
+
+        outer.yield_(*ctx.choose(takes, scan, lambda: (last, known)))  # type: ignore[misc]
+    return places
+
+
+def _considered(
+    ctx: LoweringContext, kept: tuple[Row, Row], keys: Row, place: Index, state: list[Register], count: int
+) -> tuple[Register, ...]:
+    """Takes in an element if it is larger than the last one that is kept, or if fewer are kept; returns the last one
+    and how many there are afterwards."""
+    b, (last, known) = ctx.b, state
+    key = _number(keys.load(ctx, place))
+    takes = b.apply("or", b.compare("GT", key, last), b.compare("LT", known, count))
+
+    def take() -> tuple[Register, ...]:
+        end = b.apply("minimum", known, count - 1)
+        at = _moved(ctx, kept, key, end, count)
+        kept[0].store(ctx, at, key)
+        kept[1].store(ctx, at, b.convert(ctx.position(place), "i32"))
+        return _number(kept[0].load(ctx, _known(end, count))), b.apply("minimum", b.add(known, 1), count)
+
+    return ctx.choose(takes, take, lambda: (last, known))  # type: ignore[return-value]
+
+
+def _moved(ctx: LoweringContext, kept: tuple[Row, Row], key: Register, end: Register, count: int) -> Index:
+    """Moves the smaller ones of what is kept by one, and returns the place that is free."""
+    b = ctx.b
+    with ctx.block(b.while_(end)) as loop:
+        (at,) = loop.carried
+        before = _known(b.apply("maximum", b.subtract(at, 1), 0), count)
+        smaller = b.compare("LT", _number(kept[0].load(ctx, before)), key)
+        loop.condition(b.apply("and", b.compare("GT", at, 0), smaller))
+        before = _known(b.apply("maximum", b.subtract(at, 1), 0), count)
+        for row in kept:
+            row.store(ctx, _known(at, count), row.load(ctx, before))
+        loop.yield_(b.subtract(at, 1))
+    return _known(loop.results[0], count)
+
+
+def _known(place: Register, count: int) -> Index:
+    return variable(RunTimeIndex(place, count - 1))
+
+
+def _smallest(ctx: LoweringContext, kind: Type) -> Register:
+    return _number(ctx.literal(0, kind))
+
+
+def _number(scalar: Scalar) -> Register:
+    assert isinstance(scalar, Register)
+    return scalar
