@@ -19,7 +19,9 @@ from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
+from trivium.compiler.passes.tile import Tile
 from trivium.compiler.passes.tokens import EraseTokens
+from trivium.compiler.target import Target
 from trivium.ir.func import Module
 
 CLEAN_UP = Repeat((Canonicalize(), FoldConstants(), CommonSubexpressions(), DeadCode()))
@@ -47,6 +49,10 @@ def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[i
     return run_passes(module.clone(), (RefineShapes(tuple(shapes), values),))
 
 
-def optimize(module: Module, *, verify: bool = False, observe: Observer | None = None) -> Module:
-    """Returns an optimized copy of `module`; the module itself does not change."""
-    return run_passes(module.clone(), PIPELINE, verify=verify, observe=observe)
+def optimize(
+    module: Module, target: Target | None = None, *, verify: bool = False, observe: Observer | None = None
+) -> Module:
+    """Returns an optimized copy of `module`; the module itself does not change. Without a target, only the passes run
+    that are the same for every device."""
+    own = () if target is None or target.tiles is None else (Tile(target.tiles), CLEAN_UP)
+    return run_passes(module.clone(), (*PIPELINE, *own), verify=verify, observe=observe)

@@ -59,7 +59,7 @@ class Stages:
             name = self.module.main.sym_name
             raise Error(f"the module of {name} was changed after it was compiled: its stages cannot be made again")
         self.module.verify()
-        return optimize(self.module, observe=self._observe)
+        return optimize(self.module, self.target, observe=self._observe)
 
     @functools.cached_property
     def program(self) -> Program:

@@ -31,6 +31,21 @@ class FusionLimits:
 
 
 @dataclass(frozen=True)
+class TileSizes:
+    """How values that are too large for the caches are computed in tiles (`passes/tile.py`)."""
+
+    largest: int
+    """Values of at most this many bytes are computed as wholes."""
+
+    tile: int
+    """The number of bytes of one tile that is aimed at."""
+
+    rows: int
+    """The least number of rows of a product's left or right factor in one tile, so that packing the other factor costs
+    little in comparison."""
+
+
+@dataclass(frozen=True)
 class MatrixInstruction:
     """An instruction that multiplies tiles, `rows` x `depth` by `depth` x `columns`, with elements of type `operands`,
     and adds up in type `accumulate`."""
@@ -85,6 +100,9 @@ class Target:
     """The cost of storing an element in scratch and loading it again: cheaper elements are computed again instead."""
 
     fusion: FusionLimits
+
+    tiles: TileSizes | None = None
+    """None on devices where loops over tiles cost more than they save."""
 
     def product_cost(self, flops: int, element_bytes: int) -> float:
         """Returns the cost of sums of products at the full speed of the device. `flops` counts their multiplications

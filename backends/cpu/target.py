@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 
 from trivium.backends.llvm.target import LlvmTarget
 from trivium.compiler.artifact import Machine
-from trivium.compiler.target import FusionLimits
+from trivium.compiler.target import FusionLimits, TileSizes
 from trivium.ir.errors import Error
 
 # Measurements show that on code that is already vectorized, level 1 is as fast as level 3.
@@ -26,6 +26,14 @@ LIMITS = FusionLimits(
     scratch_row=1 << 16,
     # One core's share of most last-level caches.
     scratch_bytes=1 << 22,
+)
+
+TILES = TileSizes(
+    # No value of this size stays in a core's share of the last-level cache.
+    largest=1 << 24,
+    # Fits into that share together with the factors, and is large enough to be split over threads.
+    tile=1 << 22,
+    rows=128,
 )
 
 LEVELS = {
@@ -55,6 +63,7 @@ class CpuTarget(LlvmTarget):
     # One store, one load, and the loop around them.
     recompute_cost: float = 4.0
     fusion: FusionLimits = LIMITS
+    tiles: TileSizes | None = TILES
 
     def machine(self) -> llvm.TargetMachine:
         """Returns LLVM's code generator."""

@@ -10,11 +10,11 @@ convolution, where it meets that one's first transpose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from trivium.compiler.passes.manager import Pass
+from trivium.compiler.passes.manager import Pass, blocks
 from trivium.ir import ops
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Block, Operation, Value
@@ -44,18 +44,7 @@ class ChannelsLast(Pass):
     NAME: ClassVar[str] = "channels-last"
 
     def run(self, module: Module) -> bool:
-        blocks = [block for function in module.functions.values() for block in _blocks(function.body.blocks)]
-        return any([_Sinking(block).run() for block in blocks])
-
-
-def _blocks(blocks: Iterable[Block]) -> Iterable[Block]:
-    """Yields every block, including those in regions of control flow."""
-    for block in blocks:
-        yield block
-        for op in block:
-            if isinstance(op, ops.While | ops.If | ops.Case):
-                for region in op.regions:
-                    yield from _blocks(region.blocks)
+        return any([_Sinking(block).run() for block in list(blocks(module))])
 
 
 class _Sinking:

@@ -4,12 +4,14 @@ Errors name the pass in which they were raised."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from trivium.ir.core import Block
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
+from trivium.ir.ops import Case, If, While
 
 Observer = Callable[[str, Module], None]
 """A function that is called with a pass's name and the module after the pass ran."""
@@ -58,3 +60,18 @@ def run_passes(
         if observe is not None:
             observe(step.NAME, module)
     return module
+
+
+def blocks(module: Module) -> Iterator[Block]:
+    """Yields every block of the module's functions, including those in regions of control flow."""
+    for function in module.functions.values():
+        yield from _nested(function.body.blocks)
+
+
+def _nested(found: Iterable[Block]) -> Iterator[Block]:
+    for block in found:
+        yield block
+        for op in block:
+            if isinstance(op, While | If | Case):
+                for region in op.regions:
+                    yield from _nested(region.blocks)

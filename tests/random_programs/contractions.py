@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tests.random_programs.arrays import values
-from tests.random_programs.folds import combiner, start
-from tests.random_programs.generator import Generator, Rejected, scalar_region
+from tests.random_programs.folds import combiner, fold, start
+from tests.random_programs.generator import Generator, Rejected
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import Type, is_boolean, is_float, tensor
+from trivium.ir.types import I32, I64, Type, is_boolean, is_float, tensor
 
 FEATURES = (1, 2, 3, 4, 5, 8, 8, 13, 16, 17, 32)
 MOST_PRODUCTS = 60_000
@@ -170,23 +170,48 @@ def branches(g: Generator) -> None:
 
 
 def attention(g: Generator) -> None:
-    """Scores, their softmax, and the values that they weigh."""
-    query = g.float_value(rank=2, most=3)
-    key, value = g.like(query), g.like(query)
-    rank = query.type.rank
-    batch = tuple(range(rank - 2))
-    scores = g.add(ops.DotGeneral(query, key, ops.DotDimensionNumbers(batch, batch, (rank - 1,), (rank - 1,))))
-    element, kept = query.type.element_type, tuple(range(rank - 1))
+    """Scores, what becomes of them, and the values that they weigh; or, as in gradients, what weighs the rows."""
+    query = g.float_value(rank=2, most=4)
+    *batch, rows, depth = query.type.static_shape
+    columns, element = g.number(1, 20), query.type.element_type
+    b = tuple(range(len(batch)))
+    if g.chance(0.5):
+        key = g.of_type(tensor(*batch, columns, depth, of=element))
+    else:
+        flipped = g.of_type(tensor(*batch, depth, columns, of=element))
+        key = g.add(ops.Transpose(flipped, (*b, len(b) + 1, len(b))))
+    last = len(b) + 1
+    scores = g.add(ops.DotGeneral(query, key, ops.DotDimensionNumbers(b, b, (last,), (last,))))
+    weights = _between_products(g, scores)
+    if weights.type.rank != scores.type.rank:
+        batch, b, last = [math.prod(batch)], (0,), 2
+    contracted = g.pick((last, last, last, last - 1))
+    extent, width = (columns, rows)[last - contracted], int(g.pick(FEATURES))
+    value = g.of_type(tensor(*batch, extent, width, of=weights.type.element_type))
+    g.offer(g.add(ops.DotGeneral(weights, value, ops.DotDimensionNumbers(b, b, (contracted,), (last - 1,)))))
 
-    def fold(operand: Value, op: type, init: float) -> Value:
-        body = scalar_region(op, element)
-        (folded,) = g.add(ops.Reduce([operand], [start(g, element, init)], [rank - 1], body))
-        return g.add(ops.BroadcastInDim(folded, broadcast_dimensions=kept, result=scores.type))
 
-    power = g.add(ops.Exponential(g.add(ops.Subtract(scores, fold(scores, ops.Maximum, -math.inf)))))
-    weights = g.add(ops.Divide(power, fold(power, ops.Add, 0.0)))
-    numbers = ops.DotDimensionNumbers(batch, batch, (rank - 1,), (rank - 2,))
-    g.offer(g.add(ops.DotGeneral(weights, value, numbers)))
+def _between_products(g: Generator, scores: Value) -> Value:
+    """A scale, a mask of positions, a softmax, another type, dimensions merged: some of them."""
+    kind, last = scores.type, scores.type.rank - 1
+    if g.chance(0.4):
+        scores = g.add(ops.Multiply(scores, g.like(scores)))
+    if g.chance(0.5):
+        positions = tensor(*kind.static_shape, of=g.pick((I32, I64)))
+        row, column = (g.add(ops.Iota(iota_dimension=d, result=positions)) for d in (last - 1, last))
+        mask = g.add(ops.Compare(row, column, comparison_direction=g.pick(("GE", "LT", "EQ"))))
+        scores = g.add(ops.Select(mask, scores, g.like(scores)))
+    if g.chance(0.6):
+        power = g.add(
+            ops.Exponential(g.add(ops.Subtract(scores, fold(g, scores, ops.Maximum, -math.inf, last, scores))))
+        )
+        scores = g.add(ops.Divide(power, fold(g, power, ops.Add, 0.0, last, power)))
+    if g.chance(0.2):
+        scores = g.add(ops.Convert(scores, result=kind.with_element(g.element(is_float))))
+    if last > 2 and g.chance(0.5):
+        merged = (math.prod(kind.static_shape[:-2]), *kind.static_shape[-2:])
+        scores = g.add(ops.Reshape(scores, result=scores.type.with_shape(merged)))
+    return scores
 
 
-FAMILIES = (dot, dot, dot, matmul, matmul, *(convolution,) * 4, branches, branches, attention)
+FAMILIES = (dot, dot, dot, matmul, matmul, *(convolution,) * 4, branches, branches, attention, attention)

@@ -120,7 +120,8 @@ def wider(g: Generator) -> None:
     g.offer(*g.add(ops.Reduce([value], [init], dimensions, scalar_region(ops.Add, F32))))
 
 
-def _fold(g: Generator, operand: Value, op: type, init: float, dimension: int, like: Value) -> Value:
+def fold(g: Generator, operand: Value, op: type, init: float, dimension: int, like: Value) -> Value:
+    """A value folded along a dimension, and repeated along it again."""
     element = operand.type.element_type
     (folded,) = g.add(ops.Reduce([operand], [start(g, element, init)], [dimension], scalar_region(op, element)))
     kept = tuple(d for d in range(operand.type.rank) if d != dimension)
@@ -130,8 +131,8 @@ def _fold(g: Generator, operand: Value, op: type, init: float, dimension: int, l
 def softmax(g: Generator) -> None:
     value = g.float_value(rank=1)
     d = g.number(0, value.type.rank - 1)
-    power = g.add(ops.Exponential(g.add(ops.Subtract(value, _fold(g, value, ops.Maximum, -math.inf, d, value)))))
-    g.offer(g.add(ops.Divide(power, _fold(g, power, ops.Add, 0.0, d, value))))
+    power = g.add(ops.Exponential(g.add(ops.Subtract(value, fold(g, value, ops.Maximum, -math.inf, d, value)))))
+    g.offer(g.add(ops.Divide(power, fold(g, power, ops.Add, 0.0, d, value))))
     if g.chance(0.3):
         g.offer(power)
 
@@ -149,11 +150,11 @@ def normalize(g: Generator) -> None:
         return g.add(ops.BroadcastInDim(scalar, broadcast_dimensions=(), result=value.type))
 
     count = number(1 / value.type.shape[d])
-    mean = g.add(ops.Multiply(_fold(g, value, ops.Add, 0.0, d, value), count))
+    mean = g.add(ops.Multiply(fold(g, value, ops.Add, 0.0, d, value), count))
     centred = g.add(ops.Subtract(value, mean))
     if g.chance(0.5):
         squares = g.add(ops.Multiply(centred, centred))
-        variance = g.add(ops.Multiply(_fold(g, squares, ops.Add, 0.0, d, value), count))
+        variance = g.add(ops.Multiply(fold(g, squares, ops.Add, 0.0, d, value), count))
         centred = g.add(ops.Multiply(centred, g.add(ops.Rsqrt(g.add(ops.Add(variance, number(0.5)))))))
     g.offer(centred)
 

@@ -23,6 +23,7 @@ from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host
 from trivium.compiler import pipeline
 from trivium.compiler.lower import lower
 from trivium.compiler.program import Program
+from trivium.compiler.target import TileSizes
 from trivium.ir.func import Module
 
 GUARD = 96
@@ -34,6 +35,9 @@ LITTLE_SCRATCH = 64
 
 SPLITTING = {"split_cost": 60.0, "piece_cost": 2.0}
 """Work is split over threads however small it is."""
+
+SMALL_TILES = TileSizes(largest=80, tile=64, rows=2)
+"""On two threads, whatever can be computed in tiles is, in tiles of a few elements."""
 
 
 class Finding(Exception):
@@ -71,6 +75,7 @@ class Configuration:
         facts |= {"vector_bytes": self.vector_bytes, "vector_registers": 32 if self.vector_bytes > 32 else 16}
         if self.vector_bytes > 32:
             facts["fusion"] = dataclasses.replace(own.fusion, scratch_bytes=LITTLE_SCRATCH)
+        facts["tiles"] = SMALL_TILES if self.threads > 1 else None
         kind = CpuTarget if self.vector_bytes <= own.vector_bytes else Legalized
         return kind(**(facts | {"threads": self.threads} | SPLITTING))
 
@@ -83,8 +88,8 @@ def judge(module: Module, configurations: Sequence[Configuration] = CONFIGURATIO
     arguments = arguments_of(module.main)
     expected = Tracker().main(module, arguments)
     try:
-        optimized = pipeline.optimize(module)
-        programs = [lower(optimized, configuration.target) for configuration in configurations]
+        targets = [configuration.target for configuration in configurations]
+        programs = [lower(pipeline.optimize(module, target), target) for target in targets]
     except Exception as error:
         raise _failure("compile", error) from error
     for configuration, program in zip(configurations, programs, strict=True):
