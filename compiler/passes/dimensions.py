@@ -58,7 +58,8 @@ def on_parts(op: Op, dimension: int, extent: int, operands: Sequence[Value]) -> 
     if isinstance(op, Constant):
         kind = op.value.type.with_shape(with_extent(op.value.type.static_shape, dimension, extent))
         attributes["value"] = DenseElements.splat(op.value.array.flat[0], kind)
-    types = [kind.with_shape(with_extent(kind.static_shape, dimension, extent)) for kind in op.result_types]
+    kinds = [result.type for result in op.results]
+    types = [kind.with_shape(with_extent(kind.static_shape, dimension, extent)) for kind in kinds]
     regions = [region.clone() for region in op.regions]
     return type(op).create(operands, types, attributes, regions, op.extra, op.location, op.segments)
 
