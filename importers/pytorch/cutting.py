@@ -21,9 +21,8 @@ CUT = "cut"
 
 
 def refused_nodes(module: fx.GraphModule, error: UnsupportedOpError) -> list[fx.Node]:
-    """Returns the nodes because of which the conversion of a graph has failed: those without a rule, or with
-    elements that the language does not have, or the one whose
-    rule has refused it. A node with a graph inside stands for what is in there."""
+    """Returns the nodes because of which the conversion of a graph has failed: those without a rule, or with elements
+    that the language does not have, or the one whose rule has refused it. A node stands for the graphs inside it."""
     importer = GraphModuleImporter(Context(Block()), {})
     calls = [node for node in module.graph.nodes if node.op == "call_function"]
     tried = {node: [node, *importer.all_inner_nodes(node)] for node in calls}
@@ -51,9 +50,12 @@ def split(module: fx.GraphModule, cut: Collection[fx.Node]) -> fx.GraphModule:
 
     for node in module.graph.nodes:
         level(node)
-    return split_module(
-        module, module, lambda node: f"{CUT if level(node) % 2 else 'whole'}{level(node)}", keep_original_order=False
-    )
+
+    def part(node: fx.Node) -> str:
+        return f"{CUT if level(node) % 2 else 'whole'}{level(node)}"
+
+    # The names of parts may be of any type; PyTorch's annotation knows numbers only.
+    return split_module(module, module, part, keep_original_order=False)  # type: ignore[arg-type]
 
 
 def _level(node: fx.Node, levels: dict[fx.Node, int], is_cut: bool) -> int:
