@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 VENV := .venv
+# Of `make demo`: the device on which the converted models run.
+DEVICE ?= cpu
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 NATIVE := CMakeLists.txt $(shell find backends/native -name "*.cc" -o -name "*.h" -o -name CMakeLists.txt)
@@ -14,7 +16,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 .PHONY: demo test lint types suite sanitize links format docs clean
 
 demo: $(VENV)/all.stamp
-	$(BIN)/trivium demo
+	$(BIN)/trivium demo --device $(DEVICE)
 
 test: lint types suite sanitize
 

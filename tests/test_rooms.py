@@ -24,7 +24,8 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "importers/jax": ({"ir", "importers"}, {"numpy", "ml_dtypes", "jax", "jaxlib"}),
     "importers/onnx": ({"ir", "importers"}, {"numpy", "ml_dtypes", "onnx", "google"}),
     "compiler": ({"ir"}, {"numpy", "ml_dtypes"}),
-    "backends": ({"ir", "compiler", "backends/llvm"}, {"numpy", "ml_dtypes", "llvmlite", "scipy"}),
+    "backends": ({"ir", "compiler", "backends/llvm", "backends/gpu"}, {"numpy", "ml_dtypes", "llvmlite", "scipy"}),
+    "backends/gpu": ({"ir", "compiler", "backends", "backends/llvm"}, {"numpy", "ml_dtypes", "llvmlite", "pyopencl"}),
     # What every device that LLVM emits code for shares knows none of them.
     "backends/llvm": ({"ir", "compiler"}, {"numpy", "ml_dtypes", "llvmlite"}),
 }

@@ -3,7 +3,6 @@ call returns."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,17 +15,16 @@ from trivium.backends import native
 from trivium.backends.artifacts import find_or_make
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CpuTarget, host, machine_of
-from trivium.backends.pjrt import STAGES, Buffer, Device, LoadedExecutable, Memory, MemoryStats
+from trivium.backends.pjrt import Buffer, Device, LoadedExecutable, Memory
 from trivium.backends.specializing import SpecializingExecutable
+from trivium.backends.staged import StagedExecutable, stage_text
 from trivium.compiler import driver
-from trivium.compiler.artifact import COSTS, Artifact, require_machine
-from trivium.compiler.constants import constant_arrays
+from trivium.compiler.artifact import Artifact, require_machine
 from trivium.compiler.driver import CompileOptions, DynamicModule
 from trivium.compiler.stages import Stages
 from trivium.ir.arrays import as_array
 from trivium.ir.errors import Error, ExecutionError
-from trivium.ir.func import Function, Module
-from trivium.ir.text import parse
+from trivium.ir.func import Module
 
 if TYPE_CHECKING:
     from trivium.compiler.program import Program
@@ -137,18 +135,7 @@ class CpuClient:
 
     def stage(self, stages: Stages, name: str) -> str:
         """Returns one of `STAGES` as text, without machine code to run."""
-        match name:
-            case "graph":
-                return str(stages.graph)
-            case "kernels":
-                return "\n\n".join([str(stages.program), *map(str, stages.program.kernels())])
-            case "llvm":
-                return _llvm(stages)
-            case "asm":
-                from trivium.backends.cpu.jit import parsed
-
-                return _target(stages).machine().emit_assembly(parsed(_llvm(stages)))
-        raise Error(f"there is no stage {name!r}, expected one of {', '.join(STAGES)}")
+        return stage_text(stages, name, _llvm, _assembly)
 
     def load_program(self, program: Program, options: CompileOptions = DEFAULT) -> CpuLoadedExecutable:
         """Returns an executable of a program that was made without a module."""
@@ -173,64 +160,17 @@ def cpu_client() -> CpuClient:
     return CpuClient()
 
 
-class CpuLoadedExecutable(CpuExecutable):
+class CpuLoadedExecutable(StagedExecutable, CpuExecutable):
     """A compiled program on the CPU device, with the stages of its compilation if its module is known."""
 
     def __init__(self, artifact: Artifact, stages: Stages | None, device: CpuDevice):
-        module = stages.module if stages else None
-        super().__init__(artifact, constant_arrays(module) if module and not artifact.is_whole else ())
+        StagedExecutable.__init__(self, artifact, stages)
+        CpuExecutable.__init__(self, artifact, self.module_constants())
         self.device = device
-        self._stages = stages
-
-    @property
-    def stages(self) -> Stages:
-        """The stages of the compilation; an artifact that was loaded without its module has none."""
-        if self._stages is None:
-            raise Error(f"{self.name} was loaded without the module that it was compiled from: it has no stages")
-        return self._stages
-
-    @property
-    def signature(self) -> Function:
-        """A declaration of the program: types, names and roles of its arguments and results."""
-        return self._signature
-
-    @functools.cached_property
-    def _signature(self) -> Function:
-        if "signature" not in self.artifact.texts:
-            raise Error(f"{self.name} was made of kernels, and has no signature")
-        return parse(self.artifact.texts["signature"]).functions[self.name]
-
-    @property
-    def graph(self) -> Module:
-        """The optimized module."""
-        return self.stages.graph
-
-    @property
-    def program(self) -> Program:
-        """The kernels, buffers and steps that the module was lowered to."""
-        return self.stages.program
-
-    def specialize(self, *arguments: object) -> CpuLoadedExecutable:
-        """Returns the executable itself, since its shapes are static."""
-        return self
 
     def stage(self, name: str) -> str:
         """Returns the program as text at one of `STAGES`."""
         return self.device.client.stage(self.stages, name)
-
-    def cost_analysis(self) -> dict[str, float]:
-        """Returns the costs of one run, under PJRT's names."""
-        return {name: float(self.artifact.texts[name]) for name in COSTS}
-
-    def memory_analysis(self) -> MemoryStats:
-        """Returns the memory that the executable and one run of it need."""
-        return MemoryStats(
-            generated_code_size_in_bytes=len(self.artifact.code),
-            argument_size_in_bytes=sum(slot.nbytes for slot in self.inputs),
-            output_size_in_bytes=sum(slot.nbytes for slot in self.outputs),
-            temp_size_in_bytes=self.artifact.arena_size,
-            constant_size_in_bytes=self.artifact.constant_size,
-        )
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:
         """Runs the program on buffers."""
@@ -244,6 +184,12 @@ def _llvm(stages: Stages) -> str:
     from trivium.backends.cpu.program import emit_program
 
     return str(emit_program(stages.program, _target(stages), stages.options.fast_math).module)
+
+
+def _assembly(stages: Stages) -> str:
+    from trivium.backends.cpu.jit import parsed
+
+    return _target(stages).machine().emit_assembly(parsed(_llvm(stages)))
 
 
 def _target(stages: Stages) -> CpuTarget:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.backends import native
+from trivium.backends.constants import source_of
 from trivium.backends.cpu.constant_memory import aligned, frozen, kept
-from trivium.compiler.artifact import Artifact, Axis, ConstantData, Embedded, ModuleConstant, Packing
-from trivium.ir.errors import CompileError, ExecutionError
+from trivium.compiler.artifact import Artifact, Axis, ConstantData, Packing
+from trivium.ir.errors import ExecutionError
 
 
 class _Axis(ctypes.Structure):
@@ -43,22 +44,8 @@ def constants_of(artifact: Artifact, module: Sequence[np.ndarray]) -> list[np.nd
 
 
 def _constant(constant: ConstantData, module: Sequence[np.ndarray], name: str) -> np.ndarray:
-    match constant.source:
-        case Embedded(data):
-            source = data.reshape(-1).view(np.uint8)
-        case ModuleConstant() as reference:
-            source = _referred(reference, module, name)
+    source = source_of(constant, module, name)
     return kept(source) if constant.packing is None else packed(source, constant.packing)
-
-
-def _referred(reference: ModuleConstant, module: Sequence[np.ndarray], name: str) -> np.ndarray:
-    end = reference.offset + reference.nbytes
-    if reference.index >= len(module) or module[reference.index].nbytes < end:
-        raise CompileError(
-            f"{name} was made of another module: constant {reference.index} of this one, of {len(module)}, "
-            f"has not {end} bytes"
-        )
-    return np.ascontiguousarray(module[reference.index]).reshape(-1).view(np.uint8)[reference.offset : end]
 
 
 def packed(source: np.ndarray, packing: Packing) -> np.ndarray:

@@ -52,7 +52,7 @@ def load_plugin(device: str) -> Plugin:
         return _own().load() if path == Path(native.path()).resolve() else Plugin.load(path, path.name)
     known = {plugin.name: plugin for plugin in plugins()}
     if device not in known:
-        expected = ", ".join(("cpu", *known))
+        expected = ", ".join(("cpu", "opencl:0", *known))
         raise Error(f"unknown device {device!r}; expected one of {expected}, or the path of a PJRT plugin")
     return known[device].load()
 

@@ -169,11 +169,12 @@ def devices() -> None:
 
 @main.command()
 @click.option("--output", type=PATH, default=Path("out"), show_default=True, help="The folder for programs and report.")
-def demo(output: Path) -> None:
+@click.option("--device", default="cpu", show_default=True, help="The device for the converted models.")
+def demo(output: Path, device: str) -> None:
     """Trains a small CNN in PyTorch, TensorFlow and JAX through Trivium, then converts and compares the models."""
     from trivium.commands.demo import run as run_demo
 
-    run_demo(output)
+    run_demo(output, device)
 
 
 def _described_plugin(plugin: Found) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,10 +38,15 @@ def with_arguments(module: Module) -> tuple[Module, list[np.ndarray]]:
     return Module.build(functions=[Function.build("main", [value.type for value in given], body), *others]), arrays
 
 
+def checked_programs(path: Path) -> Iterator[tuple[Module, list[np.ndarray]]]:
+    """Yields a file's programs and their inputs."""
+    for text in re.split(r"^// -----$", path.read_text(), flags=re.MULTILINE):
+        yield with_arguments(parse(text, path.name))
+
+
 def failure_of(path: Path) -> str:
     """Returns the message of the first failed check in a file's programs; empty if all pass."""
-    for text in re.split(r"^// -----$", path.read_text(), flags=re.MULTILINE):
-        module, arrays = with_arguments(parse(text, path.name))
+    for module, arrays in checked_programs(path):
         try:
             trivium.compile(module)(*arrays)
         except ExecutionError as error:

@@ -50,7 +50,9 @@ def test_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unknown_names_and_files() -> None:
-    with pytest.raises(trivium.Error, match=r"unknown device 'nowhere'; expected one of cpu, trivium, or the path"):
+    with pytest.raises(
+        trivium.Error, match=r"unknown device 'nowhere'; expected one of cpu, opencl:0, trivium, or the path"
+    ):
         load_plugin("nowhere")
     with pytest.raises(trivium.Error, match="cannot be loaded"):
         load_plugin("/nowhere/plugin.so")

@@ -15,6 +15,7 @@ from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.sharding import DropSharding
 from trivium.compiler.program import Program
+from trivium.compiler.target import Target
 from trivium.compiler.verifier import verify
 from trivium.ir import ops
 from trivium.ir.func import Module
@@ -62,13 +63,13 @@ RECORDS = [record for record in collect() if record.op.NAME not in GAPS]
 COMPILED = [record for record in RECORDS if record.op not in OF_CONSTANTS]
 
 
-def lowered(record: Record) -> Program:
-    """Returns the program of a record."""
+def lowered(record: Record, target: Target = TARGET) -> Program:
+    """Returns the program of a record, for a device."""
     module = record.module()
     DropSharding().run(module)
     ExpandQuantized().run(module)
     Decompose().run(module)
-    program = lower(module, TARGET)
+    program = lower(module, target)
     verify(program)
     return program
 

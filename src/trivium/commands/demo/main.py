@@ -31,9 +31,9 @@ LARGEST_DIFFERENCE = 1e-4
 SECONDS_EACH = 1.0
 
 
-def run(output: Path) -> None:
-    """Runs the demo, and writes programs and the report to the folder `output`. Raises an `Error` if a model fails its
-    thresholds."""
+def run(output: Path, device: str = "cpu") -> None:
+    """Runs the demo, and writes programs and the report to the folder `output`. The converted models run on `device`.
+    Raises an `Error` if a model fails its thresholds."""
     # Wide enough for the table if the output is not a terminal.
     console = Console(width=None if sys.stdout.isatty() else 140)
     try:
@@ -43,7 +43,7 @@ def run(output: Path) -> None:
     digits = load_digits()
     contestants = _train_all(digits, output, console)
     np.save(output / "images.npy", digits.test_images)
-    rows = [_compare(entry, digits, output, console) for entry in contestants]
+    rows = [_compare(entry, digits, output, console, device) for entry in contestants]
     console.print(_table(rows))
     for note in (note for entry in contestants for note in entry.notes):
         console.print(note)
@@ -76,14 +76,14 @@ def _train_all(digits: Digits, output: Path, console: Console) -> list[Contestan
     return [first, second, third, onnx]
 
 
-def _compare(entry: Contestant, digits: Digits, output: Path, console: Console) -> Row:
+def _compare(entry: Contestant, digits: Digits, output: Path, console: Console, device: str) -> Row:
     path = output / f"{entry.framework.lower()}.mlir"
     entry.module.verify()
     entry.module.save(path)
     with console.status(f"{entry.framework}: reading {path} in a fresh process, measuring"):
-        logits = _in_fresh_process(path, output)
+        logits = _in_fresh_process(path, output, device)
         expected = entry.eager()
-        compiled = trivium.compile(trivium.load(path))
+        compiled = trivium.compile(trivium.load(path), device=device)
         images = digits.test_images.reshape(compiled.signature.arguments[0].type.static_shape)
         calls = {"trivium": lambda: compiled(images), "eager": entry.eager}
         if entry.compiled is not None:
@@ -105,11 +105,11 @@ def _compare(entry: Contestant, digits: Digits, output: Path, console: Console) 
     )
 
 
-def _in_fresh_process(path: Path, output: Path) -> np.ndarray:
+def _in_fresh_process(path: Path, output: Path, device: str) -> np.ndarray:
     """Runs the file in another process through the command line, without any framework, and returns the logits."""
     result = output / f"{path.stem}.npz"
     command = [sys.executable, "-m", "trivium", "run", str(path), "--input", str(output / "images.npy")]
-    command += ["--reshape", "--save", str(result)]
+    command += ["--reshape", "--save", str(result), "--device", device]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Error(f"running {path} in a fresh process ended with {done.returncode}: {done.stderr.strip()}")

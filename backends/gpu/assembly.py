@@ -1,0 +1,132 @@
+"""Compiles a program to an artifact for a GPU: one module with all of its kernels, and the plan of their launches."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, field, replace
+
+import llvmlite
+import llvmlite.ir as ll
+
+from trivium.backends import cache, interface, native
+from trivium.backends.gpu import plan as plans
+from trivium.backends.gpu.assembler import Assembler
+from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.emit import emit_kernel
+from trivium.backends.gpu.plan import Launched
+from trivium.backends.gpu.schedule import choose
+from trivium.backends.gpu.target import GpuTarget, machine_of
+from trivium.backends.llvm.workspace import WorkspaceSize
+from trivium.compiler.artifact import Artifact, ConstantData, Embedded
+from trivium.compiler.constants import References
+from trivium.compiler.kernel import Kernel
+from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.memory import require_memory
+from trivium.compiler.program import Constant, Launch, Program, walk
+from trivium.compiler.schedule import Schedule
+from trivium.compiler.stages import Stages
+from trivium.compiler.verifier import verify
+
+
+@functools.cache
+def assembler() -> Assembler:
+    """Returns this process's assembler."""
+    return Assembler()
+
+
+@dataclass
+class Emitted:
+    """A module as text, the kernel that each launch runs, and the bytes that the largest of them needs in the
+    workspace."""
+
+    text: str = ""
+    launches: dict[Launch, Launched] = field(default_factory=dict)
+    workspace: int = 0
+    schedules: dict[str, Schedule] = field(default_factory=dict)
+
+
+def emit_program(program: Program, dialect: Dialect, target: GpuTarget, fast_math: bool = False) -> Emitted:
+    """Returns the module of a program. Kernels of equal structure share a function."""
+    module = ll.Module(program.name)
+    module.triple = target.triple
+    emitted, functions = Emitted(), dict[str, Launched]()
+    for launch in (step for step in walk(program.steps) if isinstance(step, Launch)):
+        digest = launch.kernel.digest()
+        if digest not in functions:
+            functions[digest] = _emit(module, launch.kernel, dialect, target, emitted, fast_math)
+        emitted.launches[launch] = functions[digest]
+    emitted.text = dialect.text(module)
+    return emitted
+
+
+def _emit(
+    module: ll.Module, kernel: Kernel, dialect: Dialect, target: GpuTarget, emitted: Emitted, fast_math: bool
+) -> Launched:
+    name = f"k{len(emitted.schedules)}_{re.sub('[^A-Za-z0-9_]', '_', kernel.name)}"
+    analysis, size = Analysis(kernel), WorkspaceSize(target.stack_bytes)
+    schedule = emitted.schedules[name] = choose(kernel, target, analysis)
+    grid = emit_kernel(module, name, kernel, schedule, dialect, target, analysis, size, fast_math)
+    emitted.workspace = max(emitted.workspace, size.nbytes)
+    return Launched(name, grid.blocks, grid.threads)
+
+
+def assemble(stages: Stages, dialect: Dialect) -> Artifact:
+    """Returns the artifact of a module, to whose constants it refers."""
+    target, references = stages.target, References(stages.module)
+    assert isinstance(target, GpuTarget), "a GPU's client compiles for GPUs"
+    texts = interface.texts(stages.module.main)
+    return assemble_program(stages.program, dialect, target, stages.options.fast_math, references, texts)
+
+
+def assemble_program(
+    program: Program,
+    dialect: Dialect,
+    target: GpuTarget,
+    fast_math: bool = False,
+    references: References | None = None,
+    texts: dict[str, str] | None = None,
+) -> Artifact:
+    """Returns the artifact of a program. Constants that have no references are embedded."""
+    verify(program)
+    emitted = emit_program(program, dialect, target, fast_math)
+    begin = -(-program.arena_size // target.alignment) * target.alignment
+    require_memory(program, begin + emitted.workspace)
+    plan = plans.plan_of(program, emitted.launches, begin)
+    storages = [value.storage for value in program.values() if isinstance(value.storage, Constant)]
+    return Artifact(
+        name=program.name,
+        machine=machine_of(target),
+        runtime=native.VERSION,
+        threads=1,
+        producer=f"llvmlite {llvmlite.__version__}",
+        code=plans.to_bytes(plan, compiled(emitted.text, dialect, target) if emitted.launches else b""),
+        inputs=tuple(map(interface.slot, program.inputs)),
+        outputs=tuple(map(interface.slot, program.outputs)),
+        arena_size=begin + emitted.workspace,
+        arena_alignment=target.alignment,
+        constants=tuple(_constant(storage, references) for storage in storages),
+        texts={**(texts or {}), **interface.costs(program), **interface.notes(program, emitted.schedules)},
+    )
+
+
+def _constant(storage: Constant, references: References | None) -> ConstantData:
+    reference = references.find(storage) if references else None
+    return ConstantData(reference or Embedded(storage.array))
+
+
+def assembly(text: str, dialect: Dialect, target: GpuTarget) -> str:
+    """Returns the device's assembly for a module."""
+    return assembler().compile(text, replace(dialect.assembling(target), text=True)).decode()
+
+
+def compiled(text: str, dialect: Dialect, target: GpuTarget) -> bytes:
+    """Returns the device's code for a module, from the cache if it is there."""
+    kept, how = cache.default(), dialect.assembling(target)
+    key = "\0".join((llvmlite.__version__, repr(how), text)).encode()
+    found = kept.get(key) if kept else None
+    if found is None:
+        found = assembler().compile(text, how)
+        if kept:
+            kept.put(key, found)
+    return found

@@ -1,0 +1,80 @@
+"""The words that a GPU's code needs beyond those of `backends/llvm`: what a kernel is, which thread of which block runs
+it. Every kind of device has a dialect, a small class that says these words in LLVM's intrinsics for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.llvm.code import Code
+
+GLOBAL = 1
+"""The address space of memory that all threads see. NVPTX, AMDGPU and SPIR-V use the same number."""
+
+GLOBAL_POINTER = ll.PointerType(addrspace=GLOBAL)
+
+
+@dataclass(frozen=True)
+class Assembling:
+    """How LLVM makes a device's code from a module: the code generator, and whether its result is text."""
+
+    triple: str
+    cpu: str
+    features: str
+    optimization: int
+    text: bool
+
+
+class Dialect(ABC):
+    """The words of one kind of device."""
+
+    convention: str
+    """The calling convention of kernels."""
+
+    optimization: int
+    """LLVM's level of code generation."""
+
+    makes_text: bool = False
+    """Whether the device's driver takes assembly, as text."""
+
+    def define(self, module: ll.Module, name: str, pointers: int, threads: int) -> ll.Function:
+        """Defines the kernel `void name(ptr, ..., ptr)`, which runs in blocks of `threads` threads."""
+        function = ll.Function(module, ll.FunctionType(ll.VoidType(), [GLOBAL_POINTER] * pointers), name)
+        function.calling_convention = self.convention
+        function.attributes.add("nounwind")
+        self.limit(function, threads)
+        return function
+
+    @abstractmethod
+    def limit(self, function: ll.Function, threads: int) -> None:
+        """Records the number of threads of a kernel's blocks."""
+
+    @abstractmethod
+    def thread(self, code: Code) -> ll.Value:
+        """Returns the thread's number in its block, an i32."""
+
+    @abstractmethod
+    def block(self, code: Code) -> ll.Value:
+        """Returns the block's number, an i32."""
+
+    def text(self, module: ll.Module) -> str:
+        """Returns a module as LLVM reads it."""
+        return str(module)
+
+    def assembling(self, target: GpuTarget) -> Assembling:
+        """Returns how code for a target is made."""
+        return Assembling(target.triple, target.cpu, target.features, self.optimization, self.makes_text)
+
+    def call(self, code: Code, name: str, result: ll.Type, operands: Sequence[ll.Value], convention: str) -> ll.Value:
+        """Calls a function of the device, which is declared on first use."""
+        module = code.builder.module
+        function = module.globals.get(name)
+        if function is None:
+            function = ll.Function(module, ll.FunctionType(result, [operand.type for operand in operands]), name)
+            function.calling_convention = convention
+            function.attributes.add("nounwind")
+        return code.builder.call(function, list(operands), cconv=convention or None)

@@ -1,0 +1,109 @@
+"""Compiles kernels to functions of a GPU: the walk that all devices share, in which the parallel loop of a kernel is
+spread over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.schedule import Grid, grid
+from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.llvm import kernel_loops
+from trivium.backends.llvm.code import I32, I64, Code
+from trivium.backends.llvm.emitter import Emitter
+from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
+from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel.kernel import Kernel
+from trivium.compiler.kernel.structure import Loop, Register
+from trivium.compiler.schedule import Schedule, Unit
+
+LARGEST = (1 << 31) - 1
+
+
+def emit_kernel(
+    module: ll.Module,
+    name: str,
+    kernel: Kernel,
+    schedule: Schedule,
+    dialect: Dialect,
+    target: GpuTarget,
+    analysis: Analysis,
+    size: WorkspaceSize,
+    fast: bool = False,
+) -> Grid:
+    """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of `kernel`, and the workspace, of which the
+    launch needs `size`. Returns the threads of a launch."""
+    threads = grid(kernel, schedule)
+    function = dialect.define(module, name, len(kernel.params) + 1, threads.threads)
+    builder = ll.IRBuilder(function.append_basic_block("entry"))
+    code = Code(builder, target, fast)
+    number = _thread(code, dialect, threads)
+    workspace = Workspace(function.args[-1], size, threads.work, _wide(code, number))
+    buffers = dict(zip(kernel.params, function.args, strict=False))
+    emitter = GpuEmitter(code, analysis, schedule, buffers, workspace)
+    emitter.thread, emitter.grid = number, threads
+    emitter.block(kernel.body)
+    builder.ret_void()
+    return threads
+
+
+def _thread(code: Code, dialect: Dialect, threads: Grid) -> ll.Value:
+    """Returns the thread's number in the grid: an i32 if that holds all of them, since division of i64 is slow."""
+    if threads.blocks * threads.threads == 1:
+        return I32(0)
+    block, thread = dialect.block(code), dialect.thread(code)
+    if threads.blocks * threads.threads > LARGEST:
+        block, thread = (code.builder.zext(number, I64) for number in (block, thread))
+    return code.iadd(code.builder.mul(block, code.like(block, threads.threads)), thread)
+
+
+class GpuEmitter(Emitter):
+    """Emits blocks for one thread, which has the number `thread` in `grid`."""
+
+    thread: ll.Value
+    grid: Grid
+
+    def loop(self, loop: Loop) -> None:
+        """Emits a loop, or, if its iterations are spread over the grid, those of this thread."""
+        if self.schedule.loops[loop].mapping(Unit.GRID) is None:
+            super().loop(loop)
+            return
+        builder = self.builder
+        if self.grid.work == self.grid.blocks * self.grid.threads:
+            self._iteration(loop)
+            return
+        with builder.if_then(builder.icmp_unsigned("<", self.thread, self.code.like(self.thread, self.grid.work))):
+            self._iteration(loop)
+
+    def _iteration(self, loop: Loop) -> None:
+        """Emits the iteration of the spread dimensions that belongs to this thread, and all of the others."""
+        schedule = self.schedule.loops[loop]
+        spread = schedule.mapping(Unit.GRID)
+        assert spread is not None, "the loop is spread over the grid"
+        with self.scope():
+            self._bind([(loop.indices[d], schedule.extents[d]) for d in spread.dimensions])
+            pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
+            inner = [pair for dimension, pair in pairs if dimension not in spread.dimensions]
+            kernel_loops.nest(self, inner, [], lambda _: self.block(loop.body))
+
+    def _bind(self, dimensions: Sequence[tuple[Register, int | Register]]) -> None:
+        """Binds indices to this thread's, which are numbered in row-major order."""
+        builder, rest = self.builder, self.thread
+        for position in reversed(range(len(dimensions))):
+            index, extent = dimensions[position]
+            assert isinstance(extent, int), "extents are numbers where iterations are spread"
+            if extent == 1:
+                self.values[index] = I64(0)
+                continue
+            outermost = all(outer == 1 for _, outer in dimensions[:position])
+            own = rest if outermost else builder.urem(rest, self.code.like(rest, extent))
+            self.values[index] = _wide(self.code, own)
+            if not outermost:
+                rest = builder.udiv(rest, self.code.like(rest, extent))
+
+
+def _wide(code: Code, number: ll.Value) -> ll.Value:
+    """Returns a number as an i64, in which indices are computed."""
+    return number if number.type == I64 else code.builder.zext(number, I64)

@@ -1,0 +1,193 @@
+"""A loaded artifact, ready to run on a GPU: its plan is carried out step by step, in the order in which the driver is
+told. Only loops and branches wait for the device, for the one number that decides, and calls of the host."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from trivium.backends.constants import source_of
+from trivium.backends.gpu import plan as plans
+from trivium.backends.gpu.driver import AnyDriver, Memory
+from trivium.backends.gpu.plan import Call, Copy, Launch, Step, Switch, While
+from trivium.compiler import program
+from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Slot
+from trivium.compiler.host import host_function, python_function
+from trivium.compiler.kernel import numpy_dtype
+from trivium.ir.arrays import read_argument
+from trivium.ir.errors import ExecutionError
+
+Function = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
+
+
+class GpuExecutable:
+    """An artifact's kernels, constants and temporaries on a device. Runs follow one another in the device's queue, and
+    share the temporaries; `constants` are those of the module that the artifact was made from, if it is not whole."""
+
+    def __init__(self, artifact: Artifact, driver: AnyDriver, constants: Sequence[np.ndarray] = ()):
+        self.artifact = artifact
+        self.name = artifact.name
+        self.inputs, self.outputs = artifact.inputs, artifact.outputs
+        self._driver = driver
+        self._plan, binary = plans.from_bytes(artifact.code)
+        self._kernels = driver.load(binary) if binary else {}
+        self._constants = [source_of(constant, constants, artifact.name) for constant in artifact.constants]
+        self._functions = {step: _function(step) for step in plans.walk(self._plan.steps) if isinstance(step, Call)}
+        self._resident: list[Memory | None] | None = None
+        self._workspace: Memory | None = None
+        self._lock = threading.Lock()
+
+    def whole(self) -> Artifact:
+        """Returns the artifact with all constants embedded."""
+        return replace(self.artifact, constants=tuple(ConstantData(Embedded(data)) for data in self._constants))
+
+    def execute(self, *arguments: object) -> list[np.ndarray]:
+        """Runs on host arrays and returns new ones, which belong to the caller."""
+        if len(arguments) != len(self.inputs):
+            raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(self.inputs)}")
+        arrays = [
+            read_argument(argument, slot.type, f"argument {position} of {self.name}")
+            for position, (argument, slot) in enumerate(zip(arguments, self.inputs, strict=True))
+        ]
+        results = [np.empty(slot.shape, slot.dtype) for slot in self.outputs]
+        self._execute_on(arrays, results)
+        return results
+
+    def execute_at(self, pointers: Sequence[int]) -> None:
+        """Runs on memory of the host: the addresses of arguments, then of results. Nothing is checked."""
+        slots = (*self.inputs, *self.outputs)
+        arrays = [_at_address(pointer, slot) for pointer, slot in zip(pointers, slots, strict=True)]
+        self._execute_on(arrays[: len(self.inputs)], arrays[len(self.inputs) :])
+
+    def _execute_on(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        memories = [self.uploaded(argument) for argument in arguments]
+        for result, memory in zip(results, self.run(memories), strict=True):
+            self._driver.download(result, memory)
+
+    def uploaded(self, array: np.ndarray) -> Memory:
+        """Returns a copy of an array on the device."""
+        memory = self._driver.allocate(array.nbytes)
+        self._driver.upload(memory, np.ascontiguousarray(array))
+        return memory
+
+    def run(self, arguments: Sequence[Memory]) -> list[Memory]:
+        """Runs on memory of the device and returns that of the results, which the device may still have to write."""
+        results = [self._driver.allocate(slot.nbytes) for slot in self.outputs]
+        with self._lock:
+            _Run(self, self._memories(arguments, results)).steps(self._plan.steps)
+        return results
+
+    def _memories(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> list[Memory]:
+        """Returns the memory of each value."""
+        if self._resident is None:
+            self._resident = self._placed()
+        given = {"input": arguments, "output": results}
+        pairs = zip(self._plan.values, self._resident, strict=True)
+        return [memory if memory is not None else given[value.storage][value.number] for value, memory in pairs]
+
+    def _placed(self) -> list[Memory | None]:
+        """Returns the memory of the values that stay on the device from one run to the next: constants, and the parts
+        of the arena."""
+        size, begin = self.artifact.arena_size, self._plan.workspace
+        arena = self._driver.allocate(size)
+        if begin < size:
+            self._workspace = arena.part(begin, size - begin)
+        placed: list[Memory | None] = []
+        for value in self._plan.values:
+            match value.storage:
+                case "constant":
+                    placed.append(self.uploaded(self._constants[value.number]))
+                case "arena":
+                    placed.append(arena.part(value.number, value.nbytes))
+                case _:
+                    placed.append(None)
+        return placed
+
+
+class _Run:
+    """One run: the memory of each value."""
+
+    def __init__(self, executable: GpuExecutable, memories: Sequence[Memory]):
+        self._executable = executable
+        self._driver = executable._driver
+        self._values = executable._plan.values
+        self._memories = memories
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Launch():
+                    self._launch(step)
+                case Copy(source, destination):
+                    self._driver.copy(self._memories[destination], self._memories[source], self._values[source].nbytes)
+                case While(condition, predicate, body):
+                    self.steps(condition)
+                    while self._number(predicate):
+                        self.steps(body)
+                        self.steps(condition)
+                case Switch(index, branches):
+                    taken = self._number(index)
+                    self.steps(branches[taken if 0 <= taken < len(branches) else -1])
+                case Call():
+                    self._call(step)
+
+    def _launch(self, step: Launch) -> None:
+        if not step.blocks:
+            return
+        arguments = [*(self._memories[number] for number in step.arguments), self._executable._workspace]
+        with _during(f"running {step.kernel}" + (f", from {step.origin}" if step.origin else "")):
+            self._driver.launch(self._executable._kernels[step.kernel], step.blocks, step.threads, arguments)
+
+    def _number(self, value: int) -> int:
+        return int(self._read(value).reshape(-1)[0])
+
+    def _read(self, value: int) -> np.ndarray:
+        described = self._values[value]
+        array = np.empty(described.shape, numpy_dtype(described.dtype))
+        self._driver.download(array, self._memories[value])
+        return _as_complex(array) if described.is_complex else array
+
+    def _call(self, step: Call) -> None:
+        """Runs a function on the host, on copies of its arguments."""
+        computed = self._executable._functions[step]([self._read(argument) for argument in step.arguments])
+        for value, result in zip(step.results, computed, strict=True):
+            dtype = numpy_dtype(self._values[value].dtype)
+            self._driver.upload(self._memories[value], np.ascontiguousarray(result).reshape(-1).view(dtype))
+
+
+@contextmanager
+def _during(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ExecutionError as error:
+        raise error.add(during=what) from error.__cause__
+
+
+def _at_address(address: int, slot: Slot) -> np.ndarray:
+    """Returns an array over memory of the host."""
+    if not slot.nbytes:
+        return np.empty(slot.shape, slot.dtype)
+    memory = (ctypes.c_char * slot.nbytes).from_address(address)
+    # NumPy's stubs do not know that a ctypes array is a buffer.
+    return np.frombuffer(memory, slot.dtype).reshape(slot.shape)  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def _as_complex(array: np.ndarray) -> np.ndarray:
+    return array.view(np.result_type(array.dtype, np.complex64)).reshape(array.shape[:-1])
+
+
+def _function(step: Call) -> Function:
+    """Returns the function of the host that a step calls."""
+    if not step.program:
+        return host_function(program.HostCall(step.target, dict(step.attributes), (), ()))
+    function, kinds, _ = python_function(program.PythonCall(step.target, step.program, (), ()))
+
+    def call(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        return function([array.reshape(kind.static_shape) for array, kind in zip(arrays, kinds, strict=True)])
+
+    return call

@@ -1,0 +1,196 @@
+"""OpenCL devices, through pyopencl: GPUs whose drivers take SPIR-V, and processors, on which the tests run."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import shutil
+import sysconfig
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trivium.backends.gpu import spirv
+from trivium.backends.gpu.dialect import Dialect
+from trivium.ir.errors import Error, ExecutionError
+
+_INTEL_NEEDS = "libintlc.so.5", "libirng.so", "libsvml.so", "libimf.so", "libtbb.so.12"
+"""Libraries that Intel's runtime for processors needs, and does not find where pip installs it."""
+
+_SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+
+
+def is_installed() -> bool:
+    """Whether pyopencl can be imported."""
+    return find_spec("pyopencl") is not None
+
+
+@functools.cache
+def library() -> ModuleType:
+    """Returns pyopencl, which then knows the drivers of the system and Intel's runtime, if pip has installed it."""
+    if not is_installed():
+        raise Error("pyopencl is not installed, expected: pip install 'trivium[opencl]'")
+    with _vendors():
+        import pyopencl
+
+        # The loader reads the list of drivers once, now; it raises an error if it is empty.
+        with suppress(pyopencl.LogicError):
+            pyopencl.get_platforms()
+    return pyopencl
+
+
+@contextmanager
+def _vendors() -> Iterator[None]:
+    """Lets the loader find Intel's runtime: its package lists a path that does not exist."""
+    folder = Path(sysconfig.get_path("data")) / "lib"
+    runtime = folder / "libintelocl.so"
+    if "OCL_ICD_VENDORS" in os.environ or not runtime.exists():
+        yield
+        return
+    for name in _INTEL_NEEDS:
+        ctypes.CDLL(str(folder / name))
+    with tempfile.TemporaryDirectory(prefix="trivium-") as vendors:
+        for listed in _SYSTEM_VENDORS.glob("*.icd"):
+            shutil.copy(listed, vendors)
+        (Path(vendors) / "trivium-intel.icd").write_text(str(runtime))
+        os.environ["OCL_ICD_VENDORS"] = vendors
+        try:
+            yield
+        finally:
+            del os.environ["OCL_ICD_VENDORS"]
+
+
+@functools.cache
+def devices() -> Sequence[Any]:
+    """Returns the devices that take SPIR-V, as pyopencl has them: GPUs first, processors last."""
+    cl = library()
+    try:
+        found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+    except cl.LogicError:  # there is no platform
+        return ()
+    return sorted(filter(_takes_spirv, found), key=lambda device: _is_processor(device))
+
+
+def _takes_spirv(device: Any) -> bool:
+    try:
+        return "SPIR-V" in device.il_version and device.double_fp_config != 0
+    except library().LogicError:  # older than OpenCL 2.1
+        return False
+
+
+def _is_processor(device: Any) -> bool:
+    return bool(device.type & library().device_type.CPU)
+
+
+class OpenClMemory:
+    """A buffer, or a part of one."""
+
+    def __init__(self, buffer: Any, nbytes: int):
+        self.buffer, self.nbytes = buffer, nbytes
+
+    def part(self, offset: int, nbytes: int) -> OpenClMemory:
+        # A part is never empty for OpenCL, nor is the buffer that it is taken from.
+        return OpenClMemory(self.buffer.get_sub_region(offset, max(1, nbytes)), nbytes)
+
+
+class OpenClEvent:
+    """A marker in the queue."""
+
+    def __init__(self, event: Any):
+        self._event = event
+
+    def is_ready(self) -> bool:
+        return self._event.command_execution_status == library().command_execution_status.COMPLETE
+
+    def wait(self) -> None:
+        with _told("waiting for the device"):
+            self._event.wait()
+
+
+class OpenCl:
+    """A device of OpenCL."""
+
+    platform: ClassVar[str] = "opencl"
+
+    def __init__(self, number: int):
+        cl = library()
+        if number >= len(devices()):
+            raise Error(f"there is no device opencl:{number}, {_available()}")
+        self._device = devices()[number]
+        self._context = cl.Context([self._device])
+        self._queue = cl.CommandQueue(self._context)
+        # Parts of buffers must begin at a multiple of this many bits.
+        self.target = spirv.target(alignment=max(128, self._device.mem_base_addr_align // 8))
+        self.dialect: Dialect = spirv.SpirV()
+        gigabytes = self._device.global_mem_size / 2**30
+        self.kind = f"{self._device.name.strip()}, {self._device.max_compute_units} units, {gigabytes:.1f} GB"
+        self.version = f"pyopencl {cl.VERSION_TEXT}, {self._device.version.strip()}, {self._device.driver_version}"
+
+    def allocate(self, nbytes: int) -> OpenClMemory:
+        with _told(f"allocating {nbytes} bytes of {self._device.global_mem_size}"):
+            flags = library().mem_flags.READ_WRITE
+            return OpenClMemory(library().Buffer(self._context, flags, max(1, nbytes)), nbytes)
+
+    def load(self, binary: bytes) -> Mapping[str, Any]:
+        with _told("building the program"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", library().CompilerWarning)  # drivers report that they have succeeded
+            program = library().Program(self._context, binary).build(self._options())
+            return {kernel.function_name: kernel for kernel in program.all_kernels()}
+
+    def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[OpenClMemory | None]) -> None:
+        with _told(f"launching {kernel.function_name}"):
+            kernel.set_args(*(argument and argument.buffer for argument in arguments))
+            library().enqueue_nd_range_kernel(self._queue, kernel, (blocks * threads,), (threads,))
+
+    def upload(self, target: OpenClMemory, source: np.ndarray) -> None:
+        if source.nbytes:
+            with _told("copying to the device"):
+                library().enqueue_copy(self._queue, target.buffer, source, is_blocking=True)
+
+    def download(self, target: np.ndarray, source: OpenClMemory) -> None:
+        with _told("copying from the device"):
+            if target.nbytes:
+                library().enqueue_copy(self._queue, target, source.buffer, is_blocking=True)
+            else:
+                self._queue.finish()
+
+    def copy(self, target: OpenClMemory, source: OpenClMemory, nbytes: int) -> None:
+        if nbytes:
+            with _told("copying on the device"):
+                library().enqueue_copy(self._queue, target.buffer, source.buffer, byte_count=nbytes)
+
+    def event(self) -> OpenClEvent:
+        with _told("waiting for the device"):
+            event = library().enqueue_marker(self._queue)
+            self._queue.flush()
+            return OpenClEvent(event)
+
+    def _options(self) -> list[str]:
+        if _is_processor(self._device):  # for tests: building takes a sixth of the time
+            return ["-cl-opt-disable"]
+        exact = library().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+        return ["-cl-fp32-correctly-rounded-divide-sqrt"] if self._device.single_fp_config & exact else []
+
+
+def _available() -> str:
+    if not devices():
+        return "no driver of OpenCL on this machine takes SPIR-V"
+    return f"expected one of {', '.join(f'opencl:{number}' for number in range(len(devices())))}"
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Raises the driver's errors as errors that say what it was asked for."""
+    cl = library()
+    try:
+        yield
+    except cl.Error as error:
+        raise ExecutionError(f"OpenCL failed, {what}: {error}") from error

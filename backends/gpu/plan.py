@@ -1,0 +1,202 @@
+"""What the host does to run a program on a GPU, as data: launches of the device's kernels, copies, loops and branches.
+The machine code of an artifact is a plan and the device's own binary behind it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from trivium.compiler import program as whole
+from trivium.compiler.kernel import storage_bytes
+from trivium.ir.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array: the input, output or constant of that number, or the bytes of the arena from there on."""
+
+    storage: str
+    number: int
+    dtype: str
+    shape: tuple[int, ...]
+    is_complex: bool
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * storage_bytes(self.dtype)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Runs a kernel in `blocks` blocks of `threads` threads on the values of these numbers. `origin` tells where in the
+    user's program it comes from."""
+
+    kernel: str
+    blocks: int
+    threads: int
+    arguments: tuple[int, ...]
+    origin: str
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copies all bytes of a value to another."""
+
+    source: int
+    destination: int
+
+
+@dataclass(frozen=True)
+class While:
+    """Runs `condition`; as long as it leaves true in `predicate`, runs `body` and then `condition` again."""
+
+    condition: tuple[Step, ...]
+    predicate: int
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Runs one of the branches, the last one if `index` is out of range."""
+
+    index: int
+    branches: tuple[tuple[Step, ...], ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """Calls a function on the host: `target` with these attributes, or, if `program` is not empty, the custom call that
+    is its only op."""
+
+    target: str
+    attributes: tuple[tuple[str, int], ...]
+    program: str
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+Step = Launch | Copy | While | Switch | Call
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a program, the values that they use, and the offset in the arena from which on kernels have their
+    scratch memory."""
+
+    values: tuple[Value, ...]
+    steps: tuple[Step, ...]
+    workspace: int
+
+
+@dataclass(frozen=True)
+class Launched:
+    """The function of the device that a launch runs."""
+
+    kernel: str
+    blocks: int
+    threads: int
+
+
+def plan_of(program: whole.Program, launched: Mapping[whole.Launch, Launched], workspace: int) -> Plan:
+    """Returns the plan of a program, of whose launches the functions are given. Constants are numbered in the order of
+    `Program.values`."""
+    return _Planner(program, launched).plan(workspace)
+
+
+class _Planner:
+    def __init__(self, program: whole.Program, launched: Mapping[whole.Launch, Launched]):
+        self._program, self._launched = program, launched
+        self._arrays = program.values()
+        self._numbers = {array: number for number, array in enumerate(self._arrays)}
+
+    def plan(self, workspace: int) -> Plan:
+        constants = [array for array in self._arrays if isinstance(array.storage, whole.Constant)]
+        values = tuple(_value(array, constants) for array in self._arrays)
+        return Plan(values, self._steps(self._program.steps), workspace)
+
+    def _steps(self, steps: Sequence[whole.Step]) -> tuple[Step, ...]:
+        return tuple(self._step(step) for step in steps)
+
+    def _step(self, step: whole.Step) -> Step:
+        match step:
+            case whole.Launch(_, arguments, origins):
+                known = self._launched[step]
+                origin = "; ".join(dict.fromkeys(filter(None, (origin.describe() for origin in origins))))
+                return Launch(known.kernel, known.blocks, known.threads, self._all(arguments), origin)
+            case whole.Copy(source, destination):
+                return Copy(*self._all((source, destination)))
+            case whole.While(condition, predicate, body):
+                return While(self._steps(condition), self._numbers[predicate], self._steps(body))
+            case whole.Switch(index, branches):
+                return Switch(self._numbers[index], tuple(map(self._steps, branches)))
+            case whole.HostCall(target, attributes, arguments, results):
+                return Call(target, tuple(attributes.items()), "", self._all(arguments), self._all(results))
+            case whole.PythonCall(target, program, arguments, results):
+                return Call(target, (), program, self._all(arguments), self._all(results))
+            case whole.Collective(kind):
+                name = whole.NAMES[type(kind)]
+                raise CompileError(f"{name}: a program on a GPU runs on one device, and exchanges nothing")
+
+    def _all(self, arrays: Sequence[whole.Array]) -> tuple[int, ...]:
+        return tuple(self._numbers[array] for array in arrays)
+
+
+def _value(array: whole.Array, constants: Sequence[whole.Array]) -> Value:
+    match array.storage:
+        case whole.Input(index):
+            place = "input", index
+        case whole.Output(index):
+            place = "output", index
+        case whole.Constant():
+            place = "constant", constants.index(array)
+        case whole.Arena(offset):
+            assert offset is not None, "the buffer plan has given every value its place"
+            place = "arena", offset
+    return Value(*place, str(array.dtype), tuple(array.shape), array.is_complex)
+
+
+def to_bytes(plan: Plan, binary: bytes) -> bytes:
+    """Returns a plan with the binary that has its kernels."""
+    text = json.dumps(_encoded(plan), separators=(",", ":")).encode()
+    return len(text).to_bytes(8, "little") + text + binary
+
+
+def from_bytes(data: bytes) -> tuple[Plan, bytes]:
+    """Returns a plan and its binary."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    plan = _decoded(json.loads(data[8:end]))
+    assert isinstance(plan, Plan), "the code of a GPU's artifact begins with a plan"
+    return plan, data[end:]
+
+
+_TYPES = {kind.__name__: kind for kind in (Value, Launch, Copy, While, Switch, Call, Plan)}
+
+
+def _encoded(item: object) -> object:
+    if isinstance(item, tuple):
+        return list(map(_encoded, item))
+    if is_dataclass(item):
+        return [{"type": type(item).__name__}, *(_encoded(getattr(item, field.name)) for field in fields(item))]
+    return item
+
+
+def _decoded(item: Any) -> Any:
+    if not isinstance(item, list):
+        return item
+    if item and isinstance(item[0], dict) and "type" in item[0]:
+        return _TYPES[item[0]["type"]](*map(_decoded, item[1:]))
+    return tuple(map(_decoded, item))
+
+
+def walk(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yields all steps, outer ones before inner ones."""
+    for step in steps:
+        yield step
+        match step:
+            case While(condition, _, body):
+                yield from walk((*condition, *body))
+            case Switch(_, branches):
+                yield from walk([inner for branch in branches for inner in branch])

@@ -1,0 +1,60 @@
+"""A GPU's choice of schedules: which dimensions of a kernel's parallel loop are spread over the threads of a grid of
+blocks. All other loops run inside a thread."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from trivium.backends.gpu.target import GpuTarget
+from trivium.compiler.kernel.affine import Analysis, apart, holds
+from trivium.compiler.kernel.kernel import Kernel
+from trivium.compiler.kernel.structure import Loop, Register, Update
+from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, merged_extents, serial
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The threads of a launch: `blocks` of `threads` each, of which the first `work` have something to do."""
+
+    work: int
+    blocks: int
+    threads: int
+
+
+def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
+    """Returns the schedule of a kernel: one thread for each iteration of its parallel loop."""
+    schedule = serial(kernel.body, analysis)
+    loop = parallel_loop(kernel)
+    if loop is None:
+        return schedule
+    extents, dimensions = _spread(loop, analysis)
+    work = math.prod(extent for d in dimensions if isinstance(extent := extents[d], int))
+    threads = min(target.block, max(1, -(-work // target.warp)) * target.warp)
+    mappings = (Mapping(Unit.GRID, dimensions, 1), Mapping(Unit.BLOCK, dimensions, threads))
+    return Schedule({**schedule.loops, loop: LoopSchedule(extents, mappings)})
+
+
+def parallel_loop(kernel: Kernel) -> Loop | None:
+    """Returns the loop around everything that a kernel writes; None if it runs once."""
+    return next((i for i in kernel.body.instructions if isinstance(i, Loop) and i.kind == "parallel"), None)
+
+
+def _spread(loop: Loop, analysis: Analysis) -> tuple[tuple[int | Register, ...], tuple[int, ...]]:
+    """Returns the loop's extents, some of them merged, and the dimensions whose iterations may run at once: those along
+    which no two iterations update the same element. Iterations along all others run in order, in one thread."""
+    extents = loop.extents if holds(loop.body, Update) else merged_extents(loop, analysis)
+    free = apart(loop)
+    return extents, tuple(d for d, extent in enumerate(extents) if d in free and isinstance(extent, int))
+
+
+def grid(kernel: Kernel, schedule: Schedule) -> Grid:
+    """Returns the threads that a launch of a kernel has."""
+    loop = parallel_loop(kernel)
+    if loop is None:
+        return Grid(1, 1, 1)
+    plan = schedule.loops[loop]
+    block = plan.mapping(Unit.BLOCK)
+    assert block is not None, "the parallel loop of a kernel is spread over blocks"
+    work = math.prod(extent for d in block.dimensions if isinstance(extent := plan.extents[d], int))
+    return Grid(work, -(-work // block.size), block.size)

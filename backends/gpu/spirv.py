@@ -1,0 +1,47 @@
+"""SPIR-V, which the OpenCL drivers of several vendors take: kernels call OpenCL's built-in functions under their
+mangled names."""
+
+from __future__ import annotations
+
+import re
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.llvm.code import I32, I64, Code
+
+TRIPLE = "spirv64-unknown-unknown"
+CONSTANT = 2
+"""The address space of constants."""
+
+
+class SpirV(Dialect):
+    """OpenCL's words."""
+
+    convention = "spir_kernel"
+    # Levels 1 to 3 produce invalid modules: a bitwise and of a truncated number keeps an operand of 64 bits.
+    optimization = 0
+
+    def limit(self, function: ll.Function, threads: int) -> None:
+        size = [I32(threads), I32(1), I32(1)]
+        function.set_metadata("reqd_work_group_size", function.module.add_metadata(size))
+
+    def thread(self, code: Code) -> ll.Value:
+        return self._number(code, "_Z12get_local_idj")
+
+    def block(self, code: Code) -> ll.Value:
+        return self._number(code, "_Z12get_group_idj")
+
+    def text(self, module: ll.Module) -> str:
+        # llvmlite writes a comma between the metadata of a function, which LLVM refuses.
+        lines = str(module).split("\n")
+        return "\n".join(re.sub(r", (!\w+ !\d+)", r" \1", line) if line[:6] == "define" else line for line in lines)
+
+    def _number(self, code: Code, name: str) -> ll.Value:
+        return code.builder.trunc(self.call(code, name, I64, [I32(0)], "spir_func"), I32)
+
+
+def target(**facts: object) -> GpuTarget:
+    """Returns a device that takes SPIR-V."""
+    return GpuTarget(triple=TRIPLE, cpu="", features="", constant_space=CONSTANT, **facts)  # type: ignore[arg-type]

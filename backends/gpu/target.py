@@ -1,0 +1,56 @@
+"""A GPU as a target: the facts that the compiler and the walk base their decisions on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trivium.backends.llvm.target import LlvmTarget
+from trivium.compiler.artifact import Machine
+from trivium.compiler.target import FusionLimits
+
+LIMITS = FusionLimits(
+    # Each stream needs an address in two of a thread's 255 registers.
+    reads=32,
+    # A reduction to a scalar is one thread's work, which should not grow.
+    serial_row=1 << 7,
+    # Longer rows cost a thread more in memory of its own than computing their elements again.
+    scratch_row=1 << 8,
+    scratch_bytes=48 << 10,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuTarget(LlvmTarget):
+    """A GPU. Costs are in units of about 0.3 ns, as everywhere."""
+
+    fma: bool = True
+    half: bool = True
+    extrema: bool = False
+    # Four 32-bit numbers: the widest access of one thread.
+    vector_bytes: int = 16
+    vector_registers: int = 32
+    divides_integers_in_lanes: bool = True
+    cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
+    shared_memory_bytes: int = 48 << 10
+    alignment: int = 128
+    # About 5 us from one launch to the next.
+    launch_cost: float = 16_000.0
+    # A launch is spread over blocks anyway.
+    split_cost: float = 0.0
+    piece_cost: float = 1.0
+    recompute_cost: float = 64.0
+    fusion: FusionLimits = LIMITS
+
+    warp: int = 32
+    """The number of threads that run in step."""
+
+    block: int = 256
+    """The number of threads of a block, for loops without any dependence between iterations."""
+
+    stack_bytes: int = 512
+    """The bytes of scratch memory that one thread has for itself. More than that is in the workspace."""
+
+
+def machine_of(target: GpuTarget) -> Machine:
+    """A description of the devices that code for a target runs on."""
+    return Machine(target.triple, target.cpu, target.features)

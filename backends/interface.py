@@ -1,0 +1,64 @@
+"""What an artifact says about its program, whatever the device: the slots of arguments and results, and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from trivium.compiler.analysis import program_cost
+from trivium.compiler.artifact import COSTS, Slot
+from trivium.compiler.kernel.dtypes import numpy_dtype
+from trivium.compiler.program import Array, Launch, Program, walk
+from trivium.ir.core import Region
+from trivium.ir.func import Function, Module
+from trivium.ir.text import print_module
+
+DONATED = ("jax.buffer_donor", "tf.aliasing_output")
+"""Attributes with which JAX marks an argument whose memory a run may reuse. The second one says for which result."""
+
+
+def texts(main: Function) -> dict[str, str]:
+    """Returns the program's signature, and which of its arguments are donated."""
+    return {"signature": print_module(_declaration(main)), "donated": _donated(main)}
+
+
+def slot(value: Array) -> Slot:
+    """Returns the type of an argument or result."""
+    dtype = numpy_dtype(value.dtype)
+    if value.is_complex:
+        return Slot(np.result_type(dtype, np.complex64), tuple(value.shape[:-1]))
+    return Slot(dtype, tuple(value.shape))
+
+
+def costs(program: Program) -> dict[str, str]:
+    """Returns the costs of a run."""
+    cost = program_cost(program)
+    return dict(zip(COSTS, map(repr, map(float, (cost.flops, cost.transcendentals, cost.nbytes))), strict=True))
+
+
+def notes(program: Program, schedules: Mapping[str, object]) -> dict[str, str]:
+    """Returns the schedule of each kernel, and the origin of each launch in the user's program."""
+    lines = (f"{name}: {schedule}" for name, schedule in schedules.items())
+    launches = (step for step in walk(program.steps) if isinstance(step, Launch))
+    origins = (f"{step.kernel.name}: {'; '.join(o.describe() for o in step.origins)}" for step in launches)
+    return {"schedules": "\n".join(lines), "origins": "\n".join(origins)}
+
+
+def _declaration(function: Function) -> Module:
+    """Returns the function without its body: types, names and roles of arguments and results."""
+    declaration = Function(
+        function.sym_name,
+        function.function_type,
+        Region([]),
+        sym_visibility="private",
+        arg_attrs=function.arg_attrs,
+        res_attrs=function.res_attrs,
+    )
+    return Module.build(functions=[declaration])
+
+
+def _donated(function: Function) -> str:
+    """Returns one digit per argument: whether a run may reuse its memory."""
+    marks = (function.argument_attributes(index) for index in range(len(function.function_type.inputs)))
+    return "".join("01"[any(name in mark for name in DONATED)] for mark in marks)

@@ -1,0 +1,72 @@
+"""What can be tried on a device: records of ops, random programs, and StableHLO's own test programs. Each task returns
+what is wrong; it is given something small, so that it can run in another process."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
+from tests.compiler.test_conformance import checked_programs
+from tests.ir import checks
+from tests.random_programs.arrays import arguments_of
+from tests.random_programs.programs import random_program
+from tests.random_programs.tracked import Unstable, difference
+from tests.random_programs.tracking import Tracker
+from trivium.backends import client
+from trivium.backends.gpu.client import GpuClient
+from trivium.compiler import pipeline
+from trivium.compiler.lower import lower
+from trivium.ir.errors import ExecutionError
+
+DEVICE = os.environ.get("TRIVIUM_TEST_DEVICE", "opencl:0")
+
+
+@cache
+def device() -> GpuClient:
+    """Returns the client of the device under test. Nothing is cached: each program is compiled once."""
+    os.environ["TRIVIUM_CACHE"] = "0"
+    found = client(DEVICE)
+    assert isinstance(found, GpuClient)
+    return found
+
+
+def record(number: int) -> str:
+    """Compares the compiled record of that number with the interpreter."""
+    chosen = COMPILED[number]
+    results = device().load_program(lowered(chosen, device().driver.target)).execute(*chosen.arrays)
+    try:
+        expect_equal(chosen, chosen.module(), results)
+    except AssertionError as error:
+        return f"{chosen}: {' '.join(str(error).split())[:300]}"
+    return ""
+
+
+def program(seed: int) -> str:
+    """Compares the random program of a seed with the interpreter."""
+    module = random_program(seed)
+    arguments = arguments_of(module.main)
+    try:
+        expected = Tracker().main(module, arguments)
+    except Unstable:
+        return ""
+    lowered_program = lower(pipeline.optimize(module), device().driver.target)
+    results = device().load_program(lowered_program).execute(*arguments)
+    told = (difference(result, value) for result, value in zip(results, expected, strict=True))
+    wrong = [f"result {index}: {text}" for index, text in enumerate(told) if text]
+    return f"seed {seed}: {'; '.join(wrong)}" if wrong else ""
+
+
+def vector(path: Path) -> str:
+    """Runs the programs of a file, which check their own results."""
+    checks.register()
+    for module, arrays in checked_programs(path):
+        try:
+            with np.errstate(all="ignore"):
+                device().compile(module).execute(*arrays)
+        except ExecutionError as error:
+            return f"{path.stem}: {str(error)[:300]}"
+    return ""

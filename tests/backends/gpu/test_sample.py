@@ -1,0 +1,58 @@
+"""A sample of what `python -m tests.backends.gpu` tries on a device: records of ops, and random programs. They run in a
+process of their own, which a driver may end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.backends.gpu import tasks
+from tests.backends.gpu.workers import ENDED, Task, outcomes
+from tests.compiler.lowering.coverage import COMPILED
+
+RECORDS, PROGRAMS = 90, 40
+
+
+def wrong(task: Task, items: Sequence[Any]) -> list[str]:
+    return [f"{item}: {told}" for item, told in outcomes(task, items) if told]
+
+
+@pytest.mark.usefixtures("device")
+def test_records() -> None:
+    """One record of each op, of those that a seed picks."""
+    order = np.random.default_rng(6).permutation(len(COMPILED))
+    first = {COMPILED[number].op: int(number) for number in order}
+    assert not wrong(tasks.record, sorted(first.values())[:: max(1, len(first) // RECORDS)])
+
+
+@pytest.mark.usefixtures("device")
+def test_random_programs() -> None:
+    assert not wrong(tasks.program, range(7000, 7000 + PROGRAMS))
+
+
+def dies_once(path: str) -> str:
+    """Ends its process the first time it is called."""
+    import os
+
+    if not os.path.exists(path):
+        open(path, "w").close()
+        os._exit(3)
+    return ""
+
+
+def dies(item: int) -> str:
+    import os
+
+    if item == 1:
+        os._exit(3)
+    if item == 2:
+        raise ValueError("no")
+    return ""
+
+
+def test_workers_outlive_their_processes(tmp_path: Any) -> None:
+    assert dict(outcomes(dies_once, [str(tmp_path / "died")])) == {str(tmp_path / "died"): ""}
+    assert dict(outcomes(dies, range(4), jobs=2)) == {0: "", 1: ENDED, 2: "ValueError in dies: no", 3: ""}
