@@ -1,4 +1,4 @@
-"""The words that running a program on a GPU needs: memory, kernels, launches and copies. Every driver has its own file."""
+"""The words that running a program on a GPU needs: memory, kernels, launches, copies. Every driver has its own file."""
 
 from __future__ import annotations
 
