@@ -68,5 +68,5 @@ def vector(path: Path) -> str:
             with np.errstate(all="ignore"):
                 device().compile(module).execute(*arrays)
         except ExecutionError as error:
-            return f"{path.stem}: {str(error)[:300]}"
+            return f"{path.stem}: {str(error)[:1500]}"
     return ""

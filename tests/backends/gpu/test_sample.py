@@ -4,6 +4,7 @@ process of their own, which a driver may end."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 from tests.backends.gpu import tasks
 from tests.backends.gpu.workers import ENDED, Task, outcomes
 from tests.compiler.lowering.coverage import COMPILED
+from tests.compiler.test_conformance import TRUE_TRANSFORMS, WRONG
 
-RECORDS, PROGRAMS = 90, 40
+RECORDS, PROGRAMS, VECTORS = 90, 40, 40
 
 
 def wrong(task: Task, items: Sequence[Any]) -> list[str]:
@@ -31,6 +33,14 @@ def test_records() -> None:
 @pytest.mark.usefixtures("device")
 def test_random_programs() -> None:
     assert not wrong(tasks.program, range(7000, 7000 + PROGRAMS))
+
+
+@pytest.mark.usefixtures("device")
+def test_vectors(conformance: Path) -> None:
+    """StableHLO's own programs, except those that expect wrong results."""
+    paths = sorted((conformance / "stablehlo" / "testdata").glob("*.mlir"))
+    chosen = [path for path in paths if path.stem not in WRONG | TRUE_TRANSFORMS]
+    assert not wrong(tasks.vector, chosen[:: len(chosen) // VECTORS])
 
 
 def dies_once(path: str) -> str:
