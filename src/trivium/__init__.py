@@ -35,7 +35,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ADAPTERS = frozenset({"jax", "tensorflow", "torch"})
-_SUBMODULES = frozenset({"backends", "compiler", "importers", "ir"}) | _ADAPTERS
+_SUBMODULES = frozenset({"backends", "compiler", "debug", "importers", "ir"}) | _ADAPTERS
 
 if TYPE_CHECKING:
     from trivium.api import compile as compile

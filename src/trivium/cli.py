@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import trivium
+from trivium.commands.debug import debug
 from trivium.executable import STAGES, Executable, Signature, is_artifact
 from trivium.ir.errors import Error
 
@@ -175,6 +176,9 @@ def demo(output: Path, device: str) -> None:
     from trivium.commands.demo import run as run_demo
 
     run_demo(output, device)
+
+
+main.add_command(debug)
 
 
 def _described_plugin(plugin: Found) -> tuple[str, str]:

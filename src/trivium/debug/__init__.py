@@ -1,0 +1,9 @@
+"""Finding what is wrong: `compare` names the first op that a compiled program, or an import, gets wrong; `minify` makes
+a program that fails small."""
+
+from trivium.debug.compare import compare
+from trivium.debug.differences import Difference, difference
+from trivium.debug.minify import arguments_of, failure, minify
+from trivium.debug.parting import Parting
+
+__all__ = ["Difference", "Parting", "arguments_of", "compare", "difference", "failure", "minify"]

@@ -1,0 +1,64 @@
+"""Mistakes, planted in the compiler."""
+
+from collections.abc import Callable
+
+import pytest
+
+from trivium.compiler import pipeline
+from trivium.compiler.lowering import ELEMENT
+from trivium.compiler.lowering.context import LoweringContext
+from trivium.compiler.passes.manager import Pass
+from trivium.ir import ops
+from trivium.ir.core import Operation
+from trivium.ir.func import Module
+from trivium.ir.types import is_float
+
+
+def wrong_rule(monkeypatch: pytest.MonkeyPatch, op: type, when: Callable[[Operation], bool] = lambda op: True) -> None:
+    """The element rule of an op gives the negative of the right value, where `when` says so."""
+    right = ELEMENT[op]
+
+    def rule(ctx: LoweringContext, wrong: Operation, indices: object) -> object:
+        value = right(ctx, wrong, indices)
+        return ctx.b.apply("negate", value) if when(wrong) else value
+
+    monkeypatch.setitem(ELEMENT, op, rule)
+
+
+def wrong_pass(monkeypatch: pytest.MonkeyPatch, change: Callable[[Operation], None]) -> None:
+    """A pass that changes every op of a program as `change` does."""
+
+    class Wrong(Pass):
+        NAME = "wrong"
+
+        def run(self, module: Module) -> bool:
+            for op in list(module.main.body.block):
+                change(op)
+            return False
+
+    monkeypatch.setattr(pipeline, "PIPELINE", (*pipeline.PIPELINE, Wrong()))
+
+
+def swapped(op: Operation) -> None:
+    """Exchanges the operands of differences."""
+    if isinstance(op, ops.Subtract):
+        lhs, rhs = op.operands
+        op.set_operand(0, rhs)
+        op.set_operand(1, lhs)
+
+
+def doubled(op: Operation) -> None:
+    """Doubles floating-point constants of several elements."""
+    if isinstance(op, ops.Constant) and is_float(op.value.type.element_type) and op.value.array.size > 1:
+        op.attributes["value"] = type(op.value)(op.value.array * 2, op.value.type)
+
+
+def forgotten(op: Operation) -> None:
+    """Leaves out rounding."""
+    if isinstance(op, ops.Floor):
+        op.results[0].replace_all_uses_with(op.operands[0])
+
+
+def is_used_once(op: Operation) -> bool:
+    """True only as long as an op's operand is no result: a mistake that is gone when one looks at it."""
+    return len(op.operands[0].uses) == 1
