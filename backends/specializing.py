@@ -81,6 +81,16 @@ class SpecializingExecutable:
         """Returns the memory that the last call needed."""
         return self._last("what it needs").memory_analysis()
 
+    @property
+    def last(self) -> LoadedExecutable:
+        """The executable of the last call."""
+        return self._last("it")
+
+    def compiled_shapes(self) -> list[tuple[tuple[int, ...] | None, ...]]:
+        """Returns the shapes of the arguments for which there are executables, the least recently used first."""
+        with self._lock:
+            return [shapes for shapes, _ in self._compiled]
+
     def _last(self, wanted: str) -> LoadedExecutable:
         with self._lock:
             last = next(reversed(self._compiled.values()), None)

@@ -18,6 +18,7 @@ from rich.table import Table
 
 import trivium
 from trivium.commands.debug import debug
+from trivium.commands.explain import diff, explain
 from trivium.executable import STAGES, Executable, Signature, is_artifact
 from trivium.ir.errors import Error
 
@@ -178,7 +179,8 @@ def demo(output: Path, device: str) -> None:
     run_demo(output, device)
 
 
-main.add_command(debug)
+for command in (debug, diff, explain):
+    main.add_command(command)
 
 
 def _described_plugin(plugin: Found) -> tuple[str, str]:

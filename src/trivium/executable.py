@@ -119,6 +119,13 @@ class Executable:
         """How many bytes the machine code, the constants, the arguments, the results and the temporaries take."""
         return self.loaded.memory_analysis()
 
+    def explain(self) -> str:
+        """Says in sentences why ops are one kernel or several, what is copied, and, of a program of dynamic shapes, for
+        which shapes it was compiled."""
+        from trivium.explain import explain_executable
+
+        return explain_executable(self.loaded)
+
     def show(self, path: str | Path) -> None:
         """Writes a page to a file that shows the program in all stages, from the source to the machine code."""
         from trivium.page import write_page

@@ -1,0 +1,167 @@
+"""Says in sentences what the compiler made of a program: which ops are one kernel, why others are not, what is copied,
+and for which shapes it was compiled again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from trivium.backends.pjrt import LoadedExecutable
+from trivium.backends.specializing import SpecializingExecutable
+from trivium.compiler.costs import is_kernel_op, is_marked_contraction, is_reduction
+from trivium.compiler.lowering import kernel_rule
+from trivium.compiler.program import Copy, HostCall, Launch, Program, PythonCall, walk
+from trivium.compiler.stages import Stages
+from trivium.ir import ops
+from trivium.ir.core import Operation, Value
+from trivium.ir.errors import Error
+from trivium.ir.func import Function
+from trivium.page.tags import ops_of, tag, tags_of
+
+STAGE = "graph"
+FEW = 6
+"""The ops of a kernel that a sentence names."""
+
+
+def explain_executable(loaded: LoadedExecutable) -> str:
+    """See `Executable.explain`."""
+    if isinstance(loaded, SpecializingExecutable):
+        shapes = loaded.compiled_shapes()
+        lines = [
+            f"{loaded.name} has dynamic shapes, and is compiled for each combination of the shapes of its arguments."
+        ]
+        lines += [
+            f"It was compiled for {_shapes(now)}{_since(before, now)}." for before, now in pairwise([None, *shapes])
+        ]
+        return "\n".join([*lines, *([explain_executable(loaded.last)] if shapes else [])])
+    stages: Stages | None = getattr(loaded, "stages", None)
+    if stages is None:
+        raise Error(f"the device of {loaded.name} compiles in one step, which cannot be explained")
+    return explain(Stages(stages.module.clone(), stages.target, stages.options))
+
+
+def _shapes(shapes: Shapes | None) -> str:
+    return ", ".join("x".join(map(str, shape)) or "a scalar" if shape is not None else "-" for shape in shapes or ())
+
+
+def _since(before: Shapes | None, now: Shapes | None) -> str:
+    """Names the arguments whose shapes made another compilation necessary."""
+    if before is None or now is None:
+        return ""
+    changed = [str(index) for index, (a, b) in enumerate(zip(before, now, strict=True)) if a != b]
+    return (
+        f": the shape of argument {_listed(changed)} is new" if changed else ": a value that extents follow from is new"
+    )
+
+
+Shapes = tuple[tuple[int, ...] | None, ...]
+
+
+def explain(stages: Stages) -> str:
+    """Returns what was made of a program, one sentence a line. `stages` are its own, not yet lowered."""
+    every = ops_of([stages.graph.main])
+    tag(every, STAGE)
+    program = stages.program
+    launches = [step for step in walk(program.steps) if isinstance(step, Launch)]
+    places: dict[Operation, list[int]] = {}
+    for number, launch in enumerate(launches):
+        for op in _computed(launch, every):
+            places.setdefault(op, []).append(number)
+    lines = [_summary(program, launches, every), *_fused(launches, every), *_apart(every, places, launches)]
+    return "\n".join([*lines, *_copies(program), *_calls(program)])
+
+
+def _computed(launch: Launch, every: Sequence[Operation]) -> list[Operation]:
+    return [every[number] for origin in launch.origins for number in tags_of(origin, STAGE)]
+
+
+def _summary(program: Program, launches: Sequence[Launch], every: Sequence[Operation]) -> str:
+    kernels = len({launch.kernel.digest() for launch in launches})
+    computing = sum(1 for op in every if op.results and not isinstance(op, ops.Constant))
+    became = f"{_many(len(launches), 'launch', 'launches')} of {_many(kernels, 'kernel', 'kernels')}"
+    return f"{computing} ops became {became}; values between kernels share {program.arena_size:,} bytes."
+
+
+def _fused(launches: Sequence[Launch], every: Sequence[Operation]) -> Iterator[str]:
+    """One sentence for each form of kernel, since the layers of a model repeat them."""
+    seen: dict[tuple[str, ...], list[str]] = {}
+    for launch in launches:
+        names = tuple(_name(op) for op in _computed(launch, every))
+        if len(names) > 1:
+            seen.setdefault(names, []).append(launch.kernel.name)
+    for names, kernels in seen.items():
+        shown = _listed(names) if len(names) <= FEW else f"{', '.join(names[:FEW])} and {len(names) - FEW} more ops"
+        times = f", {len(kernels)} times" if len(kernels) > 1 else ""
+        yield f"{kernels[0]}: {shown} are one kernel{times}; what is between them is never stored."
+
+
+def _apart(every: Sequence[Operation], places: dict[Operation, list[int]], launches: Sequence[Launch]) -> Iterator[str]:
+    """One sentence for each reason why a value is stored between two kernels, with an example and a count."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for op in every:
+        for value in op.results:
+            readers = [
+                user for user in value.users if user in places and not set(places[user]) & set(places.get(op, []))
+            ]
+            if op in places and readers:
+                reason = _reason(op, value, readers[0], places)
+                example = f"{launches[places[op][0]].kernel.name} to {launches[places[readers[0]][0]].kernel.name}"
+                found.setdefault((_name(op), reason), []).append(example)
+    for (name, reason), examples in found.items():
+        times = f" ({len(examples)} times)" if len(examples) > 1 else ""
+        yield f"The result of {name} is stored, from {examples[0]}{times}: {reason}."
+
+
+def _reason(op: Operation, value: Value, reader: Operation, places: dict[Operation, list[int]]) -> str:
+    """Why a value goes through memory: the facts that the compiler decides by, the strongest first."""
+    kernels = {number for user in value.users for number in places.get(user, [])}
+    ends = [user for user in value.users if not user.results]
+    if ends:
+        outermost = isinstance(ends[0].parent_op, Function)
+        return "it is a result of the program" if outermost else "the loop or branch around it passes it on"
+    if not is_kernel_op(reader):
+        return f"{_name(reader)} is a step of its own"
+    if kernel_rule(op) is not None:
+        return f"{_name(op)} has a kernel of its own, which nothing after it joins"
+    if kernel_rule(reader) is not None:
+        return f"{_name(reader)} has a kernel of its own, which reads whole arrays"
+    if len(kernels) > 1:
+        return f"{len(kernels)} kernels read it, and loading it is cheaper than computing it again in each"
+    if is_marked_contraction(reader):
+        return f"{_name(reader)} reads each element many times, and would compute it each time"
+    if is_marked_contraction(op) or is_reduction(op):
+        return f"{_name(reader)} needs its elements in another order than the loops of {_name(op)} finish them"
+    return f"the kernel of {_name(reader)} would compute it more than once, or read too many arrays"
+
+
+def _copies(program: Program) -> Iterator[str]:
+    for step in walk(program.steps):
+        if isinstance(step, Copy):
+            size = f"{step.source.nbytes:,} bytes"
+            why = (
+                "a result of its own"
+                if step.destination in program.outputs
+                else "a value that a loop or branch changes"
+            )
+            yield f"{size} are copied from {step.source.name} to {step.destination.name}, which is {why}."
+
+
+def _calls(program: Program) -> Iterator[str]:
+    for step in walk(program.steps):
+        match step:
+            case HostCall(target):
+                yield f"{target} is a function of the host, which runs between kernels."
+            case PythonCall(target):
+                yield f"{target} is a custom call in Python: each run waits for the interpreter."
+
+
+def _name(op: Operation) -> str:
+    return op.NAME.rpartition(".")[2]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"

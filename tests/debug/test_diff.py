@@ -1,0 +1,94 @@
+"""Two programs compared: what is equal, what differs, and where their numbers part."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import trivium
+from trivium.cli import main
+from trivium.debug import arguments_of
+from trivium.debug.diff import ADDED, ALIKE, EQUAL, REMOVED, Comparison
+from trivium.page.diff import diff_page
+
+FIRST = """
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %a = stablehlo.add %x, %y : tensor<4xf32>
+  %b = stablehlo.multiply %x, %y : tensor<4xf32>
+  %c = stablehlo.tanh %a : tensor<4xf32>
+  %d = stablehlo.subtract %c, %b : tensor<4xf32>
+  return %d : tensor<4xf32>
+}
+"""
+RENAMED = FIRST.replace("%a", "%first").replace("%x", "%input")
+CHANGED = FIRST.replace("tanh", "sine")
+
+
+def compared(first: str, second: str) -> Comparison:
+    return Comparison(trivium.parse(first), trivium.parse(second))
+
+
+def test_names_are_no_difference() -> None:
+    assert compared(FIRST, RENAMED).counts == {EQUAL: 5, ALIKE: 0, REMOVED: 0, ADDED: 0}
+    assert list(compared(FIRST, RENAMED).lines()) == ["  ... 5 equal ops"]
+
+
+def test_what_follows_from_a_difference_is_alike() -> None:
+    comparison = compared(FIRST, CHANGED)
+    assert comparison.counts == {EQUAL: 2, ALIKE: 2, REMOVED: 1, ADDED: 1}
+    text = [line.split(" : ")[0] for line in comparison.lines()]
+    assert [line[0] for line in text] == [" ", " ", "-", "+", "~", "~"]
+    assert "tanh" in text[2]
+    assert "sine" in text[3]
+
+
+def test_exchanged_operands_are_a_difference() -> None:
+    second = FIRST.replace("subtract %c, %b", "subtract %b, %c")
+    assert compared(FIRST, second).counts == {EQUAL: 3, ALIKE: 2, REMOVED: 0, ADDED: 0}
+
+
+def test_constants_differ_by_their_elements() -> None:
+    text = "func.func @main() -> tensor<100xf32> {{ %c = stablehlo.constant dense<{}> : tensor<100xf32> return %c : tensor<100xf32> }}"  # noqa: E501
+    assert compared(text.format("1.0"), text.format("1.0")).counts[EQUAL] == 2
+    assert compared(text.format("1.0"), text.format("2.0")).counts[EQUAL] == 0
+
+
+def test_the_first_numbers_that_differ_are_named() -> None:
+    comparison = compared(FIRST, FIRST.replace("subtract %c, %b", "subtract %b, %c"))
+    found = comparison.numbers(arguments_of(comparison.before.main))
+    assert found is not None
+    assert found[0].after is not None
+    assert found[0].after.NAME == "stablehlo.subtract"
+    same = compared(FIRST, RENAMED)
+    assert same.numbers(arguments_of(same.before.main)) is None
+
+
+def test_the_page_links_what_is_equal() -> None:
+    page = diff_page(compared(FIRST, CHANGED), ("first", "second"))
+    before, after = page.stages
+    origins = {item.label: item.origins for item in after.items if item.kind == "op"}
+    assert [before.items[number].label for number in origins["multiply"]] == ["multiply"]
+    assert origins["sine"] == []
+    (sine,) = [item for item in after.items if item.label == "sine"]
+    assert sine.facts["difference"] == "only in the second one"
+    assert any(line.startswith("+ ") and "sine" in line for line in after.lines)
+
+
+def test_equal_programs_are_folded_on_the_page() -> None:
+    page = diff_page(compared(FIRST, RENAMED), ("first", "second"))
+    assert page.stages[0].lines == ["  ⋯ 9 equal lines"]
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [(RENAMED, "5 equal, 0 alike (~), 0 removed (-), 0 added (+)\nThe results agree.\n"), (CHANGED, "first numbers")],
+)
+def test_the_command_line(tmp_path: Path, second: str, says: str) -> None:
+    (tmp_path / "a.mlir").write_text(FIRST)
+    (tmp_path / "b.mlir").write_text(second)
+    words = [str(tmp_path / name) for name in ("a.mlir", "b.mlir")]
+    result = CliRunner().invoke(main, ["diff", *words, "--random"])
+    assert says in result.output
+    assert "equal" in CliRunner().invoke(main, ["diff", words[0]]).output
+    CliRunner().invoke(main, ["diff", *words, "--html", str(tmp_path / "page.html")])
+    assert '"name":"after"' in (tmp_path / "page.html").read_text()
