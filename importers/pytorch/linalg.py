@@ -9,11 +9,21 @@ from collections.abc import Sequence
 
 import torch
 
-from trivium.importers.factorizations import identities, lapack
+from trivium.importers.factorizations import (
+    adjoint,
+    conjugate,
+    diagonal_of,
+    element_at,
+    half,
+    identities,
+    lapack,
+    permutation_of,
+    real_part,
+)
 from trivium.importers.pytorch.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I32, I64, is_complex
+from trivium.ir.types import I32, I64
 
 VALUE = ord("V")
 
@@ -34,7 +44,7 @@ def cholesky_ex(ctx: Context, x: Value, *, upper: bool = False, check_errors: bo
     a = adjoint(ctx, x) if upper else x
     if not x.type.size:
         return x, ctx.full(x.type.static_shape[:-2], 0, I32)
-    factor = _half(ctx, ctx.add(ops.Cholesky(a, lower=True)), "LE")
+    factor = half(ctx, ctx.add(ops.Cholesky(a, lower=True)), "LE")
     info = _failed_minor(ctx, a, factor)
     _check(ctx, check_errors, info, "linalg.cholesky_ex", x)
     return adjoint(ctx, factor) if upper else factor, info
@@ -44,7 +54,7 @@ def _failed_minor(ctx: Context, a: Value, factor: Value) -> Value:
     """Returns the order of the first leading minor that is not positive definite, or 0. Only where a factor has NaN,
     the matrix is eliminated row by row to find it."""
     count, batch = a.type.rank - 2, a.type.static_shape[:-2]
-    diagonal = _real(ctx, _diagonal(ctx, factor))
+    diagonal = real_part(ctx, diagonal_of(ctx, factor))
     failed = ctx.reduce(ops.Or, ctx.compare("NE", diagonal, diagonal), [count])
     order = a.type.static_shape[-1]
 
@@ -54,19 +64,19 @@ def _failed_minor(ctx: Context, a: Value, factor: Value) -> Value:
         return emit.binary(ops.And, unfinished, emit.reduce(ops.Or, open_, range(count)))
 
     def advance(emit: Context, step: Value, a: Value, info: Value) -> Sequence[Value]:
-        pivot = _real(emit, _at(emit, _at(emit, a, step, count), step, count))
+        pivot = real_part(emit, element_at(emit, element_at(emit, a, step, count), step, count))
         bad = emit.binary(ops.Or, emit.compare("LE", pivot, emit.full_like(pivot, 0)), emit.compare("NE", pivot, pivot))
         first = emit.binary(ops.And, bad, emit.compare("EQ", info, emit.full_like(info, 0)))
         next_ = emit.plus(step, emit.scalar(1, I32))
         found = emit.select(first, emit.broadcast(next_, batch), info)
-        column = _at(emit, a, step, count + 1)
+        column = element_at(emit, a, step, count + 1)
         scaled = emit.over(column, emit.unsqueeze(emit.convert(pivot, a.type.element_type), [count]))
         product = emit.times(emit.unsqueeze(scaled, [count + 1]), emit.unsqueeze(conjugate(emit, column), [count]))
         return next_, emit.minus(a, product), found
 
     # Of a Hermitian matrix the routine reads one half.
-    below = _half(ctx, a, "LT")
-    whole = ctx.plus(_half(ctx, a, "LE"), adjoint(ctx, below))
+    below = half(ctx, a, "LT")
+    whole = ctx.plus(half(ctx, a, "LE"), adjoint(ctx, below))
     start = [ctx.scalar(0, I32), whole, ctx.full(batch, 0, I32)]
     types = [value.type for value in start]
     return ctx.add(ops.While(start, cond=ctx.region(types, more), body=ctx.region(types, advance)))[2]
@@ -99,40 +109,14 @@ def lu_unpack(
     count, rank = min(rows, columns), x.type.rank
     permutation, lower, upper = empty
     if unpack_pivots:
-        order = _permutation(ctx, pivots, rows)
+        order = permutation_of(ctx, pivots, rows)
         places = ctx.iota((rows, 1), 0, I32)
         permutation = ctx.convert(ctx.compare("EQ", places, ctx.unsqueeze(order, [rank - 2])), x.type.element_type)
     if unpack_data:
-        below = _half(ctx, ctx.slice(x, rank - 1, 0, count), "LT")
+        below = half(ctx, ctx.slice(x, rank - 1, 0, count), "LT")
         lower = ctx.plus(below, identities(ctx, below.type))
-        upper = _half(ctx, ctx.slice(x, rank - 2, 0, count), "GE")
+        upper = half(ctx, ctx.slice(x, rank - 2, 0, count), "GE")
     return permutation, lower, upper
-
-
-def _permutation(ctx: Context, pivots: Value, rows: int) -> Value:
-    """Returns the order of rows that the interchanges with `pivots`, counted from 1, lead to."""
-    *batch, count = pivots.type.static_shape
-    shape, last = (*batch, rows), len(batch)
-    places = ctx.iota(shape, last, I32)
-    if not pivots.type.size:
-        return places
-
-    def more(emit: Context, step: Value, order: Value) -> Value:
-        return emit.compare("LT", step, emit.scalar(count, I32))
-
-    def advance(emit: Context, step: Value, order: Value) -> Sequence[Value]:
-        other = emit.unsqueeze(emit.minus(_at(emit, pivots, step, last), emit.scalar(1, I32)), [last])
-        here, there = emit.compare("EQ", places, step), emit.compare("EQ", places, other)
-        ours, theirs = (
-            emit.reduce(ops.Add, emit.select(chosen, order, emit.full_like(order, 0)), [last], keep=True)
-            for chosen in (here, there)
-        )
-        moved = emit.select(there, emit.broadcast(ours, shape), order)
-        return emit.plus(step, emit.scalar(1, I32)), emit.select(here, emit.broadcast(theirs, shape), moved)
-
-    start = [ctx.scalar(0, I32), places]
-    types = [value.type for value in start]
-    return ctx.add(ops.While(start, cond=ctx.region(types, more), body=ctx.region(types, advance)))[1]
 
 
 @rule("aten.linalg_solve_triangular.default")
@@ -183,7 +167,7 @@ def qr(ctx: Context, x: Value, mode: str = "reduced") -> tuple[Value, Value]:
     if not x.type.size:
         return identities(ctx, left), ctx.full(right.static_shape, 0, right.element_type)
     factors, tau = lapack(ctx, "geqrf", x)
-    upper = _half(ctx, ctx.slice(factors, x.type.rank - 2, 0, right.static_shape[-2]), "GE")
+    upper = half(ctx, ctx.slice(factors, x.type.rank - 2, 0, right.static_shape[-2]), "GE")
     if not left.size:
         return ctx.full(left.static_shape, 0, left.element_type), upper
     wanted, columns = left.static_shape[-1], x.type.static_shape[-1]
@@ -251,7 +235,7 @@ def matrix_exp(ctx: Context, x: Value) -> Value:
     if not x.type.size:
         return x
     rank, kind = x.type.rank, x.type.element_type
-    length = _real(ctx, ctx.add(ops.Abs(x)))
+    length = real_part(ctx, ctx.add(ops.Abs(x)))
     norm = ctx.reduce(ops.Maximum, ctx.reduce(ops.Add, length, [rank - 2]), [rank - 2])
     # Halved until the series converges, and squared as often afterwards.
     excess = ctx.over(norm, ctx.full_like(norm, LARGEST))
@@ -288,43 +272,3 @@ def _squared(ctx: Context, x: Value, times: Value) -> Value:
 def _check(ctx: Context, wanted: bool, info: Value, name: str, x: Value) -> None:
     if wanted:
         check_errors(ctx, info, name, is_matrix=x.type.rank == 2)
-
-
-def _at(ctx: Context, x: Value, index: Value, d: int) -> Value:
-    """Returns `x` at an index along a dimension."""
-    zero = ctx.scalar(0, I32)
-    starts = [index if i == d else zero for i in range(x.type.rank)]
-    sizes = [1 if i == d else extent for i, extent in enumerate(x.type.static_shape)]
-    return ctx.squeeze(ctx.add(ops.DynamicSlice(x, starts, slice_sizes=sizes)), [d])
-
-
-def _half(ctx: Context, x: Value, direction: str) -> Value:
-    """Returns the elements whose column is in this relation to their row; zero elsewhere."""
-    rows, columns = (ctx.iota(x.type.static_shape[-2:], d) for d in range(2))
-    kept = ctx.broadcast(ctx.compare(direction, columns, rows), x.type.static_shape)
-    return ctx.select(kept, x, ctx.full_like(x, 0))
-
-
-def _diagonal(ctx: Context, x: Value) -> Value:
-    """Returns the diagonal of square matrices."""
-    last = x.type.rank - 1
-    rows, columns = (ctx.iota(x.type.static_shape[-2:], d) for d in range(2))
-    kept = ctx.broadcast(ctx.compare("EQ", columns, rows), x.type.static_shape)
-    return ctx.reduce(ops.Add, ctx.select(kept, x, ctx.full_like(x, 0)), [last])
-
-
-def _real(ctx: Context, x: Value) -> Value:
-    return ctx.add(ops.Real(x)) if is_complex(x.type.element_type) else x
-
-
-def conjugate(ctx: Context, x: Value) -> Value:
-    """Returns the complex conjugate."""
-    if not is_complex(x.type.element_type):
-        return x
-    return ctx.add(ops.Complex(ctx.add(ops.Real(x)), ctx.add(ops.Negate(ctx.add(ops.Imag(x))))))
-
-
-def adjoint(ctx: Context, x: Value) -> Value:
-    """Returns the conjugate transposes."""
-    rank = x.type.rank
-    return conjugate(ctx, ctx.transpose(x, [*range(rank - 2), rank - 1, rank - 2]))

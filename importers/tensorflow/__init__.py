@@ -8,6 +8,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     elementwise,
     image,
     indexing,
+    linalg,
     listops,
     nn,
     pooling,

@@ -75,7 +75,14 @@ def to_array(tensor: tf.Tensor) -> np.ndarray:
 
 def to_tensor(array: np.ndarray) -> tf.Tensor:
     """Returns an array as a tensor: over the same memory if TensorFlow's kernels can work on it, otherwise a copy."""
-    borrowed = array.dtype.kind in "iufc" and array.size and array.flags.c_contiguous and array.flags.writeable
+    is_narrow = array.dtype.kind == "f" and array.itemsize < 2  # which DLPack does not name
+    borrowed = (
+        array.dtype.kind in "iufc"
+        and not is_narrow
+        and array.size
+        and array.flags.c_contiguous
+        and array.flags.writeable
+    )
     if borrowed and array.__array_interface__["data"][0] % ALIGNMENT == 0:
         return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
     return tf.constant(array)

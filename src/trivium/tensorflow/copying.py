@@ -10,8 +10,7 @@ from tensorflow.python.framework.ops import get_default_graph
 from tensorflow.python.ops.resource_variable_ops import variable_accessed
 
 from trivium.importers.tensorflow.definitions import INPUTS
-from trivium.importers.tensorflow.graph import ends_of, function_graph, needed_nodes
-from trivium.importers.tensorflow.schema import attribute_of
+from trivium.importers.tensorflow.graph import called_functions, ends_of, function_graph, needed_nodes
 
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 """Ops that call a function and do nothing else."""
@@ -54,7 +53,7 @@ class Copy:
         self.ends[node.name] = [copy]
 
     def _inline(self, node: tf.Operation) -> None:
-        graph = function_graph(node.graph, attribute_of(node, "f"))
+        graph = function_graph(node.graph, *called_functions(node))
         given = [self.tensors[x.name] for x in node.inputs]
         inner = Copy({x.name: y for x, y in zip(graph.inputs, given, strict=True)}, self.is_inlined)
         inner.add(needed_nodes(*ends_of(graph)))

@@ -10,11 +10,15 @@ tf = pytest.importorskip("tensorflow")
 
 import trivium
 from tests.importers.tensorflow.cases import CASES, Case
+from tests.importers.tensorflow.more_cases import MORE_CASES
 
 pytestmark = pytest.mark.tensorflow
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(CASES)])
+ALL_CASES = [*CASES, *MORE_CASES]
+
+
+@pytest.mark.parametrize("case", ALL_CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(ALL_CASES)])
 def test_rule(case: Case) -> None:
     concrete = tf.function(case.function).get_concrete_function(*(tf.TensorSpec(x.shape, x.dtype) for x in case.inputs))
     module = trivium.from_tensorflow(concrete)

@@ -1,0 +1,288 @@
+"""Linear algebra and Fourier transforms. Factorizations are calls of LAPACK's routines; of a matrix that cannot be
+factored the result is NaN, as of XLA."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.importers.factorizations import adjoint, diagonal_of, half, identities, lapack, permutation_of
+from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import I32, ComplexType, is_complex
+
+VECTORS = {True: ord("V"), False: ord("N")}
+
+
+@rule("Cholesky")
+def cholesky(ctx: Context, input: Value) -> Value:
+    """Cholesky(input) -> output"""
+    return half(ctx, ctx.add(ops.Cholesky(input, lower=True)), "LE") if input.type.size else input
+
+
+@rule("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
+def triangular_solve(ctx: Context, matrix: Value, rhs: Value, *, lower: bool, adjoint: bool) -> Value:
+    """MatrixTriangularSolve(matrix, rhs; lower=true, adjoint=false) -> output"""
+    return _triangular(ctx, *_same_batch(ctx, matrix, rhs), lower, adjoint)
+
+
+@rule("MatrixSolve")
+def matrix_solve(ctx: Context, matrix: Value, rhs: Value, *, adjoint: bool) -> Value:
+    """MatrixSolve(matrix, rhs; adjoint=false) -> output"""
+    return _solved(ctx, *_same_batch(ctx, matrix, rhs), adjoint)
+
+
+@rule("MatrixInverse")
+def matrix_inverse(ctx: Context, input: Value, *, adjoint: bool) -> Value:
+    """MatrixInverse(input; adjoint=false) -> output"""
+    return _solved(ctx, input, identities(ctx, input.type), adjoint)
+
+
+@rule("Lu")
+def lu(ctx: Context, input: Value) -> tuple[Value, Value]:
+    """Lu(input; output_idx_type=DT_INT32) -> lu, p"""
+    factors, pivots, _ = lapack(ctx, "getrf", input)
+    order = permutation_of(ctx, pivots, input.type.static_shape[-2])
+    return factors, ctx.convert(order, ctx.result_types[1].element_type)
+
+
+@rule("MatrixDeterminant")
+def matrix_determinant(ctx: Context, input: Value) -> Value:
+    """MatrixDeterminant(input) -> output"""
+    diagonal, sign = _eliminated(ctx, input)
+    return ctx.times(ctx.reduce(ops.Multiply, diagonal, [diagonal.type.rank - 1]), sign)
+
+
+@rule("LogMatrixDeterminant")
+def log_matrix_determinant(ctx: Context, input: Value) -> tuple[Value, Value]:
+    """LogMatrixDeterminant(input) -> sign, log_abs_determinant"""
+    diagonal, sign = _eliminated(ctx, input)
+    last = [diagonal.type.rank - 1]
+    sign = ctx.times(ctx.reduce(ops.Multiply, ctx.add(ops.Sign(diagonal)), last), sign)
+    log = ctx.reduce(ops.Add, ctx.add(ops.Log(ctx.add(ops.Abs(diagonal)))), last)
+    return sign, ctx.convert(log, input.type.element_type)
+
+
+@rule("Qr")
+def qr(ctx: Context, input: Value, *, full_matrices: bool) -> tuple[Value, Value]:
+    """Qr(input; full_matrices=false) -> q, r"""
+    *batch, rows, columns = input.type.static_shape
+    count = rows if full_matrices else min(rows, columns)
+    if not input.type.size:
+        q, r = ctx.result_types
+        return identities(ctx, q), identities(ctx, r)
+    reflected, scales = lapack(ctx, "geqrf", input)
+    r = half(ctx, ctx.slice(reflected, len(batch), 0, min(count, rows)), "GE")
+    last = len(batch) + 1
+    wide = ctx.slice(reflected, last, 0, min(count, columns))
+    wide = ctx.pad(wide, [0] * (last + 1), [*[0] * last, max(count - columns, 0)])
+    return lapack(ctx, "orgqr", wide, scales)[0], r
+
+
+@rule("SelfAdjointEigV2")
+def self_adjoint_eig(ctx: Context, input: Value, *, compute_v: bool) -> tuple[Value, Value]:
+    """SelfAdjointEigV2(input; compute_v=true) -> e, v"""
+    vectors, values, info = lapack(ctx, "syevd", input, mode=VECTORS[compute_v], uplo=ord("L"))
+    values = ctx.convert(_where_done(ctx, info, values), input.type.element_type)
+    return values, _where_done(ctx, info, vectors) if compute_v else ctx.full((0,), 0, input.type.element_type)
+
+
+@rule("XlaSelfAdjointEig")
+def xla_self_adjoint_eig(ctx: Context, a: Value, *, lower: bool, max_iter: int, epsilon: float) -> Sequence[Value]:
+    """XlaSelfAdjointEig(a; lower, max_iter, epsilon) -> w, v"""
+    vectors, values, info = lapack(ctx, "syevd", a, mode=VECTORS[True], uplo=ord("L" if lower else "U"))
+    return ctx.convert(_where_done(ctx, info, values), a.type.element_type), _where_done(ctx, info, vectors)
+
+
+@rule("Eig")
+def eig(ctx: Context, input: Value, *, compute_v: bool) -> tuple[Value, Value]:
+    """Eig(input; compute_v=true) -> e, v"""
+    *values, _, vectors, info = lapack(
+        ctx, "geev", input, compute_left=VECTORS[False], compute_right=VECTORS[compute_v]
+    )
+    found = ctx.add(ops.Complex(*values)) if len(values) == 2 else values[0]
+    kind = ctx.result_types[1]
+    return _where_done(ctx, info, found), (
+        _where_done(ctx, info, vectors) if compute_v else ctx.full((0,), 0, kind.element_type)
+    )
+
+
+@rule("Svd")
+def svd(ctx: Context, input: Value, *, compute_uv: bool, full_matrices: bool) -> tuple[Value, Value, Value]:
+    """Svd(input; compute_uv=true, full_matrices=false) -> s, u, v"""
+    kind = input.type.element_type
+    if not input.type.size:
+        values, left, right = ctx.result_types
+        return ctx.full(values.static_shape, 0, kind), identities(ctx, left), identities(ctx, right)
+    values, left, right = _singular(ctx, input, ord("A" if full_matrices else "S") if compute_uv else ord("N"))
+    if not compute_uv:
+        return values, ctx.full((0,), 0, kind), ctx.full((0,), 0, kind)
+    return values, left, right
+
+
+@rule("XlaSvd")
+def xla_svd(
+    ctx: Context, a: Value, *, max_iter: int, epsilon: float, precision_config: str
+) -> tuple[Value, Value, Value]:
+    """XlaSvd(a; max_iter, epsilon, precision_config) -> s, u, v"""
+    return _singular(ctx, a, ord("S"))
+
+
+def _singular(ctx: Context, x: Value, mode: int) -> tuple[Value, Value, Value]:
+    """Returns singular values, left and right vectors: the latter are columns here, rows in LAPACK."""
+    _, values, left, right, info = lapack(ctx, "gesdd", x, mode=mode)
+    values = ctx.convert(_where_done(ctx, info, values), x.type.element_type)
+    return values, _where_done(ctx, info, left), adjoint(ctx, _where_done(ctx, info, right))
+
+
+@rule("TridiagonalMatMul")
+def tridiagonal_matmul(ctx: Context, superdiag: Value, maindiag: Value, subdiag: Value, rhs: Value) -> Value:
+    """TridiagonalMatMul(superdiag, maindiag, subdiag, rhs) -> output"""
+    last = rhs.type.rank - 2
+    count = rhs.type.static_shape[last]
+    above, middle, below = (ctx.unsqueeze(ctx.squeeze(x, [last]), [last + 1]) for x in (superdiag, maindiag, subdiag))
+    nothing = [0] * rhs.type.rank
+    one = [int(d == last) for d in range(rhs.type.rank)]
+    after = ctx.pad(ctx.slice(rhs, last, 1, count), nothing, one)
+    before = ctx.pad(ctx.slice(rhs, last, 0, count - 1), one, nothing)
+    # The elements outside the matrix are multiplied by zeros, unless they are not finite.
+    inside = ctx.iota(above.type.static_shape, last, I32)
+    above = ctx.select(ctx.compare("LT", inside, ctx.scalar(count - 1, I32)), above, ctx.constant_like(above, 0))
+    below = ctx.select(ctx.compare("GT", inside, ctx.scalar(0, I32)), below, ctx.constant_like(below, 0))
+    return ctx.plus(ctx.plus(ctx.times(above, after), ctx.times(middle, rhs)), ctx.times(below, before))
+
+
+@rule("TridiagonalSolve")
+def tridiagonal_solve(
+    ctx: Context, diagonals: Value, rhs: Value, *, partial_pivoting: bool, perturb_singular: bool
+) -> Value:
+    """TridiagonalSolve(diagonals, rhs; partial_pivoting=true, perturb_singular=false) -> output"""
+    if perturb_singular:
+        ctx.unsupported("perturb_singular", True, "false")
+    last = diagonals.type.rank - 2
+    count = diagonals.type.static_shape[-1]
+    upper, main, lower = (ctx.squeeze(ctx.slice(diagonals, last, i, i + 1), [last]) for i in range(3))
+    edge = ctx.iota(main.type.static_shape, last, I32)
+    upper = ctx.select(ctx.compare("LT", edge, ctx.scalar(count - 1, I32)), upper, ctx.constant_like(upper, 0))
+    lower = ctx.select(ctx.compare("GT", edge, ctx.scalar(0, I32)), lower, ctx.constant_like(lower, 0))
+    *_, solution, info = lapack(ctx, "gtsv", lower, main, upper, rhs)
+    return _where_done(ctx, info, solution)
+
+
+def _solved(ctx: Context, matrix: Value, rhs: Value, is_adjoint: bool) -> Value:
+    """Returns the solution by elimination with the rows in another order: P A = L U."""
+    if not matrix.type.size or not rhs.type.size:
+        return rhs
+    factors, pivots, info = lapack(ctx, "getrf", matrix)
+    rows = matrix.type.static_shape[-1]
+    order = permutation_of(ctx, pivots, rows)
+    places = ctx.iota((rows,), 0, I32)
+    # A matrix that moves rows: row i of P has its one at the place that comes there.
+    ones = ctx.compare("EQ", ctx.unsqueeze(order, [order.type.rank]), places)
+    permutation = ctx.convert(ones, matrix.type.element_type)
+    if is_adjoint:
+        y = _triangular(ctx, factors, rhs, False, True)
+        y = _triangular(ctx, factors, y, True, True, unit=True)
+        rank = permutation.type.rank
+        found = ctx.matmul(ctx.transpose(permutation, [*range(rank - 2), rank - 1, rank - 2]), y)
+    else:
+        y = _triangular(ctx, factors, ctx.matmul(permutation, rhs), True, False, unit=True)
+        found = _triangular(ctx, factors, y, False, False)
+    return _where_done(ctx, info, found)
+
+
+def _eliminated(ctx: Context, x: Value) -> tuple[Value, Value]:
+    """Returns the diagonal after elimination, and the sign of the permutation of rows."""
+    factors, pivots, _ = lapack(ctx, "getrf", x)
+    last = pivots.type.rank - 1
+    own = ctx.iota(pivots.type.static_shape, last, I32)
+    moved = ctx.compare("NE", pivots, ctx.plus(own, ctx.scalar(1, I32)))
+    signs = ctx.select(moved, ctx.full_like(pivots, -1), ctx.full_like(pivots, 1))
+    return diagonal_of(ctx, factors), ctx.convert(ctx.reduce(ops.Multiply, signs, [last]), x.type.element_type)
+
+
+def _triangular(ctx: Context, a: Value, b: Value, lower: bool, is_adjoint: bool, unit: bool = False) -> Value:
+    transposed = "ADJOINT" if is_complex(a.type.element_type) else "TRANSPOSE"
+    transpose_a = ops.TransposeMode(transposed if is_adjoint else "NO_TRANSPOSE")
+    return ctx.add(ops.TriangularSolve(a, b, left_side=True, lower=lower, unit_diagonal=unit, transpose_a=transpose_a))
+
+
+def _same_batch(ctx: Context, a: Value, b: Value) -> tuple[Value, Value]:
+    batch = np.broadcast_shapes(a.type.static_shape[:-2], b.type.static_shape[:-2])
+    mine, theirs = (ctx.broadcast(x, (*batch, *x.type.static_shape[-2:])) for x in (a, b))
+    return mine, theirs
+
+
+def _where_done(ctx: Context, info: Value, x: Value) -> Value:
+    """Returns `x`, with NaN for each matrix of the batch for which the routine reports a failure."""
+    done = ctx.compare("EQ", info, ctx.full_like(info, 0))
+    done = ctx.broadcast_in_dim(done, x.type.static_shape, range(done.type.rank))
+    return ctx.select(done, x, ctx.full_like(x, math.nan))
+
+
+# Fourier transforms
+
+
+def _register() -> None:
+    for count, suffix in ((1, ""), (2, "2D"), (3, "3D")):
+        for kind in ("FFT", "IFFT"):
+            rule.add(f"{kind}{suffix}", _complex_transform(kind, count))
+        rule.add(f"RFFT{suffix}", _real_transform(count))
+        rule.add(f"IRFFT{suffix}", _inverse_transform(count))
+
+
+def _complex_transform(kind: str, count: int):
+    def transform(ctx: Context, input: Value) -> Value:
+        """FFT(input) -> output"""
+        return _fft(ctx, input, kind, input.type.static_shape[-count:])
+
+    return transform
+
+
+def _real_transform(count: int):
+    def transform(ctx: Context, input: Value, fft_length: Known) -> Value:
+        """RFFT(input, fft_length) -> output"""
+        lengths = _lengths(fft_length)
+        return _fft(ctx, _sized(ctx, input, lengths), "RFFT", lengths)
+
+    return transform
+
+
+def _inverse_transform(count: int):
+    def transform(ctx: Context, input: Value, fft_length: Known) -> Value:
+        """IRFFT(input, fft_length) -> output"""
+        lengths = _lengths(fft_length)
+        *outer, last = lengths
+        return _fft(ctx, _sized(ctx, input, [*outer, last // 2 + 1]), "IRFFT", lengths)
+
+    return transform
+
+
+def _fft(ctx: Context, x: Value, kind: str, lengths: Sequence[int]) -> Value:
+    if not x.type.size or not math.prod(lengths):
+        shape = (*x.type.static_shape[: -len(lengths)], *lengths)
+        if kind == "RFFT":
+            shape = (*shape[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
+        element = x.type.element_type
+        real = element.element_type if isinstance(element, ComplexType) else element
+        return ctx.full(shape, 0, {"RFFT": ComplexType(real), "IRFFT": real}.get(kind, element))
+    return ctx.add(ops.Fft(x, fft_type=ops.FftType(kind), fft_length=tuple(lengths)))
+
+
+def _sized(ctx: Context, x: Value, lengths: Sequence[int]) -> Value:
+    """Returns `x` cut to the lengths of its last dimensions, which TensorFlow's kernels expect to be there."""
+    for d, length in enumerate(lengths, x.type.rank - len(lengths)):
+        if x.type.static_shape[d] < length:
+            ctx.unsupported("input", f"shape {x.type.static_shape}", f"at least {list(lengths)}, the part that is used")
+        x = ctx.slice(x, d, 0, length)
+    return x
+
+
+def _lengths(fft_length: np.ndarray) -> list[int]:
+    return [int(length) for length in fft_length]
+
+
+_register()
