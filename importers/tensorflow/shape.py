@@ -189,37 +189,6 @@ def reverse(ctx: Context, tensor: Value, axis: Known) -> Value:
     return ctx.add(ops.Reverse(tensor, dimensions=tuple(map(int, flipped)))) if len(flipped) else tensor
 
 
-@rule("MatrixDiagPartV3", "MatrixDiagPart")
-def matrix_diag_part(ctx: Context, input: Value, *rest: Operand) -> Value:
-    """MatrixDiagPartV3(input, k, padding_value; align) -> diagonal"""
-    if rest and np.any(ctx.known(rest[0], "k")):
-        ctx.unsupported("k", rest[0], "0, the main diagonal")
-    rows, columns = input.type.shape[-2:]
-    count = min(rows, columns)
-    last = input.type.rank - 1
-    square = ctx.slice(ctx.slice(input, last, 0, count), last - 1, 0, count)
-    return ctx.reduce(ops.Add, ctx.select(_diagonal(ctx, count), square, ctx.constant_like(input, 0)), [last])
-
-
-@rule("MatrixDiag", "MatrixDiagV3")
-def matrix_diag(ctx: Context, diagonal: Value, *rest: Operand) -> Value:
-    """MatrixDiagV3(diagonal, k, num_rows, num_cols, padding_value; align) -> output"""
-    k, rows, columns, padding = rest if rest else (np.array(0), np.array(-1), np.array(-1), np.array(0))
-    if np.any(ctx.known(k, "k")):
-        ctx.unsupported("k", k, "0, the main diagonal")
-    count, rank = diagonal.type.shape[-1], diagonal.type.rank
-    column = ctx.unsqueeze(diagonal, [rank])
-    fill = ctx.convert(ctx.value(padding), diagonal.type.element_type)
-    square = ctx.select(_diagonal(ctx, count), column, fill)
-    extents = [int(ctx.known(n, name)) for n, name in ((rows, "num_rows"), (columns, "num_cols"))]
-    more = [max(extent - count, 0) for extent in extents]
-    return ctx.pad(square, [0] * (rank + 1), [*[0] * (rank - 1), *more], fill)
-
-
-def _diagonal(ctx: Context, count: int) -> Value:
-    return ctx.compare("EQ", ctx.iota((count, count), 0), ctx.iota((count, count), 1))
-
-
 @rule("MatrixBandPart")
 def matrix_band_part(ctx: Context, input: Value, num_lower: Known, num_upper: Known) -> Value:
     """MatrixBandPart(input, num_lower, num_upper) -> band"""

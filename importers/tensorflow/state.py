@@ -12,7 +12,6 @@ import tensorflow as tf
 from trivium.importers.tensorflow.checkpoint import Stored
 from trivium.importers.tensorflow.context import Context, Known, NonTensor, Operand, rule
 from trivium.importers.tensorflow.graph import called_functions, ends_of, function_graph, needed_nodes
-from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
 from trivium.ir.types import TensorType
@@ -143,102 +142,6 @@ def assign_add_variable(ctx: Context, resource: Operand, value: Value) -> None:
 def assign_sub_variable(ctx: Context, resource: Operand, value: Value) -> None:
     """AssignSubVariableOp(resource, value)"""
     update(ctx, resource, lambda old: ctx.minus(old, value))
-
-
-# Ops of optimizers
-
-
-@rule("ResourceApplyGradientDescent")
-def apply_gradient_descent(ctx: Context, var: Operand, alpha: Value, delta: Value) -> None:
-    """ResourceApplyGradientDescent(var, alpha, delta)"""
-    update(ctx, var, lambda old: ctx.minus(old, ctx.times(alpha, delta)))
-
-
-@rule("ResourceApplyMomentum")
-def apply_momentum(
-    ctx: Context, var: Operand, accum: Operand, lr: Value, grad: Value, momentum: Value, *, use_nesterov: bool
-) -> None:
-    """ResourceApplyMomentum(var, accum, lr, grad, momentum; use_nesterov=false)"""
-    speed = update(ctx, accum, lambda old: ctx.plus(ctx.times(old, momentum), grad))
-    if use_nesterov:
-        speed = ctx.plus(grad, ctx.times(speed, momentum))
-    update(ctx, var, lambda old: ctx.minus(old, ctx.times(lr, speed)))
-
-
-@rule("ResourceApplyKerasMomentum")
-def apply_keras_momentum(
-    ctx: Context, var: Operand, accum: Operand, lr: Value, grad: Value, momentum: Value, *, use_nesterov: bool
-) -> None:
-    """ResourceApplyKerasMomentum(var, accum, lr, grad, momentum; use_nesterov=false)"""
-    step = ctx.times(lr, grad)
-    speed = update(ctx, accum, lambda old: ctx.minus(ctx.times(old, momentum), step))
-    if use_nesterov:
-        speed = ctx.minus(ctx.times(speed, momentum), step)
-    update(ctx, var, lambda old: ctx.plus(old, speed))
-
-
-@rule("ResourceApplyAdam")
-def apply_adam(
-    ctx: Context,
-    var: Operand,
-    m: Operand,
-    v: Operand,
-    beta1_power: Value,
-    beta2_power: Value,
-    lr: Value,
-    beta1: Value,
-    beta2: Value,
-    epsilon: Value,
-    grad: Value,
-    *,
-    use_nesterov: bool,
-) -> None:
-    """ResourceApplyAdam(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad; use_nesterov=false)"""
-    one = ctx.constant_like(grad, 1)
-    rate = ctx.over(ctx.times(lr, ctx.add(ops.Sqrt(ctx.minus(one, beta2_power)))), ctx.minus(one, beta1_power))
-    square = ctx.times(grad, grad)
-    first = update(ctx, m, lambda old: _moving(ctx, old, grad, beta1))
-    second = update(ctx, v, lambda old: _moving(ctx, old, square, beta2))
-    if use_nesterov:
-        first = ctx.plus(ctx.times(first, beta1), ctx.times(ctx.minus(one, beta1), grad))
-    step = ctx.over(ctx.times(first, rate), ctx.plus(ctx.add(ops.Sqrt(second)), epsilon))
-    update(ctx, var, lambda old: ctx.minus(old, step))
-
-
-@rule("ResourceApplyAdagradV2")
-def apply_adagrad(
-    ctx: Context, var: Operand, accum: Operand, lr: Value, epsilon: Value, grad: Value, *, update_slots: bool
-) -> None:
-    """ResourceApplyAdagradV2(var, accum, lr, epsilon, grad; update_slots=true)"""
-    total = read_value(ctx, accum)
-    if update_slots:
-        total = update(ctx, accum, lambda old: ctx.plus(old, ctx.times(grad, grad)))
-    step = ctx.over(ctx.times(grad, lr), ctx.plus(ctx.add(ops.Sqrt(total)), epsilon))
-    update(ctx, var, lambda old: ctx.minus(old, step))
-
-
-@rule("ResourceApplyRMSProp")
-def apply_rms_prop(
-    ctx: Context,
-    var: Operand,
-    ms: Operand,
-    mom: Operand,
-    lr: Value,
-    rho: Value,
-    momentum: Value,
-    epsilon: Value,
-    grad: Value,
-) -> None:
-    """ResourceApplyRMSProp(var, ms, mom, lr, rho, momentum, epsilon, grad)"""
-    square = update(ctx, ms, lambda old: _moving(ctx, old, ctx.times(grad, grad), rho))
-    step = ctx.over(ctx.times(grad, lr), ctx.add(ops.Sqrt(ctx.plus(square, epsilon))))
-    speed = update(ctx, mom, lambda old: ctx.plus(ctx.times(old, momentum), step))
-    update(ctx, var, lambda old: ctx.minus(old, speed))
-
-
-def _moving(ctx: Context, old: Value, new: Value, decay: Value) -> Value:
-    """Returns `decay * old + (1 - decay) * new`, rounded as in TensorFlow."""
-    return ctx.plus(old, ctx.times(ctx.minus(new, old), ctx.minus(ctx.constant_like(new, 1), decay)))
 
 
 # Helpers

@@ -94,4 +94,47 @@ FOURIER = [
         for d, n in (("", [6]), ("", [5]), ("2D", [4, 5]), ("3D", [2, 4, 6]))
     ),
 ]
-MORE_CASES: list[Case] = [*LINALG, *FOURIER]
+ALIGNED = [f"{above}_{below}" for above in ("LEFT", "RIGHT") for below in ("LEFT", "RIGHT")]
+BANDS = [
+    *(
+        case(
+            "MatrixDiagPartV3",
+            lambda x, k=k, align=align: raw.MatrixDiagPartV3(input=x, k=k, padding_value=9.0, align=align),
+            normal(2, 3, 5),
+        )
+        for k in (0, -2, 3, [-1, 2], [1, 4], [-2, -1])
+        for align in ALIGNED
+    ),
+    *(
+        case(
+            "MatrixDiagV3",
+            lambda x, k=k, align=align: raw.MatrixDiagV3(
+                diagonal=x, k=k, num_rows=-1, num_cols=-1, padding_value=9.0, align=align
+            ),
+            normal(2, count, 3),
+        )
+        for k, count in (([-1, 1], 3), ([0, 1], 2), ([-2, -1], 2), ([1, 2], 2))
+        for align in ALIGNED
+    ),
+    case(
+        "MatrixDiagV2",
+        lambda x: raw.MatrixDiagV2(diagonal=x, k=-1, num_rows=-1, num_cols=4, padding_value=0.0),
+        normal(2, 3),
+    ),
+    *(
+        case(
+            "MatrixSetDiagV3",
+            lambda x, d, k=k, align=align: raw.MatrixSetDiagV3(input=x, diagonal=d, k=k, align=align),
+            normal(2, 3, 5),
+            normal(2, *diagonal),
+        )
+        for k, diagonal in ((0, (3,)), (-1, (2,)), ([-1, 3], (5, 3)))
+        for align in ALIGNED
+    ),
+    case("MatrixSetDiag", lambda x, d: raw.MatrixSetDiag(input=x, diagonal=d), normal(2, 3, 3), normal(2, 3)),
+    case("MatrixSetDiagV2", lambda x, d: raw.MatrixSetDiagV2(input=x, diagonal=d, k=1), normal(3, 3), normal(2)),
+    case("MatrixDiagPartV2", lambda x: raw.MatrixDiagPartV2(input=x, k=[-1, 1], padding_value=1.0), normal(3, 4)),
+    case("Diag", lambda x: raw.Diag(diagonal=x), normal(2, 3)),
+    case("DiagPart", lambda x: raw.DiagPart(input=x), normal(2, 3, 2, 3)),
+]
+MORE_CASES: list[Case] = [*LINALG, *FOURIER, *BANDS]
