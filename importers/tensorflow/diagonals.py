@@ -170,7 +170,9 @@ def matrix_set_diag_v3(ctx: Context, input: Value, diagonal: Value, k: Known, *,
 
 
 def _set(ctx: Context, x: Value, diagonal: Value, k: np.ndarray, align: str) -> Value:
-    band = Band(*x.type.static_shape[-2:], *_limits(k), align)
+    rows, columns = x.type.static_shape[-2:]
+    low, high = _limits(k)
+    band = Band(rows, columns, low, high, align)
     return _matrix(ctx, diagonal, band, x)
 
 

@@ -174,7 +174,8 @@ def square(ctx: Context, x: Value) -> Value:
 @rule("SquaredDifference")
 def squared_difference(ctx: Context, x: Value, y: Value) -> Value:
     """SquaredDifference(x, y) -> z"""
-    return square(ctx, ctx.minus(x, y))
+    difference = ctx.minus(x, y)
+    return ctx.times(difference, conj(ctx, difference))
 
 
 @rule("Reciprocal", "Inv")
@@ -302,7 +303,11 @@ def select_rows(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
 @rule("ClipByValue")
 def clip_by_value(ctx: Context, x: Value, low: Value, high: Value) -> Value:
     """ClipByValue(t, clip_value_min, clip_value_max) -> output"""
-    return ctx.binary(ops.Maximum, ctx.binary(ops.Minimum, x, high), low)
+    if is_complex(x.type.element_type):
+        ctx.unsupported("t", x.type, "a type whose numbers have an order")
+    # A bound that is NaN has no effect.
+    x = ctx.select(ctx.compare("GT", x, high), high, x)
+    return ctx.select(ctx.compare("LT", x, low), low, x)
 
 
 # Types

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from trivium.importers.emit import neutral
+from trivium.importers.emit import lowest, neutral
 from trivium.importers.tensorflow.context import Context, Known, axes, axis, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -148,10 +150,29 @@ def cumprod(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bo
 def cumulative_logsumexp(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
     """CumulativeLogsumexp(x, axis; exclusive=false, reverse=false) -> out"""
     dimension = int(axis) % x.type.rank
-    largest = ctx.reduce(ops.Maximum, x, [dimension], keep=True)
-    powers = ctx.add(ops.Exponential(ctx.minus(x, largest)))
-    total = ctx.cumulative(ops.Add, powers, dimension, reverse, exclusive)
-    return ctx.plus(ctx.add(ops.Log(total)), largest)
+    if reverse:
+        x = ctx.add(ops.Reverse(x, dimensions=[dimension]))
+    if exclusive:
+        x = _moved(ctx, x, dimension, 1, lowest(x.type.element_type))
+    step = 1
+    while step < x.type.static_shape[dimension]:
+        x = _log_add_exp(ctx, x, _moved(ctx, x, dimension, step, -math.inf))
+        step *= 2
+    return ctx.add(ops.Reverse(x, dimensions=[dimension])) if reverse else x
+
+
+def _moved(ctx: Context, x: Value, dimension: int, step: int, first: float) -> Value:
+    """Returns `x` moved towards higher indices, with a number before it."""
+    edge = [step if d == dimension else 0 for d in range(x.type.rank)]
+    return ctx.pad(x, edge, [-n for n in edge], first)
+
+
+def _log_add_exp(ctx: Context, x: Value, y: Value) -> Value:
+    """Returns `log(exp(x) + exp(y))`, where neither power needs to be a number."""
+    largest = ctx.binary(ops.Maximum, x, y)
+    power = ctx.add(ops.Exponential(ctx.minus(ctx.binary(ops.Minimum, x, y), largest)))
+    total = ctx.plus(largest, ctx.add(ops.LogPlusOne(power)))
+    return ctx.select(ctx.add(ops.IsFinite(largest)), total, largest)
 
 
 # Segments
