@@ -22,10 +22,11 @@ from trivium.importers.pytorch import (
     rnn,
     rnn_gradient,
     shape,
+    special,
     strided,
 )
 from trivium.importers.pytorch.context import Context, rule
-from trivium.importers.pytorch.cutting import CUT, refused_nodes, split
+from trivium.importers.pytorch.cutting import is_cut, refused_nodes, split
 from trivium.importers.pytorch.program import (
     ImportedGraph,
     InputIndex,
@@ -39,12 +40,11 @@ from trivium.importers.pytorch.program import (
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, elementwise, fourier, indexing, joining),
     *(linalg, matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
-    *(shape, strided),
+    *(shape, special, strided),
 )
 """The modules of rules; importing them fills the table."""
 
 __all__ = [
-    "CUT",
     "FAMILIES",
     "Context",
     "ImportedGraph",
@@ -54,6 +54,7 @@ __all__ = [
     "import_file",
     "import_graph",
     "import_module",
+    "is_cut",
     "refused_nodes",
     "rule",
     "split",

@@ -16,9 +16,6 @@ from trivium.importers.pytorch.types import ELEMENT_TYPES
 from trivium.ir.core import Block
 from trivium.ir.errors import UnsupportedOpError
 
-CUT = "cut"
-"""The prefix of the names of parts that cannot be converted; those of the others begin with `whole`."""
-
 
 def refused_nodes(module: fx.GraphModule, error: UnsupportedOpError) -> list[fx.Node]:
     """Returns the nodes because of which the conversion of a graph has failed: those without a rule, or with elements
@@ -50,12 +47,12 @@ def split(module: fx.GraphModule, cut: Collection[fx.Node]) -> fx.GraphModule:
 
     for node in module.graph.nodes:
         level(node)
+    return split_module(module, module, level, keep_original_order=False)
 
-    def part(node: fx.Node) -> str:
-        return f"{CUT if level(node) % 2 else 'whole'}{level(node)}"
 
-    # The names of parts may be of any type; PyTorch's annotation knows numbers only.
-    return split_module(module, module, part, keep_original_order=False)  # type: ignore[arg-type]
+def is_cut(name: str) -> bool:
+    """Whether a part, by its name in the module, is one that cannot be converted."""
+    return int(name.removeprefix("submod_")) % 2 == 1
 
 
 def _level(node: fx.Node, levels: dict[fx.Node, int], is_cut: bool) -> int:

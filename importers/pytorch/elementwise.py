@@ -56,6 +56,8 @@ BINARY = {
     "aten.bitwise_or.Tensor": ops.Or,
     "aten.bitwise_xor.Scalar": ops.Xor,
     "aten.bitwise_xor.Tensor": ops.Xor,
+    "aten.__lshift__.Scalar": ops.ShiftLeft,
+    "aten.__lshift__.Tensor": ops.ShiftLeft,
     "aten.maximum.default": ops.Maximum,
     "aten.minimum.default": ops.Minimum,
     "aten.mul.Scalar": ops.Multiply,
@@ -213,7 +215,10 @@ def _signs_differ(ctx: Context, x: Value, other: Value) -> Value:
     return ctx.compare("NE", _is_negative(ctx, x), _is_negative(ctx, other))
 
 
-@rule("aten.bitwise_right_shift.Tensor", "aten.bitwise_right_shift.Tensor_Scalar")
+@rule(
+    *("aten.bitwise_right_shift.Tensor", "aten.bitwise_right_shift.Tensor_Scalar"),
+    *("aten.__rshift__.Tensor", "aten.__rshift__.Scalar"),
+)
 def bitwise_right_shift(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"""
     signed = ctx.result.element_type.is_signed

@@ -31,12 +31,12 @@ from torch._guards import TracingContext
 import trivium
 from trivium.executable import Executable
 from trivium.importers.pytorch import (
-    CUT,
     ImportedGraph,
     InputIndex,
     ResultIndex,
     ViewIndex,
     import_graph,
+    is_cut,
     refused_nodes,
     split,
 )
@@ -207,7 +207,7 @@ class CompiledGraph:
         parts = split(self.graph, cut)
         frozen = {self.names[index] for index in self.frozen}
         for name, part in parts.named_children():
-            if not name.removeprefix("submod_").startswith(CUT):
+            if not is_cut(name):
                 assert isinstance(part, fx.GraphModule)
                 setattr(parts, name, Part(part, self.kind, self.given_options, frozen))
         return SplitVariant(parts, Parameters(inputs, self.frozen))

@@ -22,7 +22,7 @@ from trivium.ir.interpreter import evaluate
 
 pytestmark = pytest.mark.torch
 
-FAMILIES = ("linalg",)
+FAMILIES = ("linalg", "special")
 CASES = [
     case
     for family in FAMILIES

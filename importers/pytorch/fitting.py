@@ -1,0 +1,49 @@
+"""Functions as series of Chebyshev polynomials, whose coefficients are computed from SciPy's functions when an op needs
+them first. What a function does at infinity and at its singularities is left to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.polynomial import chebyshev
+from torch import Tensor
+
+Curve = Callable[[Any], Any]
+"""From an array of doubles to another one."""
+
+DEGREE = 60
+
+
+class Fit:
+    """The series of a curve on an interval."""
+
+    def __init__(self, curve: Curve, low: float, high: float):
+        self.curve, self.low, self.high = curve, low, high
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Evaluates the series at points of the interval."""
+        twice = (4 * x - 2 * (self.low + self.high)) / (self.high - self.low)
+        first, *coefficients = coefficients_of(self, x.dtype)
+        one, two = torch.zeros_like(x), torch.zeros_like(x)
+        for coefficient in reversed(coefficients):
+            one, two = twice * one - two + coefficient, one
+        return twice * 0.5 * one - two + first
+
+
+@cache
+def coefficients_of(fit: Fit, dtype: torch.dtype) -> tuple[float, ...]:
+    """Returns the coefficients that make a difference to numbers of this dtype."""
+
+    nodes = chebyshev.chebpts1(DEGREE)
+    with np.errstate(all="ignore"):
+        values = fit.curve((fit.high - fit.low) / 2 * nodes + (fit.high + fit.low) / 2)
+    # Polynomials are orthogonal over these nodes.
+    found = chebyshev.chebvander(nodes, DEGREE - 1).T @ values * 2 / DEGREE
+    found[0] /= 2
+    small = torch.finfo(dtype).eps * np.abs(found).max() / 16
+    needed = int(np.flatnonzero(np.abs(found) > small).max()) + 1
+    return tuple(map(float, found[:needed]))

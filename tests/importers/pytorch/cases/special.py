@@ -1,0 +1,22 @@
+"""Functions of two arguments, and orthogonal polynomials."""
+
+from tests.importers.pytorch.cases import INF, case, f, i, n, p, v
+
+NAMES = [f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"]
+NAMES += ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]
+
+CASES = [
+    *(case(f"special_{name}.default", f(4, 5), n(5, below=9)) for name in NAMES),
+    *(case(f"special_{name}.n_scalar", p(4), degree) for name in NAMES for degree in (-1, 5)),
+    *(case(f"special_{name}.x_scalar", 0.3, n(4, below=6)) for name in NAMES),
+    case("polygamma.default", 0, p(4)),
+    case("polygamma.default", 2, p(4) + 1),
+    case("special_zeta.default", p(4) + 2, p(4)),
+    case("special_zeta.self_scalar", 3, p(4)),
+    case("special_zeta.other_scalar", p(4) + 2, 2),
+    case("nextafter.default", v(0.0, 1.0, -1.0, INF), v(1.0, INF, -INF, 0.0)),
+    case("__lshift__.Scalar", i(4), 2),
+    case("__lshift__.Tensor", i(4), n(4, below=5)),
+    case("__rshift__.Scalar", i(4), 1),
+    case("__rshift__.Tensor", i(4), n(4, below=5)),
+]
