@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tests.random_programs.generator import Generator, Rejected
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Value
-from trivium.ir.types import I32, I64, is_boolean, is_complex, is_float
+from trivium.ir.types import I32, I64, is_boolean, is_complex, is_float, tensor
 
 
 def _predicate(g: Generator) -> Value:
@@ -73,9 +75,33 @@ def loop(g: Generator) -> None:
     g.offer(*g.add(ops.While([count, value, other], region(types, cond), region(types, body)))[1:])
 
 
+def loop_of_scalars(g: Generator) -> None:
+    """A counted loop that carries two numbers, swaps them now and then, and reads a table."""
+    value = g.value(lambda kind: not is_boolean(kind), rank=1)
+    kind, size = value.type.element_type, math.prod(value.type.shape)
+    if not size:
+        raise Rejected
+    table, limit, swaps = g.add(ops.Reshape(value, result=tensor(size, of=kind))), g.number(0, 9), g.chance(0.5)
+    ends = [g.add(ops.Slice(table, [place], [place + 1], [1])) for place in (0, size - 1)]
+    first, last = (g.add(ops.Reshape(end, result=tensor(of=kind))) for end in ends)
+    count = g.constant(np.int32(0))
+    types = [count.type, first.type, last.type]
+
+    def cond(b: Builder, i: Value, x: Value, y: Value) -> Value:
+        return b.add(ops.Compare(i, b.add(ops.Constant(np.int32(limit))), ops.ComparisonDirection.LT))
+
+    def body(b: Builder, i: Value, x: Value, y: Value) -> list[Value]:
+        following = b.add(ops.Add(i, b.add(ops.Constant(np.int32(1)))))
+        read = b.add(ops.Reshape(b.add(ops.DynamicSlice(table, [i], [1])), result=tensor(of=kind)))
+        found = _change(g, b, x, read)
+        return [following, *((y, found) if swaps else (found, y))]
+
+    g.offer(*g.add(ops.While([count, first, last], region(types, cond), region(types, body)))[1:])
+
+
 def barrier(g: Generator) -> None:
     values = list(dict.fromkeys(g.value() for _ in range(g.number(1, 2))))
     g.offer(*g.add(ops.OptimizationBarrier(values)))
 
 
-FAMILIES = (branch, case, loop, loop, barrier)
+FAMILIES = (branch, case, loop, loop, loop_of_scalars, barrier)

@@ -343,3 +343,77 @@ func.func @main(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
 //=    store %3, y0[i0, i1]
 //=  }
 //=}
+// -----
+// while over scalars
+func.func @main(%x: tensor<f32>, %table: tensor<9xf32>) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %limit = stablehlo.constant dense<9> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<f32>
+    cond {
+    %1 = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = stablehlo.dynamic_slice %table, %i, sizes = [1] : (tensor<9xf32>, tensor<i32>) -> tensor<1xf32>
+    %3 = stablehlo.reshape %2 : (tensor<1xf32>) -> tensor<f32>
+    %4 = stablehlo.add %v, %3 : tensor<f32>
+    stablehlo.return %1, %4 : tensor<i32>, tensor<f32>
+  }
+  return %0#1 : tensor<f32>
+}
+//=program @main (arena 65 bytes) {
+//=  arg0: f32 at input 0
+//=  arg1: 9xf32 at input 1
+//=  result0: f32 at output 0
+//=  constant0: i32 at constant
+//=  carried0: i32 at arena 0
+//=  t0: i1 at arena 64
+//=  copy constant0 to carried0
+//=  copy arg0 to result0
+//=  while {
+//=    launch @compare_0(carried0, t0)
+//=  } t0 {
+//=    launch @while_0(carried0, result0, arg1)
+//=  }
+//=}
+//=kernel @compare_0 {
+//=  in x0: i32
+//=  out y0: i1
+//=  %0 = load x0[] : i32
+//=  %1 = 9 : i32
+//=  %2 = compare %0, %1 direction=LT : i1
+//=  store %2, y0[]
+//=}
+//=kernel @while_0 {
+//=  inout z0: i32
+//=  inout z1: f32
+//=  in x0: 9xf32
+//=  parallel (i0) < (1) {
+//=    %1 = 9 : i32
+//=    %2 = 1 : i32
+//=    %3 = load z0[] : i32
+//=    %4 = load z1[] : f32
+//=    %5 = 0 : i64
+//=    %6, %7, %8 = while (%9, %10, %11) = (%3, %4, %5) {
+//=      %12 = compare %9, %1 direction=LT : i1
+//=      %13 = 4096 : i64
+//=      %14 = compare %11, %13 direction=LT : i1
+//=      %15 = and %12, %14 : i1
+//=      yield %15
+//=    } do {
+//=      %16 = add %9, %2 : i32
+//=      %17 = convert %9 dtype=i64 : i64
+//=      %18 = 0 : i64
+//=      %19 = 8 : i64
+//=      %20 = clamp %18, %17, %19 : i64
+//=      %21 = load x0[%20] : f32
+//=      %22 = add %10, %21 : f32
+//=      %23 = 1 : i64
+//=      %24 = add %11, %23 : i64
+//=      yield %16, %22, %24
+//=    }
+//=    store %6, z0[]
+//=    store %7, z1[]
+//=  }
+//=}
