@@ -4,15 +4,16 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import AbstractValue, ShapedArray
 from jax.extend import core
 
 from trivium.importers import context
 from trivium.importers.common import Rules
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 from trivium.ir.types import TensorType, element_type_of
 
 rule = Rules("JAX")
@@ -44,33 +45,42 @@ WITHOUT_MEANING = frozenset(
 Ints = Sequence[int]
 Padding = Sequence[tuple[int, int]]
 Jaxpr = core.ClosedJaxpr | core.Jaxpr
+Rule = Callable[..., Value | Sequence[Value]]
 
 
 class Context(context.Context[Jaxpr, Value]):
     """An emitter at the equation under conversion."""
 
-    operands: tuple[Any, ...] = ()
+    operands: tuple[ShapedArray, ...] = ()
     """The abstract values of the equation's operands."""
 
-    def trace(self, function: Callable[..., Any], *values: Value) -> Sequence[Value]:
+    def trace(self, function: Callable[..., object], *values: Value) -> Sequence[Value]:
         """Converts a JAX function of arrays in place: for primitives that JAX itself defines in terms of others."""
         examples = [jax.ShapeDtypeStruct(value.type.shape, value.type.dtype) for value in values]
         return self.inline(jax.make_jaxpr(function)(*examples), *values)
 
 
-def is_key(aval: Any) -> bool:
+def is_key(aval: ShapedArray) -> bool:
     """Whether an abstract value is an array of random keys (`key<fry>[...]`)."""
     return jnp.issubdtype(aval.dtype, jax.dtypes.prng_key)
 
 
-def key_shape(aval: Any) -> tuple[int, ...]:
+def key_shape(aval: ShapedArray) -> tuple[int, ...]:
     """Returns the shape of the words of one element: a key is several `ui32`s in additional dimensions, a number has
     none."""
     return tuple(aval.dtype._impl.key_shape) if is_key(aval) else ()
 
 
-def type_of(aval: Any) -> TensorType:
+def array_of(aval: AbstractValue) -> ShapedArray:
+    """Returns an abstract value that must be an array."""
+    if not isinstance(aval, ShapedArray):
+        raise Error(f"a value has the type {aval}, expected an array")
+    return aval
+
+
+def type_of(aval: AbstractValue) -> TensorType:
     """Returns the type of an abstract value. Keys become the words that they consist of."""
+    aval = array_of(aval)
     if is_key(aval):
         return TensorType((*aval.shape, *key_shape(aval)), element_type_of("uint32"))
     dtype = "bool" if aval.dtype == jax.dtypes.float0 else aval.dtype

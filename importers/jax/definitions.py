@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import jax
 from jax._src.interpreters import mlir  # JAX has no public table of the lowerings of primitives
@@ -23,7 +22,7 @@ _BY_TRACING = "lower_fun.<locals>.f_lowered"
 class Definition:
     """A rule that traces the function that defines a primitive."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
 
     def __call__(self, ctx: Context, *values: Value, **parameters: object) -> Sequence[Value]:
         examples = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.operands]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax._src import source_info_util  # the public interface does not expose an equation's source line
 from jax.extend import core
+from jax.typing import ArrayLike
 
 from trivium.importers.binding import options_of
 from trivium.importers.common import GraphImporter, place, role
-from trivium.importers.jax.context import WITHOUT_MEANING, Context, Jaxpr, rule, type_of
+from trivium.importers.jax.context import WITHOUT_MEANING, Context, Jaxpr, Rule, array_of, rule, type_of
 from trivium.importers.jax.definitions import definition_of
+from trivium.ir.builder import Builder
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
@@ -36,7 +37,7 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
     def name_of(self, node: core.JaxprEqn) -> str:
         return node.primitive.name
 
-    def rule_of(self, node: core.JaxprEqn) -> Callable[..., Any] | None:
+    def rule_of(self, node: core.JaxprEqn) -> Rule | None:
         return rule.find(node.primitive.name) or definition_of(node.primitive)
 
     def location_of(self, node: core.JaxprEqn) -> Location:
@@ -58,9 +59,9 @@ class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
                 self._around[id(inner)] = around
                 yield inner
 
-    def convert(self, node: core.JaxprEqn, rule: Callable[..., Any]) -> None:
+    def convert(self, node: core.JaxprEqn, rule: Rule) -> None:
         self.emit.op = node.primitive.name
-        self.emit.operands = tuple(atom.aval for atom in node.invars)
+        self.emit.operands = tuple(array_of(atom.aval) for atom in node.invars)
         self.emit.results = tuple(type_of(variable.aval) for variable in node.outvars)
         operands = list(map(self.read, node.invars))
         options = options_of(self.emit, rule, len(operands), node.params, WITHOUT_MEANING)
@@ -90,7 +91,7 @@ def _enter(emit: Context, jaxpr: Jaxpr, operands: Sequence[Value]) -> tuple[Valu
     return JaxprImporter(emit).run(closed, operands)
 
 
-def import_module(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Module:
+def import_module(function: object, args: Sequence[object], kwargs: Mapping[str, object] | None = None) -> Module:
     """Returns the module of a JAX function, traced with arguments like `args` and `kwargs`, or of a `ClosedJaxpr`.
 
     Arguments and results are the leaves of their pytrees, in JAX's order, with their paths as names."""
@@ -117,7 +118,7 @@ def import_jaxpr(closed: core.ClosedJaxpr, names: Sequence[str] = (), result_nam
     names = list(names) or [""] * len(types)
     result_names = list(result_names) or [""] * results_count
 
-    def body(builder: Any, *arguments: Value) -> tuple[Value, ...]:
+    def body(builder: Builder, *arguments: Value) -> tuple[Value, ...]:
         return JaxprImporter(Context(builder.block)).run(closed, arguments)
 
     main = Function.build(
@@ -130,7 +131,7 @@ def import_jaxpr(closed: core.ClosedJaxpr, names: Sequence[str] = (), result_nam
     return Module.build(functions=[main])
 
 
-def _jaxprs_in(values: Any) -> Iterator[core.Jaxpr]:
+def _jaxprs_in(values: Iterable[object]) -> Iterator[core.Jaxpr]:
     for value in values:
         if isinstance(value, core.ClosedJaxpr):
             yield value.jaxpr
@@ -140,13 +141,13 @@ def _jaxprs_in(values: Any) -> Iterator[core.Jaxpr]:
             yield from _jaxprs_in(value)
 
 
-def _array(constant: Any) -> np.ndarray:
-    if hasattr(constant, "dtype") and jnp.issubdtype(constant.dtype, jax.dtypes.prng_key):
+def _array(constant: ArrayLike) -> np.ndarray:
+    if isinstance(constant, jax.Array) and jnp.issubdtype(constant.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(constant))
     return np.asarray(constant)
 
 
-def _argument_names(function: Any, count: int) -> list[str]:
+def _argument_names(function: Callable[..., object], count: int) -> list[str]:
     try:
         names = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -154,7 +155,7 @@ def _argument_names(function: Any, count: int) -> list[str]:
     return names[:count] if len(names) >= count else [str(index) for index in range(count)]
 
 
-def _paths(tree: Any, roots: Sequence[str] | None = None) -> list[str]:
+def _paths(tree: object, roots: Sequence[str] | None = None) -> list[str]:
     """Returns a name for each leaf: its path, after the argument's own name if there is one."""
     found = []
     for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
