@@ -276,9 +276,9 @@ def test_small_programs_never_ask() -> None:
     kernel = elementwise("tanh", ["f32"], "f32", 1000)
     x, y = Array("x", "f32", (1000,), Input(0)), Array("y", "f32", (1000,), Output(0))
     executable = CLIENT.load_program(Program("small", [x], [y], [Launch(kernel, (x, y))] * 5))
-    assert CHECK not in executable.llvm
-    assert CHECK not in launches(1).llvm
-    assert launches(4).llvm.count(f'call i32 @"{CHECK}"') == 3
+    assert CHECK not in executable.stage("llvm")
+    assert CHECK not in launches(1).stage("llvm")
+    assert launches(4).stage("llvm").count(f'call i32 @"{CHECK}"') == 3
 
 
 @pytest.mark.parametrize("name", PROCESSES)
