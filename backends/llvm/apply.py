@@ -9,6 +9,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm import integers, math
 from trivium.backends.llvm.code import Code, element, mangle, shaped
+from trivium.backends.llvm.math.remainder import remainder
 from trivium.backends.llvm.narrow import from_memory, held_type, memory_type, rounded, to_memory, wrapped
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, UNSIGNED, bit_width
 from trivium.compiler.kernel.structure import Apply
@@ -129,7 +130,7 @@ def _is_finite(code: Code, a: ll.Value) -> ll.Value:
 
 def _remainder(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
     """Computes the exact remainder, with the sign of a."""
-    return code.builder.frem(a, b)
+    return code.builder.frem(a, b) if code.target.remainder else remainder(code, a, b)
 
 
 def _extremum(name: str) -> Callable[..., ll.Value]:

@@ -30,6 +30,9 @@ class LlvmTarget(Target):
     extrema: bool = True
     """Whether LLVM's maximum and minimum, of which either operand may be NaN, become correct code."""
 
+    remainder: bool = True
+    """Whether LLVM's remainder of floats is exact."""
+
     constant_space: int = 0
     """The address space of constants in a module, such as tables."""
 

@@ -23,11 +23,14 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=0, help="how many random programs")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first random program")
     parser.add_argument("--vectors", type=Path, help="StableHLO's test programs")
+    parser.add_argument("--ptx", default="", help="an architecture such as sm_80: ptxas assembles all records")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     wrong = 0
     if given.records:
         wrong += _run("records", tasks.record, range(len(COMPILED)), given.jobs)
+    if given.ptx:
+        wrong += _run("ptx", tasks.ptx, [(given.ptx, number) for number in range(len(COMPILED))], given.jobs)
     if given.programs:
         wrong += _run("programs", tasks.program, range(given.seed, given.seed + given.programs), given.jobs)
     if given.vectors:

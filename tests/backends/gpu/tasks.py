@@ -4,11 +4,15 @@ what is wrong; it is given something small, so that it can run in another proces
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import tempfile
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from tests.backends.gpu.simulator import Simulator, untouched
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
 from tests.ir import checks
@@ -17,18 +21,25 @@ from tests.random_programs.programs import random_program
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends import client
+from trivium.backends.gpu.assembler import Assembler
+from trivium.backends.gpu.assembly import assembler, emit_program
 from trivium.backends.gpu.client import GpuClient
+from trivium.backends.gpu.nvptx import Nvptx, target
 from trivium.compiler import pipeline
 from trivium.compiler.lower import lower
 from trivium.ir.errors import ExecutionError
 
 DEVICE = os.environ.get("TRIVIUM_TEST_DEVICE", "opencl:0")
+"""A device, or `simulator`."""
 
 
 @cache
 def device() -> GpuClient:
     """Returns the client of the device under test. Nothing is cached: each program is compiled once."""
     os.environ["TRIVIUM_CACHE"] = "0"
+    if DEVICE == "simulator":
+        Assembler.compile = lambda self, text, how: untouched(text, how)  # type: ignore[method-assign]
+        return GpuClient(Simulator(), 0)
     found = client(DEVICE)
     assert isinstance(found, GpuClient)
     return found
@@ -43,6 +54,24 @@ def record(number: int) -> str:
     except AssertionError as error:
         return f"{chosen}: {' '.join(str(error).split())[:300]}"
     return ""
+
+
+def ptx(item: tuple[str, int]) -> str:
+    """Assembles the kernels of a record for an architecture of NVIDIA's, which must not spill registers."""
+    architecture, number = item
+    os.environ["TRIVIUM_CACHE"] = "0"
+    dialect, facts = Nvptx(), target(architecture)
+    emitted = emit_program(lowered(COMPILED[number], facts), dialect, facts)
+    if not emitted.launches:
+        return ""
+    code = assembler().compile(emitted.text, dialect.assembling(facts))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "program.ptx"
+        file.write_bytes(code)
+        command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", f"{file}.cubin"]
+        told = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    spills = re.findall(r"(\d+) bytes spill stores", told)
+    return "" if set(spills) == {"0"} else f"{COMPILED[number]}: {told[:600]}"
 
 
 def program(seed: int) -> str:

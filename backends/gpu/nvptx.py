@@ -1,0 +1,52 @@
+"""PTX, which NVIDIA's driver compiles for the GPU that it finds."""
+
+from __future__ import annotations
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.llvm.code import I32, Code
+from trivium.ir.errors import Error
+
+TRIPLE = "nvptx64-nvidia-cuda"
+CONSTANT = 4
+"""The address space of constants."""
+
+FEATURES = {"sm_80": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80", "sm_100": "+ptx86"}
+"""For each architecture that code is emitted for, the version of PTX that has it."""
+
+
+class Nvptx(Dialect):
+    """NVVM's words."""
+
+    convention = "ptx_kernel"
+    optimization = 3
+    makes_text = True
+
+    def limit(self, function: ll.Function, threads: int) -> None:
+        # llvmlite knows no attributes with values, and its set refuses what it does not know.
+        set.add(function.attributes, f'"nvvm.maxntid"="{threads}"')
+
+    def thread(self, code: Code) -> ll.Value:
+        return self._number(code, "tid")
+
+    def block(self, code: Code) -> ll.Value:
+        return self._number(code, "ctaid")
+
+    def _number(self, code: Code, register: str) -> ll.Value:
+        return self.call(code, f"llvm.nvvm.read.ptx.sreg.{register}.x", I32, (), "")
+
+
+def target(architecture: str) -> GpuTarget:
+    """Returns a GPU of NVIDIA's, of one of `FEATURES`."""
+    if architecture not in FEATURES:
+        raise Error(f"unknown architecture {architecture!r}, expected one of {', '.join(FEATURES)}")
+    return GpuTarget(
+        triple=TRIPLE,
+        cpu=architecture,
+        features=FEATURES[architecture],
+        constant_space=CONSTANT,
+        # LLVM computes it from the quotient, which is rounded.
+        remainder=False,
+    )
