@@ -52,7 +52,7 @@ def _vendors() -> Iterator[None]:
     """Lets the loader find Intel's runtime: its package lists a path that does not exist."""
     folder = Path(sysconfig.get_path("data")) / "lib"
     runtime = folder / "libintelocl.so"
-    if "OCL_ICD_VENDORS" in os.environ or not runtime.exists():
+    if "OCL_ICD_VENDORS" in os.environ or not all((folder / name).exists() for name in (runtime.name, *_INTEL_NEEDS)):
         yield
         return
     for name in _INTEL_NEEDS:
@@ -125,8 +125,9 @@ class OpenCl:
         if number >= len(devices()):
             raise Error(f"there is no device opencl:{number}, {_available()}")
         self._device = devices()[number]
-        self._context = cl.Context([self._device])
-        self._queue = cl.CommandQueue(self._context)
+        with _told(f"opening device {number}"):
+            self._context = cl.Context([self._device])
+            self._queue = cl.CommandQueue(self._context)
         # Parts of buffers must begin at a multiple of this many bits.
         self.target = spirv.target(alignment=max(128, self._device.mem_base_addr_align // 8))
         self.dialect: Dialect = spirv.SpirV()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +29,15 @@ def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_environment_stays_as_it_was(device: GpuClient) -> None:
     assert "trivium-" not in os.environ.get("OCL_ICD_VENDORS", "")
+
+
+def test_an_incomplete_runtime_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libintelocl.so").touch()
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    monkeypatch.delenv("OCL_ICD_VENDORS", raising=False)
+    with opencl._vendors():
+        assert "OCL_ICD_VENDORS" not in os.environ
 
 
 def test_copies(device: GpuClient) -> None:
