@@ -18,6 +18,9 @@ from trivium.page.tags import ops_of
 MOST_CONSTANTS = 2000
 """The constants that get a histogram; they are as many as a model has parameters."""
 
+MANY_ARGUMENTS = 20
+"""The arguments from which on they are a group."""
+
 Origins = Callable[[Operation], list[int]]
 
 
@@ -136,7 +139,9 @@ def _places(functions: Sequence[Function], every: Sequence[Operation], paths: Se
         elif op.regions:
             places[op] = place
         found.append(place)
-    return found + [[f"@{f.sym_name}"] if several else [] for f in functions for _ in f.arguments]
+    arguments = sum(len(function.arguments) for function in functions)
+    many = ["arguments"] if arguments > MANY_ARGUMENTS else []
+    return found + [[f"@{f.sym_name}", *many] if several else many for f in functions for _ in f.arguments]
 
 
 def framework_name(location: Location) -> str:

@@ -54,7 +54,7 @@ def group_items(items: Sequence[Item], places: Sequence[Sequence[str]], keys: Se
     root = Node("")
     for number, place in enumerate(places):
         root.at(place).items.append(number)
-    visible = [not item.hidden for item in items]
+    visible = [not item.hidden and item.kind != "argument" for item in items]
     _arrange(root, visible, keys)
     groups: list[Group] = []
     _number(root, 0, items, groups)
