@@ -31,6 +31,10 @@ def test_groups_follow_paths() -> None:
     assert names(*grouped(paths)) == ["", "encoder.layer/0/attention", "encoder.layer/0", "encoder.layer/1", "head"]
 
 
+def test_transformations_are_outside() -> None:
+    assert split_path("transpose(jvp(encoder/0))/dot") == ["transpose", "jvp", "encoder", "0", "dot"]
+
+
 def test_groups_nest() -> None:
     _, groups = grouped(["a.b.c", "a.b", "a", "d.e", "d.f"] * 3)
     assert groups[0].parent == 0

@@ -24,7 +24,7 @@ SHORTEST = 4
 FARTHEST = 4000
 """The ops among which repetitions are looked for."""
 
-_SEPARATOR = re.compile(r"[./]+")
+_SEPARATOR = re.compile(r"[./()]+")
 
 
 @dataclass(eq=False)
@@ -44,7 +44,8 @@ class Node:
 
 
 def split_path(path: str) -> list[str]:
-    """Returns the parts of a path: those of `encoder.layer.0` as those of `encoder/layer/0`."""
+    """Returns the parts of a path: of `encoder.layer.0` and `encoder/layer/0` the same ones, and of `jvp(encoder)`
+    first the transformation."""
     return [part for part in _SEPARATOR.split(path) if part]
 
 
