@@ -9,9 +9,14 @@ from trivium.importers.onnx import (
     elementwise,
     indexing,
     normalization,
+    quantization,
+    recurrent,
     reduction,
+    resize,
+    sampling,
     shape,
     slicing,
+    statistics,
 )
 from trivium.importers.onnx.module import import_module
 
@@ -19,5 +24,6 @@ __all__ = ["import_module"]
 
 # Imported for the rules that they register.
 _FAMILIES = (
-    cast, contraction, control, earlier, elementwise, indexing, normalization, reduction, shape, slicing,
+    cast, contraction, control, earlier, elementwise, indexing, normalization, quantization, recurrent, reduction,
+    resize, sampling, shape, slicing, statistics,
 )  # fmt: skip

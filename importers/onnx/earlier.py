@@ -92,7 +92,8 @@ def batch_normalization(
     """BatchNormalization(X, scale, B, mean, var, epsilon, momentum, is_test, spatial)"""
     if not is_test:
         ctx.unsupported("is_test", 0, "1")
-    return [normalization.batch_normalization(ctx, x, scale, bias, mean, variance, epsilon, momentum, 0, spatial)]
+    made = normalization.batch_normalization(ctx, x, scale, bias, mean, variance, epsilon, momentum, 0, spatial)
+    return [made] if isinstance(made, Value) else made
 
 
 @rule("Gemm")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import onnx
+
 from trivium.importers.emit import accumulation_type, in_single
 from trivium.importers.onnx.context import Context, axis_of, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.declare import Op
-from trivium.ir.types import BF16, is_integer
+from trivium.ir.types import BF16, UI8, is_boolean, is_integer
 
 UNARY = {
     "Acos": ops.Acos,
@@ -149,12 +151,14 @@ def mod(ctx: Context, a: Value, b: Value, fmod: int = 0) -> Value:
     remainder = ctx.binary(ops.Remainder, a, b)
     if fmod:
         return remainder
-    if not is_integer(a.type.element_type):
-        ctx.unsupported("fmod", 0, "1 for floats")
     zero = ctx.full_like(remainder, 0)
-    nonzero = ctx.compare("NE", remainder, zero)
-    differs = ctx.compare("NE", ctx.compare("LT", remainder, zero), ctx.compare("LT", b, ctx.full_like(b, 0)))
-    return ctx.select(ctx.add(ops.And(nonzero, differs)), ctx.plus(remainder, b), remainder)
+    nonzero, below = ctx.compare("NE", remainder, zero), ctx.compare("LT", b, ctx.full_like(b, 0))
+    differs = ctx.compare("NE", ctx.compare("LT", remainder, zero), below)
+    moved = ctx.select(ctx.add(ops.And(nonzero, differs)), ctx.plus(remainder, b), remainder)
+    if is_integer(a.type.element_type):
+        return moved
+    signed_zero = ctx.select(below, ctx.full_like(b, -0.0), ctx.full_like(b, 0.0))
+    return ctx.select(ctx.compare("EQ", remainder, zero), signed_zero, moved)
 
 
 @rule("BitShift")
@@ -285,3 +289,23 @@ def hardmax(ctx: Context, x: Value, axis: int = -1) -> Value:
     _, places = ctx.arg_reduce("GT", x, axis)
     hot = ctx.compare("EQ", ctx.iota_like(x, axis), ctx.unsqueeze(places, [axis]))
     return ctx.convert(hot, x.type.element_type)
+
+
+@rule("Shrink")
+@in_single
+def shrink(ctx: Context, x: Value, bias: float = 0.0, lambd: float = 0.5) -> Value:
+    """Shrink(input, bias, lambd)"""
+    zero, step, edge = (ctx.full_like(x, number) for number in (0, bias, lambd))
+    below = ctx.select(ctx.compare("LT", x, ctx.full_like(x, -lambd)), ctx.plus(x, step), zero)
+    return ctx.select(ctx.compare("GT", x, edge), ctx.minus(x, step), below)
+
+
+@rule("BitCast")
+def bit_cast(ctx: Context, x: Value, to: int) -> Value:
+    """BitCast(input, to): the same bits in an element type of the same width"""
+    kind = element_type(to)
+    if is_boolean(kind):
+        return ctx.compare("NE", bit_cast(ctx, x, onnx.TensorProto.UINT8), ctx.full(ctx.extents(x), 0, UI8))
+    if is_boolean(x.type.element_type):
+        x = ctx.convert(x, UI8)
+    return x if kind is x.type.element_type else ctx.add(ops.BitcastConvert(x, result=x.type.with_element(kind)))

@@ -93,7 +93,9 @@ def definition_of(schema: Schema, node: onnx.NodeProto, operands: Sequence[Opera
         return None
     function = data if isinstance(data, onnx.FunctionProto) else onnx.FunctionProto.FromString(data)
     defaults = [attribute.default_value for attribute in schema.attributes.values() if attribute.default_value.type]
-    return body_of(function, node, defaults) if function.node else None
+    body = body_of(function, node, defaults)
+    newest = {"": onnx.defs.onnx_opset_version()}  # some bodies do not say what they use
+    return body._replace(opsets={**newest, **body.opsets}) if body.nodes else None
 
 
 def _type_proto(x: Operand) -> onnx.TypeProto:

@@ -87,8 +87,10 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         return f"{', '.join(node.output)} = {self.name_of(node)}({', '.join(node.input)})"
 
     def inner_nodes(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+        is_defined_by_function = self.rule_of(node) is _called
         for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
+            # Those of an operator that ONNX defines by a function belong to its body.
+            if attribute.type == onnx.AttributeProto.GRAPH and not is_defined_by_function:
                 yield from attribute.g.node
         if (function := self.functions.get(key_of(node))) is not None:
             yield from function.node
@@ -158,7 +160,8 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         importer.environment.update(dict.fromkeys(body.inputs))  # those that the node omits
         importer.environment.update(zip(body.inputs, values, strict=False))
         importer.convert_all(body.nodes)
-        return tuple(importer.read(name) for name, _ in zip(body.outputs, node.output, strict=False))
+        wanted = zip(body.outputs, node.output, strict=False)
+        return tuple(importer.read(name) if output else None for name, output in wanted)
 
     def _body(self, node: onnx.NodeProto, values: Sequence[Operand]) -> Body:
         if (function := self.functions.get(key_of(node))) is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, axis_of, rule
+from trivium.importers.onnx.statistics import batch_statistics
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32
@@ -15,10 +16,14 @@ from trivium.ir.types import F32
 def batch_normalization(
     ctx: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float = 1e-5,
     momentum: float = 0.9, training_mode: int = 0, spatial: int = 1,
-) -> Value:  # fmt: skip
+) -> Value | Sequence[Value]:  # fmt: skip
     """BatchNormalization(X, scale, B, input_mean, input_var, epsilon), with given statistics"""
-    if training_mode or not spatial:
-        ctx.unsupported("training_mode", training_mode, "0")
+    if not spatial:
+        ctx.unsupported("spatial", 0, "1")
+    if training_mode:
+        return batch_statistics(ctx, x, scale, bias, mean, variance, epsilon, momentum)
+    if ctx.outputs > 1:
+        ctx.unsupported("outputs", f"{ctx.outputs} outputs", "1, without training_mode")
     shape = (x.type.shape[1], *[1] * (x.type.rank - 2))
     inverse = ctx.add(ops.Rsqrt(ctx.plus(variance, ctx.scalar(epsilon, variance.type.element_type))))
     factor = ctx.times(scale, inverse)

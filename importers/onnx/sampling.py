@@ -1,0 +1,215 @@
+"""Reading images at coordinates: grids, deformed convolutions, regions of interest; and windows as columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from trivium.importers.convolution import reaches
+from trivium.importers.onnx.context import Context, rule
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import F32, I64
+
+Tap = tuple[Value, Value]
+"""Places along one dimension, and the weights of what is there."""
+
+
+@rule("GridSample", since=16)
+def grid_sample(
+    ctx: Context, x: Value, grid: Value, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
+) -> Value:
+    """GridSample(X, grid, align_corners, mode, padding_mode): places in [-1, 1], the last dimension of X first"""
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    if mode not in ("linear", "cubic", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
+        ctx.unsupported("mode", f"{mode}, {padding_mode}", "linear, cubic or nearest; zeros, border or reflection")
+    batch, channels, *extents = x.type.static_shape
+    out = grid.type.static_shape[1:-1]
+    points = ctx.reshape(grid, (batch, int(np.prod(out)), len(extents)))
+    taps = []
+    for index, extent in enumerate(extents):
+        last = len(extents) - 1 - index
+        place = ctx.squeeze(ctx.slice(points, 2, last, last + 1), [2])
+        place = _unnormalized(ctx, place, extent, bool(align_corners))
+        # A cubic reads further away: its elements are kept inside, each by itself.
+        if padding_mode == "border" and mode != "cubic":
+            place = _clamped(ctx, place, 0, extent - 1)
+        elif padding_mode == "reflection" and mode != "cubic":
+            place = _reflected(ctx, place, extent, bool(align_corners))
+        found = _taps(ctx, place, mode)
+        if padding_mode != "zeros":
+            found = [
+                (_bounded(ctx, at, extent, padding_mode, bool(align_corners)), weight) for at, weight in found
+            ]  # fmt: skip
+        taps.append(found)
+    result = sampled(ctx, x, taps)
+    return ctx.reshape(result, (batch, channels, *out))
+
+
+def _bounded(ctx: Context, at: Value, extent: int, padding: str, corners: bool) -> Value:
+    """Returns whole places inside, by the rule that the padding has for any."""
+    kind = F32
+    place = ctx.convert(at, kind)
+    if padding == "reflection":
+        place = _reflected(ctx, place, extent, corners)
+    return ctx.convert(_clamped(ctx, place, 0, extent - 1), I64)
+
+
+def _unnormalized(ctx: Context, x: Value, extent: int, corners: bool) -> Value:
+    one = ctx.full_like(x, 1)
+    if corners:
+        return ctx.scaled(ctx.plus(x, one), (extent - 1) / 2)
+    return ctx.scaled(ctx.minus(ctx.scaled(ctx.plus(x, one), extent), one), 0.5)
+
+
+def _clamped(ctx: Context, x: Value, low: float, high: float) -> Value:
+    kind = x.type.element_type
+    return ctx.add(ops.Clamp(ctx.scalar(low, kind), x, ctx.scalar(high, kind)))
+
+
+def _reflected(ctx: Context, x: Value, extent: int, corners: bool) -> Value:
+    """Returns places reflected at the first and the last element, or half an element beyond them."""
+    low, high = (0.0, extent - 1.0) if corners else (-0.5, extent - 0.5)
+    span = high - low
+    if span == 0:
+        return ctx.full_like(x, 0)
+    kind = x.type.element_type
+    away = ctx.add(ops.Abs(ctx.minus(x, ctx.scalar(low, kind))))
+    rest = ctx.binary(ops.Remainder, away, ctx.scalar(2 * span, kind))
+    back = ctx.minus(ctx.scalar(2 * span, kind), rest)
+    return ctx.plus(ctx.binary(ops.Minimum, rest, back), ctx.scalar(low, kind))
+
+
+def _taps(ctx: Context, place: Value, mode: str) -> list[Tap]:
+    """Returns the elements around places along one dimension, with their weights."""
+    if mode == "nearest":
+        at = ctx.add(ops.RoundNearestEven(place))
+        return [(ctx.convert(at, I64), ctx.full_like(place, 1))]
+    floor = ctx.add(ops.Floor(place))
+    t = ctx.minus(place, floor)
+    at = ctx.convert(floor, I64)
+    if mode == "linear":
+        return [(at, ctx.minus(ctx.full_like(t, 1), t)), (ctx.plus(at, ctx.full_like(at, 1)), t)]
+    shifted = [ctx.plus(at, ctx.full_like(at, shift)) for shift in (-1, 0, 1, 2)]
+    return list(zip(shifted, _cubic(ctx, t), strict=True))
+
+
+def _cubic(ctx: Context, t: Value) -> list[Value]:
+    """Returns the weights of four elements around a place, `t` behind the second one."""
+    a = -0.75
+
+    def polynomial(x: Value, *factors: float) -> Value:
+        result = ctx.full_like(x, factors[0])
+        for factor in factors[1:]:
+            result = ctx.plus(ctx.times(result, x), ctx.full_like(x, factor))
+        return result
+
+    one = ctx.full_like(t, 1)
+    rest = ctx.minus(one, t)
+    far, near = (a, -5 * a, 8 * a, -4 * a), (a + 2, -(a + 3), 0, 1)
+    return [polynomial(ctx.plus(t, one), *far), polynomial(t, *near), polynomial(rest, *near),
+            polynomial(ctx.plus(rest, one), *far)]  # fmt: skip
+
+
+def sampled(ctx: Context, x: Value, taps: Sequence[Sequence[Tap]]) -> Value:
+    """Returns `x` [N, C, spatial] at points [N, P], as [N, C, P]: the sum over all combinations of taps. What lies
+    outside counts as 0."""
+    total = None
+    for combination in itertools.product(*taps):
+        value = _read(ctx, x, [at for at, _ in combination])
+        for _, weight in combination:
+            value = ctx.times(value, ctx.unsqueeze(ctx.convert(weight, x.type.element_type), [1]))
+        total = value if total is None else ctx.plus(total, value)
+    assert total is not None
+    return total
+
+
+def _read(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
+    batch, channels, *extents = x.type.static_shape
+    flat = ctx.transpose(ctx.reshape(x, (batch, channels, int(np.prod(extents)))), [0, 2, 1])
+    index, is_inside = None, None
+    for at, extent in zip(places, extents, strict=True):
+        low, high = ctx.full_like(at, 0), ctx.full_like(at, extent - 1)
+        here = ctx.add(ops.And(ctx.compare("GE", at, low), ctx.compare("LE", at, high)))
+        is_inside = here if is_inside is None else ctx.add(ops.And(is_inside, here))
+        at = ctx.add(ops.Clamp(ctx.scalar(0, I64), at, ctx.scalar(max(extent - 1, 0), I64)))
+        index = at if index is None else ctx.plus(ctx.times(index, ctx.full_like(index, extent)), at)
+    assert index is not None
+    assert is_inside is not None
+    numbers = ops.GatherDimensionNumbers(
+        offset_dims=(2,), collapsed_slice_dims=(1,), operand_batching_dims=(0,), start_indices_batching_dims=(0,),
+        start_index_map=(1,), index_vector_dim=2,
+    )  # fmt: skip
+    taken = ctx.add(ops.Gather(flat, ctx.unsqueeze(index, [2]), numbers, slice_sizes=[1, 1, channels]))
+    taken = ctx.transpose(taken, [0, 2, 1])
+    return ctx.select(ctx.unsqueeze(is_inside, [1]), taken, ctx.full_like(taken, 0))
+
+
+@rule("DeformConv")
+def deform_conv(
+    ctx: Context, x: Value, w: Value, offset: Value, bias: Value | None = None, mask: Value | None = None,
+    dilations: Sequence[int] | None = None, group: int = 1, kernel_shape: Sequence[int] | None = None,
+    offset_group: int = 1, pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
+) -> Value:  # fmt: skip
+    """DeformConv(X, W, offset, B, mask, ...): a convolution whose windows read each element at a place of its own"""
+    batch, channels, *extents = x.type.static_shape
+    filters, inner, *sizes = w.type.static_shape
+    spatial, out = len(sizes), offset.type.static_shape[2:]
+    strides, dilations, pads = strides or [1] * spatial, dilations or [1] * spatial, pads or [0] * 2 * spatial
+    taps, points = int(np.prod(sizes)), int(np.prod(out))
+    moved = ctx.reshape(offset, (batch * offset_group, taps, spatial, points))
+    places = []
+    for d in range(spatial):
+        window = np.indices(sizes)[d].reshape(-1, 1) * dilations[d]
+        start = np.indices(out)[d].reshape(1, -1) * strides[d] - pads[d]
+        here = ctx.squeeze(ctx.slice(moved, 2, d, d + 1), [2])
+        at = ctx.plus(here, ctx.elements((window + start)[None], x.type.element_type))
+        places.append(_taps(ctx, ctx.reshape(at, (batch * offset_group, taps * points)), "linear"))
+    grouped = ctx.reshape(x, (batch * offset_group, channels // offset_group, *extents))
+    columns = sampled(ctx, grouped, places)
+    columns = ctx.reshape(columns, (batch, offset_group, channels // offset_group, taps, points))
+    if mask is not None:
+        columns = ctx.times(columns, ctx.reshape(mask, (batch, offset_group, 1, taps, points)))
+    columns = ctx.reshape(columns, (batch, group, inner * taps, points))
+    weights = ctx.reshape(w, (group, filters // group, inner * taps))
+    product = ctx.dot(weights, columns, ([2], [2]), ([0], [1]))
+    result = ctx.reshape(ctx.transpose(product, [2, 0, 1, 3]), (batch, filters, *out))
+    return result if bias is None else ctx.plus(result, ctx.reshape(bias, (filters, *[1] * spatial)))
+
+
+@rule("Col2Im")
+def col2im(
+    ctx: Context, x: Value, image_shape: Value, block_shape: Value, dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
+) -> Value:  # fmt: skip
+    """Col2Im(input, image_shape, block_shape, dilations, pads, strides): columns are added where they were read"""
+    extents, sizes = ctx.known_ints(image_shape, "image_shape"), ctx.known_ints(block_shape, "block_shape")
+    spatial = len(extents)
+    strides, dilations, pads = strides or [1] * spatial, dilations or [1] * spatial, pads or [0] * 2 * spatial
+    batch, rows, _ = x.type.static_shape
+    channels = rows // int(np.prod(sizes))
+    low, high = pads[:spatial], pads[spatial:]
+    out = [
+        (extent + a + b - reach) // step + 1
+        for extent, a, b, reach, step in zip(extents, low, high, reaches(sizes, dilations), strides, strict=True)
+    ]
+    columns = ctx.reshape(x, (batch, channels, *sizes, *out))
+    total = None
+    padded = [extent + a + b for extent, a, b in zip(extents, low, high, strict=True)]
+    for place in np.ndindex(*sizes):
+        part = columns
+        for d, at in enumerate(place):
+            part = ctx.slice(part, 2 + d, at, at + 1)
+        part = ctx.reshape(part, (batch, channels, *out))
+        front = [at * step for at, step in zip(place, dilations, strict=True)]
+        behind = [
+            whole - start - (count - 1) * step - 1
+            for whole, start, count, step in zip(padded, front, out, strides, strict=True)
+        ]
+        between = [0, 0, *[step - 1 for step in strides]]
+        part = ctx.pad(part, [0, 0, *front], [0, 0, *behind], 0, between)
+        total = part if total is None else ctx.plus(total, part)
+    assert total is not None
+    return ctx.pad(total, [0, 0, *[-a for a in low]], [0, 0, *[-b for b in high]], 0)

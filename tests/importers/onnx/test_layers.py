@@ -1,0 +1,177 @@
+"""Recurrent layers, resizing, sampling, quantized products, loops and scans, against ONNX Runtime."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+import trivium
+
+pytestmark = pytest.mark.onnx
+
+RANDOM = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def ints(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int64)
+
+
+def bytes_of(*shape: int, kind: type = np.uint8) -> np.ndarray:
+    limits = np.iinfo(kind)
+    return RANDOM.integers(limits.min, limits.max + 1, shape).astype(kind)
+
+
+def node(op: str, *inputs: np.ndarray | None, outputs: int = 1, opset: int = 21, **attributes: Any) -> Any:
+    """A model of one node; inputs whose elements are integers of 64 bits are constants."""
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    made = onnx.helper.make_node(op, names, [f"y{i}" for i in range(outputs)], **attributes)
+    infos, constants = [], []
+    for name, x in zip(names, inputs, strict=True):
+        if x is not None and x.dtype == np.int64:
+            constants.append(onnx.numpy_helper.from_array(x, name))
+        elif x is not None:
+            kind = onnx.helper.np_dtype_to_tensor_dtype(x.dtype)
+            infos.append(onnx.helper.make_tensor_value_info(name, kind, x.shape))
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in made.output]
+    graph = onnx.helper.make_graph([made], "g", infos, results, constants)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=10)
+
+
+def check(model: Any, inputs: list[np.ndarray], tolerance: float = 1e-4) -> None:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    expected = session.run(None, {entry.name: x for entry, x in zip(session.get_inputs(), inputs, strict=True)})
+    module = trivium.from_onnx(model)
+    module.verify()
+    results = trivium.compile(module)(*inputs)
+    assert len(results) == len(expected)
+    for result, wanted in zip(results, expected, strict=True):
+        assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance)
+
+
+def check_node(op: str, *inputs: np.ndarray | None, outputs: int = 1, **attributes: Any) -> None:
+    given = [x for x in inputs if x is not None and x.dtype != np.int64]
+    check(node(op, *inputs, outputs=outputs, **attributes), given)
+
+
+LENGTHS = np.array([5, 2, 3], np.int32)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("op", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_layers(op: str, gates: int, direction: str) -> None:
+    count = 2 if direction == "bidirectional" else 1
+    x, w, r = floats(5, 3, 4), floats(count, gates * 2, 4), floats(count, gates * 2, 2)
+    bias, state = floats(count, 2 * gates * 2), floats(count, 3, 2)
+    more = [floats(count, 3, 2), floats(count, 6)] if op == "LSTM" else []
+    outputs = 3 if op == "LSTM" else 2
+    check_node(op, x, w, r, bias, LENGTHS, state, *more, outputs=outputs, direction=direction, hidden_size=2)
+
+
+def test_options_of_recurrent_layers() -> None:
+    x, w, r, bias = floats(5, 3, 4), floats(1, 6, 4), floats(1, 6, 2), floats(1, 12)
+    check_node("GRU", x, w, r, bias, outputs=2, hidden_size=2, linear_before_reset=1, clip=0.5)
+    names = ["HardSigmoid", "LeakyRelu"]
+    options = {"activations": names, "activation_alpha": [0.3, 0.2], "activation_beta": [0.4]}
+    check_node("GRU", x, w, r, bias, outputs=2, hidden_size=2, **options)
+    with pytest.raises(trivium.UnsupportedOpError, match="activations has Cube, expected one of sigmoid, tanh"):
+        trivium.from_onnx(node("RNN", x, floats(1, 2, 4), floats(1, 2, 2), activations=["Cube"]))
+
+
+IMAGE = floats(1, 2, 5, 4)
+MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("coordinates", MODES)
+def test_resize(mode: str, coordinates: str) -> None:
+    check_node("Resize", IMAGE, None, None, ints(1, 2, 9, 3), mode=mode, coordinate_transformation_mode=coordinates)
+
+
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+def test_resize_by_scales(rounding: str) -> None:
+    scales = np.array([1, 1, 2, 0.7], np.float32)
+    check_node("Resize", IMAGE, None, scales, mode="nearest", nearest_mode=rounding)
+
+
+def test_kernels_of_resize() -> None:
+    scales = np.array([1, 1, 2, 0.7], np.float32)
+    check_node("Resize", IMAGE, None, scales, mode="cubic", exclude_outside=1, cubic_coeff_a=-0.5)
+    check_node("Resize", IMAGE, None, scales, mode="linear", antialias=1)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample(mode: str, padding: str) -> None:
+    corners = int(mode == "linear" or padding == "border")
+    grid = RANDOM.uniform(-1.5, 1.5, (1, 3, 3, 2)).astype(np.float32)
+    check_node("GridSample", IMAGE, grid, mode=mode, padding_mode=padding, align_corners=corners)
+
+
+SCALE, SCALES = np.float32(0.05), RANDOM.uniform(0.01, 0.1, 4).astype(np.float32)
+
+
+def test_quantization() -> None:
+    x = floats(3, 4)
+    check_node("QuantizeLinear", x, np.asarray(SCALE), np.array(120, np.uint8))
+    check_node("QuantizeLinear", x, SCALES, bytes_of(4, kind=np.int8), axis=1)
+    check_node("DequantizeLinear", bytes_of(3, 4), SCALES, bytes_of(4), axis=-1)
+    check_node("DynamicQuantizeLinear", x, outputs=3)
+
+
+def test_products_of_quantized_tensors() -> None:
+    a, b = bytes_of(3, 4), bytes_of(4, 5, kind=np.int8)
+    zero, signed = np.array(131, np.uint8), np.array(0, np.int8)
+    check_node("MatMulInteger", a, b, zero)
+    scales = [np.array(scale, np.float32) for scale in (0.01, 0.02, 0.3)]
+    check_node("QLinearMatMul", a, scales[0], zero, b, scales[1], signed, scales[2], zero)
+    image, filters = bytes_of(1, 3, 6, 6), bytes_of(4, 3, 3, 3)
+    check_node("ConvInteger", image, filters, zero, pads=[1, 1, 1, 1])
+    of_channels, zeros = SCALES, np.full(4, 128, np.uint8)
+    bias = RANDOM.integers(-1000, 1000, 4).astype(np.int32)
+    check_node(
+        "QLinearConv", image, scales[0], zero, filters, of_channels, zeros, scales[2], zero, bias, strides=[2, 1]
+    )  # fmt: skip
+
+
+def test_loops_collect_rows() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 17]> g (float[3] x) => (float[3] y, float[4, 3] rows) {
+        n = Constant<value = int64 {4}>() yes = Constant<value = bool {1}>()
+        y, rows = Loop(n, yes, x) <body = b (int64 i, bool go, float[3] v) => (bool again, float[3] w, float[3] row) {
+            again = Identity(go) w = Add(v, x) row = Neg(w) }>
+    }"""
+    check(onnx.parser.parse_model(text), [floats(3)])
+
+
+def test_scans_go_both_ways() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 17]> g (float[3] s, float[3, 5] x) => (float[3] y, float[3, 5] rows) {
+        y, rows = Scan<num_scan_inputs = 1, scan_input_axes = [1], scan_input_directions = [1],
+            scan_output_axes = [-1], body = b (float[3] v, float[3] r) => (float[3] w, float[3] row) {
+            w = Add(v, r) row = Mul(w, r) }>(s, x)
+    }"""
+    check(onnx.parser.parse_model(text), [floats(3), floats(3, 5)])
+
+
+def test_a_condition_that_is_known_chooses_the_branch() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 17]> g (float[3] x) => (float[1, 3] y) {
+        no = Constant<value = bool {0}>() zero = Constant<value = int64[1] {0}>()
+        y = If(no) <then_branch = a () => (float[3] u) { u = Neg(x) },
+                    else_branch = b () => (float[1, 3] v) { v = Unsqueeze(x, zero) }>
+    }"""
+    check(onnx.parser.parse_model(text), [floats(3)])
+
+
+def test_small_rules() -> None:
+    check_node("LpNormalization", floats(3, 4), axis=0, p=1)
+    check_node("LRN", floats(1, 5, 2, 2), size=3)
+    check_node("Shrink", floats(3, 4), lambd=0.3, bias=0.1)
+    check_node("ReverseSequence", floats(4, 2), ints(3, 1), batch_axis=1, time_axis=0)
+    normalized = floats(2, 3, 4), floats(3), floats(3), floats(3), abs(floats(3))
+    check_node("BatchNormalization", *normalized, outputs=3, training_mode=1, opset=14)
