@@ -13,7 +13,13 @@ from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._ops import OpOverload
 from torch.nn import functional
 
-from trivium.importers.pytorch import composed_linalg, composed_special  # noqa: F401, fill the table
+from trivium.importers.pytorch import (  # noqa: F401, they fill the table
+    composed_distances,
+    composed_linalg,
+    composed_ordering,
+    composed_pooling,
+    composed_special,
+)
 from trivium.importers.pytorch.composition import COMPOSED, composed
 from trivium.importers.pytorch.context import rule
 

@@ -98,6 +98,8 @@ def _vectors(ctx: Context, places: Sequence[Value]) -> Value:
 def _gather(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
     """Returns `x[places]`: the places have one shape, and index the first dimensions of `x`."""
     count, batch = len(places), places[0].type.rank
+    if not x.type.size:  # so no place is asked for
+        return ctx.full((*places[0].type.static_shape, *x.type.static_shape[count:]), 0, x.type.element_type)
     numbers = ops.GatherDimensionNumbers(
         offset_dims=tuple(range(batch, batch + x.type.rank - count)),
         collapsed_slice_dims=tuple(range(count)),
@@ -112,6 +114,8 @@ def _scatter(ctx: Context, op: type | None, x: Value, places: Sequence[Value], u
     """Returns `x` with `op(x[places], updates)`, or just the updates, at the places, which index the first
     dimensions."""
     count, batch = len(places), places[0].type.rank
+    if not x.type.size:  # so no place is asked for
+        return ctx.full((*places[0].type.static_shape, *x.type.static_shape[count:]), 0, x.type.element_type)
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(batch, batch + x.type.rank - count)),
         inserted_window_dims=tuple(range(count)),

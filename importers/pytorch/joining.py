@@ -50,7 +50,10 @@ def padded_by_index(ctx: Context, x: Value, pad: Sequence[int], mode: str) -> Va
         low, high = pad[2 * i], pad[2 * i + 1]
         kept = np.arange(max(-low, 0), x.type.shape[d] - max(-high, 0))
         require_computable(len(kept) + max(low, 0) + max(high, 0), f"dimension {d} of the result")
-        places = np.pad(kept, (max(low, 0), max(high, 0)), mode=mode)  # type: ignore[call-overload]
+        if mode == "edge":  # also where padding below 0 leaves no element to repeat
+            places = np.clip(np.arange(-low, x.type.shape[d] + high), 0, x.type.shape[d] - 1)
+        else:
+            places = np.pad(kept, (max(low, 0), max(high, 0)), mode=mode)  # type: ignore[call-overload]
         x = ctx.take(x, ctx.elements(places), d)
     return x
 
@@ -84,6 +87,8 @@ def _edges_gathered(ctx: Context, gradient: Value, d: int, low: int, high: int, 
     def at(part: Value, first: int) -> Value:
         return _spread_out(ctx, part, d, first, 1, extent)
 
+    if -low >= extent or -high >= extent:  # every element repeats the last, or the first one
+        return at(ctx.reduce(ops.Add, gradient, [d], keep=True), extent - 1 if -low >= extent else 0)
     front, end = max(low, 0), gradient.type.static_shape[d] - max(high, 0)
     result = at(ctx.slice(gradient, d, front, end), max(-low, 0))
     if low > 0:

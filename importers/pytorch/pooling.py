@@ -205,7 +205,10 @@ def _counts(
     return counts
 
 
-@rule("aten.adaptive_avg_pool1d.default", "aten.adaptive_avg_pool2d.default", "aten._adaptive_avg_pool2d.default")
+@rule(
+    *("aten.adaptive_avg_pool1d.default", "aten.adaptive_avg_pool2d.default", "aten._adaptive_avg_pool2d.default"),
+    *("aten.adaptive_avg_pool3d.default", "aten._adaptive_avg_pool3d.default"),
+)
 def adaptive_avg_pool(ctx: Context, x: Value, output_size: Ints) -> Value:
     """_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"""
     count = len(spread(output_size, int(ctx.op.split("pool")[1][0])))

@@ -244,7 +244,7 @@ def searchsorted(
         ctx.unsupported("sorter", "a tensor", "None: a sequence that is sorted")
     sequence, x = ctx.promoted(sorted_sequence, x)
     # The position of a number is the count of elements of the sequence before it.
-    rows = ctx.unsqueeze(sequence, [sequence.type.rank - 1])
+    rows = ctx.unsqueeze(sequence, [sequence.type.rank - 1]) if sequence.type.rank > 1 else sequence
     before = ctx.compare("LE" if right or side == "right" else "LT", rows, ctx.unsqueeze(x, [x.type.rank]))
     counted = ctx.convert(before, ctx.result.element_type)
     return ctx.reduce(ops.Add, counted, (counted.type.rank - 1,))

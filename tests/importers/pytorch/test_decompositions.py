@@ -22,7 +22,7 @@ from trivium.ir.interpreter import evaluate
 
 pytestmark = pytest.mark.torch
 
-FAMILIES = ("linalg", "special")
+FAMILIES = ("linalg", "others", "special")
 CASES = [
     case
     for family in FAMILIES

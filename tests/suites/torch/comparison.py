@@ -184,7 +184,8 @@ def _explained(error: BaseException) -> Exception:
         return Refused("; ".join(found) or cause.message)
     if cause is not None:
         return Crashed(f"{type(cause).__name__}: {_line(cause)}")
-    return Crashed(f"{type(error).__name__}: {_line(error)}")
+    *_, first = _chain(error)
+    return Crashed(f"{type(first).__name__}: {_line(first)}")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -31,6 +31,8 @@ CASES = [
     case("adaptive_avg_pool2d.default", X, [1, 1]),
     case("_adaptive_avg_pool2d.default", X, [7, 4]),
     case("_adaptive_avg_pool2d.default", X, [3, 5]),
+    case("_adaptive_avg_pool3d.default", f(2, 3, 7, 5, 4), [3, 5, 2]),
+    case("adaptive_avg_pool3d.default", f(2, 3, 7, 5, 4), [3, 5, 2]),
 ]
 
 

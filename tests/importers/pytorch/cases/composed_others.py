@@ -1,0 +1,50 @@
+"""Distances, order and counting, pooling into windows of different sizes."""
+
+import torch
+
+from tests.importers.pytorch.cases import INF, NAN, b, case, f, i, n, v
+
+GAPS = v(3.0, NAN, -1.0, 2.0, 2.0, NAN, 7.0, -1.0)
+DISTANCES = [0.0, 1.0, 2.0, 3.0, INF]
+
+CASES = [
+    *(case("_cdist_forward.default", f(2, 4, 3), f(2, 5, 3), power, None) for power in DISTANCES),
+    *(case("_pdist_forward.default", f(5, 3), power) for power in DISTANCES),
+    *(
+        case("_cdist_backward.default", f(4, 5), x, y, power, torch.cdist(x, y, power))
+        for power in DISTANCES
+        for x, y in [(f(4, 3), f(5, 3))]
+    ),
+    *(
+        case("_pdist_backward.default", f(6), x, power, torch.nn.functional.pdist(x, power))
+        for power in DISTANCES
+        for x in [f(4, 3)]
+    ),
+    case("_trilinear.default", f(2, 3), f(4, 3, 5), f(2, 5), [1, 3], [0], [1, 2], [2, 3]),
+    case("median.dim", i(4, 5), 1),
+    case("median.dim", GAPS, 0, True),
+    case("median.dim", v(5.0)[0], 0),
+    case("nanmedian.dim", torch.stack([GAPS, GAPS.flip(0)]), 1),
+    case("nanmedian.default", GAPS.reshape(2, 4)),
+    case("mode.default", i(4, 7, low=0, high=3), 1),
+    case("mode.default", n(6, below=2), -1, True),
+    case("logcumsumexp.default", f(3, 6), 1),
+    case("logcumsumexp.default", v(-INF, -INF, 1.0, 2.0), 0),
+    case("histc.default", f(50), 7),
+    case("histc.default", f(50), 5, -1, 1),
+    case("histc.default", v(2.0, 2.0), 3),
+    case("nonzero_static.default", b(3, 4), size=5),
+    case("nonzero_static.default", b(3, 4), size=15, fill_value=-7),
+    case("bucketize.Tensor", f(2, 3), v(-1.0, 0.0, 1.0), out_int32=True),
+    case("bucketize.Scalar", 0.5, v(-1.0, 0.0, 1.0)),
+    case("searchsorted.Scalar", v(-1.0, 0.0, 1.0), 0.0, right=True),
+    case("take.default", f(3, 4), v(1, -2, 5).reshape(3, 1)),
+    case("put.default", f(3, 4), v(1, -2, 5), f(3)),
+    case("put.default", f(3, 4), v(1, 1, 5), f(3), True),
+    case("adaptive_max_pool2d.default", f(2, 3, 7, 5), [3, 2]),
+    case("adaptive_max_pool2d.default", v(1.0, NAN, 3.0, 4.0).reshape(1, 2, 2), [1, 2]),
+    case("adaptive_max_pool3d.default", f(2, 5, 4, 3), [2, 3, 3]),
+    case("_adaptive_avg_pool2d_backward.default", f(2, 3, 3, 2), f(2, 3, 7, 5)),
+    case("_adaptive_avg_pool3d_backward.default", f(2, 3, 3, 2, 2), f(2, 3, 7, 5, 4)),
+    case("_adaptive_avg_pool3d_backward.default", f(3, 3, 2, 2), f(3, 7, 5, 4)),
+]
