@@ -13,6 +13,7 @@ from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.fold import FoldConstants
+from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
@@ -36,6 +37,7 @@ PIPELINE = (
     CLEAN_UP,
     ChannelsLast(),
     CLEAN_UP,
+    HoistInvariants(),
 )
 
 

@@ -14,6 +14,7 @@ from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.fold import FoldConstants
+from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import run_passes
@@ -29,6 +30,7 @@ PASSES = {
         CommonSubexpressions(),
         DeadCode(),
         EraseTokens(),
+        HoistInvariants(),
         FoldConstants(),
         Inline(),
     )
