@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import fx
+
+from trivium.importers.pytorch.context import Meta
 
 
 @dataclass(frozen=True)
@@ -41,27 +42,27 @@ class View:
 
 
 def views_among(
-    graph: fx.Graph, outputs: Sequence[Any], meta_of: Callable[[Any], Any], is_visible: Callable[[int], bool]
+    graph: fx.Graph, outputs: Sequence[object], meta_of: Callable[[fx.Node], Meta], is_visible: Callable[[int], bool]
 ) -> dict[int, View]:
     """Returns the outputs, by index, that share memory with another output or with an input. Their base is the node
     that made the memory; the base itself is returned as a view that is all of it. `is_visible` says which outputs the
     user sees."""
-    memory: dict[int, list[int]] = {}
+    memory: dict[int, dict[int, torch.Tensor]] = {}
     for index, node in enumerate(outputs):
-        if isinstance(node, fx.Node) and is_visible(index) and (storage := _storage(meta_of(node))) is not None:
-            memory.setdefault(storage, []).append(index)
-    makers: dict[int, fx.Node] = {}
+        if isinstance(node, fx.Node) and is_visible(index) and isinstance(meta := meta_of(node), torch.Tensor):
+            memory.setdefault(_storage(meta), {})[index] = meta
+    makers: dict[int, tuple[fx.Node, torch.Tensor]] = {}
     for node in graph.nodes:
-        if node.op != "output" and (storage := _storage(meta_of(node))) in memory:
-            makers.setdefault(storage, node)
-    return {
-        index: View(makers[storage], meta_of(outputs[index]), meta_of(makers[storage]))
-        for storage, indices in memory.items()
-        if len(indices) > 1 or makers[storage].op == "placeholder"
-        for index in indices
-    }
+        if node.op != "output" and isinstance(meta := meta_of(node), torch.Tensor):
+            makers.setdefault(_storage(meta), (node, meta))
+    views: dict[int, View] = {}
+    for storage, metas in memory.items():
+        base, base_meta = makers[storage]
+        if len(metas) > 1 or base.op == "placeholder":
+            views.update((index, View(base, meta, base_meta)) for index, meta in metas.items())
+    return views
 
 
-def _storage(meta: Any) -> int | None:
+def _storage(meta: torch.Tensor) -> int:
     """Returns the identity of the memory of a fake tensor."""
-    return meta.untyped_storage()._cdata if isinstance(meta, torch.Tensor) else None
+    return meta.untyped_storage()._cdata

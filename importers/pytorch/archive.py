@@ -17,6 +17,9 @@ from torch._export.serde.serialize import _SERIALIZE_TO_TORCH_DTYPE as DTYPES_BY
 
 from trivium.ir.errors import Error
 
+Json = dict[str, Any]
+"""An object of the JSON in a file. Nothing about its content is certain: what reads it rejects what does not fit."""
+
 MAX_VIEW = 1 << 28
 """Bytes that a tensor may represent beyond those in the archive: with strides of 0, a few bytes represent many."""
 
@@ -28,7 +31,7 @@ STRIDED = 7
 class Contents:
     """The contents of an archive: the program as its JSON, and the tensors by their names."""
 
-    program: Any
+    program: Json
     state: Mapping[str, torch.Tensor]
     constants: Mapping[str, torch.Tensor]
 
@@ -96,7 +99,7 @@ class Archive:
             self.refuse(member, f"is truncated: has {filled} bytes, expected {info.file_size}")
         return content
 
-    def json(self, member: str) -> Any:
+    def json(self, member: str) -> Json:
         """Returns a member that is JSON."""
         content = self.read(member)
         try:
@@ -176,7 +179,7 @@ def _memory(content: bytearray) -> torch.Tensor:
     return torch.frombuffer(content, dtype=torch.uint8) if content else torch.empty(0, dtype=torch.uint8)
 
 
-def _view(memory: torch.Tensor, meta: Mapping[str, Any]) -> torch.Tensor:
+def _view(memory: torch.Tensor, meta: Json) -> torch.Tensor:
     """Returns a tensor over bytes of the archive."""
     dtype = DTYPES_BY_CODE[meta["dtype"]]
     sizes, strides = ([_number(entry) for entry in meta[name]] for name in ("sizes", "strides"))
@@ -201,7 +204,7 @@ def require_bounded(needed: int, held: int) -> None:
         raise ValueError(f"a tensor represents {needed} bytes, expected at most {MAX_VIEW} more than its {held}")
 
 
-def _number(entry: Mapping[str, Any]) -> int:
+def _number(entry: Json) -> int:
     number = entry["as_int"]
     if type(number) is not int or not 0 <= number < 1 << 63:
         raise ValueError(f"has {number!r}, expected a size")

@@ -3,9 +3,9 @@ results, and its type promotion."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import fx
@@ -16,12 +16,20 @@ from trivium.importers.binding import signature_of
 from trivium.importers.common import Rules
 from trivium.importers.pytorch.types import DTYPES, element_type_of, to_array
 from trivium.ir.core import Block, Value
-from trivium.ir.types import UI64, TensorType, is_boolean, is_complex, is_float
+from trivium.ir.types import UI64, ElementType, IntegerType, TensorType, is_boolean, is_complex, is_float
 
 rule = Rules("PyTorch")
 """The table of all PyTorch rules; names are those of operator overloads, `aten.add.Tensor`."""
 
 Number = bool | int | float | complex
+
+Operand = Value | Number | str | torch.dtype | torch.device | fx.GraphModule | Sequence["Operand"] | None
+"""What a node is converted to, or an argument that stands in the graph itself."""
+
+Meta = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number | Sequence["Meta"] | None
+"""PyTorch's description of a node: fake tensors, or numbers."""
+
+Rule = Callable[..., Operand]
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class Check:
     verify: Callable[[torch.Tensor], None]
 
 
-class Context(context.Context[fx.GraphModule, Any]):
+class Context(context.Context[fx.GraphModule, Operand]):
     """An emitter at the node under conversion."""
 
     used: tuple[bool, ...] = ()
@@ -59,7 +67,7 @@ class Context(context.Context[fx.GraphModule, Any]):
 
     # Numbers and promotion
 
-    def tensor(self, x: Value | Number, element_type: Any) -> Value:
+    def tensor(self, x: Value | Number, element_type: ElementType) -> Value:
         """Returns a value, or a number as a 0-d constant, with an element type."""
         if isinstance(x, Value):
             return self.convert(x, element_type)
@@ -74,7 +82,7 @@ class Context(context.Context[fx.GraphModule, Any]):
         kind = promote(*operands)
         return [self.tensor(x, kind) for x in operands]
 
-    def convert(self, x: Value, element_type: Any) -> Value:
+    def convert(self, x: Value, element_type: ElementType) -> Value:
         """Converts like PyTorch's `to`: a boolean is whether the number is not zero; floats are truncated to
         integers."""
         return self.not_zero(x) if is_boolean(element_type) else super().convert(x, element_type)
@@ -120,18 +128,19 @@ class Randomness:
         self._state = following
 
 
-def as_element(number: Number, element_type: Any) -> Number:
+def as_element(number: Number, element_type: ElementType) -> Number:
     """Converts a Python number to an element type as PyTorch would; integers wrap around."""
     if is_boolean(element_type):
         return bool(number)
     if is_float(element_type) or is_complex(element_type):
         return number
+    assert isinstance(element_type, IntegerType), element_type
     bits = 1 << element_type.width
     value = int(number.real if isinstance(number, complex) else number) % bits
     return value - bits if element_type.is_signed and value >= bits // 2 else value
 
 
-def promote(*operands: Value | Number) -> Any:
+def promote(*operands: Value | Number) -> ElementType:
     """Applies PyTorch's type promotion: tensors with dimensions decide, then 0-d tensors, then numbers; a later group
     only participates if it is of a higher category (boolean, integer, float, complex)."""
     dimensioned = [DTYPES[x.type.element_type] for x in operands if isinstance(x, Value) and x.type.rank]
@@ -194,14 +203,14 @@ WITHOUT_MEANING = frozenset(
 
 
 def bind(
-    op: OpOverload, rule: Callable[..., Any], arguments: tuple, keywords: dict[str, Any], ctx: Context
-) -> tuple[list[Any], dict[str, Any]]:
+    op: OpOverload, rule: Rule, arguments: Sequence[object], keywords: Mapping[str, object], ctx: Context
+) -> tuple[list[object], dict[str, object]]:
     """Returns the arguments for an op's rule: positional arguments of the schema in order, keyword-only ones by name,
     each with the schema's default if it is not given. Arguments that the rule does not take must be at their
     defaults."""
     signature = signature_of(rule)
-    positional: list[Any] = []
-    options: dict[str, Any] = {}
+    positional: list[object] = []
+    options: dict[str, object] = {}
     for index, argument in enumerate(op._schema.arguments):
         default = argument.default_value
         value = arguments[index] if index < len(arguments) else keywords.get(argument.name, default)

@@ -3,14 +3,13 @@ one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, decomposition_table
-from torch._ops import OpOverload
+from torch._ops import OperatorBase, OpOverload
 from torch.nn import functional
 
 from trivium.importers.pytorch import (  # noqa: F401, they fill the table
@@ -23,16 +22,19 @@ from trivium.importers.pytorch import (  # noqa: F401, they fill the table
 from trivium.importers.pytorch.composition import COMPOSED, composed
 from trivium.importers.pytorch.context import rule
 
+Result = Tensor | Sequence[Tensor]
+"""What an op returns."""
+
 
 @cache
-def decompositions() -> dict[OpOverload, Callable[..., Any]]:
+def decompositions() -> dict[OpOverload, Callable[..., Result]]:
     """Returns PyTorch's decompositions of the ops that have no rule, and ours of those for which it has none."""
     known = {**decomposition_table, **core_aten_decompositions(), **COMPOSED}
     return {op: function for op, function in known.items() if isinstance(op, OpOverload) and str(op) not in rule}
 
 
 @cache
-def export_decompositions() -> dict[Any, Callable[..., Any]]:
+def export_decompositions() -> dict[OperatorBase, Callable[..., Result]]:
     """Returns the same for exported programs, where composite ops are still whole."""
     composite = torch.export.default_decompositions()
     return {**decompositions(), **{op: composite[op] for op in list(composite) if str(op) not in rule}}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
 from trivium.importers.common import GraphImporter, place
-from trivium.importers.pytorch.context import Context, bind, rule
+from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Rule, bind, rule
 from trivium.importers.pytorch.types import type_of
 from trivium.ir.core import Block, Value
 from trivium.ir.location import Location
@@ -38,19 +38,19 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
     def __init__(
         self,
         emit: Context,
-        values: Mapping[fx.Node, Any],
-        metas: Mapping[fx.Node, Any] | None = None,
+        values: Mapping[fx.Node, Operand],
+        metas: Mapping[fx.Node, Meta] | None = None,
         graph: str = "main",
     ):
         super().__init__(emit, graph)
         emit.enter = _enter
-        self.values: dict[fx.Node, Any] = dict(values)
+        self.values: dict[fx.Node, Operand] = dict(values)
         self.metas = metas
 
     def name_of(self, node: fx.Node) -> str:
         return target_name(node)
 
-    def rule_of(self, node: fx.Node) -> Callable[..., Any] | None:
+    def rule_of(self, node: fx.Node) -> Rule | None:
         return node.target if node.target in _PYTHON else rule.find(target_name(node))  # type: ignore[return-value]
 
     def location_of(self, node: fx.Node) -> Location:
@@ -64,7 +64,7 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
     def describe(self, node: fx.Node) -> str:
         return node.format_node() or str(node)
 
-    def convert(self, node: fx.Node, rule: Callable[..., Any]) -> None:
+    def convert(self, node: fx.Node, rule: Rule) -> None:
         arguments = fx.map_arg(node.args, self.read)
         keywords = fx.map_arg(node.kwargs, self.read)
         if node.target in _PYTHON:
@@ -80,7 +80,7 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         """Returns the result of converting a node: a value, a number, or a tuple of them."""
         return self.values[node]
 
-    def meta(self, node: fx.Node) -> Any:
+    def meta(self, node: fx.Node) -> Meta:
         """Returns PyTorch's description of a node: fake tensors, or numbers."""
         return node.meta.get("val") if self.metas is None else self.metas[node]
 
@@ -94,9 +94,10 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         picked = [user.args[1] if user.target is operator.getitem else None for user in node.users]
         emit.used = tuple(None in picked or index in picked for index in range(len(metas)))
         emit.metas = {
-            value: self.meta(source)
+            value: meta
             for source in node.all_input_nodes
             if isinstance(value := self.values.get(source), Value)
+            and isinstance(meta := self.meta(source), torch.Tensor)
         }
 
 
@@ -112,10 +113,10 @@ def _calls(graph: fx.Graph) -> list[fx.Node]:
 def convert_graph(
     module: fx.GraphModule,
     emit: Context,
-    values: Mapping[fx.Node, Any],
-    metas: Mapping[fx.Node, Any] | None = None,
-    outputs: Sequence[Any] | None = None,
-) -> list[Any]:
+    values: Mapping[fx.Node, Operand],
+    metas: Mapping[fx.Node, Meta] | None = None,
+    outputs: Sequence[Operand | fx.Node] | None = None,
+) -> list[Operand]:
     """Converts a graph whose placeholders have `values`. Returns the results for its outputs, or for the given ones."""
     attributes = {node: _attribute(module, node, emit) for node in module.graph.find_nodes(op="get_attr")}
     importer = GraphModuleImporter(emit, {**values, **attributes}, metas)
@@ -124,25 +125,25 @@ def convert_graph(
     return [importer.read(given) if isinstance(given, fx.Node) else given for given in wanted]
 
 
-def _enter(emit: Context, module: fx.GraphModule, operands: Sequence[Any]) -> list[Any]:
+def _enter(emit: Context, module: fx.GraphModule, operands: Sequence[Operand]) -> list[Operand]:
     placeholders = module.graph.find_nodes(op="placeholder")
     return convert_graph(module, emit, dict(zip(placeholders, operands, strict=True)))
 
 
-def _attribute(module: Any, node: fx.Node, emit: Context) -> Any:
+def _attribute(module: fx.GraphModule, node: fx.Node, emit: Context) -> Operand:
     """Returns an attribute of the node's module: a tensor, as a constant, or a graph."""
     found = _of_module(module, node)
     return emit.constant(found, node.name) if isinstance(found, torch.Tensor) else found
 
 
-def _of_module(module: Any, node: fx.Node) -> Any:
+def _of_module(module: fx.GraphModule | None, node: fx.Node) -> torch.Tensor | fx.GraphModule:
     return operator.attrgetter(str(node.target))(module)
 
 
-def outputs_of(graph: fx.Graph) -> Sequence[Any]:
+def outputs_of(graph: fx.Graph) -> Sequence[fx.Node | Number | None]:
     """Returns what a graph returns: nodes, numbers, `None`."""
     returned = graph.output_node().args[0]
-    return (returned,) if isinstance(returned, fx.Node) else cast(Sequence[Any], returned)
+    return (returned,) if isinstance(returned, fx.Node) else cast(Sequence[fx.Node | Number | None], returned)
 
 
 def target_name(node: fx.Node) -> str:

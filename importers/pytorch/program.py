@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import fx
@@ -16,12 +16,13 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.fx.node import Argument, Target
 from torch.utils import _pytree as pytree
 
 from trivium.importers.common import require_regular, role
 from trivium.importers.pytorch.aliases import View, views_among
 from trivium.importers.pytorch.archive import read_contents
-from trivium.importers.pytorch.context import Context, Randomness
+from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
 from trivium.importers.pytorch.serialized import exported_program
@@ -30,15 +31,18 @@ from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.func import FuncReturn, Function, Module
-from trivium.ir.types import FunctionType
+from trivium.ir.types import FunctionType, TensorType
+
+Constant = torch.Tensor | Number | str | None
+"""A placeholder's value that becomes part of the program."""
 
 PARAMETERS = ("constants", "arguments")
 
 
 def import_module(
     model: torch.nn.Module | ExportedProgram,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    args: Sequence[object] = (),
+    kwargs: Mapping[str, object] | None = None,
     parameters: str = "constants",
 ) -> Module:
     """Returns the program of a module at example arguments, or of an exported program.
@@ -98,7 +102,7 @@ def _import_trusted(path: str | Path, parameters: str) -> Module:
     return import_module(program, parameters=parameters)
 
 
-def _exported(model: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> ExportedProgram:
+def _exported(model: torch.nn.Module, args: Sequence[object], kwargs: Mapping[str, object] | None) -> ExportedProgram:
     if not isinstance(model, torch.nn.Module):
         raise Error(
             f"the model is a {type(model).__name__}, expected an nn.Module, a GraphModule or an ExportedProgram"
@@ -115,8 +119,8 @@ class _Program:
     def __init__(
         self,
         program: ExportedProgram,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any] | None,
+        args: Sequence[object],
+        kwargs: Mapping[str, object] | None,
         output_names: Sequence[str] | None = None,
     ):
         self.program = program
@@ -128,7 +132,7 @@ class _Program:
 
     def to_module(self, parameters: str) -> Module:
         updated = {spec.target for spec in self.program.graph_signature.output_specs if spec.target}
-        constants: dict[fx.Node, Any] = {}
+        constants: dict[fx.Node, Constant] = {}
         roles: dict[fx.Node, Dictionary] = {}
         for node, spec in self.inputs.items():
             kind, name = spec.kind, spec.target or node.name
@@ -147,9 +151,11 @@ class _Program:
         metas = self._metas()
         return build_module(self.program.graph_module, constants, roles, self._result_roles(), metas).module
 
-    def _tensor(self, name: str) -> Any:
+    def _tensor(self, name: str) -> torch.Tensor:
         found = self.program.state_dict.get(name)
-        return self.program.constants[name] if found is None else found
+        found = self.program.constants[name] if found is None else found
+        assert isinstance(found, torch.Tensor), f"{name} is a {type(found).__name__}"
+        return found
 
     def _result_roles(self) -> list[Dictionary]:
         signature = self.program.graph_signature.output_specs
@@ -169,7 +175,7 @@ class _Program:
                 )
         return roles
 
-    def _metas(self) -> Mapping[fx.Node, Any] | None:
+    def _metas(self) -> Mapping[fx.Node, Meta] | None:
         """Returns the values of the graph at the example arguments, if its own have symbolic sizes."""
         if _has_metas(self.graph):
             return None
@@ -198,9 +204,9 @@ class ImportedGraph:
     module: Module
     arguments: tuple[int, ...]
     """The inputs of the graph that the function takes, in its order."""
-    outputs: tuple[Any, ...]
+    outputs: tuple[ResultIndex | ViewIndex | Operand, ...]
     """For each output of the graph: a `ResultIndex`, a `ViewIndex`, or the output itself (a number, `None`)."""
-    metas: tuple[Any, ...]
+    metas: tuple[Meta, ...]
     """For each output of the graph, PyTorch's description: a fake tensor, with its strides, or a number."""
     draws: bool
     """Whether the function takes, as its last argument, and returns, as its last result, the state of the generator."""
@@ -232,7 +238,7 @@ class ViewIndex:
 
 def import_graph(
     module: fx.GraphModule,
-    inputs: Sequence[Any],
+    inputs: Sequence[Constant],
     is_visible: Callable[[int], bool] = lambda index: False,
     frozen: Collection[int] = (),
 ) -> ImportedGraph:
@@ -252,7 +258,11 @@ def import_graph(
     bases = list(dict.fromkeys(view.base for view in views.values() if view.base.op != "placeholder"))
     returned = [None if index in views else node for index, node in enumerate(outputs)] + bases
     built = build_module(module, constants, roles, None, metas, returned, checked=True)
-    places: dict[fx.Node, ResultIndex | InputIndex] = dict(zip(bases, built.outputs[len(outputs) :], strict=True))
+    places: dict[fx.Node, ResultIndex | InputIndex] = {
+        base: output
+        for base, output in zip(bases, built.outputs[len(outputs) :], strict=True)
+        if isinstance(output, ResultIndex)
+    }
     places.update((node, InputIndex(index)) for index, node in enumerate(placeholders))
     described = [
         ViewIndex(places[views[index].base], views[index]) if index in views else output
@@ -263,11 +273,11 @@ def import_graph(
 
 def build_module(
     module: fx.GraphModule,
-    constants: Mapping[fx.Node, Any],
+    constants: Mapping[fx.Node, Constant],
     roles: Mapping[fx.Node, Dictionary],
     result_roles: Sequence[Dictionary] | None,
-    metas: Mapping[fx.Node, Any] | None,
-    outputs: Sequence[Any] | None = None,
+    metas: Mapping[fx.Node, Meta] | None,
+    outputs: Sequence[fx.Node | Number | None] | None = None,
     checked: bool = False,
 ) -> ImportedGraph:
     """Returns a module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`.
@@ -278,10 +288,10 @@ def build_module(
     emit = Context(block)
     emit.randomness = Randomness(block)
     emit.checks = [] if checked else None
-    values: dict[fx.Node, Any] = {}
+    values: dict[fx.Node, Operand] = {}
     for node in graph.nodes:
         if node in roles:
-            values[node] = block.add_argument(type_of(_meta(node, metas)), node.name)
+            values[node] = block.add_argument(_type_of(node, metas), node.name)
         elif node in constants:
             constant = constants[node]
             is_tensor = isinstance(constant, torch.Tensor)
@@ -309,7 +319,14 @@ def build_module(
     return ImportedGraph(Module.build(functions=[main]), tuple(places), found, tuple(shown), draws, verified)
 
 
-def _meta(given: Any, metas: Mapping[fx.Node, Any] | None) -> Any:
+def _type_of(node: fx.Node, metas: Mapping[fx.Node, Meta] | None) -> TensorType:
+    meta = _meta(node, metas)
+    if not isinstance(meta, torch.Tensor):
+        raise Error(f"input {node.name} of the program is a {type(meta).__name__}, expected a tensor")
+    return type_of(meta)
+
+
+def _meta(given: fx.Node | Number | None, metas: Mapping[fx.Node, Meta] | None) -> Meta:
     if not isinstance(given, fx.Node):
         return given
     return given.meta.get("val") if metas is None else metas[given]
@@ -321,17 +338,17 @@ def _has_metas(graph: fx.Graph) -> bool:
     return all("val" in node.meta and not _has_symbols(node.meta["val"]) for node in nodes)
 
 
-def _has_symbols(meta: Any) -> bool:
+def _has_symbols(meta: Meta) -> bool:
     if isinstance(meta, torch.Tensor):
         return any(isinstance(extent, torch.SymInt) for extent in meta.shape)
     return isinstance(meta, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
-def propagate(module: fx.GraphModule, inputs: Sequence[Any]) -> dict[fx.Node, Any]:
+def propagate(module: fx.GraphModule, inputs: Sequence[object]) -> dict[fx.Node, Meta]:
     """Returns a description of every node of a graph, with fake tensors, at inputs of concrete sizes."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
-    def faked(given: Any) -> Any:
+    def faked(given: object) -> object:
         if not isinstance(given, torch.Tensor):
             return given
         if not isinstance(given, FakeTensor):
@@ -351,14 +368,14 @@ class _Recorder(fx.Interpreter):
 
     def __init__(self, module: fx.GraphModule):
         super().__init__(module)
-        self.found: dict[fx.Node, Any] = {}
+        self.found: dict[fx.Node, Meta] = {}
 
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+    def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Meta:
         # A graph's own results may have another memory layout than when it was traced, which had allowed a view.
         reshape = target is torch.ops.aten.view.default
         return super().call_function(torch.ops.aten.reshape.default if reshape else target, args, kwargs)
 
-    def run_node(self, n: fx.Node) -> Any:
+    def run_node(self, n: fx.Node) -> Meta:
         try:
             self.found[n] = result = super().run_node(n)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:

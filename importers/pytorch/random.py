@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from trivium.importers.pytorch.context import STATE, Context, Number, rule
+from trivium.importers.pytorch.context import STATE, Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I1, I64, UI32, UI64, TensorType
+from trivium.ir.types import F32, I1, I64, UI32, UI64, IntegerType, TensorType
 
 
-def bits(ctx: Context, shape: Sequence[int], element_type: Any = UI32) -> Value:
+def bits(ctx: Context, shape: Sequence[int], element_type: IntegerType = UI32) -> Value:
     """Returns random bits, and advances the state."""
     if ctx.randomness is None:
         ctx.unsupported("generator", "no state inside of control flow", "a draw outside of it")
@@ -122,20 +121,31 @@ def bernoulli_p(ctx: Context, x: Value, p: float, *, generator: None = None) -> 
     return ctx.shaped(below(ctx, x.type.static_shape, p))
 
 
-@rule("aten.randint.default", "aten.randint_like.default")
-def randint(ctx: Context, *given: Any) -> Value:
+@rule("aten.randint.default")
+def randint(ctx: Context, high: int, size: Sequence[int]) -> Value:
     """randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, ...) -> Tensor"""
-    return _integers(ctx, 0, given[1] if "like" in ctx.op else given[0])
+    return _integers(ctx, 0, high)
 
 
-@rule("aten.randint.low", "aten.randint_like.low_dtype")
-def randint_low(ctx: Context, *given: Any) -> Value:
+@rule("aten.randint_like.default")
+def randint_like(ctx: Context, x: Value, high: int) -> Value:
+    """randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return _integers(ctx, 0, high)
+
+
+@rule("aten.randint.low")
+def randint_low(ctx: Context, low: int, high: int, size: Sequence[int]) -> Value:
     """randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, ...) -> Tensor"""
-    low, high = given[1:3] if "like" in ctx.op else given[:2]
     return _integers(ctx, low, high)
 
 
-def _integers(ctx: Context, low: Number, high: Number) -> Value:
+@rule("aten.randint_like.low_dtype")
+def randint_like_low(ctx: Context, x: Value, low: int, high: int) -> Value:
+    """randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return _integers(ctx, low, high)
+
+
+def _integers(ctx: Context, low: int, high: int) -> Value:
     drawn = bits(ctx, ctx.result.static_shape, UI64)
     place = ctx.convert(ctx.add(ops.Remainder(drawn, ctx.full_like(drawn, high - low))), I64)
     return ctx.convert(ctx.plus(place, ctx.scalar(low, I64)), ctx.result.element_type)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from keyword import iskeyword
-from typing import Any
 
 import torch
 from torch._export.serde import schema
@@ -19,14 +18,12 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 
 from trivium.importers.common import place, refuse
-from trivium.importers.pytorch.archive import Contents
+from trivium.importers.pytorch.archive import Contents, Json
 from trivium.importers.pytorch.context import rule
 from trivium.importers.pytorch.sizes import SIZE_OPS, Sizes
 from trivium.importers.pytorch.structure import leaf_names
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.location import Location
-
-Json = dict[str, Any]
 
 MODES = ("higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast")
 """Regions of another mode, which PyTorch's own decompositions inline."""
@@ -153,9 +150,9 @@ def _is_known(name: str) -> bool:
     return isinstance(op, OpOverload) and name not in REFUSED and torch._C._dispatch_has_kernel(op.name())
 
 
-def _found(name: str) -> Any:
+def _found(name: str) -> object:
     """Returns the operator of a name; `None` if there is none."""
-    found: Any = torch.ops
+    found: object = torch.ops
     for part in name.split("."):
         if not part.isidentifier():
             return None
@@ -315,7 +312,7 @@ def _meta(meta: Json) -> Json:
     }
 
 
-def _metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
+def _metadata(metadata: Json) -> dict[str, str]:
     """Returns the user's lines and the submodules from a node's metadata."""
     frames = _FRAME.finditer(str(metadata.get("stack_trace", "")))
     kept = {"stack_trace": "\n".join(frame.group() for frame in frames)}
@@ -323,7 +320,7 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {**kept, "nn_module_stack": modules} if _MODULES.fullmatch(modules) else kept
 
 
-def _name(name: Any) -> str:
+def _name(name: object) -> str:
     """Returns a name that may appear in the Python that PyTorch generates."""
     if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
         raise Error(f"the program is damaged: it has the name {name!r}, expected an identifier")
@@ -359,9 +356,12 @@ def _specification(spec: Json, graph: _Graph) -> Json:
 _LIFTED = ("parameter", "buffer", "tensor_constant", "buffer_mutation", "parameter_mutation", "user_input_mutation")
 
 
-def _path(path: Any) -> str:
+def _path(path: object) -> str:
     """Returns the name of a parameter or buffer, as PyTorch would write it into the Python that it generates."""
-    parts: Sequence[str] = path.split(".") if isinstance(path, str) else [""]
-    if all(part and part.isprintable() and not set(part) & set("\"'\\") and part[:2] != "__" for part in parts):
+    if isinstance(path, str) and all(map(_is_plain, path.split("."))):
         return path
     raise Error(f"the program is damaged: it has the parameter {path!r}, expected names joined by dots")
+
+
+def _is_plain(part: str) -> bool:
+    return bool(part) and part.isprintable() and not set(part) & set("\"'\\") and part[:2] != "__"

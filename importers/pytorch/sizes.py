@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from trivium.importers.pytorch.archive import Json
 from trivium.ir.errors import Error, UnsupportedOpError
 
 Number = int | float | bool
@@ -19,7 +20,7 @@ def _power(base: Number, exponent: Number) -> Number:
     return base**exponent
 
 
-def _shifted(shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _shifted(shift: Callable[[int, int], int]) -> Callable[[int, int], int]:
     def limited(x: int, by: int) -> int:
         if not 0 <= by <= 64:
             raise ValueError(f"shifts by {by}, expected at most 64")
@@ -28,12 +29,12 @@ def _shifted(shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return limited
 
 
-def _check(holds: Number, *_: Any) -> None:
+def _check(holds: Number, *_: object) -> None:
     if not holds:
         raise ValueError("a condition on the sizes does not hold for those that the program was exported with")
 
 
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
+_ARITHMETIC: dict[str, Callable[..., object]] = {
     **{
         f"_operator.{name}": getattr(operator, name)
         for name in (
@@ -67,14 +68,14 @@ SIZE_OPS = frozenset({*_ARITHMETIC, *_CHECKS, *_OF_TENSORS})
 class Sizes:
     """The numbers of one graph by name. `tensors` describes each tensor."""
 
-    def __init__(self, tensors: Mapping[str, Any], graph: Mapping[str, Any]):
+    def __init__(self, tensors: Json, graph: Json):
         self.tensors = tensors
         self.known: dict[str, Number] = {}
         kinds = ("sym_int_values", "sym_float_values", "sym_bool_values")
         self.claimed = {name: value for kind in kinds for name, value in (graph.get(kind) or {}).items()}
 
     @staticmethod
-    def number(entry: Mapping[str, Any]) -> Number:
+    def number(entry: Json) -> Number:
         """Returns a size in the file: a number, or a symbol with the number that it represented."""
         ((kind, value),) = entry.items()
         if kind == "as_expr":
@@ -85,7 +86,7 @@ class Sizes:
             ((_, value),) = hint.items()
         return _bounded(value)
 
-    def evaluate(self, op: str, node: Mapping[str, Any]) -> None:
+    def evaluate(self, op: str, node: Json) -> None:
         """Performs the arithmetic of a node."""
         arguments = [self._operand(entry["arg"]) for entry in node["inputs"]]
         try:
@@ -102,7 +103,7 @@ class Sizes:
             raise Error(f"the program is damaged: {name} has {self.number(claimed)}, expected {result}")
         self.known[name] = result
 
-    def _operand(self, entry: Mapping[str, Any]) -> Any:
+    def _operand(self, entry: Json) -> Any:
         ((kind, value),) = entry.items()
         if kind == "as_tensor":
             return self.tensors[value["name"]]
@@ -110,12 +111,12 @@ class Sizes:
             return self._read(value)
         return value
 
-    def argument(self, kind: str, value: Any) -> dict[str, Any]:
+    def argument(self, kind: str, value: Json | list[Json]) -> dict[str, Number | list[Number]]:
         """Returns an argument that is a symbolic number, or a list of them, as plain numbers."""
         plain = kind.replace("sym_", "")
         return {plain: [self._read(x) for x in value] if isinstance(value, list) else self._read(value)}
 
-    def _read(self, entry: Mapping[str, Any]) -> Number:
+    def _read(self, entry: Json) -> Number:
         ((kind, value),) = entry.items()
         if kind != "as_name":
             return _bounded(value)
@@ -124,17 +125,17 @@ class Sizes:
         return self.known[value]
 
 
-def _has_number(entry: Mapping[str, Any]) -> bool:
+def _has_number(entry: Json) -> bool:
     return "as_expr" not in entry or entry["as_expr"].get("hint") is not None
 
 
-def _bounded(value: Any) -> Number:
+def _bounded(value: object) -> Number:
     if not isinstance(value, int | float) or not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"has {str(value)[:40]}, expected a number of 64 bits")
     return value
 
 
-def _of_tensor(op: str, meta: Mapping[str, Any], dimension: int = 0) -> int:
+def _of_tensor(op: str, meta: Json, dimension: int = 0) -> int:
     sizes, strides = ([entry["as_int"] for entry in meta[name]] for name in ("sizes", "strides"))
     if op == "aten.sym_numel.default":
         return math.prod(sizes)

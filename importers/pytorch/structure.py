@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from trivium.importers.pytorch.archive import Json
 from trivium.ir.errors import Error
 
 
-def leaf_names(text: str, fields: Mapping[str, Any], count: int) -> list[str]:
+def leaf_names(text: str, fields: Json, count: int) -> list[str]:
     """Returns the names of a structure's leaves, as one would write them after it: `['logits']`, `[0]`. `fields`
     contains those of named tuples."""
     protocol, structure = json.loads(text)
@@ -22,7 +22,7 @@ def leaf_names(text: str, fields: Mapping[str, Any], count: int) -> list[str]:
     return names
 
 
-def _leaves(node: Mapping[str, Any], fields: Mapping[str, Any], path: str) -> Iterator[str]:
+def _leaves(node: Json, fields: Json, path: str) -> Iterator[str]:
     if node["type"] is None:
         yield path
         return
@@ -31,7 +31,7 @@ def _leaves(node: Mapping[str, Any], fields: Mapping[str, Any], path: str) -> It
         yield from _leaves(child, fields, f"{path}{key}")
 
 
-def _keys(node: Mapping[str, Any], fields: Mapping[str, Any], count: int) -> list[str]:
+def _keys(node: Json, fields: Json, count: int) -> list[str]:
     """Returns how each child of a node is selected: by key, field or index."""
     context = node["context"]
     known = fields.get(context) if isinstance(context, str) else None
@@ -43,7 +43,7 @@ def _keys(node: Mapping[str, Any], fields: Mapping[str, Any], count: int) -> lis
     return [f"[{index}]" for index in range(count)]
 
 
-def _context(context: Any) -> Any:
+def _context(context: Json | str) -> object:
     """Returns the keys of a mapping; those of a `defaultdict` are beside its factory."""
     if isinstance(context, Mapping):
         return context.get("dict_context")
