@@ -21,8 +21,11 @@ from trivium.ir.types import (
     shapes_compatible,
 )
 
+Datum = np.ndarray | np.generic | tuple["Datum", ...] | None
+"""A value of a program while it runs: an array, or a tuple of values. `None` is a token."""
 
-def read_argument(value: Any, kind: Type, name: str) -> Any:
+
+def read_argument(value: object, kind: Type, name: str) -> Any:
     """Returns `value` as an array of the given type. Raises an `ExecutionError` that says what it has instead."""
     if isinstance(kind, TupleType):
         if not isinstance(value, Sequence) or len(value) != len(kind.types):
@@ -71,7 +74,7 @@ _NUMBERS: dict[type, tuple[Callable[[Type], bool], ...]] = {
 }
 
 
-def _read_number(value: Any, kind: TensorType, name: str) -> np.ndarray:
+def _read_number(value: object, kind: TensorType, name: str) -> np.ndarray:
     if not any(holds(kind.element_type) for holds in _NUMBERS[type(value)]):
         return np.asarray(value)
     try:

@@ -13,14 +13,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 import numpy as np
 
 from trivium.ir.errors import Error
-from trivium.ir.types import F64, IndexType, TensorType, Type, type_of
-
-Attribute = Any
+from trivium.ir.location import Location
+from trivium.ir.types import F64, Bounds, IndexType, TensorType, Type, type_of
 
 MAX_DEPTH = 105
 """How deep attributes, types and locations may be nested, in text and in artifacts. Only call stacks come near: JAX
@@ -75,7 +74,7 @@ class SymbolRef:
         return "::".join(f"@{part}" for part in (self.name, *self.nested))
 
 
-class Dictionary(Mapping[str, Attribute]):
+class Dictionary(Mapping[str, "Attribute"]):
     """An immutable, hashable dictionary of attributes."""
 
     __slots__ = ("_items",)
@@ -114,7 +113,7 @@ class DenseArray:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _key(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[object, ...]:
         # Bit for bit, as for `Float`.
         return self.element_type, tuple(Float(x, F64) if isinstance(x, float) else x for x in self.values)
 
@@ -286,3 +285,29 @@ def integer_array(values: tuple[int, ...], element_type: Type) -> DenseElements:
     """Returns a rank-1 tensor of integers, which older files use where newer ones have `array<i64: ...>`."""
     dtype = np.int64 if isinstance(element_type, IndexType) else element_type.dtype  # type: ignore[attr-defined]
     return DenseElements(np.array(values, dtype=dtype), TensorType((len(values),), element_type))
+
+
+Attribute = (
+    bool
+    | str
+    | Type
+    | Bounds
+    | Location
+    | Unit
+    | Integer
+    | Float
+    | SymbolRef
+    | Dictionary
+    | DenseArray
+    | DenseElements
+    | OpaqueAttribute
+    | Enumeration
+    | Struct
+    | tuple["Attribute", ...]
+)
+"""An attribute in the form of files."""
+
+
+def is_attribute(hint: object) -> bool:
+    """Whether a declared type is `Attribute`, or `Attribute | None`: no other one includes opaque attributes."""
+    return OpaqueAttribute in get_args(hint)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from trivium.ir.attributes import (
     Struct,
     SymbolRef,
     Unit,
+    is_attribute,
 )
 from trivium.ir.errors import VerificationError, shortened
 from trivium.ir.location import Location
@@ -43,20 +44,25 @@ F32Float = Annotated[float, F32]
 """An `f32` attribute."""
 
 
+Same = TypeVar("Same")
+
+
 @dataclass(frozen=True)
 class Codec:
     """`coerce` turns what a caller passed into the declared Python value; `encode` and `decode` translate that value to
     and from the file format. Each raises `TypeError` or `ValueError` for anything else."""
 
     what: str
-    coerce: Callable[[Any], Any]
+    coerce: Callable[[Any], object]
     encode: Callable[[Any], Attribute]
-    decode: Callable[[Attribute], Any]
+    decode: Callable[[Attribute], object]
 
 
-def codec_of(annotation: Any) -> Codec:
+def codec_of(annotation: object) -> Codec:
     """Returns the codec of a declared annotation; `X | None` has the codec of `X`."""
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if is_attribute(annotation):
+        return Codec("attribute", _same, _same, _same)
     if origin in (Union, types.UnionType):
         return codec_of(next(kind for kind in arguments if kind is not type(None)))
     if annotation in _FIXED:
@@ -71,17 +77,15 @@ def codec_of(annotation: Any) -> Codec:
         annotation, Struct | Type | SymbolRef | Dictionary | Location | Unit
     ):
         return Codec(annotation.__name__, _instance(annotation), _same, _instance(annotation))
-    if annotation is Attribute:
-        return Codec("attribute", _same, _same, _same)
     raise TypeError(f"no attribute has the annotation {annotation}")
 
 
-def _same(value: Any) -> Any:
+def _same(value: Same) -> Same:
     return value
 
 
-def _instance(kind: type) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
+def _instance(kind: type) -> Callable[[object], Any]:
+    def check(value: object) -> object:
         if kind is Dictionary and type(value) is dict:
             return Dictionary(value)
         if not isinstance(value, kind):
@@ -97,7 +101,7 @@ def _int(value: Any) -> int:
     return int(value)
 
 
-def _bool(value: Any) -> bool:
+def _bool(value: object) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"has {value!r}")
     return bool(value)
@@ -111,10 +115,10 @@ def _float_codec(kind: Type) -> Codec:
     return Codec(f"{kind} float", float, lambda value: Float(value, kind), _number_of(kind, float))
 
 
-def _number_of(kind: Type, convert: Callable[[Any], Any]) -> Callable[[Attribute], Any]:
+def _number_of(kind: Type, convert: Callable[[Any], object]) -> Callable[[Attribute], object]:
     """Returns a function that reads numbers of one type. A number of another type is a different attribute."""
 
-    def decode(attribute: Attribute) -> Any:
+    def decode(attribute: Attribute) -> object:
         if not isinstance(attribute, Integer | Float):
             return convert(attribute)
         if attribute.type is not kind:
@@ -141,7 +145,7 @@ def _array_codec(element: Codec) -> Codec:
     return Codec(f"array of {element.what}", coerce, encode, decode)
 
 
-def _numbers(convert: Callable[[Any], Any]) -> Callable[[Any], tuple]:
+def _numbers(convert: Callable[[Any], object]) -> Callable[[Any], tuple]:
     """Returns a function that reads a flat list of numbers, in either of the forms that files use."""
 
     def read(values: Any) -> tuple:
@@ -178,23 +182,23 @@ def _matrix_attribute(rows: tuple[tuple[int, ...], ...], columns: int) -> DenseE
     )
 
 
-def _groups(value: Any) -> Any:
+def _groups(value: Any) -> tuple[tuple[int, ...], ...] | ReplicaGroupMeshAxes:
     return value if isinstance(value, ReplicaGroupMeshAxes) else _matrix(value)
 
 
-def _stored_groups(value: Any) -> Any:
+def _stored_groups(value: Attribute) -> tuple[tuple[int, ...], ...] | ReplicaGroupMeshAxes:
     return value if isinstance(value, ReplicaGroupMeshAxes) else _stored(I64, _matrix)(value)
 
 
-def _groups_attribute(value: Any) -> Attribute:
+def _groups_attribute(value: tuple[tuple[int, ...], ...] | ReplicaGroupMeshAxes) -> Attribute:
     return value if isinstance(value, ReplicaGroupMeshAxes) else _matrix_attribute(value, 0)
 
 
-def _elements(value: Any) -> DenseElements:
+def _elements(value: object) -> DenseElements:
     return value if isinstance(value, DenseElements) else DenseElements(np.asarray(value))
 
 
-_FIXED: dict[Any, Codec] = {
+_FIXED: dict[object, Codec] = {
     int: _integer_codec(I64),
     float: _float_codec(F64),
     bool: Codec("bool", _bool, _same, _bool),
@@ -213,7 +217,7 @@ _FIXED: dict[Any, Codec] = {
 }
 
 
-def coerce(codec: Codec, op: str, name: str, value: Any) -> Any:
+def coerce(codec: Codec, op: str, name: str, value: object) -> Any:
     """Converts what a caller passed for attribute `name` to the declared Python value, or raises
     `VerificationError`."""
     return _converted(codec.coerce, codec, op, name, value)
@@ -224,7 +228,7 @@ def decode(codec: Codec, op: str, name: str, attribute: Attribute) -> Any:
     return _converted(codec.decode, codec, op, name, attribute)
 
 
-def _converted(convert: Callable[[Any], Any], codec: Codec, op: str, name: str, value: Any) -> Any:
+def _converted(convert: Callable[[Any], object], codec: Codec, op: str, name: str, value: object) -> Any:
     try:
         return convert(value)
     except (TypeError, ValueError, AttributeError, OverflowError):

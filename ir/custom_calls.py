@@ -5,9 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from trivium.ir.arrays import Datum
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
+from trivium.ir.types import Type
+
+if TYPE_CHECKING:
+    from trivium.ir.ops.control import CustomCall
 
 
 @dataclass(frozen=True)
@@ -21,8 +26,8 @@ class CustomCallDefinition:
     """
 
     target: str
-    evaluate: Callable[..., Any] | None = None
-    infer: Callable[..., Any] | None = None
+    evaluate: Callable[..., Datum | Sequence[Datum]] | None = None
+    infer: Callable[..., Sequence[Type]] | None = None
     lower: Callable[..., Any] | None = None
     native: Callable[..., Any] | None = None
     effects: bool = False
@@ -35,8 +40,8 @@ CUSTOM_CALLS: dict[str, CustomCallDefinition] = {}
 def register_custom_call(
     target: str,
     *,
-    evaluate: Callable[..., Any] | None = None,
-    infer: Callable[..., Any] | None = None,
+    evaluate: Callable[..., Datum | Sequence[Datum]] | None = None,
+    infer: Callable[..., Sequence[Type]] | None = None,
     lower: Callable[..., Any] | None = None,
     native: Callable[..., Any] | None = None,
     effects: bool = False,
@@ -50,7 +55,7 @@ def register_custom_call(
     return definition
 
 
-def evaluate_custom_call(op: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def evaluate_custom_call(op: CustomCall, arrays: Sequence[Datum]) -> tuple[Datum, ...]:
     """Evaluates a custom call as the table defines it. Raises `UnsupportedOpError` if the target has no meaning
     there."""
     known = CUSTOM_CALLS.get(op.call_target_name)
@@ -58,10 +63,10 @@ def evaluate_custom_call(op: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
         missing = Unsupported(f"custom_call @{op.call_target_name}", first=op.location.describe())
         raise UnsupportedOpError("custom calls that are not registered with a meaning", [missing])
     returned = known.evaluate(op, *arrays)
-    return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
+    return tuple(returned) if isinstance(returned, Sequence) else (returned,)
 
 
-def _identity(op: Any, *arrays: Any) -> tuple[Any, ...]:
+def _identity(op: CustomCall, *arrays: Datum) -> tuple[Datum, ...]:
     return arrays
 
 

@@ -4,6 +4,7 @@ are operands because they are computed from symbolic extents."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,17 @@ from trivium.ir.custom_calls import register_custom_call
 from trivium.ir.declare import Op
 from trivium.ir.errors import ExecutionError
 from trivium.ir.func import Module, resolve
-from trivium.ir.interpreter import Interpreter
+from trivium.ir.interpreter import Interpreter, RegionCallable
 from trivium.ir.ops.chlo import TopK
+from trivium.ir.ops.control import CustomCall
 from trivium.ir.ops.random import RngAlgorithm, RngBitGenerator
 from trivium.ir.ops.reduction import ReduceWindow
-from trivium.ir.types import tensor
+from trivium.ir.types import Type, tensor
 
 _PLACE = re.compile(r"\{\{|\{(\d{1,9})[^{}]*\}")
 
 
-def _shape_assertion(op: Any, holds: np.ndarray, *values: np.ndarray) -> tuple[()]:
+def _shape_assertion(op: CustomCall, holds: np.ndarray, *values: np.ndarray) -> tuple[()]:
     """Raises the call's error message unless `holds`; the message has placeholders such as `{0}` for the values."""
     if not holds:
         message = str(op.extra.get("error_message", "a shape assertion does not hold"))
@@ -36,7 +38,7 @@ def _filled(place: re.Match[str], values: tuple[np.ndarray, ...]) -> str:
     return str(values[int(place[1])]) if int(place[1]) < len(values) else place[0]
 
 
-def _dynamic_top_k(op: Any, operand: np.ndarray, k: np.ndarray) -> Any:
+def _dynamic_top_k(op: CustomCall, operand: np.ndarray, k: np.ndarray) -> Sequence[np.ndarray]:
     return _run(TopK, op, [operand], op.result_types, k=int(k))
 
 
@@ -56,13 +58,13 @@ def _approximate_top_k(op: Any, operand: np.ndarray, iota: np.ndarray, *others: 
     return np.take_along_axis(operand, chosen, axis), np.take_along_axis(iota, chosen, axis)
 
 
-def _dynamic_rng_bit_generator(op: Any, state: np.ndarray, shape: np.ndarray) -> Any:
+def _dynamic_rng_bit_generator(op: CustomCall, state: np.ndarray, shape: np.ndarray) -> Sequence[np.ndarray]:
     algorithm = op.extra.get("rng_algorithm", RngAlgorithm.DEFAULT)
     output = tensor(*map(int, shape), of=op.results[1].type.element_type)
     return _run(RngBitGenerator, op, [state], [op.results[0].type, output], rng_algorithm=algorithm)
 
 
-def _dynamic_reduce_window(op: Any, *operands: np.ndarray) -> Any:
+def _dynamic_reduce_window(op: CustomCall, *operands: np.ndarray) -> Sequence[np.ndarray]:
     """The operands are the inputs, their inits, and five lists: window dimensions, strides, base dilations, window
     dilations and padding."""
     *arrays, dimensions, strides, base, window, padding = operands
@@ -80,13 +82,20 @@ def _dynamic_reduce_window(op: Any, *operands: np.ndarray) -> Any:
     )
 
 
-def _run(kind: type[Op], op: Any, arrays: list[Any], types: Any, regions: Any = (), **attributes: Any) -> Any:
+def _run(
+    kind: type[Op],
+    op: CustomCall,
+    arrays: Sequence[np.ndarray],
+    types: Sequence[Type],
+    regions: Sequence[RegionCallable] = (),
+    **attributes: object,
+) -> Sequence[np.ndarray]:
     """Evaluates an op of class `kind` on the first operands of the custom call."""
     stated = kind.create(Block(op.operand_types[: len(arrays)]).arguments, types, attributes)
     return kind.EVALUATE(stated, arrays, regions, None)
 
 
-def _called(op: Any) -> Any:
+def _called(op: CustomCall) -> RegionCallable:
     """Returns the first function that the custom call names as a callable, in the form that ops get their regions."""
     function = resolve(op, op.called_computations[0])
     module = function.parent_op

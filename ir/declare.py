@@ -27,13 +27,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_origin
 
+from trivium.ir.attributes import Attribute
 from trivium.ir.codecs import Codec, codec_of, coerce
 from trivium.ir.core import Operation, OpResult, Region, Value
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.types import QuantizedType, Type
+
+if TYPE_CHECKING:
+    from trivium.ir.func import Symbols
 
 
 class Role(Enum):
@@ -79,7 +83,7 @@ class Field:
     name: str
     role: Role
     arity: str = ""
-    default: Any = REQUIRED
+    default: object = REQUIRED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +109,7 @@ class Op(Operation):
     counts."""
     INFER: ClassVar[Callable[[Op], Any] | None] = None
     CHECK: ClassVar[Callable[[Op], None] | None] = None
-    CHECK_SYMBOLS: ClassVar[Callable[[Op, Any], None] | None] = None
+    CHECK_SYMBOLS: ClassVar[Callable[[Op, Symbols], None] | None] = None
 
     def __init_subclass__(
         cls, name: str = "", traits: set[Trait] | frozenset[Trait] = frozenset(), **kwargs: Any
@@ -121,7 +125,11 @@ class Op(Operation):
         OPS[name] = cls
 
     def __init__(
-        self, *values: Any, location: Location = UNKNOWN, extra: Mapping[str, Any] | None = None, **named: Any
+        self,
+        *values: object,
+        location: Location = UNKNOWN,
+        extra: Mapping[str, Attribute] | None = None,
+        **named: object,
     ):
         """Takes operands, then attributes and regions, in declared order or by name; those with a default only by name.
         Result types are inferred, or passed by name (`result=`) where they do not follow from the operands or should be
@@ -157,7 +165,7 @@ class Op(Operation):
         result_types: Sequence[Type] = (),
         attributes: dict[str, Any] | None = None,
         regions: Sequence[Region] = (),
-        extra: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Attribute] | None = None,
         location: Location = UNKNOWN,
         segments: Mapping[str, tuple[int, ...]] | None = None,
     ) -> Self:
@@ -238,7 +246,7 @@ def prefixed(error: Error, cls: type[Op]) -> Error:
 
 
 def _declare(cls: type[Op]) -> None:
-    hints: dict[str, Any] = {}
+    hints: dict[str, object] = {}
     for base in reversed(cls.__mro__):
         if base not in (Op, Operation, object):
             names = vars(sys.modules[base.__module__])
@@ -266,11 +274,11 @@ def _declare(cls: type[Op]) -> None:
         cls.EVALUATE = staticmethod(_evaluate_caller(cls, function))
 
 
-def _evaluated(annotation: Any, names: dict[str, Any]) -> Any:
+def _evaluated(annotation: object, names: dict[str, object]) -> object:
     return eval(annotation, names) if isinstance(annotation, str) else annotation
 
 
-def _field(cls: type[Op], name: str, hint: Any) -> Field:
+def _field(cls: type[Op], name: str, hint: object) -> Field:
     if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Role):
         _, role, arity = get_args(hint)
         return Field(name, role, arity, REQUIRED if role is not Role.RESULT and arity != "?" else None)
@@ -288,11 +296,11 @@ def _field(cls: type[Op], name: str, hint: Any) -> Field:
     return AttributeField(name, Role.ATTRIBUTE, "", default, codec=codec)
 
 
-def _attribute_getter(name: str) -> Callable[[Operation], Any]:
+def _attribute_getter(name: str) -> Callable[[Operation], object]:
     return lambda op: op.attributes.get(name)
 
 
-def _group_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], Any]:
+def _group_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], object]:
     """Returns a function that finds a declared group in the flat list. With at most one list among the fields, the
     group is a fixed slice."""
     variadic = [position for position, field in enumerate(fields) if field.arity]
@@ -309,10 +317,10 @@ def _group_getter(fields: tuple[Field, ...], index: int, source: str) -> Callabl
     return lambda op: next(iter(getattr(op, source)[index:end]), None)
 
 
-def _sized_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], Any]:
+def _sized_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], object]:
     key = "operands" if source == "_operands" else source
 
-    def get(op: Operation) -> Any:
+    def get(op: Operation) -> object:
         items = getattr(op, source)
         sizes = (op.segments or {}).get(key) or group_sizes(fields, len(items))
         start = sum(sizes[:index])
@@ -356,7 +364,7 @@ def _order(field: Field) -> int:
 # From a call to operands, attributes, regions
 
 
-def _bind(cls: type[Op], values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+def _bind(cls: type[Op], values: tuple[object, ...], named: dict[str, object]) -> dict[str, Any]:
     positional = [field for field in (*cls.OPERANDS, *cls.ATTRIBUTES, *cls.REGIONS) if field.default is REQUIRED]
     if len(values) > len(positional):
         raise VerificationError(f"{cls.NAME} has {len(values)} arguments, expected at most {len(positional)}")
@@ -395,18 +403,18 @@ def _flatten(
 # From an op to the arguments of its declared functions
 
 
-def _type_of(value: Any) -> Any:
+def _type_of(value: Value | tuple[Value, ...] | None) -> Type | tuple[Type, ...] | None:
     if value is None:
         return None
     return tuple(item.type for item in value) if isinstance(value, tuple) else value.type
 
 
-def _static_caller(cls: type[Op], method: str, function: Callable[..., Any]) -> Callable[[Op], Any]:
+def _static_caller(cls: type[Op], method: str, function: Callable[..., object]) -> Callable[[Op], object]:
     """Returns a function that calls `infer` or `check` with the fields that its parameters name."""
-    getters = []
+    getters: list[Callable[[Op], object]] = []
     for name in inspect.signature(function).parameters:
         if name == "op":
-            getters.append(_itself)
+            getters.append(lambda op: op)
             continue
         field = _named_field(cls, method, name)
         typed = field.role in (Role.OPERAND, Role.RESULT)
@@ -414,17 +422,17 @@ def _static_caller(cls: type[Op], method: str, function: Callable[..., Any]) -> 
     return lambda op: function(*[get(op) for get in getters])
 
 
-def _itself(op: Op) -> Op:
-    return op
+Getter = Callable[[Op, Sequence[object], Sequence[object], object], object]
+"""Picks one argument of `evaluate` from an op, the values of its operands, its regions as functions, and a context."""
 
 
-def _typed_getter(get: Callable[[Op], Any]) -> Callable[[Op], Any]:
+def _typed_getter(get: Callable[[Op], Value | tuple[Value, ...] | None]) -> Callable[[Op], object]:
     return lambda op: _type_of(get(op))
 
 
-def _evaluate_caller(cls: type[Op], function: Callable[..., Any]) -> Callable[..., Any]:
+def _evaluate_caller(cls: type[Op], function: Callable[..., object]) -> Getter:
     """Returns a function that calls `evaluate`, with the flat operands and regions grouped as the op declares them."""
-    getters: list[Callable[[Op, Sequence[Any], Sequence[Any], Any], Any]] = []
+    getters: list[Getter] = []
     for name in inspect.signature(function).parameters:
         if name in ("op", "context"):
             getters.append(_SURROUNDINGS[name])
@@ -434,13 +442,13 @@ def _evaluate_caller(cls: type[Op], function: Callable[..., Any]) -> Callable[..
     return lambda op, operands, regions, context: function(*[get(op, operands, regions, context) for get in getters])
 
 
-_SURROUNDINGS: dict[str, Callable[..., Any]] = {
+_SURROUNDINGS: dict[str, Getter] = {
     "op": lambda op, operands, regions, context: op,
     "context": lambda op, operands, regions, context: context,
 }
 
 
-def _runtime_getter(cls: type[Op], field: Field) -> Callable[..., Any]:
+def _runtime_getter(cls: type[Op], field: Field) -> Getter:
     get = attrgetter(field.name)
     if field.role is Role.ATTRIBUTE:
         return lambda op, operands, regions, context: get(op)
@@ -457,7 +465,7 @@ class _Stand:
 
     __slots__ = ("_operands", "regions", "segments")
 
-    def __init__(self, op: Op, operands: tuple[Any, ...], regions: tuple[Any, ...]):
+    def __init__(self, op: Op, operands: tuple[object, ...], regions: tuple[object, ...]):
         self._operands, self.regions, self.segments = operands, regions, op.segments
 
 

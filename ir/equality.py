@@ -107,7 +107,7 @@ def _agree(name: str, one: Any, other: Any) -> bool:
     return one == other or (name in _DICTIONARIES and not any(one or ()) and not any(other or ()))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return shortened(repr(value))
 
 

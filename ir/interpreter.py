@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import trivium.ir.lapack  # noqa: F401, whose custom calls every interpreter knows
-from trivium.ir.arrays import read_argument
+from trivium.ir.arrays import Datum, read_argument
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import Op, Trait, prefixed
 from trivium.ir.errors import Error, ExecutionError, Unsupported, UnsupportedOpError, VerificationError
@@ -23,7 +23,7 @@ from trivium.ir.text import print_op
 from trivium.ir.types import TensorType, shapes_compatible
 
 
-def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[Any, ...]:
+def evaluate(module: Module, *arguments: object, function: str | None = None) -> tuple[Any, ...]:
     """Runs a function of the module (by default its entry) and returns its results as arrays.
 
     Arguments are arrays of the signature's shapes and dtypes, or anything that NumPy or DLPack can read as such; a
@@ -78,7 +78,7 @@ class Interpreter:
     def _functions(self) -> dict[str, Function]:
         return self.module.functions if self.module is not None else {}
 
-    def call(self, name: str, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    def call(self, name: str, arguments: Sequence[Datum]) -> tuple[Datum, ...]:
         """Runs the function of that name."""
         if self.module is None:
             raise ExecutionError(f"{name} is called outside of a module")
@@ -92,7 +92,7 @@ class Interpreter:
             error.add(during=f"evaluating {function.sym_name!r}")
             raise
 
-    def run(self, region: Region, environment: dict[Value, Any]) -> tuple[Any, ...]:
+    def run(self, region: Region, environment: dict[Value, Datum]) -> tuple[Datum, ...]:
         """Runs a region's only block in an environment with its arguments and everything that it captures. The
         environment is modified."""
         block = region.block
@@ -103,7 +103,7 @@ class Interpreter:
                 environment.pop(value, None)
         return tuple(environment[value] for value in block.terminator.operands)
 
-    def step(self, op: Operation, environment: dict[Value, Any]) -> Sequence[Any]:
+    def step(self, op: Operation, environment: Mapping[Value, Datum]) -> Sequence[Any]:
         """Runs one op and returns its results in order. Adds the op's text and location to errors."""
         try:
             if not isinstance(op, Op) or getattr(op, "EVALUATE", None) is None:
@@ -129,7 +129,7 @@ class Interpreter:
             _check_with_shapes(op, operands)
             self._shapes[op] = shapes
 
-    def callable(self, region: Region, environment: dict[Value, Any] | None = None) -> RegionCallable:
+    def callable(self, region: Region, environment: Mapping[Value, Datum] | None = None) -> RegionCallable:
         """Returns the region as a function, with the values that it captures."""
         if region not in self._captures:
             self._captures[region] = region.free_values()
@@ -157,12 +157,12 @@ class Interpreter:
 class RegionCallable:
     """A region as a function of arrays: calling it runs it; `map` runs a scalar region on each element."""
 
-    def __init__(self, region: Region, captured: dict[Value, Any], interpreter: Interpreter):
+    def __init__(self, region: Region, captured: dict[Value, Datum], interpreter: Interpreter):
         self.region = region
         self.captured = captured
         self.interpreter = interpreter
 
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+    def __call__(self, *arrays: Datum) -> tuple[Any, ...]:
         return self.interpreter.run(
             self.region, {**self.captured, **dict(zip(self.region.arguments, arrays, strict=True))}
         )
@@ -259,7 +259,7 @@ def results_of(op: Op, returned: Any) -> Sequence[Any]:
     return [_checked(op, value, array) for value, array in zip(op.results, results, strict=True)]
 
 
-def _checked(op: Op, value: Value, array: Any) -> Any:
+def _checked(op: Op, value: Value, array: Datum) -> Datum:
     if not isinstance(value.type, TensorType):
         return array
     array = np.asarray(array)

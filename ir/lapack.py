@@ -13,15 +13,33 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trivium.ir import factorizations
-from trivium.ir.attributes import DenseElements, Dictionary, Integer
+from trivium.ir.attributes import Attribute, DenseElements, Dictionary, Integer
 from trivium.ir.custom_calls import register_custom_call
 from trivium.ir.errors import Error
-from trivium.ir.types import F32, F64, I32, INDEX, UI8, ComplexType, TensorType, is_complex
+from trivium.ir.types import (
+    F32,
+    F64,
+    I32,
+    INDEX,
+    UI8,
+    ComplexType,
+    ElementType,
+    FloatType,
+    TensorType,
+    Type,
+    is_complex,
+)
+
+if TYPE_CHECKING:
+    from trivium.ir.ops.control import CustomCall
+
+Matrix = FloatType | ComplexType
+"""The element type of a call's matrices."""
 
 Numbers = Mapping[str, int]
 Extents = dict[str, int]
@@ -71,7 +89,7 @@ class Call:
     numbers: dict[str, int]
 
 
-def target_of(routine: str, element_type: Any) -> str:
+def target_of(routine: str, element_type: ElementType) -> str:
     """Returns the target that calls a routine for matrices of this element type."""
     letter = next((letter for letter, kind in _LETTERS.items() if kind is element_type), None)
     if letter is None:
@@ -85,7 +103,7 @@ def is_target(target: str) -> bool:
     return _routine_of(target) is not None
 
 
-def read_call(op: Any) -> Call:
+def read_call(op: CustomCall) -> Call:
     """Reads a custom call of one of the targets. Raises an `Error` if it does not fit the routine."""
     where = f"custom_call @{op.call_target_name}"
     routine, kind = _known(op)
@@ -137,7 +155,7 @@ def evaluate_numbers(name: str, arrays: Sequence[np.ndarray], numbers: Numbers) 
 # Types
 
 
-def _routine_of(target: str) -> tuple[Routine, Any] | None:
+def _routine_of(target: str) -> tuple[Routine, Matrix] | None:
     match = _TARGET.fullmatch(target)
     if match is None:
         return None
@@ -146,7 +164,7 @@ def _routine_of(target: str) -> tuple[Routine, Any] | None:
     return (ROUTINES[name], _LETTERS[letter]) if name in ROUTINES else None
 
 
-def _known(op: Any) -> tuple[Routine, Any]:
+def _known(op: CustomCall) -> tuple[Routine, Matrix]:
     found = _routine_of(op.call_target_name)
     assert found is not None, op.call_target_name
     return found
@@ -157,7 +175,7 @@ def _main(routine: Routine) -> int:
     return next(i for i, (_, names) in enumerate(_tensors(routine.operands, F32)) if len(names) == 2)
 
 
-def _tensors(listed: str, kind: Any) -> list[tuple[Any, list[str]]]:
+def _tensors(listed: str, kind: Matrix) -> list[tuple[ElementType, list[str]]]:
     """Returns the element type and the names of the extents of each operand or result."""
     real = kind.element_type if isinstance(kind, ComplexType) else kind
     named = {"i32": I32, "real": real, "complex": ComplexType(real), "values": kind}
@@ -174,7 +192,9 @@ def _names(listed: str) -> list[str]:
     return list(dict.fromkeys(name for _, names in _tensors(listed, F32) for name in names))
 
 
-def _bind_operands(where: str, routine: Routine, kind: Any, operands: Sequence[Any]) -> tuple[tuple[int, ...], Extents]:
+def _bind_operands(
+    where: str, routine: Routine, kind: Matrix, operands: Sequence[Type]
+) -> tuple[tuple[int, ...], Extents]:
     """Returns the batch dimensions and the extents, from the types of the operands."""
     if len(operands) != routine.count:
         raise Error(f"{where} has {len(operands)} operands, expected {routine.count}")
@@ -192,7 +212,9 @@ def _bind_operands(where: str, routine: Routine, kind: Any, operands: Sequence[A
     return batch, extents
 
 
-def _bind(where: str, listed: str, kind: Any, types: Sequence[Any], batch: tuple[int, ...], extents: Extents) -> None:
+def _bind(
+    where: str, listed: str, kind: Matrix, types: Sequence[Type], batch: tuple[int, ...], extents: Extents
+) -> None:
     """Checks types against a list of tensors, and adds the extents of new names to `extents`."""
     tensors = _tensors(listed, kind)
     if len(types) != len(tensors):
@@ -211,7 +233,7 @@ def _bind(where: str, listed: str, kind: Any, types: Sequence[Any], batch: tuple
 # Attributes and layouts
 
 
-def _attributes(where: str, op: Any, routine: Routine) -> dict[str, int]:
+def _attributes(where: str, op: CustomCall, routine: Routine) -> dict[str, int]:
     given = op.backend_config if isinstance(op.backend_config, Dictionary) else op.extra.get("mhlo.backend_config", {})
     if not isinstance(given, Mapping) or set(given) != set(routine.attributes):
         found = ", ".join(given) if isinstance(given, Mapping) else given
@@ -219,29 +241,29 @@ def _attributes(where: str, op: Any, routine: Routine) -> dict[str, int]:
     return {name: _read(where, name, given[name], allowed) for name, allowed in routine.attributes.items()}
 
 
-def _read(where: str, name: str, value: Any, allowed: str) -> int:
+def _read(where: str, name: str, value: Attribute, allowed: str) -> int:
     number = value.value if isinstance(value, Integer) else value
     fits = isinstance(number, int) and (allowed in (NUMBER, FLAG) or number in map(ord, allowed))
-    if not fits or isinstance(number, bool) != (allowed == FLAG):
+    if not isinstance(number, int) or not fits or isinstance(number, bool) != (allowed == FLAG):
         expected = f"a {allowed}" if allowed in (NUMBER, FLAG) else f"the code of one of {', '.join(allowed)}"
         raise Error(f"{where}: {name} has {number}, expected {expected}")
     return int(number)
 
 
-def _written(routine: Routine, name: str, number: int) -> Any:
+def _written(routine: Routine, name: str, number: int) -> Attribute:
     kind = routine.attributes[name]
     return bool(number) if kind == FLAG else Integer(number, I32 if kind == NUMBER else UI8)
 
 
-def _check_layouts(where: str, op: Any) -> None:
+def _check_layouts(where: str, op: CustomCall) -> None:
     """Checks that matrices are column-major, as in JAX and the routines; otherwise the call would use the
     transposes."""
-    rank = max(kind.rank for kind in op.operand_types)
-    for name, types in (("operand", op.operand_types), ("result", op.result_types)):
+    rank = max(value.type.rank for value in op.operands)
+    for name, values in (("operand", op.operands), ("result", op.results)):
         layouts = getattr(op, f"{name}_layouts")
         if layouts is None:
             raise Error(f"{where} has no layouts, expected column-major matrices")
-        for kind, layout in zip(types, layouts, strict=True):
+        for kind, layout in zip((value.type for value in values), layouts, strict=True):
             if layout.array.tolist() != (expected := _order(kind, rank)):
                 raise Error(f"{where}: {name} {kind} has layout {layout.array.tolist()}, expected {expected}")
 
@@ -332,7 +354,7 @@ _TARGET = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
 _LETTERS = {"s": F32, "d": F64, "c": ComplexType(F32), "z": ComplexType(F64)}
 
 
-def _evaluate(op: Any, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+def _evaluate(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     call = read_call(op)
     return factorizations.evaluate(call.routine, arrays, ROUTINES[call.routine].settings(call.numbers))
 

@@ -116,11 +116,11 @@ def _of_dictionary(value: Dictionary) -> Mesh | None:
 def groups(mesh: Mesh, axes: Sequence[Attribute]) -> tuple[tuple[int, ...], ...]:
     """Returns the groups of devices that differ only along `axes`. Within a group the first of `axes` varies slowest.
     Raises `VerificationError` if mesh and axes do not fit."""
-    _check_axes(mesh, axes)
+    refs = _check_axes(mesh, axes)
     if len({axis.name for axis in mesh.axes}) != len(mesh.axes):
         fail("", f"a mesh has axes {[axis.name for axis in mesh.axes]}, expected each name once")
-    parts = [part for axis in mesh.axes for part in _parts(axis, axes)]
-    named = [(axis.name, axis.sub_axis_info.pre_size if axis.sub_axis_info else 1) for axis in axes]
+    parts = [part for axis in mesh.axes for part in _parts(axis, refs)]
+    named = [(ref.name, ref.sub_axis_info.pre_size if ref.sub_axis_info else 1) for ref in refs]
     places = {(name, start): index for index, (name, start, _) in enumerate(parts)}
     if len(set(named)) != len(named):
         fail("", f"the groups lie along axes {[name for name, _ in named]}, expected each part of an axis once")
@@ -141,12 +141,16 @@ def coordinates(mesh: Mesh) -> np.ndarray:
     return found[:, : len(mesh.axes)]
 
 
-def _check_axes(mesh: Mesh, axes: Sequence[Attribute]) -> None:
+def _check_axes(mesh: Mesh, axes: Sequence[Attribute]) -> list[AxisRef]:
+    """Returns the axes after checking that each refers to an axis of the mesh."""
+    refs = []
     for axis in axes:
         if not isinstance(axis, AxisRef):
             fail("", f"the axes of the groups have {shortened(repr(axis))}, expected references to axes")
         if all(axis.name != known.name for known in mesh.axes):
             fail("", f"axis '{axis.name}' is not an axis of the mesh, which has {[known.name for known in mesh.axes]}")
+        refs.append(axis)
+    return refs
 
 
 def _devices(mesh: Mesh) -> np.ndarray:

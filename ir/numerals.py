@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from trivium.ir.bits import narrow
 from trivium.ir.element_types import ComplexType, FloatType, IntegerType, Type
@@ -17,7 +18,7 @@ DECIMAL = re.compile(r"-?\d{1,400}\.\d*(?:[eE][-+]?\d{1,9})?", re.ASCII)
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,32}", re.ASCII)
 
 
-def float_text(value: Any, kind: FloatType) -> str:
+def float_text(value: npt.ArrayLike, kind: FloatType) -> str:
     """Formats a float exactly as MLIR does: `1.000000e+00` if six digits are exact, otherwise with enough digits to
     distinguish it from its neighbours, or as bits if the text would have no decimal point (NaN, infinities, long
     integers)."""

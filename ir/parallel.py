@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
+from trivium.ir.arrays import Datum
 from trivium.ir.core import Operation
 from trivium.ir.declare import Op, prefixed
 from trivium.ir.errors import Error, VerificationError
@@ -18,17 +18,17 @@ from trivium.ir.process import Grid, Id, Process
 def run_parallel(
     module: Module,
     programs: Sequence[Sequence[str]],
-    arguments: Sequence[Sequence[Any]],
-    infeed: Sequence[Sequence[Any]] = (),
-) -> list[tuple[Any, ...]]:
+    arguments: Sequence[Sequence[Datum]],
+    infeed: Sequence[Sequence[Datum]] = (),
+) -> list[tuple[Datum, ...]]:
     """Runs function `programs[r][p]` of the module in the process of replica r and partition p, all at once. Arguments
     and returned results are in the order of the processes, with the partitions of a replica next to each other.
     `infeed` has the values for the `infeed` ops, in order. Raises the first error of any process."""
     _check_configuration(module, programs)
     grid = Grid(len(programs), len(programs[0]), deque(infeed))
-    results: dict[Id, tuple[Any, ...]] = {}
+    results: dict[Id, tuple[Datum, ...]] = {}
 
-    def run(identity: Id, name: str, given: Sequence[Any]) -> None:
+    def run(identity: Id, name: str, given: Sequence[Datum]) -> None:
         try:
             results[identity] = Interpreter(module, process=Process(grid, *identity)).call(name, list(given))
         except Error as error:

@@ -7,9 +7,12 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from trivium.ir.arrays import Datum
 from trivium.ir.errors import Error, ExecutionError
+
+Message = Datum | Sequence[Datum]
+"""What processes exchange: a value, or a list of values."""
 
 Id = tuple[int, int]
 """A process: its replica, and its partition."""
@@ -21,8 +24,8 @@ class Grid:
 
     replicas: int = 1
     partitions: int = 1
-    infeed: deque[Sequence[Any]] = field(default_factory=deque)
-    outfeed: list[tuple[Any, ...]] = field(default_factory=list)
+    infeed: deque[Sequence[Datum]] = field(default_factory=deque)
+    outfeed: list[tuple[Datum, ...]] = field(default_factory=list)
     error: Error | None = None
 
     def __post_init__(self) -> None:
@@ -30,8 +33,8 @@ class Grid:
         self.changed = threading.Condition()
         self.running = set(self.ids)
         self.waiting: dict[Id, Callable[[], bool]] = {}
-        self.meetings: defaultdict[Hashable, dict[Id, Any]] = defaultdict(dict)
-        self.channels: defaultdict[Hashable, deque[Any]] = defaultdict(deque)
+        self.meetings: defaultdict[Hashable, dict[Id, Message]] = defaultdict(dict)
+        self.channels: defaultdict[Hashable, deque[Message]] = defaultdict(deque)
 
     def wait(self, identity: Id, what: str, ready: Callable[[], bool]) -> None:
         """Waits until `ready`; the caller holds the lock. Raises an error if every process that still runs waits, and
@@ -69,7 +72,7 @@ class Process:
         self.id = (replica, partition)
         self._count: defaultdict[Hashable, int] = defaultdict(int)
 
-    def meet(self, kind: str, channel: int, group: Sequence[Id], value: Any) -> list[Any]:
+    def meet(self, kind: str, channel: int, group: Sequence[Id], value: Message) -> list[Message]:
         """Passes `value` to the group, and returns the values of all members in the group's order."""
         grid = self.grid
         strangers = [member for member in group if member not in grid.ids]
@@ -85,25 +88,25 @@ class Process:
             grid.changed.notify_all()
             return [values[member] for member in group]
 
-    def send(self, channel: Hashable, value: Any) -> None:
+    def send(self, channel: Hashable, value: Message) -> None:
         with self.grid.changed:
             self.grid.channels[channel].append(value)
             self.grid.changed.notify_all()
 
-    def receive(self, channel: Hashable) -> Any:
+    def receive(self, channel: Hashable) -> Message:
         with self.grid.changed:
             queue = self.grid.channels[channel]
             self.grid.wait(self.id, f"a value of channel {channel}", lambda: bool(queue))
             return queue.popleft()
 
-    def feed(self) -> Sequence[Any]:
+    def feed(self) -> Sequence[Datum]:
         """Returns the next values of the infeed."""
         with self.grid.changed:
             if not self.grid.infeed:
                 raise ExecutionError("the infeed has no values left; pass them to run_parallel")
             return self.grid.infeed.popleft()
 
-    def feed_out(self, values: tuple[Any, ...]) -> None:
+    def feed_out(self, values: tuple[Datum, ...]) -> None:
         with self.grid.changed:
             self.grid.outfeed.append(values)
 

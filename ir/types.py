@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -248,25 +249,25 @@ def _extents_text(shape: tuple[int | None, ...]) -> str:
     return "".join("?x" if extent is None else f"{extent}x" for extent in shape)
 
 
-def _checked_shape(shape: Any) -> tuple[int | None, ...]:
+def _checked_shape(shape: Iterable[SupportsIndex | None]) -> tuple[int | None, ...]:
     """Converts extents to plain integers. Types are interned, so an equal object such as `True` or a NumPy integer
     would otherwise become the extent of all tensors of that type."""
     return tuple([None if extent is None else _extent(extent) for extent in shape])
 
 
-def _extent(extent: Any) -> int:
+def _extent(extent: SupportsIndex) -> int:
     try:
         return int(operator.index(extent))
     except TypeError:
         raise Error(f"a tensor type has the extent {extent!r}, expected an integer, or None where dynamic") from None
 
 
-def _check_element(kind: Any) -> None:
+def _check_element(kind: object) -> None:
     if not isinstance(kind, FloatType | IntegerType | IndexType | ComplexType | QuantizedType | OpaqueType):
         raise Error(f"has element type {kind}, expected a number's type")
 
 
-def _check_types(what: str, kinds: Any) -> None:
+def _check_types(what: str, kinds: Iterable[object]) -> None:
     for kind in kinds:
         if not isinstance(kind, Type):
             raise Error(f"a {what} type has {kind!r} among its types")

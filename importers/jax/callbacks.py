@@ -62,10 +62,11 @@ def call_python(ctx: Context, *values: Value, **parameters: object) -> Sequence[
 
 def _call(op: ops.CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     assert isinstance(op.backend_config, Mapping)
-    index = op.backend_config["index"].value
-    if index not in _known:
-        raise Error(f"custom_call @{TARGET} has the index {index}, of a function that this process does not have")
-    function, parameters = _known[index]
+    index = op.backend_config["index"]
+    assert isinstance(index, Integer), index
+    if index.value not in _known:
+        raise Error(f"custom_call @{TARGET} has the index {index.value}, of a function that this process does not have")
+    function, parameters = _known[index.value]
     found = map(np.asarray, function(*arrays, **parameters))
     return tuple(array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False) for array in found)
 

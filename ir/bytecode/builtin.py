@@ -11,6 +11,7 @@ import numpy as np
 
 from trivium.ir.attributes import (
     UNIT,
+    Attribute,
     DenseArray,
     DenseElements,
     Dictionary,
@@ -127,7 +128,7 @@ def _read_elements(reader: EntryReader) -> DenseElements:
     return elements_of(reader.blob(), kind)
 
 
-_ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
+_ATTRIBUTES: dict[int, Callable[[EntryReader], object]] = {
     0: EntryReader.attributes,
     1: _read_dictionary,
     2: EntryReader.string,
@@ -274,7 +275,7 @@ def _read_integer_type(reader: EntryReader) -> IntegerType:
     return IntegerType(width, _SIGNEDNESS[signedness])
 
 
-def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
+def _read_tensor_type(reader: EntryReader, encoding: Attribute | None = None) -> TensorType:
     shape = read_extents(reader)
     return TensorType(shape, reader.type(), encoding)
 
@@ -316,7 +317,7 @@ def _write_type(out: EntryWriter, kind: Type) -> None:
             out.as_text(str(kind))
 
 
-def _home(value: Any) -> str:
+def _home(value: Attribute) -> str:
     match value:
         case Struct() | Enumeration() | OpaqueAttribute() | Bounds():
             dialect = home_of(value)

@@ -3,11 +3,11 @@ decomposition, which becomes the op again when it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from trivium.ir.attributes import Dictionary, Enumeration, Struct, SymbolRef, integer_array
+from trivium.ir.attributes import Attribute, Dictionary, Enumeration, Struct, SymbolRef, integer_array
 from trivium.ir.builder import Builder
 from trivium.ir.codecs import Ints, codec_of, coerce, decode
 from trivium.ir.core import Block, Operation, Region
@@ -80,7 +80,7 @@ class _Decompositions:
     def __init__(self, module: Module):
         self.module = module
         self.names = {name for name, _ in symbols(module)}
-        self.found: dict[Any, str] = {}
+        self.found: dict[Hashable, str] = {}
 
     def name_for(self, op: Op) -> str:
         """Returns the name of the function that defines the op, and adds the function if necessary."""
@@ -126,7 +126,7 @@ def _unused(name: str, names: set[str]) -> str:
     return name if name not in names else next(candidate for candidate in candidates if candidate not in names)
 
 
-def _encoded(op: Op) -> dict[str, Any]:
+def _encoded(op: Op) -> dict[str, Attribute]:
     """Returns the op's attributes that differ from their defaults, in forms that artifacts have."""
     given = {
         field.name: _plain(field.codec.encode(op.attributes[field.name]))
@@ -137,7 +137,7 @@ def _encoded(op: Op) -> dict[str, Any]:
     return {**op.extra, **given, **groups}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Attribute) -> Attribute:
     """Converts enumerations to words, and structs to lists of lists."""
     match value:
         case Enumeration():
@@ -183,7 +183,11 @@ def _recomposed(composite: Composite) -> Op | None:
 
 
 def _checked(
-    cls: type[Op], composite: Composite, attributes: dict[str, Any], extra: dict[str, Any], segments: Any
+    cls: type[Op],
+    composite: Composite,
+    attributes: dict[str, Any],
+    extra: dict[str, Any],
+    segments: Mapping[str, tuple[int, ...]] | None,
 ) -> Op | None:
     """Returns the op, or `None` if the composite has the wrong structure."""
     for declared, items in (
@@ -207,11 +211,11 @@ def _checked(
     return op
 
 
-def _given(cls: type[Op], given: Mapping[str, Any]) -> Iterator[AttributeField]:
+def _given(cls: type[Op], given: Mapping[str, object]) -> Iterator[AttributeField]:
     return (field for field in cls.ATTRIBUTES if field.name in given)
 
 
-def _decoded(cls: type[Op], field: AttributeField, value: Any) -> Any:
+def _decoded(cls: type[Op], field: AttributeField, value: Attribute) -> object:
     """The inverse of `_plain`."""
     kind = _STRUCTS.get(field.codec.what)
     if kind is not None and isinstance(value, tuple) and len(value) == len(fields(kind)):
@@ -221,7 +225,7 @@ def _decoded(cls: type[Op], field: AttributeField, value: Any) -> Any:
     return read(field.codec, cls.NAME, field.name, value)
 
 
-def _sizes(value: Any) -> tuple[int, ...]:
+def _sizes(value: Attribute) -> tuple[int, ...]:
     return decode(_INTS, "chlo", "sizes of groups", value)
 
 
@@ -246,7 +250,7 @@ def _targets(op: Operation, names: set[str]) -> Iterator[Operation | None]:
             yield lookup(op, SymbolRef(name))
 
 
-def _symbols_of(value: Any) -> Iterator[str]:
+def _symbols_of(value: object) -> Iterator[str]:
     """Yields the symbols that an attribute names."""
     if isinstance(value, SymbolRef):
         yield value.name

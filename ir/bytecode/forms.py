@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from trivium.ir import ops  # noqa: F401  declares the ops
-from trivium.ir.attributes import STRUCTS, UNIT, Dictionary, Integer, Struct, SymbolRef, Unit
+from trivium.ir.attributes import STRUCTS, UNIT, Attribute, Dictionary, Integer, Struct, SymbolRef, Unit
 from trivium.ir.bytecode.casts import Cast, is_foreign
 from trivium.ir.bytecode.plain import PlainForm, plain_form
 from trivium.ir.bytecode.tables import EntryReader
@@ -38,7 +38,7 @@ def _spatial(values: Attributes) -> int:
     return len(values.get("window_dimensions", ()) if numbers is None else numbers.input_spatial_dimensions)
 
 
-def _no_config(values: Attributes) -> Any:
+def _no_config(values: Attributes) -> Dictionary | str:
     return Dictionary() if values.get("api_version") == CustomCallApiVersion.API_VERSION_TYPED_FFI else ""
 
 
@@ -46,7 +46,7 @@ def _ones(values: Attributes) -> tuple[int, ...]:
     return (1,) * _spatial(values)
 
 
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: dict[str, object] = {
     **dict.fromkeys(("window_strides", "base_dilations", "window_dilations", "lhs_dilation", "rhs_dilation"), _ones),
     **dict.fromkeys(("operand_layouts", "result_layouts", "result_tilings", "arg_attrs", "res_attrs", "layout"), ()),
     **dict.fromkeys(("known_expanding_dimensions", "known_nonexpanding_dimensions", "source_target_pairs"), ()),
@@ -81,7 +81,7 @@ def _is_flag(field: AttributeField) -> bool:
     return field.codec.what == Unit.__name__
 
 
-def _symbols(field: AttributeField) -> Callable[[Any], Any]:
+def _symbols(field: AttributeField) -> Callable[[Attribute], Attribute]:
     """Returns a function that turns VHLO's strings into symbols; the declaration says which attributes have symbols."""
     what = field.codec.what
     if what == SymbolRef.__name__:
@@ -91,7 +91,7 @@ def _symbols(field: AttributeField) -> Callable[[Any], Any]:
     return _same
 
 
-def _symbol_array(value: Any) -> Any:
+def _symbol_array(value: Attribute) -> Attribute:
     if not isinstance(value, tuple):
         return value
     return tuple(SymbolRef(item) if isinstance(item, str) else item for item in value)
@@ -105,10 +105,10 @@ class Splice:
 
     kind: type[Struct]
     parts: Mapping[str, tuple[str, Codec]]
-    absent: Any
-    unstated: Mapping[str, Any]
+    absent: Attribute
+    unstated: Mapping[str, object]
 
-    def encode(self, value: Struct | None) -> dict[str, Any]:
+    def encode(self, value: Struct | None) -> dict[str, Attribute]:
         if value is None:
             return dict.fromkeys(self.parts, self.absent)
         return {name: codec.encode(getattr(value, part)) for name, (part, codec) in self.parts.items()}
@@ -173,7 +173,7 @@ class Form:
                     attributes[field.name] = _encoded(field, value)
         return attributes
 
-    def _default(self, field: AttributeField, values: Attributes) -> Any:
+    def _default(self, field: AttributeField, values: Attributes) -> object:
         if self.optional:
             return None
         if field.name not in _DEFAULTS:
@@ -212,7 +212,7 @@ class Form:
 
     # Reading
 
-    def properties(self, reader: EntryReader, number: int, bytecode: int) -> dict[str, Any]:
+    def properties(self, reader: EntryReader, number: int, bytecode: int) -> dict[str, Attribute]:
         """Reads the attributes that are stored as properties."""
         read = reader.optional_attribute if self.optional else reader.attribute
         found = {name: read() for name in self.names(number)}
@@ -221,11 +221,11 @@ class Form:
     def segments(self, attributes: Attributes) -> None:
         """The sizes of groups always follow from the counts."""
 
-    def decode(self, attributes: dict[str, Any], number: int) -> dict[str, Any]:
+    def decode(self, attributes: dict[str, Attribute], number: int) -> dict[str, object]:
         """Returns the declared attributes, from those of revision `number` in a file. Raises `VerificationError`."""
         if self.revision is not None and number == 1:
             attributes = {**self.revision.added, **attributes}
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for field in self.cls.ATTRIBUTES:
             missing = [name for name in self._names_of(field) if name not in attributes]
             if missing and self.optional:
@@ -237,7 +237,7 @@ class Form:
                 values[field.name] = value
         return self._without_defaults(values)
 
-    def _decoded(self, field: AttributeField, attributes: Attributes) -> Any:
+    def _decoded(self, field: AttributeField, attributes: Attributes) -> object:
         if field.name in self.spliced:
             return self.spliced[field.name].decode(self.cls.NAME, attributes, field.default is None)
         value = attributes[field.name]
@@ -248,7 +248,7 @@ class Form:
             return 0
         return decode(field.codec, self.cls.NAME, field.name, value)
 
-    def _without_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _without_defaults(self, values: dict[str, object]) -> dict[str, object]:
         """Removes attributes with default values: artifacts cannot distinguish them from absent ones, and MLIR reads
         them as absent."""
         if self.optional:
@@ -265,7 +265,7 @@ class Form:
         return {name: value for name, value in values.items() if name in given}
 
 
-def _same(value: Any) -> Any:
+def _same(value: Attribute) -> Attribute:
     return value
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from trivium.ir import ops  # noqa: F401  declares the ops
-from trivium.ir.attributes import MAX_EXPANDED, DenseArray, DenseElements
+from trivium.ir.attributes import MAX_EXPANDED, Attribute, DenseArray, DenseElements
 from trivium.ir.bytecode.casts import Cast
 from trivium.ir.bytecode.encoding import Cursor
 from trivium.ir.bytecode.tables import EntryReader
@@ -51,7 +51,7 @@ class PlainForm:
         fields = [field for field in self.cls.ATTRIBUTES if op.attributes.get(field.name) is not None]
         return self.cls.NAME, {field.name: field.codec.encode(op.attributes[field.name]) for field in fields}
 
-    def slots(self, attributes: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    def slots(self, attributes: Mapping[str, Attribute]) -> list[tuple[str, bool]]:
         """Returns the attributes in the order of a file, and whether each may be missing."""
         return sorted(self.order)
 
@@ -59,10 +59,10 @@ class PlainForm:
         """Returns the names of the declared attributes and of the sizes of groups."""
         return (*(field.name for field in self.cls.ATTRIBUTES), *self._groups())
 
-    def properties(self, reader: EntryReader, number: int, bytecode: int) -> dict[str, Any]:
+    def properties(self, reader: EntryReader, number: int, bytecode: int) -> dict[str, Attribute]:
         """Reads the attributes that are stored as properties."""
         packs = bytecode >= _SPARSE_SEGMENTS
-        found: dict[str, Any] = {}
+        found: dict[str, Attribute] = {}
         for name, optional in self._order(reader, () if packs else self._groups()):
             value = reader.optional_attribute() if optional else reader.attribute()
             if value is not None:
@@ -78,7 +78,7 @@ class PlainForm:
         later = _LATER.get(self.cls.NAME, ())
         return [entry for entry in order if entry[0] not in later] if later and _left(reader) < len(order) else order
 
-    def decode(self, attributes: Mapping[str, Any], number: int) -> dict[str, Any]:
+    def decode(self, attributes: Mapping[str, Attribute], number: int) -> dict[str, Any]:
         """Returns the declared attributes. Raises `VerificationError`."""
         return {
             field.name: decode(field.codec, self.cls.NAME, field.name, attributes[field.name])
@@ -86,7 +86,7 @@ class PlainForm:
             if field.name in attributes
         }
 
-    def segments(self, attributes: Mapping[str, Any]) -> dict[str, tuple[int, ...]] | None:
+    def segments(self, attributes: Mapping[str, Attribute]) -> dict[str, tuple[int, ...]] | None:
         """Returns the sizes of groups that do not follow from the counts."""
         found = {}
         for name, fields in self._groups().items():
@@ -127,7 +127,7 @@ def _left(reader: EntryReader) -> int:
     return count
 
 
-def _numbers(value: Any) -> list[int]:
+def _numbers(value: Attribute | None) -> list[int]:
     if isinstance(value, DenseElements) and value.array.dtype.kind == "i":
         return value.array.reshape(-1)[:MAX_EXPANDED].tolist()
     return list(map(int, value.values)) if isinstance(value, DenseArray) and is_integer(value.element_type) else []

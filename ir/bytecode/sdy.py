@@ -123,7 +123,7 @@ def _read_rule(reader: EntryReader) -> OpaqueAttribute:
     return OpaqueAttribute(f"#sdy.op_sharding_rule<{text}{', custom' if reader.byte() else ''}>")
 
 
-_ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
+_ATTRIBUTES: dict[int, Callable[[EntryReader], object]] = {
     0: _read_manual_axes,
     1: _read_mesh_axis,
     2: _read_mesh,

@@ -30,7 +30,7 @@ class Node:
     """An encoded attribute: its code, and the values after it."""
 
     code: int
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def write_attribute(out: EntryWriter, value: Any) -> None:
         out.as_text(value.text)
 
 
-def _write(out: EntryWriter, part: Any) -> None:
+def _write(out: EntryWriter, part: object) -> None:
     match part:
         case bool():
             out.byte(part)
@@ -70,7 +70,7 @@ def _write(out: EntryWriter, part: Any) -> None:
             out.attribute(part, _dialect(part))
 
 
-def _dialect(value: Any) -> str:
+def _dialect(value: object) -> str:
     return "builtin" if isinstance(value, str | SymbolRef) else "sdy"
 
 

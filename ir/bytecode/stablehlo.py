@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, get_type_hints
+from typing import get_args, get_origin, get_type_hints
 
 from trivium.ir import ops  # noqa: F401  declares the attributes
-from trivium.ir.attributes import ENUMERATIONS, STRUCTS, DenseElements, Enumeration, Struct
-from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter
+from trivium.ir.attributes import ENUMERATIONS, STRUCTS, DenseElements, Enumeration, Struct, is_attribute
+from trivium.ir.bytecode.tables import Dialect, EntryReader, EntryWriter, Read
 from trivium.ir.bytecode.vhlo import enumeration_reader
 from trivium.ir.bytecode.vhlo_types import read_extents
 from trivium.ir.errors import Error
@@ -26,7 +26,7 @@ _CODES = {
 _CHLO_CODES = {0: "comparison_direction", 1: "comparison_type"}
 
 
-def _optional(kind: type) -> Callable[[EntryReader], Any]:
+def _optional(kind: type) -> Read:
     return lambda reader: reader.expect(reader.attribute(), kind) if reader.byte() else None
 
 
@@ -34,15 +34,13 @@ def _mesh_axes(reader: EntryReader) -> tuple[MeshAxis, ...]:
     return tuple(reader.expect(axis, MeshAxis) for axis in reader.expect(reader.attribute(), tuple))
 
 
-_FIELDS: dict[Any, Callable[[EntryReader], Any]] = {
+_FIELDS: dict[object, Read] = {
     int: EntryReader.signed,
     float: EntryReader.double,
     bool: lambda reader: bool(reader.byte()),
     str: EntryReader.string,
     Type: EntryReader.type,
-    Any: EntryReader.attribute,
     tuple[int, ...]: EntryReader.signeds,
-    tuple[Any, ...]: EntryReader.attributes,
     tuple[MeshAxis, ...]: _mesh_axes,
     SubAxis | None: _optional(SubAxis),
     DenseElements | None: _optional(DenseElements),
@@ -50,7 +48,11 @@ _FIELDS: dict[Any, Callable[[EntryReader], Any]] = {
 """How a field of a struct is read, by its declared type."""
 
 
-def _field_reader(kind: Any) -> Callable[[EntryReader], Any]:
+def _field_reader(kind: object) -> Read:
+    if is_attribute(kind):
+        return EntryReader.attribute
+    if get_origin(kind) is tuple and is_attribute(get_args(kind)[0]):
+        return EntryReader.attributes
     if isinstance(kind, type) and issubclass(kind, Enumeration):
         return lambda reader: reader.expect(reader.attribute(), kind)
     return _FIELDS[kind]
@@ -63,11 +65,11 @@ def _struct_reader(kind: type[Struct]) -> Callable[[EntryReader], Struct]:
     return lambda reader: kind(*[read(reader) for read in readers])
 
 
-def _reader(mnemonic: str) -> Callable[[EntryReader], Any]:
+def _reader(mnemonic: str) -> Read:
     return enumeration_reader(mnemonic) if mnemonic in ENUMERATIONS else _struct_reader(STRUCTS[mnemonic])
 
 
-def refuse(out: EntryWriter, value: Any) -> None:
+def refuse(out: EntryWriter, value: object) -> None:
     """The writer for attributes and types that are never written."""
     raise Error("plain bytecode can be read, but not written")
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from trivium.ir.attributes import MAX_DEPTH, MAX_EXPANSION, Enumeration, OpaqueAttribute, Struct
+from trivium.ir.attributes import MAX_DEPTH, MAX_EXPANSION, Attribute, Enumeration, OpaqueAttribute, Struct
 from trivium.ir.bytecode.encoding import Cursor, Output, bytes_of
 from trivium.ir.bytecode.refusals import Refusals
 from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
@@ -16,7 +16,12 @@ from trivium.ir.errors import Error, ParseError
 from trivium.ir.text.attributes import AttributeWriter
 from trivium.ir.types import Bounds, Type
 
-Read = Callable[["EntryReader"], Any]
+if TYPE_CHECKING:
+    from trivium.ir.bytecode.resources import Resource
+
+Item = TypeVar("Item")
+
+Read = Callable[["EntryReader"], object]
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Dialect:
     canonical: Callable[[Any], Any] = lambda value: value
     """Returns the canonical form of an attribute, which is the same for all attributes that the dialect encodes alike.
     """
-    home: Callable[[Any], str] = lambda value: ""
+    home: Callable[[Attribute], str] = lambda value: ""
     """Returns the dialect of an attribute that this dialect cannot encode; empty if it can."""
 
 
@@ -57,7 +62,7 @@ class Tables:
         self.data = Cursor(b"")
         self.limit = MAX_EXPANSION
         """The largest size in bytes of an entry with everything that it refers to."""
-        self.resources: Sequence[Any] = ()
+        self.resources: Sequence[Resource] = ()
         self._dialects = dialects
         self._parse_text = parse_text
         self._entries = {what: _Entries(what) for what in ("attribute", "type")}
@@ -171,7 +176,7 @@ class EntryReader(Cursor):
             raise self.error(f"has a {type(kind).__name__}, expected a type")
         return kind
 
-    def types(self) -> tuple[Any, ...]:
+    def types(self) -> tuple[Type, ...]:
         return tuple([self.type() for _ in range(self.count())])
 
     def string(self) -> str:
@@ -183,7 +188,7 @@ class EntryReader(Cursor):
     def signeds(self) -> tuple[int, ...]:
         return tuple([self.signed() for _ in range(self.count())])
 
-    def expect(self, value: Any, *kinds: type) -> Any:
+    def expect(self, value: object, *kinds: type) -> Any:
         """Returns the value if it is of one of these classes; raises an error otherwise."""
         if not isinstance(value, kinds):
             raise self.error(f"has a {type(value).__name__}, expected {' or '.join(kind.__name__ for kind in kinds)}")
@@ -238,7 +243,7 @@ class EntryWriter(Output):
     def type(self, kind: Type) -> None:
         self._refer(self._tables.type(self._entry.dialect, kind))
 
-    def attributes(self, values: Sequence[Any]) -> None:
+    def attributes(self, values: Sequence[Attribute]) -> None:
         self.varint(len(values))
         for value in values:
             self.attribute(value)
@@ -331,7 +336,7 @@ class WriteTables:
             entry.count += 1
         return entry
 
-    def _foreign(self, dialect: str, value: Any) -> Entry:
+    def _foreign(self, dialect: str, value: Attribute) -> Entry:
         """Returns the entry of another dialect's attribute; as text if that dialect's encoding is unknown."""
         if dialect in self._codecs:
             return self.attribute(dialect, value)
@@ -364,7 +369,7 @@ class WriteTables:
                 out.append(part)
 
 
-def home_of(value: Any) -> str:
+def home_of(value: Attribute) -> str:
     """Returns the dialect of an attribute that is not a plain Python value."""
     match value:
         case OpaqueAttribute(text):
@@ -376,12 +381,12 @@ def home_of(value: Any) -> str:
     return "builtin"
 
 
-def text_of_attribute(value: Any, brief: bool = False) -> str:
+def text_of_attribute(value: Attribute, brief: bool = False) -> str:
     """Returns an attribute as MLIR text; with `brief`, shortened for messages."""
     return AttributeWriter(brief).attribute(value)
 
 
-def by_dialect(items: list[Any], dialect_of: Callable[[Any], int]) -> None:
+def by_dialect(items: list[Item], dialect_of: Callable[[Item], int]) -> None:
     """Groups items by dialect, among those whose numbers take the same number of bytes."""
     start = length = first = 0
     for size in range(1, 9):

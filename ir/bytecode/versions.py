@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from trivium.ir.attributes import Attribute, integer_array
+from trivium.ir.attributes import Attribute, DenseArray, integer_array
 from trivium.ir.codecs import Pairs, codec_of
 from trivium.ir.core import Operation
 from trivium.ir.errors import Error
@@ -72,8 +72,9 @@ class Revision:
 
 
 def _no_padding(attributes: Mapping[str, Attribute]) -> Attribute:
-    spatial = len(attributes["input_spatial_dimensions"].values)
-    return codec_of(Pairs).encode(((0, 0),) * spatial)
+    spatial = attributes["input_spatial_dimensions"]
+    assert isinstance(spatial, DenseArray), spatial
+    return codec_of(Pairs).encode(((0, 0),) * len(spatial.values))
 
 
 _NO_INDICES = NO_PAIRS = integer_array((), I64)
@@ -163,7 +164,7 @@ def _promotes(op: Operation, attributes: Mapping[str, Attribute]) -> bool:
     )
 
 
-def _is_typed_call(op: Operation, attributes: Mapping[str, Attribute]) -> bool:
+def _is_typed_call(op: Operation, attributes: Mapping[str, Any]) -> bool:
     return isinstance(attributes["backend_config"], Mapping) or attributes["api_version"].value == 4
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from trivium.ir.attributes import (
     ENUMERATIONS,
+    Attribute,
     DenseArray,
     DenseElements,
     Dictionary,
@@ -149,7 +150,7 @@ def _read_api_version(reader: EntryReader) -> Integer:
     return Integer(int(CustomCallApiVersion(reader.varint())), I32)
 
 
-_ATTRIBUTES: dict[int, Callable[[EntryReader], Any]] = {
+_ATTRIBUTES: dict[int, Callable[[EntryReader], object]] = {
     1: EntryReader.attributes,
     2: lambda reader: reader.varint() != 0,
     5: _read_api_version,
@@ -277,7 +278,7 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-def _home(value: Any) -> str:
+def _home(value: Attribute) -> str:
     """Returns the dialect of an attribute that VHLO cannot encode. It must encode everything of StableHLO and VHLO."""
     match value:
         case Unit() | Location() | SymbolRef() | DenseArray():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from trivium.ir.attributes import Attribute
 from trivium.ir.bytecode.encoding import DYNAMIC_EXTENT
 from trivium.ir.bytecode.tables import EntryReader, EntryWriter
 from trivium.ir.bytecode.versions import TYPES
@@ -61,7 +61,7 @@ def read_extents(reader: EntryReader) -> tuple[int | None, ...]:
     return extents
 
 
-def _read_tensor_type(reader: EntryReader, encoding: Any = None) -> TensorType:
+def _read_tensor_type(reader: EntryReader, encoding: Attribute | None = None) -> TensorType:
     shape = read_extents(reader)
     return TensorType(shape, reader.type(), encoding)
 

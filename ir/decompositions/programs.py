@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -139,7 +138,7 @@ class _Step:
         return builder.add(ops.DynamicUpdateSlice(whole, part, self._starts(builder, kind.rank, place)))
 
 
-def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
+def _without(shape: Sequence[int | None], axis: int) -> tuple[int | None, ...]:
     return (*shape[:axis], *shape[axis + 1 :])
 
 

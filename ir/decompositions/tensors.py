@@ -24,8 +24,8 @@ class Scope:
 
     def __init__(self, builder: Builder):
         self.builder = builder
-        self._constants: dict[Any, Value] = {}
-        self._shapes: dict[Any, Value] = {}
+        self._constants: dict[tuple[bytes, TensorType], Value] = {}
+        self._shapes: dict[tuple[object, object], Value] = {}
 
     def add(self, op: Operation) -> Any:
         return self.builder.add(op)
@@ -100,34 +100,34 @@ class Tensor:
         """Reinterprets the bits as another type of the same width."""
         return self.of(ops.BitcastConvert(self.value, result=self.type.with_element(element_type)))
 
-    def _with(self, op: type[Op], other: Any) -> Tensor:
+    def _with(self, op: type[Op], other: Operand) -> Tensor:
         return self.of(op(self.value, self._value(other)))
 
-    def _value(self, other: Any) -> Value:
+    def _value(self, other: Operand) -> Value:
         return (other if isinstance(other, Tensor) else self.like(other)).value
 
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self, other: Operand) -> Tensor:
         return self._with(ops.Add, other)
 
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self, other: Operand) -> Tensor:
         return self._with(ops.Subtract, other)
 
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, other: Operand) -> Tensor:
         return self._with(ops.Multiply, other)
 
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self, other: Operand) -> Tensor:
         return self._with(ops.Divide, other)
 
-    def __mod__(self, other: Any) -> Tensor:
+    def __mod__(self, other: Operand) -> Tensor:
         return self._with(ops.Remainder, other)
 
-    def __pow__(self, other: Any) -> Tensor:
+    def __pow__(self, other: Operand) -> Tensor:
         return self._with(ops.Power, other)
 
-    def __and__(self, other: Any) -> Tensor:
+    def __and__(self, other: Operand) -> Tensor:
         return self._with(ops.And, other)
 
-    def __or__(self, other: Any) -> Tensor:
+    def __or__(self, other: Operand) -> Tensor:
         return self._with(ops.Or, other)
 
     def __radd__(self, other: Number) -> Tensor:
@@ -151,33 +151,37 @@ class Tensor:
     def __abs__(self) -> Tensor:
         return self.of(ops.Abs(self.value))
 
-    def __rshift__(self, other: Any) -> Tensor:
+    def __rshift__(self, other: Operand) -> Tensor:
         """The logical shift, for unsigned numbers."""
         return self._with(ops.ShiftRightLogical, other)
 
-    def _compared(self, direction: ComparisonDirection, other: Any) -> Tensor:
+    def _compared(self, direction: ComparisonDirection, other: Operand) -> Tensor:
         return self.of(ops.Compare(self.value, self._value(other), direction))
 
-    def __lt__(self, other: Any) -> Tensor:
+    def __lt__(self, other: Operand) -> Tensor:
         return self._compared(ComparisonDirection.LT, other)
 
-    def __le__(self, other: Any) -> Tensor:
+    def __le__(self, other: Operand) -> Tensor:
         return self._compared(ComparisonDirection.LE, other)
 
-    def __gt__(self, other: Any) -> Tensor:
+    def __gt__(self, other: Operand) -> Tensor:
         return self._compared(ComparisonDirection.GT, other)
 
-    def __ge__(self, other: Any) -> Tensor:
+    def __ge__(self, other: Operand) -> Tensor:
         return self._compared(ComparisonDirection.GE, other)
 
-    def equals(self, other: Any) -> Tensor:
+    def equals(self, other: Operand) -> Tensor:
         return self._compared(ComparisonDirection.EQ, other)
 
-    def differs(self, other: Any) -> Tensor:
+    def differs(self, other: Operand) -> Tensor:
         return self._compared(ComparisonDirection.NE, other)
 
 
-def where(chosen: Tensor, one: Tensor, other: Any) -> Tensor:
+Operand = Tensor | Number | complex
+"""A tensor, or a number that stands for one."""
+
+
+def where(chosen: Tensor, one: Tensor, other: Operand) -> Tensor:
     """Selects `one` where `chosen` is true, else `other`."""
     return one.of(ops.Select(chosen.value, one.value, one._value(other)))
 
@@ -191,15 +195,15 @@ sin, cos, tanh, sqrt = map(_function, (ops.Sine, ops.Cosine, ops.Tanh, ops.Sqrt)
 floor, sign, real, imag = map(_function, (ops.Floor, ops.Sign, ops.Real, ops.Imag))
 
 
-def atan2(y: Tensor, x: Any) -> Tensor:
+def atan2(y: Tensor, x: Operand) -> Tensor:
     return y.of(ops.Atan2(y.value, y._value(x)))
 
 
-def maximum(x: Tensor, y: Any) -> Tensor:
+def maximum(x: Tensor, y: Operand) -> Tensor:
     return x.of(ops.Maximum(x.value, x._value(y)))
 
 
-def minimum(x: Tensor, y: Any) -> Tensor:
+def minimum(x: Tensor, y: Operand) -> Tensor:
     return x.of(ops.Minimum(x.value, x._value(y)))
 
 

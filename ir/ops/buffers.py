@@ -4,7 +4,7 @@ calls pass buffers on: each result that is a buffer shares the memory of an oper
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from trivium.ir.custom_calls import register_custom_call
 from trivium.ir.errors import ExecutionError, fail
 from trivium.ir.types import BufferType, TensorType, TupleType, Type, UnrankedTensorType, shapes_compatible
 
+if TYPE_CHECKING:
+    from trivium.ir.ops.control import CustomCall, OutputOperandAlias
 
-def check_buffers(target: str, inputs: Sequence[Type], results: Sequence[Type], aliases: Sequence[Any]) -> None:
+
+def check_buffers(
+    target: str, inputs: Sequence[Type], results: Sequence[Type], aliases: Sequence[OutputOperandAlias]
+) -> None:
     """Checks a custom call's buffers against the rules for its target. The aliases were already checked."""
     if target == "CreateBuffer":
         _expect_one("O1", "result", results, BufferType)
@@ -29,19 +34,19 @@ def check_buffers(target: str, inputs: Sequence[Type], results: Sequence[Type], 
         _check_aliases(inputs, results, aliases)
 
 
-def _expect_one(label: str, what: str, kinds: Sequence[Type], expected: Any) -> Any:
+def _expect_one(label: str, what: str, kinds: Sequence[Type], expected: type[Type] | tuple[type[Type], ...]) -> Type:
     if len(kinds) != 1 or not isinstance(kinds[0], expected):
         word = "a buffer" if expected is BufferType else "a tensor"
         fail(label, f"has {what} types ({', '.join(map(str, kinds))}), expected exactly one, {word}")
     return kinds[0]
 
 
-def _same_content(one: Any, other: Any) -> bool:
+def _same_content(one: Type, other: Type) -> bool:
     ranked = not isinstance(one, UnrankedTensorType) and not isinstance(other, UnrankedTensorType)
     return one.element_type is other.element_type and (not ranked or shapes_compatible(one.shape, other.shape))
 
 
-def _check_aliases(inputs: Sequence[Type], results: Sequence[Type], aliases: Sequence[Any]) -> None:
+def _check_aliases(inputs: Sequence[Type], results: Sequence[Type], aliases: Sequence[OutputOperandAlias]) -> None:
     places = list(_buffers(results[0] if len(results) == 1 else TupleType(tuple(results))))
     shared = [alias.output_tuple_indices for alias in aliases]
     for place in places:
@@ -64,7 +69,7 @@ def _buffers(kind: Type, place: tuple[int, ...] = ()) -> Iterator[tuple[int, ...
             yield from _buffers(part, (*place, index))
 
 
-def _content(op: Any) -> np.ndarray:
+def _content(op: CustomCall) -> np.ndarray:
     """Returns the initial content of a buffer, which may be anything; here it is zeros."""
     kind = op.results[0].type
     if None in kind.shape:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ class FloatTest(Op, traits={PURE, ELEMENTWISE}):
         expect_same_shape("C1", operand=operand, result=result)
 
 
-def widely(function: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
+def widely(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
     """Computes in float64 or complex128, and rounds once."""
 
     def wide(*operands: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -295,7 +294,7 @@ class BroadcastCompare(Op, name="chlo.broadcast_compare", traits={PURE, EXPRESSE
         expect_shape("C4", "result", result, broadcast_shape((lhs.shape, rhs.shape), broadcast_dimensions))
 
     @property
-    def static_attributes(self) -> dict[str, Any]:
+    def static_attributes(self) -> dict[str, Enumeration | None]:
         """The corresponding attributes of `stablehlo.compare`."""
         order = ComparisonType(self.compare_type.value) if self.compare_type else None
         return {"comparison_direction": ComparisonDirection(self.comparison_direction.value), "compare_type": order}

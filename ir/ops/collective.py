@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from trivium.ir.ops.common import (
 )
 from trivium.ir.ops.distribution import ChannelHandle, check_pairs
 from trivium.ir.ops.groups import (
+    Group,
     channel_of,
     check_global,
     check_groups,
@@ -44,7 +45,10 @@ from trivium.ir.ops.groups import (
 )
 from trivium.ir.ops.quantization import promoted, zeros
 from trivium.ir.ops.regions import check_reducer, outputs_of
-from trivium.ir.types import I32, TensorType, tensor
+from trivium.ir.types import I32, TensorType, Type, tensor
+
+if TYPE_CHECKING:
+    from trivium.ir.interpreter import RegionCallable
 
 __all__ = [
     "AllGather",
@@ -346,12 +350,12 @@ class CrossReplicaSum(Op, name="stablehlo.cross-replica-sum", traits={EXPRESSED}
 # Roots
 
 
-def _data(operands: Sequence[Any], has_dynamic_root: Unit | None) -> list[Any]:
+def _data(operands: Sequence[np.ndarray], has_dynamic_root: Unit | None) -> list[np.ndarray]:
     """Returns the operands without the one for the roots."""
     return list(operands[:-1] if has_dynamic_root else operands)
 
 
-def _roots(label: str, operands: Sequence[Any], has_dynamic_root: Unit | None, group: list[Any]) -> list[int]:
+def _roots(label: str, operands: Sequence[np.ndarray], has_dynamic_root: Unit | None, group: Group) -> list[int]:
     """Returns the index of each operand's root in the group."""
     if not has_dynamic_root:
         return [0] * len(operands)
@@ -371,7 +375,7 @@ def _split(array: np.ndarray, count: int, dimension: int) -> list[np.ndarray]:
     return np.split(array, count, dimension)
 
 
-def _fold_all(computation: Any, members: Sequence[Any]) -> tuple[np.ndarray, ...]:
+def _fold_all(computation: RegionCallable, members: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
     """Reduces the operands of all members, element by element."""
     return tuple(reduce(lambda x, y: computation.map(x, y)[0], arrays) for arrays in zip(*members, strict=True))
 
@@ -379,7 +383,7 @@ def _fold_all(computation: Any, members: Sequence[Any]) -> tuple[np.ndarray, ...
 # Checks
 
 
-def _tensor(kind: Any) -> TensorType:
+def _tensor(kind: Type) -> TensorType:
     expect_tensor("I1", "an operand", kind)
     return kind
 
@@ -407,7 +411,7 @@ def _exchanged(operand: TensorType, split_dimension: int, concat_dimension: int,
     return shaped(shape, operand.element_type)
 
 
-def _check_count(label: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
+def _check_count(label: str, operands: Sequence[Type], results: Sequence[Type]) -> None:
     if len(operands) != len(results):
         fail(label, f"has {len(results)} results, expected {len(operands)}, one for each operand")
 
@@ -427,7 +431,7 @@ def _is_multiple(whole: int | None, part: int | None) -> bool:
     return whole is None or part is None or (part > 0 and whole % part == 0)
 
 
-def _check_computation(label: str, computation: Region, operands: Sequence[Any]) -> None:
+def _check_computation(label: str, computation: Region, operands: Sequence[Type]) -> None:
     """Checks a computation that reduces each of the operands."""
     for kind in operands:
         check_reducer(label, "computation", computation, [_tensor(kind).element_type])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 from trivium.ir.errors import fail
 from trivium.ir.ops.parameters import expect_fitting
@@ -19,6 +18,7 @@ from trivium.ir.types import (
     I1,
     Bounds,
     ComplexType,
+    ElementType,
     IndexType,
     IntegerType,
     QuantizedType,
@@ -78,7 +78,7 @@ _WORDS: dict[Callable[[Type], bool], str] = {
 }
 
 
-def bits_of(kind: Any) -> int:
+def bits_of(kind: Type) -> int:
     """Returns the number of bits of one element; a complex number has the bits of both parts."""
     return 2 * kind.element_type.width if isinstance(kind, ComplexType) else kind.width
 
@@ -86,7 +86,7 @@ def bits_of(kind: Any) -> int:
 # Types that follow from others
 
 
-def shaped(shape: Sequence[int | None], element_type: Any, bounds: Sequence[int | None] = ()) -> TensorType:
+def shaped(shape: Sequence[int | None], element_type: ElementType, bounds: Sequence[int | None] = ()) -> TensorType:
     """Returns a tensor type whose dynamic dimensions keep their known bounds."""
     limits = tuple(bound if extent is None else None for extent, bound in zip(shape, bounds, strict=False))
     encoding = Bounds(limits) if any(limit is not None for limit in limits) else None
@@ -122,7 +122,7 @@ def _least(bounds: Sequence[int | None]) -> int | None:
 # Constraints on types
 
 
-def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None, per_axis: bool = False) -> None:
+def expect_tensor(label: str, name: str, kind: Type, rank: int | None = None, per_axis: bool = False) -> None:
     """Checks for a tensor of the language, and its rank if one is given."""
     if not isinstance(kind, TensorType) or (rank is not None and kind.rank != rank):
         fail(label, f"{name} has type {kind}, expected a tensor{'' if rank is None else f' of rank {rank}'}")
@@ -131,7 +131,7 @@ def expect_tensor(label: str, name: str, kind: Any, rank: int | None = None, per
         fail(label, f"{name} has element type {kind.element_type}, which tensors of the language cannot have")
 
 
-def expect_values(label: str, name: str, kinds: Sequence[Any], *others: type, per_axis: bool = True) -> None:
+def expect_values(label: str, name: str, kinds: Sequence[Type], *others: type, per_axis: bool = True) -> None:
     """Checks for tensors, tokens, and the `others` that may pass through an op; tuples contain values of the same
     kinds.
     """
@@ -142,7 +142,7 @@ def expect_values(label: str, name: str, kinds: Sequence[Any], *others: type, pe
             expect_tensor(label, f"{name}[{index}]", kind, per_axis=per_axis)
 
 
-def expect_sizes(label: str, name: str, kind: Any) -> None:
+def expect_sizes(label: str, name: str, kind: Type) -> None:
     """Checks for a list of integers, as a tensor of known length."""
     if not isinstance(kind, TensorType) or kind.rank != 1 or not kind.is_static:
         fail(label, f"{name} has type {kind}, expected a static tensor of rank 1")
@@ -151,7 +151,7 @@ def expect_sizes(label: str, name: str, kind: Any) -> None:
         fail(label, f"{name} has element type {element}, expected integer or index")
 
 
-def expect_static(label: str, name: str, kind: Any, bounded: bool = False) -> None:
+def expect_static(label: str, name: str, kind: Type, bounded: bool = False) -> None:
     """Checks for a tensor without dynamic dimensions; `bounded` allows one dimension with a bound."""
     expect_tensor(label, name, kind, per_axis=True)
     if kind.is_static or (bounded and kind.shape.count(None) == 1 and None not in limits_of(kind)):
@@ -159,7 +159,7 @@ def expect_static(label: str, name: str, kind: Any, bounded: bool = False) -> No
     fail(label, f"{name} has type {kind}, expected static extents{', or one with a bound' if bounded else ''}")
 
 
-def expect_element(label: str, name: str, kind: Any, *allowed: Callable[[Type], bool]) -> None:
+def expect_element(label: str, name: str, kind: Type, *allowed: Callable[[Type], bool]) -> None:
     """Checks for a tensor whose element type satisfies one of the predicates of `trivium.ir.types`."""
     expect_tensor(label, name, kind, per_axis=True)
     if not any(allows(kind.element_type) for allows in allowed):
@@ -167,14 +167,14 @@ def expect_element(label: str, name: str, kind: Any, *allowed: Callable[[Type], 
         fail(label, f"{name} has element type {kind.element_type}, expected {words}")
 
 
-def expect_element_is(label: str, name: str, kind: Any, element: Type) -> None:
+def expect_element_is(label: str, name: str, kind: Type, element: Type) -> None:
     """Checks for a tensor of one element type."""
     expect_tensor(label, name, kind, per_axis=True)
     if kind.element_type is not element:
         fail(label, f"{name} has element type {kind.element_type}, expected {element}")
 
 
-def expect_compatible(label: str, **types: Any) -> None:
+def expect_compatible(label: str, **types: Type) -> None:
     """Checks that the value of the first type can have all other types."""
     (first_name, first), *others = types.items()
     for name, kind in others:
@@ -182,7 +182,7 @@ def expect_compatible(label: str, **types: Any) -> None:
             fail(label, f"{name} has type {kind}, {first_name} has {first}; expected compatible types")
 
 
-def expect_compatible_baseline(label: str, **types: Any) -> None:
+def expect_compatible_baseline(label: str, **types: Type) -> None:
     """Checks that the value of the first type can have all other types, except for the parameters of quantized
     elements."""
     (first_name, first), *others = types.items()
@@ -191,7 +191,7 @@ def expect_compatible_baseline(label: str, **types: Any) -> None:
             fail(label, f"{name} has type {kind}, {first_name} has {first}; expected compatible types")
 
 
-def expect_same_shape(label: str, **types: Any) -> None:
+def expect_same_shape(label: str, **types: Type) -> None:
     """Checks that all shapes are compatible with the first."""
     (first_name, first), *others = types.items()
     expect_tensor(label, first_name, first, per_axis=True)
@@ -201,7 +201,7 @@ def expect_same_shape(label: str, **types: Any) -> None:
             fail(label, f"{name} has type {kind}, {first_name} has {first}; expected the same shape")
 
 
-def expect_same_element(label: str, **types: Any) -> None:
+def expect_same_element(label: str, **types: Type) -> None:
     """Checks that all element types are equal."""
     (first_name, first), *others = types.items()
     expect_tensor(label, first_name, first, per_axis=True)
@@ -211,7 +211,7 @@ def expect_same_element(label: str, **types: Any) -> None:
             fail(label, f"{name} has element type {kind.element_type}, {first_name} has {first.element_type}")
 
 
-def expect_same_baseline(label: str, **types: Any) -> None:
+def expect_same_baseline(label: str, **types: Type) -> None:
     """Checks that all element types are equal except for the parameters of quantized types."""
     (first_name, first), *others = types.items()
     expect_tensor(label, first_name, first, per_axis=True)
@@ -221,7 +221,7 @@ def expect_same_baseline(label: str, **types: Any) -> None:
             fail(label, f"{name} has element type {kind.element_type}, {first_name} has {first.element_type}")
 
 
-def expect_shape(label: str, name: str, kind: Any, shape: Sequence[int | None]) -> None:
+def expect_shape(label: str, name: str, kind: Type, shape: Sequence[int | None]) -> None:
     """Checks for a tensor that can have this shape."""
     expect_tensor(label, name, kind, per_axis=True)
     if not shapes_compatible(kind.shape, tuple(shape)):
@@ -232,7 +232,7 @@ def expect_shape(label: str, name: str, kind: Any, shape: Sequence[int | None]) 
 # Constraints on lists of dimensions and sizes
 
 
-def expect_size(label: str, name: str, values: Sequence[Any], size: int, what: str) -> None:
+def expect_size(label: str, name: str, values: Sequence[object], size: int, what: str) -> None:
     """Checks the length of a list; `what` says where the expected length comes from."""
     if len(values) != size:
         fail(label, f"{name} has {len(values)} entries, expected {size}, {what}")

@@ -4,7 +4,6 @@ host, queues, and the process's own number."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from trivium.ir.codecs import Pairs
 from trivium.ir.declare import PURE, Op, Operand, Operands, Result, Results
 from trivium.ir.errors import fail
 from trivium.ir.ops.common import expect_compatible, expect_tensor, expect_unique
+from trivium.ir.process import Id, Process
 from trivium.ir.types import TOKEN, UI32, Type, tensor
 
 __all__ = [
@@ -218,7 +218,7 @@ class Recv(Op, name="stablehlo.recv"):
         return (*values, TOKEN_VALUE)
 
 
-def _processes(process: Any, handle: ChannelHandle, pairs: Pairs) -> list[list[Any]]:
+def _processes(process: Process, handle: ChannelHandle, pairs: Pairs) -> list[list[Id]]:
     """Returns pairs of partitions if there is a channel, else of replicas, as for `collective_permute`."""
     return process.cross_partition(pairs) if handle.handle > 0 else process.cross_replica(pairs)
 

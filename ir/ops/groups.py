@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trivium.ir.attributes import Unit
 from trivium.ir.codecs import IntMatrix, Pairs
 from trivium.ir.core import Operation
+from trivium.ir.declare import Op
 from trivium.ir.errors import ConstraintKind, ExecutionError, VerificationError, fail
 from trivium.ir.func import lookup
 from trivium.ir.mesh import Mesh, ReplicaGroupMeshAxes, groups, mesh_of
 from trivium.ir.ops.common import expect_unique
+from trivium.ir.process import Message
 
 if TYPE_CHECKING:
+    from trivium.ir.interpreter import Interpreter
     from trivium.ir.ops.distribution import ChannelHandle
 
 Group = list[tuple[int, int]]
 """Processes: the replica and the partition of each."""
 
 
-def rows_of(op: Any) -> IntMatrix:
+def rows_of(op: Op) -> IntMatrix:
     """Returns the groups as a matrix. Groups along axes of a mesh need the mesh, which another op may declare."""
     if not isinstance(op.replica_groups, ReplicaGroupMeshAxes):
         return op.replica_groups
@@ -43,11 +46,11 @@ def known_rows(replica_groups: IntMatrix | ReplicaGroupMeshAxes) -> IntMatrix:
     return groups(replica_groups.mesh, replica_groups.axes) if isinstance(replica_groups.mesh, Mesh) else ()
 
 
-def channel_of(op: Any) -> int:
+def channel_of(op: Op) -> int:
     return op.channel_handle.handle if op.channel_handle else 0
 
 
-def group_of(op: Any, context: Any) -> Group:
+def group_of(op: Op, context: Interpreter) -> Group:
     """Returns the group of this process, depending on the channel and `use_global_device_ids`."""
     process, rows = context.process, rows_of(op)
     if channel_of(op) <= 0:
@@ -59,20 +62,20 @@ def group_of(op: Any, context: Any) -> Group:
     return process.group(found, op.short_name())
 
 
-def one_kind_groups(op: Any, rows: IntMatrix | Pairs, context: Any) -> list[Group]:
+def one_kind_groups(op: Op, rows: IntMatrix | Pairs, context: Interpreter) -> list[Group]:
     """Returns groups of partitions if there is a channel, else of replicas."""
     return context.process.cross_partition(rows) if channel_of(op) > 0 else context.process.cross_replica(rows)
 
 
-def one_kind_group(op: Any, context: Any) -> Group:
+def one_kind_group(op: Op, context: Interpreter) -> Group:
     return context.process.group(one_kind_groups(op, rows_of(op), context), op.short_name())
 
 
-def own_group(found: list[Group], context: Any) -> Group | None:
+def own_group(found: list[Group], context: Interpreter) -> Group | None:
     return next((group for group in found if context.process.id in group), None)
 
 
-def meet(op: Any, group: Group, value: Any, context: Any) -> list[Any]:
+def meet(op: Op, group: Group, value: Message, context: Interpreter) -> list[Message]:
     return context.process.meet(op.short_name(), channel_of(op), group, value)
 
 
@@ -110,7 +113,7 @@ def check_mesh(replica_groups: ReplicaGroupMeshAxes, found: Operation | None) ->
         groups(mesh, replica_groups.axes)
 
 
-def check_processes(op: Any, replicas: int | None, partitions: int | None) -> None:
+def check_processes(op: Op, replicas: int | None, partitions: int | None) -> None:
     """Checks the groups against the numbers of replicas and partitions."""
     numbers = [number for row in known_rows(op.replica_groups) for number in row if number >= 0]
     if channel_of(op) <= 0:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
-from trivium.ir.types import FLOATS, IntegerType, element_type_of
+from trivium.ir.types import FLOATS, ComplexType, IntegerType, element_type_of
 
 _WIDE: dict[np.dtype, type] = {kind.dtype: np.float32 for kind in FLOATS.values() if kind.width < 32}
 _ROUNDED_TWICE = _WIDE.keys() - {np.dtype(np.float16), np.dtype(np.float32)}  # tf32 is stored in 32 bits
@@ -20,14 +20,14 @@ _WIDE |= {IntegerType(width).dtype: np.int8 for width in (2, 4)}
 _WIDE |= {IntegerType(width, "u").dtype: np.uint8 for width in (2, 4)}
 
 
-def widen(array: Any) -> np.ndarray:
+def widen(array: npt.ArrayLike) -> np.ndarray:
     """Converts to a type that NumPy computes in: `float32` for narrower floats, a byte for narrower integers, and
     `complex128` for `complex64`, whose products and quotients NumPy rounds in intermediate steps."""
     array = np.asarray(array)
     return array.astype(_WIDE[array.dtype]) if array.dtype in _WIDE else array
 
 
-def compute(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> np.ndarray:
+def compute(function: Callable[..., np.ndarray], *arrays: npt.ArrayLike, dtype: np.dtype | None = None) -> np.ndarray:
     """Applies an elementwise function. Narrow operands are widened, and the result is rounded (integers wrap around)
     once, to `dtype` or that of the first operand. NumPy's warnings about overflow and division by zero are off, because
     both are well defined here."""
@@ -36,7 +36,7 @@ def compute(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> np
         return rounded(np.asarray(function(*map(widen, arrays))), dtype)
 
 
-def rounded(values: np.ndarray, dtype: Any) -> np.ndarray:
+def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Rounds to the nearest values of another dtype. Where ml_dtypes rounds to 32 bits first, that step here rounds to
     odd, which preserves the side of a tie that the value is on."""
     if values.dtype != np.float64 or dtype not in _ROUNDED_TWICE:
@@ -47,7 +47,7 @@ def rounded(values: np.ndarray, dtype: Any) -> np.ndarray:
     return np.where((wide == values) | np.isnan(values), single, (bits | 1).view(np.float32)).astype(dtype)
 
 
-def accurate(function: Callable[..., Any], *arrays: Any) -> np.ndarray:
+def accurate(function: Callable[..., np.ndarray], *arrays: npt.ArrayLike) -> np.ndarray:
     """Applies a function of floats or complex numbers in 64 bits, and rounds once to their dtype: NumPy's results in 32
     bits are off by a few units, depending on the host."""
     widest = np.complex128 if np.iscomplexobj(arrays[0]) else np.float64
@@ -62,7 +62,7 @@ def is_real_float(dtype: np.dtype) -> bool:
 # Integers
 
 
-def unsigned(array: Any) -> tuple[np.ndarray, int]:
+def unsigned(array: npt.ArrayLike) -> tuple[np.ndarray, int]:
     """Returns the bits of integers as unsigned numbers, and the number of bits of each."""
     array = np.asarray(array)
     width = element_type_of(array.dtype).width  # type: ignore[union-attr]
@@ -94,7 +94,7 @@ def integer_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     return np.where(rhs < 0, inverse, wrapped)
 
 
-def leading_zeros(array: Any) -> np.ndarray:
+def leading_zeros(array: npt.ArrayLike) -> np.ndarray:
     """Returns how many bits are above the highest set bit."""
     bits, width = unsigned(array)
     for distance in (1, 2, 4, 8, 16, 32):
@@ -103,7 +103,7 @@ def leading_zeros(array: Any) -> np.ndarray:
     return width - np.bitwise_count(bits).astype(np.int64)
 
 
-def shift(function: Callable[..., Any], lhs: Any, rhs: Any) -> np.ndarray:
+def shift(function: Callable[..., np.ndarray], lhs: npt.ArrayLike, rhs: npt.ArrayLike) -> np.ndarray:
     """Shifts the bits of `lhs` by `rhs`, an unsigned amount; the result is 0 if it is the width or more."""
     bits, width = unsigned(lhs)
     amount, _ = unsigned(rhs)
@@ -111,7 +111,7 @@ def shift(function: Callable[..., Any], lhs: Any, rhs: Any) -> np.ndarray:
     return np.where(amount < width, moved, np.zeros_like(moved)).astype(np.asarray(lhs).dtype)
 
 
-def shift_arithmetic(lhs: Any, rhs: Any) -> np.ndarray:
+def shift_arithmetic(lhs: npt.ArrayLike, rhs: npt.ArrayLike) -> np.ndarray:
     """Shifts to the right by `rhs`, an unsigned amount, and fills with the highest bit."""
     bits, width = unsigned(lhs)
     amount, _ = unsigned(rhs)
@@ -271,7 +271,7 @@ def reduce_precision(values: np.ndarray, exponent_bits: int, mantissa_bits: int)
 # From one element type to another
 
 
-def convert(array: Any, dtype: np.dtype) -> np.ndarray:
+def convert(array: npt.ArrayLike, dtype: np.dtype) -> np.ndarray:
     """Converts to the nearest value of another element type. Integers wrap around; a float outside of the range of an
     integer type becomes the nearest limit, and NaN becomes 0, as in XLA. An imaginary part is dropped, or added as
     0."""
@@ -317,5 +317,5 @@ def bitcast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _bits(dtype: np.dtype) -> int:
-    kind: Any = element_type_of(dtype)
-    return kind.width if hasattr(kind, "width") else 2 * kind.element_type.width
+    kind = element_type_of(dtype)
+    return 2 * kind.element_type.width if isinstance(kind, ComplexType) else kind.width

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from trivium.ir.errors import fail
 from trivium.ir.types import (
@@ -111,7 +110,7 @@ def expect_moved(label: str, operand: TensorType, result: TensorType) -> None:
         fail(label, f"result has element type {other}, operand has {one}; expected the same")
 
 
-def _slices(element: PerAxisType) -> Any:
+def _slices(element: PerAxisType) -> tuple[object, ...]:
     """Returns a type's fields except its quantization dimension."""
     return tuple(value for name, value in vars(element).items() if name != "quantization_dimension")
 

@@ -6,24 +6,30 @@ which is the trait `EXPRESSED`. Such an op is evaluated on dequantized operands,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trivium.ir.arrays import Datum
 from trivium.ir.core import Value
 from trivium.ir.declare import ELEMENTWISE, EXPRESSED, PURE, Op, Operand, Result, Trait
 from trivium.ir.errors import ExecutionError, fail
 from trivium.ir.ops.common import expect_element, expect_element_is, expect_same_shape
 from trivium.ir.ops.numerics import compute, convert
 from trivium.ir.types import (
+    ElementType,
     QuantizedType,
     TensorType,
+    Type,
     expressed,
     is_float,
     is_per_axis,
     is_per_tensor,
 )
+
+if TYPE_CHECKING:
+    from trivium.ir.interpreter import Interpreter, RegionCallable
 
 __all__ = ["UniformDequantize", "UniformQuantize"]
 
@@ -96,7 +102,7 @@ def _parameters(kind: QuantizedType, shape: tuple[int, ...]) -> tuple[np.ndarray
     return scales, zero_points
 
 
-def to_destination_type(array: np.ndarray, kind: Any, destination: Any) -> np.ndarray:
+def to_destination_type(array: np.ndarray, kind: ElementType, destination: ElementType) -> np.ndarray:
     """Converts a tensor of element type `kind` to another element type, by quantizing, dequantizing or converting."""
     if kind is destination:
         return array
@@ -124,7 +130,12 @@ def zeros(kind: TensorType, shape: Sequence[int]) -> np.ndarray:
 # Any op
 
 
-def evaluate_op(op: Op, operands: Sequence[Any], regions: Sequence[Any] = (), context: Any = None) -> Any:
+def evaluate_op(
+    op: Op,
+    operands: Sequence[Datum],
+    regions: Sequence[RegionCallable] = (),
+    context: Interpreter | None = None,
+) -> Any:
     """Evaluates an op. If it computes with the values that quantized elements express, its operands are dequantized and
     its results are quantized."""
     if Trait.EXPRESSED in op.TRAITS and op.is_quantized:
@@ -132,7 +143,7 @@ def evaluate_op(op: Op, operands: Sequence[Any], regions: Sequence[Any] = (), co
     return op.EVALUATE(op, operands, regions, context)
 
 
-def _evaluate_expressed(op: Op, operands: Sequence[Any], context: Any) -> Any:
+def _evaluate_expressed(op: Op, operands: Sequence[Datum], context: Interpreter | None) -> Datum | Sequence[Datum]:
     arrays = [
         _cast(array, value.type, expressed(value.type)) for array, value in zip(operands, op.operands, strict=True)
     ]
@@ -143,12 +154,12 @@ def _evaluate_expressed(op: Op, operands: Sequence[Any], context: Any) -> Any:
     return [_cast(array, *kinds) for array, *kinds in zip(returned, twin.result_types, op.result_types, strict=True)]
 
 
-def with_types(op: Op, operands: Sequence[Value], result_types: Any) -> Op:
+def with_types(op: Op, operands: Sequence[Value], result_types: Iterable[Type]) -> Op:
     """Returns the same op with other operands and result types, without regions."""
     return type(op).create(operands, tuple(result_types), dict(op.attributes), (), op.extra, op.location, op.segments)
 
 
-def _cast(array: Any, kind: Any, other: Any) -> Any:
+def _cast(array: Datum, kind: Type, other: Type) -> Datum:
     if not isinstance(kind, TensorType) or kind.element_type is other.element_type:
         return array
     return to_destination_type(array, kind.element_type, other.element_type)

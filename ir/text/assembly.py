@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trivium.ir.attributes import Enumeration, SymbolRef
 from trivium.ir.codecs import coerce
-from trivium.ir.core import Region, Value
+from trivium.ir.core import Operation, Region, Value
 from trivium.ir.declare import REQUIRED, AttributeField, Field, Op, Role, Trait
 from trivium.ir.errors import Error, VerificationError
 from trivium.ir.location import Location
@@ -203,7 +203,7 @@ class OptionalPieces:
                 piece.parse(parser, draft)
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: object) -> str:
     """Formats an attribute whose type is implied: `3`, `0.5`, `[1, 2]`, `LT`, `true`."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -229,7 +229,7 @@ def read_plain(parser: Parser) -> Any:
     return {"true": True, "false": False}.get(word, word)
 
 
-def set_plain(parser: Parser, draft: Draft, kind: AttributeField, value: Any, pos: int) -> None:
+def set_plain(parser: Parser, draft: Draft, kind: AttributeField, value: object, pos: int) -> None:
     """Sets a declared attribute that was read at `pos`."""
     try:
         draft.attributes[kind.name] = coerce(kind.codec, draft.cls.NAME, kind.name, value)
@@ -307,10 +307,10 @@ def _count_fits(fields: tuple[Field, ...], count: int) -> bool:
     return count >= least if any(f.arity == "*" for f in fields) else least <= count <= len(fields)
 
 
-_forms: dict[type[Any], Form | None] = {}
+_forms: dict[type[Operation], Form | None] = {}
 
 
-def form_of(cls: type[Any]) -> Form | None:
+def form_of(cls: type[Operation]) -> Form | None:
     """Returns the pretty form of a class of ops, or `None` if it is always written generically."""
     if cls not in _forms:
         _forms[cls] = _find_form(cls)
@@ -322,7 +322,7 @@ def register_form(cls: type[Op], form: str | Form) -> None:
     _forms[cls] = compile_line(cls, form) if isinstance(form, str) else form
 
 
-def _find_form(cls: type[Any]) -> Form | None:
+def _find_form(cls: type[Operation]) -> Form | None:
     if not issubclass(cls, Op):
         return None
     form = FORMS.get(cls.NAME)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trivium.ir.text.assembly import Draft
 
 if TYPE_CHECKING:
+    from trivium.ir.ops.chlo_programs import Scan
     from trivium.ir.text.parser import Parser
     from trivium.ir.text.printer import Printer
 
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 class ScanForm:
     """`(%0) inits(%1) dimension=0 attributes {...} {...} : (types) -> types`"""
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Scan) -> bool:
         return len(op.regions) == 1 and op.attributes.get("dimension") is not None and len(op.carries) == len(op.inits)
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Scan, printer: Printer) -> str:
         text = f"({printer.values(op.inputs)}) inits ({printer.values(op.inits)}) dimension={op.dimension}"
         if attributes := printer.optional_dictionary(op, frozenset({"dimension"})):
             text += f" attributes{attributes}"

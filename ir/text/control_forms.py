@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trivium.ir.attributes import DenseElements
+from trivium.ir.declare import Op
 from trivium.ir.text.assembly import Draft
 from trivium.ir.types import IntegerType
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class WhileForm:
     """`(%iterArg = %0, %iterArg_0 = %1) : types attributes {...} cond {...} do {...}`"""
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         if len(op.regions) != 2 or op.result_types != op.operand_types:
             return False
         blocks = [block for region in op.regions for block in region.blocks]
@@ -28,7 +29,7 @@ class WhileForm:
     def argument_name(self, index: int) -> str:
         return "iterArg"
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         cond, body = op.regions
         # Both regions are at the same depth, so their arguments have the same names.
         pairs = zip(body.arguments, op.operands, strict=True)
@@ -66,11 +67,11 @@ class ReturnForm:
 
     in_front: bool = False
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         # If another op followed, a return without operands would read that op's results as its operands.
         return not op.results and not op.regions and op.next is None
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         attributes = printer.optional_dictionary(op)
         if not op.operands:
             return attributes.lstrip()
@@ -91,10 +92,10 @@ class ReturnForm:
 class BarrierForm:
     """`{attributes} %0, %1 : types`, or `()` for nothing"""
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         return op.operand_types == op.result_types and not op.regions
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         attributes = printer.optional_dictionary(op).lstrip()
         if not op.operands:
             return f"{attributes} ()".lstrip()
@@ -114,15 +115,15 @@ class ConstantForm:
     """`{attributes} dense<...> : type`, if the tensor has the type of the result. Otherwise, for a quantized result,
     everything after the name is written generically."""
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         return isinstance(op.attributes.get("value"), DenseElements) and len(op.results) == 1 and not op.operands
 
-    def result_name(self, op: Any) -> str:
+    def result_name(self, op: Op) -> str:
         """Returns MLIR's name for the value: `c` for integers, otherwise `cst`."""
         kind = getattr(op.results[0].type, "element_type", None) if op.results else None
         return "c" if isinstance(kind, IntegerType) else "cst"
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         if op.result_types != (op.attributes["value"].type,):
             return printer.generic_body(op)
         attributes = printer.optional_dictionary(op, frozenset({"value"})).lstrip()

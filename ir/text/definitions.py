@@ -28,7 +28,7 @@ class _Alias:
     """The value of an alias, where its definition ends, its nesting depth, and its length with everything that it
     refers to."""
 
-    value: Any
+    value: Attribute
     end: int
     depth: int
     size: int
@@ -81,7 +81,7 @@ class DefinitionReader(AttributeReader):
                 self._resolve(known, pos)
         return self._resolve(name, pos)
 
-    def _resolve(self, name: str, pos: int) -> Any:
+    def _resolve(self, name: str, pos: int) -> Attribute:
         if name in self._resolved:
             return self._referred(name, pos)
         if name not in self._alias_places or name in self._resolving:
@@ -97,7 +97,7 @@ class DefinitionReader(AttributeReader):
         self.pos, self.deepest, self._size = saved
         return self._referred(name, pos)
 
-    def _referred(self, name: str, pos: int) -> Any:
+    def _referred(self, name: str, pos: int) -> Attribute:
         """Returns the value of an alias, and counts its depth and length as if it were written at this place."""
         alias = self._resolved[name]
         self.deepest = max(self.deepest, self.depth + alias.depth)

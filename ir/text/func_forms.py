@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from trivium.ir.attributes import Dictionary, SymbolRef
+from trivium.ir.attributes import Attribute, Dictionary, SymbolRef
 from trivium.ir.core import Block, Region
+from trivium.ir.declare import Op
 from trivium.ir.text.assembly import Draft
 from trivium.ir.text.lexer import symbol_text
 from trivium.ir.types import FunctionType, Type
 
 if TYPE_CHECKING:
+    from trivium.ir.func import Function
+    from trivium.ir.location import Location
     from trivium.ir.text.parser import Parser
     from trivium.ir.text.printer import Printer
 
@@ -22,10 +25,10 @@ VISIBILITIES = ("public", "private", "nested")
 class ModuleForm:
     """`@name attributes {...} {...}`"""
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         return len(op.regions) == 1 and len(op.regions[0].blocks) == 1 and not op.operands and not op.results
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         name = op.attributes.get("sym_name")
         attributes = printer.optional_dictionary(op, frozenset({"sym_name"}))
         text = f"{symbol_text(name)} " if name is not None else ""
@@ -44,7 +47,7 @@ class FunctionForm:
 
     SHOWN = frozenset({"sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs"})
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Function) -> bool:
         name, kind = op.attributes.get("sym_name"), op.attributes.get("function_type")
         if not isinstance(name, str) or not isinstance(kind, FunctionType) or len(op.regions) != 1:
             return False
@@ -59,7 +62,7 @@ class FunctionForm:
         arguments = tuple(argument.type for block in blocks for argument in block.arguments)
         return not blocks or (len(blocks) == 1 and arguments == kind.inputs)
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Function, printer: Printer) -> str:
         kind, body = op.function_type, op.regions[0]
         visibility = f"{op.sym_visibility} " if op.sym_visibility else ""
         text = f"{visibility}{symbol_text(op.sym_name)}({self._arguments(op, printer)})"
@@ -69,14 +72,14 @@ class FunctionForm:
             text += f" attributes{attributes}"
         return f"{text} {printer.region(body, header=False)}" if body.blocks else text
 
-    def _arguments(self, op: Any, printer: Printer) -> str:
+    def _arguments(self, op: Function, printer: Printer) -> str:
         entries = op.arg_attrs or [None] * len(op.function_type.inputs)
         if not op.regions[0].blocks:
             return _typed(op.function_type.inputs, entries, printer)
         arguments = zip(op.regions[0].arguments, entries, strict=True)
         return ", ".join(printer.argument(argument, entry) for argument, entry in arguments)
 
-    def _results(self, op: Any, printer: Printer) -> str:
+    def _results(self, op: Function, printer: Printer) -> str:
         kinds, entries = op.function_type.results, op.res_attrs
         plain = len(kinds) == 1 and not isinstance(kinds[0], FunctionType) and not (entries and entries[0])
         text = _typed(kinds, entries or [None] * len(kinds), printer)
@@ -110,7 +113,7 @@ class FunctionForm:
             draft.regions[0].append(Block())
 
 
-def _typed(kinds: Sequence[Type], entries: Sequence[Any], printer: Printer) -> str:
+def _typed(kinds: Sequence[Type], entries: Sequence[Mapping[str, Attribute] | None], printer: Printer) -> str:
     pairs = zip(kinds, entries, strict=True)
     return ", ".join(printer.type(kind) + (f" {printer.dictionary(entry)}" if entry else "") for kind, entry in pairs)
 
@@ -122,7 +125,7 @@ def _parse_visibility(parser: Parser) -> str:
     raise parser.unexpected("the function's name, as in @main, or one of " + ", ".join(VISIBILITIES))
 
 
-def _parse_argument(parser: Parser) -> tuple[str, int, Type, Dictionary, Any]:
+def _parse_argument(parser: Parser) -> tuple[str, int, Type, Dictionary, Location | None]:
     """Reads name, its position, type, attributes and location; the arguments of a declaration have no names."""
     name, pos = "", parser.pos
     if parser.at("%"):
@@ -145,14 +148,13 @@ def _parse_results(parser: Parser) -> list[tuple[Type, Dictionary]]:
 class CallForm:
     """`@callee(%0, %1) : (types) -> types`"""
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         return isinstance(op.attributes.get("callee"), SymbolRef) and not op.regions
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         attributes = printer.optional_dictionary(op, frozenset({"callee"}))
-        return (
-            f"{printer.attribute(op.callee)}({printer.values(op.operands)}){attributes} : {printer.functional_type(op)}"
-        )
+        callee = printer.attribute(op.attributes["callee"])
+        return f"{callee}({printer.values(op.operands)}){attributes} : {printer.functional_type(op)}"
 
     def parse(self, parser: Parser, draft: Draft) -> None:
         draft.attributes["callee"] = parser.symbol()

@@ -8,10 +8,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeVar
 
 from trivium.ir.attributes import MAX_DEPTH
 from trivium.ir.errors import ParseError
+
+Item = TypeVar("Item")
 
 BLANKS = r"[ \t\r\n]*(?://[^\n]*[ \t\r\n]*)*"
 
@@ -167,10 +169,10 @@ class Lexer:
         name = self.take(SYMBOL, "a symbol, as in @name")[1:]
         return unescape(name) if name.startswith('"') else name
 
-    def listed(self, item: Callable[[], Any], opening: str, closing: str) -> list[Any]:
+    def listed(self, item: Callable[[], Item], opening: str, closing: str) -> list[Item]:
         """Reads comma-separated items in brackets."""
         self.expect(opening)
-        items: list[Any] = []
+        items: list[Item] = []
         if self.accept(closing):
             return items
         items.append(item())

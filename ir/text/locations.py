@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
+from trivium.ir.attributes import Attribute
 from trivium.ir.location import (
     UNKNOWN,
     CallSiteLocation,
@@ -45,7 +45,7 @@ def shared_locations(places: Iterable[Location]) -> dict[Location, str]:
 
 
 def location_text(
-    location: Location, attribute_text: Callable[[Any], str], aliases: Mapping[Location, str] | None = None
+    location: Location, attribute_text: Callable[[Attribute], str], aliases: Mapping[Location, str] | None = None
 ) -> str:
     """Returns the text inside `loc(...)`, in which parts that have an alias are written as the alias."""
     aliases = aliases or {}

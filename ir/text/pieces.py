@@ -28,6 +28,9 @@ from trivium.ir.text.structs import (
 from trivium.ir.types import ComplexType, FunctionType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
+    from trivium.ir.declare import Op
+    from trivium.ir.ops.dot_general import DotGeneral
+    from trivium.ir.ops.indexing import Slice
     from trivium.ir.text.parser import Parser
     from trivium.ir.text.printer import Printer
 
@@ -37,7 +40,7 @@ _FORMAT = token(r"e\d{1,9}m\d{1,9}")
 # `[0:2, 1:3:2]`
 
 
-def _print_slice_ranges(op: Any, printer: Printer) -> str:
+def _print_slice_ranges(op: Slice, printer: Printer) -> str:
     ranges = zip(op.start_indices, op.limit_indices, op.strides, strict=True)
     return f"[{', '.join(f'{a}:{b}' if step == 1 else f'{a}:{b}:{step}' for a, b, step in ranges)}]"
 
@@ -81,7 +84,7 @@ DIRECTIVES["exponent-mantissa"] = Directive(
 # `batching_dims = [0] x [0], contracting_dims = [2] x [1]`
 
 
-def _print_dot_dimensions(op: Any, printer: Printer) -> str:
+def _print_dot_dimensions(op: DotGeneral, printer: Printer) -> str:
     numbers = op.dot_dimension_numbers
     batching = (numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions)
     contracting = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
@@ -113,7 +116,7 @@ DIRECTIVES["dot-dimensions"] = Directive(("dot_dimension_numbers",), _print_dot_
 # `, precision = [DEFAULT, HIGH]`, `, algorithm = <...>`
 
 
-def _print_precision(op: Any, printer: Printer) -> str:
+def _print_precision(op: DotGeneral, printer: Printer) -> str:
     return "" if op.precision_config is None else f", precision = {plain_text(op.precision_config)}"
 
 
@@ -125,7 +128,7 @@ def _parse_precision(parser: Parser, draft: Draft) -> None:
     draft.attributes["precision_config"] = tuple(parser.listed(lambda: read_member(parser, kind), "[", "]"))
 
 
-def _print_algorithm(op: Any, printer: Printer) -> str:
+def _print_algorithm(op: DotGeneral, printer: Printer) -> str:
     return "" if op.algorithm is None else f", algorithm = {struct_body(op.algorithm)}"
 
 
@@ -162,7 +165,7 @@ _WINDOW = {
 }
 
 
-def _print_window(op: Any, printer: Printer) -> str:
+def _print_window(op: Op, printer: Printer) -> str:
     given = ((word, op.attributes.get(name)) for word, name in _WINDOW.items())
     return ", ".join(f"{word} = {plain_text(value)}" for word, value in given if value is not None)
 
@@ -179,7 +182,7 @@ def _parse_window(parser: Parser, draft: Draft) -> None:
             break
 
 
-def _window_value(parser: Parser, word: str) -> tuple[Any, ...]:
+def _window_value(parser: Parser, word: str) -> tuple[object, ...]:
     if word == "pad":
         pos = parser.pos
         pairs = tuple(parser.listed(parser.integers, "[", "]"))
@@ -216,7 +219,7 @@ DIRECTIVES["target"] = Directive(
 # Types: `tensor<4xf32>` for all operands and the result
 
 
-def _print_same(op: Any, printer: Printer) -> str:
+def _print_same(op: Op, printer: Printer) -> str:
     kind = op.results[0].type
     if any(operand.type is not kind for operand in op.operands):
         return functional_text(op, printer)
@@ -257,7 +260,7 @@ TYPE_RULES["result"] = TypeRule(lambda op, printer: printer.types(op.result_type
 # `tensor<i1>, tensor<4xf32>`: the type of the predicate, and the type of all others
 
 
-def _print_select(op: Any, printer: Printer) -> str:
+def _print_select(op: Op, printer: Printer) -> str:
     pred, *branches = op.operand_types
     kind = op.results[0].type
     if any(branch is not kind for branch in branches):
@@ -288,7 +291,7 @@ def _real(kind: Type) -> Type | None:
     return None
 
 
-def _print_complex(op: Any, printer: Printer) -> str:
+def _print_complex(op: Op, printer: Printer) -> str:
     kind = op.results[0].type
     if any(operand.type is not _real(kind) for operand in op.operands):
         return functional_text(op, printer)
@@ -319,7 +322,7 @@ def _parse_tuple(parser: Parser, draft: Draft) -> None:
     draft.operand_types, draft.result_types = kind.types, [kind]
 
 
-def _print_tuple(op: Any, printer: Printer) -> str:
+def _print_tuple(op: Op, printer: Printer) -> str:
     return printer.type(op.results[0].type)
 
 
@@ -329,7 +332,7 @@ TYPE_RULES["tuple"] = TypeRule(_print_tuple, _parse_tuple)
 # `tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>`, as CHLO writes it
 
 
-def _print_arrow(op: Any, printer: Printer) -> str:
+def _print_arrow(op: Op, printer: Printer) -> str:
     return f"{printer.types(op.operand_types)} -> {_results(op.result_types, printer)}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from secrets import token_hex
 from typing import Any
 
-from trivium.ir.attributes import DenseArray
+from trivium.ir.attributes import Attribute, DenseArray
 from trivium.ir.core import BlockArgument, Operation, Region, Value
 from trivium.ir.declare import REQUIRED, Op, group_sizes
 from trivium.ir.location import Location
@@ -95,7 +95,7 @@ class Printer(AttributeWriter):
     def functional_type(self, op: Operation) -> str:
         return functional_text(op, self)  # type: ignore[arg-type]
 
-    def argument(self, argument: BlockArgument, attributes: Mapping[str, Any] | None = None) -> str:
+    def argument(self, argument: BlockArgument, attributes: Mapping[str, Attribute] | None = None) -> str:
         """Writes the definition of a block's argument: `%arg0: type {attributes} loc(...)`."""
         about = f" {self.dictionary(attributes)}" if attributes else ""
         return f"{self.value(argument)}: {self.type(argument.type)}{about}{self._location(argument.location)}"
@@ -152,7 +152,7 @@ class Printer(AttributeWriter):
             text += f" {self.dictionary(op.extra)}"
         return f"{text} : {self.functional_type(op)}"
 
-    def _declared(self, op: Operation, hidden: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def _declared(self, op: Operation, hidden: frozenset[str] = frozenset()) -> dict[str, Attribute]:
         """Returns the declared attributes that differ from their defaults, encoded for the file."""
         entries = {}
         for field in getattr(op, "ATTRIBUTES", ()):
@@ -162,7 +162,7 @@ class Printer(AttributeWriter):
             entries[field.name] = field.codec.encode(value)
         return entries
 
-    def _segments(self, op: Operation) -> dict[str, Any]:
+    def _segments(self, op: Operation) -> dict[str, Attribute]:
         """Returns the sizes of groups of operands and results: those that do not follow from the counts, or all if MLIR
         requires them."""
         sizes: dict[str, tuple[int, ...]] = {}

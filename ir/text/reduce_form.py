@@ -3,7 +3,7 @@ end if the body is more than one op."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.declare import OPS, Op, Trait
@@ -12,30 +12,29 @@ from trivium.ir.text.lexer import WORD
 from trivium.ir.types import TensorType
 
 if TYPE_CHECKING:
-    from trivium.ir.location import Location
-    from trivium.ir.text.parser import Parser
+    from trivium.ir.text.parser import Argument, Parser
     from trivium.ir.text.printer import Printer
 
 
 class ReduceForm:
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         if len(op.regions) != 1 or len(op.regions[0].blocks) != 1 or "dimensions" not in op.attributes:
             return False
         count = len(op.operands)
         return count % 2 == 0 and count > 0 and len(op.regions[0].arguments) == count
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         half = len(op.operands) // 2
         pairs = zip(op.operands[:half], op.operands[half:], strict=True)
         text = ", ".join(f"({printer.value(one)} init: {printer.value(init)})" for one, init in pairs)
         inner = applied_op(op)
         if inner is not None:
             text += f" applies {inner.NAME}"
-        text += f" across dimensions = {plain_text(op.dimensions)}"
+        text += f" across dimensions = {plain_text(op.attributes['dimensions'])}"
         text += f"{printer.optional_dictionary(op, frozenset({'dimensions'}))} : {printer.functional_type(op)}"
         return text if inner is not None else f"{text}\n{printer.indent} reducer{self._reducer(op, half, printer)}"
 
-    def _reducer(self, op: Any, half: int, printer: Printer) -> str:
+    def _reducer(self, op: Op, half: int, printer: Printer) -> str:
         body = op.regions[0]
         arguments = [printer.argument(argument) for argument in body.arguments]
         pairs = zip(arguments[:half], arguments[half:], strict=True)
@@ -78,20 +77,20 @@ class ReduceForm:
         return inner
 
 
-def applied_op(op: Any) -> Op | None:
+def applied_op(op: Op) -> Op | None:
     """Returns the only op of the body, if the short form can express it."""
     block = op.regions[0].block
     inner = block.first
-    if inner is None or inner is block.last or inner.next is not block.last or inner.extra:
+    if not isinstance(inner, Op) or inner is block.last or inner.next is not block.last or inner.extra:
         return None
     kind = op.operands[0].type
     scalar = TensorType((), kind.element_type) if isinstance(kind, TensorType) else None
-    forwards = inner.operands == tuple(block.arguments) and block.last.operands == inner.results
+    forwards = inner.operands == tuple(block.arguments) and block.terminator.operands == inner.results
     types = {*inner.operand_types, *inner.result_types} == {scalar}
     return inner if _can_apply(type(inner)) and forwards and types and len(inner.results) == 1 else None
 
 
-def _can_apply(cls: type[Any]) -> bool:
+def _can_apply(cls: type[Op]) -> bool:
     """Whether StableHLO's short form allows the op: commutative, with two operands and one result."""
     commutative = Trait.COMMUTATIVE in getattr(cls, "TRAITS", ()) and cls.NAME.startswith("stablehlo.")
     return commutative and len(cls.OPERANDS) == 2 and not cls.REGIONS
@@ -121,9 +120,9 @@ def _applied_body(draft: Draft, inner: type[Op]) -> Region:
 
 def _parse_reducer(parser: Parser) -> Region:
     parser.expect_word("reducer")
-    groups: tuple[list[Any], list[Any]] = ([], [])
+    groups: tuple[list[Argument], list[Argument]] = ([], [])
 
-    def argument() -> tuple[str, int, Any, Location | None]:
+    def argument() -> Argument:
         name, pos = parser.value_name()
         parser.expect(":")
         return name, pos, parser.type(), parser.optional_location()

@@ -3,13 +3,16 @@ before it, which the forms here add when they parse and remove when they print."
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trivium.ir.attributes import OpaqueAttribute
+from trivium.ir.declare import Op
 from trivium.ir.text.assembly import DIRECTIVES, Directive, Draft
 from trivium.ir.text.lexer import symbol_text
+from trivium.ir.types import Type
 
 if TYPE_CHECKING:
+    from trivium.ir.location import Location
     from trivium.ir.text.parser import Parser
     from trivium.ir.text.printer import Printer
 
@@ -17,7 +20,7 @@ MESH, SHARDING, SHARDINGS = "#sdy.mesh", "#sdy.sharding", "#sdy.sharding_per_val
 AXES = "#sdy<manual_axes"
 
 
-def _holds(op: Any, name: str, opening: str) -> bool:
+def _holds(op: Op, name: str, opening: str) -> bool:
     value = op.attributes.get(name)
     return isinstance(value, OpaqueAttribute) and value.text.startswith(opening)
 
@@ -45,13 +48,13 @@ DIRECTIVES["sharding"] = Directive(
 class MeshForm:
     """`@name = <["x"=2, "y"=4]> {attributes}`"""
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         plain = not (op.operands or op.results or op.regions)
         return plain and isinstance(op.attributes.get("sym_name"), str) and _holds(op, "mesh", MESH)
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         attributes = printer.optional_dictionary(op, frozenset({"sym_name", "mesh"}))
-        return f"{symbol_text(op.sym_name)} = {op.mesh.text.removeprefix(MESH)}{attributes}"
+        return f"{symbol_text(op.attributes['sym_name'])} = {op.attributes['mesh'].text.removeprefix(MESH)}{attributes}"
 
     def parse(self, parser: Parser, draft: Draft) -> None:
         draft.attributes["sym_name"] = parser.symbol_name()
@@ -65,11 +68,11 @@ class ManualForm:
 
     PARTS = (("in_shardings", SHARDINGS, ">"), ("out_shardings", SHARDINGS, ">"), ("manual_axes", AXES, ">"))
 
-    def fits(self, op: Any) -> bool:
+    def fits(self, op: Op) -> bool:
         known = all(_holds(op, name, opening) for name, opening, _ in self.PARTS)
         return known and len(op.regions) == 1 and len(op.regions[0].blocks) == 1
 
-    def print(self, op: Any, printer: Printer) -> str:
+    def print(self, op: Op, printer: Printer) -> str:
         text = f"({printer.values(op.operands)})"
         for name, opening, closing in self.PARTS:
             text += f" {name}={op.attributes[name].text.removeprefix(opening).removesuffix(closing)}"
@@ -94,7 +97,7 @@ class ManualForm:
         draft.operand_types, draft.result_types = kind.inputs, kind.results
 
 
-def _parse_argument(parser: Parser) -> tuple[str, int, Any, Any]:
+def _parse_argument(parser: Parser) -> tuple[str, int, Type, Location | None]:
     name, pos = parser.value_name()
     parser.expect(":")
     return name, pos, parser.type(), parser.optional_location()

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
-from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Attribute, Enumeration, Struct
+from trivium.ir.attributes import ENUMERATIONS, STRUCTS, Attribute, Enumeration, Struct, is_attribute
 from trivium.ir.codecs import Codec, codec_of, coerce
 from trivium.ir.errors import VerificationError
 from trivium.ir.mesh import Mesh, MeshAxis, SubAxis
@@ -76,7 +76,7 @@ def _field_text(value: Any, attribute: Callable[[Attribute], str]) -> str:
     return attribute(value)
 
 
-def convolution_text(value: Any) -> str:
+def convolution_text(value: Struct) -> str:
     """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`"""
     parts = []
     for part, letters in _CONV_PARTS:
@@ -86,7 +86,7 @@ def convolution_text(value: Any) -> str:
     return f"{parts[0]}x{parts[1]}->{parts[2]}"
 
 
-def is_plain_convolution(value: Any) -> bool:
+def is_plain_convolution(value: Struct) -> bool:
     """Whether lists of letters and numbers can express the dimension numbers."""
     for part, letters in _CONV_PARTS:
         places = [getattr(value, f"{part}_{name}_dimension") for name in letters.values()]
@@ -151,7 +151,7 @@ def read_body(reader: ElementsReader, kind: type[Struct]) -> Struct:
 
 def _read_fields(reader: ElementsReader, kind: type[Struct]) -> Struct:
     start = reader.pos
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     hints = _hints(kind)
 
     def entry() -> None:
@@ -171,7 +171,7 @@ def _read_fields(reader: ElementsReader, kind: type[Struct]) -> Struct:
     return _made(reader, kind, given, start)
 
 
-def _made(reader: ElementsReader, kind: type[Struct], given: dict[str, Any], start: int) -> Struct:
+def _made(reader: ElementsReader, kind: type[Struct], given: dict[str, object], start: int) -> Struct:
     try:
         codecs = _field_codecs(kind)
         return kind(**{name: coerce(codecs[name], f"#{kind.MNEMONIC}", name, value) for name, value in given.items()})
@@ -183,7 +183,7 @@ def _made(reader: ElementsReader, kind: type[Struct], given: dict[str, Any], sta
 
 
 @cache
-def _hints(kind: type[Struct]) -> dict[str, Any]:
+def _hints(kind: type[Struct]) -> dict[str, object]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
 
@@ -193,12 +193,17 @@ def _field_codecs(kind: type[Struct]) -> dict[str, Codec]:
     return {name: codec_of(hint) for name, hint in _hints(kind).items()}
 
 
-def _read_field(reader: ElementsReader, hint: Any) -> Any:
+def _read_field(reader: ElementsReader, hint: object) -> object:
     if hint == tuple[MeshAxis, ...]:
         return tuple(reader.listed(lambda: _read_axis(reader), "[", "]"))
     if hint == SubAxis | None:
         return _read_sub_axis(reader)
-    if hint == tuple[Attribute, ...] or reader.at("#") or reader.at("@") or reader.at('"'):
+    if (
+        (get_origin(hint) is tuple and is_attribute(get_args(hint)[0]))
+        or reader.at("#")
+        or reader.at("@")
+        or reader.at('"')
+    ):
         return reader.attribute()
     if reader.at("["):
         return reader.integers()
@@ -221,7 +226,7 @@ def _read_float(reader: ElementsReader, text: str) -> float:
         raise reader.error(str(error)) from None
 
 
-def _read_axis(reader: ElementsReader) -> Any:
+def _read_axis(reader: ElementsReader) -> object:
     """Reads `<name = "x", size = 2>`, with or without its mnemonic."""
     return reader.attribute() if reader.at("#") else read_body(reader, MeshAxis)
 
@@ -236,7 +241,7 @@ def _read_sub_axis(reader: ElementsReader) -> SubAxis:
 
 def read_convolution(reader: ElementsReader) -> Struct:
     """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`"""
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for (part, letters), separator in zip(_CONV_PARTS, ("x", "->", ""), strict=True):
         pos = reader.pos
         items = reader.listed(lambda: reader.try_take(INTEGER) or reader.take(WORD, "a dimension"), "[", "]")
