@@ -8,7 +8,7 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -33,12 +33,25 @@ SERVICES.page = _page
 MOST_OPS_IN_A_NOTEBOOK = 5000
 """The ops of a module up to which a notebook shows it as a graph."""
 
+if TYPE_CHECKING:
+    import onnx
+    import torch
+    from jax.extend.core import ClosedJaxpr
+    from torch.export import ExportedProgram
+
+P = ParamSpec("P")
+Returned = TypeVar("Returned")
+
 FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "onnx": "ONNX"}
 """The extras of the package, and the frameworks that they install."""
 
 
 def from_torch(
-    model: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *, parameters: str = "constants"
+    model: torch.nn.Module | ExportedProgram,
+    args: Sequence[object] = (),
+    kwargs: Mapping[str, object] | None = None,
+    *,
+    parameters: str = "constants",
 ) -> Module:
     """Imports a PyTorch `nn.Module`, `GraphModule` or `ExportedProgram`, for inputs like `args` and `kwargs`.
 
@@ -50,7 +63,7 @@ def from_torch(
 
 
 def from_tensorflow(
-    function: Any, *args: Any, parameters: str = "constants", trust: bool = False, **kwargs: Any
+    function: object, *args: object, parameters: str = "constants", trust: bool = False, **kwargs: object
 ) -> Module:
     """Imports a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder or Keras model.
 
@@ -60,12 +73,14 @@ def from_tensorflow(
     return importer.import_module(function, args, kwargs, parameters=parameters, trust=trust)
 
 
-def from_jax(function: Any, *args: Any, **kwargs: Any) -> Module:
+def from_jax(function: Callable[..., object] | ClosedJaxpr, *args: object, **kwargs: object) -> Module:
     """Imports a JAX function or a `ClosedJaxpr`, for arguments like `args` (arrays or `ShapeDtypeStruct`s)."""
     return _importer("jax", "jax").import_module(function, args, kwargs)
 
 
-def from_onnx(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None) -> Module:
+def from_onnx(
+    model: onnx.ModelProto | str | PathLike[str], *, shapes: Mapping[str, Sequence[int]] | None = None
+) -> Module:
     """Imports an ONNX model: a path or a `ModelProto`. `shapes` maps inputs to shapes that fix sizes left open."""
     return _importer("onnx", "onnx").import_module(model, shapes=shapes)
 
@@ -113,7 +128,7 @@ def _load(path: Path, trust: bool) -> Module:
     return reader(path)
 
 
-def evaluate(module: Module, *arguments: Any, function: str | None = None) -> tuple[np.ndarray, ...]:
+def evaluate(module: Module, *arguments: object, function: str | None = None) -> tuple[np.ndarray, ...]:
     """Runs a program op by op in NumPy: slow, and obviously right. `function` names a function other than the entry."""
     from trivium.ir.interpreter import evaluate as interpret
     from trivium.ir.memory import exhaustion
@@ -153,12 +168,12 @@ def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:
         return load_from(path, device=device)
 
 
-def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def jit(function: Callable[P, Returned], **options: str | int | None) -> Callable[P, Returned]:
     """Compiles a JAX function with Trivium, once for each new shape. Works under `jax.grad` and `jax.vmap`."""
     return framework_module("trivium.jax", "jax").jit(function, **options)
 
 
-def _require_module(module: Any) -> None:
+def _require_module(module: object) -> None:
     if not isinstance(module, Module):
         hint = "trivium.parse reads text, trivium.load files, and trivium.from_* the frameworks' own programs"
         raise Error(f"the program is a {type(module).__name__}, expected a Module: {hint}")

@@ -21,6 +21,8 @@ from trivium.commands.debug import debug
 from trivium.commands.explain import diff, explain
 from trivium.executable import STAGES, Executable, Signature, is_artifact
 from trivium.ir.errors import Error
+from trivium.ir.func import Module
+from trivium.ir.types import TensorType
 
 if TYPE_CHECKING:
     from trivium.backends.table.discovery import Found
@@ -202,11 +204,11 @@ def _print(table: Table) -> None:
     console.print(table)
 
 
-def _count_ops(module: Any) -> int:
+def _count_ops(module: Module) -> int:
     return sum(1 for function in module.functions.values() for _ in function.body.walk())
 
 
-def _described(module: Any) -> str:
+def _described(module: Module) -> str:
     """Returns the signature of the program; for a library of functions, which has no entry, their names."""
     public = [name for name, function in module.functions.items() if function.sym_visibility != "private"]
     if "main" in public or len(public) == 1:
@@ -222,7 +224,7 @@ def _compiled(program: Path, trust: bool, device: str) -> Executable:
     return trivium.load_executable(program, device=device)
 
 
-def _inputs(signature: Any, seed: int | None, files: Sequence[Path]) -> list[np.ndarray]:
+def _inputs(signature: Signature, seed: int | None, files: Sequence[Path]) -> list[np.ndarray]:
     if seed is not None and files:
         raise Error("--random and --input cannot be used together")
     if seed is None and len(files) != len(signature.arguments):
@@ -233,7 +235,7 @@ def _inputs(signature: Any, seed: int | None, files: Sequence[Path]) -> list[np.
     return [random_array(generator, kind) for kind in _static_types(signature)]
 
 
-def _static_types(signature: Signature) -> list[Any]:
+def _static_types(signature: Signature) -> list[TensorType]:
     """Returns the types of the arguments, which must have static shapes."""
     kinds = [parameter.type for parameter in signature.arguments]
     for index, kind in enumerate(kinds):
@@ -260,7 +262,7 @@ def _read(path: Path) -> np.ndarray:
         raise Error(f"cannot read {path}: {error or type(error).__name__}") from None
 
 
-def _reshaped(array: np.ndarray, kind: Any) -> np.ndarray:
+def _reshaped(array: np.ndarray, kind: TensorType) -> np.ndarray:
     if array.size != kind.size:
         raise Error(f"an input has shape {array.shape}, expected one of {kind.size} elements for {kind}")
     return array.reshape(kind.static_shape)
@@ -274,7 +276,7 @@ def _save(path: Path, results: Sequence[np.ndarray]) -> None:
         raise Error(f"cannot write {path}: {error.strerror}") from None
 
 
-def random_array(generator: np.random.Generator, kind: Any) -> np.ndarray:
+def random_array(generator: np.random.Generator, kind: TensorType) -> np.ndarray:
     """Returns random elements for a tensor type: normally distributed floats; integers and booleans that are 0 or 1."""
     shape, dtype = kind.static_shape, kind.dtype
     if dtype.kind in "biu":

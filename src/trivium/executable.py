@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,5 +189,5 @@ def load_executable(path: str | Path, *, device: str) -> Executable:
     return Executable(client(device).load(from_bytes(data)))
 
 
-def _parameter(kind: Any, attributes: Any) -> Parameter:
+def _parameter(kind: Any, attributes: Mapping[str, Any]) -> Parameter:
     return Parameter(kind, attributes.get("trivium.name", ""), attributes.get("trivium.role", ""))

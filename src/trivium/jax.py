@@ -5,20 +5,27 @@ Trivium as well. Inside `jax.jit` it is inlined, and compiled by whatever compil
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import ParamSpec, TypeVar
 
 import jax
 import numpy as np
-from jax.core import Tracer
+from jax.core import AbstractValue, ShapedArray, Tracer
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
+from jax.typing import ArrayLike
 
 import trivium
 from trivium.backends.plugin.foreign import register_foreign_functions
 from trivium.executable import Executable
 from trivium.importers.jax import import_jaxpr
 from trivium.jax_plugin import registered_with_jax
+
+P = ParamSpec("P")
+Returned = TypeVar("Returned")
+
+Options = tuple[str, int | None, bool]
+"""The device, the threads, and whether math may be fast, as in `trivium.compile`."""
 
 CACHED = 1024
 """Jaxprs whose derivatives and machine code are kept; the least recently used ones go first."""
@@ -28,18 +35,18 @@ MODES = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_prom
 
 
 def jit(
-    function: Callable[..., Any], *, device: str = "cpu", threads: int | None = None, fast_math: bool = False
-) -> Callable[..., Any]:
+    function: Callable[P, Returned], *, device: str = "cpu", threads: int | None = None, fast_math: bool = False
+) -> Callable[P, Returned]:
     """Like `jax.jit`: traced and compiled at the first call with each combination of shapes and dtypes, then run.
 
     Works under `jax.grad`, `jax.jvp` and `jax.vmap`, in any nesting. Arguments and results are pytrees of arrays. The
     options are those of `trivium.compile`. Raises `UnsupportedOpError` with every primitive that has no rule.
     """
     options = (device, threads, fast_math)
-    traced: dict[Any, tuple[core.ClosedJaxpr, Any]] = {}
+    traced: dict[Hashable, tuple[core.ClosedJaxpr, object]] = {}
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> Returned:
         leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
         key = (tree, *map(_abstract, leaves), *_modes())
         if key not in traced:
@@ -61,7 +68,7 @@ trivium_call = core.Primitive("trivium_call")
 trivium_call.multiple_results = True
 
 
-def _abstract(leaf: Any) -> Any:
+def _abstract(leaf: ArrayLike) -> Hashable:
     kind = jax.typeof(leaf)
     return kind.shape, kind.dtype, getattr(kind, "weak_type", False)
 
@@ -70,18 +77,18 @@ def _modes() -> tuple:
     return tuple(getattr(jax.config, name) for name in MODES)
 
 
-def _lifted(closed: core.ClosedJaxpr, operands: Sequence[Any]) -> core.ClosedJaxpr:
+def _lifted(closed: core.ClosedJaxpr, operands: Sequence[ArrayLike]) -> core.ClosedJaxpr:
     """`constants, inputs -> results`: the jaxpr with its constants as operands."""
     count = len(closed.consts)
 
-    def function(*values: Any) -> list[Any]:
+    def function(*values: jax.Array) -> list[jax.Array]:
         return core.jaxpr_as_fun(core.ClosedJaxpr(closed.jaxpr, values[:count]))(*values[count:])
 
     return jax.make_jaxpr(function)(*operands)
 
 
 @trivium_call.def_impl
-def _run(*arrays: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> list[Any]:
+def _run(*arrays: ArrayLike, jaxpr: core.ClosedJaxpr, options: Options) -> list[jax.Array]:
     run = _compiled(jaxpr, options)
     inputs = [
         np.asarray(jax.random.key_data(array) if _is_key(array) else array, dtype=parameter.type.dtype)
@@ -97,12 +104,12 @@ def _run(*arrays: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> list[Any]:
     ]
 
 
-def _is_key(x: Any) -> bool:
-    return hasattr(x, "dtype") and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key)
+def _is_key(x: ArrayLike | ShapedArray) -> bool:
+    return isinstance(x, jax.Array | ShapedArray) and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 @functools.lru_cache(CACHED)
-def _compiled(jaxpr: core.ClosedJaxpr, options: tuple) -> Executable:
+def _compiled(jaxpr: core.ClosedJaxpr, options: Options) -> Executable:
     device, threads, fast_math = options
     module = import_jaxpr(jaxpr)
     register_foreign_functions(module, [registered_with_jax])
@@ -110,18 +117,22 @@ def _compiled(jaxpr: core.ClosedJaxpr, options: tuple) -> Executable:
 
 
 @trivium_call.def_effectful_abstract_eval
-def _types(*avals: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:
+def _types(
+    *avals: ShapedArray, jaxpr: core.ClosedJaxpr, options: Options
+) -> tuple[Sequence[AbstractValue], core.Effects]:
     return jaxpr.out_avals, jaxpr.effects
 
 
-def _inlined(*arrays: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:
+def _inlined(*arrays: jax.Array, jaxpr: core.ClosedJaxpr, options: Options) -> Sequence[jax.Array]:
     return core.jaxpr_as_fun(jaxpr)(*arrays)
 
 
 mlir.register_lowering(trivium_call, mlir.lower_fun(_inlined, multiple_results=True))
 
 
-def _vmap(arrays: Sequence[Any], axes: Sequence[int | None], *, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:
+def _vmap(
+    arrays: Sequence[jax.Array], axes: Sequence[int | None], *, jaxpr: core.ClosedJaxpr, options: Options
+) -> tuple[list[jax.Array], list[int]]:
     size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
     batched = _batched(jaxpr, tuple(axes), size)
     return trivium_call.bind(*arrays, jaxpr=batched, options=options), [0] * len(jaxpr.out_avals)
@@ -141,7 +152,9 @@ def _batched(jaxpr: core.ClosedJaxpr, axes: tuple[int | None, ...], size: int) -
 batching.primitive_batchers[trivium_call] = _vmap
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: core.ClosedJaxpr, options: tuple) -> Any:
+def _jvp(
+    primals: Sequence[jax.Array], tangents: Sequence[jax.Array | ad.Zero], *, jaxpr: core.ClosedJaxpr, options: Options
+) -> tuple[list[jax.Array], list[jax.Array | ad.Zero]]:
     """The function with what its derivative needs, and the derivative: linear in the tangents, so that reverse mode can
     transpose it."""
     varied = tuple(not isinstance(tangent, ad.Zero) for tangent in tangents)
@@ -161,10 +174,10 @@ def _linearized(jaxpr: core.ClosedJaxpr, varied: tuple[bool, ...]) -> tuple[core
     """`inputs -> results, residuals` and `residuals, tangents -> tangents of the differentiable results`."""
     function = core.jaxpr_as_fun(jaxpr)
     examples = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in jaxpr.in_avals]
-    keeps: dict[str, Any] = {}
+    keeps: dict[str, object] = {}
 
-    def forward(*inputs: Any) -> list[Any]:
-        def of_varied(*chosen: Any) -> tuple[list[Any], list[Any]]:
+    def forward(*inputs: jax.Array) -> list[jax.Array]:
+        def of_varied(*chosen: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
             supply = iter(chosen)
             given = [next(supply) if moves else value for value, moves in zip(inputs, varied, strict=True)]
             results = function(*given)
@@ -179,7 +192,7 @@ def _linearized(jaxpr: core.ClosedJaxpr, varied: tuple[bool, ...]) -> tuple[core
     forward_jaxpr = jax.make_jaxpr(forward)(*examples)
     residuals = forward_jaxpr.out_avals[len(jaxpr.out_avals) :]
 
-    def linear(*values: Any) -> Any:
+    def linear(*values: jax.Array) -> list[jax.Array]:
         derivative = jax.tree_util.tree_unflatten(keeps["tree"], values[: len(residuals)])
         return derivative(*values[len(residuals) :])
 
@@ -187,14 +200,19 @@ def _linearized(jaxpr: core.ClosedJaxpr, varied: tuple[bool, ...]) -> tuple[core
     return forward_jaxpr, jax.make_jaxpr(linear)(*residuals, *tangents)
 
 
-def _is_differentiable(aval: Any) -> bool:
+def _is_differentiable(aval: ShapedArray) -> bool:
     return jax.numpy.issubdtype(aval.dtype, jax.numpy.inexact)
 
 
 ad.primitive_jvps[trivium_call] = _jvp
 
 
-def _transpose(cotangents: Sequence[Any], *values: Any, jaxpr: core.ClosedJaxpr, options: tuple) -> list[Any]:
+def _transpose(
+    cotangents: Sequence[jax.Array | ad.Zero],
+    *values: jax.Array | ad.UndefinedPrimal,
+    jaxpr: core.ClosedJaxpr,
+    options: Options,
+) -> list[jax.Array | None]:
     """Of a call that is linear in the values that are not known yet: their cotangents."""
     linear = tuple(ad.is_undefined_primal(value) for value in values)
     known = [value for value, unknown in zip(values, linear, strict=True) if not unknown]
@@ -212,8 +230,8 @@ def _transposed(jaxpr: core.ClosedJaxpr, linear: tuple[bool, ...]) -> core.Close
     known = [struct for struct, unknown in zip(structs, linear, strict=True) if not unknown]
     unknown = [struct for struct, unknown in zip(structs, linear, strict=True) if unknown]
 
-    def transpose(*values: Any) -> Any:
-        def of_linear(*moving: Any) -> Any:
+    def transpose(*values: jax.Array) -> Sequence[jax.Array]:
+        def of_linear(*moving: jax.Array) -> Sequence[jax.Array]:
             fixed, moved = iter(values[: len(known)]), iter(moving)
             return function(*[next(moved) if is_linear else next(fixed) for is_linear in linear])
 

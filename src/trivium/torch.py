@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
@@ -40,11 +40,18 @@ from trivium.importers.pytorch import (
     refused_nodes,
     split,
 )
+from trivium.importers.pytorch.context import Meta, Number, Operand
 from trivium.importers.pytorch.decompositions import decompositions
 from trivium.importers.pytorch.graph import location_of, target_name
 from trivium.importers.pytorch.lstm_layers import keep_lstm_layers
 from trivium.importers.pytorch.types import DTYPES
 from trivium.ir.errors import Error, UnsupportedOpError
+
+Input = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number
+"""An input of a graph of AOTAutograd: sizes are inputs too."""
+
+Described = ResultIndex | ViewIndex | Operand
+Output = torch.Tensor | Operand
 
 logger = logging.getLogger(__name__)
 
@@ -66,13 +73,17 @@ torch._dynamo.config.allow_rnn = True
 
 
 def backend(
-    module: fx.GraphModule, example_inputs: Sequence[Any], *, options: dict[str, Any] | None = None, **others: Any
-) -> Any:
+    module: fx.GraphModule,
+    example_inputs: Sequence[Input],
+    *,
+    options: Mapping[str, object] | None = None,
+    **others: object,
+) -> Callable[..., object]:
     """The backend that `torch.compile` calls for each graph that Dynamo captures."""
     options = _checked_options(options, others)
     keep_lstm_layers(module)
 
-    def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], CompiledGraph]:
+    def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Input]], CompiledGraph]:
         return lambda graph, inputs: CompiledGraph(graph, inputs, kind, options)
 
     compile_all = aot_autograd(
@@ -87,7 +98,7 @@ def backend(
         return compile_all(module, example_inputs)
 
 
-def _checked_options(options: dict[str, Any] | None, others: dict[str, Any]) -> dict[str, Any]:
+def _checked_options(options: Mapping[str, object] | None, others: dict[str, object]) -> Mapping[str, object]:
     """Returns the options for `trivium.compile`, or raises an error for unknown ones."""
     mode = others.pop("mode", None) or "default"
     if mode not in MODES:
@@ -114,9 +125,9 @@ class CompiledGraph:
     def __init__(
         self,
         graph: fx.GraphModule,
-        example_inputs: Sequence[Any],
+        example_inputs: Sequence[Input],
         kind: str,
-        options: dict[str, Any],
+        options: Mapping[str, object],
         visible: Callable[[int], bool] | None = None,
         frozen: Sequence[int] | None = None,
     ):
@@ -125,7 +136,9 @@ class CompiledGraph:
         self.graph = graph
         self.kind = kind
         self.given_options = options
-        self.options = {name: value for name, value in options.items() if name not in (FREEZE, FALLBACK)}
+        self.options: dict[str, Any] = {
+            name: value for name, value in options.items() if name not in (FREEZE, FALLBACK)
+        }
         self.names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
         self.visible = visible or _visible_outputs(kind)
         self.frozen = frozen if frozen is not None else _frozen_inputs(kind) if options.get(FREEZE) else ()
@@ -136,11 +149,11 @@ class CompiledGraph:
         if self.is_static and not self.frozen:
             self.only = self._compiled(example_inputs)
 
-    def __call__(self, inputs: list[Any]) -> list[Any]:
+    def __call__(self, inputs: list[Input]) -> list[Output]:
         variant = self.only or self._variant(inputs)
         return variant(inputs)
 
-    def _variant(self, inputs: list[Any]) -> Variant | SplitVariant:
+    def _variant(self, inputs: list[Input]) -> Variant | SplitVariant:
         """Returns the program for the sizes of these inputs, and for frozen ones as they are now."""
         sizes = () if self.is_static else _sizes(inputs)
         found = self.variants.get(sizes)
@@ -228,7 +241,7 @@ class Part(torch.nn.Module):
     """A part of a graph, compiled when it is called first: only then the sizes of its inputs are known, which may be
     computed from the elements of tensors."""
 
-    def __init__(self, graph: fx.GraphModule, kind: str, options: dict[str, Any], frozen: Collection[str]):
+    def __init__(self, graph: fx.GraphModule, kind: str, options: Mapping[str, object], frozen: Collection[str]):
         super().__init__()
         self.frozen = [i for i, node in enumerate(graph.graph.find_nodes(op="placeholder")) if node.name in frozen]
         self.make = lambda inputs: CompiledGraph(graph, inputs, kind, options, lambda _: True, self.frozen)
@@ -259,12 +272,12 @@ class SplitVariant:
 class Parameters:
     """Tensors that a program has as constants, as they were when it was compiled."""
 
-    def __init__(self, inputs: Sequence[Any], indices: Sequence[int]):
+    def __init__(self, inputs: Sequence[Input], indices: Sequence[int]):
         # Not weakly: another tensor could get the address, and the version, of one that is gone.
-        self.tensors = {index: inputs[index] for index in indices}
+        self.tensors = {index: x for index in indices if isinstance(x := inputs[index], torch.Tensor)}
         self.states = {index: _state(tensor) for index, tensor in self.tensors.items()}
 
-    def changed(self, inputs: Sequence[Any]) -> int | None:
+    def changed(self, inputs: Sequence[Input]) -> int | None:
         """Returns the index of a tensor that is not the same, or was changed in place; None if there is none."""
         for index, tensor in self.tensors.items():
             if inputs[index] is not tensor or _state(tensor) != self.states[index]:
@@ -297,7 +310,7 @@ class Variant:
         self.seen = {view.base.index for view in views if isinstance(view.base, InputIndex)}
         self.outputs = imported.outputs
 
-    def __call__(self, inputs: list[Any]) -> list[Any]:
+    def __call__(self, inputs: list[Any]) -> list[Output]:
         given = [_plain(inputs[index]) for index in self.arguments]
         seen = {index: inputs[index] for index in self.seen}
         inputs.clear()
@@ -311,7 +324,7 @@ class Variant:
             made[index] = _laid_out(made[index], strides)
         return [self._output(output, made, seen) for output in self.outputs]
 
-    def _output(self, output: Any, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Any:
+    def _output(self, output: Described, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Output:
         """Returns an output of the graph: a result, a view of a result or of an input, or a constant."""
         if isinstance(output, ViewIndex):
             place = output.base
@@ -335,7 +348,7 @@ def _state(tensor: torch.Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version
 
 
-def _sizes(inputs: Sequence[Any]) -> tuple:
+def _sizes(inputs: Sequence[Input]) -> tuple:
     return tuple(tuple(given.shape) if isinstance(given, torch.Tensor) else given for given in inputs)
 
 
@@ -362,7 +375,7 @@ def _visible_outputs(kind: str) -> Callable[[int], bool]:
     return lambda index: count is None or index < count
 
 
-def _layout(meta: Any) -> tuple[int, ...] | None:
+def _layout(meta: Meta) -> tuple[int, ...] | None:
     """Returns the strides of an output, or `None` for row-major order."""
     if not isinstance(meta, torch.Tensor) or meta.is_contiguous():
         return None
@@ -375,7 +388,7 @@ def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     return torch.empty_strided(once.shape, strides, dtype=tensor.dtype).copy_(once).expand(tensor.shape)
 
 
-def _is_symbolic(given: Any) -> bool:
+def _is_symbolic(given: Input) -> bool:
     if isinstance(given, torch.Tensor):
         return any(isinstance(extent, torch.SymInt) for extent in given.shape)
     return isinstance(given, torch.SymInt | torch.SymFloat | torch.SymBool)

@@ -7,14 +7,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
 
-Contender = Callable[[], Any]
+Contender = Callable[[], object]
 
 
 SETTLE = 0.06

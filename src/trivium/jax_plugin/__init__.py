@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 import trivium
 
@@ -46,7 +45,7 @@ def _client_options() -> dict[str, str]:
     return {"platform_version": f"Trivium {trivium.__version__}"}
 
 
-def registered_with_jax(target: str) -> Mapping[str, Any] | None:
+def registered_with_jax(target: str) -> Mapping[str, object] | None:
     """The capsules of a function that was registered for JAX's CPU platform, by JAX itself or through `jax.ffi`."""
     from jaxlib import xla_client
 
@@ -54,7 +53,7 @@ def registered_with_jax(target: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def report_sharding(asker: Any, sharding: str) -> None:
+def report_sharding(asker: str, sharding: str) -> None:
     """Answers `jax.debug.inspect_array_sharding`, which passes the addresses of a C function and of a Python function
     as text. JAX keeps both alive together with the program."""
     from jaxlib import xla_client

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import jax
@@ -29,7 +29,12 @@ PYTHON_CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_c
 BUFFER_CALLBACK = "xla_buffer_python_cpu_callback"
 """The targets with which JAX's rules for the CPU call Python, on arrays and on memory."""
 
-_callbacks: weakref.WeakValueDictionary[int, Callable[..., Any]] = weakref.WeakValueDictionary()
+Lowered = ir.Value | Sequence[ir.Value]
+"""What stands for a value of JAX in MLIR: keys of random numbers are several values."""
+
+Lowering = Callable[..., Sequence[Lowered]]
+
+_callbacks: weakref.WeakValueDictionary[int, Callable[..., object]] = weakref.WeakValueDictionary()
 """By the number that stands in the program; kept alive by JAX, together with the program."""
 
 _numbers = itertools.count()
@@ -69,12 +74,12 @@ class _Rules(dict):
         return mlir.LoweringRuleEntry(_like_cpu(entry.rule), entry.inline)
 
 
-def _call_exported(platform: str) -> Callable[..., Any]:
+def _call_exported(platform: str) -> Lowering:
     """The rule for calls of exported functions: one that was exported for the CPU, and not for this platform, is
     called as on the CPU."""
     rule = mlir._lowerings[call_exported_p].rule
 
-    def lowering(context: mlir.LoweringRuleContext, *args: Any, exported: Exported) -> Any:
+    def lowering(context: mlir.LoweringRuleContext, *args: Lowered, exported: Exported) -> Sequence[Lowered]:
         if platform in exported.platforms or tuple(context.module_context.platforms) != (platform,):
             return rule(context, *args, exported=exported)
         return _like_cpu(rule)(context, *args, exported=exported)
@@ -82,8 +87,8 @@ def _call_exported(platform: str) -> Callable[..., Any]:
     return lowering
 
 
-def _like_cpu(rule: Callable[..., Any]) -> Callable[..., Any]:
-    def lowering(context: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
+def _like_cpu(rule: Lowering) -> Lowering:
+    def lowering(context: mlir.LoweringRuleContext, *args: Lowered, **params: Any) -> Sequence[Lowered]:
         module = context.module_context
         numbered = module.replace(platforms=("cpu",), backend=None, host_callbacks=_Numbered(module))
         inner = context.replace(module_context=numbered)
@@ -95,7 +100,7 @@ def _like_cpu(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lowering
 
 
-def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value, **params: Any) -> Any:
+def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value, **params: Any) -> Sequence[Lowered]:
     """As for the CPU, but with operands of one type, as StableHLO has them: XLA takes two that an algorithm, or two
     kinds of 8-bit floats, leave as they are. The common type has all their numbers."""
     left, right = cast(list[core.ShapedArray], context.avals_in)
@@ -110,12 +115,12 @@ def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value
     return rule(context.replace(avals_in=wide), lhs, rhs, **params)
 
 
-def _with_branch(primitive: core.Primitive, name: str, platform: str) -> Callable[..., Any]:
+def _with_branch(primitive: core.Primitive, name: str, platform: str) -> Lowering:
     """The rule of an op of `platform_dependent`, whose parameter `name` lists the platforms of each branch: where none
     is for this platform or for all others, the CPU's is meant."""
     rule = mlir._lowerings[primitive].rule
 
-    def lowering(context: mlir.LoweringRuleContext, *args: Any, **params: Any) -> Any:
+    def lowering(context: mlir.LoweringRuleContext, *args: Lowered, **params: Any) -> Sequence[Lowered]:
         platforms = params.get(name)
         if platforms is not None and not any(names is None or platform in names for names in platforms):
             params[name] = tuple((*names, platform) if "cpu" in names else names for names in platforms)
@@ -128,12 +133,12 @@ class _Numbered(list):
     """Stands for the list of a module's callbacks, whose last index JAX writes into the program: here it is a number
     that no other callback of this process has."""
 
-    def __init__(self, module: Any):
+    def __init__(self, module: mlir.ModuleContext):
         super().__init__()
         self._module = module
         self._length = 0
 
-    def append(self, function: Callable[..., Any]) -> None:
+    def append(self, function: Callable[..., object]) -> None:
         number = next(_numbers)
         _callbacks[number] = function
         self._module.add_keepalive(function)
@@ -147,7 +152,7 @@ def _call_python(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(_callback(op)(*arrays))
 
 
-def _callback(op: CustomCall) -> Callable[..., Any]:
+def _callback(op: CustomCall) -> Callable[..., object]:
     attributes = op.backend_config or op.extra["mhlo.backend_config"]
     return _callbacks[attributes["index"].value]
 

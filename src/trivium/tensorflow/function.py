@@ -63,20 +63,20 @@ class Function:
         """The name of the Python function."""
         return getattr(self, "__name__", "function")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if tf.executing_eagerly():
             trace, tensors = self.specialize(args, kwargs)
             return trace.packed(trace.compiled(tensors))
         return _inside_a_graph(self, args, kwargs)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> Trace:
+    def get_concrete_function(self, *args: object, **kwargs: object) -> Trace:
         """Returns the trace for arguments like these (or `tf.TensorSpec`s). It can be called, and has the graph."""
         return self._trace(args, kwargs, Leaves())
 
-    def specialize(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Trace, list[tf.Tensor]]:
+    def specialize(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[Trace, list[tf.Tensor]]:
         """Returns the trace for arguments like these, and the tensors among them, in order."""
         args, kwargs = self._bound(args, kwargs)
         leaves = Leaves()
@@ -86,14 +86,16 @@ class Function:
             trace = self._traces[key] = self._trace(args, kwargs, leaves)
         return trace, trace.tensors(args, kwargs)
 
-    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    def _bound(
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[Sequence[object], Mapping[str, object]]:
         if not kwargs and not self._has_defaults:
             return args, kwargs
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
-    def _trace(self, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Leaves) -> Trace:
+    def _trace(self, args: Sequence[object], kwargs: Mapping[str, object], leaves: Leaves) -> Trace:
         with tracing():
             concrete = self.traced.get_concrete_function(*args, **kwargs)
         key = (id(concrete), *(id(x) for x in leaves.variables))
@@ -115,7 +117,7 @@ class Trace:
     def __init__(self, owner: Function, concrete: Any, compiled: Compiled | Clustered):
         self.owner, self.concrete, self.compiled = owner, concrete, compiled
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.packed(self.compiled(self.tensors(args, kwargs)))
 
     def __getattr__(self, name: str) -> Any:
@@ -123,7 +125,7 @@ class Trace:
             raise AttributeError(name)
         return getattr(self.concrete, name)
 
-    def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tf.Tensor]:
+    def tensors(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[tf.Tensor]:
         """Returns the tensors among arguments, in the order of the graph's inputs."""
         kind = self.concrete.function_type
         return [x for x in kind.unpack_inputs(kind.bind(*args, **kwargs)) if x.dtype != tf.resource]
@@ -138,7 +140,7 @@ class Trace:
 
 
 @tf.autograph.experimental.do_not_convert
-def _inside_a_graph(f: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _inside_a_graph(f: Function, args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
     """A call while TensorFlow traces a function around it."""
     if is_tracing():  # by Trivium: the call becomes a part of the program
         return f.traced(*args, **kwargs)

@@ -12,7 +12,7 @@ import trivium
 from trivium.commands.demo.contestant import Advance, Contestant
 from trivium.commands.demo.data import EPOCHS, LEARNING_RATE, Digits, batches
 
-Parameters = dict[str, Any]
+Parameters = dict[str, dict[str, jax.Array]]
 LAYERS = {"conv1": (3, 3, 1, 16), "conv2": (3, 3, 16, 32), "dense1": (128, 64), "dense2": (64, 10)}
 DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8
@@ -53,7 +53,7 @@ def train(digits: Digits, advance: Advance) -> Parameters:
     @trivium.jit
     def step(
         parameters: Parameters, first: Parameters, second: Parameters, count: Any, images: Any, labels: Any
-    ) -> Any:
+    ) -> tuple[Parameters, Parameters, Parameters]:
         _, gradients = jax.value_and_grad(loss)(parameters, images, labels)
         first = jax.tree.map(lambda m, g: DECAY * m + (1 - DECAY) * g, first, gradients)
         second = jax.tree.map(lambda v, g: SQUARE_DECAY * v + (1 - SQUARE_DECAY) * g * g, second, gradients)

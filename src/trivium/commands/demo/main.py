@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 # Before a framework is loaded: JAX on the CPU only, TensorFlow without its start-up messages.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -53,11 +53,14 @@ def run(output: Path, device: str = "cpu") -> None:
     _judge(rows)
 
 
+Outcome = TypeVar("Outcome")
+
+
 def _train_all(digits: Digits, output: Path, console: Console) -> list[Contestant]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
 
-        def trained(name: str, contest: Callable[..., Any]) -> Any:
+        def trained(name: str, contest: Callable[[Digits, Callable[[], None]], Outcome]) -> Outcome:
             task = progress.add_task(f"training in {name} through Trivium", total=batches_in_all(digits))
             return contest(digits, lambda: progress.advance(task))
 
