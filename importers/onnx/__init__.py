@@ -6,6 +6,7 @@ from trivium.importers.onnx import (
     contraction,
     control,
     earlier,
+    einsum,
     elementwise,
     indexing,
     normalization,
@@ -14,6 +15,7 @@ from trivium.importers.onnx import (
     reduction,
     resize,
     sampling,
+    sequences,
     shape,
     slicing,
     statistics,
@@ -24,6 +26,6 @@ __all__ = ["import_module"]
 
 # Imported for the rules that they register.
 _FAMILIES = (
-    cast, contraction, control, earlier, elementwise, indexing, normalization, quantization, recurrent, reduction,
-    resize, sampling, shape, slicing, statistics,
+    cast, contraction, control, earlier, einsum, elementwise, indexing, normalization, quantization, recurrent,
+    reduction, resize, sampling, sequences, shape, slicing, statistics,
 )  # fmt: skip

@@ -35,31 +35,6 @@ def gemm(
     return product if c is None else ctx.plus(product, ctx.scaled(c, beta))
 
 
-@rule("Einsum")
-def einsum(ctx: Context, *values: Value, equation: str) -> Value:
-    """Einsum(inputs, equation), of two operands without repeated letters in one of them"""
-    sources, _, target = equation.replace(" ", "").partition("->")
-    terms = sources.split(",")
-    plain = all(len(set(term)) == len(term) and term.isalpha() for term in terms) and "->" in equation
-    if len(terms) != 2 or not plain:
-        ctx.unsupported("equation", equation, "two operands, each letter once in an operand, and an explicit result")
-    (lhs, rhs), (left, right) = values, terms
-    batch = [letter for letter in left if letter in right and letter in target]
-    summed = [letter for letter in left if letter in right and letter not in target]
-    lone = [[letter for letter in term if letter not in other and letter not in target] for term, other in
-            ((left, right), (right, left))]  # fmt: skip
-    lhs, left = ctx.reduce(ops.Add, lhs, [left.index(c) for c in lone[0]]), _without(left, lone[0])
-    rhs, right = ctx.reduce(ops.Add, rhs, [right.index(c) for c in lone[1]]), _without(right, lone[1])
-    contracting = [left.index(c) for c in summed], [right.index(c) for c in summed]
-    batching = [left.index(c) for c in batch], [right.index(c) for c in batch]
-    made = "".join(batch) + _without(left, [*batch, *summed]) + _without(right, [*batch, *summed])
-    return ctx.transpose(ctx.dot(lhs, rhs, contracting, batching), [made.index(letter) for letter in target])
-
-
-def _without(letters: str, dropped: Sequence[str]) -> str:
-    return "".join(letter for letter in letters if letter not in dropped)
-
-
 @rule("Conv")
 def conv(
     ctx: Context, x: Value, w: Value, bias: Value | None = None, auto_pad: str = "NOTSET",
@@ -83,12 +58,21 @@ def conv_transpose(
     pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """ConvTranspose(X, W, B, ...): the gradient of a convolution's input"""
-    if auto_pad != "NOTSET" or output_shape is not None:
-        ctx.unsupported("auto_pad or output_shape", auto_pad, "explicit pads")
     spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     pads, extra = pads or [0] * 2 * spatial, output_padding or [0] * spatial
     sizes = w.type.static_shape[2:]
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER") and output_shape is None:
+        output_shape = [extent * stride for extent, stride in zip(x.type.static_shape[2:], strides, strict=True)]
+    if output_shape is not None:
+        whole = [
+            (extent - 1) * stride + reach + more - wanted
+            for extent, stride, reach, more, wanted in zip(
+                x.type.static_shape[2:], strides, reaches(sizes, dilations), extra, output_shape, strict=True
+            )
+        ]
+        less, rest = [total // 2 for total in whole], [total - total // 2 for total in whole]
+        pads = [*less, *rest] if auto_pad == "SAME_UPPER" else [*rest, *less]
     windows = Windows(sizes, strides, dilations, list(zip(pads[:spatial], pads[spatial:], strict=True)))
     extents = [
         (extent - 1) * stride + reach - low - high + more
@@ -177,3 +161,35 @@ def global_pool(ctx: Context, x: Value) -> Value:
         return ctx.reduce(ops.Maximum, x, list(dimensions), keep=True)
     kind = x.type.element_type
     return ctx.convert(ctx.mean(ctx.convert(x, accumulation_type(kind)), list(dimensions), keep=True), kind)
+
+
+@rule("LpPool", since=2)
+def lp_pool(
+    ctx: Context, x: Value, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None, p: int = 2, pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:  # fmt: skip
+    """LpPool(X, kernel_shape, ...): the p-norm of each window"""
+    spatial: int = x.type.rank - 2
+    strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
+    padding = _padding(ctx, x, reaches(kernel_shape, dilations), strides, auto_pad, pads, bool(ceil_mode))
+    kind = x.type.element_type
+    powers = _powers(ctx, ctx.convert(x, accumulation_type(kind)), p)
+    sums = ctx.reduce_window(
+        ops.Add, powers, (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
+    )
+    return ctx.convert(_powers(ctx, sums, 1 / p), kind)
+
+
+@rule("GlobalLpPool", since=2)
+def global_lp_pool(ctx: Context, x: Value, p: int = 2) -> Value:
+    """GlobalLpPool(X, p)"""
+    kind = x.type.element_type
+    powers = _powers(ctx, ctx.convert(x, accumulation_type(kind)), p)
+    sums = ctx.reduce(ops.Add, powers, list(range(2, x.type.rank)), keep=True)
+    return ctx.convert(_powers(ctx, sums, 1 / p), kind)
+
+
+def _powers(ctx: Context, x: Value, exponent: float) -> Value:
+    x = ctx.add(ops.Abs(x))
+    return x if exponent == 1 else ctx.binary(ops.Power, x, ctx.full_like(x, exponent))

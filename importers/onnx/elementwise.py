@@ -309,3 +309,9 @@ def bit_cast(ctx: Context, x: Value, to: int) -> Value:
     if is_boolean(x.type.element_type):
         x = ctx.convert(x, UI8)
     return x if kind is x.type.element_type else ctx.add(ops.BitcastConvert(x, result=x.type.with_element(kind)))
+
+
+@rule("ai.onnx.ml::Binarizer")
+def binarizer(ctx: Context, x: Value, threshold: float = 0.0) -> Value:
+    """Binarizer(X, threshold)"""
+    return ctx.convert(ctx.compare("GT", x, ctx.full_like(x, threshold)), x.type.element_type)

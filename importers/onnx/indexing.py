@@ -135,3 +135,10 @@ def trilu(ctx: Context, x: Value, k: Value | None = None, upper: int = 1) -> Val
 def non_zero(ctx: Context, x: Value) -> Value:
     """NonZero(X), of values known when importing: its shape depends on them"""
     return ctx.elements(np.array(np.nonzero(ctx.known(x, "X")), np.int64))
+
+
+@rule("ai.onnx.ml::ArrayFeatureExtractor")
+def array_feature_extractor(ctx: Context, x: Value, indices: Value) -> Value:
+    """ArrayFeatureExtractor(X, Y): elements along the last dimension"""
+    x = ctx.unsqueeze(x, [0]) if x.type.rank == 1 else x
+    return ctx.take(x, ctx.reshape(indices, (indices.type.size,)), x.type.rank - 1)

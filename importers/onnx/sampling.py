@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.convolution import reaches
-from trivium.importers.onnx.context import Context, rule
+from trivium.importers.dynamic import scalar_of
+from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, I64
@@ -213,3 +214,54 @@ def col2im(
         total = part if total is None else ctx.plus(total, part)
     assert total is not None
     return ctx.pad(total, [0, 0, *[-a for a in low]], [0, 0, *[-b for b in high]], 0)
+
+
+@rule("AffineGrid")
+def affine_grid(ctx: Context, theta: Value, size: Value, align_corners: int = 0) -> Value:
+    """AffineGrid(theta, size, align_corners): where in [-1, 1] each place of an image comes from, last dimension
+    first"""
+    _, _, *extents = ctx.listed(size, "size")
+    kind, axes = theta.type.element_type, []
+    for d, extent in enumerate(extents):
+        count = ctx.convert(scalar_of(ctx, extent), kind)
+        steps = ctx.iota(extents, d, kind)
+        if align_corners:
+            last = ctx.add(ops.Maximum(ctx.minus(count, ctx.scalar(1, kind)), ctx.scalar(1, kind)))
+            along = ctx.over(ctx.scaled(steps, 2), last)
+        else:
+            along = ctx.over(ctx.plus(ctx.scaled(steps, 2), ctx.scalar(1, kind)), count)
+        axes.append(ctx.minus(along, ctx.scalar(1, kind)))
+    parts = [ctx.unsqueeze(x, [len(extents)]) for x in (*reversed(axes), ctx.full_like(axes[0], 1))]
+    points = ctx.concatenate(parts, len(extents))
+    grid = ctx.dot(theta, points, ([2], [len(extents)]))
+    return ctx.transpose(grid, [0, *range(2, grid.type.rank), 1])
+
+
+@rule("TensorScatter")
+def tensor_scatter(
+    ctx: Context, past: Value, update: Value, starts: Value | None = None, axis: int = -2, mode: str = "linear"
+) -> Value:
+    """TensorScatter(past_cache, update, write_indices, axis, mode): each entry of a batch at a place of its own"""
+    if mode not in ("linear", "circular"):
+        ctx.unsupported("mode", mode, "linear or circular")
+    axis = axis_of(axis, past.type.rank)
+    order = [0, axis, *(d for d in range(1, past.type.rank) if d != axis)]
+    moved = ctx.transpose(update, order)
+    extents, count = ctx.extents(past), scalar_of(ctx, ctx.extent(update, axis))
+    places = ctx.iota([extents[0], extents[axis]], 1)
+    if starts is not None:
+        places = ctx.minus(places, ctx.unsqueeze(ctx.convert(starts, I64), [1]))
+    if mode == "circular":
+        whole = scalar_of(ctx, extents[axis])
+        places = ctx.binary(ops.Remainder, ctx.plus(ctx.binary(ops.Remainder, places, whole), whole), whole)
+    zero = ctx.full_like(places, 0)
+    is_new = ctx.add(ops.And(ctx.compare("GE", places, zero), ctx.compare("LT", places, count)))
+    numbers = ops.GatherDimensionNumbers(
+        offset_dims=tuple(range(2, past.type.rank)), collapsed_slice_dims=(1,), operand_batching_dims=(0,),
+        start_indices_batching_dims=(0,), start_index_map=(1,), index_vector_dim=2,
+    )  # fmt: skip
+    rest = ctx.extents(moved)[2:]
+    taken = ctx.gather(moved, ctx.unsqueeze(ctx.select(is_new, places, zero), [2]), numbers, [1, 1, *rest])
+    is_new = ctx.unsqueeze(is_new, list(range(2, past.type.rank)))
+    kept = ctx.select(is_new, taken, ctx.transpose(past, order))
+    return ctx.transpose(kept, [order.index(d) for d in range(past.type.rank)])

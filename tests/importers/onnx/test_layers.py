@@ -175,3 +175,47 @@ def test_small_rules() -> None:
     check_node("ReverseSequence", floats(4, 2), ints(3, 1), batch_axis=1, time_axis=0)
     normalized = floats(2, 3, 4), floats(3), floats(3), floats(3), abs(floats(3))
     check_node("BatchNormalization", *normalized, outputs=3, training_mode=1, opset=14)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij->ji", [(2, 3)]),
+        ("...ii->...i", [(2, 3, 3)]),
+        ("i,i", [(3,), (3,)]),
+        ("bij,bjk,k->bi", [(2, 3, 4), (2, 4, 5), (5,)]),
+        ("...ij,jk", [(2, 2, 3), (3, 4)]),
+        ("ij,ij->", [(2, 3), (2, 3)]),
+    ],
+)
+def test_einstein_sums(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    arrays = [floats(*shape) for shape in shapes]
+    model = node("Einsum", *arrays, equation=equation)
+    (result,) = trivium.evaluate(trivium.from_onnx(model), *arrays)
+    np.testing.assert_allclose(result, np.einsum(equation, *arrays), rtol=1e-5, atol=1e-5)
+
+
+def test_sequences() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 17]> g (float[4, 3] x) => (float[4, 3] y, int64 count) {
+        two = Constant<value = int64 {2}>() first = Constant<value = int64 {0}>() last = Constant<value = int64 {-1}>()
+        parts = SplitToSequence(x, two) head = SequenceAt(parts, first) rest = SequenceErase(parts, first)
+        both = SequenceInsert(rest, head) turned = SequenceInsert(both, head, last)
+        fewer = SequenceErase(turned, last) y = ConcatFromSequence<axis = 0>(fewer) count = SequenceLength(turned)
+    }"""
+    x = floats(4, 3)
+    y, count = trivium.evaluate(trivium.from_onnx(onnx.parser.parse_model(text)), x)
+    np.testing.assert_array_equal(y, np.concatenate([x[2:], x[:2]]))
+    assert count == 3
+
+
+def test_pooling_by_norms_and_output_shapes() -> None:
+    check_node("LpPool", floats(1, 2, 6, 5), kernel_shape=[3, 2], strides=[2, 1], p=3, pads=[1, 0, 1, 0])
+    check_node("GlobalLpPool", floats(1, 2, 6, 5), p=1)
+    x, w = floats(1, 2, 4, 4), floats(2, 3, 3, 3)
+    check_node("ConvTranspose", x, w, strides=[2, 2], auto_pad="SAME_UPPER")
+    check_node("ConvTranspose", x, w, strides=[2, 3], output_shape=[9, 13])
+
+
+@pytest.mark.parametrize("corners", [0, 1])
+def test_grids_and_caches(corners: int) -> None:
+    check_node("AffineGrid", floats(2, 2, 3), ints(2, 3, 5, 4), align_corners=corners)
