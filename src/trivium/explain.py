@@ -36,7 +36,7 @@ def explain_executable(loaded: LoadedExecutable) -> str:
         return "\n".join([*lines, *([explain_executable(loaded.last)] if shapes else [])])
     stages: Stages | None = getattr(loaded, "stages", None)
     if stages is None:
-        raise Error(f"the device of {loaded.name} compiles in one step, which cannot be explained")
+        raise Error(f"{loaded.name} has no stages on its device, and cannot be explained")
     return explain(Stages(stages.module.clone(), stages.target, stages.options))
 
 

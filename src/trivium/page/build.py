@@ -58,7 +58,7 @@ def page_of(
     if is_dynamic(module):
         program.note = "The shapes are dynamic: the program is compiled for the shapes of the arguments of each call."
     elif not isinstance(backend, Compiler):
-        program.note = f"The device {device} compiles in one step, of which nothing can be shown."
+        program.note = f"Of what device {device} makes of the program, this page can show nothing."
     else:
         stages = Stages(module, backend.target(CompileOptions()), CompileOptions())
         _add_compiled(page, stages)
