@@ -3,6 +3,7 @@ Importing the families registers their rules."""
 
 from trivium.importers.tensorflow import (  # noqa: F401
     calls,
+    color,
     contraction,
     convolution,
     diagonals,
@@ -15,11 +16,13 @@ from trivium.importers.tensorflow import (  # noqa: F401
     optimizers,
     pooling,
     programs,
+    quantization,
     random,
     reduction,
     shape,
     special,
     state,
+    xla,
 )
 from trivium.importers.tensorflow.source import import_module
 

@@ -6,13 +6,22 @@ from trivium.importers.tensorflow.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
-from trivium.ir.types import is_complex
+from trivium.ir.types import F32, is_complex
 
 
 @rule("MatMul")
 def matmul(ctx: Context, a: Value, b: Value, *, transpose_a: bool, transpose_b: bool) -> Value:
     """MatMul(a, b; transpose_a=false, transpose_b=false) -> product"""
     return ctx.dot(a, b, ([0 if transpose_a else 1], [1 if transpose_b else 0]))
+
+
+@rule("SparseMatMul")
+def sparse_matmul(
+    ctx: Context, a: Value, b: Value, *, transpose_a: bool, transpose_b: bool, a_is_sparse: bool, b_is_sparse: bool
+) -> Value:
+    """SparseMatMul(a, b; transpose_a=false, transpose_b=false, a_is_sparse=false, b_is_sparse=false) -> product"""
+    a, b = (ctx.convert(x, F32) for x in (a, b))  # the operands are dense tensors, with many zeros
+    return matmul(ctx, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 @rule("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")

@@ -183,6 +183,18 @@ def stateless_int(
     return _between(ctx, full_ints(ctx, _extents(shape), key, counter), minval, maxval)
 
 
+@rule("StatelessRandomUniformFullInt")
+def stateless_full_int_seed(ctx: Context, shape: Known, seed: Value) -> Value:
+    """StatelessRandomUniformFullInt(shape, seed; dtype=DT_UINT64) -> output"""
+    return full_ints(ctx, _extents(shape), *key_and_counter(ctx, seed))
+
+
+@rule("StatelessRandomUniformInt")
+def stateless_int_seed(ctx: Context, shape: Known, seed: Value, minval: Value, maxval: Value) -> Value:
+    """StatelessRandomUniformInt(shape, seed, minval, maxval) -> output"""
+    return _between(ctx, full_ints(ctx, _extents(shape), *key_and_counter(ctx, seed)), minval, maxval)
+
+
 def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
     """Returns integers among all values of the node's type; two words make 64 bits, the low one first."""
     count, kind = math.prod(shape), ctx.element_type

@@ -233,8 +233,17 @@ SORTED_SEGMENTS = {
 }
 
 
+def _sorted_segment_of(op: type):
+    def segment(ctx: Context, data: Value, segment_ids: Value, num_segments: Known) -> Value:
+        """SegmentSumV2(data, segment_ids, num_segments) -> output"""
+        return segments(ctx, op, data, segment_ids, int(num_segments))
+
+    return segment
+
+
 def _register_sorted() -> None:
     for name, op in SORTED_SEGMENTS.items():
+        rule.add(f"{name}V2", _sorted_segment_of(op))
         rule.add(name, _sorted_segment(op))
 
 

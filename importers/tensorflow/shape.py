@@ -369,6 +369,18 @@ def batch_to_space(ctx: Context, input: Value, block_shape: Known, crops: Known)
     return x
 
 
+@rule("SpaceToBatch")
+def space_to_batch_2d(ctx: Context, input: Value, paddings: Known, *, block_size: int) -> Value:
+    """SpaceToBatch(input, paddings; block_size) -> output"""
+    return space_to_batch(ctx, input, np.array([block_size] * 2), paddings)
+
+
+@rule("BatchToSpace")
+def batch_to_space_2d(ctx: Context, input: Value, crops: Known, *, block_size: int) -> Value:
+    """BatchToSpace(input, crops; block_size) -> output"""
+    return batch_to_space(ctx, input, np.array([block_size] * 2), crops)
+
+
 @rule("SpaceToDepth")
 def space_to_depth(ctx: Context, input: Value, *, block_size: int, data_format: str) -> Value:
     """SpaceToDepth(input; block_size, data_format="NHWC") -> output"""

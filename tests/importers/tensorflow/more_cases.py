@@ -1,11 +1,14 @@
 """Cases of linear algebra, Fourier transforms, optimizers, quantization, images and XLA's own ops, as in `cases`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.compiler.tf2xla.python import xla
 
-from tests.importers.tensorflow.cases import Case, case, normal, raw
+from tests.importers.tensorflow.cases import Case, case, ints, normal, positive, raw
 
 SQUARE = normal(2, 4, 4)
 SYMMETRIC = SQUARE + SQUARE.swapaxes(1, 2)
@@ -137,4 +140,93 @@ BANDS = [
     case("Diag", lambda x: raw.Diag(diagonal=x), normal(2, 3)),
     case("DiagPart", lambda x: raw.DiagPart(input=x), normal(2, 3, 2, 3)),
 ]
-MORE_CASES: list[Case] = [*LINALG, *FOURIER, *BANDS]
+QUANTIZATION = [
+    case(
+        "FakeQuantWithMinMaxArgs",
+        lambda x: raw.FakeQuantWithMinMaxArgs(inputs=x, min=-1.0, max=2.0, num_bits=4, narrow_range=True),
+        normal(3, 4),
+    ),
+    case(
+        "FakeQuantWithMinMaxArgsGradient",
+        lambda d, x: raw.FakeQuantWithMinMaxArgsGradient(gradients=d, inputs=x, min=-1.0, max=0.5),
+        normal(3, 4),
+        normal(3, 4),
+    ),
+]
+RGB = positive(2, 4, 5, 3)
+GRAY = np.repeat(RGB[..., :1], 3, -1)
+COLORS = [
+    *(case("RGBToHSV", lambda x: raw.RGBToHSV(images=x), x) for x in (RGB, GRAY, RGB * 0)),
+    *(case("HSVToRGB", lambda x: raw.HSVToRGB(images=x), x) for x in (RGB, GRAY)),
+    case("AdjustContrastv2", lambda x: raw.AdjustContrastv2(images=x, contrast_factor=1.7), RGB),
+    *(
+        case("LRN", lambda x, r=r: raw.LRN(input=x, depth_radius=r, bias=0.7, alpha=0.3, beta=0.6), normal(2, 3, 4, 7))
+        for r in (1, 3, 9)
+    ),
+    case(
+        "LRNGrad",
+        lambda d, x: raw.LRNGrad(
+            input_grads=d,
+            input_image=x,
+            output_image=raw.LRN(input=x, depth_radius=2, beta=0.7),
+            depth_radius=2,
+            beta=0.7,
+        ),
+        normal(2, 3, 4, 7),
+        normal(2, 3, 4, 7),
+    ),
+]
+
+
+def by_xla(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ops that only XLA has."""
+    return tf.function(function, jit_compile=True, autograph=False)
+
+
+XLA = [
+    case("XlaPad", by_xla(lambda x: xla.pad(x, 2.0, [1, 0], [0, -1], [0, 2])), normal(3, 4)),
+    case("XlaEinsum", by_xla(lambda x, y: gen_xla_ops.xla_einsum(x, y, "ij,jk->ki")), normal(3, 4), normal(4, 2)),
+    case("XlaReducePrecision", by_xla(lambda x: xla.reduce_precision(x, 5, 3)), normal(3, 4)),
+    case("XlaSort", by_xla(xla.sort), normal(3, 4)),
+    case("XlaKeyValueSort", by_xla(xla.key_value_sort), normal(7), ints(*range(7))),
+    case("XlaOptimizationBarrier", by_xla(lambda x: gen_xla_ops.xla_optimization_barrier([x])[0] + 1), normal(3)),
+]
+OTHERS = [
+    case(
+        "SpaceToBatch",
+        lambda x: raw.SpaceToBatch(input=x, paddings=[[0, 0], [1, 0]], block_size=2),
+        normal(2, 4, 5, 3),
+    ),
+    case("BatchToSpace", lambda x: raw.BatchToSpace(input=x, crops=[[0, 1], [1, 0]], block_size=2), normal(8, 2, 3, 1)),
+    *(
+        case(
+            op,
+            by_xla(lambda x, op=op: getattr(raw, op)(data=x, segment_ids=[0, 0, 2], num_segments=4)),
+            normal(3, 2),
+        )
+        for op in ("SegmentMaxV2", "SegmentMinV2", "SegmentProdV2", "SegmentSumV2")
+    ),
+    case("SparseMatMul", lambda x, y: raw.SparseMatMul(a=x, b=y, transpose_b=True), normal(3, 4), normal(5, 4)),
+    *(
+        case(
+            "StatelessRandomUniformInt",
+            lambda s, dtype=dtype: raw.StatelessRandomUniformInt(
+                shape=[7], seed=s, minval=tf.constant(-4, dtype), maxval=tf.constant(90, dtype)
+            ),
+            ints(3, -4),
+        )
+        for dtype in (tf.int32, tf.int64)
+    ),
+    case(
+        "CumulativeLogsumexp",
+        lambda x: (tf.math.cumulative_logsumexp(x, 1), tf.math.cumulative_logsumexp(x, 0, True, True)),
+        normal(3, 5) * 400,
+    ),
+    case("SquaredDifference", lambda x, y: raw.SquaredDifference(x=x, y=y), COMPLEX, COMPLEX[::-1]),
+    case(
+        "ClipByValue",
+        lambda x: raw.ClipByValue(t=x, clip_value_min=0.5, clip_value_max=float("nan")),
+        normal(3, 4),
+    ),
+]
+MORE_CASES: list[Case] = [*LINALG, *FOURIER, *BANDS, *QUANTIZATION, *COLORS, *XLA, *OTHERS]
