@@ -1,0 +1,106 @@
+"""One call of an op, by TensorFlow's own kernels and by Trivium, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.op_def_library import apply_op
+
+import trivium
+import trivium.tensorflow
+from tests.suites.tensorflow.draws import Call
+
+EQUAL, REFUSED, WRONG, INVALID = "equal", "refused", "wrong", "invalid"
+
+TOLERANCES = {2: 2e-2, 1: 0.2, 4: 2e-4, 8: 1e-7}
+"""By the bytes of a real number."""
+
+
+class Verdict(NamedTuple):
+    """`kind`: equal, refused (by Trivium), wrong, or invalid (refused by TensorFlow)."""
+
+    kind: str
+    reason: str = ""
+
+
+def checked(call: Call) -> Verdict:
+    """Runs a call of an op both ways."""
+    return _verdict(lambda compiler: _called(call, compiler))
+
+
+def checked_function(function: Callable[..., Any], inputs: Sequence[np.ndarray]) -> Verdict:
+    """Runs a function of arrays both ways."""
+    return _verdict(lambda compiler: _flat(compiler(function)(*map(tf.constant, inputs))))
+
+
+def _verdict(run: Callable[[Callable[..., Any]], list[np.ndarray]]) -> Verdict:
+    try:
+        # Traced first: where shapes do not fit together, a kernel may end the process.
+        wanted = run(lambda function: tf.function(function, autograph=False))
+    except Exception as error:  # various types: the arguments are drawn at random
+        return Verdict(INVALID, _line(error))
+    try:
+        got = run(lambda function: trivium.tensorflow.function(function, autograph=False, fallback=False))
+    except trivium.Error as error:
+        return Verdict(REFUSED, _line(error))
+    except Exception as error:
+        return Verdict(WRONG, f"{type(error).__name__}: {_line(error)}")
+    return compared(got, wanted)
+
+
+def compared(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> Verdict:
+    """Compares results, with a tolerance for those of floats."""
+    if len(got) != len(wanted):
+        return Verdict(WRONG, f"{len(got)} results, expected {len(wanted)}")
+    for index, (mine, theirs) in enumerate(zip(got, wanted, strict=True)):
+        if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
+            return Verdict(WRONG, f"{mine.dtype}{mine.shape}, expected {theirs.dtype}{theirs.shape}")
+        if not _is_close(mine, theirs):
+            return Verdict(WRONG, f"result {index}: {_first_difference(mine, theirs)}")
+    return Verdict(EQUAL)
+
+
+def _called(call: Call, compiler: Callable[..., Any]) -> list[np.ndarray]:
+    """Returns the results of a call, then the values of its variables."""
+    variables = {name: tf.Variable(tf.constant(x)) for name, x in call.variables.items()}
+    names = list(call.operands)
+
+    def function(*operands: Any) -> Any:
+        given = {name: x.handle for name, x in variables.items()}
+        given |= {name: tf.constant(x) for name, x in call.known.items()}
+        given |= dict(zip(names, operands, strict=True))
+        results = apply_op(call.op, **given, **call.attributes)
+        return None if isinstance(results, tf.Operation) else results
+
+    compiled = compiler(function)
+    operands = tf.nest.map_structure(tf.constant, list(call.operands.values()))
+    return [*_flat(compiled(*operands)), *(x.numpy() for x in variables.values())]
+
+
+def _flat(results: Any) -> list[np.ndarray]:
+    return [x.numpy() for x in tf.nest.flatten(results) if x is not None]
+
+
+def _is_close(mine: np.ndarray, theirs: np.ndarray) -> bool:
+    if theirs.dtype.kind in "biuS":
+        return np.array_equal(mine, theirs)
+    width = theirs.dtype.itemsize // (2 if theirs.dtype.kind == "c" else 1)
+    tolerance = TOLERANCES[width]
+    wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        return bool(np.allclose(mine.astype(wide), theirs.astype(wide), tolerance, tolerance, equal_nan=True))
+
+
+def _first_difference(mine: np.ndarray, theirs: np.ndarray) -> str:
+    for place in np.ndindex(theirs.shape):
+        if not _is_close(mine[place], theirs[place]):
+            return f"{mine[place]} at {place}, expected {theirs[place]}"
+    return "differs"
+
+
+def _line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return " ".join(line.strip() for line in lines[:2] if "while:" not in line)

@@ -1,0 +1,60 @@
+"""The ops that TensorFlow's XLA registers for the CPU, and the element types that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+from tensorflow.python.framework import kernels, op_def_registry
+
+from trivium.importers.tensorflow.types import ELEMENT_TYPES
+
+DEVICE = "XLA_CPU_JIT"
+
+BOOKKEEPING = frozenset(
+    {
+        # between devices, or of TensorFlow's own runtime
+        *("CollectiveAssignGroupV2", "CollectiveReduceV2", "XlaAllReduce", "XlaReduceScatter", "XlaRecv", "XlaSend"),
+        *("_Arg", "_Retval", "_ArrayToList", "_ListToArray", "_EagerConst", "_XlaAotOnlyVarHandleOp", "FakeParam"),
+        *("SymbolicGradient", "DeviceIndex", "XlaReplicaId"),
+    }
+)
+"""Ops that no program of a user contains on one device."""
+
+
+Registered = Mapping[str, Mapping[str, frozenset[tf.DType]]]
+"""Ops, with the dtypes of their type attributes."""
+
+_REMEMBERED: dict[str, Registered] = {}
+
+
+def remember(ops: Registered) -> None:
+    """Keeps what `registered` returned in another process: asking runs a function."""
+    _REMEMBERED[DEVICE] = ops
+
+
+def registered() -> Registered:
+    """Returns the ops of XLA."""
+    if DEVICE not in _REMEMBERED:
+        remember(_asked())
+    return _REMEMBERED[DEVICE]
+
+
+def _asked() -> Registered:
+    tf.function(lambda x: x + 1, jit_compile=True)(1.0)  # XLA registers its kernels when it is first used
+    found: dict[str, dict[str, frozenset[tf.DType]]] = {}
+    for kernel in kernels.get_all_registered_kernels().kernel:
+        if kernel.device_type == DEVICE:
+            types = found.setdefault(kernel.op, {})
+            for constraint in kernel.constraint:
+                allowed = frozenset(map(tf.as_dtype, constraint.allowed_values.list.type))
+                types[constraint.name] = types.get(constraint.name, frozenset()) | allowed
+    return found
+
+
+def dtypes_of(op: str, attribute: str) -> list[tf.DType]:
+    """Returns the dtypes that a type attribute may have, for XLA and in our language."""
+    declared = next(x for x in op_def_registry.get(op).attr if x.name == attribute)
+    own = set(map(tf.as_dtype, declared.allowed_values.list.type)) or set(ELEMENT_TYPES)
+    of_xla = registered().get(op, {}).get(attribute) or own
+    return sorted(own & of_xla & set(ELEMENT_TYPES), key=lambda dtype: dtype.name)
