@@ -14,10 +14,10 @@ OPENING = """# PyTorch's op database
 
 What `python -m tests.suites.torch` found, with PyTorch {version}: each op of
 `torch.testing._internal.common_methods_invocations.op_db` at {samples} of its own sample inputs, through
-`torch.compile(backend="trivium", fullgraph=True)`, against PyTorch without a compiler. An op is *equal* if all samples
-are: integers exactly, floats to rounding errors, or about as near as PyTorch's own to the results in double precision;
-random results in types and shapes. What PyTorch's capture (`backend="aot_eager"`) cannot make one graph of does not
-count. This page is generated.
+`torch.compile(backend="trivium", fullgraph=True, options={{"fallback": False}})`, against PyTorch without a compiler.
+An op is *equal* if all samples are: integers exactly, floats to rounding errors, or about as near as PyTorch's own to
+the results in double precision; random results in types and shapes. What PyTorch's capture (`backend="aot_eager"`)
+cannot make one graph of does not count. This page is generated.
 
 - *refused*: Trivium names the op that has no rule, or the argument; without `"fallback": False` such an op runs in
   PyTorch, between compiled parts.
