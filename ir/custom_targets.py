@@ -12,7 +12,7 @@ import numpy as np
 from trivium.ir.core import Block
 from trivium.ir.custom_calls import register_custom_call
 from trivium.ir.declare import Op
-from trivium.ir.errors import ExecutionError
+from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.func import Module, resolve
 from trivium.ir.interpreter import Interpreter, RegionCallable
 from trivium.ir.ops.chlo import TopK
@@ -20,6 +20,9 @@ from trivium.ir.ops.control import CustomCall
 from trivium.ir.ops.random import RngAlgorithm, RngBitGenerator
 from trivium.ir.ops.reduction import ReduceWindow
 from trivium.ir.types import Type, tensor
+
+XLA_TOP_K = "mhlo.topk"
+"""The target by which older versions of XLA's dialects write `chlo.top_k`."""
 
 _PLACE = re.compile(r"\{\{|\{(\d{1,9})[^{}]*\}")
 
@@ -40,6 +43,18 @@ def _filled(place: re.Match[str], values: tuple[np.ndarray, ...]) -> str:
 
 def _dynamic_top_k(op: CustomCall, operand: np.ndarray, k: np.ndarray) -> Sequence[np.ndarray]:
     return _run(TopK, op, [operand], op.result_types, k=int(k))
+
+
+def largest_of(op: Any) -> int:
+    """Returns how many of the largest elements a call of `mhlo.topk` asks for."""
+    attributes = op.extra.get("mhlo.attributes", {})
+    if "k" not in attributes or attributes.get("largest", True) is not True:
+        raise Error(f"custom_call @{XLA_TOP_K} has the attributes {attributes}, expected k, and largest to be true")
+    return attributes["k"].value
+
+
+def _xla_top_k(op: Any, operand: np.ndarray) -> Any:
+    return _run(TopK, op, [operand], op.result_types, k=largest_of(op))
 
 
 def _approximate_top_k(op: Any, operand: np.ndarray, iota: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -110,5 +125,6 @@ for _name, _evaluate in (
     ("stablehlo.dynamic_reduce_window", _dynamic_reduce_window),
     ("stablehlo.dynamic_approx_top_k", _approximate_top_k),
     ("ApproxTopK", _approximate_top_k),
+    (XLA_TOP_K, _xla_top_k),
 ):
     register_custom_call(_name, evaluate=_evaluate)

@@ -136,7 +136,9 @@ class _Program:
         roles: dict[fx.Node, Dictionary] = {}
         for node, spec in self.inputs.items():
             kind, name = spec.kind, spec.target or node.name
-            if isinstance(spec.arg, ConstantArgument):
+            if kind is InputKind.TOKEN:
+                constants[node] = torch.empty(0)
+            elif isinstance(spec.arg, ConstantArgument):
                 constants[node] = spec.arg.value
             elif kind is InputKind.USER_INPUT:
                 roles[node] = role("input", node.name)
@@ -149,7 +151,9 @@ class _Program:
             else:
                 roles[node] = role("parameter" if kind is InputKind.PARAMETER else "buffer", name)
         metas = self._metas()
-        return build_module(self.program.graph_module, constants, roles, self._result_roles(), metas).module
+        return build_module(
+            self.program.graph_module, constants, roles, self._result_roles(), metas, self._outputs()
+        ).module
 
     def _tensor(self, name: str) -> torch.Tensor:
         found = self.program.state_dict.get(name)
@@ -157,8 +161,15 @@ class _Program:
         assert isinstance(found, torch.Tensor), f"{name} is a {type(found).__name__}"
         return found
 
+    def _outputs(self) -> list[fx.Node | Number | None]:
+        """Returns what the graph returns, without the tokens that order effects, such as the checks of factorizations:
+        ops are converted in the order of the graph."""
+        specs = self.program.graph_signature.output_specs
+        pairs = zip(outputs_of(self.graph), specs, strict=True)
+        return [output for output, spec in pairs if spec.kind is not OutputKind.TOKEN]
+
     def _result_roles(self) -> list[Dictionary]:
-        signature = self.program.graph_signature.output_specs
+        signature = [x for x in self.program.graph_signature.output_specs if x.kind is not OutputKind.TOKEN]
         user = iter(self.output_names or _paths(cast(pytree.TreeSpec, self.program.call_spec.out_spec)))
         roles = []
         for spec in signature:

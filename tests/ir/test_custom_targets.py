@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import trivium
 from trivium.ir.errors import ExecutionError
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
@@ -70,3 +71,22 @@ def test_dynamic_top_k():
     values, indices = evaluate(parse(TOP), x, np.int32(2))
     np.testing.assert_array_equal(values, np.array([[3, 3], [np.nan, 0]], np.float32))
     assert indices.tolist() == [[1, 3], [3, 0]]
+
+
+OLDER_TOP = """
+func.func @main(%x: tensor<2x4xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>) {
+  %0:2 = stablehlo.custom_call @mhlo.topk(%x) {mhlo.attributes = {k = 2 : i64, largest = LARGEST}}
+    : (tensor<2x4xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)
+  return %0#0, %0#1 : tensor<2x2xf32>, tensor<2x2xi32>
+}
+"""
+
+
+@pytest.mark.parametrize("run", [evaluate, lambda module, x: trivium.compile(module)(x)])
+def test_older_top_k(run):
+    x = np.array([[1, 3, 2, 3], [0, -1, -2, np.nan]], np.float32)
+    values, indices = run(parse(OLDER_TOP.replace("LARGEST", "true")), x)
+    np.testing.assert_array_equal(values, np.array([[3, 3], [np.nan, 0]], np.float32))
+    assert indices.tolist() == [[1, 3], [3, 0]]
+    with pytest.raises(trivium.Error, match="expected k, and largest to be true"):
+        run(parse(OLDER_TOP.replace("LARGEST", "false")), x)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from trivium.compiler.passes.decompositions.table import pattern
+from trivium.ir.custom_targets import XLA_TOP_K, largest_of
 from trivium.ir.ops import (
     Broadcast,
     BroadcastInDim,
+    CustomCall,
     Dot,
     DotDimensionNumbers,
     DotGeneral,
     Gather,
     GatherDimensionNumbers,
+    TopK,
     TorchIndexSelect,
 )
 
@@ -27,6 +30,14 @@ def dot(op):
     """dot(x, y) == dot_general(x, y), contracting the last dimension of x with the first of y"""
     numbers = DotDimensionNumbers((), (), (op.lhs.type.rank - 1,), (0,))
     return DotGeneral(op.lhs, op.rhs, numbers, precision_config=op.precision_config, result=op.result.type)
+
+
+@pattern(CustomCall)
+def top_k(op):
+    """custom_call @mhlo.topk(x) == top_k(x), as artifacts of JAX before 0.10 have it"""
+    if op.call_target_name != XLA_TOP_K or not op.inputs[0].type.is_static:
+        return None
+    return TopK(op.inputs[0], largest_of(op))
 
 
 @pattern(TorchIndexSelect)

@@ -99,3 +99,22 @@ def vector(path: Path) -> str:
         except ExecutionError as error:
             return f"{path.stem}: {str(error)[:1500]}"
     return ""
+
+
+# Tasks that end badly
+
+
+def dies_once(path: str) -> str:
+    """Ends its process the first time it is called."""
+    if not os.path.exists(path):
+        open(path, "w").close()
+        os._exit(3)
+    return ""
+
+
+def dies(item: int) -> str:
+    if item == 1:
+        os._exit(3)
+    if item == 2:
+        raise ValueError("no")
+    return ""

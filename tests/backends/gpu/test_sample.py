@@ -43,26 +43,6 @@ def test_vectors(conformance: Path) -> None:
     assert not wrong(tasks.vector, chosen[:: len(chosen) // VECTORS])
 
 
-def dies_once(path: str) -> str:
-    """Ends its process the first time it is called."""
-    import os
-
-    if not os.path.exists(path):
-        open(path, "w").close()
-        os._exit(3)
-    return ""
-
-
-def dies(item: int) -> str:
-    import os
-
-    if item == 1:
-        os._exit(3)
-    if item == 2:
-        raise ValueError("no")
-    return ""
-
-
 def test_workers_outlive_their_processes(tmp_path: Any) -> None:
-    assert dict(outcomes(dies_once, [str(tmp_path / "died")])) == {str(tmp_path / "died"): ""}
-    assert dict(outcomes(dies, range(4), jobs=2)) == {0: "", 1: ENDED, 2: "ValueError in dies: no", 3: ""}
+    assert dict(outcomes(tasks.dies_once, [str(tmp_path / "died")])) == {str(tmp_path / "died"): ""}
+    assert dict(outcomes(tasks.dies, range(4), jobs=2)) == {0: "", 1: ENDED, 2: "ValueError in dies: no", 3: ""}

@@ -182,3 +182,17 @@ def test_a_compiled_program_keeps_the_weights_of_its_compilation() -> None:
         model.weight.mul_(5)
         model.offset.mul_(7)
     np.testing.assert_array_equal(run(x.numpy())[0], np.full((40, 40), 41, np.float32))
+
+
+class Factorized(nn.Module):
+    def forward(self, x):
+        positive = x @ x.mT + torch.eye(3)
+        return torch.linalg.inv(x), torch.linalg.cholesky(positive), torch.linalg.solve(positive, x[:, 0])
+
+
+def test_checks_of_factorizations_are_no_inputs_or_results() -> None:
+    x = torch.tensor([[2.0, 1, 0], [0, 3, 1], [1, 0, 4]])
+    module = trivium.from_torch(Factorized(), (x,))
+    assert len(module.main.arguments) == 1
+    for found, expected in zip(trivium.compile(module)(x.numpy()), Factorized()(x), strict=True):
+        torch.testing.assert_close(torch.tensor(found), expected)
