@@ -41,7 +41,7 @@ from trivium.ir.ops import DotDimensionNumbers, Fft, FftType
 LARGEST = 64
 """The largest radix. Lengths with a larger prime factor are transformed by a convolution."""
 
-PASS = 90
+PASS = 32
 """The cost of a pass over the data, in operations on each number, in addition to its product."""
 
 
