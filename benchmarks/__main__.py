@@ -92,12 +92,12 @@ def main(
             for row in in_process(family, count, options, names):
                 print(f"{row.threads} {row.family}: {row.name}: {row.ratio:.2f} ({row.best})", file=sys.stderr)
                 found.append(row)
+                if keeping:
+                    keep([row])
     Console(width=150).print(table(found))
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps([row.data() for row in found], indent=2))
-    if keeping:
-        keep(found)
     if quick and (lost := losses(found, kept())):
         raise click.ClickException(f"slower than in {KEPT.name}, by over 10 %: " + "; ".join(lost))
 
