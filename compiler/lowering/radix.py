@@ -33,7 +33,7 @@ SHORTEST = 256
 
 @dataclass(frozen=True)
 class Key:
-    """The unsigned integer of so many bits by which elements are sorted: `number` of them, in ascending or descending
+    """The unsigned integer of `bits` bits by which elements are sorted: `number` of them, in ascending or descending
     order, floats by their total order."""
 
     number: Callable[[LoweringContext, Sequence[Scalar]], Register]

@@ -77,6 +77,15 @@ def apply_adagrad(
     update(ctx, var, lambda old: ctx.minus(old, step))
 
 
+def _move_by_deviation(
+    ctx: Context, var: Operand, mom: Operand, scaled: Value, variance: Value, momentum: Value
+) -> None:
+    """Moves a variable by a scaled gradient over the square root of its variance, with momentum."""
+    step = ctx.over(scaled, ctx.add(ops.Sqrt(variance)))
+    speed = update(ctx, mom, lambda old: ctx.plus(ctx.times(old, momentum), step))
+    update(ctx, var, lambda old: ctx.minus(old, speed))
+
+
 @rule("ResourceApplyRMSProp")
 def apply_rms_prop(
     ctx: Context,
@@ -91,9 +100,7 @@ def apply_rms_prop(
 ) -> None:
     """ResourceApplyRMSProp(var, ms, mom, lr, rho, momentum, epsilon, grad)"""
     square = update(ctx, ms, lambda old: _moving(ctx, old, ctx.times(grad, grad), rho))
-    step = ctx.over(ctx.times(grad, lr), ctx.add(ops.Sqrt(ctx.plus(square, epsilon))))
-    speed = update(ctx, mom, lambda old: ctx.plus(ctx.times(old, momentum), step))
-    update(ctx, var, lambda old: ctx.minus(old, speed))
+    _move_by_deviation(ctx, var, mom, ctx.times(grad, lr), ctx.plus(square, epsilon), momentum)
 
 
 @rule("ResourceApplyAdagrad")
@@ -204,9 +211,7 @@ def apply_centered_rms_prop(
     square = update(ctx, ms, lambda old: _moving(ctx, old, ctx.times(grad, grad), rho))
     mean = update(ctx, mg, lambda old: _moving(ctx, old, grad, rho))
     variance = ctx.plus(ctx.minus(square, ctx.times(mean, mean)), epsilon)
-    step = ctx.over(ctx.times(grad, lr), ctx.add(ops.Sqrt(variance)))
-    speed = update(ctx, mom, lambda old: ctx.plus(ctx.times(old, momentum), step))
-    update(ctx, var, lambda old: ctx.minus(old, speed))
+    _move_by_deviation(ctx, var, mom, ctx.times(grad, lr), variance, momentum)
 
 
 @rule("ResourceApplyFtrl")

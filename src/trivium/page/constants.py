@@ -46,7 +46,7 @@ def histogram(array: np.ndarray, dtype: str) -> Histogram | None:
 def _counts(finite: np.ndarray, bounds: tuple[float, float]) -> list[int]:
     try:
         return np.histogram(finite, BINS, bounds)[0].tolist()
-    except ValueError:  # the bounds are too close for so many bins
+    except ValueError:  # the bounds are too close together for that number of bins
         return [int(finite.size)]
 
 

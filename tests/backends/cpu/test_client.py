@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import trivium
+from tests.backends.dense_layer import TEXT, WEIGHTS, X
 from tests.backends.harness import CLIENT, elementwise, program_of
 from trivium.backends import native
 from trivium.backends.cpu.client import CpuBuffer, CpuClient, CpuLoadedExecutable
@@ -16,16 +17,6 @@ from trivium.backends.pjrt import STAGES
 from trivium.compiler.driver import CompileOptions
 from trivium.ir.errors import CompileError, Error, ExecutionError
 from trivium.ir.interpreter import evaluate
-
-WEIGHTS = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
-TEXT = f"""func.func @main(%x: tensor<5x8xf32> {{trivium.name = "x"}}) -> tensor<5x6xf32> {{
-  %w = stablehlo.constant dense<"0x{WEIGHTS.tobytes().hex()}"> : tensor<8x6xf32>
-  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
-    : (tensor<5x8xf32>, tensor<8x6xf32>) -> tensor<5x6xf32>
-  %1 = stablehlo.tanh %0 : tensor<5x6xf32>
-  return %1 : tensor<5x6xf32>
-}}"""
-X = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ class Bytes:
 
 
 class Simulator:
-    """A GPU that is none; it loads LLVM's text."""
+    """A simulated GPU: it loads LLVM's text and runs it on the host."""
 
     platform: ClassVar[str] = "simulator"
 

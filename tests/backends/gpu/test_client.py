@@ -8,20 +8,12 @@ import numpy as np
 import pytest
 
 import trivium
+from tests.backends.dense_layer import TEXT, WEIGHTS, X
 from trivium.backends import client, devices
 from trivium.backends.gpu.client import GpuBuffer, GpuClient, GpuLoadedExecutable
 from trivium.backends.pjrt import STAGES, Client, LoadedExecutable
 from trivium.ir.errors import Error, ExecutionError
 
-WEIGHTS = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
-TEXT = f"""func.func @main(%x: tensor<5x8xf32> {{trivium.name = "x"}}) -> tensor<5x6xf32> {{
-  %w = stablehlo.constant dense<"0x{WEIGHTS.tobytes().hex()}"> : tensor<8x6xf32>
-  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
-    : (tensor<5x8xf32>, tensor<8x6xf32>) -> tensor<5x6xf32>
-  %1 = stablehlo.tanh %0 : tensor<5x6xf32>
-  return %1 : tensor<5x6xf32>
-}}"""
-X = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
 EXPECTED = np.tanh(X @ WEIGHTS)
 
 

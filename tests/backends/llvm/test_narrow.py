@@ -118,7 +118,7 @@ def test_every_code_of_f16(half: bool) -> None:
 
 @pytest.mark.parametrize("dtype", ["i2", "ui2", "i4", "ui4"])
 def test_small_integers_take_a_byte_each(dtype: str) -> None:
-    """And are read with their sign; what stands in the other bits of the byte does not count."""
+    """They are read with their sign; the other bits of the byte are ignored."""
     memory = np.arange(256).astype(np.uint8)
     values = memory.view(numpy_dtype(dtype))
     wide = _converted(values, dtype, "i32").tolist()

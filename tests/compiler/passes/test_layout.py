@@ -204,7 +204,7 @@ def training(b: Builder, x: Value, kernel: Value, cotangent: Value) -> list[Valu
 
 @pytest.mark.parametrize("element", [I32, F32])
 def test_gradients(element) -> None:
-    """With so many positions that a kernel from outside is worth it."""
+    """With enough positions to make packing a kernel that is an argument worth its cost."""
     types = [tensor(4, 2, 14, 14, of=element), tensor(3, 2, 2, 2, of=element), tensor(4, 3, 13, 13, of=element)]
     after = laid_out(program_of(types, training), *[given(kind, seed) for seed, kind in enumerate(types)])
     layer, of_kernel, of_input = (op for op in after.walk() if isinstance(op, ops.Convolution))

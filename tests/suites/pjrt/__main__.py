@@ -22,7 +22,7 @@ from tests.ir.test_conformance import WRONG
 @click.command()
 @click.argument("plugin", default="trivium")
 @click.option("--vectors", type=click.Path(path_type=Path), default=os.environ.get("TRIVIUM_CONFORMANCE"))
-@click.option("--every", default=1, help="Only every so many of them.")
+@click.option("--every", default=1, help="Run only every N-th of them.")
 def main(plugin: str, vectors: Path | None, every: int) -> None:
     """Runs all programs."""
     failed, count = [], 0
