@@ -7,6 +7,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -179,12 +180,16 @@ class CpuLoadedExecutable(StagedExecutable, CpuExecutable):
         return [CpuBuffer(result, self.device.default_memory) for result in results]
 
 
-@functools.lru_cache(maxsize=1)
+_texts: WeakKeyDictionary[Stages, str] = WeakKeyDictionary()
+
+
 def _llvm(stages: Stages) -> str:
-    """Returns LLVM's assembly for the whole program; the last text is kept, because assembly is made from it."""
+    """Returns LLVM's assembly for the whole program; kept as long as its stages, because assembly is made from it."""
     from trivium.backends.cpu.program import emit_program
 
-    return str(emit_program(stages.program, _target(stages), stages.options.fast_math).module)
+    if stages not in _texts:
+        _texts[stages] = str(emit_program(stages.program, _target(stages), stages.options.fast_math).module)
+    return _texts[stages]
 
 
 def _assembly(stages: Stages) -> str:

@@ -121,15 +121,6 @@ def require_bounded(graph: onnx.GraphProto, functions: Functions) -> None:
     Calls(nodes_of, called).require_bounded(list(with_inner(graph.node)))
 
 
-def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yields nodes, and those of the graphs inside them."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _with_inner(graph.node)
-
-
 def _with_attributes(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
     """Returns a node whose references to attributes of a function, also those in graphs inside it, are `given`."""
     copy = onnx.NodeProto()

@@ -12,6 +12,7 @@ import numpy as np
 from trivium.compiler.pipeline import inline
 from trivium.debug.differences import Difference, difference
 from trivium.debug.parting import Parting
+from trivium.debug.values import evaluated
 from trivium.executable import compile_module
 from trivium.ir import ops
 from trivium.ir.arrays import read_argument
@@ -106,7 +107,7 @@ def _before_result(
 ) -> Parting | None:
     """Finds the first op that is wrong when it is the only result: by halves, among the ops that a wrong result
     follows from."""
-    expected = _evaluated(module, inputs)
+    expected = evaluated(module, inputs)
     final = compile_module(module, device=device, threads=None, fast_math=False)(*inputs)
     wrong = [i for i, value in enumerate(module.main.returned) if difference(final[i], expected[value], tolerance)]
     if not wrong:
@@ -131,17 +132,6 @@ def _before_result(
         else:
             high = middle
     return parting(candidates[low])
-
-
-def _evaluated(module: Module, inputs: Sequence[np.ndarray]) -> dict[Value, np.ndarray]:
-    """Returns all values of a program as the interpreter has them."""
-    values: dict[Value, np.ndarray] = dict(zip(module.main.arguments, inputs, strict=True))
-    interpreter = Interpreter(module)
-    with np.errstate(all="ignore"):
-        for op in module.main.body.block:
-            if op is not module.main.body.block.last:
-                values.update(zip(op.results, interpreter.step(op, values), strict=True))
-    return values
 
 
 def _ancestors(value: Value) -> set[Operation]:

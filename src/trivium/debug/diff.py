@@ -12,10 +12,10 @@ import numpy as np
 
 from trivium.compiler.pipeline import inline
 from trivium.debug.differences import Difference, difference
+from trivium.debug.values import evaluated
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.func import Module
-from trivium.ir.interpreter import Interpreter
 from trivium.ir.text import print_op
 from trivium.ir.text.printer import Printer
 
@@ -67,7 +67,7 @@ class Comparison:
     ) -> tuple[Pair, Difference] | None:
         """Evaluates both programs on the same arguments. Returns `None` if their results agree, and else the first pair
         whose own results differ; the last pair is that of the results of the programs."""
-        first, second = (_values(module, arguments) for module in (self.before, self.after))
+        first, second = (evaluated(module, arguments) for module in (self.before, self.after))
         ends = Pair(ALIKE, self.before.main.body.terminator, self.after.main.body.terminator)
         if _differing(ends, first, second, tolerance) is None:
             return None
@@ -139,13 +139,3 @@ def _form(op: Operation) -> bytes:
     """Returns an op as text without the names of its operands: its kind, attributes, regions and types."""
     values = dict.fromkeys([*op.operands, *op.results, *(v for r in op.regions for v in r.free_values())], "%")
     return Printer(values, generic=True, elide=True).operation(op).encode()
-
-
-def _values(module: Module, arguments: Sequence[np.ndarray]) -> dict[Value, np.ndarray]:
-    values: dict[Value, np.ndarray] = dict(zip(module.main.arguments, arguments, strict=True))
-    interpreter = Interpreter(module)
-    with np.errstate(all="ignore"):
-        for op in module.main.body.block:
-            if op is not module.main.body.block.last:
-                values.update(zip(op.results, interpreter.step(op, values), strict=True))
-    return values

@@ -12,18 +12,9 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import trivium
+from tests.importers.onnx.arrays import floats, ints
 
 pytestmark = pytest.mark.onnx
-
-RANDOM = np.random.default_rng(0)
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RANDOM.standard_normal(shape).astype(np.float32)
-
-
-def ints(*numbers: int) -> np.ndarray:
-    return np.array(numbers, np.int64)
 
 
 def model(text: str, *inputs: np.ndarray, opset: int = 21) -> Any:

@@ -9,18 +9,9 @@ onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 import trivium
+from tests.importers.onnx.arrays import RANDOM, floats, ints
 
 pytestmark = pytest.mark.onnx
-
-RANDOM = np.random.default_rng(0)
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RANDOM.standard_normal(shape).astype(np.float32)
-
-
-def ints(*numbers: int) -> np.ndarray:
-    return np.array(numbers, np.int64)
 
 
 def bytes_of(*shape: int, kind: type = np.uint8) -> np.ndarray:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.suites.jax.page import page
+from tests.suites.kept import load, store
 from tests.suites.runs import ROOT, Choice, File, Limits, Outcome, Record, run
 
 FILES = (
@@ -41,14 +42,14 @@ class Job:
 def main() -> None:
     options = arguments()
     chosen = [Job(file, mode) for mode in options.modes for file in options.files]
-    results = _load(options.results)
+    results = load(options.results)
     if not options.page_only:
         with ThreadPoolExecutor(options.jobs) as pool:
             for key, result in pool.map(lambda job: (job.key, compare(job, options)), chosen):
                 print(key, {name: result[name] for name in ("cpu", "chosen")}, len(result["outcomes"]), flush=True)
                 # Read again: another process may have added to it.
-                results = _load(options.results) | {key: result}
-                _store(options.results, results)
+                results = load(options.results) | {key: result}
+                store(options.results, results)
     if options.page is not None:
         options.page.write_text(page(results))
 
@@ -105,7 +106,7 @@ def _on_cpu(job: Job, options: argparse.Namespace) -> Record:
         outcomes = {test: Outcome(*outcome) for test, outcome in data["outcomes"].items()}
         return Record(data["collected"], data["chosen"], outcomes)
     record = _run(job, "cpu", Choice(options.sample, options.seed), options)
-    _store(kept, asdict(record))
+    store(kept, asdict(record))
     return record
 
 
@@ -126,15 +127,6 @@ def _devices(file: Path) -> str:
     """As many as the file asks for of JAX's CPU platform."""
     asked = re.search(r"request_cpu_devices\((\d+)\)", file.read_text())
     return asked[1] if asked else "1"
-
-
-def _load(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def _store(path: Path, data: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ ONNX Runtime gave is kept."""
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
+from tests.suites.kept import load, store
 from tests.suites.onnx.page import Results, page
 from tests.suites.runs import ROOT, Choice, File, Limits, Record, run
 
@@ -20,7 +20,7 @@ def main() -> None:
     for runtime, path in kept.items():
         if not options.page_only and (runtime == "trivium" or not path.exists()):
             found = verdicts(_run(runtime, options))
-            _store(path, {**(_load(path) if options.only else {}), **found})
+            store(path, {**(_load(path) if options.only else {}), **found})
             print(runtime, {kind: sum(k == kind for k, _ in found.values()) for kind, _ in found.values()})
     if options.page is not None:
         options.page.write_text(page(_load(kept["trivium"]), _load(kept["onnxruntime"])))
@@ -56,12 +56,7 @@ def _run(runtime: str, options: argparse.Namespace) -> Record:
 
 
 def _load(path: Path) -> Results:
-    return {name: (kind, reason) for name, (kind, reason) in json.loads(path.read_text()).items()}
-
-
-def _store(path: Path, data: Results) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1))
+    return {name: (kind, reason) for name, (kind, reason) in load(path).items()}
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ which the page is written."""
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 
+from tests.suites.kept import load, store
 from tests.suites.runs import ROOT
 from tests.suites.tensorflow.apart import apart
 from tests.suites.tensorflow.checks import INVALID, Verdict, checked, checked_function
@@ -40,7 +40,7 @@ ENDED: dict[str, Any] = {"counts": {}, "reasons": {INVALID: "TensorFlow ended th
 
 def main() -> None:
     options = arguments()
-    results = json.loads(options.results.read_text()) if options.results.exists() else {}
+    results = load(options.results)
     if not options.page_only:
         types = apart(registered)
         assert types is not None
@@ -50,8 +50,7 @@ def main() -> None:
                 continue
             results[op] = apart(lambda op=op: result_of(op, options.calls, options.seed)) or ENDED
             _tell(op, results[op])
-            options.results.parent.mkdir(parents=True, exist_ok=True)
-            options.results.write_text(json.dumps(results, indent=1))
+            store(options.results, results)
     if options.page is not None:
         options.page.write_text(page(results))
 

@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.suites.kept import load, store
 from tests.suites.runs import ROOT, Choice, File, Limits, run
 from tests.suites.torch.page import page
 
@@ -25,12 +26,12 @@ def main() -> None:
     for kind in [] if options.page_only else options.dtype:
         result = tabulate(kind, options)
         # Read again: another process may have added to it.
-        stored = _load(options.results)
+        stored = load(options.results)
         if options.only:
             result["outcomes"] = stored.get(kind, {}).get("outcomes", {}) | result["outcomes"]
-        _store(options.results, stored | {kind: result})
+        store(options.results, stored | {kind: result})
     if options.page is not None:
-        options.page.write_text(page(_load(options.results)))
+        options.page.write_text(page(load(options.results)))
 
 
 def arguments() -> argparse.Namespace:
@@ -57,15 +58,6 @@ def tabulate(kind: str, options: argparse.Namespace) -> dict[str, Any]:
     record = run(file, Choice(options.sample, options.seed, named), Limits(options.test_limit, options.file_limit))
     outcomes = {name.partition("[")[2].removesuffix("]"): outcome for name, outcome in record.outcomes.items()}
     return {"collected": record.collected, "samples": options.samples, "outcomes": outcomes}
-
-
-def _load(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def _store(path: Path, data: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1))
 
 
 if __name__ == "__main__":
