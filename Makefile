@@ -13,7 +13,7 @@ INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE)
 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: demo test lint types suite sanitize links format docs clean
+.PHONY: demo test lint types suite sanitize links format docs serve-docs clean
 
 demo: $(VENV)/all.stamp
 	$(BIN)/trivium demo --device $(DEVICE)
@@ -43,9 +43,13 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The pages that are written from the code: after a new op, rule or record.
+# The pages that are written from the code (after a new op, rule or record), and the manual as a site in out/manual.
 docs: $(VENV)/dev.stamp
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs -d build/manual . out/manual
+
+serve-docs: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory out/manual 8000
 
 # The rooms joined as the installed package joins them, for tools that read files and know no import hooks.
 links:

@@ -20,7 +20,7 @@ from trivium.ir.declare import OPS, REQUIRED, Field, Op
 HEAD = """\
 # Ops
 
-Every op of the language, from its declaration in [`ir/ops`](../../ir/ops). Operands come first in a signature, then
+Every op of the language, from its declaration in `ir/ops`. Operands come first in a signature, then
 attributes and regions; those after `*` have a default and are passed by name. The types of results follow from the
 operands unless `result` is in the signature. Each example was run; comments show the inputs and the results.
 
@@ -42,7 +42,7 @@ def ops_page() -> str:
     for name, module in families.items():
         short = name.rpartition(".")[2]
         path = name.removeprefix("trivium.").replace(".", "/")
-        sections.append(f"## [{short}](../../{path}.py)\n\n{joined(module.__doc__)}\n")
+        sections.append(f"## {short}\n\n{joined(module.__doc__)} Declared in `{path}.py`.\n")
         constraints = constraints_of(inspect.getsource(module))
         members = [cls for cls in language() if cls.__module__ == name]
         sections += [section(cls, constraints.get(cls.__name__, ())) for cls in members]
