@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from trivium.ir.location import UNKNOWN, Location
@@ -365,7 +365,3 @@ def _clone(operation: Operation, mapping: dict[Value, Value]) -> Any:
         new.name_hint = old.name_hint
         mapping[old] = new
     return copy
-
-
-RegionBuilder = Callable[..., Any]
-"""What builders accept for a region: a function from the block's arguments to the values that it returns."""

@@ -5,14 +5,14 @@ may differ from LAPACK's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = Any
-"""NumPy's own stubs do not know that arrays of any type have real and imaginary parts."""
+Array = NDArray[np.inexact]
+"""An array of real or complex numbers. Pivots and status codes are integers."""
 
-Arrays = tuple[Array, ...]
+Arrays = tuple[np.ndarray, ...]
 
 
 def evaluate(routine: str, arrays: Sequence[np.ndarray], settings: Mapping[str, int]) -> Arrays:
@@ -28,7 +28,7 @@ def evaluate(routine: str, arrays: Sequence[np.ndarray], settings: Mapping[str, 
     return tuple(x[: len(rows)].reshape((*batch, *x.shape[1:])) for x in stacked)
 
 
-def _info(failed: bool = False) -> Array:
+def _info(failed: bool = False) -> np.ndarray:
     return np.asarray(int(failed), np.int32)
 
 
@@ -71,7 +71,7 @@ def _geqp3(a: Array, given: Array) -> Arrays:
     return a, np.asarray(order, np.int32) + 1, scales
 
 
-def _reflector(x: Array) -> tuple[Array, Any, Any]:
+def _reflector(x: Array) -> tuple[Array, np.inexact, np.inexact]:
     """Returns `v`, `tau` and `beta` with `(1 - tau v v^H)^H x = beta e_1`, `v[0] = 1` and a real `beta`."""
     rest = np.linalg.norm(x[1:])
     if rest == 0 and x[0].imag == 0:
@@ -81,7 +81,7 @@ def _reflector(x: Array) -> tuple[Array, Any, Any]:
     return v, (beta - x[0]) / beta, beta
 
 
-def _reflectors(a: Array, scales: Array) -> list[tuple[Array, Any]]:
+def _reflectors(a: Array, scales: Array) -> list[tuple[Array, np.inexact]]:
     """Returns the reflectors below the diagonal of `a`, each with its scale."""
     vectors = np.tril(a[:, : len(scales)], -1) + np.eye(len(a), len(scales), dtype=a.dtype)
     return list(zip(vectors.T, scales, strict=True))

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.polynomial import chebyshev
 from torch import Tensor
 
-Curve = Callable[[Any], Any]
+Curve = Callable[[np.ndarray], np.ndarray]
 """From an array of doubles to another one."""
 
 DEGREE = 60

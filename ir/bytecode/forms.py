@@ -23,26 +23,34 @@ from trivium.ir.errors import Error
 from trivium.ir.func import FuncReturn, Module
 from trivium.ir.ops.control import CustomCallApiVersion
 from trivium.ir.ops.conversion import ComparisonType
+from trivium.ir.ops.convolution import ConvDimensionNumbers
 from trivium.ir.ops.products import Precision
 from trivium.ir.ops.transcendental import ResultAccuracy
 from trivium.ir.terminators import Return as RegionReturn
 from trivium.ir.types import I64, NONE
 
-Attributes = Mapping[str, Any]
+Values = Mapping[str, object]
+"""The attributes of an op as Python values, as its class declares them."""
+
+Attributes = Mapping[str, Attribute]
+"""Attributes in the form of files."""
 
 # Defaults that the declarations leave out: the value, or a function that computes it from the op's other values.
 
 
-def _spatial(values: Attributes) -> int:
-    numbers = values.get("dimension_numbers")
-    return len(values.get("window_dimensions", ()) if numbers is None else numbers.input_spatial_dimensions)
+def _spatial(values: Values) -> int:
+    numbers, window = values.get("dimension_numbers"), values.get("window_dimensions", ())
+    if isinstance(numbers, ConvDimensionNumbers):
+        return len(numbers.input_spatial_dimensions)
+    assert isinstance(window, tuple), window
+    return len(window)
 
 
-def _no_config(values: Attributes) -> Dictionary | str:
+def _no_config(values: Values) -> Dictionary | str:
     return Dictionary() if values.get("api_version") == CustomCallApiVersion.API_VERSION_TYPED_FFI else ""
 
 
-def _ones(values: Attributes) -> tuple[int, ...]:
+def _ones(values: Values) -> tuple[int, ...]:
     return (1,) * _spatial(values)
 
 
@@ -73,7 +81,7 @@ _STRUCTS = {kind.__name__: kind for kind in (STRUCTS[f"stablehlo.{name}"] for na
 _NO_VERSION = Integer(0, I64)
 """The value that MLIR's writer uses for a missing version of a composite; its type differs from that of a version."""
 
-_ENCODE: dict[str, Callable[[Any], Any]] = {"api_version": lambda value: ApiVersion(int(value))}
+_ENCODE: dict[str, Callable[[Any], ApiVersion]] = {"api_version": lambda value: ApiVersion(int(value))}
 
 
 def _is_flag(field: AttributeField) -> bool:
@@ -160,7 +168,7 @@ class Form:
 
     def encode(self, op: Operation) -> dict[str, Any]:
         """Returns the op's declared attributes in the form of its newest revision."""
-        attributes: dict[str, Any] = {}
+        attributes: dict[str, Attribute | ApiVersion] = {}
         for field in self.cls.ATTRIBUTES:
             value = op.attributes.get(field.name)
             if field.name in self.spliced:
@@ -173,7 +181,7 @@ class Form:
                     attributes[field.name] = _encoded(field, value)
         return attributes
 
-    def _default(self, field: AttributeField, values: Attributes) -> object:
+    def _default(self, field: AttributeField, values: Values) -> object:
         if self.optional:
             return None
         if field.name not in _DEFAULTS:
@@ -269,7 +277,7 @@ def _same(value: Attribute) -> Attribute:
     return value
 
 
-def _encoded(field: AttributeField, value: Any) -> Any:
+def _encoded(field: AttributeField, value: object) -> Attribute | ApiVersion:
     if field.name in _ENCODE:
         return _ENCODE[field.name](value)
     if field.name == "version" and value == 0:

@@ -7,7 +7,7 @@ import functools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import tensorflow as tf
 from tensorflow.python.eager import record
@@ -25,8 +25,13 @@ from trivium.tensorflow.signatures import extents
 
 log = logging.getLogger("trivium.tensorflow")
 
-Options = Mapping[str, Any]
-"""Keyword arguments of `trivium.compile`."""
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of `trivium.compile`."""
+
+    device: str
+    threads: int | None
+    fast_math: bool
 
 
 class Compiled:

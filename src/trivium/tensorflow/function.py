@@ -8,7 +8,7 @@ import inspect
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 from tensorflow.python.framework.ops import get_default_graph
@@ -48,7 +48,7 @@ class Function:
         self.traced: Any = _traceable(f, {name: x for name, x in options.items() if name in TRACING_OPTIONS})
         rest = {name: x for name, x in options.items() if name not in TRACING_OPTIONS and name != "jit_compile"}
         self.fallback = bool(rest.pop("fallback", True))
-        self.options: Options = rest
+        self.options = cast(Options, rest)
         self._signature = inspect.signature(getattr(self.traced, "python_function", f))
         self._has_defaults = any(x.default is not x.empty for x in self._signature.parameters.values())
         self._traces: dict[Hashable, Trace] = {}
