@@ -1,6 +1,6 @@
-"""The test dialects of StableHLO's own programs. A `check`, an op or a custom call (`@check.expect_close`), demands
-that two values agree; one that does not hold is an `ExecutionError` with its text and its place. Of the ops
-`interpreter.*`, one runs functions as processes of their own, and two look at values on the way."""
+"""The test dialects of StableHLO's own programs. A `check`, which is an op or a custom call (`@check.expect_close`),
+requires that two values agree; if they do not, it raises an `ExecutionError` with its text and location. Of the ops
+`interpreter.*`, one runs functions as separate processes, and two inspect intermediate values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from trivium.ir.text import print_op, register_form
 from trivium.ir.text.assembly import TYPE_RULES, TypeRule
 
 ALMOST, ALMOST_CUSTOM_CALL = 1e-4, 1e-3
-"""The absolute difference that the op `almost_eq` allows, and that which its custom call does (as `stablehlo-translate`
-defines them)."""
+"""The absolute differences that the op `almost_eq` and its custom call allow (as `stablehlo-translate` defines
+them)."""
 MAX_ULPS = 3
 """The units of the last place that `close` allows."""
 
@@ -63,14 +63,14 @@ def _equal(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def parts(array: np.ndarray) -> np.ndarray:
-    """Real numbers; a complex one is two of them, side by side in a dimension of their own."""
+    """Returns real numbers: a complex number becomes two of them, in an additional last dimension."""
     array = np.asarray(array)
     return np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array
 
 
 def _place(array: np.ndarray) -> np.ndarray:
-    """The place of each float among all of its type in order; both zeros have place 0. Differences of finite ones may
-    wrap around, but never to a few units."""
+    """Returns the position of each float in the order of all floats of its type; both zeros have position 0.
+    Differences between finite floats may wrap around, but never to only a few units."""
     bits = np.ascontiguousarray(array).view(f"i{array.dtype.itemsize}")
     least = np.int64(np.iinfo(bits.dtype).min)
     return np.where(bits < 0, least - bits.astype(np.int64), bits.astype(np.int64))
@@ -215,7 +215,7 @@ class ExpectSerializedEq(Op, name="check.expect_serialized_eq"):
 
 
 class Print(Op, name="interpreter.print"):
-    """Prints its operand, and the name that it has in the text."""
+    """Prints its operand, and its name in the text."""
 
     operand: Operand
 
@@ -231,7 +231,7 @@ register_form(Print, "$operand : operands")
 
 
 def tensor_text(array: np.ndarray, kind: Any) -> str:
-    """A tensor as StableHLO's interpreter prints it: the elements of a row side by side, rows below each other."""
+    """Returns a tensor as StableHLO's interpreter prints it: one row of elements per line."""
     array = np.asarray(array)
     if not array.ndim:
         return f"{kind} {{{_element_text(array[()])}}}"
@@ -257,7 +257,8 @@ def _element_text(element: Any) -> str:
 
 
 class RunParallel(Op, name="interpreter.run_parallel"):
-    """Rows of programs, one per replica; each takes as many operands as it has arguments."""
+    """The attribute has rows of functions, one row per replica; each function takes as many operands as it has
+    arguments."""
 
     inputs: Operands
     programs: tuple[tuple[SymbolRef, ...], ...]

@@ -12,14 +12,14 @@ import numpy as np
 DEVICES = 4
 FLAGS = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}", "JAX_PLATFORMS": "cpu"}
 ARRAY = np.random.default_rng(0).integers(-50, 50, (16, 3)).astype(np.float32)
-"""Whole numbers: a sum of them is exact in any order. Each device has four rows."""
+"""Whole numbers, whose sum is exact in any order. Each device has four rows."""
 
 NAMES = ("psum_rows", "psum_columns", "psum_all", "pmax", "pmean", "all_gather", "all_gather_tiled", "all_to_all")
 NAMES += ("psum_scatter", "ppermute", "ppermute_some", "pshuffle", "axis_index", "loop")
 
 
 def write(path: Path) -> None:
-    """Writes the text of each program, and its result: the parts of all devices, one below the other."""
+    """Writes the text of each program, and its result: the parts of all devices, concatenated along the rows."""
     import jax
     from jax import lax
     from jax.sharding import Mesh, PartitionSpec

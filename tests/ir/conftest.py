@@ -1,4 +1,4 @@
-"""MLIR itself, as JAX ships it, as the judge of text."""
+"""A fixture that reads and prints text with MLIR itself, as JAX ships it, to compare ours with."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,4 @@
-"""StableHLO's programs of dynamic shape, with shapes and arguments chosen for them, and XLA as a judge of what they
-compute."""
+"""StableHLO's programs of dynamic shape, with shapes and arguments chosen for them, and their results in XLA."""
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ from trivium.ir.text import parse
 from trivium.ir.types import I64, TensorType, tensor
 
 IN_BOUNDS = {"dynamic_slice", "dynamlic_slice_t2"}
-"""Programs that slice all of an array's extent from a place that is an argument: it can only be 0."""
+"""Programs that slice an array over its whole extent, starting at an argument, which can therefore only be 0."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program whose first arguments are its dimension variables. Their values, by which the `?` of the other
-    arguments follow, are drawn in turn: no two are equal, and each `?` is the next variable."""
+    """A program whose first arguments are its dimension variables. Their values are all different. The `?` of the other
+    arguments take these values in turn."""
 
     name: str
     text: str
@@ -42,7 +41,7 @@ class Program:
 
     @property
     def types(self) -> list[TensorType]:
-        """Those of the arguments that are no dimension variables."""
+        """The types of the arguments that are not dimension variables."""
         return [argument.type for argument in self.module.main.arguments[len(self.sizes) :]]
 
     @property
@@ -50,7 +49,7 @@ class Program:
         return self.module.main.function_type.results
 
     def arrays(self) -> list[np.ndarray]:
-        """The other arguments, the same ones every time."""
+        """Returns the other arguments, which are the same each time."""
         random = np.random.default_rng(len(self.name))
         extents = itertools.cycle(self.sizes)
         shapes = [[next(extents) if extent is None else extent for extent in kind.shape] for kind in self.types]
@@ -63,7 +62,7 @@ class Program:
 
 
 def _drawn(random: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
-    """Small numbers: integers are indices, shift distances and the like too."""
+    """Returns small numbers: integers serve as indices and shift distances too."""
     if dtype.kind in "iub":
         return random.integers(0, 2 if dtype == np.bool_ else 4, shape).astype(dtype)
     numbers = random.standard_normal(shape)
@@ -74,13 +73,14 @@ def _drawn(random: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -
 
 
 def run_by_xla(program: Program) -> list[np.ndarray]:
-    """What XLA makes of the program once these shapes are known: it replaces all dynamic ones, then compiles."""
+    """Returns XLA's results for these shapes: it makes the program static, then compiles it."""
     arrays = program.arrays()
     return xla.run(_called_with_static_shapes(program, arrays), arrays, refine=True)
 
 
 def _called_with_static_shapes(program: Program, arrays: Sequence[np.ndarray]) -> str:
-    """The program's text with another `@main`, which takes arguments of these shapes and calls it."""
+    """Returns the program's text with another `@main`, which takes arguments of these shapes and calls the original
+    one."""
     wanted, given = program.types, [k.with_shape(a.shape) for k, a in zip(program.types, arrays, strict=True)]
     arguments = ", ".join(f"%a{index}: {kind}" for index, kind in enumerate(given))
     lines = [f"%s{index} = stablehlo.constant dense<{size}> : tensor<i64>" for index, size in enumerate(program.sizes)]

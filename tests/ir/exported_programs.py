@@ -1,5 +1,5 @@
-"""Functions for `jax.export`, each with its arguments: `jax.numpy`, `jax.nn`, `jax.scipy` and `lax` by the kinds of
-their programs. `shapes` names symbolic extents."""
+"""Functions for `jax.export`, each with its arguments: `jax.numpy`, `jax.nn`, `jax.scipy` and `lax`, grouped by the
+kinds of their programs. `shapes` names symbolic extents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def integers(*shape: int, low: int = -20, high: int = 20, dtype: Any = np.int32)
 
 @dataclass(frozen=True)
 class Case:
-    """`tolerance` is relative; what are no floats agree exactly."""
+    """`tolerance` is relative; values that are not floats agree exactly."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -33,7 +33,7 @@ class Case:
     constraints: tuple[str, ...] = ()
     tolerance: float = 2e-5
     platform: str = "cpu"
-    """Another one than this machine's has ops where the CPU has calls of LAPACK."""
+    """For platforms other than this machine's, JAX exports ops where the CPU calls LAPACK."""
     x64: bool = False
 
     def export(self) -> export.Exported:

@@ -1,4 +1,4 @@
-"""The functions of JAX that the names of its recorded programs tell: `vmap_transpose_float32_2_3_permutation_1_0` is
+"""The functions of JAX that its recorded programs are named after: `vmap_transpose_float32_2_3_permutation_1_0` is
 `lax.transpose(x, (1, 0))`, mapped over a batch."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jax import lax
 
 
 def function_of(name: str) -> Callable[..., Any] | None:
-    """The function that a program computes, by its name; `None` if the name does not tell all of it."""
+    """Returns the function that a program computes, by its name; `None` if the name does not fully describe it."""
     bare = name.removeprefix("vmap_")
     for pattern, function in FUNCTIONS.items():
         if match := re.fullmatch(pattern, bare):
@@ -32,7 +32,7 @@ def _with_words(function: Callable[..., Any], groups: Sequence[str], *arrays: An
 
 
 def _words(text: str) -> Any:
-    """What a part of a name says: whole numbers, or a dtype."""
+    """Returns what a part of a name expresses: whole numbers, or a dtype."""
     return text if re.search("[a-z]", text) else tuple(map(int, text.strip("_").split("_"))) if text else ()
 
 
@@ -47,7 +47,7 @@ ELEMENTWISE = {
     "device_put": lambda x: x,
     "zeros_like": jnp.zeros_like,
 }
-"""By the first word of the name, which types and shapes follow. Operands are broadcast."""
+"""Functions by the first word of the name; types and shapes follow it. Operands are broadcast."""
 
 
 def convolve(lhs: Any, rhs: Any, stride: int = 1, padding: Any = "SAME", dilation: int = 1) -> Any:
@@ -56,7 +56,7 @@ def convolve(lhs: Any, rhs: Any, stride: int = 1, padding: Any = "SAME", dilatio
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    # JAX's primitives; what they are given stands behind the shapes.
+    # JAX's primitives. In the name, their parameters follow the shapes.
     r"argmax_0": lambda x: lax.argmax(x, 0, jnp.int32),
     r"argmax": lambda x: lax.argmax(x, 1, jnp.int32),
     r"arg(max|min)(?:_special.*|)_float32_\d+": lambda x, word: getattr(lax, f"arg{word}")(x, 0, jnp.int32),
@@ -96,7 +96,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     r"triangular_solve_complex_transformations_.*": lambda a, b: lax.linalg.triangular_solve(
         a, b, left_side=True, lower=True
     ),
-    # Of `jax.numpy`, where something else that has the shape is added, so that the program has an argument.
+    # Functions of `jax.numpy`. Where they have no argument, one of the same shape is added.
     r"average": lambda x, weights: jnp.average(x, weights=weights),
     r"delta_0": lambda x: x + jnp.eye(*x.shape, dtype=x.dtype),
     r"einsum_0(?:_alt)?": lambda x: jnp.einsum("...i->...", x),
@@ -120,4 +120,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     r"take_along": lambda x, at: jnp.take_along_axis(x, at, 1),
     r"tri_N_poly_M_None": lambda x: jnp.tri(len(x), dtype=x.dtype) + x,
 }
-"""By the whole name. Its parts in groups are further arguments."""
+"""Functions by a pattern for the whole name, whose groups are further arguments."""

@@ -22,7 +22,7 @@ Holds = Callable[[list[np.ndarray], list[np.ndarray]], None]
 
 @dataclass(frozen=True)
 class Case:
-    """`make` returns the operands of a type, `holds` makes assertions about operands and results."""
+    """`make` returns operands of a type, `holds` makes assertions about operands and results."""
 
     routine: str
     make: Make
@@ -57,14 +57,14 @@ def is_unitary(q: np.ndarray) -> None:
 
 
 def hermitian(x: np.ndarray, lower: bool) -> np.ndarray:
-    """The matrix of which one triangle is given."""
+    """Returns the matrix of which one triangle is given."""
     half = np.tril(x, -1) if lower else np.triu(x, 1)
     diagonal = np.real(np.diagonal(x, axis1=-2, axis2=-1))[..., None] * np.eye(x.shape[-1], dtype=x.real.dtype)
     return half + adjoint(half) + diagonal.astype(x.dtype)
 
 
 def product(reflectors: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """H_1 H_2 ... of the reflectors below the diagonal."""
+    """Returns H_1 H_2 ..., the product of the reflectors below the diagonal."""
     m, count = reflectors.shape[-2], scales.shape[-1]
     vectors = np.tril(reflectors[..., :count], -1) + np.eye(m, count, dtype=reflectors.dtype)
     q = np.broadcast_to(np.eye(m, dtype=reflectors.dtype), (*reflectors.shape[:-2], m, m))
@@ -105,7 +105,7 @@ def holds_pivoted(given: list[np.ndarray], found: list[np.ndarray]) -> None:
 
 
 def of_reflectors(m: int, n: int, k: int) -> Make:
-    """Reflectors of a QR factorization, and more columns if asked for."""
+    """Returns the reflectors of a QR factorization, with more columns if requested."""
 
     def make(dtype: Any) -> tuple[np.ndarray, ...]:
         vectors = np.tril(numbers(2, m, n, dtype=dtype), -1)[..., :k] + np.eye(m, k, dtype=dtype)
@@ -168,7 +168,8 @@ def eigenvalues(found: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
 
 
 def in_order(values: np.ndarray) -> np.ndarray:
-    """By the real part; those of a conjugate pair, whose real parts may differ in the last digits, by the imaginary."""
+    """Sorts by the real part. The two of a conjugate pair, whose real parts may differ in the last digits, are sorted
+    by the imaginary part."""
     order = np.lexsort((values.imag, values.real.round(3)), axis=-1)
     return np.take_along_axis(values, order, -1)
 
@@ -213,7 +214,7 @@ def holds_tridiagonal(lower: bool) -> Holds:
     def holds(given: list[np.ndarray], found: list[np.ndarray]) -> None:
         form, diagonal, beside, scales, info = found
         a = hermitian(given[0], lower)
-        if not lower:  # rows and columns in reverse
+        if not lower:  # rows and columns in reverse order
             a, form = a[..., ::-1, ::-1], form[..., ::-1, ::-1]
             diagonal, beside, scales = diagonal[..., ::-1], beside[..., ::-1], scales[..., ::-1]
         q = np.pad(product(form[..., 1:, :-1], scales), [(0, 0)] * (form.ndim - 2) + [(1, 0)] * 2)

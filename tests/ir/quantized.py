@@ -10,7 +10,7 @@ from trivium.ir.types import F32, I8, FloatType, IntegerType, PerAxisType, PerTe
 def per_tensor(
     scale: float = 0.5, zero_point: int = 0, storage: IntegerType = I8, number: FloatType = F32
 ) -> PerTensorType:
-    """All elements share a scale."""
+    """Returns a type whose elements all have the same scale."""
     return PerTensorType(storage, number, *storage_range(storage), scale, zero_point)
 
 
@@ -21,6 +21,6 @@ def per_axis(
     storage: IntegerType = I8,
     number: FloatType = F32,
 ) -> PerAxisType:
-    """Each slice along the dimension has a scale."""
+    """Returns a type that has a scale for each slice along the dimension."""
     zero_points = tuple(zero_points) if zero_points is not None else (0,) * len(scales)
     return PerAxisType(storage, number, *storage_range(storage), dimension, tuple(scales), zero_points)

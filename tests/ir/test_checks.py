@@ -1,4 +1,4 @@
-"""The test ops of StableHLO's own programs: their text is read back as it was, they pass what agrees, and no more."""
+"""The test ops of StableHLO's own programs: their text is read back unchanged, and they accept exactly what agrees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StableHLO's own test programs, run: each computes what it expects of itself, and checks it."""
+"""Runs StableHLO's own test programs: each computes the values that it expects, and checks its results against them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ WRONG = {
     "sin_complex64_20_20": "1 of 800: expected is 0.7 units off, which are 0.0027 where 0.001 is allowed, ours 0.3",
     "sinh_float32_20_20_chlo": "4 of 400: expected is 4.6 to 6.6 units off, ours 0.4 at most",
 }
-"""Programs whose checks do not hold, and what is wrong: what they expect was rounded at every step on its way, and is
-farther off the true value than their own check allows, wherever it fails. `test_wrong_programs` shows it of each."""
+"""Programs whose checks fail, and what is wrong with them: the expected values were rounded at every intermediate step,
+and wherever the check fails, they are farther from the true value than the check itself allows. `test_wrong_programs`
+shows this for each of them."""
 
 
 def test_programs(conformance):
@@ -47,8 +48,8 @@ def test_programs(conformance):
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_programs(conformance, name):
-    """Of the numbers that differ, the expected one is always outside of what is allowed around the true one; ours never
-    is as far off as the worst of them, and is the nearest float, or next to it."""
+    """Of the numbers that differ, the expected one is always farther from the true one than allowed. Ours is never as
+    far off as the worst of them, and is the nearest float, or next to it."""
     pytest.importorskip("mpmath")
     from tests.ir.true_values import TRUE_VALUES, error
 
@@ -71,7 +72,7 @@ def test_wrong_programs(conformance, name):
 
 
 def test_quantized_programs(conformance):
-    """Models of one op each, on quantized elements; some files hold other programs of the same op too."""
+    """Models of one op each, on quantized elements; some files also contain other programs of the same op."""
     checks.register()
     paths = sorted((conformance / "stablehlo" / "testdata" / "quantized").glob("*.mlir"))
     assert len(paths) == 93
@@ -83,7 +84,7 @@ def test_quantized_programs(conformance):
 
 
 def test_interpreted_programs(conformance):
-    """Programs of one op each, collectives among them, which several processes run."""
+    """Programs of one op each. Several processes run those with collectives."""
     checks.register()
     folder = conformance / "stablehlo" / "interpret"
     for path in sorted(folder.rglob("*.mlir")):
@@ -96,12 +97,13 @@ def test_interpreted_programs(conformance):
 
 
 def modules(path: Path) -> list[Module]:
-    """The programs of a file that holds several; one, of no function, only tells that it may be empty."""
+    """Returns the programs of a file, which may hold several. One has no function: it only shows that a program may be
+    empty."""
     return [parse(text, path.name) for text in path.read_text().split("// -----") if "func.func" in text]
 
 
 def test_printed_values(conformance, capsys):
-    """What programs print, and what their functions return, reads as the comments between their lines say."""
+    """The values that programs print and return are printed as the comments between their lines say."""
     path = conformance / "stablehlo" / "interpret" / "printing.mlir"
     for value, kind in results_of(path):
         print(checks.tensor_text(value, kind))
@@ -116,13 +118,14 @@ def test_printed_constants(conformance):
 
 
 def results_of(path: Path) -> Iterator[tuple[Any, Type]]:
-    """What the entry functions of a file return, one run after the other."""
+    """Yields the results of the entry functions of a file, one function after another."""
     for module in modules(path):
         yield from zip(evaluate(module), module.main.function_type.results, strict=True)
 
 
 def expect_printed(expected: list[tuple[str, str]], printed: str) -> None:
-    """Demands lines that hold the texts, in order: each somewhere behind the one before, or right behind it (-NEXT)."""
+    """Requires lines that contain the texts, in order: each anywhere after the previous one, or, for -NEXT, immediately
+    after it."""
     assert expected
     lines = iter(printed.splitlines())
     for kind, text in expected:

@@ -1,5 +1,5 @@
-"""StableHLO's programs of dynamic shape, each run with shapes and arguments of our choice, and compared: with what XLA
-makes of the same program once its shapes are known, and with the function of JAX that its name tells."""
+"""StableHLO's programs of dynamic shape, run with shapes and arguments of our choice. The results are compared with
+those of XLA for the same shapes, and with those of the function of JAX that the program is named after."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = ((5, 3, 6), (2, 7, 4))
 """The values of a program's dimension variables, in order."""
 
 WRONG = {"conv_general_dilated_1d_stride_2_even", "conv_general_dilated_1d_stride_2_odd"}
-"""Programs that break C2 of `dynamic_conv`: they have strides for two dimensions, where there is one."""
+"""Programs that break C2 of `dynamic_conv`: they have strides for two dimensions, where there is only one."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,8 @@ def test_equal_to_xla(folder):
 
 @pytest.mark.jax
 def test_equal_to_jax(folder):
-    """Of the others, the names do not tell all that JAX was given: places to scatter to, or the shape of windows."""
+    """The names of the other programs do not include all the arguments that JAX was given, such as indices to scatter
+    to, or the shape of windows."""
     jax = pytest.importorskip("jax")
     from tests.ir.jax_functions import function_of
 
@@ -72,7 +73,7 @@ def test_equal_to_jax(folder):
 
 
 def compare(programs: Sequence[Program], run: Callable[[Program], Sequence[Any]]) -> dict[str, str]:
-    """The programs whose results differ from those of `run`, and how."""
+    """Returns the programs whose results differ from those of `run`, and how."""
     failed = {}
     for program in programs:
         results = evaluate(program.module, *program.arguments)
@@ -85,8 +86,8 @@ def compare(programs: Sequence[Program], run: Callable[[Program], Sequence[Any]]
 
 
 def expect_near(result: np.ndarray, expected: np.ndarray) -> None:
-    """Floats may differ by what a sum of a hundred terms, or a function of the math library, loses; all else is
-    equal."""
+    """Floats may differ by the rounding errors of a sum of a hundred terms, or of a function of the math library;
+    everything else is equal."""
     assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
     if result.dtype.kind in "biu":
         np.testing.assert_array_equal(result, expected)
@@ -100,7 +101,8 @@ def expect_near(result: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.jax
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_wrong_programs(folder, name):
-    """What the programs say is refused, by XLA too; with one stride, as their names say, they are JAX's functions."""
+    """The programs are refused as they are, by XLA too. With one stride, as their names say, they compute JAX's
+    functions."""
     jax = pytest.importorskip("jax")
     from tests.ir.jax_functions import function_of
 

@@ -43,7 +43,7 @@ def test_difference(old, new, told):
 
 
 def test_dictionaries_without_entries_say_nothing():
-    """Files state them, and text cannot."""
+    """Files can contain empty dictionaries; text cannot."""
     one, other = parse(PROGRAM), parse(PROGRAM)
     one.functions["f"].attributes["arg_attrs"] = (Dictionary(), Dictionary())
     assert equal(one, other)

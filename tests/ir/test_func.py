@@ -1,4 +1,4 @@
-"""Functions and calls: what a function states of itself, and which calls have effects."""
+"""Functions and calls: what a function records about itself, and which calls have effects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECURSIVE_IN_BRANCH = f"""{MAIN}
 
 
 def calls(depth: int, last: str) -> Module:
-    """Functions that each call the next one twice; the last one does `last`."""
+    """Returns functions that each call the next one twice; the last one does `last`."""
     one = "tensor<f32>"
     lines = [
         f"func.func private @f{index}(%a: {one}) -> {one} {{\n"

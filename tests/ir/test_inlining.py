@@ -1,4 +1,4 @@
-"""Calls become bodies, within limits that are checked before anything is copied."""
+"""Calls are replaced by the bodies of functions, within limits that are checked before anything is copied."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chain(length: int, calls: int, last: str = "") -> Module:
 
 
 def nested(depth: int) -> Module:
-    """Functions of which each calls the one before in a branch."""
+    """Returns functions of which each calls the previous one in a branch."""
     functions = ["func.func private @f0(%p: tensor<i1>) -> tensor<i1> {\nreturn %p : tensor<i1>\n}"]
     for index in range(1, depth + 1):
         name = "@main" if index == depth else f"private @f{index}"
@@ -76,7 +76,7 @@ def test_too_many_operations(length, has):
 
 
 def test_bounds():
-    """A program that is long itself may become longer."""
+    """The longer a program is, the more it may grow."""
     assert ALWAYS_ALLOWED == 1 << 15
     inline_calls(chain(13, 2).main)
     inline_calls(chain(2, 200).main)  # 40,000 from 405: less than `ALLOWED_GROWTH` times as many
@@ -84,7 +84,7 @@ def test_bounds():
 
 
 def test_a_long_chain_of_functions():
-    """What is copied is the result, not each function with its calls inlined: that would be millions of operations."""
+    """Only the result is copied, not each function with its calls inlined: that would be millions of operations."""
     module = chain(3000, 1)
     assert inline_calls(module.main)
     assert [op.NAME for op in module.main.body.walk()] == ["stablehlo.negate", "func.return"]
@@ -117,7 +117,7 @@ def test_a_declaration():
 
 
 def test_unreached_functions_cost_nothing():
-    """What `main` does not call is not inlined, however large it would be."""
+    """A function that `main` does not call is not inlined, however large the result would be."""
     module = chain(40, 2)
     module.main.attributes["sym_name"] = "huge"
     module.body.block.append(chain(2, 2).main.detach())

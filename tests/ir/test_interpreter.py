@@ -1,4 +1,5 @@
-"""The reference interpreter: whole programs, what regions capture, calls, tuples, and every error a caller can get."""
+"""The reference interpreter: whole programs, captured values in regions, calls, tuples, and every error that a caller
+can get."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ def test_a_reducer_may_use_a_captured_scalar() -> None:
         reducer = region([SCALAR] * 2, lambda inner, lhs, rhs: inner.add(Add(lhs, inner.add(Multiply(rhs, factor)))))
         return b.add(Reduce([x], [constant(b, np.float32(0))], (0,), reducer))
 
-    # A fold of one element: init + element * factor.
+    # A reduction of one element: init + element * factor.
     assert evaluate(program([tensor(1), SCALAR], body), np.float32([5]), np.float32(3)) == (15,)
 
 
@@ -168,7 +169,7 @@ def test_a_token_carries_nothing() -> None:
 
 
 class Exported:
-    """Something that knows only DLPack."""
+    """An object that supports only DLPack."""
 
     def __init__(self, array: np.ndarray):
         self.array = array
@@ -326,7 +327,8 @@ def test_narrow_types_keep_their_dtype() -> None:
 
 
 def test_narrow_sums_are_rounded_once() -> None:
-    """Rounded to 32 bits first, the sum would be halfway between two numbers, and then become the even one."""
+    """If the sum were rounded to 32 bits first, it would be halfway between two numbers, and then be rounded to the
+    even one."""
     text = """func.func @main(%0: tensor<2xbf16>, %1: tensor<2xbf16>) -> tensor<bf16> {
       %2 = stablehlo.dot_general %0, %1, contracting_dims = [0] x [0] : (tensor<2xbf16>, tensor<2xbf16>) -> tensor<bf16>
       return %2 : tensor<bf16>
@@ -337,7 +339,7 @@ def test_narrow_sums_are_rounded_once() -> None:
 
 
 def test_functions_of_32_bits_are_rounded_once() -> None:
-    """The 32-bit results of the math library depend on the host; the nearest float is the same everywhere."""
+    """The 32-bit results of the math library depend on the host; the nearest float is the same on every host."""
     line = "%1 = stablehlo.{} %0 : tensor<1000xf32> return %1 : tensor<1000xf32>"
     text = f"func.func @main(%0: tensor<1000xf32>) -> tensor<1000xf32> {{{{ {line} }}}}"
     values = np.random.default_rng(0).uniform(0.1, 3, 1000).astype(np.float32)
@@ -394,7 +396,7 @@ def test_a_computed_padding_may_not_take_more_than_there_is() -> None:
 
 @pytest.mark.parametrize(("kind", "start", "end"), [("bf16", 1, 1 + 2**-7), ("f32", 1, 1 + 2**-23), ("i8", -1, 0)])
 def test_what_is_drawn_is_less_than_the_end(kind: str, start: float, end: float) -> None:
-    """Also where nothing but the start is."""
+    """Also if the start is the only number in the range."""
     text = f"""func.func @main(%0: tensor<{kind}>, %1: tensor<{kind}>) -> tensor<100x{kind}> {{
       %2 = stablehlo.constant dense<100> : tensor<1xi64>
       %3 = stablehlo.rng %0, %1, %2, distribution = UNIFORM
@@ -419,7 +421,7 @@ def test_random_bits_of_narrow_elements_fill_no_more_than_these() -> None:
 
 
 def test_what_breaks_inside_an_op_is_told_with_its_place() -> None:
-    """A program that nobody verified: the body of the reduction returns a tuple."""
+    """The program is not verified: the body of its reduction returns a tuple."""
     pair = "tuple<tensor<f32>, tensor<f32>>"
     module = parse(f"""func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> tensor<2xf32> {{
       %0 = "stablehlo.reduce_window"(%x, %i) <{{window_dimensions = array<i64: 3>}}> ({{

@@ -1,5 +1,5 @@
-"""Programs that `jax.export` writes: read as artifacts and as text, verified, written and read again, and evaluated
-equal to JAX."""
+"""Programs that `jax.export` writes: they are read as artifacts and as text, verified, written and read again, and
+their results equal JAX's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_program(name: str, mlir) -> None:
 
 
 def read(data: bytes, text: str, mlir: Callable[[str], str]) -> Module:
-    """The program in an artifact, which is that in the text, and stays what it is however it is written."""
+    """Returns the program in an artifact, after checking that the text contains the same program, and that writing it
+    in any form preserves it."""
     module, expected = deserialize(data), parse(text)
     recompose(expected)
     module.verify()
@@ -108,7 +109,7 @@ def depth_of(place: Location) -> int:
 
 
 def test_sharded(mlir):
-    """Annotations of Shardy are kept, and what runs on one device runs."""
+    """Annotations of Shardy are kept, and a program for one device runs."""
     mesh = jax.sharding.Mesh(jax.devices()[:1], ("x",))
     rows = jax.NamedSharding(mesh, jax.P("x"))
 
@@ -123,7 +124,7 @@ def test_sharded(mlir):
 
 
 def recorded() -> dict[str, Any]:
-    """The programs that JAX keeps to be sure that it reads them for ever, with what they take and give."""
+    """Returns the programs that JAX keeps to ensure that it can always read them, with their inputs and results."""
     folder = importlib.import_module("jax._src.internal_test_util.export_back_compat_test_data")
     found: dict[str, Any] = {}
     for info in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
@@ -143,11 +144,13 @@ def _add_programs(found: dict[str, Any], name: str, value: dict[str, Any]) -> No
 
 RECORDED = recorded()
 OTHERWISE = {"tpu_stablehlo_dynamic_reduce_window data_variadic_2023_06_17"}
-"""Its initial values are no identities, and one of its reducers is not associative: results differ by machine."""
+"""Its initial values are not identities, and one of its reducers is not associative, so results depend on the
+machine."""
 
 
 EIGENVALUES = {"cpu_eig_lapack_geev": 0, "cpu_eigh_lapack_syev": 1, "cpu_schur_lapack_gees": None}
-"""Which result has them. Only they are unique, as the matrices are singular; `test_lapack` checks vectors."""
+"""The index of the result with the eigenvalues. Only these are compared: the matrices are singular, so that
+eigenvectors are not unique; `test_lapack` checks vectors."""
 
 
 def compare_recorded(name: str, results: list[np.ndarray], expected: list[np.ndarray]) -> None:
@@ -187,7 +190,7 @@ def test_several_platforms(mlir):
 
 
 def test_ordered_effects(mlir):
-    """Programs take and return a token for each order of effects."""
+    """Programs take and return a token for each ordered effect."""
     from jax._src import core, effects
     from jax._src.interpreters import mlir as lowering
 

@@ -1,4 +1,4 @@
-"""Calls of LAPACK: what the interpreter gives, the forms that are refused, and programs of JAX that hold them."""
+"""Calls of LAPACK: the interpreter's results, the forms that are refused, and programs of JAX that contain them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SIGNATURE = "(tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>, tensor<i32>)"
 
 
 def refused(message: str, config: str = CONFIG, layouts: str = LAYOUTS, signature: str = SIGNATURE) -> None:
-    """An invalid call of syevd is an error, and nothing runs."""
+    """An invalid call of syevd raises an error, and nothing runs."""
     argument = signature.partition(")")[0].removeprefix("(")
     call = SQUARE.replace("CONFIG", config).replace("LAYOUTS", layouts).replace("SIGNATURE", signature)
     module = parse(f"func.func @main(%a: {argument}) {{ {call.rstrip()} return }}")

@@ -1,4 +1,4 @@
-"""Values that are too large for memory are refused by their types, before anything is allocated."""
+"""Values that are too large for memory are refused because of their types, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def test_an_allocation_that_fails():
 
 
 def test_many_values_together():
-    """Each fits, all of them do not."""
-    each = memory_limit() // 8  # of bytes: half of the memory as f32
+    """Each value fits into memory, but all of them together do not."""
+    each = memory_limit() // 8  # its size as f32 is half of the memory
     kind = f"tensor<{each}xf32>"
     lines = [f"%{i} = stablehlo.constant dense<{i}.0> : {kind}" for i in range(3)]
     kinds = ", ".join([kind] * 3)
@@ -103,7 +103,8 @@ def test_many_values_together():
 
 
 def test_a_constant_that_is_only_looked_into(tmp_path):
-    """It is an element and a type: it prints, is saved and read, and what picks from it runs."""
+    """It has a type of 4 TB, but holds one element: it is printed, saved and read, and ops that read parts of it
+    run."""
     module = parse(
         f"""func.func @main() -> tensor<2xf32> {{
           {CONSTANT}

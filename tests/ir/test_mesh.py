@@ -1,4 +1,4 @@
-"""Groups of processes along the axes of a mesh: their text, which groups they are, and programs that use them."""
+"""Groups of processes along the axes of a mesh: their text, the processes in each group, and programs that use them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def test_wrong_texts(text: str, message: str) -> None:
 
 
 def test_groups() -> None:
-    """Two devices are of one group if they differ along its axes alone; the group goes along the first axis slowest."""
+    """Two devices are in the same group if their positions differ only along these axes. Within a group, the position
+    along the first axis changes slowest."""
     grid = np.arange(24).reshape(2, 3, 4)
     mesh = Mesh((X, Y, Z))
     for count in range(4):
@@ -99,7 +100,7 @@ def test_groups() -> None:
 
 
 def test_groups_along_parts_of_an_axis() -> None:
-    """An axis of 12 in parts of 3, 2 and 2 is three axes."""
+    """An axis of 12, split into parts of 3, 2 and 2, is three axes."""
     whole = Mesh((X, MeshAxis("y", 12)))
     apart = Mesh((X, MeshAxis("a", 3), MeshAxis("b", 2), MeshAxis("c", 2)))
     parts = {"a": AxisRef("y", SubAxis(1, 3)), "b": AxisRef("y", SubAxis(3, 2)), "c": AxisRef("y", SubAxis(6, 2))}

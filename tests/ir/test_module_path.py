@@ -1,4 +1,5 @@
-"""The part of a model that an op belongs to: part of its location, in memory, in text and in artifacts."""
+"""The submodule of a model that an op comes from: it is part of the op's location, in memory, in text and in
+artifacts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Several processes of one program: the programs of StableHLO, and what goes wrong."""
+"""Several processes of one program: the programs of StableHLO, and errors."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ GLOBAL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, has_
     ids=["local", "global"],
 )
 def test_a_reduction_to_a_dynamic_root(attributes: str, grid: list[list[str]]) -> None:
-    """The sum is where the last operand says; the others of the group, and those of none, have zeros."""
+    """The process that the last operand names has the sum; all other processes have zeros."""
     module = parse(REDUCE.replace("ATTRIBUTES", attributes))
     module.verify()
     assert difference(parse(print_module(module)), module) == ""

@@ -1,4 +1,4 @@
-"""Programs of JAX for several devices: what the interpreter's processes compute together is what JAX's devices do."""
+"""Programs of JAX for several devices: the interpreter's processes together compute what JAX's devices compute."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def programs(tmp_path_factory) -> dict[str, np.ndarray]:
 
 
 def for_one_device(text: str) -> Module:
-    """The program that each device runs: the body of the only `sdy.manual_computation`."""
+    """Returns the program that each device runs: the body of the only `sdy.manual_computation`."""
     module = parse(text)
     (manual,) = (op for op in module.main.body.block if op.NAME == "sdy.manual_computation")
     inputs, outputs = (

@@ -1,4 +1,4 @@
-"""Shardings as programs have them, and the parts that they give the devices."""
+"""Shardings in programs, and the parts that they assign to devices."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Types and attributes are values: whoever makes them first, in whatever spelling, equal ones are the same."""
+"""Types and attributes are values: equal ones are the same object, whichever spelling was used first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from trivium.ir.types import (
 
 @pytest.mark.parametrize("extent", [True, np.int64(1)], ids=repr)
 def test_extents_become_plain_integers(extent) -> None:
-    # The encoding is of this test alone, so that this spelling is the first one.
+    # Only this test uses this encoding, so that this spelling is the first one.
     made = TensorType((extent, 4099), F32, f"spelled {extent!r}")
     assert [type(one) for one in made.shape] == [int, int]
     assert made is TensorType((1, 4099), F32, f"spelled {extent!r}")

@@ -1,5 +1,5 @@
-"""What programs may look like, whatever their ops: names, types of functions and calls, scopes, blocks and their
-ends. MLIR draws the same lines."""
+"""What the verifier checks of all programs, regardless of their ops: names, types of functions and calls, scopes,
+blocks and terminators. MLIR accepts and refuses the same."""
 
 from __future__ import annotations
 
@@ -169,7 +169,8 @@ def test_blocks_that_were_built_wrong() -> None:
 
 
 def wrong_regions() -> Iterator[Region]:
-    """No block, two blocks, a block without an end, and blocks of other types than any op asks for."""
+    """Yields regions without a block, with two blocks, with a block that has no terminator, and with blocks of types
+    that no op expects."""
     yield Region()
     yield Region([Block(operations=[ops.Return([])]), Block(operations=[ops.Return([])])])
     yield Region([Block()])
@@ -181,7 +182,7 @@ def wrong_regions() -> Iterator[Region]:
 
 
 def examples() -> dict[str, Op]:
-    """One of each op, from the records and from the tests of constraints."""
+    """Returns one example of each op, from the records and from the tests of constraints."""
     records = (op for record in collect() for op in record.module().main.body.block)
     tested = (example.op for example in broken())
     return {op.NAME: op for op in (*tested, *records) if isinstance(op, Op)}
@@ -223,7 +224,8 @@ def test_regions_of_any_form_are_accepted_or_refused(op: Op) -> None:
 
 
 def nested(depth: int) -> Module:
-    """Branches inside branches; with those of the module and the function, regions are `depth` deep."""
+    """Returns a program of nested branches, in which regions, with those of the module and the function, are `depth`
+    deep."""
 
     def branches(builder, pred):
         rest = region([], lambda inner: branches_of(inner, pred, depth - 3))
@@ -243,7 +245,7 @@ def nested(depth: int) -> Module:
     "layout", ["dense<0> : tensor<9000000000xindex>", "dense<[[0]]> : tensor<1x1xindex>", "dense<1> : tensor<1xindex>"]
 )
 def test_layouts_are_orders_of_dimensions(layout: str) -> None:
-    """However many numbers one stands for."""
+    """Even if the layout is a splat of very many numbers."""
     line = f"stablehlo.custom_call @f(%a) {{operand_layouts = [{layout}], result_layouts = []}} : (tensor<2xf32>) -> ()"
     with pytest.raises(VerificationError, match="expected an order of its 1 dimensions"):
         parse(f"func.func @f(%a: tensor<2xf32>) {{ {line} return }}").verify()
@@ -278,4 +280,4 @@ def test_many_functions_and_calls() -> None:
     module.verify()
     assert (
         time.perf_counter() - start < 5
-    )  # 0.1 s, where each call is looked up once; a minute, if each reads the module
+    )  # 0.1 s if each call is looked up once; a minute if each call reads the whole module

@@ -1,5 +1,5 @@
-"""What StableHLO's recorded programs should have expected: what follows from their inputs, in fifty digits (Fourier
-transforms: in the widest type of NumPy). Only those programs are here whose own expectation is off by more than their
+"""The correct results of StableHLO's recorded programs, computed from their inputs with fifty digits (Fourier
+transforms: in NumPy's widest type). This file has only those programs whose own expectation is off by more than their
 check allows."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ mpmath.mp.dps = 50
 
 
 def elementwise(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """A function of mpmath, of arrays."""
+    """Returns a function of arrays that applies a function of mpmath to each element."""
     return lambda *arrays: np.frompyfunc(function, len(arrays), 1)(*map(exact, arrays))
 
 
@@ -25,13 +25,14 @@ def cumulative_product(array: np.ndarray) -> np.ndarray:
 
 
 def real_transform(array: np.ndarray) -> np.ndarray:
-    """The first half of the Fourier transform of the last dimension."""
+    """Returns the first half of the Fourier transform along the last dimension."""
     length = array.shape[-1]
     return array.astype(np.clongdouble) @ _roots(length, -1)[:, : length // 2 + 1]
 
 
 def inverse_real_transform(array: np.ndarray) -> np.ndarray:
-    """The inverse of `real_transform` of three dimensions: the other half are the conjugates of the first."""
+    """Returns the inverse of `real_transform`, in three dimensions: the numbers of the other half are the conjugates of
+    the first."""
     _, rows, columns, half = array.shape
     length = 2 * (half - 1)
     spectrum = np.einsum("brcn,rs->bscn", array.astype(np.clongdouble), _roots(rows, 1))
@@ -42,19 +43,19 @@ def inverse_real_transform(array: np.ndarray) -> np.ndarray:
 
 
 def _roots(count: int, sign: int) -> np.ndarray:
-    """The matrix of a Fourier transform, in the widest type of NumPy."""
+    """Returns the matrix of a Fourier transform, in NumPy's widest type."""
     turns = np.outer(np.arange(count), np.arange(count)) % count
     return np.exp(sign * 2j * np.arccos(np.longdouble(-1)) * turns / count)
 
 
 def exact(array: np.ndarray) -> np.ndarray:
-    """The same numbers, as mpmath's."""
+    """Returns the same numbers as numbers of mpmath."""
     number = mpmath.mpmathify
     return np.frompyfunc(lambda value: number(complex(value) if np.iscomplexobj(array) else float(value)), 1, 1)(array)
 
 
 def error(array: np.ndarray, true: np.ndarray) -> np.ndarray:
-    """How far each number is off the true one; a complex one is two numbers, as in `checks.parts`."""
+    """Returns the distance of each number from the true one. A complex number is two numbers, as in `checks.parts`."""
     numbers = exact(array) if true.dtype == object else array.astype(np.result_type(true, np.longdouble))
     return np.abs(_parts(numbers - true)).astype(np.float64)
 
@@ -80,4 +81,4 @@ TRUE_VALUES: dict[str, Callable[..., np.ndarray]] = {
     "sin_complex64_20_20": elementwise(mpmath.sin),
     "sinh_float32_20_20_chlo": elementwise(mpmath.sinh),
 }
-"""By the program's name."""
+"""The functions that compute the true values, by the program's name."""

@@ -1,4 +1,4 @@
-"""StableHLO's own test programs, as the conformance vectors hold them."""
+"""StableHLO's own test programs, from the conformance vectors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ UNVERIFIED = {
     "conv_general_dilated_1d_stride_2_even_dynamic": TWO_STRIDES,
     "conv_general_dilated_1d_stride_2_odd_dynamic": TWO_STRIDES,
 }
-"""Programs that break a constraint, by name, and which."""
+"""Programs that break a constraint, and the constraint that each breaks."""
 
 
 def texts(conformance: Path, folder: str, every: int = 1) -> Iterator[tuple[str, str]]:
-    """Name and text of every `every`th file's programs; a file may hold several."""
+    """Yields the name and text of every `every`th file's programs; a file may contain several."""
     for path in sorted((conformance / "stablehlo" / folder).glob("*.mlir"))[::every]:
         for text in re.split(r"^// -----$", path.read_text(), flags=re.MULTILINE):
             if "func.func" in text:

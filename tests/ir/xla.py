@@ -1,4 +1,4 @@
-"""XLA, as JAX ships it, as the judge of what programs compute."""
+"""Runs programs with XLA, as JAX ships it, to compare results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ MODULE = "module @m attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replica
 
 
 def run(text: str, arrays: Sequence[np.ndarray], refine: bool = False) -> list[np.ndarray]:
-    """What XLA makes of the functions in a text. With `refine`, dynamic shapes follow from those of the arguments."""
+    """Returns XLA's results for the function in a text. With `refine`, dynamic shapes follow from those of the
+    arguments."""
     import jax
     from jax._src import compiler
     from jax._src.interpreters import mlir

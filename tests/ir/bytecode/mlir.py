@@ -1,4 +1,4 @@
-"""MLIR itself, as JAX ships it: what it reads and writes."""
+"""Calls MLIR itself, as JAX ships it, to read and write text, bytecode and artifacts."""
 
 import io
 from functools import cache
@@ -10,7 +10,7 @@ from typing import Any
 def context() -> Any:
     """Returns a context with every dialect of artifacts."""
     if find_spec("jaxlib") is None:
-        import pytest  # which nothing else here needs: the fuzzer has no other use for it
+        import pytest  # only here: the fuzzer, which imports this file, does not need pytest
 
         pytest.skip("jaxlib, which has MLIR, is not installed")
     from jaxlib.mlir import ir
@@ -24,7 +24,7 @@ def context() -> Any:
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
     with context:
-        # Loads the dialect of quantized types, for which there is no other way.
+        # MLIR offers no other way to load the dialect of quantized types.
         empty = stablehlo.serialize_portable_artifact(ir.Module.parse(""), "1.0.0")
         stablehlo.deserialize_portable_artifact(context, empty)
     return context

@@ -27,8 +27,8 @@ TEST_DIALECTS = ("check.", "interpreter.")
 
 
 def programs(conformance: Path, every: int = 1) -> Iterator[tuple[str, Module]]:
-    """Every `every`th program, with its name. What stands in it of the test dialects, which MLIR does not know, is left
-    out."""
+    """Yields every `every`th program with its name, without the ops of the test dialects, which MLIR does not know.
+    Programs that still contain such ops are left out."""
     for folder in (*FOLDERS, "interpret", "interpret/chlo"):
         for name, text in list(texts(conformance, folder))[::every]:
             module = parse(text, name)

@@ -1,5 +1,5 @@
-"""Attributes of every kind, wherever a program may have them: what artifacts keep, from which version on, and what they
-do not. MLIR is the judge."""
+"""Attributes of every kind, in every place where a program may have them: what artifacts keep, and from which version
+on. The results are compared with MLIR's."""
 
 import re
 
@@ -42,7 +42,7 @@ SINCE = {
         "1.11.0",
     ),
 }
-"""Attributes, and the version from which on artifacts have them."""
+"""Attributes, and the first version whose artifacts can contain them."""
 REFUSED = {
     **dict.fromkeys(("3 : si32", "si32", "dense<1> : tensor<2xsi32>"), "type si32"),
     "3 : i3": "type i3",
@@ -51,7 +51,7 @@ REFUSED = {
     "#stablehlo.channel_handle<handle = 1, type = 0>": "the attribute #stablehlo.channel_handle<handle = 1, type = 0>",
     "#stablehlo.bounds<1>": "the attribute #stablehlo.bounds<1>",
 }
-"""Attributes that no artifact can have, and the errors."""
+"""Attributes that no artifact can contain, and the errors."""
 OTHER_KINDS = {
     "array<i64: 1, 2>": "dense<[1, 2]> : tensor<2xi64>",
     "array<i1>": "dense<> : tensor<0xi1>",
@@ -100,7 +100,7 @@ def test_the_lowest_version(place, value):
 @pytest.mark.parametrize("value", SINCE)
 @pytest.mark.parametrize("place", PLACES)
 def test_mlir(any_dialect, place, value):
-    """MLIR reads ours, and we read what it writes."""
+    """MLIR reads what we write, and we read what MLIR writes."""
     text = program(place, value)
     module = parse(text)
     for version in {"1.17.0", *([SINCE[value]] if place != "module" else [])}:
@@ -126,7 +126,7 @@ NARROW += [f"dense<3> : tensor<1x{kind}>" for kind in ("ui2", "i2", "ui4", "i4",
 
 @pytest.mark.parametrize("value", NARROW)
 def test_numbers_have_the_bits_of_their_type(value):
-    """Only the low bits of a byte count, so that the number is printed as one that can be read again."""
+    """Only the low bits of a byte are significant, so the attribute prints as a number that can be read again."""
     read, numbers = 0, set()
     for place in ("op", "module"):
         data = serialize(parse(program(place, value)))
@@ -163,7 +163,7 @@ def test_mlir_has_none_of_them_either(any_dialect, value):
 @pytest.mark.parametrize("value", OTHER_KINDS)
 @pytest.mark.parametrize("place", [place for place in PLACES if place != "module"])
 def test_kinds_that_become_others(place, value):
-    """Wherever they stand: as MLIR reads them."""
+    """They are read as MLIR reads them, in any place."""
     module, other = (parse(program(place, given)) for given in (value, OTHER_KINDS[value]))
     assert difference(deserialize(serialize(module)), other) == ""
     assert difference(parse(text_of(artifact(program(place, value), "1.17.0"))), other) == ""
@@ -191,7 +191,7 @@ GROUPS = '#stablehlo.replica_group_mesh_axes<mesh = @main, axes = [#stablehlo.ax
 )
 @pytest.mark.jax
 def test_meshes(place, value):
-    """In VHLO's encoding, and in StableHLO's own."""
+    """The encodings of VHLO and of StableHLO itself."""
     text = program(place, value)
     assert difference(deserialize(artifact(text, "1.16.0")), parse(text)) == ""
     assert difference(parse(text_of(serialize(parse(text), "1.16.0"))), parse(text)) == ""

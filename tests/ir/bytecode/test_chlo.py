@@ -1,4 +1,5 @@
-"""CHLO in artifacts: composites with their decompositions, which are the ops again when they are read."""
+"""CHLO in artifacts: its ops become composites with decompositions, and become the same ops again when they are
+read."""
 
 import dataclasses
 
@@ -39,7 +40,7 @@ WRITTEN = [
 @pytest.mark.jax
 @pytest.mark.parametrize(("record", "version"), WRITTEN)
 def test_mlir_reads_it(record, version):
-    """In the oldest artifacts that can have it, and in the newest that JAX's MLIR reads."""
+    """Ops are written in the oldest version that can contain them, and in the newest that JAX's MLIR reads."""
     text = text_of(serialize(record.module(), version))
     parsed(text)
     assert f'"{record.op.NAME}"' in text
@@ -76,7 +77,7 @@ module {{
 
 @pytest.mark.parametrize("text", [PROGRAM, NESTED], ids=["plain", "nested"])
 def test_programs(text):
-    """Names that are taken, attributes that are not declared, and ops that share a decomposition."""
+    """Names that are already taken, attributes that are not declared, and ops that share a decomposition."""
     module = parse(text)
     assert difference(deserialize(serialize(module)), module) == ""
     assert serialize(module).count(b"chlo.erf.impl") == 2
@@ -89,7 +90,7 @@ def test_every_module_has_its_own_decompositions():
 
 @pytest.mark.jax
 def test_decompositions_run():
-    """MLIR, which does not know CHLO here, reads a program that computes the same."""
+    """MLIR, which does not know CHLO here, reads a program that computes the same results."""
     module = parse(PROGRAM)
     arrays = np.linspace(-2, 2, 4, dtype=np.float32), np.arange(8, dtype=np.float32).reshape(2, 4)
     theirs = parse(text_of(serialize(module)))
@@ -120,8 +121,8 @@ FUNCTIONS = {
 @pytest.mark.jax
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jax_runs_them(name):
-    """XLA computes the same from our artifact as from JAX's own program. It recognizes some composites as ops, and runs
-    the decompositions of the others."""
+    """XLA computes the same results from our artifact as from JAX's own program. It recognizes some composites as ops,
+    and runs the decompositions of the others."""
     jax = pytest.importorskip("jax")
     from jax import export, lax
 
@@ -131,7 +132,7 @@ def test_jax_runs_them(name):
     assert any(name == op.NAME for op in program.walk())
     exported = dataclasses.replace(export.export(function)(x), mlir_module_serialized=serialize(program))
     for found, wanted in zip(jax.tree.leaves(jax.jit(exported.call)(x)), jax.tree.leaves(function(x)), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)  # of XLA: its lgamma is that rough
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)  # XLA's lgamma is this inaccurate.
 
 
 def test_what_older_versions_cannot_have():

@@ -1,4 +1,4 @@
-"""The recorded artifacts of StableHLO, from 0.9.0 on, and the texts from which they were made."""
+"""The artifacts that StableHLO has recorded since 0.9.0, and the texts from which they were made."""
 
 import re
 from pathlib import Path
@@ -28,14 +28,14 @@ WITH_ORDERS_OF_USES = {
         "1_16_0",
     )
 } | {"vhlo_emit_version_api.1_1_0": "1.1.0"}
-"""What is written again byte for byte, but for one list of three bytes: the order in which MLIR, in memory, had the two
-uses of an argument, by a `custom_call` and by the return behind it. Below 1.18.0 MLIR's writer replaces the call by its
-first revision, and the new op's use comes to stand in front. (The last file is older than that, and of another writer.)
-It is a trace of how the writer works, not of the program, and nothing follows from it. In the files above nothing with
-several uses is replaced, and a reader makes the same order anyway."""
+"""Files that are written again byte for byte, except for one list of three bytes: the order in which MLIR kept, in
+memory, the two uses of an argument, by a `custom_call` and by the return after it. Below 1.18.0, MLIR's writer replaces
+the call by its first revision, and the use by the new op comes first. (The last file is older, and comes from another
+writer.) The order shows how the writer works; it says nothing about the program. In the files above, no op with several
+uses is replaced, and a reader restores the same order anyway."""
 ARTIFACTS = WRITTEN_AGAIN | WITH_ORDERS_OF_USES
 DEFAULT_ACCURACY = re.compile(r"result_accuracy = #stablehlo\.result_accuracy<[^<>]*<DEFAULT>>")
-"""Artifacts do not distinguish a default from an absent attribute, and MLIR reads it as absent."""
+"""Artifacts do not distinguish an attribute with its default value from an absent one, and MLIR reads it as absent."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_all_artifacts_are_listed(artifacts):
 
 @pytest.mark.parametrize("name", ARTIFACTS)
 def test_recorded_artifacts(artifacts, name):
-    """Each is read, upgraded, and equal to its text."""
+    """Each file is read, upgraded, and equal to its text."""
     text = DEFAULT_ACCURACY.sub("", (artifacts / f"{name}.mlir").read_text())
     assert difference(load(artifacts / f"{name}.mlir.bc"), parse(text)) == ""
 
@@ -70,8 +70,8 @@ def test_artifacts_are_written_again_but_for_the_order_of_uses(artifacts, name, 
 
 
 def without_orders_of_uses(data: bytes, monkeypatch) -> tuple[bytes, list[bytes]]:
-    """A file without the orders of uses that stand in it, and those: the byte in front of each, which announces it, is
-    zero, and the sections around it are so much shorter."""
+    """Returns a file without its lists of the orders of uses, and these lists. The byte before each list, which
+    announces it, becomes zero, and the sections around it become shorter by as much."""
     edits: list[tuple[int, int, bytes]] = []
     sections: list[tuple[int, int, int]] = []
     skip, enter = reading._skip_use_lists, Cursor.section
@@ -111,8 +111,8 @@ def test_a_file_of_the_future(artifacts):
 
 @pytest.mark.parametrize(("folder", "every"), {"testdata": 20, "testdata/quantized": 1, "testdata/dynamic": 1}.items())
 def test_round_trips(conformance, folder, every):
-    """StableHLO's own test programs, of those that are not quantized or dynamic every twentieth: each is the same when
-    it is read again, from the lowest version that can express it and from the newest."""
+    """StableHLO's own test programs (every twentieth of those that are neither quantized nor dynamic) are the same when
+    they are read again, from the lowest version that can express them and from the newest."""
     for name, text in texts(conformance, folder, every):
         module = parse(text, name)
         data = serialize(module)

@@ -1,4 +1,4 @@
-"""Since when artifacts have an op: what the page of coverage says is what writing finds."""
+"""The first version whose artifacts have an op: what the page of coverage says agrees with what writing finds."""
 
 import pytest
 
@@ -13,7 +13,8 @@ RECORDS = {record.op: record for record in collect()}
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=lambda record: record.op.short_name())
 def test_first_version(record):
-    """At 0.9.0 the op is refused, where it came later, and needs no more than it says. Its types may need more."""
+    """Version 0.9.0 refuses ops that were added later, and names exactly the version that the page states. The types of
+    an op may need a newer one."""
     first = first_version(record.op)
     try:
         serialize(record.module(), str(FIRST))

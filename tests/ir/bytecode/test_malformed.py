@@ -1,4 +1,4 @@
-"""Bytes that are not an artifact: each raises an error that states the position, never another exception."""
+"""Bytes that are not an artifact: each raises an error that states the position, and never another exception."""
 
 import random
 from contextlib import suppress
@@ -56,7 +56,7 @@ def test_wrong_beginnings(data, message):
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 3, 4, 8])
 def test_wrong_numbers(kind):
-    """A number before a section that announces more than there is."""
+    """A number before a section announces more than the file contains."""
     data = bytearray(data_of())
     place = section(bytes(data), kind)
     data[place] = 0xFF
@@ -69,11 +69,13 @@ DOUBLING = {
     "locations": ('loc("a")', "attributes", b"\x1d", lambda before: b"\x15" + before * 2),
     "types": ("tuple<f32>", "types", b"tuple", lambda before: b"\x1f\x05" + before * 2),
 }
-"""An attribute of a module, in which table its entry stands, how that begins, and one that holds another twice."""
+"""For each kind: an attribute of a module, the table that contains its entry, the first bytes of the entry, and a
+function that returns an entry which contains another one twice."""
 
 
 def doubling(name: str, count: int) -> bytes:
-    """A file whose attribute is replaced by the last of a chain: each contains the previous one twice."""
+    """Returns a file whose attribute is replaced by the last entry of a chain, in which each entry contains the
+    previous one twice."""
     text, table, start, form = DOUBLING[name]
     file = Container.of(serialize(parse(f"module attributes {{a = {text}}} {{}}")))
     entries: list[Entry] = getattr(file, table)
@@ -148,7 +150,7 @@ def test_a_file_is_named(tmp_path):
 
 
 def test_every_end():
-    """A file may end anywhere."""
+    """A file that ends early, at any byte, is refused."""
     data = data_of()
     for end in range(0, len(data), 7):
         with pytest.raises(trivium.ParseError):
@@ -173,7 +175,7 @@ def mutated(original: bytes, rng: random.Random) -> bytes:
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.mlirbc")), ids=lambda path: path.stem)
 def test_mutations(path):
-    """Each becomes a program, which can be printed and verified, or raises a Trivium error."""
+    """Each mutated file becomes a program, which can be printed and verified, or raises a Trivium error."""
     rng, original = random.Random(path.stem), path.read_bytes()
     for _ in range(200):
         with suppress(trivium.ParseError, trivium.UnsupportedOpError):
@@ -185,7 +187,7 @@ def test_mutations(path):
 
 @pytest.mark.parametrize("kind", ["i2", "ui4", "f4E2M1FN", "f6E2M3FN"])
 def test_bits_that_elements_do_not_have(kind):
-    """Elements smaller than a byte take one byte each; its other bits are ignored."""
+    """Elements smaller than a byte take one byte each; the other bits of the byte are ignored."""
     constant = f'%0 = stablehlo.constant dense<"0x010002"> : tensor<3x{kind}>'
     plain = parse(f"func.func @main() -> tensor<3x{kind}> {{ {constant} return %0 : tensor<3x{kind}> }}")
     data = serialize(plain)

@@ -1,4 +1,4 @@
-"""MLIR itself, as JAX ships it, as the judge of artifacts."""
+"""Artifacts compared with those of MLIR itself, as JAX ships it."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ PROGRAMS = {
     **dict.fromkeys(("quantized", "shardy"), ("1.11.0", "1.17.0")),
     **{"asynchronous": ("1.15.0", "1.17.0"), "mesh": ("1.16.0", "1.17.0")},
 }
-"""Programs, and versions that can have them."""
+"""Programs, and versions that can contain them."""
 CASES = [(name, version) for name, versions in PROGRAMS.items() for version in versions]
 TEXTS = {name: (FIXTURES / f"{name}.mlir").read_text() for name in PROGRAMS}
 OTHER_DIALECTS = re.compile(r"(?<!@)check\.expect|chlo\.")
@@ -47,9 +47,9 @@ def test_the_same_bytes(name, version):
 
 
 def test_programs_of_stablehlo(conformance):
-    """Every sixth, in eight versions: MLIR reads ours, and we read what it writes. Where it writes no orders of uses,
-    the same text gives the same bytes. Those with CHLO, which becomes composites, have a test of their own, and JAX's
-    MLIR does not know the ops of `check`."""
+    """MLIR reads ours, and we read what it writes: every sixth program, in eight versions. Where MLIR writes no orders
+    of uses, the same text gives the same bytes. Programs with CHLO, which becomes composites, have their own test, and
+    JAX's MLIR does not know the ops of `check`."""
     paths = sorted((conformance / "stablehlo" / "testdata").rglob("*.mlir"))[::6]
     texts = {path.name: text for path in paths if not OTHER_DIALECTS.search(text := path.read_text())}
     assert len(texts) > 300
@@ -98,7 +98,7 @@ def test_structures(name):
 
 @pytest.mark.parametrize("place", ["0:0 to 0:0", "8:0 to 8:0", "8:0 to 8:3", "8:3 to 8:3", "8:3 to :5", "8:3 to 9:3"])
 def test_ranges_in_files(place):
-    """Ranges without a column, as of code that was never a file, are the line alone."""
+    """A range without a column, such as that of code that was never in a file, is the line alone."""
     text = f"""func.func @main(%a: tensor<f32>) -> tensor<f32> {{
       %0 = stablehlo.abs %a : tensor<f32> loc("f":{place})
       return %0 : tensor<f32>
@@ -106,7 +106,7 @@ def test_ranges_in_files(place):
     data = artifact(text, "1.17.0")
     assert serialize(parse(text, "-"), "1.17.0") == data
     assert difference(deserialize(data), parse(text)) == ""
-    if place != "8:3 to 8:3":  # which MLIR, too, writes in another way once it was read
+    if place != "8:3 to 8:3":  # MLIR, too, writes it differently after reading it.
         assert serialize(deserialize(data), "1.17.0") == data
 
 

@@ -1,4 +1,4 @@
-"""Plain bytecode of StableHLO itself, as MLIR writes it: read, it is the program that its text is."""
+"""Plain bytecode of StableHLO itself, as MLIR writes it, is read as the same program as its text."""
 
 import re
 
@@ -47,7 +47,7 @@ def test_quantized_types(version):
 
 @pytest.mark.jax
 def test_conformance(conformance):
-    """Every twentieth of StableHLO's own programs, and all with CHLO."""
+    """Every twentieth of StableHLO's own programs, and all programs with CHLO."""
     paths = sorted((conformance / "stablehlo" / "testdata").rglob("*.mlir"))
     texts = {path.name: path.read_text() for path in paths}
     chosen = {name: text for index, (name, text) in enumerate(texts.items()) if index % 20 == 0 or " chlo." in text}
@@ -99,7 +99,7 @@ def test_files(name, tmp_path):
 
 @pytest.mark.tensorflow
 def test_tensorflow(tmp_path):
-    """What TensorFlow compiles, in the bytecode that it writes itself."""
+    """Programs that TensorFlow compiles, in the bytecode that it writes itself."""
     tf = pytest.importorskip("tensorflow")
     function = tf.function(lambda x, y: tf.nn.softmax(tf.linalg.matmul(x, y)) + 1.0, jit_compile=True)
     compiled = function.experimental_get_compiler_ir(tf.ones((2, 3)), tf.ones((3, 4)))
@@ -111,7 +111,7 @@ def test_tensorflow(tmp_path):
 
 @pytest.mark.tensorflow
 def test_functions_of_xla():
-    """TensorFlow's files have the error function in the dialect of XLA."""
+    """TensorFlow's files express the error function in XLA's dialect."""
     tf = pytest.importorskip("tensorflow")
     x = np.linspace(-3, 3, 25, dtype=np.float32)
     function = tf.function(lambda x: tf.math.erf(x) * 2, jit_compile=True)

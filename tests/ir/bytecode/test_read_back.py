@@ -1,4 +1,4 @@
-"""Artifacts of every version, as MLIR reads them."""
+"""Artifacts of every version, read back by MLIR."""
 
 import pytest
 
@@ -10,7 +10,8 @@ pytestmark = pytest.mark.jax
 
 
 def test_programs(conformance):
-    """Every sixth of StableHLO's own test programs; `tests.ir.bytecode.read_back`, run as a program, reads all."""
+    """Reads every sixth of StableHLO's own test programs. `tests.ir.bytecode.read_back`, run as a program, reads all of
+    them."""
     count = 0
     for name, module in programs(conformance, every=6):
         count += 1
@@ -19,6 +20,6 @@ def test_programs(conformance):
 
 
 def test_records():
-    """Every op there is, but for what JAX's MLIR does not know yet."""
+    """Every op except those that JAX's MLIR does not know yet."""
     for record in filter(known_to_mlir, collect()):
         assert set(read_back(record.module(), "0.20.0", "1.17.0").values()) <= {"equal", "refused"}, str(record)

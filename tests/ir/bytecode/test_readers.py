@@ -1,5 +1,5 @@
-"""Programs of every importer, saved and given to those who read StableHLO: XLA, as JAX ships it, and TensorFlow. What
-they compute is what our interpreter computes."""
+"""Programs of every importer, saved and given to other readers of StableHLO: XLA, as JAX ships it, and TensorFlow. They
+compute what our interpreter computes."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ DYNAMIC = """module attributes {jax.uses_shape_polymorphism = true} {
     return %5 : tensor<?xf32>
   }
 }"""
-"""The attribute says to TensorFlow that shapes follow from those of the arguments."""
+"""The attribute tells TensorFlow that shapes follow from those of the arguments."""
 
 
 def from_torch() -> Program:
@@ -152,7 +152,7 @@ SOURCES = [
 @pytest.mark.jax
 @pytest.mark.parametrize("source", SOURCES)
 def test_xla(source: Callable[[], Program], tmp_path: Path) -> None:
-    """Text and artifact as they are saved, with locations, names and roles."""
+    """Both the text and the artifact, as they are saved, with locations, names and roles."""
     module, arrays = source()
     expected = trivium.evaluate(module, *arrays)
     assert_close(trivium.compile(module)(*arrays), expected)

@@ -1,4 +1,5 @@
-"""Programs as artifacts and back: equal, in every version that can hold them, and always the same bytes."""
+"""Programs are written as artifacts and read again: they are equal, in every version that can express them, and the
+bytes are always the same."""
 
 import os
 import subprocess
@@ -58,7 +59,7 @@ def test_locations_survive():
     module = parse(text)
     printed = print_module(module, locations=True)
     assert print_module(deserialize(serialize(module, "1.9.0")), locations=True) == printed
-    # Readers of older versions know no ranges.
+    # Readers of older versions do not know ranges.
     older = parse(text.replace(" to :9", "").replace(" to 3:4", ""))
     assert print_module(deserialize(serialize(module, "1.8.0")), locations=True) == print_module(older, locations=True)
 
@@ -77,7 +78,7 @@ def test_attributes_of_other_dialects_are_kept():
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.mlirbc")), ids=lambda path: path.stem)
 def test_files_of_earlier_times_are_read(path):
-    """Files that were written once, by the Trivium of that time (`plain` ones by MLIR), and are never rewritten."""
+    """Files that an earlier Trivium wrote (MLIR wrote the `plain` ones). They are never rewritten."""
     module = trivium.load(path)
     module.verify()
     assert difference(module, program(path.stem.partition("-")[0])) == ""
@@ -85,7 +86,8 @@ def test_files_of_earlier_times_are_read(path):
 
 @pytest.mark.parametrize("name", ["program", "processes", *LATER])
 def test_every_kind_of_program_has_files(name):
-    """In the lowest version that can have it, and in the newest of the day."""
+    """Each has a file of the lowest version that can express it, and one of the version that was the newest when the
+    file was written."""
     versions = {path.stem.partition("-")[2] for path in FIXTURES.glob(f"{name}-*.mlirbc")}
     lowest = max(LATER.get(name, "1.0.0"), "1.0.0", key=Version.of)
     assert versions >= {lowest, "1.20.0"}
@@ -107,7 +109,7 @@ def test_equal_elements_give_equal_bytes():
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 9, 16, 100])
 @pytest.mark.parametrize("fill", [None, False, True])
 def test_booleans(size, fill):
-    """Eight in a byte, where the byte of a splat must not be mistaken for eight of them."""
+    """Eight booleans are packed in a byte. The byte of a splat must not be mistaken for eight of them."""
     array = np.arange(size) % 3 == 1 if fill is None else np.full(size, fill)
     function = Function.build("main", [], lambda builder: builder.add(ops.Constant(DenseElements(array))))
     module = deserialize(serialize(Module.build(functions=[function])))
@@ -128,7 +130,7 @@ def test_large_tensors_stay_in_the_file(tmp_path):
 
 
 def test_deep_programs():
-    """No recursion over the length of a program, or over the nesting of its regions."""
+    """Neither the length of a program nor the nesting of its regions leads to recursion."""
     lines = ["func.func @main(%x0: tensor<f32>) -> tensor<f32> {"]
     lines += [f"%x{index + 1} = stablehlo.negate %x{index} : tensor<f32>" for index in range(3000)]
     module = parse("\n".join([*lines, "return %x3000 : tensor<f32> }"]))

@@ -1,4 +1,5 @@
-"""Shardy in files: what JAX exports for several devices is read as MLIR reads it, and runs after we wrote it again."""
+"""Shardy in files: what JAX exports for several devices is read as MLIR reads it, and still runs after we have written
+it again."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Every type in artifacts, which MLIR reads, and writes in the same bytes."""
+"""Every type in artifacts: MLIR reads it, and writes the same bytes."""
 
 import pytest
 
@@ -21,7 +21,7 @@ SINCE = {
     **dict.fromkeys(("!quant.uniform<ui8:f16, 123456789.0E-9>", "!quant.uniform<i32:bf16, 1.0e-5>"), "0.9.0"),
     "!quant.uniform<i8<-8:7>:f32:1, {0.1:-30,0.5,2.0:7}>": "0.18.0",
 }
-"""Types of elements, and the versions from which on artifacts have them."""
+"""Element types, and the first version whose artifacts can contain them."""
 OTHERS = {
     "tensor<?x2x!quant.uniform<u4:f32:1, {0.1:1,0.5:2}>, #stablehlo.bounds<3, ?>>": "0.18.0",
     "tensor<*xf32>": "0.9.0",
@@ -83,11 +83,11 @@ def test_what_artifacts_have_not(kind):
 
 
 def test_a_bound_of_a_static_dimension():
-    """Stands in a file that is put together of two."""
+    """The file is put together from two others, because no writer produces such a type."""
     one = serialize(program("tensor<?x3xf32, #stablehlo.bounds<4, ?>>"), "1.0.0")
     other = serialize(program("tensor<3x?xf32, #stablehlo.bounds<?, 4>>"), "1.0.0")
     places = [place for place, (mine, theirs) in enumerate(zip(one, other, strict=True)) if mine != theirs]
-    # Bounds stand in front of the type that has them.
+    # The bounds come before the type that has them.
     middle = (places[0] + places[-1]) // 2
     with pytest.raises(ParseError, match="the bound 4 for dimension"):
         deserialize(one[:middle] + other[middle:])

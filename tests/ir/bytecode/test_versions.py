@@ -56,7 +56,8 @@ NEEDS = {
 
 @pytest.mark.parametrize("version", NEEDS)
 def test_the_lowest_version(version):
-    """A program is written for the lowest version that can express it, and refused by name below."""
+    """A program is written for the lowest version that can express it. For earlier versions, the error names what they
+    lack."""
     module = parse(HEAD.format(NEEDS[version]))
     data = serialize(module)
     assert data.startswith(b"ML\xefR\rStableHLO_v" + version.encode() + b"\0")
@@ -83,7 +84,7 @@ func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
 
 
 def test_what_an_older_version_cannot_have_is_listed():
-    """All of it, with the ops that have it, their places, and the version that each needs."""
+    """The error lists all of them: the ops, their locations, and the version that each needs."""
     with pytest.raises(trivium.UnsupportedOpError) as caught:
         serialize(parse(MANY, file="model.mlir"), "1.0.0")
     assert str(caught.value).splitlines() == [
@@ -148,7 +149,7 @@ def test_ops_without_a_portable_form_are_listed():
 
 
 def test_the_table_names_what_is_there():
-    """Each name in the table of facts is that of an op or a type that is declared."""
+    """Each name in the tables is that of a declared op or type."""
     for name in {*INTRODUCED, *REVISIONS}:
         assert f"stablehlo.{name}" in OPS, name
     assert TYPES["tf32"] == Version(1, 6)

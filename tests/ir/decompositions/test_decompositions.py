@@ -1,4 +1,5 @@
-"""What CHLO's ops mean in StableHLO's own: the same as what they evaluate to, and programs that MLIR finds right."""
+"""Decompositions of CHLO's ops into StableHLO's: they compute what the ops evaluate to, and MLIR accepts the
+programs."""
 
 import ml_dtypes
 import numpy as np
@@ -26,17 +27,17 @@ RECORDS = [record for record in collect() if record.op.NAME.startswith("chlo.")]
 IDS = [f"{record.op.short_name()}-{index}" for index, record in enumerate(RECORDS)]
 ULPS = {
     **dict.fromkeys((ops.Acos, ops.Acosh, ops.Asin, ops.Asinh, ops.Atan, ops.Atanh, ops.Cosh, ops.Sinh), 4),
-    ops.Square: 4,  # of complex numbers, whose parts are rounded on the way
+    ops.Square: 4,  # of complex numbers, whose parts are rounded in intermediate steps
     **dict.fromkeys((ops.ChloTan, ops.Erf, ops.Erfc, ops.ErfInv, ops.BesselI1e, ops.Zeta), 8),
     ops.Digamma: 32,
     # A difference of large numbers near the zeros on the negative side, and the exponential of a large number.
     **{ops.Lgamma: 256, ops.Polygamma: 128},
 }
-"""How far apart they may be; other ops agree bit for bit."""
+"""How many units in the last place the results may differ; those of other ops are equal bit for bit."""
 
 
 def expand(module: Module) -> Module:
-    """Decomposes until nothing of CHLO is left."""
+    """Decomposes until no op of CHLO is left."""
     while found := [op for op in module.walk() if type(op) in DECOMPOSITIONS]:
         for op in found:
             values = decompose(op, Builder.in_front_of(op))
@@ -81,7 +82,7 @@ SPECIAL = [0.0, 1.0, 2.0, 0.5, np.inf, LIMITS.max, LIMITS.tiny, LIMITS.smallest_
 EVERYWHERE = np.concatenate([SPECIAL, np.logspace(-20, 5, 60), np.linspace(0, 8, 65), 1 - np.logspace(-16, -1, 40)])
 EVERYWHERE = np.concatenate([EVERYWHERE, -EVERYWHERE, [np.nan]])
 WITH_ZEROS = {ops.Lgamma, ops.Digamma}
-"""Functions with zeros on the negative side, next to which only the absolute error is small."""
+"""Functions with zeros at negative arguments; near these, only the absolute error is small."""
 
 
 @pytest.mark.parametrize("op", [op for op in ULPS if len(op.OPERANDS) == 1], ids=lambda op: op.short_name())
@@ -99,7 +100,7 @@ def test_everywhere(op, dtype):
 @pytest.mark.parametrize("op", [ops.Cosh, ops.Sinh], ids=lambda op: op.short_name())
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_real_numbers_stay_real(op, dtype):
-    """As complex numbers, even where the function is infinite."""
+    """The imaginary part is zero even where the function is infinite."""
     numbers = [complex(re, im) for re in (1e30, -1e30, np.inf, -np.inf, 2.0, -2.0) for im in (0.0, -0.0)]
     record = Record(op, (np.array(numbers, dtype),))
     with np.errstate(all="ignore"):
@@ -116,7 +117,7 @@ INVERSE = (ops.Acos, ops.Acosh, ops.Asin, ops.Asinh, ops.Atan, ops.Atanh)
 @pytest.mark.parametrize("op", INVERSE, ids=lambda op: op.short_name())
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_infinite_complex_numbers(op, dtype):
-    """The limits that C gives them, with their signs."""
+    """The limits that C defines for them, with their signs."""
     parts = [np.inf, -np.inf, 2.0, -0.5]
     numbers = [complex(re, im) for re in parts for im in parts if np.isinf([re, im]).any()]
     record = Record(op, (np.array(numbers, dtype),))
@@ -129,7 +130,7 @@ def test_infinite_complex_numbers(op, dtype):
 
 
 def dynamic(record: Record) -> Module:
-    """The op on tensors whose extents are known when the program runs, decomposed."""
+    """Returns the decomposed op on tensors whose extents are known only at run time."""
     kinds = [TensorType((None,) * array.ndim, type_of(array).element_type) for array in record.arrays]
     function = Function.build("main", kinds, lambda builder, *given: record.add(builder, given))
     return expand(Module.build(functions=[function]))
@@ -149,7 +150,8 @@ def test_mlir_agrees_on_dynamic_extents(record):
 
 
 def test_quantized_elements():
-    """Ops that take them compute with what they express; artifacts keep them as they are."""
+    """Ops that take quantized elements compute with the numbers that these express; artifacts keep the ops as they
+    are."""
     count = 0
     for record in RECORDS:
         text = print_module(record.module(), generic=True)
@@ -184,7 +186,7 @@ def test_what_stablehlo_cannot_say(text):
 
 
 def test_next_after_in_narrow_types():
-    """All pairs of neighbours and signs, in types with and without infinities, negative zeros and zeros."""
+    """All pairs of neighbors and signs, in types with and without infinities, negative zeros and zeros."""
     eight = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e3m4", "float8_e8m0fnu")
     for name in (*eight, "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"):
         dtype = np.dtype(getattr(ml_dtypes, name))
@@ -201,7 +203,7 @@ def agree_exactly(record: Record) -> None:
 
 @pytest.mark.parametrize("groups", [MOST_GROUPS + 1, (1 << 63) - 1])
 def test_too_many_groups(groups):
-    """A short text may ask for a product for each of very many groups."""
+    """A short text may describe a product for each of very many groups."""
     module = parse(
         f"""func.func @main(%x: tensor<2x5x3xf32>, %y: tensor<2x3x4xf32>, %g: tensor<{groups}xi64>)
             -> tensor<2x5x4xf32> {{

@@ -1,5 +1,6 @@
 """Shared by the tests of constraints: values of any type, and the expectation of a labelled error. Violations are
-recorded: the meta-test compares them with the specification, the reference page shows them, and MLIR is checked too."""
+recorded: the meta-test compares them with the specification, the reference page shows them, and they are also tried on
+MLIR."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from trivium.ir.types import F32, Type, tensor
 
 @dataclass(frozen=True)
 class Broken:
-    """A constraint that failed: on which op, and with what error. `inferred` says whether the op had results yet."""
+    """A constraint that failed: the op, and the error. `inferred` says whether the op already had results."""
 
     op: Op
     label: str
@@ -35,7 +36,7 @@ _RECORDED: list[Broken] = []
 
 
 def value(*shape: int | None, of: Type = F32) -> Value:
-    """A value of tensor type."""
+    """Returns a value of tensor type."""
     return Value(tensor(*shape, of=of))
 
 
@@ -55,7 +56,8 @@ def breaks(label: str, kind: ConstraintKind = ConstraintKind.TYPE) -> Iterator[N
 
 
 def _steps(trace: TracebackType | None) -> Iterator[tuple[str, Op | None]]:
-    """The functions that ran when an error came, outer before inner, each with the op that it had before it."""
+    """Yields the functions that were running when an error was raised, from outer to inner, each with the op that it
+    was handling."""
     while trace is not None:
         name, values = trace.tb_frame.f_code.co_name, trace.tb_frame.f_locals
         op = values.get("self") if name == "__init__" else values.get("op")
@@ -80,7 +82,7 @@ def broken() -> tuple[Broken, ...]:
 
 
 def _calls(function: Callable[..., None]) -> Iterator[dict[str, object]]:
-    """The arguments with which pytest would call a test that has no fixtures."""
+    """Yields the arguments with which pytest would call a test that has no fixtures."""
     tables = []
     for mark in getattr(function, "pytestmark", ()):
         if mark.name == "parametrize":

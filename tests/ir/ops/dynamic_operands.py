@@ -1,4 +1,5 @@
-"""Operands that are sizes, for the tests of ops that have some: constants, and values known only at run time."""
+"""Operands that are sizes, for the tests of ops that take sizes: constants, and values that are known only at run
+time."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ TWO = value(2, of=I64)
 
 
 def constant(*numbers: Any) -> Value:
-    """An operand whose numbers are known before the program runs."""
+    """Returns an operand whose numbers are known before the program runs."""
     return Constant(np.array(numbers, np.int64)).result
 
 
 def run(op: type[Op], *arrays: Any, result: Any, **attributes: Any) -> None:
-    """Evaluates a program of one op, whose sizes are known only then."""
+    """Evaluates a program of one op whose sizes are known only at run time."""
     arrays = tuple(map(np.asarray, arrays))
     body = lambda builder, *given: builder.add(op(*given, **attributes, result=result))  # noqa: E731
     types = [type_of(array) for array in arrays]

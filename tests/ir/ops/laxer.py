@@ -1,5 +1,5 @@
-"""Where MLIR is less strict than the specification: programs that violate constraints in the tests, but that MLIR
-accepts. Such programs load, and `verify` refuses them. MLIR runs in its own process, because some crash it."""
+"""Finds where MLIR is less strict than the specification: programs that violate constraints in the tests, but that MLIR
+accepts. Such programs load, and `verify` refuses them. MLIR runs in its own process, because some programs crash it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def accepted() -> dict[tuple[type[Op], str], Taken]:
 
 
 def programs_of(each: Broken) -> Iterator[str]:
-    """The broken program as text. Where the types of results did not follow, those that the op has elsewhere are
-    tried."""
+    """Yields the broken program as text. If the types of the results were not inferred, those that the op has in other
+    programs are tried."""
     if each.op.block is not None:
         root: Operation = each.op
         while root.parent_op is not None:
@@ -51,7 +51,7 @@ def programs_of(each: Broken) -> Iterator[str]:
         yield str(root)
         return
     for types in {each.op.result_types} if each.inferred else _result_types(each.op):
-        with suppress(Error, AssertionError, ValueError):  # of what no file can hold
+        with suppress(Error, AssertionError, ValueError):  # for what no file can contain
             yield print_module(_around(each.op, types), generic=True)
 
 
@@ -64,7 +64,7 @@ def _result_types(op: Op) -> set[tuple[Type, ...]]:
 
 
 def _around(op: Op, result_types: Sequence[Type]) -> Module:
-    """A program of that op, as it was before it was refused; constants among its operands are kept."""
+    """Returns a program of that op, as it was before it was refused. Constants among its operands are kept."""
 
     def body(builder, *arguments):
         given = dict(zip(free, arguments, strict=True))
@@ -88,7 +88,7 @@ def _copied(builder, op: Operation) -> tuple[Value, ...]:
 
 
 def ask(texts: Sequence[str]) -> list[bool]:
-    """Whether MLIR accepts each text."""
+    """Returns whether MLIR accepts each text."""
     verdicts: list[bool] = []
     while len(verdicts) < len(texts):
         rest = json.dumps(texts[len(verdicts) :])

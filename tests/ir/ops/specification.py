@@ -1,4 +1,4 @@
-"""The ops of the StableHLO specification (1.20), by how many constraints each has: C1, C2, and so on."""
+"""The ops of the StableHLO specification (1.20), and the number of constraints that each has: C1, C2, and so on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Ops that move windows over arrays, drawn at random and compared with XLA: all combinations of padding (negative too),
-strides, dilations, groups, reversal, orders of dimensions, and places that lie outside."""
+"""Ops that move windows over arrays, generated at random and compared with XLA: all combinations of padding (negative
+too), strides, dilations, groups, reversal, orders of dimensions, and positions outside of the array."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trivium.ir.types import F32, tensor, type_of
 pytestmark = pytest.mark.jax
 
 Case = tuple[str, list[np.ndarray]]
-"""An op's text, in which `$a` stands for the type of operand `%a`, and its operands."""
+"""The text of an op, in which `$a` stands for the type of operand `%a`, and its operands."""
 
 REGION = "({{ ^bb0(%x: tensor<f32>, %y: tensor<f32>): %z = stablehlo.{0} : {1} stablehlo.return %z : tensor<{2}> }})"
 ADD = REGION.format("add %x, %y", "tensor<f32>", "f32")
@@ -35,13 +35,15 @@ def integers(values: Sequence[int]) -> str:
 
 
 def numbers(random: Random, *shape: int) -> np.ndarray:
-    """Whole numbers: sums of them are exact in any order. No two are equal, so that the greatest is one alone."""
+    """Returns whole numbers, whose sums are exact in any order. All are different, so that there is only one
+    maximum."""
     values = list(range(-(np.prod(shape, dtype=int) // 2), np.prod(shape, dtype=int)))
     return np.array(random.sample(values, int(np.prod(shape))), np.float32).reshape(shape)
 
 
 def windows(random: Random, rank: int, least: int, dilated: bool = True) -> list[Window]:
-    """Windows whose padding is at least `least`, and less than their size where elements are selected."""
+    """Draws windows whose padding is at least `least`, and, where elements are selected, less than the window's
+    size."""
     drawn = []
     for _ in range(rank):
         size, dilation = random.randint(1, 3), random.randint(1, 2) if dilated else 1
@@ -133,8 +135,9 @@ def scatter(random: Random) -> Case:
 
 
 def indexed(random: Random, names: Sequence[str]) -> tuple[list[int], list[int], list[int], np.ndarray, str]:
-    """What `gather` and `scatter` have in common: a tensor's shape, that of a window in it, that of all windows, the
-    list of their places (some are so far outside that no part of the window is inside), and the dimension numbers."""
+    """What `gather` and `scatter` have in common: the shape of a tensor, of a window in it, and of all windows, the
+    list of the windows' positions (some are so far outside that no part of the window is inside), and the dimension
+    numbers."""
     shape = [random.randint(1, 5) for _ in range(random.randint(1, 3))]
     dims = range(len(shape))
     batching = sorted(random.sample(dims, random.randint(0, min(1, len(shape) - 1))))

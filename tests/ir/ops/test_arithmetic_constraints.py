@@ -1,4 +1,4 @@
-"""Arithmetic on each element: what its constraints refuse."""
+"""Elementwise arithmetic: what its constraints refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logic, shifts and counts of bits: what their constraints refuse."""
+"""Bitwise logic, shifts, and counts of bits: what their constraints refuse."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Records with a number, an extent or a type changed at random (seeded), before MLIR and before us. What MLIR takes is
-read; what it refuses is refused; and what it takes and `verify` refuses breaks a constraint that MLIR is known not to
-hold."""
+"""Records with a number, an extent or a type changed at random (seeded), given to MLIR and to us. What MLIR accepts, we
+read; what it refuses, we refuse; and where `verify` refuses a program that MLIR accepts, the broken constraint is one
+that MLIR is known not to check."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NUMBERS = re.compile(r"(?<=: )-?\d+(, -?\d+)*(?=>)|(?<=\[)-?\d+(, -?\d+)*(?=\])"
 
 
 def changed() -> Iterator[tuple[type[Op], str]]:
-    """Programs of one op with something changed: in one place, or wherever the same stands."""
+    """Yields programs of one op with one change: in one position, or wherever the same text occurs."""
     generator = random.Random(0)
     programs = [
         (record.op, print_module(record.module(), generic=True))
@@ -77,7 +77,8 @@ def changed() -> Iterator[tuple[type[Op], str]]:
 
 
 def refused(text: str) -> str | None:
-    """The label of the constraint for which a program is refused, empty for what has none; `None` if it is right."""
+    """Returns the label of the constraint for which a program is refused (empty if that has no label); `None` if the
+    program is valid."""
     try:
         parse(text).verify()
     except Error as error:
@@ -86,7 +87,7 @@ def refused(text: str) -> str | None:
 
 
 def is_laxer(op: type[Op], label: str) -> bool:
-    """Whether MLIR is known not to hold a constraint of an op, or of its family."""
+    """Whether MLIR is known not to check a constraint of an op, or of its family."""
     family = [base for base in op.__mro__ if issubclass(base, Op) and base is not Op]
     return any(other == label and any(issubclass(lax, base) for base in family) for lax, other in accepted())
 

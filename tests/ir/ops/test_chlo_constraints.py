@@ -1,4 +1,5 @@
-"""The constraints of CHLO's ops, each broken once. CHLO has no specification: the labels count as StableHLO's do."""
+"""The constraints of CHLO's ops, each broken once. CHLO has no specification; the labels are numbered as StableHLO's
+are."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_all_gather_c6() -> None:
     with breaks("C6"):
         all_gather(results=[tensor(6, 3)])
     across = ChannelHandle(1, 1)
-    all_gather(results=[tensor(6, 3)], channel_handle=across)  # of two replicas and three partitions
+    all_gather(results=[tensor(6, 3)], channel_handle=across)  # for two replicas and three partitions
 
 
 def all_reduce(*operands: Value, groups: Any = PAIR, computation: Any = None, **more: Any) -> None:
@@ -269,7 +269,7 @@ def test_collective_broadcast_c5() -> None:
 
 
 def test_collective_broadcast_c6() -> None:
-    """At run time: the root is a place in the group."""
+    """At run time, the root is an index into the group."""
     with breaks("C6", ConstraintKind.RUN_TIME):
         rooted(1)
     np.testing.assert_array_equal(rooted(0)[0], [1, 2])
@@ -386,7 +386,7 @@ def test_cross_replica_sum_c3() -> None:
     ],
 )
 def test_numbers_of_processes(label: str, text: str) -> None:
-    """What a module tells of replicas and partitions, its collectives hold to."""
+    """The collectives of a module must fit the numbers of replicas and partitions that it states."""
     name, _, rest = text.partition("(")
     rest = rest.replace("ADD", ADDITION).replace("GROUPS", "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>")
     rest = rest.replace("PAIRS", "source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>")

@@ -1,5 +1,5 @@
-"""Every constraint has a negative test: those that the specification numbers, and those that stand in the source of an
-op. What a test breaks is recorded as it runs (`tests.ir.ops.constraints`), whatever its name."""
+"""Every constraint has a negative test: those that the specification numbers, and those in the source of an op. Which
+constraints a test breaks is recorded while it runs (`tests.ir.ops.constraints`), regardless of its name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LABEL = re.compile(r"[CIO]\d+")
 
 
 def labels_of(node: ast.AST, functions: dict[str, ast.FunctionDef], seen: frozenset[str] = frozenset()) -> set[str]:
-    """The labels in a piece of source, and in the functions of the same file that it names."""
+    """Returns the labels in a piece of source, and in the functions of the same file that it names."""
     found = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str) and LABEL.fullmatch(part.value):
@@ -69,7 +69,8 @@ WRONG = [Dictionary(), "text", Integer(-1, I64), Float(0.5, F32), UNIT, (Integer
 
 @pytest.mark.parametrize("cls", sorted(OPS.values(), key=lambda cls: cls.NAME), ids=lambda cls: cls.NAME)
 def test_attributes_of_another_kind_are_refused(cls: type[Op]) -> None:
-    """The inputs of the specification that are constants: each is read as what it shall be, or refused by its name."""
+    """The specification's inputs that are constants: each wrong value is either converted to the declared kind, or
+    refused with an error that names the attribute."""
     for field in cls.ATTRIBUTES:
         refused = 0
         for wrong in WRONG:

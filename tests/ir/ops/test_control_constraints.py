@@ -1,4 +1,4 @@
-"""The constraints of loops, branches, tuples and calls out, each broken once."""
+"""The constraints of loops, branches, tuples and custom calls, each broken once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def holds(*kinds: Type) -> Region:
 
 
 def same(*kinds: Type) -> Region:
-    """Returns what it gets."""
+    """Returns its arguments."""
     return region(kinds, lambda b, *values: values)
 
 
@@ -47,7 +47,7 @@ def gives(kind: Type = F32) -> Region:
 
 
 def returning(value: Value) -> Region:
-    """A branch that returns what stands around it."""
+    """A branch that returns a value from outside."""
     return region([], lambda b: value)
 
 
@@ -180,7 +180,7 @@ def test_get_tuple_element_c2() -> None:
         GetTupleElement(Value(PAIR), 0, result=tensor(2))
 
 
-# Calls out
+# Custom calls
 
 
 def custom(*inputs: Value, **attributes: Any) -> None:
@@ -267,7 +267,7 @@ def test_composite_c1() -> None:
 
 
 def composite(symbol: str, operand: Type, result: Type) -> Module:
-    """A program with a composite op; its function `twice` maps a number to one."""
+    """Returns a program with a composite op. Its function `twice` takes a number and returns one."""
     twice = Function.build("twice", [tensor()], lambda b, x: b.add(Add(x, x)))
 
     def body(builder, x):
@@ -292,7 +292,7 @@ def test_composite_c4() -> None:
         composite("twice", tensor(), tensor(of=F64)).verify()
 
 
-# Values that no op of the language passes on
+# Values that no op can pass on
 
 
 @pytest.mark.parametrize("kind", [tensor(2, of=INDEX), I32, TupleType((tensor(of=INDEX),))])

@@ -1,4 +1,4 @@
-"""Comparison, selection, conversion, parts of complex numbers: what their constraints refuse."""
+"""Comparison, selection, conversion, and parts of complex numbers: what their constraints refuse."""
 
 from __future__ import annotations
 

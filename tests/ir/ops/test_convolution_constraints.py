@@ -17,8 +17,8 @@ CONV = ConvDimensionNumbers(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
 
 
 def conv(op: type[Op] = Convolution, lhs: Value | None = None, rhs: Value | None = None, **more: Any) -> None:
-    """Four images of 9x8 in four channels, with eight kernels of 3x3; `more` are dimension numbers and attributes.
-    Where the padding is an operand, it is not known."""
+    """Four images of 9x8 in four channels, with eight kernels of 3x3; `more` are dimension numbers and attributes. If
+    the padding is an operand, its value is unknown."""
     names = CONV.__dataclass_fields__
     numbers = replace(CONV, **{name: more.pop(name) for name in list(more) if name in names})
     attributes = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1, **more}

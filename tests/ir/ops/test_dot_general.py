@@ -1,4 +1,4 @@
-"""Products whose result has another kind of number than their operands."""
+"""Products whose result has another kind of element type than their operands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trivium.ir.text import parse
 
 
 def test_a_real_result_of_complex_numbers():
-    """Operands are converted first, which leaves their real parts: interpreted and compiled, and without a warning."""
+    """Operands are converted first, which keeps only their real parts: interpreted and compiled, without a warning."""
     module = parse(
         """func.func @main(%x: tensor<2x2xcomplex<f32>>, %y: tensor<2x2xcomplex<f32>>) -> tensor<2x2xf32> {
           %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]

@@ -1,5 +1,5 @@
-"""What the ops on each element make of numbers at the edges of their types, against XLA: zeros of both signs, NaN,
-infinities, the greatest and the least, what wraps and what is rounded."""
+"""Elementwise ops on numbers at the edges of their types, compared with XLA: zeros of both signs, NaN, infinities, the
+largest and the smallest numbers, results that wrap around and results that are rounded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ NARROW_INTEGERS = ("int4", "uint4", "int2", "uint2")
 
 
 def edges(name: str) -> np.ndarray:
-    """Numbers of a type at its edges. XLA's CPU takes subnormal ones for zeros: they are not among them."""
+    """Returns numbers at the edges of a type. Subnormal numbers are not among them, because XLA's CPU treats them as
+    zero."""
     dtype = np.dtype(name) if hasattr(np, name) else np.dtype(getattr(ml_dtypes, name))
     if dtype == np.bool_:
         return np.array([False, True])
@@ -59,8 +60,8 @@ def pairs(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def expect_equal_to_xla(
     lines: Sequence[str], *arrays: np.ndarray, result: str = "", ulps: int = 0, dialect: str = "stablehlo"
 ) -> None:
-    """Demands the same numbers, zeros of the same sign, NaN for NaN. The lines are ops of one program; `T` stands for
-    the type of their operands, `R` for that of their results."""
+    """Requires the same numbers, zeros of the same sign, and NaN for NaN. The lines are ops of one program; `T` stands
+    for the type of their operands, `R` for that of their results."""
     kind = str(type_of(arrays[0]))
     names = [f"%{index}" for index in range(len(lines))]
     body = [
@@ -127,7 +128,7 @@ def test_floats(name):
 @pytest.mark.parametrize("name", FLOATS)
 def test_chlo(name):
     wide = np.abs(edges(name).astype(np.float64))
-    large = edges(name)[~(wide < 1e-3) | (wide == 0)]  # half of a smaller one may be nothing to XLA
+    large = edges(name)[~(wide < 1e-3) | (wide == 0)]  # XLA may treat half of a smaller one as zero
     numbers = np.concatenate([large, np.linspace(-6, 6, 50).astype(name), np.linspace(-1, 1, 50).astype(name)])
     functions = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh", "erf", "erfc", "erf_inv")
     lines = [f"{op} %a : {{T}} -> {{T}}" for op in (*functions, "bessel_i1e")]
@@ -136,7 +137,7 @@ def test_chlo(name):
 
 
 def away_from_subnormals(operation: Callable[..., Any], *operands: np.ndarray) -> list[np.ndarray]:
-    """The operands whose outcome is no subnormal number, which XLA would take for zero."""
+    """Returns the operands whose result is not subnormal, because XLA would treat that as zero."""
     with np.errstate(all="ignore"):
         outcome = np.abs(operation(*(operand.astype(np.float64) for operand in operands)))
     keep = ~(outcome < 2 * float(ml_dtypes.finfo(operands[0].dtype).tiny)) | (outcome == 0)
@@ -153,7 +154,7 @@ def test_narrow_integers(name):
 
 @pytest.mark.parametrize("name", NARROW_FLOATS)
 def test_narrow_floats(name):
-    """Every third float of the type: rounded once, whatever type it is computed in."""
+    """Every third float of the type. Results are rounded once, whatever type they are computed in."""
     numbers = np.arange(0, 256, 3, np.uint8).view(name)
     ops = [op for op in ARITHMETIC if op != "remainder"]
     expect_equal_to_xla(list(map(BINARY.format, ops)), *pairs(numbers))
@@ -187,7 +188,7 @@ def test_reduce_precision(name):
 
 @pytest.mark.parametrize("name", ["complex64", "complex128"])
 def test_complex_functions(name):
-    """Where the outcome is a number: XLA has NaN for more than it must."""
+    """Only where the result is a number: XLA returns NaN more often than necessary."""
     numbers = edges(name)
     numbers = numbers[np.isfinite(numbers.imag) & (numbers.real != 0) & ~np.signbit(numbers.imag)]
     ops = ("exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "sqrt", "rsqrt", "tanh")
@@ -202,7 +203,7 @@ TYPES = ("bool", *INTEGERS, *FLOATS, *NARROW_FLOATS, *NARROW_INTEGERS, "complex6
 
 @pytest.mark.parametrize("name", TYPES)
 def test_convert(name):
-    """Each type into each other: in one program, since compiling takes longer than running."""
+    """Every type is converted to every other one, in one program, since compiling takes longer than running."""
     numbers = edges(name)
     types = [f"tensor<{len(numbers)}x{type_of(edges(other)).element_type}>" for other in TYPES if other != name]
     kind = type_of(numbers)

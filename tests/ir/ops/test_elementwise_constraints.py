@@ -1,4 +1,4 @@
-"""What the constraints of all ops on each element refuse, and those of `map`."""
+"""What the constraints of all elementwise ops, and those of `map`, refuse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TWO = sorted((op for op in OPS.values() if issubclass(op, elementwise.Binary)), 
 
 
 def element_of(op: type[Op]) -> Type:
-    """One of the element types that an op takes."""
+    """Returns one of the element types that an op takes."""
     for element in (F32, I32):
         with suppress(VerificationError):
             op(*[value(2, of=element) for _ in op.OPERANDS])

@@ -1,5 +1,5 @@
-"""Gather and scatter: what their constraints refuse. Each test breaks one thing in a use that is right: rows of a 4x5
-tensor, or windows of a 3x4x5 tensor whose first dimension is a batch."""
+"""Gather and scatter: what their constraints refuse. Each test breaks one thing in a valid use: rows of a 4x5 tensor,
+or windows of a 3x4x5 tensor whose first dimension is a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices at fixed and computed places: what their constraints refuse."""
+"""Slices at fixed and computed positions: what their constraints refuse."""
 
 from __future__ import annotations
 

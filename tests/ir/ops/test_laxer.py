@@ -1,4 +1,4 @@
-"""Loading accepts what MLIR accepts: programs that violate the specification, but not MLIR's verifier, are read, and
+"""Loading accepts what MLIR accepts: programs that violate the specification, but pass MLIR's verifier, are read, and
 only `verify` refuses them, for the constraint that they violate."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def test_what_mlir_writes_of_it_is_read() -> None:
         try:
             artifact = mlir.artifact(taken.text, "1.17.0")
         except Exception:
-            continue  # MLIR itself cannot
+            continue  # MLIR itself cannot write it
         deserialize(artifact)
         written += 1
     assert written > len(accepted()) // 2

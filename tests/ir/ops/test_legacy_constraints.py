@@ -1,4 +1,5 @@
-"""The constraints of ops of older files, each broken once. Without a specification, the labels count as its do."""
+"""The constraints of ops of older files, each broken once. They have no specification; their labels are numbered as if
+they had one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What quantized elements mean in ops with regions, and between processes."""
+"""What quantized elements mean in ops with regions, and in collectives."""
 
 from __future__ import annotations
 

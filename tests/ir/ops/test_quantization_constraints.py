@@ -1,4 +1,4 @@
-"""What constraints say of quantized elements: those of the two ops that make and undo them, and those of other ops."""
+"""The constraints of quantized elements: those of the two ops that convert to and from them, and those of other ops."""
 
 from __future__ import annotations
 
@@ -249,13 +249,13 @@ def test_add_c7():
 
 
 def dot(lhs: Any, rhs: Any, result: Any) -> None:
-    """A product of 2x2 matrices."""
+    """Computes a product of 2x2 matrices."""
     numbers = DotDimensionNumbers((), (), (1,), (0,))
     DotGeneral(value(2, 2, of=lhs), value(2, 2, of=rhs), numbers, result=tensor(2, 2, of=result))
 
 
 def convolve(lhs: Any, rhs: Any, result: Any, op: Any = Convolution) -> None:
-    """A convolution of no space: a product of 2x2 matrices."""
+    """Computes a convolution without spatial dimensions: a product of 2x2 matrices."""
     numbers = ConvDimensionNumbers(0, 1, (), 0, 1, (), 0, 1, ())
     more = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1}
     if op is DynamicConv:

@@ -1,5 +1,5 @@
-"""MLIR is asked which ops take quantized elements, of every record whose floats are made quantized, and what records of
-quantized elements mean."""
+"""Compares with MLIR which ops take quantized elements, for every record after its floats are made quantized, and what
+the records of quantized elements mean."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DIFFERING = {
     ("stablehlo.collective_reduce", "per tensor"): "JAX's MLIR does not have the op",
     ("stablehlo.triangular_solve", "per tensor"): "the specification takes quantized matrices (I1, I2)",
 }
-"""Where one of both refuses what the other takes, and why."""
+"""Ops that either MLIR or Trivium refuses, and the other one accepts, and why."""
 
 
 OTHER_PARAMETERS = {
@@ -62,11 +62,12 @@ OTHER_PARAMETERS = {
     "stablehlo.torch_index_select": NOT_COMPARED,
     "stablehlo.select": "MLIR wants on_true and on_false equal; the specification leaves parameters open (C2)",
 }
-"""Ops of which one of both refuses values of other parameters, where the other takes them, and why."""
+"""Ops that either MLIR or Trivium refuses once an operand or result has other parameters, and the other one accepts,
+and why."""
 
 
 def quantized(text: str, kind: str) -> str:
-    """The program with quantized elements in the place of f32."""
+    """Returns the program with quantized elements in place of f32."""
 
     def element(found: re.Match) -> str:
         extents = found.group(1)
@@ -106,7 +107,8 @@ def test_mlir_takes_the_same():
 
 
 def with_other_parameters(record: Record) -> Iterator[str]:
-    """The quantized program with another scale and zero point for one of the op's operands or results at a time."""
+    """Yields the quantized program with another scale and zero point for one of the op's operands or results at a
+    time."""
     module = parse(quantized(print_module(record.module(), generic=True), "per tensor"))
     op = next(op for op in module.walk() if type(op) is record.op)
     for value in (*op.operands, *op.results):
@@ -136,11 +138,11 @@ EXPANDED_OTHERWISE = {
     "stablehlo.dot_general": "MLIR takes the first scale of a result for all of its slices",
     "stablehlo.select": "MLIR keeps the integers of the operands, whatever the result's parameters are",
 }
-"""Ops for which MLIR's expansion gives other integers, and why."""
+"""Ops for which MLIR's expansion computes other integers, and why."""
 
 
 def expanded(text: str) -> str | None:
-    """The program without quantized elements, as MLIR makes it; `None` if it cannot."""
+    """Returns the program after MLIR has expanded the quantized elements; `None` if it cannot."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
     from jaxlib.mlir.passmanager import PassManager

@@ -16,7 +16,7 @@ from trivium.ir.interpreter import evaluate
 from trivium.ir.types import C64, I1, INDEX, TOKEN, FloatType, TensorType, TupleType, is_complex, tensor
 
 RECORDS = collect()
-# Ops that need a program around them, and are tested where programs are.
+# Ops that only make sense with other ops around them; the tests of programs cover them.
 WITHOUT_RECORD = {
     *("stablehlo.return", "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.composite"),
     *("stablehlo.after_all", "stablehlo.create_token", "stablehlo.infeed", "stablehlo.outfeed"),
@@ -32,18 +32,18 @@ def parametrized(records: list[Record]) -> list:
 
 
 def error_allowed(kind: TensorType, ulps: int) -> float:
-    """The relative error of so many units in the last place."""
+    """Returns the relative error that this number of units in the last place amounts to."""
     element = kind.element_type.element_type if is_complex(kind.element_type) else kind.element_type
     return ulps * float(ml_dtypes.finfo(element.dtype).eps) if isinstance(element, FloatType) else 0.0
 
 
 def widest(array: np.ndarray) -> np.ndarray:
-    """The array as NumPy's own comparison can take it."""
+    """Returns the array with a dtype that NumPy's own comparison takes."""
     return array if array.dtype.kind in "biuc" else array.astype(np.float64)
 
 
 def assert_agree(result: np.ndarray, wanted: np.ndarray, tolerance: float) -> None:
-    """Demands the same dtype, and values within the relative error; NaN equals NaN, and zeros keep their sign."""
+    """Requires the same dtype, and values within the relative error; NaN equals NaN, and zeros keep their sign."""
     assert result.dtype == wanted.dtype
     result, wanted = widest(result), widest(wanted)
     if not tolerance:

@@ -1,4 +1,4 @@
-"""The constraints of folds, windows and sorts, each broken once."""
+"""The constraints of reductions, windows and sorts, each broken once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compare(*kinds: Type) -> Region:
 
 
 def wrong() -> Region:
-    """Returns what it gets."""
+    """Returns its arguments."""
     return region([tensor()] * 2, lambda builder, lhs, rhs: [lhs, rhs])
 
 

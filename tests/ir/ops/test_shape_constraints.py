@@ -1,4 +1,5 @@
-"""Constants, and ops that move elements: what their constraints refuse, and what unknown extents let pass."""
+"""Constants, and ops that move elements: what their constraints refuse, and what they accept when extents are
+unknown."""
 
 from __future__ import annotations
 
@@ -209,7 +210,7 @@ def test_pad_c4():
         ops.Pad(Value(bounded(None, bounds=(3,))), value(), (-10,), (0,), (1,), result=tensor(None))
 
 
-# What is not known is not wrong
+# What is unknown is not an error
 
 
 def bounded(*shape, bounds):

@@ -1,4 +1,4 @@
-"""Ops evaluate where the extents of their results are not known: they follow from the operands."""
+"""Ops evaluate if the extents of their results are unknown: these follow from the operands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trivium.ir.types import TensorType
 
 
 def without_extents(record: Record) -> Module | None:
-    """The record's program with results of unknown extents; `None` where the op says that they be known."""
+    """Returns the record's program with results of unknown extents; `None` if the op requires known extents."""
     module = record.module()
     for op in module.main.body.block:
         if type(op) is record.op:

@@ -1,4 +1,4 @@
-"""Attributes, types, locations, aliases and resources, in and out."""
+"""Attributes, types, locations, aliases and resources: reading and printing."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from trivium.ir.types import BF16, F32, F64, I1, I8, I32, I64, UI8, Bounds, Opaq
 
 
 def attribute_of(text: str):
-    """The attribute that a text stands for, and the text it is written as."""
+    """Returns the attribute that a text represents, and the text that it is printed as."""
     module = parse(f"module attributes {{x = {text}}} {{}}")
     printed = str(module)
     again = parse(printed)
@@ -229,7 +229,7 @@ def test_integer_attributes_keep_their_type():
 
 
 def test_fields_that_are_floats():
-    """Any float, in decimals or as its bits; no integer."""
+    """Any float is accepted, in decimals or as its bits, but no integer."""
     text = "#stablehlo.result_accuracy<atol = {}, ulps = 2, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"
     for value in ("0x7FF8000000000000", "0xFFFFFFFFFFFFFFFF", "1.500000e+00", "4.9406564584124654E-324"):
         written = AttributeWriter().attribute(Parser(text.format(value)).attribute())

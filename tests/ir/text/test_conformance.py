@@ -1,4 +1,4 @@
-"""Round trips over all of StableHLO's own test programs, and agreement with MLIR about each."""
+"""Round trips over all of StableHLO's own test programs, and comparisons with MLIR for each."""
 
 import re
 
@@ -10,7 +10,8 @@ from trivium.ir.errors import VerificationError
 from trivium.ir.text import parse, print_module
 
 EMPTY_SPLATS = {f"fft_{kind}_14_15_0_17" for kind in ("complex64", "float32", "float64")}
-"""These hold the splat of a tensor without elements, which MLIR prints with the value that none of them has."""
+"""These contain splats of tensors without elements. MLIR prints the value of such a splat, although no element has
+it."""
 
 
 def test_the_vectors_are_all_there(conformance):
@@ -20,7 +21,7 @@ def test_the_vectors_are_all_there(conformance):
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_round_trips(conformance, folder):
-    """Each is verified, printed and read again as the same program, in the pretty and in the generic form."""
+    """Each program is verified, printed, and read again as the same program, in the pretty and in the generic form."""
     broken = set()
     for name, text in texts(conformance, folder):
         module = parse(text, name)
@@ -38,8 +39,8 @@ def test_round_trips(conformance, folder):
 @pytest.mark.jax
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_mlir_agrees(conformance, mlir, folder):
-    """MLIR reads what is printed here as the same program, and prints the same text, character for character. Programs
-    of ops that only StableHLO's own tools know are left out: JAX's MLIR does not know them."""
+    """MLIR reads what we print as the same program, and prints the same text, character for character. Programs with
+    ops that only StableHLO's own tools know are left out, because JAX's MLIR does not know them."""
     for name, text in texts(conformance, folder):
         if name in EMPTY_SPLATS or re.search(r'^ *"?check\.', text, re.MULTILINE):
             continue
@@ -51,5 +52,5 @@ def test_mlir_agrees(conformance, mlir, folder):
 
 
 def _spaces(text: str) -> str:
-    """MLIR writes some pairs of spaces where a keyword follows an operand."""
+    """Removes double spaces: MLIR prints some where a keyword follows an operand."""
     return re.sub("  +", " ", text).strip()

@@ -109,7 +109,7 @@ def test_large_tensors_are_bytes_and_splats_stay_small():
     text = text_of(DenseElements(array))
     assert text.startswith('dense<"0x00000000010000000200')
     np.testing.assert_array_equal(elements_of(text).array, array)
-    # A splat is a view of one element: no memory for what could not be held.
+    # A splat is a view of one element, so a tensor that would not fit into memory takes none.
     huge = elements_of("dense<1.0> : tensor<1000000x1000000xf32>")
     assert huge.is_splat
     assert text_of(huge) == "dense<1.000000e+00> : tensor<1000000x1000000xf32>"

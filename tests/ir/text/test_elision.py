@@ -1,5 +1,4 @@
-"""What is printed for a reader leaves large constants out, in MLIR's own spelling; what is written for programs has
-them all."""
+"""Text for readers omits large constants, in MLIR's own notation; text for programs contains all of them."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def test_large_constants_are_left_out():
 
 
 def test_splats_are_written():
-    """Whether they are known to be splats, or found to be."""
+    """Whether or not the array is stored as a splat."""
     text = str(constants(np.full((9, 9), 1.5, np.float32), np.broadcast_to(np.int8(3), (1000, 1000))))
     assert "dense<1.500000e+00> : tensor<9x9xf32>" in text
     assert "dense<3> : tensor<1000x1000xi8>" in text
@@ -82,7 +81,7 @@ def test_save_writes_all(tmp_path):
 
 
 def test_a_string_like_a_mark_is_kept():
-    """No string of a program is mistaken for the mark of elements."""
+    """No string of a program is mistaken for the marker of omitted elements."""
     module = constants(np.arange(5000))
     module.extra["a.b"] = "\0" * 3
     assert parse(module.text(elide=False)).extra["a.b"] == "\0" * 3
@@ -101,7 +100,8 @@ def test_notebooks_show_the_program():
 
 
 def test_equal_elements_have_equal_hashes():
-    """However they are held; and of different ones that agree where the hash looks, each is itself."""
+    """The hash does not depend on how elements are stored. Elements that differ only where the hash does not look have
+    equal hashes, but are different."""
     ones = np.ones((50, 50), np.float32)
     dense, splat = DenseElements(ones.copy()), DenseElements(np.broadcast_to(np.float32(1), (50, 50)))
     assert dense == splat

@@ -1,4 +1,4 @@
-"""Text that is not a program: each mistake raises one `ParseError` that says where it is and what was expected."""
+"""Text that is not a program: each mistake raises a single `ParseError` that says where it is and what was expected."""
 
 from contextlib import suppress
 
@@ -20,7 +20,8 @@ def attribute(text: str) -> str:
 
 
 def chain(line: str, count: int) -> str:
-    """Aliases, each made of the one before: `{0}` is its number, `{1}` that of the other."""
+    """Returns a chain of aliases, each defined by the previous one: `{0}` is an alias's number, `{1}` that of the
+    previous one."""
     first = {"#": "1 : i64", "!": "f32"}[line[0]] if "loc(" not in line else "loc(unknown)"
     lines = [f"{line[0]}a0 = {first}", *(line.format(number, number - 1) for number in range(1, count + 1))]
     return "".join(f"{text}\n" for text in lines)
@@ -245,7 +246,8 @@ module @m attributes {x = [1 : i64, "s"]} {
 
 
 def test_every_prefix_and_every_gap_is_told():
-    """Cut anywhere, or with any character missing, a program parses or gets a ParseError, and nothing else."""
+    """If the text is cut anywhere, or a character is missing or added, it parses or raises a ParseError, and no other
+    exception."""
     parse(PROGRAM)
     for place in range(len(PROGRAM)):
         for text in (PROGRAM[:place], PROGRAM[:place] + PROGRAM[place + 1 :], PROGRAM[:place] + ">" + PROGRAM[place:]):

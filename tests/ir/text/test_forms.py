@@ -1,5 +1,5 @@
-"""Every pretty form: what is printed is what was read, the generic form says the same, and what a form cannot tell is
-written generically."""
+"""Every pretty form: what is printed equals what was read, the generic form is the same program, and ops that a form
+cannot express are printed generically."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from trivium.ir.text.assembly import GENERIC, form_of
 
 
 def function(arguments: str, *lines: str) -> str:
-    """A module of one function without results around a few ops."""
+    """Returns the text of a module with one function without results, which contains a few ops."""
     body = "".join(f"    {line}\n" for line in lines)
     return f"module {{\n  func.func @main({arguments}) {{\n{body}    return\n  }}\n}}\n"
 
@@ -213,7 +213,7 @@ def test_form(name):
 
 
 def test_lines_name_fields_of_their_ops():
-    """A line compiles for every op that is declared, and those that are generic have no line."""
+    """Every declared op has a form, and the ops that are always generic have no line in the table."""
     assert not GENERIC & set(assembly.FORMS)
     for cls in OPS.values():
         form_of(cls)
@@ -258,7 +258,7 @@ def test_what_does_not_fit_is_generic(line):
 
 
 def test_older_spellings():
-    """Attributes in the one dictionary, integers as tensors, spaces and comments anywhere."""
+    """Attributes in a single dictionary, integers as tensors, and spaces and comments anywhere."""
     module = parse(
         function(
             "%arg0 : tensor<2x3xf32>",

@@ -1,5 +1,5 @@
-"""MLIR as the judge of text: what it reads is read, in every way that it prints it, as the same program, and what is
-printed here is to MLIR the program that it was, attribute by attribute."""
+"""Text compared with MLIR: every form in which MLIR prints a program is read as the same program, and MLIR reads what
+we print as the same program, attribute by attribute."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INLINE: list[dict[str, Any]] = [
     {"use_local_scope": True, "enable_debug_info": True},
     {**GENERIC, "enable_debug_info": True},
 ]
-"""What stands at the end of a file is left out."""
+"""Options with which MLIR prints aliases inline, and omits what it otherwise prints at the end of a file."""
 
 
 def demand_same(text: str) -> None:
@@ -48,7 +48,7 @@ def demand_same(text: str) -> None:
     assert parsed(again).operation.get_asm(**GENERIC, enable_debug_info=True) == located
 
 
-# Programs that break a rule of an op: MLIR verifies what it reads.
+# Programs that break a rule of an op: MLIR refuses these, because it verifies what it reads.
 BROKEN = {"call", "while", "composite", "custom_call", "tuple", "reduce with a region"}
 
 
@@ -197,7 +197,7 @@ def test_program(name):
 
 @pytest.mark.parametrize("name", RESOURCES)
 def test_resources(name):
-    """Names of resources are MLIR's own: it gives a new one to each that it reads."""
+    """MLIR gives each resource that it reads a new name, so names are not compared."""
     module = parse(RESOURCES[name])
     for text, options in product((RESOURCES[name], str(module)), PRINTED):
         assert difference(parse(parsed(text).operation.get_asm(**options)), module) == ""
@@ -205,7 +205,7 @@ def test_resources(name):
 
 @pytest.mark.parametrize("kind", [kind for name, kind in FLOATS.items() if name != "tf32"], ids=str)
 def test_digits(kind):
-    """Floats of any bits, and short ones, are written digit by digit as MLIR writes them."""
+    """Floats of arbitrary bits, and short ones, are written digit by digit as MLIR writes them."""
     random, size = np.random.default_rng(0), kind.dtype.itemsize
     with np.errstate(all="ignore"):
         arrays = [
@@ -221,7 +221,7 @@ def test_digits(kind):
 
 
 def test_strings():
-    """Any bytes in names and strings."""
+    """Names and strings may contain any bytes."""
     random = np.random.default_rng(0)
     for _ in range(50):
         text = random.integers(0, 256, 8, dtype=np.uint8).tobytes().decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Names of values, and the one-line texts of ops in messages."""
+"""Names of values, and the one-line texts of ops in error messages."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Every record of every op, written and read: both spellings say the same, and MLIR agrees."""
+"""Every record of every op is printed and read: the pretty and the generic form are the same program, and MLIR
+agrees."""
 
 import pytest
 
@@ -11,7 +12,7 @@ RECORDS = [pytest.param(record, id=str(record)) for record in collect()]
 
 
 def known_to_mlir(record: Record) -> bool:
-    """Whether the MLIR that comes with JAX has the op, and for dot products the algorithm."""
+    """Whether the MLIR that comes with JAX knows the op and, for dot products, the algorithm."""
     algorithm = record.attributes.get("algorithm")
     return record.op is not CollectiveReduce and (algorithm is None or algorithm.lhs_component_count == 1)
 

@@ -1,4 +1,4 @@
-"""Types in text, with MLIR as the judge of what is one and how it is written."""
+"""Types in text, compared with MLIR: which texts are types, and how types are printed."""
 
 import pytest
 
@@ -106,7 +106,8 @@ def test_mlir_refuses_the_same(text):
 
 
 def test_scales_of_many_digits_stay_readable():
-    """MLIR writes the bits of a float where no digits do, and reads them as those of a double; ours are of a double."""
+    """MLIR prints the bits of a float where it does not print digits, and reads them as the bits of a double; we print
+    those of a double."""
     kind = type_of("!quant.uniform<i8:f32:{0:1}, {123456789.0}>")
     assert str(kind) == "!quant.uniform<i8:f32:{0:1}, {0x419D6F3460000000}>"
     assert type_of(str(kind)) is kind

@@ -1,5 +1,5 @@
 """Records: uses of ops, each with operands, attributes, and an oracle that computes the expected result. Generic tests
-run over all records of all modules in this folder; a new op is tested by adding a line there."""
+run over all records of all modules in this folder; to test a new op, add a line there."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from trivium.ir.types import TensorType, Type, tensor, type_of
 class Record:
     """One use of an op.
 
-    `operands` are arrays, or tuples of arrays where the op takes lists. An attribute that is a function gives a fresh
-    region when called. `result` is the type of a result that does not follow from the operands. `oracle` gets the
-    arrays and gives the expected one (or a tuple of them); `ulps` is how many units of the last place the outcome may
-    be off. `types` are those of the operands, where their dtypes do not tell them.
+    `operands` are arrays, or tuples of arrays where the op takes lists. An attribute that is a function returns a new
+    region at each call. `result` is the type of a result that does not follow from the operands. `oracle` takes the
+    arrays and returns the expected one (or a tuple of them); `ulps` is the error allowed, in units in the last place.
+    `types` are those of the operands, for types that have no dtype.
     """
 
     op: type[Op]
@@ -43,11 +43,11 @@ class Record:
 
     @property
     def arrays(self) -> list[np.ndarray]:
-        """The operands as a flat list."""
+        """Returns the operands as a flat list."""
         return [array for operand in self.operands for array in (operand if isinstance(operand, tuple) else (operand,))]
 
     def add(self, builder: Builder, arguments: Sequence[Value]) -> Any:
-        """Adds the op to a program, with these values for its operands."""
+        """Adds the op to a program, with these values as its operands."""
         values: Iterator[Value] = iter(arguments)
         grouped = [
             [next(values) for _ in operand] if isinstance(operand, tuple) else next(values) for operand in self.operands
@@ -58,19 +58,19 @@ class Record:
         return builder.add(self.op(*grouped, **named))
 
     def module(self) -> Module:
-        """A program of one function that does nothing but this op."""
+        """Returns a program of one function that contains only this op."""
         types = self.types or [type_of(array) for array in self.arrays]
         return Module.build(functions=[Function.build("main", types, lambda builder, *given: self.add(builder, given))])
 
 
 def collect() -> list[Record]:
-    """The records of every module of this folder."""
+    """Returns the records of every module of this folder."""
     modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
     return [record for module in modules for record in module.RECORDS]
 
 
 def body(op: type[Op], *elements: Type) -> Callable[[], Region]:
-    """A region of scalars that applies one op to its arguments."""
+    """Returns a region of scalars that applies one op to its arguments."""
     scalars = [tensor(of=element) for element in elements]
     return lambda: region(scalars, lambda builder, *arguments: builder.add(op(*arguments)))
 
@@ -79,7 +79,7 @@ def body(op: type[Op], *elements: Type) -> Callable[[], Region]:
 
 
 def rounded(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """An oracle that computes the function in 64 bits, and rounds once to the dtype of its first operand."""
+    """Returns an oracle that computes the function in 64 bits, and rounds once to the dtype of its first operand."""
 
     def oracle(*arrays: np.ndarray) -> np.ndarray:
         wide = [array.astype(np.complex128 if np.iscomplexobj(array) else np.float64) for array in arrays]
@@ -90,8 +90,8 @@ def rounded(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
 
 
 def exact(function: Callable[..., int], dtype: Any = None) -> Callable[..., np.ndarray]:
-    """What the function gives for Python's integers, one by one, wrapped to a dtype: that of the first operand, if none
-    is given."""
+    """Returns an oracle that computes with Python's integers, one element at a time, and wraps the results to a dtype:
+    by default, that of the first operand."""
 
     def oracle(*arrays: np.ndarray) -> np.ndarray:
         target = np.dtype(dtype or arrays[0].dtype)
@@ -105,7 +105,7 @@ def exact(function: Callable[..., int], dtype: Any = None) -> Callable[..., np.n
 
 
 class Lax:
-    """A function of `jax.lax`, as an oracle; its tests need JAX."""
+    """Returns a function of `jax.lax` as an oracle; its tests need JAX."""
 
     def __init__(self, name: str, **parameters: Any):
         self.name = name

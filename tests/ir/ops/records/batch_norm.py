@@ -17,12 +17,13 @@ VARIANCE = RANDOM.uniform(0.5, 2, 5)
 
 
 def normalized(x, scale, offset, mean, variance, epsilon):
-    """Features stand last."""
+    """Features are the last dimension."""
     return (x - mean) / np.sqrt(variance + epsilon) * scale + offset
 
 
 def features_last(feature_index, function):
-    """The function, on float64 arrays whose features stand last; results of the operand's rank are turned back."""
+    """Computes the function on float64 arrays whose features are the last dimension, and transposes results of the
+    operand's rank back."""
 
     def oracle(*arrays):
         wide = [np.moveaxis(a.astype(np.float64), feature_index, -1) if a.ndim > 1 else a.astype(float) for a in arrays]
@@ -50,7 +51,7 @@ def training(feature_index, epsilon, *arrays, ulps=2048):
 
 
 def grad(feature_index, epsilon, *arrays, ulps=32):
-    """The specification's steps, one by one."""
+    """The steps of the specification."""
 
     def formula(x, scale, mean, variance, grad_output):
         count = x.size // x.shape[-1]

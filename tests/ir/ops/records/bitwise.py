@@ -1,4 +1,4 @@
-"""Logic, shifts and counts of bits."""
+"""Bitwise logic, shifts, and counts of bits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def width_of(array):
 
 
 def bitwise(function):
-    """An oracle that gets the unsigned bits of each element, and the width."""
+    """Returns an oracle that takes the unsigned bits of each element, and the width."""
 
     def oracle(*arrays):
         width = width_of(arrays[0])

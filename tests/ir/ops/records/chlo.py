@@ -1,4 +1,5 @@
-"""CHLO's functions: against JAX's and NumPy's in float64, where a unit in the last place of their own is forgiven."""
+"""CHLO's functions: compared with JAX's and NumPy's in float64, which may themselves be wrong by a unit in the last
+place."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ _PLANE = np.add.outer(np.linspace(-2, 2, 7), 1j * np.linspace(-1.5, 1.5, 6))
 
 
 def _unary(op: type[Op], values: np.ndarray, function: Callable[..., Any], ulps: int = 0) -> list[Record]:
-    """The op on the values in all float dtypes, against `function` in float64."""
+    """Returns records of the op on the values in all float dtypes, compared with `function` in float64."""
     return [
         Record(op, (values.astype(dtype),), oracle=rounded(function), ulps=ulps * (1 if dtype == np.float64 else 0))
         for dtype in _DTYPES
@@ -59,7 +60,7 @@ def _complex(op: type[Op], function: Callable[..., Any]) -> list[Record]:
 
 
 def _lax(op: type[Op], name: str, *values: np.ndarray, ulps: int) -> Record:
-    """The op in float64, against `jax.lax`."""
+    """Returns a record of the op in float64, compared with `jax.lax`."""
     return Record(op, values, oracle=LaxCall(lambda lax, *arrays: getattr(lax, name)(*arrays)), ulps=ulps)
 
 
@@ -86,7 +87,7 @@ _FUNCTIONS = [
         np.array([1, 0.5, -2, -0.5, -1.5, 2, 2, 0, -2, 0.1, 1e6]),
         ulps=20,
     ),
-    # Where the inverse is known: erf_inv(erf(x)) is x.
+    # The inverse is known: erf_inv(erf(x)) is x.
     Record(
         ErfInv,
         (np.vectorize(math.erf)(np.linspace(-2, 2, 33)),),

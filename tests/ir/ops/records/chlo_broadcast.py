@@ -1,4 +1,4 @@
-"""Implicit broadcasting, against NumPy's."""
+"""Implicit broadcasting, compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def binary(op, lhs, rhs, oracle, ulps=0):
 
 
 def static(op):
-    """What the op of one shape gives: tested for itself."""
+    """Returns what the op on operands of equal shapes gives; that op has its own tests."""
     return lambda lhs, rhs: op.STATIC.evaluate(*np.broadcast_arrays(lhs, rhs))
 
 

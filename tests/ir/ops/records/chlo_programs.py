@@ -1,4 +1,4 @@
-"""CHLO's scans, products by groups and constants, against loops in Python and NumPy."""
+"""CHLO's scans, grouped products and constants, compared with loops in Python and NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mulhi(lhs, rhs):
 
 
 def cumulative(operand, dimension, reverse):
-    """A sum whose carry is a slice."""
+    """Returns a sum whose carry is a slice."""
     part = tensor(*np.delete(operand.shape, dimension).tolist(), of=operand.dtype)
 
     def step(builder, x, carry):

@@ -1,5 +1,4 @@
-"""Collectives and numbers of processes, where one process is all there is. Several of them meet in
-`tests/ir/test_parallel.py`."""
+"""Collectives and process numbers in a single process. `tests/ir/test_parallel.py` runs them in several."""
 
 from __future__ import annotations
 

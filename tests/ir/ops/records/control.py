@@ -1,4 +1,4 @@
-"""Loops, branches, barriers and calls out."""
+"""Loops, branches, barriers and custom calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _constant(builder: Builder, value: Any) -> Any:
 
 
 def _always(*values: Any) -> Callable[[], Region]:
-    """A region without arguments that returns constants."""
+    """Returns a region without arguments that returns constants."""
     return lambda: region([], lambda builder: [_constant(builder, value) for value in values])
 
 
@@ -85,7 +85,7 @@ def _case(index: int, chosen: int) -> Record:
 
 
 class _Branches:
-    """A list of regions, fresh for each use."""
+    """Returns a list of regions, which are new at each use."""
 
     def __init__(self, *makers: Callable[[], Region]):
         self.makers = makers

@@ -1,4 +1,4 @@
-"""Comparison, selection, conversion, parts of complex numbers."""
+"""Comparison, selection, conversion, and parts of complex numbers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def comparison(sample, direction, compare_type, oracle):
 
 
 def ordered(direction, key):
-    """An oracle that compares the keys of Python's numbers."""
+    """Returns an oracle that compares the keys of Python's numbers."""
 
     def oracle(*arrays):
         rows = zip(*(map(key, array.tolist()) for array in arrays), strict=True)
@@ -54,7 +54,8 @@ def ordered(direction, key):
 
 
 def total_order(x):
-    """Sign, then whether it is NaN, then the value: the order of IEEE-754's totalOrder, but for the payloads of NaN."""
+    """Sign, then whether it is NaN, then the value: the order of IEEE-754's totalOrder, except for the payloads of
+    NaN."""
     sign = math.copysign(1, x)
     return sign, sign * math.isnan(x), 0 if math.isnan(x) else x
 
@@ -101,7 +102,7 @@ SELECTIONS = [
     Record(
         ops.Clamp, (-np.ones_like(I8_SAMPLE), I8_SAMPLE, np.array(5, np.int8)), oracle=lambda a, x, b: np.clip(x, a, b)
     ),
-    # The greatest wins where the bounds cross.
+    # Where the bounds cross, the upper one wins.
     Record(ops.Clamp, (np.float32(3), np.float32([0, 2, 4]), np.float32(1)), oracle=lambda *_: np.float32([1, 1, 1])),
     *(Record(ops.IsFinite, (x,), oracle=lambda x: np.isfinite(x.astype(np.float64))) for x in (*REALS, F8_SAMPLE)),
 ]
@@ -112,7 +113,7 @@ def conversion(operand, dtype, oracle):
 
 
 def saturated(dtype):
-    """Python's own integers: cut off, held within the range, NaN is 0."""
+    """Converts with Python's own integers: truncated, clamped to the range; NaN becomes 0."""
     limits = ml_dtypes.iinfo(dtype)
 
     def oracle(array):
@@ -210,7 +211,7 @@ PRECISION = [
             (PRECISION_SAMPLE, F64_SAMPLE, BF16_SAMPLE), ((5, 10), (8, 7), (8, 23), (2, 3), (11, 52))
         )
     ),
-    # Without a mantissa there is no NaN, and a tie goes to the even exponent.
+    # Types without a mantissa have no NaN, and round a tie to the even exponent.
     Record(
         ops.ReducePrecision,
         (np.float32([np.nan, 1.5, 3, 0]),),

@@ -51,8 +51,9 @@ RECORDS = [
         {"dot_dimension_numbers": _MATMUL},
         oracle=lambda lhs, rhs: lhs @ rhs,
     ),
-    # An algorithm that rounds its operands: of 1 + 2^-10 bfloat16 keeps 1, TensorFloat-32 all, and so do two bfloat16,
-    # which is what three products are of; of 1 + 2^-18 it takes the three of six products.
+    # Algorithms that round their operands. Of 1 + 2^-10, bfloat16 keeps only 1; TensorFloat-32 keeps all of it, and so
+    # does a sum of two bfloat16, with which three products compute. To keep 1 + 2^-18 takes the sum of three, with
+    # which six products compute.
     *(
         Record(
             DotGeneral,

@@ -1,4 +1,4 @@
-"""Ops whose shapes and sizes are operands: each against its static sister, or NumPy."""
+"""Ops whose shapes and sizes are operands: each compared with its static counterpart, or with NumPy."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PLAIN = ConvDimensionNumbers(0, 1, (2,), 1, 0, (2,), 0, 1, (2,))
 
 
 def conv(lhs, rhs, padding, stride):
-    """One feature in, one out: NumPy's correlation."""
+    """One input feature and one output feature: NumPy's correlation."""
 
     def oracle(lhs, rhs, padding):
         row = np.pad(lhs[0, 0], padding[0])

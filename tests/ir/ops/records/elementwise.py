@@ -1,5 +1,5 @@
-"""Ops on each element: the samples that all are tried on, and records of `map`. Samples hold the corners of each type:
-zeros of both signs, infinities, NaN, the extremes of integers; binary ops see every pair."""
+"""Elementwise ops: the samples that all of them are tested on, and records of `map`. Samples include the extreme values
+of each type: zeros of both signs, infinities, NaN, the largest and smallest integers; binary ops see every pair."""
 
 from __future__ import annotations
 

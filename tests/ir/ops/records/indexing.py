@@ -46,7 +46,7 @@ def dynamic_update_slice(operand, update, starts):
     return Record(ops.DynamicUpdateSlice, (operand, update, starts), oracle=oracle)
 
 
-# Gather and scatter, as the specification has them
+# Gather and scatter, by the formulas of the specification
 
 
 def start_of(indices: np.ndarray, vector_dim: int, batch_index: list[int]) -> list[int]:
@@ -73,7 +73,7 @@ def full_index(numbers, start: list[int], batch_index: list[int], window_index: 
 
 
 def windows(numbers, shape) -> Iterator[tuple[tuple[int, ...], list[int], list[int]]]:
-    """Every index of the windows' shape, with its part for the list and its part inside the window."""
+    """Yields every index of the windows' shape, with its part in the list of windows and its part inside the window."""
     window_dims = numbers.items()[0][1]
     for index in np.ndindex(*shape):
         yield index, [i for d, i in enumerate(index) if d not in window_dims], [index[d] for d in window_dims]
@@ -107,7 +107,7 @@ def scatter(operand, indices, update, numbers, combine, computation):
 
 
 def replace(*elements):
-    """A region that returns the second half of its arguments: the updates."""
+    """Returns a region that returns the second half of its arguments: the updates."""
     types = [tensor(of=element) for element in (*elements, *elements)]
     return lambda: region(types, lambda builder, *arguments: list(arguments[len(elements) :]))
 
@@ -148,7 +148,7 @@ ADD_BATCHED = ScatterDimensionNumbers((1,), (1,), (0,), (1,), (1,), 2)
 
 SCATTERS = [
     scatter(GRID, np.int32([[3], [0], [3], [4]]), GRID[::-1].copy(), ADD_ROWS, np.add, body(ops.Add, F32, F32)),
-    # Windows that lie outside in part: what is inside counts.
+    # Windows that are partly outside: only the part inside has an effect.
     scatter(
         GRID,
         np.int32([3, -1]),
@@ -157,7 +157,7 @@ SCATTERS = [
         np.add,
         body(ops.Add, F32, F32),
     ),
-    # The last of several updates of one place wins.
+    # Of several updates of one element, the last one wins.
     scatter(GRID, np.int64([[1, 1, 1], [2, 2, 0]]), np.float32([5, 6, 7]), ADD_POINTS, lambda x, y: y, replace(F32)),
     scatter(
         GRID,
@@ -199,7 +199,7 @@ SCATTERS = [
         },
         oracle=lambda *_: (np.int64([7, 2, 15]), np.int32([60, 20, 70])),
     ),
-    # The body may accumulate in a wider type; so does the result.
+    # The body may accumulate in a wider type, which is then the result's type too.
     Record(
         ops.Scatter,
         ((np.zeros(2, np.int32),), np.int32([0, 0]), (np.int32([2**31 - 1, 1]),)),

@@ -1,4 +1,4 @@
-"""Ops of older files, against NumPy."""
+"""Ops of older files, compared with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fourier transforms, against the sum that defines them, and triangular matrices, multiplied back."""
+"""Fourier transforms, compared with the sum that defines them, and triangular matrices, checked by multiplication."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def complex_normal(*shape, dtype=np.complex64):
 
 
 def transform(array, lengths, sign):
-    """The sum of all elements, each turned, for one dimension after the other."""
+    """The sum of all elements times powers of a root of unity, for one dimension after another."""
     result = array.astype(np.complex128)
     for axis in range(array.ndim - len(lengths), array.ndim):
         count = array.shape[axis]
@@ -30,7 +30,8 @@ def transform(array, lengths, sign):
 
 
 def whole(half, last):
-    """The transform of real numbers, of which each number is the conjugate of its mirror image, from its first half."""
+    """Returns the transform of real numbers, computed from its first half: each number is the conjugate of its mirror
+    image."""
     rest = half[..., 1 : last - half.shape[-1] + 1]
     return np.concatenate([half, rest[..., ::-1].conj()], -1)
 
@@ -47,7 +48,7 @@ def fft(kind, array, *lengths):
 
 
 def irfft(array, length):
-    """The real numbers whose transform `array` is the half of."""
+    """Returns the real numbers of whose transform `array` is the first half."""
 
     def oracle(half):
         return transform(whole(half, length), (length,), 1).real.astype(half.real.dtype)
@@ -75,7 +76,7 @@ FFTS = [
 
 
 def triangular(dtype, *shape, lower=True):
-    """Matrices with a diagonal far from zero, and numbers in the triangle that nobody reads."""
+    """Returns matrices with a diagonal far from zero, and with values in the triangle that is not read."""
     array = RANDOM.normal(size=shape) + 4 * np.eye(shape[-1])
     if np.dtype(dtype).kind == "c":
         array = array + 1j * np.tril(RANDOM.normal(size=shape), -1)
@@ -83,7 +84,7 @@ def triangular(dtype, *shape, lower=True):
 
 
 def cholesky(dtype, *shape, lower):
-    """The factor of a product, given back; what stands in the other triangle is noise."""
+    """Returns the factor of a product; the elements of the other triangle are arbitrary."""
     factor = np.tril(triangular(dtype, *shape)).astype(np.result_type(dtype, np.float32))
     factor[..., range(shape[-1]), range(shape[-1])] = np.abs(factor[..., range(shape[-1]), range(shape[-1])])
     product = factor @ factor.conj().swapaxes(-1, -2)

@@ -1,5 +1,5 @@
-"""Quantized elements: the ops that make and undo them, and others on them. Oracles compute with fractions, so that
-nothing is rounded but the outcome."""
+"""Quantized elements: the ops that convert to and from them, and other ops on them. Oracles compute with fractions, so
+that only the result is rounded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = per_axis(1, (0.1, 0.5, 1.0, 3.0), (0, 1, -2, 5))
 
 
 def numbers(array: np.ndarray, kind: QuantizedType) -> np.ndarray:
-    """What stored integers express, exactly; the scale is a number of the expressed type."""
+    """Returns exactly what stored integers express; the scale is a number of the expressed type."""
     scales, zero_points = kind.parameters(array.shape)
     scales = np.broadcast_to(scales.astype(kind.expressed_type.dtype).astype(np.float64), array.shape)
     return fractions(array.astype(np.int64) - zero_points) * fractions(scales)
@@ -33,7 +33,7 @@ def fractions(array: Any) -> np.ndarray:
 
 
 def nearest(values: np.ndarray, kind: QuantizedType) -> np.ndarray:
-    """The stored integers whose numbers are nearest, of two the even one."""
+    """Returns the stored integers that express the nearest numbers; a tie goes to the even one."""
     scales, zero_points = kind.parameters(values.shape)
     scales = fractions(np.broadcast_to(scales.astype(kind.expressed_type.dtype).astype(np.float64), values.shape))
     places = values / scales + np.broadcast_to(zero_points, values.shape)
@@ -42,7 +42,7 @@ def nearest(values: np.ndarray, kind: QuantizedType) -> np.ndarray:
 
 
 def quantized(op: Any, arrays: Any, kinds: Any, result: Any, function: Callable[..., Any], **attributes: Any) -> Record:
-    """A record of an op that computes with what its operands express."""
+    """Returns a record of an op that computes with what its operands express."""
 
     def oracle(*given: np.ndarray) -> np.ndarray:
         pairs = zip(given, kinds, strict=True)
@@ -62,7 +62,7 @@ def same(values: np.ndarray) -> np.ndarray:
 
 
 def moved(op: Any, kind: QuantizedType, result: Any, function: Callable[..., Any], **attributes: Any) -> Record:
-    """A record of an op that moves the stored integers."""
+    """Returns a record of an op that moves the stored integers."""
     return Record(op, (STORED,), attributes, result, function, types=(tensor(2, 4, of=kind),))
 
 
@@ -84,7 +84,7 @@ SIGNAL, KERNELS = STORED.reshape(1, 2, 4), WEIGHTS.reshape(2, 2, 2)
 
 
 def convolved(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """A convolution of one dimension, with a zero at either end."""
+    """A convolution of one dimension, padded by a zero at each end."""
     zeros = fractions(np.zeros((1, 2, 1)))
     lhs = np.concatenate([zeros, lhs, zeros], 2)
     return np.array([[[np.sum(lhs[0, :, at : at + 2] * kernel) for at in range(5)] for kernel in rhs]])

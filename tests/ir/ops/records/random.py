@@ -1,4 +1,4 @@
-"""Random bits, against XLA's on its CPU."""
+"""Random bits, compared with those of XLA on its CPU."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ RECORDS = [
         for dtype in (np.uint8, np.uint16, np.uint64)
     ),
     *(_bits(algorithm, _LAST, (37,), dtype) for algorithm in RngAlgorithm for dtype in (np.uint32, np.uint64)),
-    # JAX gives Philox two words; with three the counter has a high word of its own. These
-    # are the known answers that Random123 publishes.
+    # JAX passes two words to Philox. With three, the counter has a high word of its own; these are the known answers
+    # that Random123 publishes.
     Record(
         RngBitGenerator,
         (np.array([0, 0, 0], np.uint64),),

@@ -1,4 +1,5 @@
-"""Folds, windows, sorts. Values are small whole numbers where an oracle adds in another order: their sums are exact."""
+"""Reductions, windows and sorts. Values are small whole numbers where an oracle adds in another order: their sums are
+exact."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ RNG = np.random.default_rng(7)
 
 
 class LaxCall(Lax):
-    """An expression in `jax.lax`, as an oracle: a function of the module and the arrays."""
+    """Returns an oracle that evaluates an expression in `jax.lax`: a function of the module and the arrays."""
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__("call")
@@ -47,7 +48,7 @@ class LaxCall(Lax):
 
 
 def whole(*shape: int, dtype: Any = np.float32, low: int = -9, high: int = 10) -> np.ndarray:
-    """Random whole numbers."""
+    """Returns random whole numbers."""
     return RNG.integers(low, high, shape).astype(dtype)
 
 
@@ -73,7 +74,7 @@ def _folded(name: str, axis: tuple[int, ...]) -> Callable[..., np.ndarray]:
 
 
 def _largest_and_place() -> Any:
-    """(value, place) of the larger value; of equal ones, the smaller place."""
+    """Returns the (value, index) pair of the larger value; of equal values, the smaller index."""
 
     def choose(builder, value, place, other, other_place):
         greater = builder.add(Compare(value, other, comparison_direction=ComparisonDirection.GT))
@@ -87,7 +88,7 @@ def _largest_and_place() -> Any:
 
 
 def _add_in_a_loop() -> Any:
-    """Adds with a loop of one turn: a body that is not elementwise."""
+    """Returns a body that is not elementwise: it adds in a loop of one iteration."""
 
     def loop(builder, lhs, rhs):
         kinds = [tensor(of=F32), tensor(of=F32), tensor(of=I1)]
@@ -128,7 +129,7 @@ _REDUCTIONS = [
         {"dimensions": (1,), "body": body(Add, I32, I32)},
         oracle=lambda array, init: array.sum(1, dtype=np.int32),
     ),
-    # Several inputs fold together.
+    # Several inputs are reduced together.
     Record(
         Reduce,
         (
@@ -188,7 +189,7 @@ _WINDOWS = [
     ),
     _window(Add, "add", whole(6, dtype=np.int32), 0, window_dimensions=(6,), padding=((5, 0),)),
     _window(Minimum, "min", whole(4, dtype=np.float64), np.inf, window_dimensions=(5,)),
-    # Two inputs, with an init value that counts once for each element of padding and once more.
+    # Two inputs, whose init values are included once for each padding element, and once more.
     Record(
         ReduceWindow,
         ((whole(4), whole(4)), (scalar(10), scalar(1))),
@@ -228,7 +229,7 @@ def _pooling_gradient(array: np.ndarray, window: dict[str, Any], counts: tuple[i
 
 
 def _comparison(element: Any, direction: ComparisonDirection, unused: tuple[Any, ...] = ()) -> Any:
-    """Compares the first two arguments; `unused` are the types of others."""
+    """Returns a comparator of the first two arguments; `unused` are the types of the others."""
     kinds = [tensor(of=kind) for kind in (element, element, *unused)]
     return region(kinds, lambda builder, lhs, rhs, *_: builder.add(Compare(lhs, rhs, comparison_direction=direction)))
 
@@ -281,7 +282,7 @@ def _sort(array: np.ndarray, dimension: int, direction: ComparisonDirection = Co
 
 
 def _sort_in_a_loop() -> Any:
-    """Compares with a conversion and a loop of no turn: a comparator that is not elementwise."""
+    """Returns a comparator that is not elementwise: it has a loop of no iterations."""
 
     def compare(builder, lhs, rhs):
         never = builder.add(Compare(lhs, lhs, comparison_direction=ComparisonDirection.NE))
@@ -304,7 +305,7 @@ _SORTS = [
     _sort(whole(1, 1), 1),
     _sort(whole(3, 0), 1),
     _sort(whole(0, 5), 1),
-    # A key and what goes along with it; equal keys keep their order.
+    # A key, and values that move with it. Equal keys keep their order.
     Record(
         Sort,
         ((whole(4, 33, low=0, high=5), _ROWS),),
@@ -318,7 +319,7 @@ _SORTS = [
             np.argsort(keys, 1, kind="stable").astype(np.int32),
         ),
     ),
-    # Without an order there is no telling where elements go, but all of them are still there.
+    # The comparator defines no order, so elements may end up anywhere, but all of them are still there.
     Record(
         Sort,
         ((np.full(9, np.nan, np.float32),),),

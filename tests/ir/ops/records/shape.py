@@ -1,4 +1,5 @@
-"""Constants, and ops that move elements. The oracles say with NumPy's own words, or index by index, where each goes."""
+"""Constants, and ops that move elements. The oracles use NumPy's functions, or compute index by index where each
+element goes."""
 
 from __future__ import annotations
 

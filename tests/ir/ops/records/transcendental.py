@@ -9,9 +9,9 @@ from tests.ir.ops.records import Record, rounded
 from tests.ir.ops.records.elementwise import C64_SAMPLE, COMPLEX, F8_SAMPLE, REALS, binary, unary
 from trivium.ir import ops
 
-# Their exponentials are finite, or infinite in one direction, though those of their real parts are not.
+# Their exponentials are finite, or infinite in one part only, although those of their real parts overflow.
 ANGLES = np.array([88.9 + 0.8j, 88.9 - 0.8j, 89 + 0j, np.inf + 0j, -np.inf + 1j], np.complex64)
-# Of moduli that 32 bits cannot hold, or hold with few digits, and at the edges of the plane.
+# Their moduli are too large for 32 bits, or have few digits there; some are on an axis.
 EXTREME = np.array(
     [
         complex(real, imag)
@@ -38,6 +38,6 @@ RECORDS = [
     *unary(ops.Tan, rounded(np.tan), (*REALS, *COMPLEX), ulps=4),
     *unary(ops.Tanh, rounded(np.tanh), (*REALS, *COMPLEX), ulps=4),
     *binary(ops.Atan2, rounded(np.arctan2), REALS, ulps=4),
-    # In the right half plane the complex angle is the arctangent of the quotient.
+    # In the right half-plane, the angle of a complex number is the arctangent of the quotient.
     Record(ops.Atan2, (C64_SAMPLE[:3], C64_SAMPLE[:3] + 5), oracle=rounded(lambda y, x: np.arctan(y / x)), ulps=64),
 ]
