@@ -31,10 +31,13 @@ class LoweringContext:
         """The value that each parameter of the kernel is bound to."""
         self.reduced: dict[Operation, tuple[Variable, ...]] = {}
         """The loop variables that reductions must run over, if the form of the kernel determines them."""
+        self.written_out = False
+        """Whether folds are emitted term by term: elements that are in registers have no run-time index."""
         self._members = set(members)
         self._earlier = written
         self._buffers: dict[tuple[Any, tuple[int, ...], str], Buffer] = {}
         self._redirected: dict[tuple[Value, Indices], tuple[Buffer, Indices]] = {}
+        self._held: dict[Value, Buffer] = {}
         self._written: dict[Any, tuple[Buffer, Indices]] = {}
         self._scopes: list[dict[Any, Any]] = [{}]
 
@@ -52,7 +55,9 @@ class LoweringContext:
             self.know(value, indices, scalar)
             return scalar
         op = value.defining_op
-        if isinstance(op, ops.Constant) and op.value.is_splat:
+        if value in self._held:
+            scalar = self.read(self._held[value], indices)
+        elif isinstance(op, ops.Constant) and op.value.is_splat:
             scalar = self.literal(op.value.array.flat[0], value.type.element_type)
         elif op is not None and op in self._members:
             return self._compute(op, value, indices)
@@ -64,6 +69,14 @@ class LoweringContext:
     def redirect(self, value: Value, indices: Indices, buffer: Buffer, at: Indices) -> None:
         """Records that the elements of `value` at `indices` are in a buffer, at `at`."""
         self._redirected[value, indices] = buffer, at
+
+    def hold(self, value: Value, buffer: Buffer) -> None:
+        """Records that a buffer holds `value`, from now on and until it is overwritten."""
+        self._held[value] = buffer
+
+    def held(self, value: Value) -> Buffer:
+        """Returns the buffer that holds `value`."""
+        return self._held[value]
 
     def real(self, value: Value, indices: Indices = ()) -> Register:
         """Returns the element of a value whose elements are not complex."""
@@ -98,13 +111,19 @@ class LoweringContext:
         return self.b.constant(literal(number), dtype)
 
     @contextmanager
-    def entered(self, region: Region, arguments: Sequence[Scalar]) -> Iterator[Body]:
-        """Opens a scope in which the values of a region that takes scalars can be computed."""
+    def opened(self, region: Region) -> Iterator[Body]:
+        """Opens a scope in which the values of a region can be computed."""
         self._members.update(region.block)
         with self.scope():
-            for argument, scalar in zip(region.block.arguments, arguments, strict=True):
-                self.know(argument, (), scalar)
             yield region.block
+
+    @contextmanager
+    def entered(self, region: Region, arguments: Sequence[Scalar]) -> Iterator[Body]:
+        """Opens a scope in which the values of a region that takes scalars can be computed."""
+        with self.opened(region) as block:
+            for argument, scalar in zip(block.arguments, arguments, strict=True):
+                self.know(argument, (), scalar)
+            yield block
 
     def region(self, region: Region, arguments: Sequence[Scalar]) -> list[Scalar]:
         """Computes a region that takes and returns scalars, and returns its results."""

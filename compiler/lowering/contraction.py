@@ -3,6 +3,7 @@ them, as plain sums of products."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Index, Indices, constant, fresh, indices_of, variable
-from trivium.compiler.lowering.reduction import flat, grouped, guarded
+from trivium.compiler.lowering.reduction import every_place, flat, grouped, guarded
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
@@ -206,11 +207,10 @@ def sum_of_products(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
         at[names[0]] = index
     inner = [name for name in loops.loops if name not in at]
     variables = fresh([loops.loops[name].extent for name in inner])
-    at |= dict(zip(inner, indices_of(variables), strict=True))
-    bound = {loops.loops[name]: index for name, index in at.items()}
     zero = ctx.literal(_zero(kind), kind)
 
-    def term() -> list[Scalar]:
+    def term(place: Indices) -> list[Scalar]:
+        bound = {loops.loops[name]: index for name, index in (at | dict(zip(inner, place, strict=True))).items()}
         lhs_inside, lhs = _operand_place(ctx, op.operands[0], loops.lhs, bound)
         rhs_inside, rhs = _operand_place(ctx, op.operands[1], loops.rhs, bound)
         tests = [test for test in (lhs_inside, rhs_inside) if test is not None]
@@ -223,13 +223,14 @@ def sum_of_products(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
 
         return guarded(ctx, inside, product, [zero])
 
-    variables = [v for v in variables if v.extent != 1]
-    if not variables:
-        return converted(ctx, plus(ctx, zero, term()[0]), op.results[0].type.element_type)
+    looped = [v for v in variables if v.extent != 1]
+    if ctx.written_out or not looped:
+        total = functools.reduce(lambda total, place: plus(ctx, total, *term(place)), every_place(variables), zero)
+        return converted(ctx, total, op.results[0].type.element_type)
     combiner = _sum_block(ctx, kind) if is_pair(kind) else "or" if is_boolean(kind) else "add"
-    loop = ctx.b.reduction(*[v.extent for v in variables], inits=flat([zero]), combiner=combiner)
-    with ctx.inside(loop, variables):
-        loop.yield_(*flat(term()))
+    loop = ctx.b.reduction(*[v.extent for v in looped], inits=flat([zero]), combiner=combiner)
+    with ctx.inside(loop, looped):
+        loop.yield_(*flat(term(indices_of(variables))))
     return converted(ctx, grouped(loop.results, [kind])[0], op.results[0].type.element_type)
 
 

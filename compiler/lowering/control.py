@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
+from trivium.compiler.lowering.program_builder import ProgramBuilder
 from trivium.compiler.lowering.reduction import flat, grouped
-from trivium.compiler.lowering.rules import INDEXING, is_elementwise, scalar, step
+from trivium.compiler.lowering.rules import scalar, step
 from trivium.compiler.lowering.scalars import Scalar
-from trivium.compiler.program import Array, Copy, Launch, Step, Switch, While
+from trivium.compiler.lowering.small_loops import small_loop, turns
+from trivium.compiler.program import Array, Copy, Step, Switch, While
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
 from trivium.ir.errors import CompileError
@@ -32,50 +33,13 @@ def while_(lowering: ProgramBuilder, op: ops.While) -> None:
         carried.append(array)
     condition = lowering.block(op.cond.block)
     predicate = lowering.array(op.cond.terminator.operands[0])
-    if is_of_scalars(op):
-        lowering.steps.append(While(condition, predicate, [_turns(lowering, op)]))
+    small = small_loop(op)
+    if small is not None:
+        lowering.steps.append(While(condition, predicate, [turns(lowering, small)]))
         return
     body = lowering.block(op.body.block)
     body += _assign([lowering.array(value) for value in returned], carried, lowering, returned)
     lowering.steps.append(While(condition, predicate, body))
-
-
-TURNS = 1 << 12
-"""Iterations of a loop over scalars in one launch, after which the program may be interrupted."""
-
-
-def is_of_scalars(op: ops.While) -> bool:
-    """Whether a loop carries and computes nothing but single numbers: these stay in registers."""
-    inside = [inner for region in op.regions for inner in region.block if inner is not region.block.last]
-    kinds = (ops.Constant, ops.DynamicSlice, ops.Gather)
-    known = (is_elementwise(inner) or type(inner) in INDEXING or isinstance(inner, kinds) for inner in inside)
-    single = (static_size(result) == 1 for inner in inside for result in inner.results)
-    return all(not value.type.rank for value in op.operand) and all(known) and all(single)
-
-
-def _turns(lowering: ProgramBuilder, op: ops.While) -> Launch:
-    """Returns the launch of a kernel that runs a number of iterations, as long as the condition holds. Values that the
-    body returns unchanged, and those from outside, are read once."""
-    ctx = LoweringContext(lowering.name("while_"))
-    arguments, returned = op.body.arguments, op.body.terminator.operands
-    carried = [value for value, result in zip(arguments, returned, strict=True) if value is not result]
-    kinds = [value.type.element_type for value in carried]
-    outside = [value for region in op.regions for value in region.free_values() if not value.type.rank]
-    with ctx.nest([]):
-        for value in (*outside, *(value for value in arguments if value not in carried)):
-            ctx.element(value)
-        start = flat([ctx.read(ctx.buffer(value, (), "inout"), ()) for value in carried])
-        with ctx.block(ctx.b.while_(*start, ctx.b.index(0))) as frame:
-            *state, count = frame.carried
-            known = dict(zip(carried, grouped(state, kinds), strict=True))
-            given = [known[value] if value in known else ctx.element(value) for value in arguments]
-            going = ctx.region(op.cond, given)[0]
-            frame.condition(ctx.b.apply("and", going, ctx.b.compare("LT", count, TURNS)))  # type: ignore[arg-type]
-            results = dict(zip(arguments, ctx.region(op.body, given), strict=True))
-            frame.yield_(*flat([results[value] for value in carried]), ctx.b.add(count, 1))
-        for value, scalar in zip(carried, grouped(frame.results[:-1], kinds), strict=True):
-            ctx.write(ctx.buffer(value, (), "inout"), (), scalar)
-    return Launch(ctx.b.build(), tuple(lowering.array(value) for value in ctx.arguments), (op.location,))
 
 
 def _assign(

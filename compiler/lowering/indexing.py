@@ -16,7 +16,7 @@ from trivium.ir.core import Value
 
 @element(ops.DynamicSlice)
 def dynamic_slice(ctx: LoweringContext, op: ops.DynamicSlice, indices: Indices) -> Scalar:
-    starts = _box(ctx, op.start_indices, op.operand.type.shape, op.slice_sizes)
+    starts = box(ctx, op.start_indices, op.operand.type.shape, op.slice_sizes)
     return ctx.element(op.operand, tuple(map(Index.__add__, starts, indices)))
 
 
@@ -26,14 +26,14 @@ def dynamic_update_slice(launches: Launches, op: ops.DynamicUpdateSlice) -> None
     shape = op.update.type.shape
     with launches.kernel() as ctx:
         target = ctx.buffer(op.result, op.result.type.shape, "inout")
-        starts = _box(ctx, op.start_indices, op.operand.type.shape, shape)
+        starts = box(ctx, op.start_indices, op.operand.type.shape, shape)
         variables = fresh(shape)
         with ctx.nest(variables):
             at = indices_of(variables)
             ctx.write(target, tuple(map(Index.__add__, starts, at)), ctx.element(op.update, at))
 
 
-def _box(
+def box(
     ctx: LoweringContext, start_indices: tuple[Value, ...], shape: tuple[int, ...], sizes: tuple[int, ...]
 ) -> list[Index]:
     """Returns where a box of these sizes starts, moved so that it is inside."""

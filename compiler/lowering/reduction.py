@@ -3,7 +3,8 @@ associative operation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from trivium.compiler.kernel import Block, Buffer, Register
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Indices, Variable, fresh, indices_of
+from trivium.compiler.lowering.index import Index, Indices, Variable, constant, fresh, indices_of
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
@@ -26,14 +27,18 @@ from trivium.ir.ops.windows import Window, windows_of
 def reduce(ctx: LoweringContext, op: ops.Reduce, indices: Indices) -> list[Scalar]:
     shape = op.inputs[0].type.shape
     variables = ctx.reduced.get(op) or fresh([shape[dimension] for dimension in sorted(op.dimensions)])
-    at = _folded_place(op, indices, variables)
     inits = [ctx.element(init) for init in op.init_values]
-    return fold(ctx, op.body, inits, variables, lambda: [ctx.element(operand, at) for operand in op.inputs])
+
+    def terms(inner: Indices) -> list[Scalar]:
+        at = _folded_place(op, indices, inner)
+        return [ctx.element(operand, at) for operand in op.inputs]
+
+    return fold(ctx, op.body, inits, variables, terms)
 
 
-def _folded_place(op: ops.Reduce, indices: Indices, variables: Sequence[Variable]) -> Indices:
+def _folded_place(op: ops.Reduce, indices: Indices, folded: Indices) -> Indices:
     """Returns the indices of the inputs' elements that are folded into the result at `indices`."""
-    inner = dict(zip(sorted(op.dimensions), indices_of(variables), strict=True))
+    inner = dict(zip(sorted(op.dimensions), folded, strict=True))
     kept = iter(indices)
     return tuple(inner[d] if d in inner else next(kept) for d in range(op.inputs[0].type.rank))
 
@@ -53,7 +58,7 @@ def reduce_together(ctx: LoweringContext, folds: Sequence[tuple[ops.Reduce, Indi
     with ctx.inside(loop, variables):
         terms: list[Scalar] = []
         for (op, indices), some in zip(folds, kinds, strict=True):
-            at = _folded_place(op, indices, ctx.reduced[op])
+            at = _folded_place(op, indices, indices_of(ctx.reduced[op]))
             terms += _widened(ctx, [ctx.element(operand, at) for operand in op.inputs], some)
         loop.yield_(*flat(terms))
     results = iter(grouped(loop.results, every))
@@ -80,34 +85,50 @@ def _joint_block(
     return block
 
 
+Terms = Callable[[Indices], list[Scalar]]
+"""What is folded, at given indices of the folded dimensions."""
+
+
 def fold(
-    ctx: LoweringContext, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any
+    ctx: LoweringContext, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Terms
 ) -> list[Scalar]:
-    """Folds the results of `terms()`, for all values of `variables`, onto `inits` with the region `body`. The region
-    may compute in a wider type than that of its inputs."""
+    """Folds the results of `terms`, for all values of `variables`, onto `inits` with the region `body`. The region may
+    compute in a wider type than that of its inputs."""
     kinds = [argument.type.element_type for argument in body.arguments[: len(inits)]]
     inits = [widened(ctx, init, kind) for init, kind in zip(inits, kinds, strict=True)]
-    variables = [v for v in variables if v.extent != 1]
-    if not variables:
-        return ctx.region(body, [*inits, *_widened(ctx, terms(), kinds)])
+    looped = [v for v in variables if v.extent != 1]
+    if ctx.written_out or not looped:
+        for at in every_place(variables):
+            inits = ctx.region(body, [*inits, *_widened(ctx, terms(at), kinds)])
+        return inits
+    term = lambda: _widened(ctx, terms(indices_of(variables)), kinds)  # noqa: E731
     if not commutes(body):
-        return _fold_in_order(ctx, body, inits, variables, lambda: _widened(ctx, terms(), kinds))
+        return _fold_in_order(ctx, body, inits, looped, term)
     name = combiner_name(body)
     combiner = name if name is not None and not is_pair(kinds[0]) else combiner_block(ctx, body, kinds)
-    loop = ctx.b.reduction(*[v.extent for v in variables], inits=flat(inits), combiner=combiner)
-    with ctx.inside(loop, variables):
-        loop.yield_(*flat(_widened(ctx, terms(), kinds)))
+    loop = ctx.b.reduction(*[v.extent for v in looped], inits=flat(inits), combiner=combiner)
+    with ctx.inside(loop, looped):
+        loop.yield_(*flat(term()))
     return grouped(loop.results, kinds)
 
 
+def every_place(variables: Sequence[Variable]) -> list[Indices]:
+    """Returns all values of variables, in row-major order."""
+    return [tuple(map(constant, place)) for place in itertools.product(*(range(v.extent) for v in variables))]
+
+
 def _fold_in_order(
-    ctx: LoweringContext, body: Region, inits: list[Scalar], variables: Sequence[Variable], terms: Any
+    ctx: LoweringContext,
+    body: Region,
+    inits: list[Scalar],
+    variables: Sequence[Variable],
+    term: Callable[[], list[Scalar]],
 ) -> list[Scalar]:
     """Folds like `fold`, in order, because the order of the terms matters."""
     kinds = [argument.type.element_type for argument in body.arguments[: len(inits)]]
     loop = ctx.b.sequential(*[v.extent for v in variables], inits=flat(inits))
     with ctx.inside(loop, variables):
-        loop.yield_(*flat(ctx.region(body, [*grouped(loop.carried, kinds), *terms()])))
+        loop.yield_(*flat(ctx.region(body, [*grouped(loop.carried, kinds), *term()])))
     return grouped(loop.results, kinds)
 
 
@@ -197,8 +218,8 @@ def reduce_window(ctx: LoweringContext, op: ops.ReduceWindow, indices: Indices) 
     kinds = [argument.type.element_type for argument in op.body.arguments[: len(inits)]]
     inits = _widened(ctx, inits, kinds)
 
-    def terms() -> list[Scalar]:
-        inside, at = window_place(ctx, windows, shape, indices, indices_of(variables))
+    def terms(offsets: Indices) -> list[Scalar]:
+        inside, at = window_place(ctx, windows, shape, indices, offsets)
         return guarded(ctx, inside, lambda: _widened(ctx, [ctx.element(x, at) for x in op.inputs], kinds), inits)
 
     return fold(ctx, op.body, inits, variables, terms)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tests.random_programs.generator import Generator, Rejected
+from tests.random_programs.generator import Generator, Rejected, scalar_region
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Value
@@ -99,9 +99,54 @@ def loop_of_scalars(g: Generator) -> None:
     g.offer(*g.add(ops.While([count, first, last], region(types, cond), region(types, body)))[1:])
 
 
+def small_loop(g: Generator) -> None:
+    """A counted loop that carries a few numbers, reads a table and changes it in place, before or after it reads."""
+    value = g.value(lambda kind: not is_boolean(kind), rank=1)
+    kind, size = value.type.element_type, math.prod(value.type.shape)
+    if not size:
+        raise Rejected
+    table, limit, width = (
+        g.add(ops.Reshape(value, result=tensor(size, of=kind))),
+        g.number(0, 5),
+        min(size, g.number(1, 5)),
+    )
+    few = g.add(ops.Slice(table, [0], [width], [1]))
+    weights = g.of_type(tensor(width, width, of=kind))
+    count, draw = g.constant(np.int32(0)), g.rng.random()
+    types = [count.type, few.type, table.type]
+
+    def cond(b: Builder, i: Value, x: Value, y: Value) -> Value:
+        return b.add(ops.Compare(i, b.add(ops.Constant(np.int32(limit))), ops.ComparisonDirection.LT))
+
+    def total(b: Builder, x: Value) -> Value:
+        numbers = ops.DotDimensionNumbers((), (), (0,), (int(draw < 0.7),))
+        if draw < 0.4 and not is_complex(kind):
+            start = b.add(ops.Constant(np.zeros((), tensor(of=kind).dtype)))
+            (found,) = b.add(ops.Reduce([x], [start], [0], scalar_region(ops.Maximum, kind)))
+            return b.add(ops.BroadcastInDim(found, broadcast_dimensions=(), result=x.type))
+        return b.add(ops.DotGeneral(x, weights, numbers)) if draw < 0.8 else x
+
+    def body(b: Builder, i: Value, x: Value, y: Value) -> list[Value]:
+        following = b.add(ops.Add(i, b.add(ops.Constant(np.int32(1)))))
+        read = b.add(ops.DynamicSlice(y, [i], [width]))
+        found = _change(g, b, total(b, x), read)
+        updated = b.add(ops.DynamicUpdateSlice(y, found if g.chance(0.7) else x, [following if g.chance(0.5) else i]))
+        if g.chance(0.3):
+            found = (
+                b.add(ops.Maximum(found, b.add(ops.DynamicSlice(y, [following], [width]))))
+                if not is_complex(kind)
+                else found
+            )
+        if g.chance(0.3):
+            updated = b.add(ops.DynamicUpdateSlice(updated, b.add(ops.Slice(read, [0], [1], [1])), [i]))
+        return [following, found, updated]
+
+    g.offer(*g.add(ops.While([count, few, table], region(types, cond), region(types, body)))[1:])
+
+
 def barrier(g: Generator) -> None:
     values = list(dict.fromkeys(g.value() for _ in range(g.number(1, 2))))
     g.offer(*g.add(ops.OptimizationBarrier(values)))
 
 
-FAMILIES = (branch, case, loop, loop, loop_of_scalars, barrier)
+FAMILIES = (branch, case, loop, loop, loop_of_scalars, small_loop, small_loop, barrier)

@@ -1,22 +1,22 @@
 // while
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @main(%x: tensor<40xf32>) -> tensor<40xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %one = stablehlo.constant dense<1> : tensor<i32>
   %limit = stablehlo.constant dense<5> : tensor<i32>
-  %0:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<4xf32>
+  %0:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<40xf32>
     cond {
     %1 = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
     stablehlo.return %1 : tensor<i1>
   } do {
     %1 = stablehlo.add %i, %one : tensor<i32>
-    %2 = stablehlo.cosine %v : tensor<4xf32>
-    stablehlo.return %1, %2 : tensor<i32>, tensor<4xf32>
+    %2 = stablehlo.cosine %v : tensor<40xf32>
+    stablehlo.return %1, %2 : tensor<i32>, tensor<40xf32>
   }
-  return %0#1 : tensor<4xf32>
+  return %0#1 : tensor<40xf32>
 }
 //=program @main (arena 65 bytes) {
-//=  arg0: 4xf32 at input 0
-//=  result0: 4xf32 at output 0
+//=  arg0: 40xf32 at input 0
+//=  result0: 40xf32 at output 0
 //=  constant0: i32 at constant
 //=  t1: i32 at arena 0
 //=  t0: i1 at arena 64
@@ -46,9 +46,9 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 //=  store %2, y0[]
 //=}
 //=kernel @cosine_0 {
-//=  in x0: 4xf32
-//=  out y0: 4xf32
-//=  parallel (i0) < (4) {
+//=  in x0: 40xf32
+//=  out y0: 40xf32
+//=  parallel (i0) < (40) {
 //=    %1 = load x0[i0] : f32
 //=    %2 = cosine %1 : f32
 //=    store %2, y0[i0]
@@ -56,28 +56,28 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 //=}
 // -----
 // a loop that swaps its values needs a copy
-func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func @main(%x: tensor<40xf32>, %y: tensor<40xf32>, %n: tensor<i32>) -> (tensor<40xf32>, tensor<40xf32>) {
   %one = stablehlo.constant dense<1> : tensor<i32>
   %limit = stablehlo.constant dense<3> : tensor<i32>
-  %0:3 = stablehlo.while(%i = %n, %a = %x, %b = %y) : tensor<i32>, tensor<4xf32>, tensor<4xf32>
+  %0:3 = stablehlo.while(%i = %n, %a = %x, %b = %y) : tensor<i32>, tensor<40xf32>, tensor<40xf32>
     cond {
     %1 = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
     stablehlo.return %1 : tensor<i1>
   } do {
     %1 = stablehlo.add %i, %one : tensor<i32>
-    stablehlo.return %1, %b, %a : tensor<i32>, tensor<4xf32>, tensor<4xf32>
+    stablehlo.return %1, %b, %a : tensor<i32>, tensor<40xf32>, tensor<40xf32>
   }
-  return %0#1, %0#2 : tensor<4xf32>, tensor<4xf32>
+  return %0#1, %0#2 : tensor<40xf32>, tensor<40xf32>
 }
-//=program @main (arena 80 bytes) {
-//=  arg0: 4xf32 at input 0
-//=  arg1: 4xf32 at input 1
+//=program @main (arena 224 bytes) {
+//=  arg0: 40xf32 at input 0
+//=  arg1: 40xf32 at input 1
 //=  arg2: i32 at input 2
-//=  result0: 4xf32 at output 0
-//=  result1: 4xf32 at output 1
+//=  result0: 40xf32 at output 0
+//=  result1: 40xf32 at output 1
 //=  t1: i32 at arena 0
 //=  t0: i1 at arena 64
-//=  saved1: 4xf32 at arena 64
+//=  saved1: 40xf32 at arena 64
 //=  copy arg2 to t1
 //=  copy arg0 to result0
 //=  copy arg1 to result1
@@ -108,30 +108,30 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: tensor<i32>) -> (tenso
 //=}
 // -----
 // a loop updates its rows in place
-func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+func.func @main(%x: tensor<4x40xf32>) -> tensor<4x40xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %one = stablehlo.constant dense<1> : tensor<i32>
   %limit = stablehlo.constant dense<4> : tensor<i32>
-  %0:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<4x8xf32>
+  %0:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<4x40xf32>
     cond {
     %1 = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
     stablehlo.return %1 : tensor<i1>
   } do {
-    %1 = stablehlo.dynamic_slice %v, %i, %zero, sizes = [1, 8] : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8xf32>
-    %2 = stablehlo.negate %1 : tensor<1x8xf32>
-    %3 = stablehlo.dynamic_update_slice %v, %2, %i, %zero : (tensor<4x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+    %1 = stablehlo.dynamic_slice %v, %i, %zero, sizes = [1, 40] : (tensor<4x40xf32>, tensor<i32>, tensor<i32>) -> tensor<1x40xf32>
+    %2 = stablehlo.negate %1 : tensor<1x40xf32>
+    %3 = stablehlo.dynamic_update_slice %v, %2, %i, %zero : (tensor<4x40xf32>, tensor<1x40xf32>, tensor<i32>, tensor<i32>) -> tensor<4x40xf32>
     %4 = stablehlo.add %i, %one : tensor<i32>
-    stablehlo.return %4, %3 : tensor<i32>, tensor<4x8xf32>
+    stablehlo.return %4, %3 : tensor<i32>, tensor<4x40xf32>
   }
-  return %0#1 : tensor<4x8xf32>
+  return %0#1 : tensor<4x40xf32>
 }
-//=program @main (arena 96 bytes) {
-//=  arg0: 4x8xf32 at input 0
-//=  result0: 4x8xf32 at output 0
+//=program @main (arena 224 bytes) {
+//=  arg0: 4x40xf32 at input 0
+//=  result0: 4x40xf32 at output 0
 //=  constant0: i32 at constant
 //=  t3: i32 at arena 0
 //=  t0: i1 at arena 64
-//=  t1: 1x8xf32 at arena 64
+//=  t1: 1x40xf32 at arena 64
 //=  copy constant0 to t3
 //=  copy arg0 to result0
 //=  while {
@@ -152,9 +152,9 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 //=}
 //=kernel @dynamic_slice_0 {
 //=  in x0: i32
-//=  in x1: 4x8xf32
-//=  out y0: 8xf32
-//=  parallel (i0) < (8) {
+//=  in x1: 4x40xf32
+//=  out y0: 40xf32
+//=  parallel (i0) < (40) {
 //=    %1 = load x0[] : i32
 //=    %2 = convert %1 dtype=i64 : i64
 //=    %3 = 0 : i64
@@ -165,15 +165,15 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 //=  }
 //=}
 //=kernel @dynamic_update_slice_0 {
-//=  inout z0: 4x8xf32
+//=  inout z0: 4x40xf32
 //=  in x0: i32
-//=  in x1: 8xf32
+//=  in x1: 40xf32
 //=  %0 = load x0[] : i32
 //=  %1 = convert %0 dtype=i64 : i64
 //=  %2 = 0 : i64
 //=  %3 = 3 : i64
 //=  %4 = clamp %2, %1, %3 : i64
-//=  parallel (i5) < (8) {
+//=  parallel (i5) < (40) {
 //=    %6 = load x1[i5] : f32
 //=    %7 = negate %6 : f32
 //=    store %7, z0[%4, i5]
@@ -392,28 +392,37 @@ func.func @main(%x: tensor<f32>, %table: tensor<9xf32>) -> tensor<f32> {
 //=  parallel (i0) < (1) {
 //=    %1 = 9 : i32
 //=    %2 = 1 : i32
-//=    %3 = load z0[] : i32
-//=    %4 = load z1[] : f32
-//=    %5 = 0 : i64
-//=    %6, %7, %8 = while (%9, %10, %11) = (%3, %4, %5) {
-//=      %12 = compare %9, %1 direction=LT : i1
-//=      %13 = 4096 : i64
-//=      %14 = compare %11, %13 direction=LT : i1
-//=      %15 = and %12, %14 : i1
-//=      yield %15
+//=    %3 = load x0[0] : f32
+//=    %4 = load x0[1] : f32
+//=    %5 = load x0[2] : f32
+//=    %6 = load x0[3] : f32
+//=    %7 = load x0[4] : f32
+//=    %8 = load x0[5] : f32
+//=    %9 = load x0[6] : f32
+//=    %10 = load x0[7] : f32
+//=    %11 = load x0[8] : f32
+//=    %12 = load z0[] : i32
+//=    %13 = load z1[] : f32
+//=    %14 = 0 : i64
+//=    %15, %16, %17 = while (%18, %19, %20) = (%12, %13, %14) {
+//=      %21 = compare %18, %1 direction=LT : i1
+//=      %22 = 4096 : i64
+//=      %23 = compare %20, %22 direction=LT : i1
+//=      %24 = and %21, %23 : i1
+//=      yield %24
 //=    } do {
-//=      %16 = add %9, %2 : i32
-//=      %17 = convert %9 dtype=i64 : i64
-//=      %18 = 0 : i64
-//=      %19 = 8 : i64
-//=      %20 = clamp %18, %17, %19 : i64
-//=      %21 = load x0[%20] : f32
-//=      %22 = add %10, %21 : f32
-//=      %23 = 1 : i64
-//=      %24 = add %11, %23 : i64
-//=      yield %16, %22, %24
+//=      %25 = add %18, %2 : i32
+//=      %26 = convert %18 dtype=i64 : i64
+//=      %27 = 0 : i64
+//=      %28 = 8 : i64
+//=      %29 = clamp %27, %26, %28 : i64
+//=      %30 = load x0[%29] : f32
+//=      %31 = add %19, %30 : f32
+//=      %32 = 1 : i64
+//=      %33 = add %20, %32 : i64
+//=      yield %25, %31, %33
 //=    }
-//=    store %6, z0[]
-//=    store %7, z1[]
+//=    store %15, z0[]
+//=    store %16, z1[]
 //=  }
 //=}

@@ -12,6 +12,8 @@ from trivium.backends.cpu.client import CpuClient
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.lower import lower
 from trivium.compiler.program import Program
+from trivium.ir import ops
+from trivium.ir.builder import region
 from trivium.ir.func import Function, Module
 from trivium.ir.interpreter import evaluate
 from trivium.ir.types import TensorType
@@ -46,3 +48,18 @@ def expect_same(module: Module, arguments: list[np.ndarray], tolerance: float = 
 
 def some(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+def whole(b, value: int):
+    return b.add(ops.Constant(np.int32(value)))
+
+
+def count_up(b, limit, start, values, body):
+    """for i from `start` below `limit`: values = body(i, values)"""
+    types = [start.type, *(value.type for value in values)]
+    cond = region(types, lambda b, i, *rest: b.add(ops.Compare(i, limit, ops.ComparisonDirection.LT)))
+
+    def step(b, i, *rest):
+        return [b.add(ops.Add(i, whole(b, 1))), *body(b, i, *rest)]
+
+    return b.add(ops.While([start, *values], cond, region(types, step)))[1:]

@@ -5,33 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.compiler.lowering.running import expect_same, program_of, run, some
-from tests.compiler.targets import TARGET
+from tests.compiler.lowering.running import count_up, expect_same, program_of, some, whole
 from tests.random_programs.generator import scalar_region
-from trivium.compiler.lower import lower
-from trivium.compiler.lowering.control import TURNS
-from trivium.compiler.pipeline import optimize
-from trivium.compiler.program import While
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.types import I1, I32, tensor
 
 LESS = ops.ComparisonDirection.LT
-
-
-def whole(b, value: int):
-    return b.add(ops.Constant(np.int32(value)))
-
-
-def count_up(b, limit, start, values, body):
-    """for i from `start` below `limit`: values = body(i, values)"""
-    types = [start.type, *(value.type for value in values)]
-    cond = region(types, lambda b, i, *rest: b.add(ops.Compare(i, limit, LESS)))
-
-    def step(b, i, *rest):
-        return [b.add(ops.Add(i, whole(b, 1))), *body(b, i, *rest)]
-
-    return b.add(ops.While([start, *values], cond, region(types, step)))[1:]
 
 
 def test_nested_loops_see_values_from_around():
@@ -121,34 +101,3 @@ def test_region_that_captures_a_value():
         return b.add(ops.Add(top, b.add(ops.Reduce([x], [start], [1], scalar_region(ops.Add)))[0]))
 
     expect_same(program_of([tensor(4, 5), tensor()], main), [some(4, 5), np.array(0.3, np.float32)])
-
-
-def scalar_loop(limit: int):
-    """Counts, adds what a table holds there, and carries a value that never changes and one from outside."""
-
-    def main(b, table, x):
-        outside = b.add(ops.Tanh(x))
-
-        def body(b, i, total, same):
-            place = b.add(ops.Remainder(i, whole(b, 7)))
-            here = b.add(ops.Reshape(b.add(ops.DynamicSlice(table, [place], [1])), result=tensor()))
-            return [b.add(ops.Add(b.add(ops.Multiply(total, same)), b.add(ops.Multiply(here, outside)))), same]
-
-        return count_up(b, whole(b, limit), whole(b, 0), [x, b.add(ops.Constant(np.float32(0.5)))], body)
-
-    return program_of([tensor(7), tensor()], main)
-
-
-@pytest.mark.parametrize("limit", [0, 1, 20])
-def test_a_loop_of_scalars_is_one_kernel(limit: int) -> None:
-    module = scalar_loop(limit)
-    expect_same(module, [some(7), some()])
-    (loop,) = (step for step in lower(optimize(module), TARGET).steps if isinstance(step, While))
-    assert [len(loop.condition), len(loop.body)] == [1, 1]
-
-
-def test_a_loop_of_scalars_goes_on_in_the_next_launch() -> None:
-    table, x = some(7), some()
-    results = [run(lower(optimize(scalar_loop(TURNS + extra)), TARGET), [table, x])[0] for extra in (0, 1)]
-    expected = results[0] * np.float32(0.5) + table[TURNS % 7] * np.tanh(x)
-    np.testing.assert_allclose(results[1], expected, rtol=1e-6)
