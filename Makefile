@@ -8,12 +8,13 @@ DEVICE ?= cpu
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 NATIVE := CMakeLists.txt $(shell find backends/native -name "*.cc" -o -name "*.h" -o -name CMakeLists.txt)
+OLDER_JAX := 0.9.0
 SANITIZERS := address thread
 INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE)
 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: demo test lint types suite sanitize links format docs serve-docs clean
+.PHONY: demo test lint types suite sanitize older-jax links format docs serve-docs clean
 
 demo: $(VENV)/all.stamp
 	$(BIN)/trivium demo --device $(DEVICE)
@@ -38,6 +39,15 @@ sanitize-%:
 	@cmake -S . -B build/sanitize-$* -DTRIVIUM_SANITIZE=$* > /dev/null
 	@cmake --build build/sanitize-$* --target trivium_stress > /dev/null
 	build/sanitize-$*/backends/native/trivium_stress
+
+# The checks of the device of JAX with an older JAX, in an environment of its own.
+older-jax: $(VENV)/dev.stamp build/older-jax/stamp
+	TRIVIUM_OLDER_JAX=build/older-jax/bin/python $(BIN)/python -m pytest -q tests/jax/test_older.py
+
+build/older-jax/stamp: $(INSTALLED_FROM)
+	$(PYTHON) -m venv build/older-jax
+	build/older-jax/bin/python -m pip install --quiet --editable . jax==$(OLDER_JAX) flax optax flatbuffers pytest
+	@touch $@
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .

@@ -30,6 +30,7 @@ html_show_copyright = False
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # the tests run the notebooks; the manual shows them as they are committed
 
+add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_default_options = {"show-inheritance": True}
 python_use_unqualified_type_names = True

@@ -4,7 +4,7 @@ are operands because they are computed from symbolic extents."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from trivium.ir.declare import Op
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.func import Module, resolve
 from trivium.ir.interpreter import Interpreter, RegionCallable
-from trivium.ir.ops.chlo import TopK
+from trivium.ir.ops.chlo import Acos, Acosh, Asin, Asinh, Atanh, ChloTan, Cosh, Erf, Sinh, TopK
 from trivium.ir.ops.control import CustomCall
 from trivium.ir.ops.random import RngAlgorithm, RngBitGenerator
 from trivium.ir.ops.reduction import ReduceWindow
@@ -23,6 +23,11 @@ from trivium.ir.types import Type, tensor
 
 XLA_TOP_K = "mhlo.topk"
 """The target by which older versions of XLA's dialects write `chlo.top_k`."""
+
+XLA_FUNCTIONS: Mapping[str, type[Op]] = {
+    f"mhlo.{cls.NAME.removeprefix('chlo.')}": cls for cls in (Acos, Acosh, Asin, Asinh, Atanh, Cosh, Erf, Sinh, ChloTan)
+}
+"""The elementwise functions that XLA's own dialect has, by the targets by which its older versions write them."""
 
 _PLACE = re.compile(r"\{\{|\{(\d{1,9})[^{}]*\}")
 
@@ -51,6 +56,10 @@ def largest_of(op: Any) -> int:
     if "k" not in attributes or attributes.get("largest", True) is not True:
         raise Error(f"custom_call @{XLA_TOP_K} has the attributes {attributes}, expected k, and largest to be true")
     return attributes["k"].value
+
+
+def _xla_function(op: CustomCall, operand: np.ndarray) -> Sequence[np.ndarray]:
+    return _run(XLA_FUNCTIONS[op.call_target_name], op, [operand], op.result_types)
 
 
 def _xla_top_k(op: Any, operand: np.ndarray) -> Any:
@@ -126,5 +135,6 @@ for _name, _evaluate in (
     ("stablehlo.dynamic_approx_top_k", _approximate_top_k),
     ("ApproxTopK", _approximate_top_k),
     (XLA_TOP_K, _xla_top_k),
+    *((target, _xla_function) for target in XLA_FUNCTIONS),
 ):
     register_custom_call(_name, evaluate=_evaluate)

@@ -103,6 +103,15 @@ def is_target(target: str) -> bool:
     return _routine_of(target) is not None
 
 
+def is_call(op: CustomCall) -> bool:
+    """Whether a custom call of one of the targets fits the routine."""
+    try:
+        read_call(op)
+    except Error:
+        return False
+    return True
+
+
 def read_call(op: CustomCall) -> Call:
     """Reads a custom call of one of the targets. Raises an `Error` if it does not fit the routine."""
     where = f"custom_call @{op.call_target_name}"

@@ -15,6 +15,7 @@ from trivium.ir.attributes import DenseArray, DenseElements, Dictionary, Float, 
 from trivium.ir.custom_calls import CUSTOM_CALLS, register_custom_call
 from trivium.ir.errors import CompileError, ExecutionError
 from trivium.ir.func import Module
+from trivium.ir.lapack import is_call, is_target
 from trivium.ir.ops import CustomCall
 from trivium.ir.types import TensorType, Type
 
@@ -90,18 +91,26 @@ class _Call(ctypes.Structure):
 
 def register_foreign_function(target: str, handlers: Handlers) -> None:
     """Lets custom calls of this target call the handlers, on every backend whose memory is the host's."""
-    register_custom_call(target, native=lambda op: ForeignCall(op, handlers), replace=True)
+    known = CUSTOM_CALLS.get(target)
+    evaluate = known.evaluate if known is not None and is_target(target) else None
+    register_custom_call(target, evaluate=evaluate, native=lambda op: ForeignCall(op, handlers), replace=True)
 
 
 def register_foreign_functions(module: Module, finders: Sequence[Find]) -> None:
     """Registers the custom call targets that a module names and that are not known yet, if one of `finders` knows
-    them."""
-    register_targets({op.call_target_name for op in module.walk() if isinstance(op, CustomCall)}, finders)
+    them. Calls of LAPACK that are not as JAX writes them, such as with other layouts, are left to JAX's handlers."""
+    calls = [op for op in module.walk() if isinstance(op, CustomCall)]
+    register_targets(
+        {op.call_target_name for op in calls if not (is_target(op.call_target_name) and is_call(op))}, finders
+    )
 
 
 def register_targets(targets: set[str], finders: Sequence[Find]) -> None:
     """Does the same for the given names."""
-    for target in targets - CUSTOM_CALLS.keys():
+    for target in targets:
+        known = CUSTOM_CALLS.get(target)
+        if known is not None and (known.native is not None or not is_target(target)):
+            continue
         for find in finders:
             if capsules := find(target):
                 register_foreign_function(target, handlers_of(capsules))

@@ -18,7 +18,7 @@ from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.declare import Op
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Function, Module
-from trivium.ir.lapack import is_target, read_call
+from trivium.ir.lapack import is_call, is_target, read_call
 from trivium.ir.text import print_module
 
 
@@ -51,11 +51,11 @@ def custom_call(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
     if op.call_target_name == RANDOM_STATE:
         _call(lowering, op, RANDOM_STATE, {})
         return
-    if is_target(op.call_target_name):
+    known = CUSTOM_CALLS.get(op.call_target_name)
+    if is_target(op.call_target_name) and (known is None or known.native is None or is_call(op)):
         call = read_call(op)
         _call(lowering, op, call.routine, call.numbers)
         return
-    known = CUSTOM_CALLS.get(op.call_target_name)
     if known is None or (known.evaluate is None and known.native is None):
         raise CompileError(
             f"custom_call has the target {op.call_target_name!r}, which is not registered",

@@ -1,9 +1,12 @@
 """Custom calls that stand for ops return the same as those ops."""
 
+import math
+
 import numpy as np
 import pytest
 
 import trivium
+from trivium.ir import custom_targets
 from trivium.ir.errors import ExecutionError
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
@@ -90,3 +93,19 @@ def test_older_top_k(run):
     assert indices.tolist() == [[1, 3], [3, 0]]
     with pytest.raises(trivium.Error, match="expected k, and largest to be true"):
         run(parse(OLDER_TOP.replace("LARGEST", "false")), x)
+
+
+OLDER_FUNCTIONS = {
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atanh": np.arctanh,
+    "cosh": np.cosh, "erf": np.vectorize(math.erf), "sinh": np.sinh, "tan": np.tan,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("run", [evaluate, lambda module, x: trivium.compile(module)(x)])
+def test_older_functions(run):
+    assert {f"mhlo.{name}" for name in OLDER_FUNCTIONS} == custom_targets.XLA_FUNCTIONS.keys()
+    for name, function in OLDER_FUNCTIONS.items():
+        call = f"stablehlo.custom_call @mhlo.{name}(%x) {{mhlo.version = 1 : i64}} : (tensor<3xf32>) -> tensor<3xf32>"
+        text = f"func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {{\n%0 = {call}\nreturn %0 : tensor<3xf32>\n}}"
+        x = np.array([0.25, 0.5, 0.75], np.float32) + (name == "acosh")
+        np.testing.assert_allclose(run(parse(text), x)[0], function(np.float64(x)), rtol=1e-6)

@@ -4,6 +4,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
@@ -43,4 +44,23 @@ def inspected_shardings():
     assert seen == [jax.NamedSharding(mesh, jax.sharding.PartitionSpec(None, "x"))]
 
 
-CHECKS = [rules_for_the_cpu, exported_for_the_cpu, inspected_shardings]
+def lapack_by_other_layouts():
+    """A call that is not as JAX itself writes it means what it means on the CPU, down to rows taken for columns."""
+    from jaxlib import lapack
+
+    lapack.prepare_lapack_call("geqrf_ffi", np.dtype(np.float32))
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
+    shapes = jax.ShapeDtypeStruct(x.shape, x.dtype), jax.ShapeDtypeStruct((3, 4), x.dtype)
+    factor = jax.jit(jax.ffi.ffi_call("lapack_sgeqrf_ffi", shapes))
+    found = factor(x)
+    with jax.default_device(jax.devices("cpu")[0]):
+        expected = factor(x)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    nothing = jax.jit(lambda: jax.ffi.ffi_call("lapack_sgetrf_ffi", jax.ShapeDtypeStruct((2,), np.float32))())
+    compiled = nothing.lower().compile()
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Wrong number of arguments"):
+        jax.block_until_ready(compiled())
+
+
+CHECKS = [lapack_by_other_layouts, rules_for_the_cpu, exported_for_the_cpu, inspected_shardings]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trivium.compiler.passes.decompositions.table import pattern
-from trivium.ir.custom_targets import XLA_TOP_K, largest_of
+from trivium.ir.custom_targets import XLA_FUNCTIONS, XLA_TOP_K, largest_of
 from trivium.ir.ops import (
     Broadcast,
     BroadcastInDim,
@@ -38,6 +38,13 @@ def top_k(op):
     if op.call_target_name != XLA_TOP_K or not op.inputs[0].type.is_static:
         return None
     return TopK(op.inputs[0], largest_of(op))
+
+
+@pattern(CustomCall)
+def function_of_xla(op):
+    """custom_call @mhlo.erf(x) == erf(x), and so on, as artifacts of JAX before 0.10 have it"""
+    cls = XLA_FUNCTIONS.get(op.call_target_name)
+    return cls(*op.inputs, result=op.results[0].type) if cls is not None else None
 
 
 @pattern(TorchIndexSelect)
