@@ -20,9 +20,10 @@ def apply_momentum(
 ) -> None:
     """ResourceApplyMomentum(var, accum, lr, grad, momentum; use_nesterov=false)"""
     speed = update(ctx, accum, lambda old: ctx.plus(ctx.times(old, momentum), grad))
+    step = ctx.times(speed, lr)
     if use_nesterov:
-        speed = ctx.plus(grad, ctx.times(speed, momentum))
-    update(ctx, var, lambda old: ctx.minus(old, ctx.times(lr, speed)))
+        step = ctx.plus(ctx.times(grad, lr), ctx.times(ctx.times(speed, momentum), lr))
+    update(ctx, var, lambda old: ctx.minus(old, step))
 
 
 @rule("ResourceApplyKerasMomentum")
@@ -261,10 +262,9 @@ def _ftrl(
 ) -> None:
     """The step of FTRL-proximal; of the gradients, the first is accumulated and the second followed."""
     (var, accum, linear), (grad, followed), (lr, l1, l2, lr_power) = variables, gradients, numbers
-    power = ctx.add(ops.Negate(lr_power))
     old = read_value(ctx, accum)
     new = update(ctx, accum, lambda old: ctx.plus(old, ctx.times(grad, grad)))
-    after, before = (ctx.binary(ops.Power, x, power) for x in (new, old))
+    after, before = (_power(ctx, x, lr_power) for x in (new, old))
     growth, curvature, bound = ctx.minus(after, before), after, l1
     if multiplied:
         followed, l2, bound = ctx.times(followed, lr), ctx.times(l2, lr), ctx.times(l1, lr)
@@ -277,6 +277,12 @@ def _ftrl(
     is_beyond = ctx.compare("GT", ctx.add(ops.Abs(total)), bound)
     moved = ctx.over(ctx.minus(ctx.times(bound, ctx.add(ops.Sign(total))), total), quadratic)
     update(ctx, var, lambda old: ctx.select(is_beyond, moved, ctx.constant_like(old, 0)))
+
+
+def _power(ctx: Context, x: Value, lr_power: Value) -> Value:
+    """Returns `x ** -lr_power`; a square root is rounded as one."""
+    is_root = ctx.compare("EQ", lr_power, ctx.constant_like(lr_power, -0.5))
+    return ctx.select(is_root, ctx.add(ops.Sqrt(x)), ctx.binary(ops.Power, x, ctx.add(ops.Negate(lr_power))))
 
 
 @rule("ResourceApplyProximalGradientDescent")

@@ -24,6 +24,8 @@ SCALARS = ("lr", "rho", "epsilon", "alpha", "momentum", "beta1", "beta2", "beta1
            "lr_power", "l2_shrinkage", "beta", "logbase", "sign_decay", "global_step", "low", "high")  # fmt: skip
 """Arguments of one number, between 0 and 1."""
 
+POSITIVE = frozenset({"accum", "ms", "v", "accum_update", "gradient_squared_accumulator"})
+"""Variables that hold sums of squares. Where they were negative, all results would be NaN."""
 
 ONLY_CASES = frozenset({"Cholesky", "Eig", "Qr", "SelfAdjointEigV2", "Svd", "XlaSelfAdjointEig", "XlaSvd"})
 """Ops that need matrices of a kind, or whose results are determined up to signs only."""
@@ -70,7 +72,7 @@ class _Draw:
         for argument in self.declared.input_arg:
             if argument.type == tf.resource.as_datatype_enum:
                 dtype = self.types.get("T") or self.types.get("dtype") or tf.float32
-                variables[argument.name] = self._array(argument.name, dtype)
+                variables[argument.name] = self._variable(argument.name, dtype)
             elif argument.number_attr:
                 values = [self._tensor(argument) for _ in range(self.counts[argument.number_attr])]
                 operands[argument.name] = values
@@ -78,6 +80,10 @@ class _Draw:
                 value = self._tensor(argument)
                 (known if self._is_known(argument, value) else operands)[argument.name] = value
         return Call(self.op, operands, known, variables, self.attributes)
+
+    def _variable(self, name: str, dtype: tf.DType) -> np.ndarray:
+        start = self._array(name, dtype)
+        return start * start if name in POSITIVE and dtype.is_floating else start
 
     def _draw_attribute(self, attribute: Any) -> None:
         name, kind = attribute.name, attribute.type

@@ -20,7 +20,15 @@ ACCEPTED = 3
     "op",
     [
         *("AddV2", "Atan2", "Cast", "ClipByValue", "Cumsum", "FloorMod", "Identity", "Log1p", "SquaredDifference"),
-        *("ResourceApplyAdaMax", "ResourceApplyFtrl", "ResourceApplyProximalAdagrad", "SelectV2", "Sum", "TanhGrad"),
+        *(
+            "ResourceApplyAdaMax",
+            "ResourceApplyCenteredRMSProp",
+            "ResourceApplyFtrl",
+            "ResourceApplyRMSProp",
+            "SelectV2",
+            "Sum",
+            "TanhGrad",
+        ),
     ],
 )
 def test_random_calls(op: str) -> None:
