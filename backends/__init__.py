@@ -4,7 +4,7 @@ use."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from trivium.backends.pjrt import Client, Device
 from trivium.ir.errors import Error
@@ -28,14 +28,29 @@ def _opencl(number: int) -> Client:
 def _opencl_devices() -> int:
     from trivium.backends.gpu import opencl
 
-    return len(opencl.devices()) if opencl.is_installed() else 0
+    return opencl.count()
+
+
+def _cuda(number: int) -> Client:
+    from trivium.backends.gpu.client import GpuClient
+    from trivium.backends.gpu.cuda import Cuda
+
+    return GpuClient(Cuda(number), number)
+
+
+def _cuda_devices() -> int:
+    from trivium.backends.gpu import cuda
+
+    return cuda.count()
 
 
 _PLATFORMS: dict[str, tuple[Callable[[int], Client], Callable[[], int]]] = {
     "cpu": (_cpu, lambda: 1),
+    "cuda": (_cuda, _cuda_devices),
     "opencl": (_opencl, _opencl_devices),
 }
-"""For each platform, the client of one of its devices, and how many devices there are."""
+"""For each platform, the client of one of its devices, and how many devices there are; an `Error` says why there are
+none."""
 
 
 def client(device: str = "cpu") -> Client:
@@ -59,8 +74,24 @@ def _client(platform: str, number: int) -> Client:
 
 def devices() -> Sequence[Device]:
     """Returns all devices of all platforms that Trivium compiles for itself."""
-    found = ((platform, number) for platform, (_, count) in _PLATFORMS.items() for number in range(count()))
-    return [device for platform, number in found for device in _client(platform, number).devices]
+    return discovered()[0]
 
 
-__all__ = ["client", "devices"]
+def discovered() -> tuple[Sequence[Device], Mapping[str, str]]:
+    """Returns all devices, and why platforms, or single devices, cannot be used."""
+    found, reasons = list[Device](), dict[str, str]()
+    for platform, (_, count) in _PLATFORMS.items():
+        try:
+            numbers = range(count())
+        except Error as error:
+            reasons[platform] = str(error)
+            continue
+        for number in numbers:
+            try:
+                found.extend(_client(platform, number).devices)
+            except Error as error:
+                reasons[f"{platform}:{number}"] = str(error)
+    return found, reasons
+
+
+__all__ = ["client", "devices", "discovered"]

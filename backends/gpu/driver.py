@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -29,13 +29,28 @@ class Event(Protocol):
 
 
 M = TypeVar("M", bound=Memory)
-"""The driver's memory."""
-
 K = TypeVar("K")
-"""The driver's functions of the device."""
+"""The driver's memory, and its functions of the device."""
+
+T = TypeVar("T", bound=Memory, contravariant=True)
+F = TypeVar("F", contravariant=True)
+"""The same, for what only takes them."""
+
+Recordings = dict[Hashable, Any]
+"""What a driver keeps of work that is repeated, for one program."""
 
 
-class Driver(Protocol[M, K]):
+class Queue(Protocol[T, F]):
+    """Takes work for a device, and may return before it is done."""
+
+    def launch(self, kernel: F, blocks: int, threads: int, arguments: Sequence[T | None]) -> None:
+        """Runs a kernel. No other thread launches the same kernel object at the same time."""
+        ...
+
+    def copy(self, target: T, source: T, nbytes: int) -> None: ...
+
+
+class Driver(Queue[M, K], Protocol[M, K]):
     """One device, and a queue of work for it. What is told is done in order; `download` waits until it is done, and
     everything else may return before. Raises `ExecutionError`."""
 
@@ -53,12 +68,8 @@ class Driver(Protocol[M, K]):
 
     def allocate(self, nbytes: int) -> M: ...
 
-    def load(self, binary: bytes) -> Mapping[str, K]:
-        """Returns the kernels of a binary, by name."""
-        ...
-
-    def launch(self, kernel: K, blocks: int, threads: int, arguments: Sequence[M | None]) -> None:
-        """Runs a kernel. No other thread launches the same kernel object at the same time."""
+    def load(self, binary: bytes, names: Sequence[str]) -> Mapping[str, K]:
+        """Returns the kernels of a binary that have these names."""
         ...
 
     def upload(self, target: M, source: np.ndarray) -> None:
@@ -69,7 +80,10 @@ class Driver(Protocol[M, K]):
         """Copies to an array, and waits until it is there."""
         ...
 
-    def copy(self, target: M, source: M, nbytes: int) -> None: ...
+    def repeat(self, kept: Recordings, memories: Sequence[M], tell: Callable[[Queue[M, K]], None]) -> None:
+        """Tells the device what `tell` tells a queue, which depends on nothing but `memories`. A driver that is told
+        the same again may be quicker, with what it keeps."""
+        ...
 
     def event(self) -> Event:
         """Returns the event that everything told so far is done."""

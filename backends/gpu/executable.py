@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from trivium.backends.constants import source_of
 from trivium.backends.gpu import plan as plans
-from trivium.backends.gpu.driver import AnyDriver, Memory
+from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings
 from trivium.backends.gpu.plan import Call, Copy, Launch, Step, Switch, While
 from trivium.compiler import program
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Slot
@@ -35,7 +36,10 @@ class GpuExecutable:
         self.inputs, self.outputs = artifact.inputs, artifact.outputs
         self._driver = driver
         self._plan, binary = plans.from_bytes(artifact.code)
-        self._kernels = driver.load(binary) if binary else {}
+        launched = {step.kernel: None for step in plans.walk(self._plan.steps) if isinstance(step, Launch)}
+        self._kernels = driver.load(binary, list(launched)) if launched else {}
+        self._repeats = len(self._plan.steps) > 1 and all(isinstance(step, Launch | Copy) for step in self._plan.steps)
+        self._recordings: Recordings = {}
         self._constants = [source_of(constant, constants, artifact.name) for constant in artifact.constants]
         self._functions = {step: _function(step) for step in plans.walk(self._plan.steps) if isinstance(step, Call)}
         self._resident: list[Memory | None] | None = None
@@ -79,7 +83,15 @@ class GpuExecutable:
         """Runs on memory of the device and returns that of the results, which the device may still have to write."""
         results = [self._driver.allocate(slot.nbytes) for slot in self.outputs]
         with self._lock:
-            _Run(self, self._memories(arguments, results)).steps(self._plan.steps)
+            memories = self._memories(arguments, results)
+
+            def tell(queue: Queue[Any, Any]) -> None:
+                _Run(self, memories, queue).steps(self._plan.steps)
+
+            if self._repeats:
+                self._driver.repeat(self._recordings, [*arguments, *results], tell)
+            else:
+                tell(self._driver)
         return results
 
     def _memories(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> list[Memory]:
@@ -110,11 +122,11 @@ class GpuExecutable:
 
 
 class _Run:
-    """One run: the memory of each value."""
+    """One run: the memory of each value, and the queue that is told."""
 
-    def __init__(self, executable: GpuExecutable, memories: Sequence[Memory]):
+    def __init__(self, executable: GpuExecutable, memories: Sequence[Memory], queue: Queue[Any, Any]):
         self._executable = executable
-        self._driver = executable._driver
+        self._driver, self._queue = executable._driver, queue
         self._values = executable._plan.values
         self._memories = memories
 
@@ -124,7 +136,7 @@ class _Run:
                 case Launch():
                     self._launch(step)
                 case Copy(source, destination):
-                    self._driver.copy(self._memories[destination], self._memories[source], self._values[source].nbytes)
+                    self._queue.copy(self._memories[destination], self._memories[source], self._values[source].nbytes)
                 case While(condition, predicate, body):
                     self.steps(condition)
                     while self._number(predicate):
@@ -141,7 +153,7 @@ class _Run:
             return
         arguments = [*(self._memories[number] for number in step.arguments), self._executable._workspace]
         with _during(f"running {step.kernel}" + (f", from {step.origin}" if step.origin else "")):
-            self._driver.launch(self._executable._kernels[step.kernel], step.blocks, step.threads, arguments)
+            self._queue.launch(self._executable._kernels[step.kernel], step.blocks, step.threads, arguments)
 
     def _number(self, value: int) -> int:
         return int(self._read(value).reshape(-1)[0])

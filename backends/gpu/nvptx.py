@@ -38,6 +38,16 @@ class Nvptx(Dialect):
         return self.call(code, f"llvm.nvvm.read.ptx.sreg.{register}.x", I32, (), "")
 
 
+def emitted_for(major: int, minor: int) -> str:
+    """Returns the architecture that code for a device of this compute capability is emitted for: the newest one that
+    runs there."""
+    plain = {int(name[3:]): name for name in FEATURES if name[3:].isdecimal()}
+    fitting = [number for number in plain if number <= 10 * major + minor]
+    if not fitting:
+        raise Error(f"a GPU of compute capability {major}.{minor} is too old, expected at least {min(plain) / 10}")
+    return plain[max(fitting)]
+
+
 def target(architecture: str) -> GpuTarget:
     """Returns a GPU of NVIDIA's, of one of `FEATURES`."""
     if architecture not in FEATURES:

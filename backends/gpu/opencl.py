@@ -9,7 +9,7 @@ import shutil
 import sysconfig
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +20,7 @@ import numpy as np
 
 from trivium.backends.gpu import spirv
 from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.driver import Queue, Recordings
 from trivium.ir.errors import Error, ExecutionError
 
 _INTEL_NEEDS = "libintlc.so.5", "libirng.so", "libsvml.so", "libimf.so", "libtbb.so.12"
@@ -77,6 +78,14 @@ def devices() -> Sequence[Any]:
     except cl.LogicError:  # there is no platform
         return ()
     return sorted(filter(_takes_spirv, found), key=lambda device: _is_processor(device))
+
+
+def count() -> int:
+    """Returns the number of devices. Raises an `Error` if there are none."""
+    library()
+    if not devices():
+        raise Error(_available())
+    return len(devices())
 
 
 def _takes_spirv(device: Any) -> bool:
@@ -140,11 +149,11 @@ class OpenCl:
             flags = library().mem_flags.READ_WRITE
             return OpenClMemory(library().Buffer(self._context, flags, max(1, nbytes)), nbytes)
 
-    def load(self, binary: bytes) -> Mapping[str, Any]:
+    def load(self, binary: bytes, names: Sequence[str]) -> Mapping[str, Any]:
         with _told("building the program"), warnings.catch_warnings():
             warnings.simplefilter("ignore", library().CompilerWarning)  # drivers report that they have succeeded
             program = library().Program(self._context, binary).build(self._options())
-            return {kernel.function_name: kernel for kernel in program.all_kernels()}
+            return {name: library().Kernel(program, name) for name in names}
 
     def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[OpenClMemory | None]) -> None:
         with _told(f"launching {kernel.function_name}"):
@@ -167,6 +176,11 @@ class OpenCl:
         if nbytes:
             with _told("copying on the device"):
                 library().enqueue_copy(self._queue, target.buffer, source.buffer, byte_count=nbytes)
+
+    def repeat(
+        self, kept: Recordings, memories: Sequence[OpenClMemory], tell: Callable[[Queue[OpenClMemory, Any]], None]
+    ) -> None:
+        tell(self)
 
     def event(self) -> OpenClEvent:
         with _told("waiting for the device"):

@@ -157,13 +157,16 @@ def bench(program: Path, against: str, threads: int | None, seconds: float, trus
 @main.command()
 def devices() -> None:
     """Lists the devices that programs can run on, and the PJRT plugins that were found."""
-    from trivium.backends import devices as found
+    from trivium.backends import discovered
     from trivium.backends.table.discovery import plugins
 
-    table = Table("device", "kind", "memory")
-    for device in found():
+    table = Table("device", "kind", "memory", "driver")
+    found, reasons = discovered()
+    for device in found:
         name = f"{device.client.platform_name}:{device.id}"
-        table.add_row(name, device.kind, device.default_memory.kind)
+        table.add_row(name, escape(device.kind), device.default_memory.kind, escape(device.client.platform_version))
+    for name, reason in reasons.items():
+        table.add_row(name, "cannot be used", "", escape(reason))
     _print(table)
     table = Table("PJRT plugin", "found", "versions", "devices")
     for plugin in plugins():

@@ -3,11 +3,16 @@ SPIR-V."""
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
+from tests.backends.gpu import simulator
 from trivium.backends import client
 from trivium.backends.gpu import opencl
 from trivium.backends.gpu.client import GpuClient
+from trivium.backends.gpu.cuda import Cuda
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +23,13 @@ def device() -> GpuClient:
     found = client("opencl:0")
     assert isinstance(found, GpuClient)
     return found
+
+
+@pytest.fixture
+def simulated_device() -> Iterator[Cuda]:
+    """A simulated GPU of NVIDIA's, of which nothing is left at the end."""
+    simulator.fake().fake_reset(0, 0)
+    with simulator.opened() as opened:
+        yield opened
+        gc.collect()
+    assert simulator.fake().fake_live() == 0

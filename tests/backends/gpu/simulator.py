@@ -1,124 +1,137 @@
-"""A driver that runs the module which NVIDIA's driver would get, on the host: LLVM compiles the same text for this
-processor, with the numbers of block and thread as variables, and a launch is a loop over all of them. It proves the
-walk and the dialect's arithmetic; not LLVM's code generator for NVIDIA, nor anything about speed. Threads of a block
-run one after the other: kernels with barriers need more."""
+"""A GPU of NVIDIA's without one: the module which NVIDIA's driver would get runs on the host, behind a library that
+stands for the driver's. LLVM compiles the same text for this processor, with functions of `simulator.cc` in place of
+NVIDIA's intrinsics; `fake_cuda.cc` has the driver's functions. It proves what the kernels and `cuda.py` do; not LLVM's
+code generator for NVIDIA, nor anything about speed."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
+import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import llvmlite.binding as llvm
-import numpy as np
 
-from trivium.backends.cpu.client import Done
 from trivium.backends.cpu.target import host
-from trivium.backends.gpu.dialect import Assembling, Dialect
-from trivium.backends.gpu.nvptx import Nvptx, target
+from trivium.backends.gpu import cuda_library
+from trivium.backends.gpu.assembler import Assembler
+from trivium.backends.gpu.cuda import Cuda
+from trivium.backends.gpu.dialect import Assembling
+from trivium.backends.llvm.shared_object import link
 
-REGISTERS = "tid", "ctaid"
+NAME = "libtrivium-fake-cuda.so"
+SOURCES = ("simulator.h", "simulator.cc", "fake_cuda.cc")
+OPTIONS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{NAME}")
 
-LAUNCH = """
-define void @"launch.{name}"(ptr %table, i32 %blocks, i32 %threads) {{
-entry:
-  br label %outer
-outer:
-  %block = phi i32 [0, %entry], [%block.next, %latch]
-  store i32 %block, ptr @ctaid
-  br label %inner
-inner:
-  %thread = phi i32 [0, %outer], [%thread.next, %inner]
-  store i32 %thread, ptr @tid
+INTRINSICS = {
+    "read.ptx.sreg.tid.x": "sim_thread",
+    "read.ptx.sreg.ctaid.x": "sim_block",
+    "barrier.cta.sync.aligned.all": "sim_barrier",
+    "bar.warp.sync": "sim_warp_barrier",
+    "shfl.sync.down.i32": "sim_shuffle_down",
+    "shfl.sync.idx.i32": "sim_shuffle_index",
+}
+"""The simulator's functions, with the same operands."""
+
+ENTER = """
+@"parameters.{name}" = constant i32 {count}
+define void @"enter.{name}"(ptr %table) {{
 {loads}
   call void @"{name}"({arguments})
-  %thread.next = add i32 %thread, 1
-  %more = icmp ult i32 %thread.next, %threads
-  br i1 %more, label %inner, label %latch
-latch:
-  %block.next = add i32 %block, 1
-  %again = icmp ult i32 %block.next, %blocks
-  br i1 %again, label %outer, label %done
-done:
   ret void
 }}"""
 
-
-class Bytes:
-    """Memory of the host."""
-
-    def __init__(self, array: np.ndarray):
-        self.array, self.nbytes = array, array.nbytes
-
-    def part(self, offset: int, nbytes: int) -> Bytes:
-        return Bytes(self.array[offset : offset + nbytes])
+LOAD = """  %p{n} = getelementptr ptr, ptr %table, i32 {n}
+  %q{n} = load ptr, ptr %p{n}
+  %a{n} = load ptr addrspace(1), ptr %q{n}"""
 
 
-class Simulator:
-    """A simulated GPU: it loads LLVM's text and runs it on the host."""
-
-    platform: ClassVar[str] = "simulator"
-
-    def __init__(self, architecture: str = "sm_80"):
-        self.kind = f"simulated {architecture}"
-        self.version = "1"
-        self.dialect: Dialect = Nvptx()
-        self.target = target(architecture)
-        self._engines: list[object] = []
-
-    def allocate(self, nbytes: int) -> Bytes:
-        return Bytes(np.full(nbytes, 0xA5, np.uint8))
-
-    def load(self, binary: bytes) -> Mapping[str, Any]:
-        text = on_the_host(binary.decode())
-        names = re.findall(r'^define void @"(k\d+_\w*)"', text, re.MULTILINE)
-        module = llvm.parse_assembly(text)
-        module.verify()
-        engine = llvm.create_mcjit_compiler(module, host().machine())
-        engine.finalize_object()
-        self._engines.append(engine)
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
-        return {name: kind(engine.get_function_address(f"launch.{name}")) for name in names}
-
-    def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[Bytes | None]) -> None:
-        table = (ctypes.c_void_p * len(arguments))(*(a and a.array.ctypes.data for a in arguments))
-        kernel(ctypes.addressof(table), blocks, threads)
-
-    def upload(self, target: Bytes, source: np.ndarray) -> None:
-        target.array[:] = source.reshape(-1).view(np.uint8)
-
-    def download(self, target: np.ndarray, source: Bytes) -> None:
-        target.reshape(-1).view(np.uint8)[:] = source.array[: target.nbytes]
-
-    def copy(self, target: Bytes, source: Bytes, nbytes: int) -> None:
-        target.array[:nbytes] = source.array[:nbytes].copy()
-
-    def event(self) -> Done:
-        return Done()
+def compiler() -> str | None:
+    """Returns the compiler of C++ that builds the simulator."""
+    return shutil.which(os.environ.get("CXX", "g++"))
 
 
-def untouched(text: str, how: Assembling) -> bytes:
-    """Stands for the assembler: what is loaded is the text."""
+@functools.cache
+def built() -> Path:
+    """Returns the library that stands for the driver's, which is built when its sources have changed."""
+    sources = [Path(__file__).with_name(name) for name in SOURCES]
+    digest = hashlib.sha256(repr(OPTIONS).encode() + b"".join(source.read_bytes() for source in sources)).hexdigest()
+    folder = Path(tempfile.gettempdir()) / f"trivium-simulator-{os.getuid()}-{digest[:16]}"
+    library = folder / NAME
+    if not library.exists():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            made = Path(own, NAME)
+            inputs = [str(source) for source in sources if source.suffix == ".cc"]
+            subprocess.run([compiler() or "g++", *OPTIONS, *inputs, "-o", str(made)], check=True)
+            made.rename(library)
+    return library
+
+
+@functools.cache
+def fake() -> ctypes.CDLL:
+    """Returns the library's functions for tests."""
+    library = ctypes.CDLL(str(built()))
+    library.fake_reset.argtypes = ctypes.c_long, ctypes.c_int
+    library.fake_fail.argtypes = ctypes.c_char_p, ctypes.c_int
+    library.fake_seed.argtypes = (ctypes.c_uint64,)
+    library.fake_calls.restype = library.fake_live.restype = ctypes.c_long
+    library.fake_log.restype = library.fake_wrong.restype = ctypes.c_char_p
+    return library
+
+
+@contextmanager
+def simulated() -> Iterator[None]:
+    """Lets the driver's library be the fake one, and the assembler compile for the host."""
+    name, compile_ = cuda_library.NAME, Assembler.compile
+    cuda_library.NAME = str(built())
+    Assembler.compile = lambda self, text, how: for_the_host(text, how)  # type: ignore[method-assign]
+    cuda_library.library.cache_clear()
+    try:
+        yield
+    finally:
+        cuda_library.NAME, Assembler.compile = name, compile_  # type: ignore[method-assign]
+        cuda_library.library.cache_clear()
+
+
+@contextmanager
+def opened(number: int = 0) -> Iterator[Cuda]:
+    """Opens a simulated device, and closes it."""
+    with simulated():
+        device = Cuda(number)
+        try:
+            yield device
+        finally:
+            device.close()
+
+
+def for_the_host(text: str, how: Assembling) -> bytes:
+    """Stands for the assembler: returns a shared object for this processor."""
     assert how.text
-    return text.encode()
+    module = llvm.parse_assembly(on_the_host(text))
+    module.verify()
+    return link(host().machine().emit_object(module), [NAME])
 
 
 def on_the_host(text: str) -> str:
-    """Returns a module of NVIDIA's as one of the host's, with a function that launches each kernel."""
+    """Returns a module of NVIDIA's as one of the host's, with a function that the simulator calls for each kernel."""
     text = re.sub(r"^target .*$", "", text, flags=re.MULTILINE)
-    text = re.sub(r'"nvvm\.maxntid"="\d+"', "", text.replace("ptx_kernel ", ""))
-    launches = []
-    for name, parameters in re.findall(r'^define void @"(k\d+_\w*)"\((.*?)\)', text.replace("addrspace(1)", ""), re.M):
-        count = parameters.count("ptr")
-        loads = "\n".join(
-            f"  %p{n} = getelementptr ptr, ptr %table, i32 {n}\n  %a{n} = load ptr addrspace(1), ptr %p{n}"
-            for n in range(count)
-        )
-        arguments = ", ".join(f"ptr addrspace(1) %a{n}" for n in range(count))
-        launches.append(LAUNCH.format(name=name, loads=loads, arguments=arguments))
-    for register in REGISTERS:
-        intrinsic = rf'i32 @"llvm\.nvvm\.read\.ptx\.sreg\.{register}\.x"\(\)'
-        text = re.sub(rf"^declare *{intrinsic}.*$", "", text, flags=re.MULTILINE)
-        text = re.sub(rf"call *{intrinsic}", f"load i32, ptr @{register}", text)
-    return "\n".join([text, *(f"@{register} = internal global i32 0" for register in REGISTERS), *launches])
+    text = re.sub(r'"nvvm\.\w+"="\d+"', "", text.replace("ptx_kernel ", ""))
+    text = re.sub(r"\b(internal|external) addrspace\(3\) global", "internal addrspace(3) global", text)
+    for name, function in INTRINSICS.items():
+        text = text.replace(f'@"llvm.nvvm.{name}"', f"@{function}")
+    kernels = re.findall(r'^define void @"(k\d+_\w*)"\((.*?)\)', text.replace("addrspace(1)", ""), re.MULTILINE)
+    return "\n".join([text, *(_entry(name, parameters.count("ptr")) for name, parameters in kernels)])
+
+
+def _entry(name: str, count: int) -> str:
+    loads = "\n".join(LOAD.format(n=n) for n in range(count))
+    arguments = ", ".join(f"ptr addrspace(1) %a{n}" for n in range(count))
+    return ENTER.format(name=name, count=count, loads=loads, arguments=arguments)

@@ -7,12 +7,13 @@ import os
 import re
 import subprocess
 import tempfile
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from tests.backends.gpu.simulator import Simulator, untouched
+from tests.backends.gpu.simulator import simulated
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
 from tests.ir import checks
@@ -21,7 +22,6 @@ from tests.random_programs.programs import random_program
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends import client
-from trivium.backends.gpu.assembler import Assembler
 from trivium.backends.gpu.assembly import assembler, emit_program
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.nvptx import Nvptx, target
@@ -30,7 +30,11 @@ from trivium.compiler.lower import lower
 from trivium.ir.errors import ExecutionError
 
 DEVICE = os.environ.get("TRIVIUM_TEST_DEVICE", "opencl:0")
-"""A device, or `simulator`."""
+"""A device, or `simulator`: NVIDIA's driver and GPU, as `simulator.py` stands for them."""
+
+
+_OPEN = ExitStack()
+"""What lasts as long as the process."""
 
 
 @cache
@@ -38,9 +42,8 @@ def device() -> GpuClient:
     """Returns the client of the device under test. Nothing is cached: each program is compiled once."""
     os.environ["TRIVIUM_CACHE"] = "0"
     if DEVICE == "simulator":
-        Assembler.compile = lambda self, text, how: untouched(text, how)  # type: ignore[method-assign]
-        return GpuClient(Simulator(), 0)
-    found = client(DEVICE)
+        _OPEN.enter_context(simulated())
+    found = client("cuda:0" if DEVICE == "simulator" else DEVICE)
     assert isinstance(found, GpuClient)
     return found
 

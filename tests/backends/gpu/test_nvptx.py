@@ -8,15 +8,15 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.backends.gpu import tasks
-from tests.backends.gpu.simulator import Simulator, untouched
+from tests.backends.gpu import simulator, tasks
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
-from trivium.backends.gpu.assembler import Assembler
 from trivium.backends.gpu.client import GpuClient
-from trivium.backends.gpu.nvptx import target
+from trivium.backends.gpu.nvptx import emitted_for, target
 from trivium.ir.errors import Error
 
 ASSEMBLED, SIMULATED = 12, 80
+
+needs_simulator = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
 
 
 def sample(count: int) -> list[int]:
@@ -32,15 +32,30 @@ def test_ptxas_spills_nothing(architecture: str, monkeypatch: pytest.MonkeyPatch
     assert not [told for number in sample(ASSEMBLED) if (told := tasks.ptx((architecture, number)))]
 
 
+@needs_simulator
 def test_the_same_modules_on_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    monkeypatch.setattr(Assembler, "compile", lambda self, text, how: untouched(text, how))
-    client = GpuClient(Simulator(), 0)
-    for record in (COMPILED[number] for number in sample(SIMULATED)):
-        results = client.load_program(lowered(record, client.driver.target)).execute(*record.arrays)
-        expect_equal(record, record.module(), results)
+    with simulator.opened() as device:
+        client = GpuClient(device, 0)
+        for record in (COMPILED[number] for number in sample(SIMULATED)):
+            results = client.load_program(lowered(record, device.target)).execute(*record.arrays)
+            expect_equal(record, record.module(), results)
 
 
 def test_unknown_architectures() -> None:
     with pytest.raises(Error, match="unknown architecture 'sm_10', expected one of sm_80"):
         target("sm_10")
+
+
+@pytest.mark.parametrize(
+    ("capability", "architecture"), [((8, 0), "sm_80"), ((8, 9), "sm_80"), ((9, 0), "sm_90"), ((12, 0), "sm_100")]
+)
+def test_code_is_emitted_for_the_newest_architecture_that_runs_there(
+    capability: tuple[int, int], architecture: str
+) -> None:
+    assert emitted_for(*capability) == architecture
+
+
+def test_old_devices_are_refused() -> None:
+    with pytest.raises(Error, match=r"compute capability 7\.5 is too old, expected at least 8\.0"):
+        emitted_for(7, 5)

@@ -1,0 +1,309 @@
+"""NVIDIA's GPUs, through the driver's own interface: one stream per device, in whose order memory is handed out, arrays
+are copied and kernels run. What is told again and again with the same memory becomes a graph, which the driver is told
+in one call."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import ClassVar
+
+import numpy as np
+
+from trivium.backends.gpu import nvptx, ptxas
+from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, library, told, version_text
+from trivium.backends.gpu.cuda_memory import UNTIMED, CudaMemory, Pool, PoolStatistics, Staging
+from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.driver import Queue, Recordings
+from trivium.ir.errors import Error
+
+NON_BLOCKING = 1
+"""A stream that does not wait for the default stream."""
+
+_UNITS, _MAJOR, _MINOR, _POOLS, _MEMORY_CLOCK, _BUS = 16, 75, 76, 115, 36, 37
+"""Attributes of a device."""
+
+_THIS_THREAD = 1
+"""A capture that forbids nothing to other threads."""
+
+_ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
+"""Options of loading a module."""
+
+LOG = 8 << 10
+
+RECORDINGS = 8
+"""The number of graphs that are kept for one program."""
+
+
+def count() -> int:
+    """Returns the number of devices. Raises an `Error` if there are none."""
+    with told("counting devices"):
+        found = library().value("cuDeviceGetCount", ctypes.c_int)
+    if not found:
+        raise Error("NVIDIA's driver finds no device")
+    return found
+
+
+class CudaKernel:
+    """A function of a module, with room for the addresses that it is given."""
+
+    def __init__(self, name: str, function: int, module: CudaModule):
+        self.name, self.function = name, function
+        self._module = module
+        self._values: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 0)()
+        self._pointers: ctypes.Array[ctypes.c_void_p] = (ctypes.c_void_p * 0)()
+
+    def given(self, arguments: Sequence[CudaMemory | None]) -> ctypes.Array[ctypes.c_void_p]:
+        """Returns pointers to the arguments. They point to the same memory at every call."""
+        count = len(arguments)
+        if len(self._values) != count:
+            self._values = (ctypes.c_uint64 * count)()
+            begin = ctypes.addressof(self._values)
+            self._pointers = (ctypes.c_void_p * count)(*(begin + 8 * position for position in range(count)))
+        for position, argument in enumerate(arguments):
+            self._values[position] = argument.address if argument is not None else 0
+        return self._pointers
+
+
+class CudaModule:
+    """Loaded code, which is unloaded when no kernel of it is left."""
+
+    def __init__(self, device: Cuda, handle: int):
+        self.handle = handle
+        device.owns(self, "cuModuleUnload", handle)
+
+
+class CudaEvent:
+    """A place in the stream."""
+
+    def __init__(self, device: Cuda, handle: int):
+        self._device, self._handle = device, handle
+        device.owns(self, "cuEventDestroy_v2", handle)
+
+    def is_ready(self) -> bool:
+        with self._device.current(), told("asking whether the device is done"):
+            return library().cuEventQuery(self._handle) != NOT_READY
+
+    def wait(self) -> None:
+        with self._device.current(), told("waiting for the device"):
+            library().cuEventSynchronize(self._handle)
+
+
+class CudaStream:
+    """A queue of launches and copies."""
+
+    def __init__(self, handle: int):
+        self._cuda, self.handle = library(), handle
+
+    def launch(self, kernel: CudaKernel, blocks: int, threads: int, arguments: Sequence[CudaMemory | None]) -> None:
+        given = kernel.given(arguments)
+        with told(f"launching {kernel.name}, {blocks} blocks of {threads} threads"):
+            self._cuda.cuLaunchKernel(kernel.function, blocks, 1, 1, threads, 1, 1, 0, self.handle, given, None)
+
+    def copy(self, target: CudaMemory, source: CudaMemory, nbytes: int) -> None:
+        if nbytes:
+            with told(f"copying {nbytes} bytes on the device"):
+                self._cuda.cuMemcpyDtoDAsync_v2(target.address, source.address, nbytes, self.handle)
+
+
+class CudaGraph:
+    """Launches and copies that are told at once."""
+
+    def __init__(self, device: Cuda, handle: int):
+        self.handle = handle
+        device.owns(self, "cuGraphExecDestroy", handle)
+
+
+class Cuda:
+    """A device of NVIDIA's."""
+
+    platform: ClassVar[str] = "cuda"
+
+    def __init__(self, number: int):
+        self._cuda = library()
+        if number >= count():
+            expected = ", ".join(f"cuda:{other}" for other in range(count()))
+            raise Error(f"there is no device cuda:{number}, expected one of {expected}")
+        self._capturing = threading.Lock()
+        self._given: dict[int, tuple[Callable[..., object], tuple[int, ...]]] = {}
+        self._resources = ExitStack()
+        with ExitStack() as opened, told(f"opening device {number}"):
+            self._device = self._cuda.value("cuDeviceGet", ctypes.c_int, number)
+            self._describe()
+            self._context = self._cuda.value("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self._device)
+            opened.callback(self._cuda.cuDevicePrimaryCtxRelease_v2, self._device)
+            opened.callback(self._close_inside)
+            with self.current():
+                self._open(self._resources)
+            self._opened = opened.pop_all()
+
+    def _open(self, opened: ExitStack) -> None:
+        """Creates what work on the device needs; `opened` closes it in the opposite order."""
+        handles = []
+        for _ in range(2):
+            handles.append(self._cuda.value("cuStreamCreate", ctypes.c_void_p, NON_BLOCKING))
+            opened.callback(self._cuda.cuStreamDestroy_v2, handles[-1])
+        self._stream, self._captured = map(CudaStream, handles)
+        self._pool = Pool(self._device, handles[0], self.current, self.owns)
+        opened.callback(self._cuda.cuMemPoolDestroy, self._pool.handle)
+        self._pool.keep()
+        self._staging = Staging(handles[0], opened)
+        opened.callback(self._return_all)
+        opened.callback(self._cuda.cuStreamSynchronize, handles[0])
+
+    def _describe(self) -> None:
+        """Fills in the facts about the device."""
+        units, major, minor, pools, clock, bus = (
+            self._cuda.value("cuDeviceGetAttribute", ctypes.c_int, attribute, self._device)
+            for attribute in (_UNITS, _MAJOR, _MINOR, _POOLS, _MEMORY_CLOCK, _BUS)
+        )
+        name = ctypes.create_string_buffer(256)
+        self._cuda.cuDeviceGetName(name, len(name), self._device)
+        memory = self._cuda.value("cuDeviceTotalMem_v2", ctypes.c_size_t, self._device)
+        if not pools:
+            raise Error(f"{name.value.decode()} has no memory pools, which Trivium needs")
+        self.architecture = f"sm_{major}{minor}"
+        self.target = nvptx.target(nvptx.emitted_for(major, minor))
+        self.dialect: Dialect = nvptx.Nvptx()
+        # Memory transfers twice in a clock, which is given in kHz, the bus in bits.
+        peak = f", {2 * clock * bus / 8e6:.0f} GB/s" if clock and bus else ""
+        model = name.value.decode()
+        self.kind = f"{model}, {self.architecture}, {units} units, {memory / 2**30:.1f} GB{peak}"
+        version = self._cuda.value("cuDriverGetVersion", ctypes.c_int)
+        self._assembler = ptxas.installed_for(version)
+        by = f"ptxas {version_text(self._assembler.version)}" if self._assembler else "the driver's compiler"
+        self.version = f"CUDA {version_text(version)}, code by {by}"
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Makes the device's context the current one of this thread: other libraries have theirs."""
+        with told("entering the device's context"):
+            self._cuda.cuCtxPushCurrent_v2(self._context)
+        try:
+            yield
+        finally:
+            with told("leaving the device's context"):
+                self._cuda.value("cuCtxPopCurrent_v2", ctypes.c_void_p)
+
+    def owns(self, thing: object, function: str, handle: int, *operands: int) -> None:
+        """Calls a function of the driver when nothing refers to `thing` any more, or when the device is closed."""
+        self._given[handle] = getattr(self._cuda, function), (handle, *operands)
+        weakref.finalize(thing, self._returned, handle).atexit = False
+
+    def _returned(self, handle: int) -> None:
+        # A finalizer cannot raise an error. One that matters returns with the next call.
+        if handle in self._given:
+            with suppress(CudaError), self.current():
+                self._return(handle)
+
+    def _return(self, handle: int) -> None:
+        function, operands = self._given.pop(handle)
+        function(*operands)
+
+    def _return_all(self) -> None:
+        with ExitStack() as rest:
+            for handle in list(self._given):
+                rest.callback(self._return, handle)
+
+    def close(self) -> None:
+        """Waits for the device and gives back all of it. Nothing that came from it may be used afterwards."""
+        with told("closing the device"):
+            self._opened.close()
+
+    def _close_inside(self) -> None:
+        with self.current():
+            self._resources.close()
+
+    def memory(self) -> PoolStatistics:
+        """Returns how much of the device's memory is in use."""
+        return self._pool.statistics()
+
+    def allocate(self, nbytes: int) -> CudaMemory:
+        return self._pool.allocate(nbytes)
+
+    def load(self, binary: bytes, names: Sequence[str]) -> Mapping[str, CudaKernel]:
+        if self._assembler and not binary.startswith(b"\x7fELF"):
+            binary = self._assembler.assembled(binary, self.architecture)
+        with self.current(), told(f"loading code for {self.architecture}"):
+            module = CudaModule(self, self._loaded(binary))
+            found = {name: self._function(module, name) for name in names}
+        return {name: CudaKernel(name, function, module) for name, function in found.items()}
+
+    def _function(self, module: CudaModule, name: str) -> int:
+        return self._cuda.value("cuModuleGetFunction", ctypes.c_void_p, module.handle, name.encode())
+
+    def _loaded(self, binary: bytes) -> int:
+        log = ctypes.create_string_buffer(LOG)
+        options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_SIZE)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), LOG)
+        try:
+            # PTX is text that ends with a zero.
+            return self._cuda.value("cuModuleLoadDataEx", ctypes.c_void_p, binary + b"\0", 2, options, values)
+        except CudaError as error:
+            said = log.value.decode(errors="replace").strip()
+            raise CudaError(f"{error.reason}{said and f': {said[:1000]}'}", error.code) from error
+
+    def launch(self, kernel: CudaKernel, blocks: int, threads: int, arguments: Sequence[CudaMemory | None]) -> None:
+        with self.current():
+            self._stream.launch(kernel, blocks, threads, arguments)
+
+    def copy(self, target: CudaMemory, source: CudaMemory, nbytes: int) -> None:
+        with self.current():
+            self._stream.copy(target, source, nbytes)
+
+    def upload(self, target: CudaMemory, source: np.ndarray) -> None:
+        if source.nbytes:
+            with self.current(), told(f"copying {source.nbytes} bytes to the device"):
+                self._staging.upload(target.address, source.reshape(-1).view(np.uint8))
+
+    def download(self, target: np.ndarray, source: CudaMemory) -> None:
+        with self.current(), told(f"copying {target.nbytes} bytes from the device"):
+            if target.nbytes:
+                self._staging.download(target.reshape(-1).view(np.uint8), source.address)
+            else:
+                self._cuda.cuStreamSynchronize(self._stream.handle)
+
+    def event(self) -> CudaEvent:
+        with self.current(), told("marking a place in the stream"):
+            event = CudaEvent(self, self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED))
+            self._cuda.cuEventRecord(event._handle, self._stream.handle)
+            return event
+
+    def repeat(
+        self, kept: Recordings, memories: Sequence[CudaMemory], tell: Callable[[Queue[CudaMemory, CudaKernel]], None]
+    ) -> None:
+        """Tells the stream the same as `tell`: itself the first time, as a graph from the second time on."""
+        key = tuple(memory.address for memory in memories)
+        known, graph = key in kept, kept.pop(key, None)
+        if known and graph is None:
+            graph = self._graph(tell)
+        kept[key] = graph
+        while len(kept) > RECORDINGS:
+            del kept[next(iter(kept))]
+        with self.current():
+            if graph is None:
+                tell(self._stream)
+            else:
+                assert isinstance(graph, CudaGraph), "recordings are this driver's"
+                with told("launching a graph"):
+                    self._cuda.cuGraphLaunch(graph.handle, self._stream.handle)
+
+    def _graph(self, tell: Callable[[Queue[CudaMemory, CudaKernel]], None]) -> CudaGraph:
+        """Returns what is told, as a graph. It is told to a stream of its own, so that threads which tell the device
+        something else at this time take no part."""
+        with self._capturing, self.current(), told("recording a graph"):
+            stream = self._captured.handle
+            self._cuda.cuStreamBeginCapture_v2(stream, _THIS_THREAD)
+            graph = ctypes.c_void_p()
+            try:
+                try:
+                    tell(self._captured)
+                finally:
+                    self._cuda.cuStreamEndCapture(stream, ctypes.byref(graph))
+                return CudaGraph(self, self._cuda.value("cuGraphInstantiateWithFlags", ctypes.c_void_p, graph, 0))
+            finally:
+                if graph:
+                    self._cuda.cuGraphDestroy(graph)

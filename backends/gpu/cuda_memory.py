@@ -1,0 +1,163 @@
+"""Memory for an NVIDIA GPU: a pool on the device, whose blocks are handed out and taken back in the order of a stream;
+and pinned memory of the host, through which arrays are copied."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivium.backends.gpu.cuda_library import OUT_OF_MEMORY, CudaError, library, told
+
+UNTIMED = 2
+"""CU_EVENT_DISABLE_TIMING."""
+
+STAGED = 4 << 20
+"""The number of bytes of each of the two pinned blocks: large enough that copying one takes longer than its launch."""
+
+_RELEASE_THRESHOLD, _RESERVED, _USED, _MOST_USED = 4, 5, 7, 8
+"""Attributes of a pool."""
+
+Current = Callable[[], AbstractContextManager[None]]
+"""Makes the device's context the current one of the thread."""
+
+
+class PoolProperties(ctypes.Structure):
+    """CUmemPoolProps."""
+
+    _fields_ = (
+        ("allocation_type", ctypes.c_int),
+        ("handle_types", ctypes.c_int),
+        ("location_type", ctypes.c_int),
+        ("location_id", ctypes.c_int),
+        ("security_attributes", ctypes.c_void_p),
+        ("max_size", ctypes.c_size_t),
+        ("usage", ctypes.c_ushort),
+        ("reserved", ctypes.c_ubyte * 54),
+    )
+
+
+class CudaMemory:
+    """Bytes on a device, from a pool, or a part of such bytes, which keeps the whole."""
+
+    def __init__(self, address: int, nbytes: int, whole: CudaMemory | None = None):
+        self.address, self.nbytes = address, nbytes
+        self._whole = whole
+
+    def part(self, offset: int, nbytes: int) -> CudaMemory:
+        return CudaMemory(self.address + offset, nbytes, self)
+
+
+@dataclass(frozen=True)
+class PoolStatistics:
+    """Bytes of a pool: in use, in use at most so far, and taken from the device."""
+
+    used: int
+    most_used: int
+    reserved: int
+
+
+class Pool:
+    """A device's memory, for one stream. A block that nothing refers to any more returns to the pool when the device is
+    done with all that the stream was told before; the pool keeps it for later blocks. `owns` says how a
+    block is given back."""
+
+    def __init__(self, device: int, stream: int, current: Current, owns: Callable[..., None]):
+        self._cuda, self._stream, self._current, self._owns = library(), stream, current, owns
+        pinned, on_device = 1, 1
+        properties = PoolProperties(allocation_type=pinned, location_type=on_device, location_id=device)
+        self.handle = self._cuda.value("cuMemPoolCreate", ctypes.c_void_p, ctypes.byref(properties))
+
+    def keep(self) -> None:
+        """Keeps all memory that is given back, also when the device has nothing to do."""
+        keep_all = ctypes.c_uint64((1 << 64) - 1)
+        self._cuda.cuMemPoolSetAttribute(self.handle, _RELEASE_THRESHOLD, ctypes.byref(keep_all))
+
+    def allocate(self, nbytes: int) -> CudaMemory:
+        with self._current(), told(f"allocating {nbytes} bytes"):
+            try:
+                address = self._cuda.value(
+                    "cuMemAllocFromPoolAsync", ctypes.c_uint64, max(1, nbytes), self.handle, self._stream
+                )
+            except CudaError as error:
+                if error.code == OUT_OF_MEMORY:
+                    raise CudaError(f"{error.reason}; {self._rest()}", error.code) from error
+                raise
+        memory = CudaMemory(address, nbytes)
+        self._owns(memory, "cuMemFreeAsync", address, self._stream)
+        return memory
+
+    def statistics(self) -> PoolStatistics:
+        """Returns how much memory the pool holds."""
+        with self._current(), told("asking for the statistics of memory"):
+            return PoolStatistics(*(self._attribute(kind) for kind in (_USED, _MOST_USED, _RESERVED)))
+
+    def _attribute(self, kind: int) -> int:
+        value = ctypes.c_uint64()
+        self._cuda.cuMemPoolGetAttribute(self.handle, kind, ctypes.byref(value))
+        return value.value
+
+    def _rest(self) -> str:
+        """Says what memory there is."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        pool = self.statistics()
+        return (
+            f"{free.value} of the device's {total.value} bytes are free, and Trivium uses {pool.used} of the "
+            f"{pool.reserved} that it holds"
+        )
+
+
+class Staging:
+    """Two pinned blocks of the host: while the device copies to or from one, the processor copies the other. Threads
+    take turns. `opened` gives them back."""
+
+    def __init__(self, stream: int, opened: ExitStack):
+        self._cuda, self._stream = library(), stream
+        self._lock = threading.Lock()
+        self._blocks: list[tuple[int, np.ndarray, int]] = []
+        for _ in range(2):
+            address = self._cuda.value("cuMemHostAlloc", ctypes.c_void_p, STAGED, 0)
+            opened.callback(self._cuda.cuMemFreeHost, address)
+            event = self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED)
+            opened.callback(self._cuda.cuEventDestroy_v2, event)
+            memory = (ctypes.c_uint8 * STAGED).from_address(address)
+            self._blocks.append((address, np.ctypeslib.as_array(memory), event))
+
+    def upload(self, target: int, source: np.ndarray) -> None:
+        """Copies bytes of the host to the device. Returns when they have been read."""
+        with self._lock:
+            for number, (begin, end) in enumerate(_pieces(source.nbytes)):
+                address, block, event = self._blocks[number % 2]
+                self._cuda.cuEventSynchronize(event)  # an earlier copy from this block
+                block[: end - begin] = source[begin:end]
+                self._cuda.cuMemcpyHtoDAsync_v2(target + begin, address, end - begin, self._stream)
+                self._cuda.cuEventRecord(event, self._stream)
+
+    def download(self, target: np.ndarray, source: int) -> None:
+        """Copies bytes of the device to the host, and waits until they are there."""
+        with self._lock:
+            waiting: list[tuple[int, int]] = []
+            for number, (begin, end) in enumerate(_pieces(target.nbytes)):
+                address, _, event = self._blocks[number % 2]
+                self._cuda.cuMemcpyDtoHAsync_v2(address, source + begin, end - begin, self._stream)
+                self._cuda.cuEventRecord(event, self._stream)
+                if waiting:
+                    self._fetch(target, number - 1, *waiting.pop())
+                waiting.append((begin, end))
+            for begin, end in waiting:
+                self._fetch(target, begin // STAGED, begin, end)
+
+    def _fetch(self, target: np.ndarray, number: int, begin: int, end: int) -> None:
+        _, block, event = self._blocks[number % 2]
+        self._cuda.cuEventSynchronize(event)
+        target[begin:end] = block[: end - begin]
+
+
+def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
+    for begin in range(0, nbytes, STAGED):
+        yield begin, min(begin + STAGED, nbytes)

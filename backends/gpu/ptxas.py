@@ -1,0 +1,62 @@
+"""NVIDIA's assembler, where CUDA's toolkit is installed: what it has assembled is kept on disk, so that the driver does
+not have to compile it in every process."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from trivium.backends import cache
+from trivium.ir.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Ptxas:
+    """The program, and its version, like the driver's: 12080 is that of CUDA 12.8."""
+
+    path: str
+    version: int
+
+    def assembled(self, code: bytes, architecture: str) -> bytes:
+        """Returns the machine code of a PTX program, from the cache if it is there."""
+        kept, key = cache.default(), b"\0".join((b"ptxas", str(self).encode(), architecture.encode(), code))
+        found = kept.get(key) if kept else None
+        if found is None:
+            found = self._run(code, architecture)
+            if kept:
+                kept.put(key, found)
+        return found
+
+    def _run(self, code: bytes, architecture: str) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="trivium-") as folder:
+            source, result = Path(folder, "program.ptx"), Path(folder, "program.cubin")
+            source.write_bytes(code)
+            command = [self.path, f"-arch={architecture}", str(source), "-o", str(result)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise CompileError(f"ptxas refuses the program for {architecture}: {done.stderr.strip()[:1000]}")
+            return result.read_bytes()
+
+
+def installed_for(driver: int) -> Ptxas | None:
+    """Returns the assembler, unless it is of a newer generation than the driver, which does not load what it makes."""
+    found = installed()
+    return found if found and found.version // 1000 <= driver // 1000 else None
+
+
+@functools.cache
+def installed() -> Ptxas | None:
+    """Returns the assembler that is on the path or in `CUDA_HOME`; None without one."""
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    path = shutil.which("ptxas") or shutil.which("ptxas", path=str(Path(home, "bin")))
+    if path is None:
+        return None
+    told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"release (\d+)\.(\d+)", told)
+    return Ptxas(path, 1000 * int(found[1]) + 10 * int(found[2])) if found else None

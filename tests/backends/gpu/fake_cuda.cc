@@ -1,0 +1,396 @@
+// NVIDIA's driver API on the host, on the simulator, as strict as it can be: it counts its calls and fails where it is
+// told to, refuses what was released or is not the thread's context, and does what a stream was told as late as it may:
+// when somebody waits. A module is a shared object of the host.
+#include <dlfcn.h>
+#include <elf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "simulator.h"
+
+namespace {
+
+enum Code { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidDevice = 101, kInvalidImage = 200,
+            kInvalidContext = 201, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600, kLaunchFailed = 719,
+            kCaptureInvalidated = 901 };
+
+constexpr size_t kTotal = 1 << 30;
+constexpr int kDevices = 2;
+
+using Work = std::function<void()>;
+
+struct Entry { uint64_t number; Work work; };
+struct Stream { std::deque<Entry> queue; bool captures = false; std::vector<Work> captured; };
+struct Event { Stream *stream = nullptr; uint64_t number = 0; };
+struct Function { simulator::Kernel kernel; int parameters; };
+struct Module { void *handle; std::vector<std::unique_ptr<Function>> functions; };
+struct Pool { size_t used = 0, most = 0, reserved = 0; std::multimap<size_t, char *> spare; std::map<char *, size_t> blocks; };
+struct Graph { std::vector<Work> work; };
+struct Context { int device; };
+
+std::recursive_mutex lock;
+bool initialized;
+long calls, fail_at;
+int fail_code;
+uint64_t told, seed;
+std::string wrong, log_text, fail_name;
+std::map<void *, const char *> live;  // what exists, and of what kind
+std::map<char *, size_t> pinned;
+Context contexts[kDevices] = {{0}, {1}};
+int retained[kDevices];
+thread_local std::vector<Context *> current;
+
+template <class T> T *create(const char *kind) { T *made = new T(); live[made] = kind; return made; }
+bool is(void *handle, const char *kind) { auto found = live.find(handle); return found != live.end() && !strcmp(found->second, kind); }
+template <class T> void destroy(void *handle) { live.erase(handle); delete static_cast<T *>(handle); }
+
+void run(Stream &stream, uint64_t until) {
+  while (!stream.queue.empty() && stream.queue.front().number <= until) {
+    Work work = std::move(stream.queue.front().work);
+    stream.queue.pop_front();
+    work();
+  }
+}
+
+// What gives memory or code back waits for all that uses it.
+void run_all() {
+  for (auto &[handle, kind] : live) {
+    if (!strcmp(kind, "stream")) run(*static_cast<Stream *>(handle), told);
+  }
+}
+
+int enqueue(void *handle, Work work) {
+  if (!is(handle, "stream")) return kInvalidHandle;
+  auto *stream = static_cast<Stream *>(handle);
+  if (stream->captures) stream->captured.push_back(std::move(work));
+  else stream->queue.push_back({++told, std::move(work)});
+  return kSuccess;
+}
+
+// Whether bytes lie in one block of the device's memory.
+bool on_device(uint64_t address, size_t bytes) {
+  for (auto &[handle, kind] : live) {
+    if (strcmp(kind, "pool")) continue;
+    for (auto &[begin, size] : static_cast<Pool *>(handle)->blocks) {
+      if (address >= uint64_t(begin) && address + bytes <= uint64_t(begin) + size) return true;
+    }
+  }
+  return false;
+}
+
+bool on_host(const void *address, size_t bytes) {
+  for (auto &[begin, size] : pinned) {
+    if (address >= begin && static_cast<const char *>(address) + bytes <= begin + size) return true;
+  }
+  return false;
+}
+
+// Returns the code with which a call begins: that of the failure it was chosen for, or of a missing context.
+int begin(const char *name, bool needs_context) {
+  log_text += std::string(name) + "\n";
+  if (++calls == fail_at || fail_name == name) return fail_code;
+  if (!initialized && strcmp(name, "cuInit")) return kNotInitialized;
+  if (needs_context && (current.empty() || !retained[current.back()->device])) return kInvalidContext;
+  return wrong.empty() ? kSuccess : kLaunchFailed;
+}
+
+#define BEGIN(needs_context)                      \
+  std::lock_guard<std::recursive_mutex> guard(lock); \
+  int failed = begin(__func__, needs_context);     \
+  if (failed) return failed
+// A call that gives something back does so even when it fails, so that what is left was never given back.
+#define GIVE_BACK(needs_context)                  \
+  std::lock_guard<std::recursive_mutex> guard(lock); \
+  int failed = begin(__func__, needs_context)
+#define REQUIRE(condition, code) if (!(condition)) return code
+
+}  // namespace
+
+extern "C" {
+
+// For tests
+
+void fake_reset(long at, int code) {
+  std::lock_guard<std::recursive_mutex> guard(lock);
+  calls = 0, fail_at = at, fail_code = code, seed = 0;
+  wrong.clear(), log_text.clear(), fail_name.clear();
+}
+void fake_fail(const char *name, int code) { fail_name = name, fail_code = code; }
+void fake_seed(uint64_t number) { seed = number; }
+long fake_calls() { return calls; }
+const char *fake_log() { return log_text.c_str(); }
+const char *fake_wrong() { return wrong.c_str(); }
+long fake_live() {
+  std::lock_guard<std::recursive_mutex> guard(lock);
+  size_t blocks = 0;
+  for (auto &[handle, kind] : live) if (!strcmp(kind, "pool")) blocks += static_cast<Pool *>(handle)->blocks.size();
+  return live.size() + blocks + pinned.size() + retained[0] + retained[1] + current.size();
+}
+
+// The driver
+
+int cuGetErrorName(int code, const char **text) {
+  static const std::map<int, const char *> names = {
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"}, {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"}, {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"}, {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"}};
+  auto found = names.find(code);
+  if (found == names.end()) return kInvalidValue;
+  *text = found->second;
+  return kSuccess;
+}
+int cuGetErrorString(int code, const char **text) {
+  if (code == kLaunchFailed && !wrong.empty()) return *text = wrong.c_str(), kSuccess;
+  return *text = "told by the fake driver", kSuccess;
+}
+
+int cuInit(unsigned) { BEGIN(false); initialized = true; return kSuccess; }
+int cuDriverGetVersion(int *version) { BEGIN(false); *version = 13000; return kSuccess; }
+int cuDeviceGetCount(int *count) { BEGIN(false); *count = kDevices; return kSuccess; }
+int cuDeviceGet(int *device, int number) { BEGIN(false); REQUIRE(number < kDevices, kInvalidDevice); *device = number; return kSuccess; }
+int cuDeviceGetName(char *name, int size, int) { BEGIN(false); strncpy(name, "Fake", size); return kSuccess; }
+int cuDeviceGetAttribute(int *value, int attribute, int) {
+  BEGIN(false);
+  static const std::map<int, int> values = {{16, 4}, {75, 8}, {76, 0}, {115, 1}, {36, 1000000}, {37, 512}};
+  auto found = values.find(attribute);
+  REQUIRE(found != values.end(), kInvalidValue);
+  *value = found->second;
+  return kSuccess;
+}
+int cuDeviceTotalMem_v2(size_t *bytes, int) { BEGIN(false); *bytes = kTotal; return kSuccess; }
+
+int cuDevicePrimaryCtxRetain(void **context, int device) { BEGIN(false); retained[device]++; *context = &contexts[device]; return kSuccess; }
+int cuDevicePrimaryCtxRelease_v2(int device) { GIVE_BACK(false); retained[device]--; return failed; }
+int cuCtxPushCurrent_v2(void *context) { BEGIN(false); current.push_back(static_cast<Context *>(context)); return kSuccess; }
+int cuCtxPopCurrent_v2(void **context) {
+  GIVE_BACK(false);
+  REQUIRE(!current.empty(), kInvalidContext);
+  *context = current.back();
+  current.pop_back();
+  return failed;
+}
+
+int cuStreamCreate(void **stream, unsigned) { BEGIN(true); *stream = create<Stream>("stream"); return kSuccess; }
+int cuStreamDestroy_v2(void *stream) { GIVE_BACK(true); REQUIRE(is(stream, "stream"), kInvalidHandle); run(*static_cast<Stream *>(stream), told); destroy<Stream>(stream); return failed; }
+int cuStreamSynchronize(void *stream) {
+  BEGIN(true);
+  REQUIRE(is(stream, "stream"), kInvalidHandle);
+  run(*static_cast<Stream *>(stream), told);
+  return wrong.empty() ? kSuccess : kLaunchFailed;
+}
+
+int cuEventCreate(void **event, unsigned) { BEGIN(true); *event = create<Event>("event"); return kSuccess; }
+int cuEventDestroy_v2(void *event) { GIVE_BACK(true); REQUIRE(is(event, "event"), kInvalidHandle); destroy<Event>(event); return failed; }
+int cuEventRecord(void *event, void *stream) {
+  BEGIN(true);
+  REQUIRE(is(event, "event") && is(stream, "stream"), kInvalidHandle);
+  *static_cast<Event *>(event) = {static_cast<Stream *>(stream), told};
+  return kSuccess;
+}
+int cuEventQuery(void *event) {
+  BEGIN(true);
+  REQUIRE(is(event, "event"), kInvalidHandle);
+  auto *place = static_cast<Event *>(event);
+  bool waits = place->stream && !place->stream->queue.empty() && place->stream->queue.front().number <= place->number;
+  return waits ? kNotReady : kSuccess;
+}
+int cuEventSynchronize(void *event) {
+  BEGIN(true);
+  REQUIRE(is(event, "event"), kInvalidHandle);
+  auto *place = static_cast<Event *>(event);
+  if (place->stream) run(*place->stream, place->number);
+  return wrong.empty() ? kSuccess : kLaunchFailed;
+}
+
+int cuMemPoolCreate(void **pool, const void *) { BEGIN(true); *pool = create<Pool>("pool"); return kSuccess; }
+int cuMemPoolDestroy(void *pool) {
+  GIVE_BACK(true);
+  REQUIRE(is(pool, "pool"), kInvalidHandle);
+  run_all();
+  auto *own = static_cast<Pool *>(pool);
+  for (auto &[address, size] : own->blocks) free(address);
+  for (auto &[size, address] : own->spare) free(address);
+  destroy<Pool>(pool);
+  return failed;
+}
+int cuMemPoolSetAttribute(void *pool, int, void *) { BEGIN(true); REQUIRE(is(pool, "pool"), kInvalidHandle); return kSuccess; }
+int cuMemPoolGetAttribute(void *pool, int attribute, uint64_t *value) {
+  BEGIN(true);
+  REQUIRE(is(pool, "pool"), kInvalidHandle);
+  auto *own = static_cast<Pool *>(pool);
+  *value = attribute == 5 ? own->reserved : attribute == 7 ? own->used : own->most;
+  return kSuccess;
+}
+int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
+  BEGIN(true);
+  REQUIRE(is(pool, "pool") && is(stream, "stream"), kInvalidHandle);
+  auto *own = static_cast<Pool *>(pool);
+  size_t size = (bytes + 511) / 512 * 512;
+  auto spare = own->spare.find(size);
+  char *made;
+  if (spare != own->spare.end()) {
+    made = spare->second;
+    own->spare.erase(spare);
+  } else {
+    REQUIRE(own->reserved + size <= kTotal, kOutOfMemory);
+    made = static_cast<char *>(aligned_alloc(512, size));
+    memset(made, 0xA5, size);
+    own->reserved += size;
+  }
+  own->blocks[made] = size;
+  own->used += size;
+  own->most = std::max(own->most, own->used);
+  *address = uint64_t(made);
+  return kSuccess;
+}
+int cuMemFreeAsync(uint64_t address, void *stream) {
+  GIVE_BACK(true);
+  for (auto &[handle, kind] : live) {
+    if (strcmp(kind, "pool")) continue;
+    auto *own = static_cast<Pool *>(handle);
+    auto found = own->blocks.find(reinterpret_cast<char *>(address));
+    if (found == own->blocks.end()) continue;
+    auto [begin, size] = *found;
+    own->used -= size;
+    own->spare.emplace(size, begin);  // for what the stream is told from now on
+    own->blocks.erase(found);
+    int code = enqueue(stream, [begin = begin, size = size] { memset(begin, 0xDD, size); });
+    return code ? code : failed;
+  }
+  return kInvalidValue;
+}
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *total) { BEGIN(true); *free_bytes = kTotal / 2, *total = kTotal; return kSuccess; }
+int cuMemHostAlloc(void **address, size_t bytes, unsigned) {
+  BEGIN(true);
+  char *made = static_cast<char *>(malloc(bytes));
+  pinned[made] = bytes;
+  *address = made;
+  return kSuccess;
+}
+int cuMemFreeHost(void *address) {
+  GIVE_BACK(true);
+  run_all();
+  REQUIRE(pinned.erase(static_cast<char *>(address)), kInvalidValue);
+  free(address);
+  return failed;
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t bytes, void *stream) {
+  BEGIN(true);
+  REQUIRE(on_device(target, bytes) && on_host(source, bytes), kInvalidValue);
+  return enqueue(stream, [=] { memcpy(reinterpret_cast<void *>(target), source, bytes); });
+}
+int cuMemcpyDtoHAsync_v2(void *target, uint64_t source, size_t bytes, void *stream) {
+  BEGIN(true);
+  REQUIRE(on_host(target, bytes) && on_device(source, bytes), kInvalidValue);
+  return enqueue(stream, [=] { memcpy(target, reinterpret_cast<void *>(source), bytes); });
+}
+int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *stream) {
+  BEGIN(true);
+  REQUIRE(on_device(target, bytes) && on_device(source, bytes), kInvalidValue);
+  return enqueue(stream, [=] { memmove(reinterpret_cast<void *>(target), reinterpret_cast<void *>(source), bytes); });
+}
+
+int cuModuleLoadDataEx(void **module, const char *image, unsigned options, int *names, void **values) {
+  BEGIN(true);
+  if (memcmp(image, ELFMAG, SELFMAG)) {
+    for (unsigned option = 0; option < options; option++) {
+      if (names[option] == 5) strcpy(static_cast<char *>(values[option]), "line 1: this is no program");
+    }
+    return kInvalidImage;
+  }
+  auto *header = reinterpret_cast<const Elf64_Ehdr *>(image);
+  size_t size = header->e_shoff + size_t(header->e_shnum) * header->e_shentsize;
+  int file = memfd_create("module", 0);
+  REQUIRE(write(file, image, size) == ssize_t(size), kInvalidImage);
+  void *loaded = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  close(file);
+  REQUIRE(loaded, kInvalidImage);
+  auto *made = create<Module>("module");
+  made->handle = loaded;
+  *module = made;
+  return kSuccess;
+}
+int cuModuleUnload(void *module) {
+  GIVE_BACK(true);
+  REQUIRE(is(module, "module"), kInvalidHandle);
+  run_all();
+  dlclose(static_cast<Module *>(module)->handle);
+  destroy<Module>(module);
+  return failed;
+}
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+  BEGIN(true);
+  REQUIRE(is(module, "module"), kInvalidHandle);
+  auto *own = static_cast<Module *>(module);
+  void *enter = dlsym(own->handle, (std::string("enter.") + name).c_str());
+  void *count = dlsym(own->handle, (std::string("parameters.") + name).c_str());
+  REQUIRE(enter && count, kNotFound);
+  own->functions.emplace_back(new Function{reinterpret_cast<simulator::Kernel>(enter), *static_cast<int *>(count)});
+  *function = own->functions.back().get();
+  return kSuccess;
+}
+int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, void *stream,
+                   void **parameters, void **) {
+  BEGIN(true);
+  auto *own = static_cast<Function *>(function);
+  REQUIRE(x && y == 1 && z == 1 && threads && threads <= 1024, kInvalidValue);
+  std::vector<uint64_t> values;
+  for (int position = 0; position < own->parameters; position++) values.push_back(*static_cast<uint64_t *>(parameters[position]));
+  return enqueue(stream, [=]() mutable {
+    std::vector<void *> given;
+    for (uint64_t &value : values) given.push_back(&value);
+    if (wrong.empty()) wrong = simulator::launch(own->kernel, given.data(), x, threads, seed++);
+  });
+}
+
+int cuStreamBeginCapture_v2(void *stream, int) {
+  BEGIN(true);
+  REQUIRE(is(stream, "stream") && !static_cast<Stream *>(stream)->captures, kInvalidHandle);
+  static_cast<Stream *>(stream)->captures = true;
+  return kSuccess;
+}
+int cuStreamEndCapture(void *stream, void **graph) {
+  GIVE_BACK(true);
+  auto *own = static_cast<Stream *>(stream);
+  REQUIRE(is(stream, "stream") && own->captures, kInvalidHandle);
+  own->captures = false;
+  std::vector<Work> captured = std::move(own->captured);
+  own->captured.clear();
+  if (failed) return failed;
+  auto *made = create<Graph>("graph");
+  made->work = std::move(captured);
+  *graph = made;
+  return kSuccess;
+}
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long) {
+  BEGIN(true);
+  REQUIRE(is(graph, "graph"), kInvalidHandle);
+  auto *made = create<Graph>("executable graph");
+  made->work = static_cast<Graph *>(graph)->work;
+  *executable = made;
+  return kSuccess;
+}
+int cuGraphLaunch(void *graph, void *stream) {
+  BEGIN(true);
+  REQUIRE(is(graph, "executable graph"), kInvalidHandle);
+  for (const Work &work : static_cast<Graph *>(graph)->work) {
+    int code = enqueue(stream, work);
+    if (code) return code;
+  }
+  return kSuccess;
+}
+int cuGraphDestroy(void *graph) { GIVE_BACK(true); REQUIRE(is(graph, "graph"), kInvalidHandle); destroy<Graph>(graph); return failed; }
+int cuGraphExecDestroy(void *graph) { GIVE_BACK(true); REQUIRE(is(graph, "executable graph"), kInvalidHandle); destroy<Graph>(graph); return failed; }
+
+}  // extern "C"

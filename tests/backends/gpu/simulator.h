@@ -1,0 +1,16 @@
+// A simulated GPU, as far as kernels see it: blocks run one after the other, the threads of a block as fibers. A thread
+// runs until it waits for others, and nothing says which thread is next: warps, and the threads of a warp, take turns in
+// an order that is drawn. So what a missing barrier allows to happen does happen.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace simulator {
+
+using Kernel = void (*)(void **parameters);
+
+// Runs a kernel. Returns what is wrong with it: threads that do not meet where all must.
+std::string launch(Kernel kernel, void **parameters, unsigned blocks, unsigned threads, uint64_t seed);
+
+}  // namespace simulator

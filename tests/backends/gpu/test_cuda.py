@@ -1,0 +1,199 @@
+"""CUDA's driver on a library that stands for NVIDIA's: results, memory, graphs, and every call failing once."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import trivium
+from tests.backends.dense_layer import TEXT, WEIGHTS, X
+from tests.backends.gpu import simulator
+from tests.backends.harness import elementwise
+from trivium import backends
+from trivium.backends.gpu import cuda, nvptx
+from trivium.backends.gpu import plan as plans
+from trivium.backends.gpu.client import GpuClient
+from trivium.backends.gpu.cuda import Cuda
+from trivium.compiler.artifact import Artifact
+from trivium.compiler.program import Arena, Array, Input, Launch, Output, Program
+from trivium.ir.errors import Error, ExecutionError
+
+INVALID_VALUE, OUT_OF_MEMORY, ILLEGAL_ADDRESS = 1, 2, 700
+
+pytestmark = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
+
+
+def two_launches() -> Program:
+    """Returns the program that negates its argument twice."""
+    x, y = Array("x", "f32", (300,), Input(0)), Array("y", "f32", (300,), Output(0))
+    between = Array("between", "f32", (300,), Arena(0))
+    kernel = elementwise("negate", ["f32"], "f32", 300)
+    return Program("twice", [x], [y], [Launch(kernel, (x, between)), Launch(kernel, (between, y))], arena_size=1200)
+
+
+def calls() -> list[str]:
+    return simulator.fake().fake_log().decode().split()
+
+
+def test_through_the_front_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    backends._client.cache_clear()
+    simulator.fake().fake_reset(0, 0)
+    try:
+        with simulator.simulated():
+            run = trivium.compile(trivium.parse(TEXT), device="cuda:0")
+            for _ in range(3):
+                np.testing.assert_allclose(run(X)[0], np.tanh(X @ WEIGHTS), rtol=1e-5, atol=1e-6)
+            found, _ = backends.discovered()
+            names = [f"{device.client.platform_name}:{device.id} {device.kind}" for device in found]
+            assert "cuda:1 Fake, sm_80, 4 units, 1.0 GB, 128 GB/s" in names
+            del run, found
+            for number in (0, 1):
+                opened = backends.client(f"cuda:{number}")
+                assert isinstance(opened, GpuClient)
+                assert isinstance(opened.driver, Cuda)
+                opened.driver.close()
+    finally:
+        backends._client.cache_clear()
+
+
+def test_a_device_that_is_not_there() -> None:
+    with simulator.simulated(), pytest.raises(Error, match="there is no device cuda:7, expected one of cuda:0, cuda:1"):
+        Cuda(7)
+
+
+def test_repeated_launches_become_a_graph(simulated_device: Cuda) -> None:
+    executable = GpuClient(simulated_device, 0).load_program(two_launches())
+    a = np.arange(300, dtype=np.float32)
+    for turn in range(4):
+        np.testing.assert_array_equal(executable.execute(a + turn)[0], a + turn)
+    assert calls().count("cuLaunchKernel") == 4  # twice by themselves, twice into the graph
+    assert calls().count("cuGraphInstantiateWithFlags") == 1
+    assert calls().count("cuGraphLaunch") == 3
+
+
+def test_a_graph_is_for_the_memory_that_it_was_recorded_with(
+    simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "RECORDINGS", 2)
+    client = GpuClient(simulated_device, 0)
+    executable = client.load_program(two_launches())
+    a = np.arange(300, dtype=np.float32)
+    buffers = [client.buffer_from_host(a + number) for number in range(4)]
+    kept = []
+    for _ in range(3):
+        for number, buffer in enumerate(buffers):
+            kept.append(executable.execute_buffers([buffer])[0])
+            np.testing.assert_array_equal(kept[-1].to_numpy(), a + number)
+    assert calls().count("cuGraphLaunch") == 0
+    assert len(executable._recordings) == 2
+
+
+def test_threads_share_a_device(simulated_device: Cuda) -> None:
+    executable = GpuClient(simulated_device, 0).load_program(two_launches())
+    wrong = []
+
+    def work(start: int) -> None:
+        for turn in range(10):
+            a = np.arange(300, dtype=np.float32) * start + turn
+            if not np.array_equal(executable.execute(a)[0], a):
+                wrong.append((start, turn))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_events(simulated_device: Cuda) -> None:
+    memory = simulated_device.allocate(16)
+    simulated_device.upload(memory, np.zeros(16, np.uint8))
+    event = simulated_device.event()
+    assert not event.is_ready()
+    event.wait()
+    assert event.is_ready()
+
+
+def test_a_failed_launch_says_where_it_comes_from(simulated_device: Cuda) -> None:
+    client = GpuClient(simulated_device, 0)
+    executable = client.compile(trivium.parse(TEXT))
+    simulator.fake().fake_fail(b"cuLaunchKernel", INVALID_VALUE)
+    text = r"CUDA failed, launching k0_\w+, 1 blocks of 32 threads: cuLaunchKernel returned CUDA_ERROR_INVALID_VALUE"
+    with pytest.raises(ExecutionError, match=text) as told:
+        executable.execute(X)
+    assert "while: running k0_" in str(told.value)
+    assert ", from <text>:" in str(told.value)
+
+
+def test_the_drivers_compiler_says_what_is_wrong(simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_device, "_assembler", None)
+    with pytest.raises(ExecutionError, match=r"loading code for sm_80: cuModuleLoadDataEx .*: line 1: this is no pro"):
+        simulated_device.load(b".version 8.0", ["k0"])
+
+
+def test_code_without_the_kernel(simulated_device: Cuda, artifact: Artifact) -> None:
+    _, binary = plans.from_bytes(artifact.code)
+    with pytest.raises(ExecutionError, match="loading code for sm_80: cuModuleGetFunction returned"):
+        simulated_device.load(binary, ["k7"])
+
+
+# Failures
+
+
+@pytest.fixture(scope="module")
+def artifact() -> Artifact:
+    """A program with a constant, two launches, and the arena."""
+    from trivium.backends.gpu.assembly import assemble_program
+
+    with simulator.simulated():
+        return assemble_program(two_launches(), nvptx.Nvptx(), nvptx.target("sm_80"))
+
+
+def scenario(artifact: Artifact) -> None:
+    """Opens a device, runs a program until it is a graph, asks for events and statistics, and closes the device."""
+    with simulator.opened() as device:
+        client = GpuClient(device, 0)
+        executable = client.load(artifact)
+        a = np.arange(300, dtype=np.float32)
+        for _ in range(3):
+            np.testing.assert_array_equal(executable.execute(a)[0], a)
+        (buffer,) = executable.execute_buffers([client.buffer_from_host(a)])
+        buffer.ready.is_ready()  # type: ignore[attr-defined]
+        buffer.ready.wait()  # type: ignore[attr-defined]
+        device.copy(buffer.bytes, buffer.bytes, 16)  # type: ignore[attr-defined]
+        device.memory()
+        del executable, buffer
+
+
+def failure(artifact: Artifact) -> str:
+    """Returns what the scenario fails with."""
+    try:
+        scenario(artifact)
+    except Error as error:
+        return str(error)
+    return ""
+
+
+def test_every_call_may_fail(artifact: Artifact) -> None:
+    """A failure is an error, unless it is one of a finalizer's calls, which cannot raise any; and nothing is left."""
+    fake = simulator.fake()
+    fake.fake_reset(0, 0)
+    scenario(artifact)
+    names = calls()
+    # If closing cannot enter the context, nothing can be given back but that.
+    entered_last = len(names) - names[::-1].index("cuCtxPushCurrent_v2")
+    quiet = {"cuMemFreeAsync", "cuModuleUnload", "cuEventDestroy_v2", "cuGraphExecDestroy"}
+    quiet |= {"cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"}  # around those
+    for number, name in enumerate(names, 1):
+        if number == entered_last:
+            continue
+        for code in (INVALID_VALUE, OUT_OF_MEMORY) if name == "cuMemAllocFromPoolAsync" else (ILLEGAL_ADDRESS,):
+            fake.fake_reset(number, code)
+            told = failure(artifact)
+            assert name in told or name in quiet, f"call {number}, {name}, failed, and all that was told is {told!r}"
+            assert told.startswith("CUDA failed, ") or not told
+            assert fake.fake_live() == 0, f"something is left after call {number}, {name}, failed"

@@ -1,0 +1,57 @@
+"""Memory of a simulated GPU of NVIDIA's: copies in pieces, the pool, and its end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.backends.gpu import simulator
+from trivium.backends.gpu import cuda_memory
+from trivium.backends.gpu.cuda import Cuda
+from trivium.ir.errors import ExecutionError
+
+pytestmark = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 1000, 2500])
+def test_copies_in_pieces(nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_memory, "STAGED", 512)
+    with simulator.opened() as device:
+        a = np.random.default_rng(0).integers(0, 256, nbytes, dtype=np.uint8)
+        source, target = device.allocate(nbytes), device.allocate(nbytes + 100)
+        given = a.copy()
+        device.upload(source, given)
+        given[:] = 0  # the array may change
+        device.copy(target.part(100, nbytes), source, nbytes)
+        result = np.empty_like(a)
+        device.download(result, target.part(100, nbytes))
+        np.testing.assert_array_equal(result, a)
+        del source, target
+
+
+def test_memory_returns_to_the_pool_in_the_order_of_the_stream(simulated_device: Cuda) -> None:
+    first = simulated_device.allocate(4096)
+    part = first.part(512, 16)
+    address = first.address
+    del first
+    assert simulated_device.memory() == cuda_memory.PoolStatistics(4096, 4096, 4096)  # a part keeps the whole
+    simulated_device.upload(part, np.ones(16, np.uint8))
+    del part
+    again = simulated_device.allocate(4096)
+    assert again.address == address
+    simulated_device.upload(again, np.full(4096, 3, np.uint8))
+    result = np.empty(4096, np.uint8)
+    simulated_device.download(result, again)
+    assert set(result.tolist()) == {3}
+    assert simulated_device.memory() == cuda_memory.PoolStatistics(4096, 4096, 4096)
+
+
+def test_out_of_memory_says_what_there_is(simulated_device: Cuda) -> None:
+    kept = simulated_device.allocate(1 << 20)
+    text = (
+        r"CUDA failed, allocating 2147483648 bytes: cuMemAllocFromPoolAsync returned CUDA_ERROR_OUT_OF_MEMORY, .*; "
+        r"536870912 of the device's 1073741824 bytes are free, and Trivium uses 1048576 of the 1048576 that it holds"
+    )
+    with pytest.raises(ExecutionError, match=text):
+        simulated_device.allocate(1 << 31)
+    assert kept.nbytes == 1 << 20
