@@ -36,10 +36,14 @@ class Launches:
         """The kernels so far, with the values that their parameters are bound to."""
         self._written: set[Argument] = set()
 
+    def context(self, suffix: str = "") -> LoweringContext:
+        """Returns the context of the next kernel."""
+        return LoweringContext(self.name + suffix, self.members, self._written)
+
     @contextmanager
     def kernel(self, suffix: str = "") -> Iterator[LoweringContext]:
         """Opens the next kernel. It can read values that earlier kernels have written, or update them in place."""
-        ctx = LoweringContext(self.name + suffix, self.members, self._written)
+        ctx = self.context(suffix)
         yield ctx
         self.add(ctx.b.build(), ctx.arguments)
 

@@ -19,12 +19,10 @@ def form_of(op: Operation) -> Form:
     """Returns the form of a group whose last op is `op`."""
     if kernel_rule(op) is not None:
         return Whole((), op)
-    space = tuple(fresh(op.results[0].type.shape))
-    if isinstance(op, ops.Concatenate):
-        return Pieces(space, op)
     if isinstance(op, ops.Pad) and cuts_nothing_off(op):
-        return Padded(space, op)
-    return Elementwise(space)
+        return Padded(tuple(fresh(op.operand.type.shape)), op)
+    space = tuple(fresh(op.results[0].type.shape))
+    return Pieces(space, op) if isinstance(op, ops.Concatenate) else Elementwise(space)
 
 
 def arranges_loops(op: Operation) -> bool:

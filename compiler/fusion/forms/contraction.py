@@ -7,14 +7,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trivium.compiler.fusion.demands import Demand
-from trivium.compiler.fusion.forms.form import Form
+from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables
+from trivium.compiler.fusion.forms.form import Form, extended
 from trivium.compiler.kernel import Access, Kernel, Register, contraction_kernel
 from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, indices_of, variable
+from trivium.compiler.lowering.index import Index, Variable, indices_of, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.ir.core import Operation, Value
@@ -40,8 +40,13 @@ class Contraction(Form):
         return iter(()) if op is self.op else super().reads(op, demand)
 
     def build(self, launches: Launches, group: Group) -> None:
-        ctx = LoweringContext(launches.name, group.members)
+        ctx = launches.context()
         launches.add(self._kernel(ctx, group), ctx.arguments)
+
+    def store(self, ctx: LoweringContext, group: Group) -> None:
+        """Emits the epilogue, for one sum, which is known."""
+        for value, indices in group.outputs.items():
+            ctx.store(value, indices, ctx.element(value, indices))
 
     def _kernel(self, ctx: LoweringContext, group: Group) -> Kernel:
         """Returns the marked kernel; its epilogue computes and stores the outputs."""
@@ -55,8 +60,7 @@ class Contraction(Form):
             for v, names in zip(self.space, loops.result, strict=True):
                 ctx.bind(v, _result_index(loops, names, registers))
             ctx.know(op.results[0], indices_of(self.space), converted(ctx, total, op.results[0].type.element_type))
-            for value, indices in group.outputs.items():
-                ctx.store(value, indices, ctx.element(value, indices))
+            self.store(ctx, group)
         prologues = [prologue(ctx, op, side, accumulate, len(loops.loops)) for side in ("lhs", "rhs")]
         mark = Mark(tuple(loops.loops.values()), *accesses, accumulate, block, *prologues)  # type: ignore[arg-type]
         return contraction_kernel(ctx.b.name, ctx.b.params, mark)
@@ -68,6 +72,18 @@ class Contraction(Form):
             buffer = ctx.buffer(source, source.type.shape, "in")
             accesses.append(loops.access(buffer, side, order))
         return accesses
+
+
+def loops_of_sums(op: Operation, demand: Demand, space: Sequence[Variable]) -> tuple[Variable, ...] | None:
+    """Returns the variables of `space` in the order of a contraction's dimensions (the outputs may be transposes of the
+    sums) if every sum is demanded once; otherwise None."""
+    variables = None if isinstance(demand, Opaque) else plain_variables(demand)
+    if isinstance(demand, Opaque) or variables is None:
+        return None
+    extents = [extent for extent in op.results[0].type.shape if extent != 1]
+    if [v.extent for v in variables] != extents or set(variables) != extended(space):
+        return None
+    return tuple(index.variable or Variable(1) for index in demand)
 
 
 def _result_index(loops: Loops, names: Sequence[str], registers: dict[str, Register]) -> Index:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from trivium.compiler.costs import FAR, is_reduction, takes_loop_or_branch
 from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables, same_extents
-from trivium.compiler.fusion.forms.contraction import Contraction
-from trivium.compiler.fusion.forms.form import Form, demanded, extended
+from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
+from trivium.compiler.fusion.forms.form import Form, demanded
 from trivium.compiler.fusion.forms.rows import Rows
 from trivium.compiler.lowering.index import Indices, Variable, fresh
 from trivium.compiler.lowering.launches import Launches
@@ -25,16 +25,11 @@ class Elementwise(Form):
     """Becomes rows or a contraction when it accepts a reduction or contraction that is demanded once."""
 
     def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
-        variables = None if isinstance(demand, Opaque) else plain_variables(demand)
-        if isinstance(demand, Opaque) or variables is None:
-            return None
         if is_reduction(op):
-            return self._rows(op, variables, target)
-        extents = [extent for extent in op.results[0].type.shape if extent != 1]
-        if [v.extent for v in variables] != extents or set(variables) != extended(self.space):
-            return None
-        # The loops are in the order of the sums' dimensions: the outputs may be transposes of the sums.
-        return Contraction(tuple(index.variable or Variable(1) for index in demand), op)
+            variables = None if isinstance(demand, Opaque) else plain_variables(demand)
+            return None if variables is None else self._rows(op, variables, target)
+        loops = loops_of_sums(op, demand, self.space)
+        return None if loops is None else Contraction(loops, op)
 
     def _rows(self, op: ops.Reduce, points: Sequence[Variable], target: Target) -> Rows | None:
         shape = op.inputs[0].type.shape

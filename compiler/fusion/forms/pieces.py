@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trivium.compiler.costs import is_marked_contraction
+from trivium.compiler.fusion.demands import Demand
+from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, fresh, indices_of
 from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.target import Target
 from trivium.ir import ops
-from trivium.ir.core import Operation
+from trivium.ir.core import Operation, Value
 
 if TYPE_CHECKING:
     from trivium.compiler.fusion.group import Group
 
 
-class _Parts(Form):
-    """The loops of a part are those of an operand, so no kernel computes all elements of any other value."""
+@dataclass(frozen=True, eq=False)
+class Pieces(Form):
+    """A concatenation: one launch for each operand, whose elements its loops run over, so that none of them computes
+    all elements of any other value."""
+
+    op: ops.Concatenate
 
     def is_home(self, op: Operation, demand: Indices) -> bool:
         return False
-
-
-@dataclass(frozen=True, eq=False)
-class Pieces(_Parts):
-    """A concatenation: one launch for each operand."""
-
-    op: ops.Concatenate
 
     def build(self, launches: Launches, group: Group) -> None:
         op, start = self.op, 0
@@ -41,23 +45,73 @@ class Pieces(_Parts):
 
 
 @dataclass(frozen=True, eq=False)
-class Padded(_Parts):
-    """A pad that cuts nothing off: one launch writes the padding everywhere, another the operand over it."""
+class Padded(Form):
+    """A pad that cuts nothing off: launches for the padding, then one for the operand, over whose elements the loops
+    run. Becomes a contraction when it accepts one that is demanded once."""
 
     op: ops.Pad
 
-    def build(self, launches: Launches, group: Group) -> None:
-        op, everywhere = self.op, fresh(self.op.result.type.shape)
-        with launches.kernel("_padding") as ctx, ctx.nest(everywhere):
-            ctx.store(op.result, indices_of(everywhere), ctx.element(op.padding_value))
-        if not op.operand.type.size:
+    def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
+        loops = loops_of_sums(op, demand, self.space) if is_marked_contraction(op) else None
+        return None if loops is None else PaddedContraction(loops, op, self)
+
+    def first_demand(self) -> Indices:
+        """Returns where the operand's elements are in the result."""
+        steps = zip(indices_of(self.space), self.op.interior_padding, self.op.edge_padding_low, strict=True)
+        return tuple(index * (interior + 1) + low for index, interior, low in steps)
+
+    def reads(self, op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
+        if op is not self.op:
+            yield from super().reads(op, demand)
             return
-        variables = fresh(op.operand.type.shape)
-        with launches.kernel("_operand") as ctx, ctx.nest(variables):
-            at = indices_of(variables)
-            steps = zip(at, op.interior_padding, op.edge_padding_low, strict=True)
-            target = tuple(index * (interior + 1) + low for index, interior, low in steps)
-            ctx.store(op.result, target, ctx.element(op.operand, at))
+        yield self.op.operand, indices_of(self.space)
+        yield self.op.padding_value, ()
+
+    def build(self, launches: Launches, group: Group) -> None:
+        self.padding(launches)
+        if self.op.operand.type.size:
+            with launches.kernel("_operand") as ctx, ctx.nest(self.space):
+                self.store(ctx, group)
+
+    def store(self, ctx: LoweringContext, group: Group) -> None:
+        """Emits what is stored for one element of the operand."""
+        ctx.know(self.op.result, self.first_demand(), ctx.element(self.op.operand, indices_of(self.space)))
+        for value, indices in group.outputs.items():
+            ctx.store(value, indices, ctx.element(value, indices))
+
+    def padding(self, launches: Launches) -> None:
+        """Emits what writes the padding: at both ends of each dimension or, if there is much of it, everywhere."""
+        shape, inner = self.op.result.type.shape, self.op.operand.type.shape
+        if math.prod(shape) >= 2 * math.prod(inner) or any(self.op.interior_padding):
+            self._fill(launches, "_padding", [(0, extent) for extent in shape])
+            return
+        inside = list(zip(self.op.edge_padding_low, inner, strict=True))
+        for d, (low, extent) in enumerate(inside):
+            for name, place in (("low", (0, low)), ("high", (low + extent, shape[d] - low - extent))):
+                box = [*inside[:d], place, *((0, extent) for extent in shape[d + 1 :])]
+                if place[1]:
+                    self._fill(launches, f"_{name}{d}", box)
+
+    def _fill(self, launches: Launches, suffix: str, box: Sequence[tuple[int, int]]) -> None:
+        """Emits what writes padding to a box: its first place and its extent, along each dimension."""
+        variables = fresh([extent for _, extent in box])
+        with launches.kernel(suffix) as ctx, ctx.nest(variables):
+            at = tuple(index + first for index, (first, _) in zip(indices_of(variables), box, strict=True))
+            ctx.store(self.op.result, at, ctx.element(self.op.padding_value))
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedContraction(Contraction):
+    """A contraction whose epilogue computes the operand of a pad."""
+
+    pad: Padded
+
+    def build(self, launches: Launches, group: Group) -> None:
+        self.pad.padding(launches)
+        super().build(launches, group)
+
+    def store(self, ctx: LoweringContext, group: Group) -> None:
+        self.pad.store(ctx, group)
 
 
 def cuts_nothing_off(op: ops.Pad) -> bool:

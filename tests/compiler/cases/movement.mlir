@@ -37,15 +37,19 @@ func.func @main(%x: tensor<4xf32>) -> tensor<6xf32> {
 //=program @main (arena 0 bytes) {
 //=  arg0: 4xf32 at input 0
 //=  result0: 6xf32 at output 0
-//=  launch @fused_exponential_pad_0_padding(result0)
+//=  launch @fused_exponential_pad_0_low0(result0)
+//=  launch @fused_exponential_pad_0_high0(result0)
 //=  launch @fused_exponential_pad_0_operand(arg0, result0)
 //=}
-//=kernel @fused_exponential_pad_0_padding {
+//=kernel @fused_exponential_pad_0_low0 {
 //=  out y0: 6xf32
-//=  parallel (i0) < (6) {
-//=    %1 = 0.0 : f32
-//=    store %1, y0[i0]
-//=  }
+//=  %0 = 0.0 : f32
+//=  store %0, y0[0]
+//=}
+//=kernel @fused_exponential_pad_0_high0 {
+//=  inout z0: 6xf32
+//=  %0 = 0.0 : f32
+//=  store %0, z0[5]
 //=}
 //=kernel @fused_exponential_pad_0_operand {
 //=  in x0: 4xf32

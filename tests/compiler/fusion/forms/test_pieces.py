@@ -39,3 +39,25 @@ def test_pads_that_cut_off_are_elementwise(low: int, interior: int, form: type) 
 def test_a_concatenation_begins_its_own_pieces() -> None:
     op = ops_of([tensor(3, 4)], lambda b, x: {"join": b.add(ops.Concatenate([x, x], 0))})["join"]
     assert isinstance(form_of(op), Pieces)
+
+
+@pytest.mark.parametrize("interior", [0, 1])
+def test_a_pad_of_sums_is_written_by_the_contraction(interior: int) -> None:
+    def body(b, x, y):
+        sums = b.add(ops.DotGeneral(x, y, ops.DotDimensionNumbers((), (), (1,), (0,)), result=tensor(5, 6)))
+        return b.add(ops.Pad(b.add(ops.Negate(sums)), number(b, 7), (1, 0), (1, 2), (interior, 0)))
+
+    given = [some(5, 4), some(4, 6)]
+    program = expect_same(program_of([tensor(5, 4), tensor(4, 6)], body), given)
+    assert sum(kernel.contraction is not None for kernel in program.kernels()) == 1
+    assert program.arena_size == 0
+
+
+def test_the_operand_of_a_pad_is_written_beside_it() -> None:
+    def body(b, x):
+        y = b.add(ops.Exponential(x))
+        return [b.add(ops.Pad(y, number(b, 0), (1, 1), (1, 1), (0, 0))), y]
+
+    program = expect_same(program_of([tensor(6, 8)], body), [some(6, 8)])
+    assert program.arena_size == 0
+    assert sum(len(kernel.params) == 3 for kernel in program.kernels()) == 1
