@@ -19,10 +19,12 @@ from trivium.importers.tensorflow import (  # noqa: F401
     quantization,
     random,
     reduction,
+    sampling,
     shape,
     special,
     state,
     xla,
+    xla_computations,
 )
 from trivium.importers.tensorflow.source import import_module
 

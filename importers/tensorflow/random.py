@@ -7,11 +7,12 @@ import math
 
 import numpy as np
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.importers.tensorflow.state import read_value, variable_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, F64, I64, UI32, UI64, ElementType, IntegerType
+from trivium.ir.types import BF16, F16, F32, F64, I64, UI16, UI32, UI64, ElementType, FloatType, IntegerType
 
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -19,7 +20,7 @@ WEYL = (0x9E3779B9, 0xBB67AE85)
 SCRAMBLE = (0x3EC8F720, 0x02461E29)
 """The key with which TensorFlow scrambles a seed into a key and a counter."""
 
-PHILOX, AUTOMATIC = 1, 3
+PHILOX, THREE_FRY, AUTOMATIC = 1, 2, 3
 
 
 def philox(ctx: Context, counter: list[Value], key: list[Value]) -> list[Value]:
@@ -95,83 +96,105 @@ def get_alg(ctx: Context) -> np.ndarray:
 def bits(ctx: Context, count: int, key: Value, counter: Value) -> Value:
     """Returns `count` words of 32 bits: four for each counter from the given one on."""
     groups = -(-count // 4)
+    words = words_at(ctx, ctx.iota((groups,), 0, UI64), key, counter)
+    return ctx.slice(ctx.reshape(words, (4 * groups,)), 0, 0, count)
+
+
+def words_at(ctx: Context, offsets: Value, key: Value, counter: Value) -> Value:
+    """Returns the four words of each of many counters, which are given by their distances from one."""
     low = ctx.reshape(ctx.slice(counter, 0, 0, 1), ())
     high = ctx.reshape(ctx.slice(counter, 0, 1, 2), ())
-    lows = ctx.plus(ctx.iota((groups,), 0, UI64), low)
+    lows = ctx.plus(offsets, low)
     carry = ctx.convert(ctx.compare("LT", lows, low), UI64)
     highs = ctx.plus(carry, high)
     counters = [*_words(ctx, lows), *_words(ctx, highs)]
-    keys = [ctx.broadcast(word, (groups,)) for word in _words(ctx, ctx.reshape(key, ()))]
+    keys = [ctx.broadcast(word, offsets.type.static_shape) for word in _words(ctx, ctx.reshape(key, ()))]
     rows = [ctx.unsqueeze(word, [1]) for word in philox(ctx, counters, keys)]
-    return ctx.slice(ctx.reshape(ctx.concatenate(rows, 1), (4 * groups,)), 0, 0, count)
+    return ctx.concatenate(rows, 1)
 
 
 def uniform(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, kind: ElementType) -> Value:
-    """Returns floats in [0, 1): random mantissas below the exponent of 1, minus 1."""
-    count = math.prod(shape)
-    if kind is F32:
-        words = bits(ctx, count, key, counter)
-        mantissa = ctx.add(ops.And(words, ctx.full_like(words, 0x7FFFFF)))
-        patterns = ctx.add(ops.Or(mantissa, ctx.full_like(words, 127 << 23)))
-        numbers = ctx.add(ops.BitcastConvert(patterns, result=patterns.type.with_element(F32)))
-    elif kind is F64:
-        words = ctx.reshape(bits(ctx, 2 * count, key, counter), (count, 2))
-        low, high = (ctx.convert(ctx.squeeze(ctx.slice(words, 1, i, i + 1), [1]), UI64) for i in range(2))
-        upper = ctx.add(ops.And(low, ctx.full_like(low, 0xFFFFF)))
-        mantissa = ctx.add(ops.Or(ctx.binary(ops.ShiftLeft, upper, ctx.scalar(32, UI64)), high))
-        patterns = ctx.add(ops.Or(mantissa, ctx.full_like(low, 1023 << 52)))
-        numbers = ctx.add(ops.BitcastConvert(patterns, result=patterns.type.with_element(F64)))
-    else:
-        ctx.unsupported("dtype", kind, "f32 or f64")
-    return ctx.reshape(ctx.minus(numbers, ctx.constant_like(numbers, 1)), shape)
+    """Returns floats in [0, 1)."""
+    if not isinstance(kind, FloatType):
+        ctx.unsupported("dtype", kind, "a float")
+    words = bits(ctx, math.prod(shape) * (2 if kind is F64 else 1), key, counter)
+    return ctx.reshape(fractions(ctx, words, kind), shape)
+
+
+MANTISSAS: dict[ElementType, tuple[int, int, ElementType]] = {
+    F16: (10, 15, UI16),
+    BF16: (7, 127, UI16),
+    F32: (23, 127, UI32),
+    F64: (52, 1023, UI64),
+}
+"""Of each float: the bits of its mantissa, the exponent of 1, and integers of its width."""
+
+
+def fractions(ctx: Context, words: Value, kind: ElementType) -> Value:
+    """Returns floats in [0, 1), of one word each, or of two: random mantissas below the exponent of 1, minus 1."""
+    width, exponent, unsigned = MANTISSAS[kind]
+    if kind is F64:
+        words = ctx.reshape(words, (words.type.size // 2, 2))
+        high, low = (ctx.convert(ctx.squeeze(ctx.slice(words, 1, i, i + 1), [1]), UI64) for i in range(2))
+        words = ctx.add(ops.Or(ctx.binary(ops.ShiftLeft, high, ctx.scalar(32, UI64)), low))
+    patterns = ctx.convert(words, unsigned)
+    mantissa = ctx.add(ops.And(patterns, ctx.full_like(patterns, (1 << width) - 1)))
+    patterns = ctx.add(ops.Or(mantissa, ctx.full_like(patterns, exponent << width)))
+    numbers = ctx.add(ops.BitcastConvert(patterns, result=patterns.type.with_element(kind)))
+    return ctx.minus(numbers, ctx.constant_like(numbers, 1))
 
 
 @rule("StatelessRandomUniformV2")
 def stateless_uniform(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomUniformV2(shape, key, counter, alg; dtype=DT_FLOAT) -> output"""
-    _require_philox(ctx, alg)
-    return uniform(ctx, _extents(shape), key, counter, ctx.element_type)
+    require_philox(ctx, alg)
+    return uniform(ctx, extents_of(shape), key, counter, ctx.element_type)
 
 
 @rule("StatelessRandomUniform")
 def stateless_uniform_seed(ctx: Context, shape: Known, seed: Value) -> Value:
     """StatelessRandomUniform(shape, seed; dtype=DT_FLOAT) -> output"""
-    return uniform(ctx, _extents(shape), *key_and_counter(ctx, seed), ctx.element_type)
+    return uniform(ctx, extents_of(shape), *key_and_counter(ctx, seed), ctx.element_type)
 
 
 @rule("StatelessRandomNormalV2")
 def stateless_normal(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomNormalV2(shape, key, counter, alg; dtype=DT_FLOAT) -> output"""
-    _require_philox(ctx, alg)
-    return normal(ctx, _extents(shape), key, counter)
+    require_philox(ctx, alg)
+    return normal(ctx, extents_of(shape), key, counter)
 
 
 @rule("StatelessRandomNormal")
 def stateless_normal_seed(ctx: Context, shape: Known, seed: Value) -> Value:
     """StatelessRandomNormal(shape, seed; dtype=DT_FLOAT) -> output"""
-    return normal(ctx, _extents(shape), *key_and_counter(ctx, seed))
+    return normal(ctx, extents_of(shape), *key_and_counter(ctx, seed))
 
 
 def normal(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
-    """Returns pairs of uniform numbers as pairs of normal ones, by Box and Muller."""
-    if ctx.element_type is not F32:
-        ctx.unsupported("dtype", ctx.element_type, "f32")
-    count = math.prod(shape)
-    pairs = ctx.reshape(uniform(ctx, (2 * -(-count // 2),), key, counter, F32), (-(-count // 2), 2))
+    """Returns normal numbers, computed in 32 or 64 bits."""
+    count, kind = math.prod(shape), accumulation_type(ctx.element_type)
+    even = 2 * -(-count // 2)
+    numbers = box_muller(ctx, uniform(ctx, (even,), key, counter, kind))
+    return ctx.convert(ctx.reshape(ctx.slice(numbers, 0, 0, count), shape), ctx.element_type)
+
+
+def box_muller(ctx: Context, numbers: Value) -> Value:
+    """Returns pairs of uniform numbers, in a row, as pairs of normal ones, by Box and Muller."""
+    count = numbers.type.size
+    pairs = ctx.reshape(numbers, (count // 2, 2))
     first, second = (ctx.squeeze(ctx.slice(pairs, 1, i, i + 1), [1]) for i in range(2))
     tiny = ctx.constant_like(first, 1e-7)
     radius = ctx.add(ops.Sqrt(ctx.scaled(ctx.add(ops.Log(ctx.binary(ops.Maximum, first, tiny))), -2)))
     angle = ctx.scaled(second, 2 * math.pi)
     both = [ctx.unsqueeze(ctx.times(ctx.add(op(angle)), radius), [1]) for op in (ops.Sine, ops.Cosine)]
-    flat = ctx.reshape(ctx.concatenate(both, 1), (2 * -(-count // 2),))
-    return ctx.reshape(ctx.slice(flat, 0, 0, count), shape)
+    return ctx.reshape(ctx.concatenate(both, 1), (count,))
 
 
 @rule("StatelessRandomUniformFullIntV2")
 def stateless_full_int(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomUniformFullIntV2(shape, key, counter, alg; dtype=DT_UINT64) -> output"""
-    _require_philox(ctx, alg)
-    return full_ints(ctx, _extents(shape), key, counter)
+    require_philox(ctx, alg)
+    return full_ints(ctx, extents_of(shape), key, counter)
 
 
 @rule("StatelessRandomUniformIntV2")
@@ -179,20 +202,20 @@ def stateless_int(
     ctx: Context, shape: Known, key: Value, counter: Value, alg: Known, minval: Value, maxval: Value
 ) -> Value:
     """StatelessRandomUniformIntV2(shape, key, counter, alg, minval, maxval) -> output"""
-    _require_philox(ctx, alg)
-    return _between(ctx, full_ints(ctx, _extents(shape), key, counter), minval, maxval)
+    require_philox(ctx, alg)
+    return between(ctx, full_ints(ctx, extents_of(shape), key, counter), minval, maxval)
 
 
 @rule("StatelessRandomUniformFullInt")
 def stateless_full_int_seed(ctx: Context, shape: Known, seed: Value) -> Value:
     """StatelessRandomUniformFullInt(shape, seed; dtype=DT_UINT64) -> output"""
-    return full_ints(ctx, _extents(shape), *key_and_counter(ctx, seed))
+    return full_ints(ctx, extents_of(shape), *key_and_counter(ctx, seed))
 
 
 @rule("StatelessRandomUniformInt")
 def stateless_int_seed(ctx: Context, shape: Known, seed: Value, minval: Value, maxval: Value) -> Value:
     """StatelessRandomUniformInt(shape, seed, minval, maxval) -> output"""
-    return _between(ctx, full_ints(ctx, _extents(shape), *key_and_counter(ctx, seed)), minval, maxval)
+    return between(ctx, full_ints(ctx, extents_of(shape), *key_and_counter(ctx, seed)), minval, maxval)
 
 
 def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
@@ -210,7 +233,7 @@ def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) 
     return ctx.reshape(ctx.add(ops.BitcastConvert(words, result=words.type.with_element(kind))), shape)
 
 
-def _between(ctx: Context, x: Value, low: Value, high: Value) -> Value:
+def between(ctx: Context, x: Value, low: Value, high: Value) -> Value:
     """Returns integers modulo the size of a range, as TensorFlow computes them."""
     kind = x.type.element_type
     unsigned = UI64 if kind.width == 64 else UI32
@@ -223,7 +246,7 @@ def _between(ctx: Context, x: Value, low: Value, high: Value) -> Value:
 # seeded from TensorFlow's, and the draws follow from it.
 
 
-def _drawn(ctx: Context, count: int) -> tuple[Value, Value]:
+def drawn(ctx: Context, count: int) -> tuple[Value, Value]:
     """Returns the key and the counter of `count` words, which no other draw uses."""
     generator = ctx.state.generator
     assert generator is not None, f"{ctx.op} draws in a program without a generator"
@@ -237,39 +260,28 @@ def _drawn(ctx: Context, count: int) -> tuple[Value, Value]:
 @rule("RandomUniform")
 def random_uniform(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
     """RandomUniform(shape; seed=0, seed2=0, dtype) -> output"""
-    extents = _extents(shape)
-    return uniform(ctx, extents, *_drawn(ctx, 2 * math.prod(extents)), ctx.element_type)
+    extents = extents_of(shape)
+    return uniform(ctx, extents, *drawn(ctx, 2 * math.prod(extents)), ctx.element_type)
 
 
 @rule("RandomStandardNormal")
 def random_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
     """RandomStandardNormal(shape; seed=0, seed2=0, dtype) -> output"""
-    extents = _extents(shape)
-    return normal(ctx, extents, *_drawn(ctx, math.prod(extents) + 1))
+    extents = extents_of(shape)
+    return normal(ctx, extents, *drawn(ctx, math.prod(extents) + 1))
 
 
 @rule("RandomUniformInt")
 def random_int(ctx: Context, shape: Known, minval: Value, maxval: Value, *, seed: int, seed2: int) -> Value:
     """RandomUniformInt(shape, minval, maxval; seed=0, seed2=0) -> output"""
-    extents = _extents(shape)
-    return _between(ctx, full_ints(ctx, extents, *_drawn(ctx, 2 * math.prod(extents))), minval, maxval)
-
-
-@rule("TruncatedNormal")
-def truncated_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
-    """TruncatedNormal(shape; seed=0, seed2=0, dtype) -> output"""
-    # By the inverse of the distribution, from the range within two deviations.
-    extents = _extents(shape)
-    numbers = uniform(ctx, extents, *_drawn(ctx, 2 * math.prod(extents)), ctx.element_type)
-    inside = math.erf(math.sqrt(2))
-    spread = ctx.scaled(ctx.minus(ctx.scaled(numbers, 2), ctx.constant_like(numbers, 1)), inside)
-    return ctx.scaled(ctx.add(ops.ErfInv(spread)), math.sqrt(2))
+    extents = extents_of(shape)
+    return between(ctx, full_ints(ctx, extents, *drawn(ctx, 2 * math.prod(extents))), minval, maxval)
 
 
 @rule("RngReadAndSkip")
 def read_and_skip(ctx: Context, resource: Operand, alg: Known, delta: Value) -> Value:
     """RngReadAndSkip(resource, alg, delta) -> value"""
-    _require_philox(ctx, alg)
+    require_philox(ctx, alg)
     old = read_value(ctx, resource)
     low, high = (ctx.slice(old, 0, i, i + 1) for i in range(2))
     words = [ctx.add(ops.BitcastConvert(x, result=x.type.with_element(UI64))) for x in (low, delta)]
@@ -284,10 +296,10 @@ SKIPPED = 256
 """The counters that TensorFlow's generators reserve for each requested number."""
 
 
-def _require_philox(ctx: Context, alg: np.ndarray) -> None:
+def require_philox(ctx: Context, alg: np.ndarray) -> None:
     if int(alg) not in (PHILOX, AUTOMATIC):
         ctx.unsupported("alg", int(alg), "Philox")
 
 
-def _extents(shape: np.ndarray) -> tuple[int, ...]:
+def extents_of(shape: np.ndarray) -> tuple[int, ...]:
     return tuple(int(extent) for extent in shape)

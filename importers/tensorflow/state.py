@@ -22,7 +22,12 @@ READERS = frozenset(
 """Ops that leave a variable unchanged; any other op on a handle may write it."""
 
 
-DRAWING = frozenset({"RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal"})
+DRAWING = frozenset(
+    {
+        *("Multinomial", "ParameterizedTruncatedNormal", "RandomShuffle", "RandomStandardNormal", "RandomUniform"),
+        *("RandomUniformInt", "TruncatedNormal"),
+    }
+)
 """Ops that draw from the hidden generator. The program then has its state as an argument, and a new one as a result."""
 
 
