@@ -1,4 +1,4 @@
-"""Mistakes, planted in the compiler."""
+"""Deliberate mistakes in the compiler."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from trivium.ir.types import is_float
 
 
 def wrong_rule(monkeypatch: pytest.MonkeyPatch, op: type, when: Callable[[Operation], bool] = lambda op: True) -> None:
-    """The element rule of an op gives the negative of the right value, where `when` says so."""
+    """Makes the element rule of an op return the negative of the correct value, where `when` holds."""
     right = ELEMENT[op]
 
     def rule(ctx: LoweringContext, wrong: Operation, indices: object) -> object:
@@ -26,7 +26,7 @@ def wrong_rule(monkeypatch: pytest.MonkeyPatch, op: type, when: Callable[[Operat
 
 
 def wrong_pass(monkeypatch: pytest.MonkeyPatch, change: Callable[[Operation], None]) -> None:
-    """A pass that changes every op of a program as `change` does."""
+    """A pass that changes every op of a program with `change`."""
 
     class Wrong(Pass):
         NAME = "wrong"
@@ -40,7 +40,7 @@ def wrong_pass(monkeypatch: pytest.MonkeyPatch, change: Callable[[Operation], No
 
 
 def swapped(op: Operation) -> None:
-    """Exchanges the operands of differences."""
+    """Exchanges the operands of subtractions."""
     if isinstance(op, ops.Subtract):
         lhs, rhs = op.operands
         op.set_operand(0, rhs)
@@ -54,11 +54,11 @@ def doubled(op: Operation) -> None:
 
 
 def forgotten(op: Operation) -> None:
-    """Leaves out rounding."""
+    """Removes rounding."""
     if isinstance(op, ops.Floor):
         op.results[0].replace_all_uses_with(op.operands[0])
 
 
 def is_used_once(op: Operation) -> bool:
-    """True only as long as an op's operand is no result: a mistake that is gone when one looks at it."""
+    """True only as long as an op's operand is not a result: the mistake disappears when the operand is inspected."""
     return len(op.operands[0].uses) == 1

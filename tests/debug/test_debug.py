@@ -1,4 +1,4 @@
-"""Planted mistakes are found: the op that is wrong, and a small program that shows it."""
+"""Deliberate mistakes are found: the op that is wrong, and a small program that shows it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +52,7 @@ MISTAKES: dict[str, tuple[Plant, str]] = {
 
 @pytest.fixture(autouse=True)
 def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted mistakes are no part of a program's key."""
+    """Deliberate mistakes are not part of a program's key."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
 
 
@@ -77,7 +77,7 @@ def test_failing_programs_become_small(monkeypatch: pytest.MonkeyPatch, plant: P
     assert op in str(smallest)
     smallest.save(tmp_path / "small.mlir")
     again = trivium.load(tmp_path / "small.mlir")
-    assert failure(again) == WRONG  # the file alone shows it
+    assert failure(again) == WRONG  # the file alone shows the mistake
     monkeypatch.undo()
     assert failure(again) is None
 

@@ -1,4 +1,4 @@
-"""Two programs compared: what is equal, what differs, and where their numbers part."""
+"""Comparison of two programs: which ops are equal, which differ, and where their values diverge."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""`python -m tests.fuzz --texts 200000 --artifacts 200000`: mutates programs at random and tells what is no program of
-ours and no error of ours either. Set `TRIVIUM_CONFORMANCE` for more seeds."""
+"""`python -m tests.fuzz --texts 200000 --artifacts 200000`: mutates programs at random, and reports each input that is
+neither a valid program nor refused with one of our errors. Set `TRIVIUM_CONFORMANCE` for more seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.fuzz.judge import Finding
 
 
 def main() -> int:
-    """Runs what the command line asks for; 1 if anything was found."""
+    """Runs the campaigns of the command line; returns 1 if anything was found."""
     options = _options()
     if options.replay:
         return _replay(options.replay)

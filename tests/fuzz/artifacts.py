@@ -1,4 +1,4 @@
-"""Mutations of programs as bytecode. `mutant(seed, index)` is always the same file."""
+"""Mutations of programs as bytecode. `mutant(seed, index)` always returns the same file."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Mutation = Callable[[Random, Container], None]
 
 
 def mutant(seed: int, index: int) -> bytes:
-    """The file of that number."""
+    """Returns the file with that number."""
     rng = Random(f"{seed}:artifact:{index}")
     data = rng.choice(seeds.artifacts())
     if rng.random() < 0.25:
@@ -73,7 +73,7 @@ def mutant(seed: int, index: int) -> bytes:
 
 
 def change_bytes(rng: Random, data: bytes) -> bytes:
-    """Replaces, inserts and deletes bytes, wherever they stand; now and then the file ends early."""
+    """Replaces, inserts and deletes bytes anywhere; sometimes the file ends early."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8))):
         here = rng.randrange(len(changed) + 1)
@@ -85,7 +85,7 @@ def change_bytes(rng: Random, data: bytes) -> bytes:
 
 
 def change_number(rng: Random, content: bytes) -> bytes:
-    """Another number in the place of one: near it, or far from all."""
+    """Returns a replacement for a number: close to it, or very different."""
     if not content:
         return varint(rng.choice(NUMBERS))
     try:
@@ -104,7 +104,7 @@ def change_number(rng: Random, content: bytes) -> bytes:
 
 
 def change_sections(rng: Random, file: Container) -> None:
-    """Numbers in a section."""
+    """Changes numbers in a section."""
     place = rng.randrange(len(file.sections))
     kind, content = file.sections[place]
     for _ in range(rng.choice((1, 1, 2))):
@@ -113,7 +113,7 @@ def change_sections(rng: Random, file: Container) -> None:
 
 
 def change_program(rng: Random, file: Container) -> None:
-    """Numbers, or bytes, of the ops."""
+    """Changes numbers, or bytes, of the ops."""
     for place, (kind, content) in enumerate(file.sections):
         if kind == IR:
             for _ in range(rng.choice((1, 1, 2, 4))):
@@ -128,7 +128,7 @@ def _change_byte(rng: Random, content: bytes) -> bytes:
 
 
 def shuffle_sections(rng: Random, file: Container) -> None:
-    """Exchanges, doubles and drops sections, and gives them other numbers."""
+    """Exchanges, duplicates and removes sections, and changes their numbers."""
     sections = file.sections
     here, there = rng.randrange(len(sections)), rng.randrange(len(sections))
     match rng.randrange(4):
@@ -143,7 +143,7 @@ def shuffle_sections(rng: Random, file: Container) -> None:
 
 
 def splice(rng: Random, file: Container) -> None:
-    """A section, or the tables, of another file."""
+    """Takes a section, or the tables, from another file."""
     other = Container.of(rng.choice(seeds.artifacts()))
     if rng.random() < 0.5:
         file.attributes, file.types = other.attributes, other.types
@@ -160,7 +160,7 @@ def change_version(rng: Random, file: Container) -> None:
 
 
 def change_entries(rng: Random, file: Container) -> None:
-    """Bytes and numbers of attributes and types, their order, their dialects."""
+    """Changes bytes and numbers of attributes and types, their order, and their dialects."""
     entries = rng.choice((file.attributes, file.types))
     if not entries:
         return
@@ -180,7 +180,8 @@ def change_entries(rng: Random, file: Container) -> None:
 
 
 def share_entries(rng: Random, file: Container) -> None:
-    """Attributes made of the one before, twice, and types likewise: what the last one stands for doubles with each."""
+    """Adds attributes or types of which each contains the previous one twice, so that the size that the last one
+    represents doubles with each."""
     entries, forms = rng.choice(((file.attributes, _ATTRIBUTE_FORMS), (file.types, _TYPE_FORMS)))
     if not entries:
         return
@@ -190,7 +191,7 @@ def share_entries(rng: Random, file: Container) -> None:
     for number in range(depth):
         before = varint(here if not number else first + number - 1)
         entries.append(Entry(dialect, form(before)))
-    # Those who asked for the entry get the last of the chain.
+    # References to the entry now refer to the last of the chain.
     entries[here], entries[-1] = entries[-1], entries[here]
     if rng.random() < 0.7 and depth > 1:
         entries[first] = Entry(dialect, form(varint(len(entries) - 1)))
@@ -212,7 +213,7 @@ _TYPE_FORMS: tuple[Callable[[bytes], bytes], ...] = (
 
 
 def nest_text(rng: Random, file: Container) -> None:
-    """An entry that is spelled as text, nested deep."""
+    """Adds an entry that is stored as text and deeply nested."""
     entries = rng.choice((file.attributes, file.types))
     if entries:
         opening, closing, middle = rng.choice(BRACKETS)
@@ -223,7 +224,7 @@ def nest_text(rng: Random, file: Container) -> None:
 
 
 def change_strings(rng: Random, file: Container) -> None:
-    """Strings of other lengths and other bytes."""
+    """Changes the lengths and bytes of strings."""
     for place, (kind, content) in enumerate(file.sections):
         if kind == STRING:
             file.sections[place] = kind, _changed_strings(rng, content)

@@ -1,4 +1,4 @@
-"""Texts that are small for what they demand: things nested deep, defined through one another, repeated, or huge."""
+"""Short texts that demand a lot: deeply nested, defined through one another, repeated, or huge."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ HUGE_OPERANDS = (
     '%0 = "stablehlo.all_reduce"(%s) ({{^bb0(%a: tensor<i64>, %b: tensor<i64>): stablehlo.return %a : tensor<i64>}})'
     " {{replica_groups = dense<0> : {0}}} : ({0}) -> {0}",
 )
-"""What is looked at element by element where it is small."""
+"""Ops that are checked element by element if their operands are small."""
 EXTENTS = ("0", "100000000", "1000000000000", "9223372036854775807", "1000000000x1000000000", "4294967296x4294967296")
 
 
 def bomb(rng: Random) -> str:
-    """One of them."""
+    """Returns one of the texts."""
     return rng.choice(_KINDS)(rng)
 
 
 def program(*lines: str, head: str = "") -> str:
-    """A function with a boolean `%p` and an integer `%i` around some operations."""
+    """Returns a function with a boolean `%p` and an integer `%i` around some operations."""
     body = "".join(f"  {line}\n" for line in lines)
     return f"{head}func.func @main(%p: tensor<i1>, %i: tensor<i32>) {{\n{body}  return\n}}\n"
 
@@ -125,7 +125,7 @@ def nested_region(rng: Random) -> str:
 
 
 def shared(rng: Random) -> str:
-    """Each alias is made of the one before, twice: what it stands for doubles with each."""
+    """Each alias contains the previous one twice, so that the size that it represents doubles with each."""
     name, first, following = rng.choice(SHARING)
     depth = rng.choice((*DEPTHS, 25, 30, 60))
     lines = [f"{name.format(0)} = {first}"]
@@ -158,7 +158,7 @@ def huge_operands(rng: Random) -> str:
 
 
 def repeated(rng: Random) -> str:
-    """Many of one thing."""
+    """Many repetitions of the same thing."""
     many = rng.choice(COUNTS)
     match rng.randrange(12):
         case 0:
@@ -188,7 +188,7 @@ def repeated(rng: Random) -> str:
 
 
 def long(rng: Random) -> str:
-    """One long word."""
+    """A single long word."""
     size = rng.choice((100, 5000, 50_000))
     text = rng.choice(
         ('"' + "x" * size + '"', "9" * size, "0x" + "F" * size, "1." + "0" * size, "x" * size, '"' + "\\" * size)

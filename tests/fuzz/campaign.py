@@ -1,5 +1,5 @@
-"""Runs many inputs in processes of their own, under limits of time and memory, and gathers what is found. A process
-that dies or hangs is a finding like any other: the parent knows what it was at."""
+"""Runs many inputs in separate processes, with limits of time and memory, and collects the findings. A process that
+dies or hangs is a finding like any other: the parent knows which input it was running."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.fuzz import artifacts, texts
 from tests.fuzz.judge import Finding, Slow, judge_artifact, judge_text
 
 SECONDS = 2.0
-"""Processor time for an input, the same on a busy machine as on a quiet one."""
+"""Processor time for an input, which does not depend on how busy the machine is."""
 MEGABYTES = 1024
-"""Memory for an input, over what the process has before it."""
+"""Memory for an input, in addition to what the process has before it."""
 CHUNK = 1000
-"""Inputs for one process."""
+"""Inputs per process."""
 _HUNG = 60
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A sort of inputs."""
+    """A kind of inputs."""
 
     make: Callable[[int, int], Any]
     judge: Callable[[Any], str]
@@ -54,13 +54,13 @@ class Found:
 
 @dataclass
 class Tally:
-    """What became of the inputs so far."""
+    """The outcomes of the inputs so far."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     found: dict[str, Found] = field(default_factory=dict)
     slowest: tuple[float, int] = (0.0, -1)
     peak: tuple[float, int] = (0.0, -1)
-    """Megabytes over those at the start, and for which input."""
+    """Megabytes in addition to those at the start, and the input that needed them."""
 
     def add(self, other: Tally) -> None:
         self.outcomes += other.outcomes
@@ -79,15 +79,15 @@ class Tally:
 
 
 def run(kind: Kind, seed: int, indices: range, jobs: int = 1) -> Iterator[Tally]:
-    """The tallies of one chunk after the other."""
+    """Yields the tallies of one chunk after another."""
     chunks = [indices[start : start + CHUNK] for start in range(0, len(indices), CHUNK)]
-    kind.make(seed, 0)  # the seeds are made once, before the processes are
+    kind.make(seed, 0)  # once, before the processes start
     with ThreadPoolExecutor(jobs) as pool:
         yield from pool.map(lambda chunk: _guarded(kind, seed, chunk), chunks)
 
 
 def _guarded(kind: Kind, seed: int, indices: range) -> Tally:
-    """Judges the inputs in a process; one that kills it is left out when the others are judged again."""
+    """Judges the inputs in a separate process. An input that kills it is omitted when the others are judged again."""
     context = get_context("fork")
     at = context.Value("q", indices.start, lock=False)
     receiver, sender = context.Pipe(duplex=False)
@@ -157,7 +157,7 @@ def _interrupt(number: int, frame: Any) -> None:
 
 
 def limit_memory() -> None:
-    """Lets this process have `MEGABYTES` more than it has now."""
+    """Limits this process to `MEGABYTES` more than it has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + (MEGABYTES << 20)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -168,7 +168,8 @@ def _peak() -> float:
 
 
 def minimized(kind: Kind, found: Found, seconds: float = 20.0) -> Any:
-    """The input of a finding without what it does not take: pieces are left out while the same is found."""
+    """Returns the input of a finding without unnecessary parts: pieces are removed as long as the finding stays the
+    same."""
     data, size, end = found.input, len(found.input) // 2, time.monotonic() + seconds
     while size and time.monotonic() < end:
         start = 0

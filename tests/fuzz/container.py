@@ -1,6 +1,6 @@
-"""An artifact taken apart, so that mutations reach what its bytes mean: sections by number, the entries of the tables
-of attributes and types. It is put together again with sizes that fit, unless a lie is asked for. Written apart from
-`trivium.ir.bytecode`, whose reader is what is tested."""
+"""An artifact, taken apart so that mutations can change what its bytes mean: sections by number, and the entries of the
+tables of attributes and types. It is put together again with correct sizes, unless wrong ones are requested. It does
+not use `trivium.ir.bytecode`, whose reader is under test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, pos: int) -> tuple[int, int]:
-    """An integer, and where it ends. Raises `IndexError` behind the end."""
+    """Returns an integer, and the position after it. Raises `IndexError` at the end of the data."""
     first = data[pos]
     if not first:
         return int.from_bytes(data[pos + 1 : pos + 9], "little"), pos + 9
@@ -29,7 +29,7 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
 
 @dataclass
 class Entry:
-    """An attribute or a type: its dialect, its bytes, and whether they are no text."""
+    """An attribute or a type: its dialect, its bytes, and whether these are an encoding rather than text."""
 
     dialect: int
     content: bytes
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass
 class Container:
-    """A file. `attributes` and `types` stand for the sections of offsets and contents."""
+    """A file. `attributes` and `types` represent the sections of offsets and contents."""
 
     version: int = 0
     producer: bytes = b""
@@ -48,7 +48,7 @@ class Container:
 
     @classmethod
     def of(cls, data: bytes) -> Container:
-        """Takes a sound file apart."""
+        """Takes a valid file apart."""
         found = cls()
         found.version, pos = read_varint(data, len(MAGIC))
         end = data.index(0, pos)
@@ -80,7 +80,7 @@ class Container:
                     start += flagged >> 1
 
     def tables(self) -> dict[int, bytes]:
-        """The sections that the entries make."""
+        """Returns the sections that contain the entries."""
         offsets = [varint(len(self.attributes)), varint(len(self.types))]
         for entries in (self.attributes, self.types):
             start = 0
@@ -95,7 +95,7 @@ class Container:
         return {ATTR_TYPE_OFFSET: b"".join(offsets), ATTR_TYPE: contents}
 
     def getvalue(self) -> bytes:
-        """The file."""
+        """Returns the file."""
         tables = self.tables()
         parts = [MAGIC, varint(self.version), self.producer, b"\0"]
         for kind, content in self.sections:

@@ -1,6 +1,6 @@
-"""What becomes of one input. It is read, verified, printed and read again, serialized and read again, and, where that
-is cheap, evaluated. Whatever goes wrong with it must be a `trivium.Error` that tells a place; and a program that is
-sound must come through print and bytecode as the same program. All else is a `Finding`."""
+"""Judges one input. It is read, verified, printed and read again, serialized and read again, and, if that is cheap,
+evaluated. Any error must be a `trivium.Error` with a position, and a valid program must be the same program after
+printing and after serializing. Everything else is a `Finding`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from trivium.ir.text import parse, print_module
 from trivium.ir.types import TensorType
 
 SMALL = 256
-"""The most elements of a tensor in programs that are evaluated."""
+"""The largest number of elements of a tensor in programs that are evaluated."""
 LONGEST_PROGRAM = 60
 MOST_DIMENSIONS = 64
-"""NumPy's arrays have no more."""
+"""NumPy's arrays cannot have more dimensions."""
 
 
 class Slow(BaseException):
-    """The time for an input is over; raised by an alarm, wherever the program stands."""
+    """The time for an input is over. An alarm raises this, at any point of the program."""
 
 
 class Finding(Exception):
-    """A fault of ours; `key` tells those apart that have other causes."""
+    """A mistake of ours; mistakes with different causes have different `key`s."""
 
     def __init__(self, key: str, detail: str):
         super().__init__(key)
@@ -42,16 +42,16 @@ class Finding(Exception):
 
 
 def judge_text(text: str) -> str:
-    """The outcome for a text, in a word; raises `Finding`."""
+    """Returns the outcome for a text, in one word; raises `Finding`."""
     with _stage("parse", _has_place_in_text):
         module = parse(text)
-        # A program may say itself that its ops come from nowhere.
+        # A program may itself say that its ops come from nowhere.
         return _judge(module, "", _has_op if "loc" in text else _has_op_and_source)
     return "refused"
 
 
 def judge_artifact(data: bytes) -> str:
-    """The outcome for a file, in a word; raises `Finding`."""
+    """Returns the outcome for a file, in one word; raises `Finding`."""
     with _stage("deserialize", _has_offset):
         module = deserialize(data)
         return _judge(module, "from file: ", _has_op)
@@ -70,7 +70,8 @@ def _judge(module: Module, prefix: str, has_place: Callable[[trivium.Error], boo
         if valid:
             with _stage(prefix + "deserialize again", _never):
                 again = deserialize(data)
-            # Artifacts have one form for some attributes that differ in text: what is kept must stay.
+            # For some attributes that differ in text, artifacts have only one form, so only what they can express must
+            # be kept.
             if serialize(again) != data and not _has_disguised_op(module):
                 raise Finding(f"{prefix}bytecode: another program", difference(again, module)[:1000])
     if not valid:
@@ -89,7 +90,7 @@ def _judge(module: Module, prefix: str, has_place: Callable[[trivium.Error], boo
 
 @contextmanager
 def _stage(name: str, has_place: Callable[[trivium.Error], bool]) -> Iterator[None]:
-    """Lets errors of ours end here, if they tell a place."""
+    """Suppresses errors of ours that have a position."""
     try:
         yield
     except Finding:
@@ -99,7 +100,7 @@ def _stage(name: str, has_place: Callable[[trivium.Error], bool]) -> Iterator[No
             message = re.sub(r"\d+|'[^']*'", "_", error.message.splitlines()[0])[:80]
             raise Finding(f"{name}: no place: {message}", "".join(traceback.format_exception(error))) from None
     except (Exception, Slow) as error:
-        # What stands above in the call may be an error of ours that this one came from.
+        # Findings are told apart by the innermost function of `ir` in the traceback.
         places = [frame for frame in traceback.extract_tb(error.__traceback__) if "/ir/" in frame.filename]
         place = f"{places[-1].filename.rpartition('/ir/')[2]} {places[-1].name}" if places else "nowhere"
         raise Finding(f"{name}: {type(error).__name__} in {place}", _shortened(error)) from None
@@ -139,12 +140,12 @@ def _says_anything(error: trivium.Error) -> bool:
 
 
 def _has_disguised_op(module: Module) -> bool:
-    """Whether a composite stands for an op of CHLO, which it is when it is read again."""
+    """Whether a composite represents an op of CHLO, as which it is read."""
     return any(isinstance(op, Composite) and op.name.startswith("chlo.") for op in module.walk())
 
 
 def _is_cheap(module: Module) -> bool:
-    """Whether a program runs in no time: no loops, few ops, small tensors of known shape."""
+    """Whether a program runs quickly: no loops, few ops, small tensors of known shape."""
     for count, op in enumerate(module.walk()):
         values: list[Any] = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.arguments)]
         if count > LONGEST_PROGRAM or op.NAME in ("stablehlo.while", "func.call", "chlo.scan"):

@@ -1,6 +1,6 @@
-"""What mutations start from: the records of all ops as text and as artifacts of several versions, the kept fixtures,
-and what else the formats have. Where `TRIVIUM_CONFORMANCE` names them, StableHLO's own small programs and recorded
-artifacts; where JAX is installed, the plain bytecode that its MLIR writes."""
+"""The programs that mutations start from: the records of all ops as text and as artifacts of several versions, the
+stored fixtures, and other features of the formats. If `TRIVIUM_CONFORMANCE` is set, StableHLO's own small programs and
+recorded artifacts; if JAX is installed, the plain bytecode that its MLIR writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trivium.ir.text import parse, print_module
 FIXTURES = Path(__file__).parents[1] / "ir" / "bytecode" / "fixtures"
 VERSIONS = (None, "0.9.0", "0.12.0", "0.14.0", "1.9.0", "1.20.0")
 LONGEST = 6000
-"""Small seeds give more mutations a second, and no fewer kinds of them."""
+"""Small seeds allow more mutations per second, of as many kinds."""
 
 OTHERS = (
     """
@@ -55,7 +55,7 @@ func.func @main(
 
 @cache
 def texts() -> list[str]:
-    """Programs as text: pretty, generic, and with locations in turn."""
+    """Returns programs as text: pretty, generic, and with locations, alternately."""
     found = [*OTHERS] * 4
     for number, module in enumerate(_records()):
         text = print_module(module, generic=number % 3 == 1)
@@ -65,7 +65,7 @@ def texts() -> list[str]:
 
 @cache
 def artifacts() -> list[bytes]:
-    """Programs as bytecode."""
+    """Returns programs as bytecode."""
     found = [path.read_bytes() for path in _files(FIXTURES, "*.mlirbc")]
     if folder := _conformance():
         found += [path.read_bytes() for path in _files(folder / "vhlo", "*.bc", 40_000)]
@@ -73,13 +73,13 @@ def artifacts() -> list[bytes]:
     for number, module in enumerate(modules):
         try:
             found.append(serialize(module, VERSIONS[number % len(VERSIONS)]))
-        except trivium.Error:  # no artifact has it, or none so old
+        except trivium.Error:  # no artifact, or none this old, can contain it
             continue
     return found + _plain()
 
 
 def _plain() -> list[bytes]:
-    """Every third text as plain bytecode, in each version of the encoding, as far as JAX's MLIR knows it."""
+    """Returns every third text as plain bytecode, in each version of the encoding, if JAX's MLIR knows its ops."""
     if find_spec("jaxlib") is None:
         return []
     from tests.ir.bytecode.mlir import plain
@@ -88,7 +88,7 @@ def _plain() -> list[bytes]:
     for number, text in enumerate(texts()[::3]):
         try:
             found.append(plain(text, number % 7))
-        except Exception:  # its errors have no class in common
+        except Exception:  # its errors have no common class
             continue
     return found
 

@@ -1,5 +1,5 @@
-"""A short campaign: `python -m tests.fuzz` runs longer ones. Every input ends in a program, or in an error of ours with
-its place, in time."""
+"""A short campaign: `python -m tests.fuzz` runs longer ones. Every input is a program, or is refused with one of our
+errors and a position, within the time limit."""
 
 import pytest
 

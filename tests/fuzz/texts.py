@@ -1,4 +1,4 @@
-"""Mutations of programs as text. `mutant(seed, index)` is always the same text."""
+"""Mutations of programs as text. `mutant(seed, index)` always returns the same text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.fuzz.bombs import bomb
 TOKEN = re.compile(r'\s+|"[^"\n]*"|[%@#!^]?[\w.$]+|->|.', re.DOTALL)
 NUMBER = re.compile(r"-?\b\d+(?:\.\d*(?:[eE][-+]?\d+)?)?\b")
 DIGITS = re.compile(r"\d+", re.ASCII)
-"""Extents and widths too, which stand inside words."""
+"""Including extents and widths inside words."""
 TYPE = re.compile(r"tensor<[^<>]*(?:<[^<>]*>[^<>]*)?>|\b(?:bf16|f\d+\w*|u?i\d+|index)\b")
 ATTRIBUTE = re.compile(r"= *(\[[^\[\]]*\]|#[\w.]+<[^<>]*>|\"[^\"]*\"|array<[^<>]*>|dense<[^<>]*>|-?[\w.]+)")
 
 SMALL = ("-1", "0", "1", "2", "3", "4", "5", "7")
-"""What changes a program and leaves it one."""
+"""Replacements that change a program and leave it valid."""
 NUMBERS = (
     *SMALL,
     *("64", "65", "100", "1000000000", "1.5", "-0.0", "1e400", "1.0e400", "1.0e-400", "nan"),
@@ -101,7 +101,7 @@ Mutation = Callable[[Random, str], str]
 
 
 def mutant(seed: int, index: int) -> str:
-    """The text of that number."""
+    """Returns the text with that number."""
     rng = Random(f"{seed}:text:{index}")
     if rng.random() < 0.04:
         return bomb(rng)
@@ -117,7 +117,7 @@ def _words() -> list[str]:
 
 
 def change_tokens(rng: Random, text: str) -> str:
-    """Deletes, doubles, swaps, replaces and inserts tokens."""
+    """Deletes, duplicates, swaps, replaces and inserts tokens."""
     tokens = TOKEN.findall(text) or [""]
     for _ in range(rng.choice((1, 1, 2, 4))):
         here, there = rng.randrange(len(tokens)), rng.randrange(len(tokens))
@@ -146,7 +146,7 @@ def change_characters(rng: Random, text: str) -> str:
 
 def _replacing(pattern: re.Pattern[str], choices: tuple[str, ...], group: int = 0) -> Mutation:
     def replace(rng: Random, text: str) -> str:
-        """Replaces one match, or all that read the same, by another of its kind."""
+        """Replaces one match, or all equal ones, by another of the same kind."""
         spans = [match.span(group) for match in pattern.finditer(text)]
         if not spans:
             return change_characters(rng, text)
@@ -160,7 +160,7 @@ def _replacing(pattern: re.Pattern[str], choices: tuple[str, ...], group: int = 
 
 
 def splice(rng: Random, text: str) -> str:
-    """The beginning of one program and the end of another."""
+    """Joins the beginning of one program and the end of another."""
     other = rng.choice(seeds.texts())
     lines, others = text.splitlines(keepends=True), other.splitlines(keepends=True)
     if rng.random() < 0.5:
@@ -169,14 +169,14 @@ def splice(rng: Random, text: str) -> str:
 
 
 def cut(rng: Random, text: str) -> str:
-    """Leaves a piece out, or repeats it; most often the end."""
+    """Removes a piece, or repeats it; most often the end."""
     start = rng.randrange(len(text) + 1)
     end = len(text) if rng.random() < 0.4 else min(len(text), start + rng.randrange(200))
     return text[:start] + text[start:end] * rng.choice((0, 0, 0, 2, 20)) + text[end:]
 
 
 def change_lines(rng: Random, text: str) -> str:
-    """Leaves lines out, repeats and exchanges them."""
+    """Removes, repeats and exchanges lines."""
     lines = text.splitlines(keepends=True) or [""]
     here, there = rng.randrange(len(lines)), rng.randrange(len(lines))
     match rng.randrange(3):

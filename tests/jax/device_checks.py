@@ -21,7 +21,7 @@ SQUARE = RANDOM.standard_normal((3, 5, 5)).astype(np.float32)
 
 
 def same(function, *arguments, rtol=1e-5, atol=1e-5):
-    """`function` gives on Trivium what it gives on JAX's CPU platform."""
+    """Requires that `function` returns the same on Trivium as on JAX's CPU platform."""
     results = []
     for platform in ("trivium", "cpu"):
         device = jax.devices(platform)[0]
@@ -142,7 +142,7 @@ def donation():
 
 
 def host_memory():
-    """A copy stays as it is whatever becomes of the original; the host sees the device's memory itself."""
+    """A copy keeps its values whatever becomes of the original; the host accesses the device's memory directly."""
     x = np.arange(1 << 12, dtype=np.float32)
     y = jnp.array(x)
     x[:] = -1
@@ -182,7 +182,7 @@ def several_devices():
 
 
 def _divided(spec, shape=(4, 6)):
-    """An array of which both devices have parts, and the same on the host."""
+    """Returns an array that is divided between both devices, and the same array on the host."""
     mesh = jax.sharding.Mesh(jax.devices(), ("x",))
     array = RANDOM.standard_normal(shape).astype(np.float32)
     return jax.device_put(array, jax.sharding.NamedSharding(mesh, spec)), array
@@ -240,7 +240,7 @@ def collectives():
 
 
 def terms_of_sums():
-    """Devices hold terms of a sum, as explicit shardings say."""
+    """Each device holds a term of a sum, as explicit shardings specify."""
     mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
     with jax.set_mesh(mesh):
         rows, terms = jax.sharding.PartitionSpec("x"), jax.sharding.PartitionSpec(unreduced={"x"})
@@ -252,7 +252,7 @@ def terms_of_sums():
 
 
 def error_on_one_of_several_devices():
-    """The others do not wait for it."""
+    """The other devices do not wait for it."""
 
     def refuse(x):
         if x[0] > 0:
@@ -330,7 +330,7 @@ def callbacks_on_parts():
 
 
 def branches_of_platforms():
-    """Of functions with one for each of JAX's platforms, the CPU's is meant."""
+    """If a function has one implementation for each of JAX's platforms, the CPU's is used."""
     cases = (({"tpu": 2, "cpu": 1}, 1), ({"cpu": 1, "default": 3}, 3), ({"cpu": 1, "trivium": 4}, 4))
     for branches, wanted in cases:
         functions = {name: functools.partial(jnp.add, number) for name, number in branches.items()}
@@ -359,7 +359,7 @@ def error_of_too_much_memory():
 
 
 def foreign_functions():
-    """A handler that a user registers for the CPU: here one of JAX's own, called by hand."""
+    """A handler that a user registers for the CPU: here one of JAX's own, registered by hand."""
     from jaxlib import lapack
 
     lapack.prepare_lapack_call("potrf_ffi", np.dtype(np.float32))
@@ -400,7 +400,7 @@ def threads():
 
 
 def training():
-    """A multilayer perceptron of flax has the same curve of losses as on JAX's CPU platform."""
+    """A multilayer perceptron of flax has the same losses as on JAX's CPU platform."""
     import flax.linen as nn
     import optax
 

@@ -1,5 +1,5 @@
-"""What JAX lowers for the CPU only and Trivium takes over, and what asks how an array is divided: checks in the form of
-`device_checks.py`, which runs them, on two devices."""
+"""Lowerings that JAX has only for the CPU and that Trivium adopts, and functions that ask how an array is divided:
+checks in the form of `device_checks.py`, which runs them, on two devices."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ X = np.arange(8, dtype=np.float32).reshape(2, 4)
 
 
 def rules_for_the_cpu():
-    """A primitive of the user's own, which has a rule for the CPU only."""
+    """A user-defined primitive that has a rule for the CPU only."""
     double = Primitive("double")
     double.def_abstract_eval(lambda x: x)
     mlir.register_lowering(double, mlir.lower_fun(lambda x: x + x, multiple_results=False), platform="cpu")

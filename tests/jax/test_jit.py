@@ -1,4 +1,5 @@
-"""`trivium.jit` among other traces: what a function closes over, calls inside calls, JAX's modes, typed keys."""
+"""`trivium.jit` combined with other traces: values that a function closes over, nested calls, JAX's modes, typed
+keys."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Whole JAX programs through Trivium against JAX: training steps of flax models with optax, loops, attention,
+"""Whole JAX programs run by Trivium and compared with JAX: training steps of flax models with optax, loops, attention,
 randomness."""
 
 import numpy as np
@@ -20,7 +20,7 @@ LABELS = np.array([0, 3, 9, 1, 1])
 
 
 def assert_close(ours, theirs):
-    """Every leaf within `TOLERANCE` of its scale."""
+    """Requires that every leaf is within `TOLERANCE` of its scale."""
     pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
     for one, other in ((np.asarray(one), np.asarray(other)) for one, other in pairs):
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
@@ -57,7 +57,7 @@ def test_training_step(model, optimizer):
         updates, state = optimizer.update(gradients, state, parameters)
         return optax.apply_updates(parameters, updates), state, value
 
-    compiled, reference = trivium.jit(step), jax.jit(step)  # JAX op by op would compile each op for each batch
+    compiled, reference = trivium.jit(step), jax.jit(step)  # op by op, JAX would compile each op for each batch
     ours = theirs = (parameters, state)
     for count in (5, 5, 3):  # the last batch is smaller
         *ours, our_value = compiled(*ours, IMAGES[:count], LABELS[:count])

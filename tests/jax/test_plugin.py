@@ -1,4 +1,4 @@
-"""Trivium as a device of JAX: the checks of `device_checks.py`, and what concerns whole processes."""
+"""Trivium as a device of JAX: the checks of `device_checks.py`, and tests that need whole processes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """Python in a process in which Trivium is the platform."""
+    """Runs Python code in a process in which Trivium is the platform."""
     variables = {**os.environ, "JAX_PLATFORMS": "trivium", "TRIVIUM_NUM_DEVICES": "", **environment}
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=570)
@@ -82,7 +82,7 @@ else:
 
 
 def test_serialized_executables_run_in_another_process(tmp_path: Path) -> None:
-    """One with constants, and with LAPACK, whose routine is looked up again."""
+    """A function with constants, and one with LAPACK, whose routine is looked up again."""
     written = run("-c", SERIALIZED, "write", str(tmp_path / "executable"))
     assert written.returncode == 0, written.stderr
     read = run("-c", SERIALIZED, "read", str(tmp_path / "executable"))

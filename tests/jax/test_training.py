@@ -1,4 +1,4 @@
-"""Training scripts of JAX's libraries, unchanged, have the curve of losses of JAX's CPU platform."""
+"""Unchanged training scripts of JAX's libraries have the same losses as on JAX's CPU platform."""
 
 import importlib.util
 import json
@@ -14,7 +14,8 @@ from tests.jax.test_plugin import run
 from tests.jax.training import SCRIPTS
 
 TOLERANCE = 1e-3
-"""Of each loss, relatively: sums are added in another order, which twelve steps amplify a hundredfold at most."""
+"""Relative to each loss: sums are added in another order, and twelve steps amplify the difference at most a
+hundredfold."""
 
 
 def missing(name: str) -> list[str]:

@@ -1,5 +1,5 @@
-"""Training scripts as JAX's users write them, which know nothing of Trivium: `python -m tests.jax.training NAME...`
-runs them on Trivium's device and on JAX's CPU platform, and prints both curves of losses as JSON."""
+"""Training scripts as JAX's users write them, without any reference to Trivium: `python -m tests.jax.training NAME...`
+runs them on Trivium's device and on JAX's CPU platform, and prints the losses of both as JSON."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ STEPS = 12
 
 
 def digits(count: int = 32) -> tuple[np.ndarray, np.ndarray]:
-    """Images that have their label's row lit."""
+    """Images in which the row of their label is bright."""
     random = np.random.default_rng(0)
     labels = random.integers(0, 4, count)
     images = random.normal(0, 0.3, (count, 8, 8, 1)).astype(np.float32)
@@ -183,7 +183,7 @@ SCRIPTS = {
     "transformer_of_equinox": (transformer_of_equinox, ("equinox", "optax")),
     "neural_ode_of_diffrax": (neural_ode_of_diffrax, ("diffrax", "equinox", "optax")),
 }
-"""The scripts, with the packages that they need."""
+"""The scripts, and the packages that they need."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Programs whose pages the tests look at."""
+"""Programs whose pages are tested."""
 
 import trivium
 from trivium.ir.core import Operation
@@ -43,7 +43,7 @@ func.func @main(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def located(file: str = "model.py") -> Module:
-    """Two layers and a head, with lines and paths."""
+    """Two layers and a head, with source lines and module paths."""
     module = trivium.parse(TEXT)
     paths = {"dot_general": "encoder.layer", "tanh": "encoder.layer.act", "exponential": "head", "reduce": "head"}
     for number, op in enumerate(module.main.body.walk()):

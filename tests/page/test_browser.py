@@ -1,5 +1,5 @@
-"""The page in a browser: it opens without an error, and everything on it can be reached. Playwright drives a Chromium
-of the system; without either, these tests are skipped."""
+"""The page in a browser: it opens without an error, and everything on it can be reached. Playwright drives the system's
+Chromium; without either, these tests are skipped."""
 
 import shutil
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser, file: Path) -> Iterator:
-    """The page, opened; errors in the console fail the test."""
+    """The page, opened in the browser; errors in the console fail the test."""
     errors: list[str] = []
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.on("console", lambda message: errors.append(message.text))
@@ -47,7 +47,7 @@ def page(browser, file: Path) -> Iterator:
 
 
 def chosen(page) -> dict[str, dict[str, str]]:
-    """The labels of all that is highlighted, with their roles, by stage."""
+    """Returns the labels of everything that is highlighted, with their roles, by stage."""
     return page.evaluate(
         "Object.fromEntries(trivium.model.stages.map((stage, i) => [stage.name, Object.fromEntries("
         "[...trivium.selection.related[i]].map(([n, role]) => [stage.items[n].label, role]))]))"
@@ -62,7 +62,7 @@ def test_it_opens_with_what_can_be_read_at_once(page) -> None:
     assert page.locator("h1").text_content() == "<b>model</b>"
     assert page.locator(".box.open > .name").all_text_contents() == ["encoder.layer"]
     assert page.locator(".box.closed > .name").all_text_contents() == ["head", "act"]
-    assert page.locator("body b").count() == 0  # names of the program are text
+    assert page.locator("body b").count() == 0  # names of the program are shown as text
 
 
 def test_a_line_is_followed_to_the_machine_code_and_back(page) -> None:
@@ -93,7 +93,7 @@ def test_groups_open_and_close(page) -> None:
     assert page.locator(".details h3").text_content() == "exponential"
     page.locator(".box.open", has_text="head").locator("> .toggle").dispatch_event("click")
     assert page.locator(".box.item", has_text="exponential").count() == 0
-    assert page.locator(".box.closed.chosen > .name").text_content() == "head"  # stands for what is in it
+    assert page.locator(".box.closed.chosen > .name").text_content() == "head"  # stands for its contents
 
 
 @pytest.mark.parametrize(
@@ -160,6 +160,6 @@ def test_constants_have_a_histogram(page) -> None:
 
 
 def test_narrow_windows(page) -> None:
-    """A narrow window shows the stages one below the other."""
+    """In a narrow window, the stages are shown one below the other."""
     page.set_viewport_size({"width": 500, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 500

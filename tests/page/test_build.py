@@ -1,4 +1,4 @@
-"""The data of a page: every op is there once, and every item says what it came from."""
+"""The data of a page: every op appears once, and every item names its origin."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_every_kernel_has_launches_and_code(page: Page) -> None:
 
 
 def test_an_op_is_followed_to_its_instructions(page: Page) -> None:
-    """The second product and what follows it, from the line to the function."""
+    """The second product and what depends on it, from the source line to the function."""
     program, graph, launches = (stage(page, name) for name in ("program", "graph", "launches"))
     tanh = next(i for i, item in enumerate(program.items) if item.label == "tanh")
     assert labels(stage(page, "source"), program.items[tanh].origins) == ["model.py:6"]
@@ -91,7 +91,7 @@ def test_an_op_is_followed_to_its_instructions(page: Page) -> None:
 
 
 def test_equal_layers_are_told_apart() -> None:
-    """Two ops of one line, which locations alone would confuse."""
+    """Two ops of the same line, which locations alone would not distinguish."""
     module = located()
     tanh, exponential = (op for op in module.main.body.walk() if op.NAME.endswith(("tanh", "exponential")))
     exponential.location = tanh.location

@@ -17,7 +17,7 @@ def test_a_small_array_is_counted_whole() -> None:
 
 
 def test_of_a_large_array_elements_at_equal_distances_are_looked_at() -> None:
-    array = np.broadcast_to(np.float32(2.0), (1 << 20, 1 << 20))  # the whole would never be read in time
+    array = np.broadcast_to(np.float32(2.0), (1 << 20, 1 << 20))  # reading all of it would take far too long
     found = histogram(array, "f32")
     assert found is not None
     assert 0 < found.sampled <= SAMPLE

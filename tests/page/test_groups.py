@@ -1,4 +1,4 @@
-"""Groups follow the paths of the model, or what is repeated where it has none."""
+"""Groups follow the paths of the model or, if it has none, repetitions."""
 
 import random
 
@@ -15,7 +15,7 @@ def grouped(paths: list[str], keys: list[str] | None = None) -> tuple[list[Item]
 
 
 def names(items: list[Item], groups: list[Group]) -> list[str]:
-    """The path of the groups around each item."""
+    """Returns the path of the groups around each item."""
     found = []
     for item in items:
         number, parts = item.group, []

@@ -1,4 +1,4 @@
-"""The HTML of a page: one file that needs nothing else, and in which no name becomes markup."""
+"""The HTML of a page: a single file that needs no others, and in which names never become markup."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>&\u2028"
 
 
 class Elements(HTMLParser):
-    """The elements and attributes of a page."""
+    """Collects the elements and attributes of a page."""
 
     def __init__(self, text: str):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The conformance kit passes our plugin, says why it fails others, and compares programs with the interpreter."""
+"""The conformance kit passes our plugin, states why it fails others, and compares programs with the interpreter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RANDOM = """func.func @main() -> tensor<8xf32> {
 
 
 def test_our_plugin_passes_whole(tmp_path: Path) -> None:
-    """A program of random numbers, which differ each time, shows that differences are found."""
+    """A program of random numbers, which are different each time, shows that differences are found."""
     for name, text in {"first": PROGRAM, "second": PROGRAM, "random": RANDOM}.items():
         (tmp_path / f"{name}.mlir").write_text(text)
     np.savez(tmp_path / "second.npz", **{"0": np.array([0, 1, -np.inf], np.float32)})

@@ -1,5 +1,5 @@
-"""`trivium.tensorflow.function` in the places of a `tf.function`: its options, unknown sizes, nesting, data sets, and
-Keras's own training."""
+"""`trivium.tensorflow.function` in place of `tf.function`: its options, unknown sizes, nesting, data sets, and Keras's
+own training."""
 
 import logging
 import os
@@ -136,7 +136,7 @@ def test_gradients_that_are_not_connected(unknown: bool) -> None:
         tape.watch([x, y])
         first, _ = function(x, y)
     found = tape.gradient(first, [x, y, weight, unused])
-    assert found[1] is None or not np.any(found[1])  # of another result, which has no upstream gradient: zeros
+    assert found[1] is None or not np.any(found[1])  # zeros, for another result, which has no upstream gradient
     with tf.GradientTape() as tape:
         tape.watch([x, y])
         first = trivium.tensorflow.function(lambda x, y: (x * weight, unused + 0))(x, y)

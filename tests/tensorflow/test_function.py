@@ -225,7 +225,7 @@ def lstm() -> Any:
 
 
 def train(compiler: Any, make: Any, optimizer: Any, inputs: np.ndarray) -> tuple[list[float], list[np.ndarray]]:
-    """A few steps, the last one of a smaller batch: what is reported, and the weights after it."""
+    """A few steps, of which the last has a smaller batch: the reported losses, and the weights after training."""
     keras.utils.set_random_seed(0)
     model, optimizer = make(), optimizer()
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

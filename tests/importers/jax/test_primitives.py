@@ -51,7 +51,7 @@ for table in (mlir._lowerings, mlir._platform_specific_lowerings["cpu"]):
 
 
 def test_primitives_without_a_rule() -> None:
-    # Imports register primitives: a process of its own has only those of JAX itself.
+    # Imports register primitives, so this runs in a separate process, which has only those of JAX itself.
     run = subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True)
     known = {name: found == "True" for name, _, found in (line.partition(" ") for line in run.stdout.splitlines())}
     assert len(known) > 230

@@ -22,7 +22,7 @@ FILE = "weights.bin"
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A model with external data, in a folder of its own."""
+    """A model with external data, in a separate folder."""
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "secret.bin").write_bytes(WEIGHTS.tobytes())

@@ -1,4 +1,5 @@
-"""One line a rule: what to trace, and the inputs. TensorFlow itself, run eagerly, tells what must come out."""
+"""One rule per line: a function to trace, and its inputs. The expected results are those of TensorFlow itself, run
+eagerly."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

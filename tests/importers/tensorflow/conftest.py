@@ -41,7 +41,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(genuine: Path, tmp_path: Path) -> Path:
-    """A SavedModel of its own for each test, which may change it."""
+    """A separate SavedModel for each test, which may change it."""
     return Path(shutil.copytree(genuine, tmp_path / "model"))
 
 

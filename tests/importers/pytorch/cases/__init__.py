@@ -1,5 +1,5 @@
-"""One line a case: an op, its arguments, and nothing else; PyTorch itself says what is right. Filed as the rules
-are."""
+"""One case per line: an op and its arguments. The expected results are PyTorch's own. The files correspond to those of
+the rules."""
 
 from __future__ import annotations
 

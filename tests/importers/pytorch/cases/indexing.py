@@ -1,4 +1,4 @@
-"""Reads and writes at computed places."""
+"""Reads and writes at computed positions."""
 
 from tests.importers.pytorch.cases import b, case, f, i, n, v
 

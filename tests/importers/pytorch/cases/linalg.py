@@ -1,4 +1,4 @@
-"""Factorizations. Random matrices have no singular ones among them; what is not unique (signs) is as LAPACK has it."""
+"""Factorizations. The random matrices are not singular; where results are not unique (signs), LAPACK's are expected."""
 
 import torch
 
