@@ -19,24 +19,24 @@ EXPECTED = "//="
 
 @dataclass(frozen=True)
 class FileCase:
-    """The case at `index` in the file at `path`."""
+    """Returns the case at `index` in the file at `path`."""
 
     path: Path
     index: int
 
     def sections(self) -> list[str]:
-        """The cases of the whole file, as they are now."""
+        """Returns the cases of the whole file, as it is now."""
         return self.path.read_text().split(SEPARATOR)
 
     def lines(self) -> list[str]:
         return self.sections()[self.index].rstrip("\n").splitlines()
 
     def program(self) -> str:
-        """The text of the program."""
+        """Returns the text of the program."""
         return "\n".join(line for line in self.lines() if not line.startswith("//"))
 
     def option(self, name: str, default: str = "") -> str:
-        """What follows `// NAME:` in the case, or else in the first one of the file."""
+        """Returns what follows `// NAME:` in the case or, if it is not there, in the first case of the file."""
         head = f"// {name}: "
         for line in (*self.lines(), *self.sections()[0].splitlines()):
             if line.startswith(head):
@@ -48,7 +48,7 @@ class FileCase:
         return next((comment for comment in comments if not comment.partition(":")[0].isupper()), "")
 
     def expect(self, made: str) -> None:
-        """Demands that the `//=` lines are `made`; when asked to, makes them so instead."""
+        """Requires that the `//=` lines are `made`; in rewriting mode, replaces them with it."""
         made_lines = [line.rstrip() for line in made.splitlines()]
         lines = self.lines()
         if not os.environ.get("TRIVIUM_REWRITE"):
@@ -61,7 +61,7 @@ class FileCase:
 
 
 def file_cases(folder: Path) -> Iterator:
-    """The cases of all files in a folder, as parameters of a test."""
+    """Returns the cases of all files in a folder, as parameters of a test."""
     for path in sorted(folder.glob("*.mlir")):
         for index in range(len(FileCase(path, 0).sections())):
             case = FileCase(path, index)

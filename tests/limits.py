@@ -1,4 +1,5 @@
-"""How much a hostile input may cost: what reads it gives up, or is done, within limits of time and memory."""
+"""Limits on the time and memory that reading hostile input may take: the reader finishes, or refuses the input, within
+them."""
 
 from __future__ import annotations
 
@@ -13,26 +14,27 @@ SECONDS, BYTES = 5.0, 1 << 30
 
 @contextlib.contextmanager
 def bounded(seconds: float = SECONDS, nbytes: int = BYTES) -> Iterator[None]:
-    """Asserts that a block takes at most `seconds` of the processors' time, which does not depend on what else this
-    machine does, and never holds more than `nbytes` beyond what the process held before."""
+    """Asserts that a block takes at most `seconds` of processor time, which does not depend on other load, and that it
+    never uses more than `nbytes` of memory in addition to what the process had before."""
     _forget_peak()
     before, start = _status("VmRSS"), time.process_time()
     try:
         yield
-    finally:  # also where the block ends in an error
+    finally:  # also if the block ends with an error
         taken, grown = time.process_time() - start, _status("VmHWM") - before
         assert taken <= seconds, f"took {taken:.1f} s of processor time, expected at most {seconds}"
         assert grown <= nbytes, f"took {grown / 1e9:.2f} GB, expected at most {nbytes / 1e9:.2f}"
 
 
 def _forget_peak() -> None:
-    """Lets Linux measure the peak of this process anew. Where it does not, the peak is that of the process's life."""
+    """Resets Linux's measurement of this process's peak memory. Where that fails, the peak is that of the process's
+    lifetime."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def _status(field: str) -> int:
-    """A figure of this process in bytes; 0 on systems other than Linux."""
+    """Returns a figure of this process in bytes; 0 on systems other than Linux."""
     with contextlib.suppress(OSError):
         found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
         return int(found[1]) * 1024 if found else 0

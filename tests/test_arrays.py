@@ -1,4 +1,4 @@
-"""Files of arrays that the command line reads: what a header says is believed only as far as the file goes."""
+"""Files of arrays that the command line reads: a header is only trusted as far as the file's size confirms it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trivium.ir.errors import Error
 
 
 def npy(header: str | bytes, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
-    """A file with such a header."""
+    """Writes a file with such a header."""
     text = header.encode() if isinstance(header, str) else header
     return b"\x93NUMPY" + bytes(version) + struct.pack("<H" if version == (1, 0) else "<I", len(text)) + text + data
 
@@ -65,7 +65,7 @@ def test_refused(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     Path("x.npy").write_bytes(data)
     with bounded(), pytest.raises(Error, match=r"cannot read x\.npy: \S"):
         _read(Path("x.npy"))
-    assert os.listdir() == ["x.npy"]  # nothing was run
+    assert os.listdir() == ["x.npy"]  # nothing in the file was run
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path):
@@ -74,9 +74,9 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path):
         _read(tmp_path / "x.npy")
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Python's parser, for what the header becomes
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python's parser, which reads the header, warns
 def test_mutations(tmp_path: Path):
-    """Whatever a header says, there is an array of the file's own bytes, or an error of ours."""
+    """For any header, the result is an array of the file's own bytes, or an error of ours."""
     rng = Random(0)
     path = tmp_path / "x.npy"
     read = 0

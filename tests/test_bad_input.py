@@ -1,5 +1,5 @@
-"""Bad input at every door gets one clear error of ours, never a crash or a wrong answer; and unusual good input gets
-the right answer."""
+"""Bad input to any public function raises one clear error of ours, and never leads to a crash or a wrong result;
+unusual valid input gives the right result."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3) - 3
 
 
 def absolute(kind: str) -> Executable:
-    """The compiled program that takes absolute values of one argument."""
+    """A compiled program that returns the absolute value of its argument."""
     text = f"func.func @main(%x: {kind}) -> {kind} {{ %0 = stablehlo.abs %x : {kind} return %0 : {kind} }}"
     return trivium.compile(trivium.parse(text))
 
@@ -27,7 +27,7 @@ def run() -> Executable:
     return absolute("tensor<2x3xf32>")
 
 
-# At the front door
+# Public functions
 
 
 def identity() -> trivium.Module:
@@ -100,7 +100,7 @@ def test_unknown_custom_calls_do_not_compile() -> None:
 
 @pytest.mark.parametrize("framework", ["torch", "tensorflow", "jax", "onnx"])
 def test_a_missing_framework_names_its_extra(framework: str, tmp_path: Path) -> None:
-    """In a process where the framework cannot be imported."""
+    """Runs in a process where the framework cannot be imported."""
     script = f"""
 import sys
 sys.modules[{framework!r}] = None  # as if it were not installed
@@ -129,7 +129,7 @@ for door in doors:
 
 
 class Broken:
-    """An array of another library that cannot be read now."""
+    """An array of another library that cannot be read at the moment."""
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise RuntimeError("it lies on another device")
@@ -149,7 +149,7 @@ def read_only() -> np.ndarray:
 
 
 def unaligned(array: np.ndarray) -> np.ndarray:
-    """The same elements, one byte off."""
+    """Returns the same elements, at an address that is one byte off."""
     memory = np.zeros(array.nbytes + 1, np.uint8)
     shifted = memory[1:].view(array.dtype).reshape(array.shape)
     shifted[...] = array
@@ -280,7 +280,7 @@ def test_tensors_of_tensorflow_are_read(run: Executable) -> None:
     np.testing.assert_array_equal(run(tf.Variable(X))[0], np.abs(X))
 
 
-# Around a run
+# Outside of a run
 
 
 def test_another_library_is_no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:

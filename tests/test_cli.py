@@ -38,7 +38,7 @@ def succeed(result: Result) -> str:
 
 
 def refuse(result: Result, message: str) -> None:
-    """An error of the user's: exit code 2, one message on standard error, and no traceback."""
+    """Requires a user error: exit code 2, one message on standard error, and no traceback."""
     assert result.exit_code == 2, result.output
     assert isinstance(result.exception, SystemExit)
     assert message in result.stderr
@@ -68,7 +68,7 @@ def test_convert_writes_for_a_version(trivium: Command, version: str) -> None:
 
 
 def test_convert_writes_a_library(trivium: Command) -> None:
-    """Functions of which none is the entry."""
+    """Functions none of which is the entry."""
     functions = (PROGRAM.replace("@main", f"@{name}") for name in ("one", "other"))
     Path("program.mlir").write_text("".join(functions))
     assert "no entry, functions one, other" in succeed(trivium("convert", "program.mlir", "-o", "copy.mlirbc"))
@@ -204,7 +204,7 @@ def test_dump_writes_every_stage(trivium: Command, monkeypatch: pytest.MonkeyPat
     assert Path("dump/000-main/00-input.mlir").read_text() == succeed(trivium("show", "program.mlir"))
 
 
-# What users get wrong
+# User errors
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "missing file": (("show", "nowhere.mlir"), "nowhere.mlir does not exist"),
@@ -268,7 +268,7 @@ def test_dump_needs_a_folder(trivium: Command, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_module_is_a_command(tmp_path: Path) -> None:
-    """In a process of its own, as users have it: output, messages and exit codes."""
+    """Runs the command line in a separate process, as users do: output, messages and exit codes."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "trivium", *words]

@@ -1,5 +1,5 @@
-"""Import cycles inside a room: files that need one another are one file in several. Imports inside functions count too;
-those for type checkers alone do not. What two files need lies in a third, below both."""
+"""Import cycles inside a room: files that need one another are really one file. Imports inside functions count too;
+those that only type checkers see do not. What two files both need belongs in a third one, which imports neither."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ ROOMS = ("ir", "importers", "compiler", "backends")
 
 
 def modules(room: str) -> dict[str, Path]:
-    """The files of a room by the name of their module below `trivium`."""
+    """Returns the files of a room by the names of their modules below `trivium`."""
     paths = sorted((ROOT / room).rglob("*.py"))
     return {
         path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
@@ -21,7 +21,7 @@ def modules(room: str) -> dict[str, Path]:
 
 
 def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """The modules of the room that a file imports when it is run."""
+    """Yields the modules of the room that a file imports when it runs."""
     tree = ast.parse(path.read_text(), filename=str(path))
     skipped = {id(inner) for node in ast.walk(tree) if is_for_types(node) for inner in ast.walk(node)}
     for node in ast.walk(tree):
@@ -43,7 +43,7 @@ def is_for_types(node: ast.AST) -> bool:
 
 
 def cyclic_imports(graph: dict[str, set[str]]) -> set[tuple[str, str]]:
-    """The imports that are part of a cycle."""
+    """Returns the imports that are part of a cycle."""
     reached = {name: reachable(graph, name) for name in graph}
     return {(name, other) for name in graph for other in graph[name] if name in reached[other]}
 

@@ -1,4 +1,4 @@
-"""Compiled programs as files: what is saved runs in another process as it did here, and what is no such file is
+"""Compiled programs as files: a saved program runs in another process as it does in this one, and other files are
 refused."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the compiler made of a program, in sentences."""
+"""The sentences that describe what the compiler made of a program."""
 
 import numpy as np
 import pytest

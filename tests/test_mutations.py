@@ -1,5 +1,5 @@
-"""Programs with a few tokens or bytes changed at random (seeded): whatever comes of them, it is an error of ours or a
-program that compiles, never another exception, a crash or a hang."""
+"""Programs with a few tokens or bytes changed at random (seeded): each raises an error of ours, or compiles. There is
+never another exception, a crash or a hang."""
 
 import random
 import re
@@ -18,7 +18,7 @@ MUTANTS, COMPILED = 3000, 100
 
 
 def texts() -> Iterator[str]:
-    """Programs of one op each, without an end: those of the records with something changed."""
+    """Yields programs of one op each, endlessly: those of the records, each with a change."""
     generator = random.Random(0)
     programs = [TOKEN.findall(record.module().text(elide=False)) for record in collect()[::5]]
     words = [token for program in programs for token in program if not token.isspace()]

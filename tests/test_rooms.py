@@ -27,19 +27,19 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "compiler": ({"ir"}, {"numpy", "ml_dtypes"}),
     "backends": ({"ir", "compiler", "backends/llvm", "backends/gpu"}, {"numpy", "ml_dtypes", "llvmlite", "scipy"}),
     "backends/gpu": ({"ir", "compiler", "backends", "backends/llvm"}, {"numpy", "ml_dtypes", "llvmlite", "pyopencl"}),
-    # What every device that LLVM emits code for shares knows none of them.
+    # Shared by all devices that LLVM emits code for, so it knows none of them.
     "backends/llvm": ({"ir", "compiler"}, {"numpy", "ml_dtypes", "llvmlite"}),
 }
 FRAMEWORKS = {"torch", "tensorflow", "keras", "jax", "jaxlib", "onnx"}
 
 
 def room_of(path: str) -> str:
-    """The room of a path below the root or of a module below `trivium`, both written with slashes."""
+    """Returns the room of a path below the root, or of a module below `trivium`; both are written with slashes."""
     return max((room for room in ROOMS if path == room or path.startswith(f"{room}/")), key=len, default="")
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the full name of everything that a file imports: `from a.b import c` gives `a.b.c`."""
+    """Yields the line and the full name of everything that a file imports: `from a.b import c` gives `a.b.c`."""
     for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -49,7 +49,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def complaint(room: str, name: str) -> str | None:
-    """What is wrong with importing `name` in `room`, if anything."""
+    """Returns what is wrong with importing `name` in `room`, if anything."""
     rooms, libraries = ROOMS[room]
     top, _, rest = name.partition(".")
     if top == "":
@@ -75,7 +75,7 @@ def test_imports_only_what_the_table_allows(room: str) -> None:
 
 
 def loaded_by(statement: str) -> set[str]:
-    """The top-level modules that a fresh interpreter has loaded after `statement`."""
+    """Returns the top-level modules that a new interpreter has loaded after `statement`."""
     script = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     return set(run.stdout.split())

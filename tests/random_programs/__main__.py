@@ -20,7 +20,7 @@ SECONDS_SHOWN = 20.0
 
 
 def main() -> int:
-    """Runs what the command line asks for."""
+    """Runs what the command line requests."""
     options = _options()
     if options.replay:
         return _replay(options)

@@ -1,5 +1,6 @@
-"""Argument values of random programs, which follow from a number and a type, so that a saved program needs no data; and
-what the comparison asks of arrays: how large they are, and on which grid they lie."""
+"""Argument values of random programs. They follow from a number and a type, so that a saved program needs no data. Also
+the properties of arrays that the comparison needs: their magnitudes, and the grid of which all elements are
+multiples."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from trivium.ir.func import Function
 from trivium.ir.types import I64, TensorType, is_boolean, is_complex, is_float
 
 SEED = "random.seed"
-"""The attribute of a function's argument that says which values it has."""
+"""The attribute of a function's argument that determines its values."""
 
 
 def values(seed: int, kind: TensorType) -> np.ndarray:
-    """The elements for `seed`: mostly small multiples of a power of two, whose sums are exact in any order; else
-    numbers with all their bits, or, rarely, infinities, NaN and the ends of the range."""
+    """Returns the elements for `seed`: mostly small multiples of a power of two, whose sums are exact in any order;
+    otherwise numbers that use all their bits or, rarely, infinities, NaN and the limits of the type."""
     rng = np.random.default_rng(seed)
     shape, style = kind.static_shape, rng.random()
     if is_boolean(kind.element_type):
@@ -47,7 +48,7 @@ def _floats(rng: np.random.Generator, shape: tuple[int, ...], style: float) -> n
 
 
 def arguments_of(main: Function) -> list[np.ndarray]:
-    """The values of a function's arguments, from the attributes that name them."""
+    """Returns the values of a function's arguments, from the attributes that name them."""
     found = []
     for index, kind in enumerate(main.function_type.inputs):
         seed: Any = main.argument_attributes(index).get(SEED, Integer(index, I64))
@@ -56,17 +57,17 @@ def arguments_of(main: Function) -> list[np.ndarray]:
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """The elements in double precision."""
+    """Returns the elements in double precision."""
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def parts(array: np.ndarray) -> np.ndarray:
-    """The real numbers that the elements are made of, in double precision."""
+    """Returns the real numbers that the elements consist of, in double precision."""
     return wide(array).reshape(-1).view(np.float64)
 
 
 def greatest(array: np.ndarray) -> float:
-    """The greatest magnitude; infinite where an element is not finite."""
+    """Returns the largest magnitude; infinite if an element is not finite."""
     if not array.size:
         return 0.0
     most = float(np.abs(parts(array)).max())
@@ -74,12 +75,12 @@ def greatest(array: np.ndarray) -> float:
 
 
 def least(array: np.ndarray) -> float:
-    """The least magnitude."""
+    """Returns the smallest magnitude."""
     return float(np.abs(wide(array)).min(initial=math.inf))
 
 
 def grain(array: np.ndarray) -> float:
-    """The greatest power of two that all elements are multiples of; 0 where one is not finite."""
+    """Returns the largest power of two of which all elements are multiples; 0 if an element is not finite."""
     numbers = parts(array)
     numbers = np.abs(numbers[numbers != 0])
     if not np.isfinite(numbers).all():
@@ -92,17 +93,17 @@ def grain(array: np.ndarray) -> float:
 
 
 def precision(dtype: np.dtype) -> int:
-    """The bits of a float's significand."""
+    """Returns the number of bits of a float's significand."""
     return ml_dtypes.finfo(_real(dtype)).nmant + 1
 
 
 def epsilon(dtype: np.dtype) -> float:
-    """The distance from 1 to the next number."""
+    """Returns the distance from 1 to the next number."""
     return float(ml_dtypes.finfo(_real(dtype)).eps)
 
 
 def is_inexact(dtype: np.dtype) -> bool:
-    """Whether numbers of the type are rounded."""
+    """Whether computing with numbers of the type rounds."""
     return dtype.kind not in "biu" and not dtype.name.startswith(("int", "uint"))
 
 

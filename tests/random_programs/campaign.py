@@ -1,5 +1,5 @@
-"""Many programs in several processes. A process that dies or hangs is a finding like any other: the parent knows which
-program it was at, and goes on behind it."""
+"""Runs many programs in several processes. A process that dies or hangs is a finding like any other: the parent knows
+which program it was running, and continues after that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trivium.ir.func import Module
 
 HANG = "hang"
 _HUNG = 180.0
-"""Seconds after which a process that is still at the same program is ended."""
+"""Seconds after which a process that is still running the same program is ended."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Found:
 
 @dataclass
 class Tally:
-    """What became of the programs so far."""
+    """The outcomes of the programs so far."""
 
     programs: int = 0
     undecided: int = 0
@@ -46,14 +46,14 @@ class Tally:
 
 
 def pair_of(seed: int) -> tuple[Configuration, Configuration]:
-    """Two configurations that together have both widths and both numbers of threads; the other two for the next
-    seed."""
+    """Returns two configurations that together have both vector widths and both numbers of threads; the next seed gets
+    the other two."""
     narrow, narrow_split, wide, wide_split = CONFIGURATIONS
     return (narrow, wide_split) if seed % 2 else (narrow_split, wide)
 
 
 def judged(seed: int, everywhere: bool = False) -> Module:
-    """Judges the program of a seed, and returns it; raises `Finding` where something is wrong."""
+    """Judges the program of a seed, and returns it; raises `Finding` if something is wrong."""
     try:
         module = random_program(seed)
         module.verify()
@@ -65,7 +65,7 @@ def judged(seed: int, everywhere: bool = False) -> Module:
 
 @dataclass
 class _Worker:
-    """A process, the seeds that it has left, and the seed that it is at."""
+    """A process, the seeds that it still has to judge, and its current seed."""
 
     process: Any
     receiver: Connection
@@ -75,7 +75,7 @@ class _Worker:
 
 
 def run(first: int, count: int, jobs: int, everywhere: bool = False) -> Iterator[Tally]:
-    """Judges the programs of the seeds from `first` on; the tally now and then."""
+    """Judges the programs of the seeds from `first` on; yields the tally from time to time."""
     tally, start = Tally(), time.monotonic()
     workers = [_start(range(first + job, first + count, jobs), everywhere) for job in range(jobs)]
     while workers:
@@ -118,7 +118,7 @@ def _work(seeds: range, at: Any, sender: Connection, everywhere: bool) -> None:
 
 
 def _receive(worker: _Worker, tally: Tally) -> bool:
-    """Takes in one message; false where it was the last."""
+    """Handles one message; returns false for the last one."""
     try:
         message = worker.receiver.recv()
     except EOFError:
@@ -141,14 +141,14 @@ def _hangs(worker: _Worker) -> bool:
         worker.moved = worker.at.value, time.monotonic()
     if time.monotonic() - worker.moved[1] < _HUNG:
         return False
-    os.kill(worker.process.pid, signal.SIGUSR1)  # it tells where it is
+    os.kill(worker.process.pid, signal.SIGUSR1)  # the process prints where it is
     time.sleep(1)
     worker.process.kill()
     return True
 
 
 def _replaced(worker: _Worker, tally: Tally, everywhere: bool) -> list[_Worker]:
-    """A worker for the seeds behind the one at which a process ended before its time."""
+    """Starts a worker for the seeds after the one at which a process ended early."""
     worker.process.join()
     if not worker.seeds:
         return []

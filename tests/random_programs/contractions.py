@@ -1,4 +1,4 @@
-"""Products of matrices and convolutions, of every layout, alone and as blocks of a network with windows beside them."""
+"""Matrix products and convolutions, in every layout, alone and as parts of a network, together with windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_PRODUCTS = 60_000
 
 
 def dot(g: Generator) -> None:
-    """Any dimensions batched, any contracted, in any order."""
+    """Any batch dimensions, any contracted ones, in any order."""
     lhs = g.value(lambda kind: not is_boolean(kind), rank=1)
     order = [int(d) for d in g.rng.permutation(lhs.type.rank)]
     batch = order[: int(g.pick((0, 0, 0, 1, 2)))]
@@ -43,7 +43,7 @@ def dot(g: Generator) -> None:
 
 
 def matmul(g: Generator) -> None:
-    """The product of two matrices, one of them perhaps transposed."""
+    """The product of two matrices, one of which may be transposed."""
     lhs = g.float_value(rank=2, most=3)
     rows = lhs.type.shape[-1]
     shape = (rows, int(g.pick((1, 3, 8, 16, 17, 40))))
@@ -56,7 +56,7 @@ def matmul(g: Generator) -> None:
 
 
 def epilogue(g: Generator, value: Value, feature: int) -> None:
-    """A bias and an activation, sometimes."""
+    """Sometimes adds a bias and an activation."""
     if value.type.rank and g.chance(0.3):
         bias = g.of_type(tensor(value.type.shape[feature], of=value.type.element_type))
         spread = g.add(ops.BroadcastInDim(bias, broadcast_dimensions=(feature,), result=value.type))
@@ -69,7 +69,7 @@ def epilogue(g: Generator, value: Value, feature: int) -> None:
 
 
 def _layout(g: Generator, rank: int) -> tuple[int, int, tuple[int, ...]]:
-    """Batch (or output feature), feature, space: features first, last, or anywhere."""
+    """Batch (or output feature), feature and spatial dimensions: features first, last, or anywhere."""
     space = tuple(range(rank - 2))
     draw = g.rng.random()
     if draw < 0.4:
@@ -81,7 +81,7 @@ def _layout(g: Generator, rank: int) -> tuple[int, int, tuple[int, ...]]:
 
 
 def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]], **options: list) -> Value:
-    """A convolution; what `options` do not say is drawn."""
+    """A convolution. Options that are not given are drawn."""
     batch, feature, space = layout
     shape, element = image.type.shape, image.type.element_type
     groups, batch_groups = _groups(g, shape[feature], shape[batch])
@@ -113,7 +113,7 @@ def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]
 
 
 def _kernel(g: Generator, shape: Sequence[int], element: Type) -> Value:
-    """A constant, which layouts of convolutions depend on, or any value."""
+    """A constant, on which the layouts of convolutions depend, or any value."""
     kind = tensor(*shape, of=element)
     return g.constant(values(g.number(0, 1 << 30), kind)) if g.chance(0.4) else g.of_type(kind)
 
@@ -138,7 +138,7 @@ def convolution(g: Generator) -> None:
 
 
 def branches(g: Generator) -> None:
-    """A window and a convolution of one image, with results of one shape, which meet."""
+    """A window and a convolution of the same image, whose results have the same shape and are combined."""
     element = g.pick((g.element(is_float),))
     image = g.value(lambda kind: kind is element, rank=3, most=5) if g.chance(0.5) else None
     if image is None:
@@ -151,7 +151,7 @@ def branches(g: Generator) -> None:
     pool, size = ([g.number(1, 3) for _ in space] for _ in range(2))
 
     def everywhere(of_space: Sequence[Any], other: Any) -> list[Any]:
-        """A list for all dimensions from one for those of space."""
+        """Returns a list for all dimensions, from one for the spatial dimensions."""
         return [of_space[space.index(d)] if d in space else other for d in range(rank)]
 
     body, neutral = combiner(g, element)
@@ -170,7 +170,7 @@ def branches(g: Generator) -> None:
 
 
 def attention(g: Generator) -> None:
-    """Scores, what becomes of them, and the values that they weigh; or, as in gradients, what weighs the rows."""
+    """Scores, ops on these, and the values that they weight; or, as in gradients, a product that contracts the rows."""
     query = g.float_value(rank=2, most=4)
     *batch, rows, depth = query.type.static_shape
     columns, element = g.number(1, 20), query.type.element_type
@@ -192,7 +192,7 @@ def attention(g: Generator) -> None:
 
 
 def _between_products(g: Generator, scores: Value) -> Value:
-    """A scale, a mask of positions, a softmax, another type, dimensions merged: some of them."""
+    """Some of: a scale, a mask of positions, a softmax, another type, merged dimensions."""
     kind, last = scores.type, scores.type.rank - 1
     if g.chance(0.4):
         scores = g.add(ops.Multiply(scores, g.like(scores)))

@@ -14,13 +14,13 @@ from trivium.ir.types import I32, I64, is_boolean, is_complex, is_float, tensor
 
 
 def _predicate(g: Generator) -> Value:
-    """Whether a number that the compiler does not know is positive."""
+    """Whether a number that is unknown to the compiler is positive."""
     number = g.argument((), I32)
     return g.add(ops.Compare(number, g.constant(np.int32(g.number(-3, 3))), ops.ComparisonDirection.GT))
 
 
 def _change(g: Generator, b: Builder, value: Value, other: Value) -> Value:
-    """A value of the same type."""
+    """Returns a value of the same type."""
     kind = value.type.element_type
     draw = g.rng.random()
     if draw < 0.2:
@@ -50,7 +50,7 @@ def case(g: Generator) -> None:
 
 
 def loop(g: Generator) -> None:
-    """A counted loop that carries two values, swaps them now and then, and updates one in place."""
+    """A counted loop that carries two values, sometimes swaps them, and updates one of them in place."""
     value = g.value(lambda kind: not is_boolean(kind), rank=1)
     if 0 in value.type.shape:
         raise Rejected
@@ -76,7 +76,7 @@ def loop(g: Generator) -> None:
 
 
 def loop_of_scalars(g: Generator) -> None:
-    """A counted loop that carries two numbers, swaps them now and then, and reads a table."""
+    """A counted loop that carries two numbers, sometimes swaps them, and reads a table."""
     value = g.value(lambda kind: not is_boolean(kind), rank=1)
     kind, size = value.type.element_type, math.prod(value.type.shape)
     if not size:

@@ -1,4 +1,4 @@
-"""Ops on each element: arithmetic, functions, comparisons and choices, bits, conversions among all element types."""
+"""Elementwise ops: arithmetic, functions, comparisons and selections, bits, and conversions among all element types."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def square(g: Generator) -> None:
 
 
 def chain(g: Generator) -> None:
-    """A few ops one behind the other, all of which other ops may read."""
+    """A chain of ops, all of which other ops may read."""
     value = g.float_value()
     for _ in range(g.number(2, 4)):
         operands = [value] if g.chance(0.5) else [value, g.like(value)]
@@ -99,7 +99,7 @@ def choice(g: Generator) -> None:
 
 
 def mapped(g: Generator) -> None:
-    """The same for each element, by a region."""
+    """The same computation for each element, as a region."""
     value = g.value(lambda kind: not is_boolean(kind) and not is_complex(kind))
     other, element = g.like(value), value.type.element_type
 
@@ -138,7 +138,7 @@ def convert(g: Generator) -> None:
 
 
 def rounded(g: Generator) -> None:
-    """A number of fewer bits in its own type."""
+    """A number rounded to fewer bits, in its own type."""
     value = g.float_value()
     g.offer(g.add(ops.ReducePrecision(value, g.pick((5, 8)), g.pick((2, 7, 10)))))
 
@@ -153,7 +153,7 @@ def complex_parts(g: Generator) -> None:
 
 
 def same_bits(g: Generator) -> None:
-    """Bits seen as another type."""
+    """Bits read as another type."""
     value = g.value(lambda kind: not is_boolean(kind) and not is_complex(kind))
     width = value.type.dtype.itemsize
     same = [k for k in NUMBERS if k is not I1 and not is_complex(k) and tensor(of=k).dtype.itemsize == width]

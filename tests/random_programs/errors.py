@@ -1,5 +1,5 @@
-"""Bounds of the errors of single ops (`tracking`), by family. Ops without a rule here are probed: their operands are
-moved by their errors, and what that does to the results is taken several times over."""
+"""Error bounds of single ops (`tracking`), by family. Ops without a rule here are probed: their operands are changed by
+their errors, and the change of the results is multiplied by a safety factor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trivium.ir.declare import PURE, Op
 from trivium.ir.interpreter import Interpreter
 
 ULPS = 8
-"""Units of the last place that a function may be off, between two implementations of 4 each."""
+"""Units in the last place by which two implementations of a function may differ, if each may be off by 4."""
 
 Results = Sequence[np.ndarray]
 Rule = Callable[[Operation, Sequence[Tracked], Results], list[float]]
@@ -24,7 +24,7 @@ RULES: dict[type[Operation], Rule] = {}
 
 
 def errors_of(op: Operation, used: Sequence[Tracked], results: Results) -> list[float]:
-    """The error of each result. `used` are the operands, then what the regions capture."""
+    """Returns the error of each result. `used` are the operands, then the values that the regions capture."""
     if any(value.error for value in used[len(op.operands) :]):
         raise Unstable("a region captures a value that is not exact")
     if not any(is_inexact(result.dtype) for result in results) and not any(value.error for value in used):
@@ -49,7 +49,7 @@ def _rounding(result: np.ndarray) -> float:
     return epsilon(result.dtype) * greatest(result) if is_inexact(result.dtype) else 0.0
 
 
-# Elements that are moved, chosen, or rounded correctly
+# Elements that are moved, selected, or rounded correctly
 
 
 @rule(
@@ -105,7 +105,7 @@ def _quotient(op: Operation, used: Sequence[Tracked], results: Results) -> list[
     *(ops.ReducePrecision, ops.Sqrt),
 )
 def _stepped(op: Operation, used: Sequence[Tracked], results: Results) -> list[float]:
-    """Exact for exact numbers; of others, the next step may be another one."""
+    """Exact for exact numbers; for others, the adjacent step may be the correct one."""
     if not _any(used) and not (isinstance(op, ops.Sqrt | ops.Sign) and results[0].dtype.kind == "c"):
         return [0.0]
     if isinstance(op, ops.Sqrt):
@@ -134,18 +134,19 @@ def _converted(op: Operation, used: Sequence[Tracked], results: Results) -> list
 
 
 def _scaled(array: np.ndarray) -> float:
-    """The greatest element in units of the grid on which all lie."""
+    """Returns the largest element, in units of the grid of which all are multiples."""
     unit = grain(array)
     return math.inf if unit == 0 else greatest(array) / unit if math.isfinite(unit) else 0.0
 
 
 def _fits(dtype: np.dtype, number: float) -> bool:
-    """Whether integers up to `number` have exact sums."""
+    """Whether sums of integers up to `number` are exact."""
     return number <= 2.0 ** (precision(dtype) - 1)
 
 
 def _sum_error(dtype: np.dtype, count: int, total: float) -> float:
-    """The rounding error between two sums of `count` terms whose magnitudes add up to `total`."""
+    """Returns the largest difference by rounding between two sums of `count` terms whose magnitudes add up to
+    `total`."""
     return min(2 * count, 8 + 4 * math.sqrt(count)) * epsilon(dtype) * total
 
 
@@ -156,7 +157,7 @@ def _contraction(op: Operation, used: Sequence[Tracked], results: Results) -> li
     if not is_inexact(result.dtype):
         return [0.0]
     held = np.dtype(np.float64 if result.dtype.itemsize * (1 + (result.dtype.kind != "c")) >= 16 else np.float32)
-    # A product below the smallest number is rounded, unless it is fused with the addition that follows.
+    # A product below the smallest number is rounded, unless it is fused with the following addition.
     smallest = float(np.finfo(held).smallest_subnormal)
     underflows = grain(x.array) * grain(y.array) < smallest
     if not _any(used) and not underflows and _fits(held, 2 * count * _scaled(x.array) * _scaled(y.array)):
@@ -167,7 +168,7 @@ def _contraction(op: Operation, used: Sequence[Tracked], results: Results) -> li
 
 
 def _terms(op: Operation) -> int:
-    """How many products each element of a contraction sums."""
+    """Returns the number of products that each element of a contraction sums."""
     if isinstance(op, ops.DotGeneral):
         return math.prod(op.lhs.type.shape[d] for d in op.dot_dimension_numbers.lhs_contracting_dimensions)
     assert isinstance(op, ops.Convolution)
@@ -203,7 +204,7 @@ CHOICES = {"maximum", "minimum", "and", "or", "xor", "not", "convert", "constant
 
 
 def _combined(body: Region, used: Sequence[Tracked], results: Results, count: int) -> list[float]:
-    """The errors of what a region folds together, at most `count` values."""
+    """Returns the errors of a region that combines at most `count` values."""
     kinds = {op.NAME.partition(".")[2] for op in body.block} - {"return"}
     kinds = kinds - {"reshape", "concatenate", "reduce", "if"} | ({"select"} if "if" in kinds else set())
     if kinds & {"compare", "select"} and _any(used):
@@ -238,8 +239,8 @@ def _combined(body: Region, used: Sequence[Tracked], results: Results, count: in
 
 
 def _has_no_order(array: np.ndarray) -> bool:
-    """Whether comparisons do not tell all elements apart: NaN is neither greater nor less, and zeros of both signs are
-    equal."""
+    """Whether comparisons fail to distinguish some elements: NaN is neither greater nor less, and zeros of both signs
+    are equal."""
     if not is_inexact(array.dtype) or array.dtype.kind == "c":
         return False
     numbers = wide(array)
@@ -267,7 +268,8 @@ def _map(op: Operation, used: Sequence[Tracked], results: Results) -> list[float
 
 
 def _probed(op: Operation, used: Sequence[Tracked], results: Results) -> list[float]:
-    """What the results do when the operands move by their errors, and by some units of the last place."""
+    """Returns the changes of the results when the operands change by their errors, and by a few units in the last
+    place."""
     assert isinstance(op, Op)
     if PURE not in op.TRAITS and op.regions:
         raise Unstable(f"no bound is known for {op.NAME}")

@@ -1,4 +1,4 @@
-"""Ops that fold many elements into one: reductions and what is computed from them, windows, and sorts."""
+"""Ops that combine many elements: reductions and computations with their results, windows, and sorts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.ir.types import F32, I32, Type, is_boolean, is_complex, is_float, i
 
 
 def _limits(element: Type) -> tuple[float, float]:
-    """The least and the greatest number."""
+    """Returns the smallest and the largest number."""
     if is_float(element):
         return -math.inf, math.inf
     info = np.iinfo(tensor(of=element).dtype)
@@ -22,7 +22,7 @@ def _limits(element: Type) -> tuple[float, float]:
 
 
 def combiner(g: Generator, element: Type) -> tuple[Region, float]:
-    """An associative region, and what it starts from: mostly what changes nothing."""
+    """An associative region, and its initial value, which is mostly its identity."""
     other = g.number(-2, 3) if not is_boolean(element) else g.number(0, 1)
     if is_boolean(element):
         op, neutral = g.pick(((ops.And, 1), (ops.Or, 0), (ops.Xor, 0)))
@@ -42,7 +42,7 @@ def combiner(g: Generator, element: Type) -> tuple[Region, float]:
 
 
 def custom(g: Generator, element: Type) -> Region:
-    """The greater of two numbers, said in other words: by a choice, by a branch, by tensors."""
+    """The larger of two numbers, expressed in other ways: by a select, a branch, or tensors."""
     draw = g.rng.random()
 
     def greater(b: Builder, x: Value, y: Value) -> Value:
@@ -78,7 +78,7 @@ def reduce(g: Generator) -> None:
 
 
 def argmax(g: Generator) -> None:
-    """Two results: the greatest, and the first place where it stands."""
+    """Two results: the maximum, and the first index at which it occurs."""
     value = g.float_value(rank=1)
     if 0 in value.type.shape:
         raise Rejected
@@ -100,7 +100,7 @@ def argmax(g: Generator) -> None:
 
 
 def together(g: Generator) -> None:
-    """Two inputs folded at once, each its own way."""
+    """Two inputs, which are reduced together by different ops."""
     value = g.value(lambda kind: not is_boolean(kind) and not is_complex(kind), rank=1)
     element = value.type.element_type
     dimensions = g.some(value.type.rank, 0.6) or [0]
@@ -121,7 +121,7 @@ def wider(g: Generator) -> None:
 
 
 def fold(g: Generator, operand: Value, op: type, init: float, dimension: int, like: Value) -> Value:
-    """A value folded along a dimension, and repeated along it again."""
+    """A value reduced along a dimension, and broadcast along it again."""
     element = operand.type.element_type
     (folded,) = g.add(ops.Reduce([operand], [start(g, element, init)], [dimension], scalar_region(op, element)))
     kept = tuple(d for d in range(operand.type.rank) if d != dimension)
@@ -138,7 +138,7 @@ def softmax(g: Generator) -> None:
 
 
 def normalize(g: Generator) -> None:
-    """The mean taken away, and perhaps a division by the deviation."""
+    """Subtracts the mean, and sometimes divides by the deviation."""
     value = g.float_value(rank=1)
     d = g.number(0, value.type.rank - 1)
     if not value.type.shape[d]:
@@ -163,7 +163,7 @@ def normalize(g: Generator) -> None:
 
 
 def window(g: Generator, shape: tuple[int, ...], slide: list[int], dilate: bool = True) -> dict[str, list]:
-    """Sizes, strides, paddings and dilations: of 1 but where the window slides."""
+    """Sizes, strides, paddings and dilations, which are 1 except where the window slides."""
     rank = len(shape)
     sizes, strides, dilations, bases = ([1] * rank for _ in range(4))
     padding = [[0, 0] for _ in range(rank)]
@@ -225,7 +225,7 @@ def select_and_scatter(g: Generator) -> None:
 
 
 def sort(g: Generator) -> None:
-    """One to three values, in the order of the first."""
+    """One to three values, sorted by the first."""
     value = g.value(lambda kind: not is_complex(kind), rank=1)
     element, values = value.type.element_type, [value]
     for _ in range(g.number(0, 2)):
@@ -240,7 +240,7 @@ def sort(g: Generator) -> None:
 
 
 def sort_long(g: Generator) -> None:
-    """Rows that are long enough to be sorted by digits, with many equal elements; a few elements of the result."""
+    """Rows that are long enough to be sorted by digits, with many equal elements; the result has only a few of them."""
     value = g.value(lambda kind: not is_complex(kind) and not is_boolean(kind), rank=1)
     element, size = value.type.element_type, math.prod(value.type.shape)
     if not size:

@@ -1,6 +1,6 @@
-"""The generator: a pool of values grows by one family's ops after another, and those that nobody reads are the results.
-Each op is evaluated as it is made, so that the values that discontinuous ops need are known to be exact, and a program
-whose answer could not be judged is never made."""
+"""The generator: one family of ops after another adds values to a pool, and those that no op reads are the results.
+Each op is evaluated when it is added. So the values that discontinuous ops read are known to be exact, and a program
+whose results could not be judged is never generated."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ INTEGERS = (I32, I32, I64, I8, I16, UI8, UI16, UI32, UI64)
 ELEMENTS = (F32,) * 24 + (F64,) * 5 + (BF16,) * 4 + (F16,) * 3 + INTEGERS + (I1, I1, C64, C128)
 EXTENTS = (1, 1, 2, 3, 3, 4, 5, 7, 8, 8, 9, 16, 17, 32)
 LARGEST = 2500
-"""Elements of a value."""
+"""The largest number of elements of a value."""
 MOST_RESULTS = 4
 TRIES = 40
-"""Attempts at an op, for each that a program is to have."""
+"""Attempts per op that a program should have."""
 
 Family = Callable[["Generator"], None]
 
 
 class Rejected(Exception):
-    """The family cannot go on with what it drew."""
+    """The family cannot continue with what it drew."""
 
 
 class Generator:
-    """Draws a program. `pool` are the values that ops draw from, the last ones more often."""
+    """Draws a program. `pool` are the values that ops read; later ones are more likely."""
 
     def __init__(self, seed: int):
         self.seed = seed
@@ -70,11 +70,11 @@ class Generator:
         self.known: dict[Value, Tracked] = {}
         self.pool: list[Value] = []
         self.seeds: list[int] = []
-        # One program in two keeps to one type, as most programs do.
+        # One program in two has a single element type, as most real programs do.
         self.favourite: Type | None = self.pick(FLOATS) if self.chance(0.5) else None
 
     def module(self, families: Sequence[Family], steps: int) -> Module:
-        """A program in which `steps` families took part."""
+        """Returns a program to which `steps` families contributed."""
         self.argument(self.shape(least=int(self.rng.integers(1, 4))), self.element())
         done = 0
         for _ in range(steps * TRIES):
@@ -84,7 +84,7 @@ class Generator:
         return self._finish()
 
     def attempt(self, family: Family) -> bool:
-        """Whether the family added what it wanted; what it added before it gave up is removed at the end."""
+        """Whether the family added its ops; if it gave up, those that it had added are removed at the end."""
         size = len(self.pool)
         try:
             with np.errstate(all="ignore"):
@@ -104,15 +104,15 @@ class Generator:
         return bool(self.rng.random() < probability)
 
     def number(self, low: int, high: int) -> int:
-        """A number from `low` to `high`, both included."""
+        """Returns a number from `low` to `high`, inclusive."""
         return int(self.rng.integers(low, high + 1))
 
     def some(self, rank: int, probability: float = 0.5) -> list[int]:
-        """Some of the dimensions."""
+        """Returns some of the dimensions."""
         return [d for d in range(rank) if self.chance(probability)]
 
     def order(self, rank: int) -> tuple[int, ...]:
-        """The dimensions in some order, often their own."""
+        """Returns the dimensions in some order, often unchanged."""
         if self.chance(0.4):
             return tuple(range(rank))
         return tuple(int(d) for d in self.rng.permutation(rank))
@@ -120,7 +120,7 @@ class Generator:
     # Types and shapes
 
     def element(self, allowed: Callable[[Type], bool] = lambda kind: True) -> Type:
-        """An element type."""
+        """Returns an element type."""
         if self.favourite is not None and allowed(self.favourite) and self.chance(0.8):
             return self.favourite
         return self.pick([kind for kind in ELEMENTS if allowed(kind)])
@@ -138,7 +138,7 @@ class Generator:
     # Values
 
     def argument(self, shape: Sequence[int], element: Type) -> Value:
-        """A new argument of the program."""
+        """Adds an argument to the program."""
         kind = tensor(*shape, of=element)
         value = self.block.add_argument(kind)
         self.seeds.append(int(self.rng.integers(1 << 30)))
@@ -152,7 +152,7 @@ class Generator:
         return self.add(ops.Constant(array))
 
     def fresh(self, shape: Sequence[int], element: Type) -> Value:
-        """A new value: an argument, a constant, or, sometimes, the same number everywhere."""
+        """Returns a new value: an argument, a constant or, sometimes, the same number everywhere."""
         if self.chance(0.5):
             return self.argument(shape, element)
         kind = tensor(*shape, of=element)
@@ -162,7 +162,7 @@ class Generator:
         return self.constant(values(int(self.rng.integers(1 << 30)), kind))
 
     def value(self, allowed: Callable[[Type], bool] = lambda kind: True, rank: int = 0, most: int = 9) -> Value:
-        """A value of the pool, one of the last more likely; a new one where none fits."""
+        """Returns a value of the pool, more likely one of the last; a new one if none fits."""
         fitting = [v for v in self.pool if rank <= v.type.rank <= most and allowed(v.type.element_type)]
         if not fitting or self.chance(0.08):
             shape = self.shape(rank)[:most]
@@ -173,7 +173,7 @@ class Generator:
         return self.value(is_float, rank, most)
 
     def of_type(self, kind: TensorType) -> Value:
-        """A value of exactly that type: of the pool, another one made to fit, or a new one."""
+        """Returns a value of exactly that type: one of the pool, another one converted to it, or a new one."""
         same = [value for value in self.pool if value.type is kind]
         if same and self.chance(0.7):
             return self.pick(same)
@@ -196,7 +196,7 @@ class Generator:
         return self.add(ops.BroadcastInDim(operand, broadcast_dimensions=tuple(kept), result=kind))
 
     def fitted(self, value: Value, shape: Sequence[int]) -> Value:
-        """`value`, cut or padded to `shape`."""
+        """Returns `value`, sliced or padded to `shape`."""
         had = value.type.shape
         if tuple(had) == tuple(shape):
             return value
@@ -213,7 +213,7 @@ class Generator:
     # Building
 
     def add(self, op: Operation) -> Any:
-        """Evaluates and inserts an op; its result, or its results."""
+        """Evaluates and inserts an op, and returns its result or results."""
         try:
             if any(np.prod(kind.static_shape, dtype=float) > 2 * LARGEST for kind in op.result_types):
                 raise Rejected
@@ -225,7 +225,7 @@ class Generator:
         return self.builder.add(op)
 
     def offer(self, *made: Value) -> None:
-        """Puts values into the pool; those that grow out of hand are held between -1 and 1."""
+        """Adds values to the pool; those that become too large are clamped to between -1 and 1."""
         for value in made:
             known = self.known[value]
             if is_float(value.type.element_type) and greatest(known.array) > 60 and not self.chance(0.05):
@@ -256,7 +256,7 @@ class Generator:
 
 
 def module_of(block: Block, seeds: Sequence[int]) -> Module:
-    """The program whose body is `block`."""
+    """Returns the program whose body is `block`."""
     inputs = tuple(argument.type for argument in block.arguments)
     kind = FunctionType(inputs, tuple(value.type for value in block.terminator.operands))
     attributes = [Dictionary({SEED: Integer(seed, I64)}) for seed in seeds]
@@ -268,5 +268,5 @@ def scalars(element: Type, count: int) -> list[TensorType]:
 
 
 def scalar_region(op: type, element: Type = F32, arguments: int = 2) -> Region:
-    """A region that applies `op` to its arguments."""
+    """Returns a region that applies `op` to its arguments."""
     return region(scalars(element, arguments), lambda b, *given: b.add(op(*given)))

@@ -1,5 +1,5 @@
-"""Ops that only move elements: at places that are known (`reshape`, `pad`, ...) and at places that are computed
-(slices, gathers, scatters)."""
+"""Ops that only move elements: by fixed positions (`reshape`, `pad`, ...) and by computed ones (slices, gathers,
+scatters)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reshape(g: Generator) -> None:
 
 
 def merge(g: Generator) -> None:
-    """Two neighbouring dimensions become one."""
+    """Merges two adjacent dimensions."""
     value = g.value(rank=2)
     shape, d = list(value.type.shape), g.number(0, value.type.rank - 2)
     shape[d : d + 2] = [shape[d] * shape[d + 1]]
@@ -40,7 +40,7 @@ def broadcast(g: Generator) -> None:
 
 
 def spread(g: Generator) -> None:
-    """A new dimension, and perhaps repeated ones of extent 1."""
+    """Adds a dimension, and sometimes repeats those of extent 1."""
     value = g.value(most=4)
     shape, position = list(value.type.shape), g.number(0, value.type.rank)
     shape = [int(g.pick((2, 3))) if extent == 1 and g.chance(0.5) else extent for extent in shape]
@@ -67,7 +67,7 @@ def cut(g: Generator) -> None:
 
 
 def pad(g: Generator) -> None:
-    """With padding on either side, or less than none, and between the elements."""
+    """Padding at both ends, which may be negative, and between the elements."""
     value = g.value(rank=1)
     low, high = ([g.number(-1, 2) for _ in value.type.shape] for _ in range(2))
     interior = [int(g.pick((0, 0, 1, 2))) for _ in value.type.shape]
@@ -91,7 +91,8 @@ def concatenate(g: Generator) -> None:
 
 
 def join(g: Generator) -> None:
-    """Two branches of the program meet: both are cut or padded to one shape, then added, multiplied or joined."""
+    """Combines two values of the program: both are sliced or padded to one shape, then added, multiplied or
+    concatenated."""
     one = g.value(lambda kind: not is_boolean(kind), rank=1)
     kind = one.type.element_type
     found = [v for v in g.pool if v is not one and v.type.rank == one.type.rank and v.type.element_type is kind]
@@ -107,7 +108,7 @@ def join(g: Generator) -> None:
     g.offer(g.add(g.pick(choices if is_complex(kind) else (*choices, ops.Maximum))(*operands)))
 
 
-# Computed places
+# Computed positions
 
 
 def places(g: Generator, shape: tuple[int, ...], most: int) -> Value:
@@ -120,7 +121,7 @@ def places(g: Generator, shape: tuple[int, ...], most: int) -> Value:
     found = [v for v in g.pool if v.type.shape == shape and v.type.element_type in (I32, I64)]
     if found and g.chance(0.7):
         return g.pick(found)
-    # Not known to the compiler: of an argument whose numbers are small.
+    # Unknown to the compiler: computed from an argument whose numbers are small.
     drawn = g.argument(shape, element)
     return g.add(ops.And(drawn, g.add(ops.Constant(np.full(shape, 7, array.dtype)))))
 
@@ -145,7 +146,7 @@ def dynamic_update(g: Generator) -> None:
 
 
 def gather(g: Generator) -> None:
-    """Windows at listed places, of any dimensions, in any order."""
+    """Windows at listed positions, of any dimensions, in any order."""
     value = g.value(rank=1)
     rank, shape = value.type.rank, value.type.shape
     if 0 in shape:
@@ -163,7 +164,7 @@ def gather(g: Generator) -> None:
 
 
 def take_along(g: Generator) -> None:
-    """A place for each row: with batching dimensions."""
+    """A position for each row, with batching dimensions."""
     value = g.value(rank=2)
     rows, columns, *rest = value.type.shape
     if not rows * columns:
@@ -175,7 +176,7 @@ def take_along(g: Generator) -> None:
 
 
 def update_region(g: Generator, element: Type) -> Region:
-    """Adds, replaces, or takes the greater."""
+    """Adds, replaces, or takes the maximum."""
     draw = g.rng.random()
     if draw < 0.35:
         return region(scalars(element, 2), lambda b, old, new: new)
@@ -186,7 +187,7 @@ def update_region(g: Generator, element: Type) -> Region:
 
 
 def scatter(g: Generator) -> None:
-    """Rows, or single elements, at listed places, some of them the same."""
+    """Rows, or single elements, at listed positions, some of which are equal."""
     value = g.value(rank=1)
     rank, shape, count = value.type.rank, value.type.shape, g.number(1, 6)
     if 0 in shape:

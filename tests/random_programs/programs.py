@@ -1,4 +1,4 @@
-"""The programs by their seeds: all families together."""
+"""Programs by their seeds, with all families."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_STEPS, MOST_STEPS = 3, 7
 
 
 def random_program(seed: int, steps: int | None = None) -> Module:
-    """A program, the same for the same seed; its arguments are `arrays.arguments_of` its main function."""
+    """Returns a program, the same for the same seed; its arguments are `arrays.arguments_of` its main function."""
     generator = Generator(seed)
     if steps is None:
         steps = generator.number(LEAST_STEPS, MOST_STEPS)

@@ -27,21 +27,21 @@ from trivium.compiler.target import TileSizes
 from trivium.ir.func import Module
 
 GUARD = 96
-"""Bytes on either side of an array that nobody may write."""
+"""Bytes before and after an array that nothing may write to."""
 POISON = 0xA5
 
 LITTLE_SCRATCH = 64
-"""Bytes: rows of a few elements are sorted in it, longer ones in a launch for each pass."""
+"""Bytes: rows of a few elements are sorted in it; longer ones take a launch for each pass."""
 
 SPLITTING = {"split_cost": 60.0, "piece_cost": 2.0}
-"""Work is split over threads however small it is."""
+"""Work is split among threads, however small it is."""
 
 SMALL_TILES = TileSizes(largest=80, tile=64, rows=2)
-"""On two threads, whatever can be computed in tiles is, in tiles of a few elements."""
+"""On two threads, everything that can be computed in tiles is, with tiles of a few elements."""
 
 
 class Finding(Exception):
-    """A program that is not compiled, or not to the right answer. `key` is the same for findings of one kind."""
+    """A program that does not compile, or has wrong results. `key` is the same for findings of one kind."""
 
     def __init__(self, key: str, detail: str = ""):
         super().__init__(f"{key}: {detail}")
@@ -51,7 +51,8 @@ class Finding(Exception):
 
 @dataclass(frozen=True)
 class Legalized(CpuTarget):
-    """A target whose vectors LLVM cuts to those of the host; quickly, as these are not the instructions in use."""
+    """Returns a target whose vectors LLVM splits into those of the host. Compiling is fast, because the instructions
+    themselves are not under test."""
 
     def machine(self) -> llvm.TargetMachine:
         target = llvm.Target.from_triple(self.triple)
@@ -60,7 +61,7 @@ class Legalized(CpuTarget):
 
 @dataclass(frozen=True)
 class Configuration:
-    """A width of vectors, and a number of threads."""
+    """A vector width, and a number of threads."""
 
     vector_bytes: int
     threads: int
@@ -84,7 +85,7 @@ CONFIGURATIONS = tuple(Configuration(width, threads) for width in (32, 64) for t
 
 
 def judge(module: Module, configurations: Sequence[Configuration] = CONFIGURATIONS) -> None:
-    """Raises a `Finding` where a configuration differs, and `Unstable` where nobody could tell."""
+    """Raises a `Finding` if a configuration differs, and `Unstable` if the results cannot be judged."""
     arguments = arguments_of(module.main)
     expected = Tracker().main(module, arguments)
     try:
@@ -97,7 +98,7 @@ def judge(module: Module, configurations: Sequence[Configuration] = CONFIGURATIO
 
 
 def _failure(what: str, error: Exception) -> Finding:
-    """An exception as a finding; its kind are its type and the place where it was raised."""
+    """Returns an exception as a finding; its kind is its type and the place where it was raised."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -122,8 +123,8 @@ def _compare(
 def run_guarded(
     executable: CpuExecutable, arguments: Sequence[np.ndarray], like: Sequence[np.ndarray], where: str
 ) -> list[np.ndarray]:
-    """The results; what surrounds the arrays must stay as it is, and so must the arguments. Arrays start at any
-    element, and results hold no zeros beforehand."""
+    """Returns the results. The bytes around the arrays must not change, and neither must the arguments. Arrays start at
+    arbitrary elements, and results are not zero beforehand."""
     memory = [_guarded(array, filled=True) for array in arguments] + [_guarded(array, filled=False) for array in like]
     executable.execute_at([block.ctypes.data + GUARD + array.itemsize for block, array in memory])
     for index, (block, array) in enumerate(memory):

@@ -1,4 +1,4 @@
-"""Judges programs while they are made smaller."""
+"""Judges programs while they are reduced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CRASH", "found_in", "shrink"]
 
 
 def found_in(module: Module) -> str | None:
-    """The kind of what goes wrong, if anything."""
+    """Returns the kind of the failure, if there is one."""
     try:
         module.verify()
         judge(module)
@@ -23,10 +23,10 @@ def found_in(module: Module) -> str | None:
     except (Unstable, Error, RecursionError):
         return None
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, AssertionError, ZeroDivisionError):
-        return None  # the smaller program is none that can be judged
+        return None  # the smaller program cannot be judged
     return None
 
 
 def shrink(module: Module, key: str, seconds: float = SECONDS) -> Module:
-    """The smallest program found in which the same goes wrong as in `module`."""
+    """Returns the smallest program found that fails in the same way as `module`."""
     return shrinking.shrink(module, key, apart(found_in) if key == CRASH else found_in, SEED, seconds)

@@ -1,4 +1,4 @@
-"""Compiled equals interpreted on random programs, and on those that once did not."""
+"""Machine code agrees with the interpreter on random programs, and on earlier findings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNT = 400
 
 @pytest.fixture(autouse=True)
 def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each program is compiled once: what would be kept, nobody would read."""
+    """Programs are not cached: each is compiled only once."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
 
 
@@ -75,7 +75,7 @@ def test_the_grid_of_an_array() -> None:
 
 
 def test_failing_programs_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a judge who minds that a tangent is taken, nothing else is left."""
+    """If the only thing wrong is that a tangent is computed, nothing else is left of the program."""
 
     def minds(module: Module) -> str | None:
         return "tanh" if any(isinstance(op, ops.Tanh) for op in module.main.body.block) else None

@@ -1,4 +1,4 @@
-"""A value with a bound of its error; and when no bound is known."""
+"""Values with error bounds, and the exception for values without a useful bound."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from tests.random_programs.arrays import greatest, is_inexact, wide
 
 MOST_ERROR = 2e-3
-"""The greatest error, relative to the greatest element: more would hide wrong answers."""
+"""The largest error, relative to the largest element: a larger one would hide wrong results."""
 
 
 class Unstable(Exception):
-    """A value of which no useful bound is known."""
+    """A value without a useful error bound."""
 
 
 @dataclass(frozen=True)
 class Tracked:
-    """A value, and by how much each of its elements may differ."""
+    """A value, and the error that each of its elements may have."""
 
     array: np.ndarray
     error: float = 0.0
@@ -30,7 +30,7 @@ class Tracked:
 
 
 def bounded(array: np.ndarray, error: float) -> Tracked:
-    """A value, unless its error is too great to tell right from wrong."""
+    """Returns a value, unless its error is too large to tell right from wrong."""
     if error == 0 or not array.size or not is_inexact(array.dtype):
         return Tracked(array)
     most = greatest(array)
@@ -40,12 +40,12 @@ def bounded(array: np.ndarray, error: float) -> Tracked:
 
 
 def difference(result: np.ndarray, expected: Tracked) -> str:
-    """What is wrong with a result; empty where nothing is."""
+    """Returns what is wrong with a result; empty if it is right."""
     wanted = expected.array
     if expected.error == 0:
         wrong = _bits(result) != _bits(wanted)
         with np.errstate(invalid="ignore"):
-            wrong &= ~((result != result) & (wanted != wanted))  # one NaN is as good as another
+            wrong &= ~((result != result) & (wanted != wanted))  # all NaN are equal
     else:
         distance = np.abs(wide(result) - wide(wanted))
         wrong = ~(distance <= expected.error)
@@ -58,7 +58,7 @@ def difference(result: np.ndarray, expected: Tracked) -> str:
 
 
 def _bits(array: np.ndarray) -> np.ndarray:
-    """The elements as integers that are equal where the bits are."""
+    """Returns the elements as integers, which are equal if and only if the bits are."""
     array = np.ascontiguousarray(array)
     if array.dtype.kind == "c":
         pairs = array.view(np.float32 if array.itemsize == 8 else np.float64).reshape(*array.shape, 2)

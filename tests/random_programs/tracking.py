@@ -20,33 +20,33 @@ from trivium.ir.func import Module
 from trivium.ir.interpreter import Interpreter
 
 MOST_TURNS = 64
-"""How often a loop may run."""
+"""The largest number of iterations of a loop."""
 
 Environment = dict[Value, Tracked]
 
 
 class Tracker:
-    """Runs ops, blocks and programs."""
+    """Evaluates ops, blocks and programs."""
 
     def __init__(self) -> None:
         self._interpreter = Interpreter()
 
     def main(self, module: Module, arguments: Sequence[np.ndarray]) -> list[Tracked]:
-        """The results of a program."""
+        """Returns the results of a program."""
         main = module.main
         given = [Tracked(array) for array in arguments]
         with np.errstate(all="ignore"):
             return self.block(main.body.block, dict(zip(main.arguments, given, strict=True)))
 
     def block(self, block: Block, environment: Environment) -> list[Tracked]:
-        """What a block returns."""
+        """Returns the results of a block."""
         for op in block:
             if op is not block.last:
                 environment.update(zip(op.results, self.step(op, environment), strict=True))
         return [environment[value] for value in block.terminator.operands]
 
     def step(self, op: Operation, environment: Environment) -> list[Tracked]:
-        """The results of one op."""
+        """Returns the results of one op."""
         if isinstance(op, ops.While):
             return self._while(op, environment)
         if isinstance(op, ops.If | ops.Case):
