@@ -1,7 +1,7 @@
-"""What all tests share: the markers by need, and the folder of conformance vectors.
+"""Shared by all tests: the markers for what a test needs, and the folder of conformance vectors.
 
-A test that needs a framework carries its marker, and a file that needs one begins with `pytest.importorskip`: where
-the framework is missing the test is skipped. In CI (`CI=true`) everything is installed: nothing runs without it.
+A test that needs a framework has its marker, and a file that needs one begins with `pytest.importorskip`: if the
+framework is missing, the test is skipped. In CI (`CI=true`), every framework must be installed.
 """
 
 import ctypes

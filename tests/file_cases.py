@@ -1,7 +1,8 @@
-"""File tests: a file of small programs, separated by `// -----`, each followed in `//=` lines by the text that the
-compiler makes of it. The first comment of a case is its title.
+"""File tests: a file of small programs, separated by `// -----`, each followed, in `//=` lines, by the text that the
+compiler produces for it. The first comment of a case is its title.
 
-`TRIVIUM_REWRITE=1 pytest` writes what the compiler makes into the files, for review as a change of theirs.
+`TRIVIUM_REWRITE=1 pytest` writes the compiler's output into the files, so that it can be reviewed like any other
+change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who may import whom: the rooms of the project and the libraries each may use.
+"""Which rooms and libraries each room of the project may import.
 
-The table is the architecture. Imports are read from the source with `ast`, those inside functions included, so that
-a lazy import cannot open a door that the table keeps shut.
+The table is the architecture. Imports are read from the source with `ast`, including those inside functions, so that a
+lazy import cannot circumvent the table.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""A compiled program as its user holds it: call it with arrays, ask for its signature, look at its stages."""
+"""A compiled program as its user sees it: call it with arrays, ask for its signature, inspect its stages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument or result: its type, its name and role where the importer knew them."""
+    """One argument or result: its type, and its name and role if the importer knew them."""
 
     type: TensorType
     name: str = ""
@@ -47,7 +47,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a program takes and gives."""
+    """The arguments and results of a program."""
 
     arguments: tuple[Parameter, ...]
     results: tuple[Parameter, ...]
@@ -96,7 +96,7 @@ class Executable:
         return self.loaded.program
 
     def __call__(self, *arguments: object) -> tuple[np.ndarray, ...]:
-        """Runs the program. Takes anything with NumPy's array protocol or DLPack; raises `ExecutionError` where count,
+        """Runs the program. Takes anything with NumPy's array protocol or DLPack; raises `ExecutionError` if count,
         shape or dtype differ from the signature."""
         return tuple(self._execute(*arguments))
 
@@ -106,14 +106,14 @@ class Executable:
         return self if loaded is self.loaded else Executable(loaded)
 
     def stage(self, name: str) -> str:
-        """The program as text at a stage: `graph`, `kernels`, `llvm` or `asm`. One of dynamic shapes as it was last
-        called."""
+        """The program as text at a stage: `graph`, `kernels`, `llvm` or `asm`. A program of dynamic shapes is shown as
+        it was last called."""
         return self.loaded.stage(name)
 
     def cost_analysis(self) -> dict[str, float]:
         """What one run does, counted from the compiled kernels, under PJRT's names: `flops` (operations on numbers of
-        any type), `transcendentals` (functions such as exponential, which are no flops), `bytes accessed` (caches
-        aside)."""
+        any type), `transcendentals` (functions such as exponential, which do not count as flops), `bytes accessed`
+        (disregarding caches)."""
         return self.loaded.cost_analysis()
 
     def memory_analysis(self) -> MemoryStats:
@@ -121,7 +121,7 @@ class Executable:
         return self.loaded.memory_analysis()
 
     def explain(self) -> str:
-        """Says in sentences why ops are one kernel or several, what is copied, and, of a program of dynamic shapes, for
+        """Says in sentences why ops share a kernel or do not, what is copied, and, for a program of dynamic shapes, for
         which shapes it was compiled."""
         from trivium.explain import explain_executable
 

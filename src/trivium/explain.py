@@ -1,4 +1,4 @@
-"""Says in sentences what the compiler made of a program: which ops are one kernel, why others are not, what is copied,
+"""Says in sentences what the compiler made of a program: which ops share a kernel, why others do not, what is copied,
 and for which shapes it was compiled again."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Shapes = tuple[tuple[int, ...] | None, ...]
 
 
 def explain(stages: Stages) -> str:
-    """Returns what was made of a program, one sentence a line. `stages` are its own, not yet lowered."""
+    """Returns what was made of a program, one sentence per line. `stages` are its own, not yet lowered."""
     every = ops_of([stages.graph.main])
     tag(every, STAGE)
     program = stages.program
@@ -113,7 +113,7 @@ def _apart(every: Sequence[Operation], places: dict[Operation, list[int]], launc
 
 
 def _reason(op: Operation, value: Value, reader: Operation, places: dict[Operation, list[int]]) -> str:
-    """Why a value goes through memory: the facts that the compiler decides by, the strongest first."""
+    """Why a value is stored in memory: the facts on which the compiler bases the decision, the strongest first."""
     kernels = {number for user in value.users for number in places.get(user, [])}
     ends = [user for user in value.users if not user.results]
     if ends:

@@ -1,9 +1,11 @@
 """Compiles a program for every configuration, runs it in guarded memory, and compares with the interpreter.
 
-The configurations are the schedule and code of AVX2 and of AVX-512 (64-byte vectors, 32 registers), each on one thread
-and on two, where all parallel work is split however small it is. With AVX-512 kernels have next to no scratch memory,
-as on devices where it is scarce. LLVM legalizes the AVX-512 form for the processor that runs the test: what Trivium
-chooses and emits for AVX-512 is tested, the instructions of AVX-512 are not, unless the processor has them."""
+The configurations are the schedules and code for AVX2 and for AVX-512 (64-byte vectors, 32 registers), each on one
+thread and on two, where all parallel work is split, however small it is. With AVX-512, kernels have almost no scratch
+memory, as on devices where it is scarce. LLVM legalizes the AVX-512 form for the processor that runs the test: the
+choices and the code that Trivium makes for AVX-512 are always tested, the instructions of AVX-512 only if the processor
+has them.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What a program computes, and how far another correct implementation may be from it: the interpreter, with a bound of
-the error beside each value.
+"""Computes a program's values, and how much those of another correct implementation may differ: the interpreter, with
+an error bound for each value.
 
-An error of 0 means the same bits. That holds for integers, for whatever only moves elements, for operations that are
-rounded correctly, and for sums in any order whose terms lie on a coarse grid. Where nothing can be said, as of a
-comparison of numbers that may be off, the program is `Unstable`: the generator does not make such programs, and the
-shrinker does not keep them."""
+An error of 0 means the same bits. This holds for integers, for ops that only move elements, for operations that are
+rounded correctly, and for sums in any order whose terms are multiples of a coarse unit. If no bound exists, as for a
+comparison of numbers that may be inexact, the program is `Unstable`: the generator does not generate such programs, and
+the shrinker does not keep them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Fair measurements of latency: contenders take turns, so that changes of the machine affect all of them, and medians
-are reported."""
+"""Fair measurements of latency: contenders take turns, so that changes in the machine's speed affect all of them, and
+medians are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTLE = 0.06
 """Seconds to wait for the threads of the previous contender, which spin for a while after their work, to sleep."""
 
 TURN = 0.1
-"""Seconds of one contender's turn."""
+"""The length of one contender's turn in seconds."""
 
 
 def measure(contenders: Mapping[str, Contender], seconds: float = 3.0) -> dict[str, tuple[float, float]]:

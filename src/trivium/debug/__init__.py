@@ -1,5 +1,5 @@
-"""Finding what is wrong: `compare` names the first op that a compiled program, or an import, gets wrong; `minify` makes
-a program that fails small."""
+"""Finding mistakes: `compare` names the first op that a compiled program, or an import, gets wrong; `minify` reduces a
+program that fails to a small one."""
 
 from trivium.debug.compare import compare
 from trivium.debug.differences import Difference, difference

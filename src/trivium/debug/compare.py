@@ -1,4 +1,4 @@
-"""Compares a program with what it means, from the framework's own values to the machine code's."""
+"""Compares a program with its reference semantics, from the framework's own values to those of the machine code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Compares a compiled program with what its ops mean, op by op. All values of the program are computed in one run, and
-each op is evaluated on the operands that the run gave it: so that rounding does not accumulate, and the first op that
-differs is the wrong one. Where the program is right as soon as all values are results, the mistake is in what the
-compiler does with several ops at once: then the ops before a wrong result are tried as results, one at a time."""
+"""Compares a compiled program with the meaning of its ops, op by op. One run computes all values of the program, and
+each op is evaluated on the operands from that run, so that rounding errors do not accumulate, and the first op that
+differs is the wrong one. If the program is right as soon as all values are results, the mistake is in how the compiler
+combines several ops. Then each op before a wrong result is tried alone as a result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trivium.ir.text import print_op
 from trivium.ir.types import TensorType
 
 LARGEST_CONSTANT = 1 << 20
-"""The elements of a constant up to which it is compared, too."""
+"""The number of elements up to which a constant is compared, too."""
 
 
 def first_wrong_op(
@@ -51,7 +51,7 @@ def read_arguments(module: Module, arguments: Sequence[object]) -> list[np.ndarr
 def run_with_results(
     module: Module, numbers: Sequence[int], inputs: Sequence[np.ndarray], device: str
 ) -> list[np.ndarray]:
-    """Compiles and runs a program whose results are those of its ops with these numbers, all of them."""
+    """Compiles and runs a program whose results are all those of its ops with these numbers."""
     copy = module.clone()
     main, every = copy.main, list(copy.main.body.block)
     main.body.terminator.erase()
@@ -105,8 +105,8 @@ def described(op: Operation, index: int, found: Difference) -> Parting:
 def _before_result(
     module: Module, inputs: Sequence[np.ndarray], device: str, tolerance: float | None
 ) -> Parting | None:
-    """Finds the first op that is wrong when it is the only result: by halves, among the ops that a wrong result
-    follows from."""
+    """Finds, by bisection, the first op that is wrong when it is the only result, among the ops that a wrong result
+    depends on."""
     expected = evaluated(module, inputs)
     final = compile_module(module, device=device, threads=None, fast_math=False)(*inputs)
     wrong = [i for i, value in enumerate(module.main.returned) if difference(final[i], expected[value], tolerance)]
@@ -135,7 +135,7 @@ def _before_result(
 
 
 def _ancestors(value: Value) -> set[Operation]:
-    """Returns the ops that a value follows from."""
+    """Returns the ops that a value depends on."""
     found: set[Operation] = set()
     waiting = [value]
     while waiting:

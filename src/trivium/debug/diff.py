@@ -1,5 +1,5 @@
-"""Compares two programs op by op. Ops are equal if they compute the same from the same arguments, whatever their names
-and places; of the others, those of the same kind are put side by side."""
+"""Compares two programs op by op. Ops are equal if they compute the same from the same arguments, regardless of names
+and positions. Of the others, those of the same kind are paired."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from trivium.ir.text.printer import Printer
 EQUAL, ALIKE, REMOVED, ADDED = "equal", "alike", "removed", "added"
 SIGNS = {EQUAL: " ", ALIKE: "~", REMOVED: "-", ADDED: "+"}
 FOLDED = 4
-"""The equal ops in a row from which on they are shown as a number."""
+"""The number of consecutive equal ops from which on only their count is shown."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An op of the first program, and that of the second one; None where only the other program has it. `alike`: the
-    same op with the same type and attributes, on different operands."""
+    """An op of the first program, and one of the second; None where only the other program has it. `alike`: the same op
+    with the same type and attributes, on different operands."""
 
     kind: str
     before: Operation | None
@@ -65,8 +65,8 @@ class Comparison:
     def numbers(
         self, arguments: Sequence[np.ndarray], tolerance: float | None = None
     ) -> tuple[Pair, Difference] | None:
-        """Evaluates both programs on the same arguments. Returns `None` if their results agree, and else the first pair
-        whose own results differ; the last pair is that of the results of the programs."""
+        """Evaluates both programs on the same arguments. Returns `None` if their results agree, otherwise the first
+        pair whose own results differ; the last pair is that of the results of the programs."""
         first, second = (evaluated(module, arguments) for module in (self.before, self.after))
         ends = Pair(ALIKE, self.before.main.body.terminator, self.after.main.body.terminator)
         if _differing(ends, first, second, tolerance) is None:
@@ -78,8 +78,8 @@ class Comparison:
 def _differing(
     pair: Pair, first: Mapping[Value, np.ndarray], second: Mapping[Value, np.ndarray], tolerance: float | None
 ) -> Difference | None:
-    """Returns how the results of two ops, or what two ends return, differ; `None` if they do not, or there is one
-    op."""
+    """Returns how the results of two ops, or the values that two terminators return, differ; `None` if they do not, or
+    if one op is missing."""
     if pair.before is None or pair.after is None:
         return None
     values = ((op.results or op.operands) for op in (pair.after, pair.before))
@@ -121,7 +121,7 @@ def _blocks(first: Sequence[bytes], second: Sequence[bytes]) -> Sequence[tuple[s
 
 
 def _meanings(module: Module) -> dict[Operation, bytes]:
-    """Returns, for every op, a digest of all that its results follow from."""
+    """Returns, for every op, a digest of everything that its results depend on."""
     known: dict[Value, bytes] = {argument: b"%d" % argument.index for argument in module.main.arguments}
     found: dict[Operation, bytes] = {}
     for op in module.main.body.block:

@@ -1,5 +1,5 @@
-"""What counts as a difference of two arrays: integers must be equal; of floats, the rounding of a few thousand
-operations is allowed for, relative to the greatest number of the array."""
+"""When two arrays count as different: integers must be equal; floats may differ by the rounding errors of a few
+thousand operations, relative to the largest number of the array."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import ml_dtypes
 import numpy as np
 
 ROUNDINGS = 2000
-"""The roundings that a result may have accumulated; of narrow types, which compute in wider ones, fewer."""
+"""The number of roundings that a result may have accumulated; fewer in narrow types, which are computed in wider
+ones."""
 
 WIDEST = 1e-2
-"""The greatest tolerance that those may make, unless a few roundings of the type are more."""
+"""The largest tolerance that these roundings may amount to, unless a few roundings of the type are more."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two arrays differ most: the index, both elements, and how many elements differ."""
+    """The position where two arrays differ most: the index, both elements, and how many elements differ."""
 
     at: tuple[int, ...]
     ours: str
@@ -30,7 +31,7 @@ class Difference:
 
 
 def tolerance_of(dtype: np.dtype) -> float:
-    """Returns the tolerance for elements of a type, relative to the greatest one; 0 for integers."""
+    """Returns the tolerance for elements of a type, relative to the largest one; 0 for integers."""
     if dtype.kind in "biu" or dtype.name.startswith(("int", "uint")):
         return 0.0
     real = {"c8": np.dtype(np.float32), "c16": np.dtype(np.float64)}.get(f"{dtype.kind}{dtype.itemsize}", dtype)
@@ -54,7 +55,7 @@ def difference(ours: np.ndarray, expected: np.ndarray, tolerance: float | None =
 
 
 def _distance(ours: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the distance of each two elements, which is 0 for equal infinities, and where both are NaN."""
+    """Returns the distance between corresponding elements; 0 for equal infinities, and if both are NaN."""
     a, b = _wide(ours), _wide(expected)
     return np.where(ours == expected, 0.0, np.abs(a - b)), (a != a) & (b != b)
 

@@ -1,5 +1,5 @@
 """Compares the import of a JAX function with JAX itself, equation by equation: each is imported alone, and evaluated on
-the values that JAX gave it."""
+the values that JAX computed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Makes a program that fails small, and says how it fails: its results are wrong, compiling or running it raises an
-error, or ends the process."""
+"""Reduces a program that fails, and describes the failure: its results are wrong, or compiling or running it raises an
+error or ends the process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = "trivium.seed"
 WRONG = "wrong results"
 
 SURPRISES = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What a mistake in the compiler may raise, beside an `Error`."""
+"""The exceptions that a mistake in the compiler may raise, in addition to an `Error`."""
 
 
 def minify(module: Module, *, device: str = "cpu", seconds: float = SECONDS) -> tuple[Module, str]:
@@ -45,7 +45,7 @@ def failure(module: Module, *, device: str = "cpu") -> str | None:
         inputs = arguments_of(module.main)
         expected = evaluate(module, *inputs)
     except (Error, *SURPRISES):
-        return None  # no program that could be right
+        return None  # the program is not valid
     try:
         results = compile_module(module, device=device, threads=None, fast_math=False)(*inputs)
     except (Error, *SURPRISES) as error:

@@ -1,4 +1,4 @@
-"""Where a program parts from what it means: the first op with a wrong result."""
+"""The point where a program diverges from its meaning: the first op with a wrong result."""
 
 from __future__ import annotations
 

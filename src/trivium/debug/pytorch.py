@@ -1,5 +1,5 @@
 """Compares the import of a PyTorch model with PyTorch itself, node by node: each node of the exported graph is imported
-alone, and evaluated on the values that PyTorch gave it."""
+alone, and evaluated on the values that PyTorch computed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Comparison(fx.Interpreter):
 
 
 def _alone(node: fx.Node, env: Mapping[fx.Node, object]) -> tuple[fx.GraphModule, list[object]]:
-    """Returns a module of one node, and the tensors that it takes; all other operands are constants of it."""
+    """Returns a module of one node, and the tensors that it takes; all other operands are constants in it."""
     graph = fx.Graph()
     values: list[object] = []
 

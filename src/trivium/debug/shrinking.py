@@ -1,5 +1,5 @@
-"""Makes a failing program small: results, ops, arguments and extents are left out one after the other, for as long as
-the same goes wrong."""
+"""Reduces a failing program: results, ops, arguments and extents are removed one by one, as long as the program still
+fails in the same way."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SECONDS = 90.0
 CRASH = "crash"
 
 Judge = Callable[[Module], str | None]
-"""Returns the kind of what goes wrong with a program; `None` if nothing does, or if it cannot be judged."""
+"""Returns the kind of a program's failure; `None` if it does not fail, or if it cannot be judged."""
 
 Change = Callable[[Function, int], bool]
 """Changes a function at its op or result of that number; returns whether it did."""
 
 
 def apart(judge: Judge) -> Judge:
-    """Returns a judge that works in a process of its own, which the program may end: then its kind is `CRASH`."""
+    """Returns a judge that works in a separate process, which the program may end: then its kind is `CRASH`."""
 
     def judged(module: Module) -> str | None:
         context = multiprocessing.get_context("fork")
@@ -51,8 +51,8 @@ def apart(judge: Judge) -> Judge:
 
 
 def shrink(module: Module, key: str, judge: Judge, seed: str, seconds: float = SECONDS) -> Module:
-    """Returns the smallest program found with which the same goes wrong as with `module`. Results that become arguments
-    get a number as their attribute `seed`, from which `judge` makes their values."""
+    """Returns the smallest program found that fails in the same way as `module`. Results that become arguments get a
+    number as their attribute `seed`, from which `judge` computes their values."""
     end, progress = time.monotonic() + seconds, True
     while progress and time.monotonic() < end:
         progress = False
@@ -66,7 +66,7 @@ def shrink(module: Module, key: str, judge: Judge, seed: str, seconds: float = S
 
 
 def _smaller(module: Module, seed: str) -> Iterator[Module]:
-    """Programs that are a little smaller: the greatest steps first."""
+    """Yields programs that are a little smaller: the largest steps first."""
     count = len(list(module.main.body.block)) - 1
     changes: list[tuple[Change, Iterable[int]]] = [
         (_only_result, range(len(module.main.returned))),
@@ -83,7 +83,7 @@ def _smaller(module: Module, seed: str) -> Iterator[Module]:
 
 
 def _tidy(main: Function) -> None:
-    """Removes what nobody uses."""
+    """Removes ops and arguments that are not used."""
     block = main.body.block
     for op in reversed(block):
         if op is not block.last and not op.is_used:
@@ -116,7 +116,7 @@ def _only_result(main: Function, index: int) -> bool:
 
 
 def _result_at(main: Function, index: int) -> bool:
-    """The program up to an op."""
+    """Ends the program after an op."""
     results = _at(main, index).results
     if tuple(results) == main.returned:
         return False
@@ -125,7 +125,7 @@ def _result_at(main: Function, index: int) -> bool:
 
 
 def _cut(main: Function, index: int, seed: str) -> bool:
-    """The results of an op become arguments."""
+    """Turns the results of an op into arguments."""
     op, block = _at(main, index), main.body.block
     attributes = list(main.arg_attrs or [Dictionary()] * len(block.arguments))
     for result in op.results:
@@ -136,7 +136,7 @@ def _cut(main: Function, index: int, seed: str) -> bool:
 
 
 def _forwarded(main: Function, index: int) -> bool:
-    """The result of an op becomes one of its operands."""
+    """Replaces the result of an op by one of its operands."""
     op = _at(main, index)
     same = [operand for operand in op.operands if operand.type is op.results[0].type]
     if same:
@@ -156,7 +156,7 @@ def _zeroed(main: Function, index: int) -> bool:
 
 
 def _with_smaller_extents(module: Module) -> Iterator[Module]:
-    """One number of the text, wherever it is an extent or stands in a list, becomes a smaller one."""
+    """Replaces one number of the text, wherever it is an extent or in a list, by a smaller one."""
     text = str(module)
     extents = {int(n) for dims in re.findall(r"tensor<((?:\d+x)+)", text) for n in dims.split("x") if n}
     for extent in sorted(extents, reverse=True):

@@ -1,5 +1,5 @@
 """Collects the stages of a program for a page. They are made from a copy of the program whose ops are numbered, so that
-every op, launch and kernel can say what it came from."""
+every op, launch and kernel can name its origin."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from trivium.page.steps import kernels_stage, launches_stage
 from trivium.page.tags import ops_of, tag, tags_of
 
 MOST_LLVM = 600_000
-"""The characters of LLVM up to which assembly is made, too, unless the reader asks for it: making it takes long."""
+"""The length of LLVM's text, in characters, up to which assembly is made, too, unless the reader asks for it: it takes
+a long time."""
 
 LARGEST_TEXT = 2_000_000
-"""The characters of a stage that a page shows."""
+"""The largest number of characters that a page shows of a stage."""
 
 
 @runtime_checkable
@@ -38,9 +39,9 @@ class Compiler(Protocol):
 def page_of(
     module: Module, title: str = "", device: str | None = None, stage: str = "", *, machine_code: bool = True
 ) -> Page:
-    """Returns the page of a module, and of what it becomes for a device; without one, of the module alone. `stage` is
-    the stage that the reader asks for, which is then not left out. Without `machine_code`, the page ends with the
-    kernels."""
+    """Returns the page of a module and of what it is compiled to for a device; without a device, of the module alone.
+    `stage` is the stage that the reader asks for, which is then not omitted. Without `machine_code`, the page ends with
+    the kernels."""
     module = module.clone()
     every = _ops(module)
     places = [file_locations(op.location) for op in every]
@@ -86,7 +87,7 @@ def _add_compiled(page: Page, stages: Stages) -> None:
 
 
 def _keep_paths(graph: Stage, program: Stage) -> None:
-    """Ops without a path of their own have that of the op that they came from."""
+    """Gives ops without a path the path of the op that they came from."""
     for item in graph.items:
         item.path = item.path or next((program.items[number].path for number in item.origins), "")
 
@@ -106,7 +107,7 @@ def _add_machine_code(page: Page, text_of: Callable[[str], str], kernels: dict[s
 
 
 def _leave_out_end(stage: Stage) -> None:
-    """Cuts a text that is too long for a page."""
+    """Shortens a text that is too long for a page."""
     size = 0
     for number, line in enumerate(stage.lines):
         size += len(line) + 1

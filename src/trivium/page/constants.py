@@ -1,5 +1,5 @@
-"""A constant as people look at it: shape, statistics and a histogram, never its elements. Of a large constant, elements
-at equal distances are looked at, and the page says how many."""
+"""A summary of a constant for people: shape, statistics and a histogram, never its elements. Of a large constant,
+elements at equal distances are sampled, and the page says how many."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from trivium.page.data import Histogram
 
 SAMPLE = 1 << 14
-"""The most elements that are looked at."""
+"""The largest number of elements that are sampled."""
 
 BINS = 24
 
 
 def histogram(array: np.ndarray, dtype: str) -> Histogram | None:
-    """Returns the summary of an array; `None` if its elements are no numbers, or there are none. Complex numbers count
-    by their magnitude."""
+    """Returns the summary of an array; `None` if its elements are not numbers, or if it is empty. Complex numbers are
+    represented by their magnitude."""
     if array.size == 0 or array.dtype.kind not in "biufcV":
         return None
     try:
@@ -54,7 +54,7 @@ def _sample(array: np.ndarray) -> np.ndarray:
     """Returns elements at equal distances, without reading the others."""
     if array.size <= SAMPLE:
         return array.ravel()
-    step = array.size // SAMPLE | 1  # odd, so that no column of a power of two is met again and again
+    step = array.size // SAMPLE | 1  # odd, so that the sample is not always from the same column of a power of two
     numbers = np.arange(0, array.size, step)[:SAMPLE]
     return array[np.unravel_index(numbers, array.shape)]
 

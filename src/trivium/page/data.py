@@ -17,8 +17,8 @@ Json = Scalar | list["Json"] | dict[str, "Json"]
 
 @dataclass
 class Histogram:
-    """What is shown of a constant instead of its elements. `sampled` is the number of elements that were looked at;
-    `counts` are for bins of equal width from `low` to `high`, of the finite elements."""
+    """What is shown of a constant instead of its elements. `sampled` is the number of elements that were read; `counts`
+    are for bins of equal width from `low` to `high`, of the finite elements."""
 
     shape: list[int]
     dtype: str
@@ -34,10 +34,10 @@ class Histogram:
 
 @dataclass
 class Item:
-    """One thing to select. `origins` are items of the stage before. `label` is the short name, `type` what it computes,
-    `path` the part of the model. `operands` are the items of the same stage whose results it reads: the edges of the
-    graph. `group` is the group that it lies in, `hidden` whether the graph leaves it out (constants, and what follows
-    from them alone). `facts` are further lines for people."""
+    """One thing to select. `origins` are items of the previous stage. `label` is the short name, `type` what it
+    computes, `path` the part of the model. `operands` are the items of the same stage whose results it reads: the edges
+    of the graph. `group` is the group that it belongs to, `hidden` whether the graph omits it (constants, and what
+    depends on them alone). `facts` are further lines for people."""
 
     label: str
     kind: str
@@ -61,8 +61,8 @@ class Group:
 
 @dataclass
 class Stage:
-    """One stage. `lines` is the text, `owners[i]` the item that line i belongs to (-1: none). `groups` is empty where
-    the stage is no graph. `note` says what was left out, and why."""
+    """One stage. `lines` is the text, `owners[i]` the item that line i belongs to (-1: none). `groups` is empty if the
+    stage is not a graph. `note` says what was omitted, and why."""
 
     name: str
     title: str
@@ -94,7 +94,7 @@ class Page:
         return next((stage for stage in self.stages if stage.name == name), None)
 
     def json(self) -> dict[str, Json]:
-        """Returns the object that the page holds. Fields that have their default are left out of items."""
+        """Returns the object that the page holds. Fields of items that have their default are omitted."""
         stages: list[Json] = []
         for stage in self.stages:
             items: list[Json] = [_item(item) for item in stage.items]

@@ -1,5 +1,4 @@
-"""Two programs on one page: each as a graph and as text, with what differs marked, and what is equal linked and
-folded."""
+"""Two programs on one page: each as a graph and as text, with differences marked, and equal parts linked and folded."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from trivium.page.graph import graph_stage
 from trivium.page.tags import ops_of
 
 CONTEXT = 2
-"""The equal lines that are shown around a difference."""
+"""The number of equal lines that are shown around a difference."""
 
 WORDS = {ALIKE: "the same op, on other operands", REMOVED: "only in the first program", ADDED: "only in the second one"}
 

@@ -1,4 +1,4 @@
-"""A module as a stage: its ops with their types, the edges between them, and the groups that they lie in."""
+"""A module as a stage: its ops with their types, the edges between them, and the groups that they belong to."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from trivium.page.listing import listing
 from trivium.page.tags import ops_of
 
 MOST_CONSTANTS = 2000
-"""The constants that get a histogram; they are as many as a model has parameters."""
+"""The number of constants that get a histogram: as many as a model has parameters."""
 
 MANY_ARGUMENTS = 20
-"""The arguments from which on they are a group."""
+"""The number of arguments from which on they are a group."""
 
 Origins = Callable[[Operation], list[int]]
 
 
 def graph_stage(module: Module, name: str, title: str, origins: Origins) -> Stage:
     """Returns the stage of a module. The items are its ops, numbered as in `ops_of`, and after them the arguments of
-    its functions. `origins` are the items of the stage before that an op came from."""
+    its functions. `origins` are the items of the previous stage that an op came from."""
     functions = [function for function in module.functions.values() if not function.is_declaration]
     every = ops_of(functions)
     numbers = {op: number for number, op in enumerate(every)}
@@ -52,7 +52,7 @@ def _with_ops(items: Sequence[Item], every: Sequence[Operation]) -> list[tuple[I
 
 
 def _key(item: Item, op: Operation | None) -> str:
-    """What an op of one layer has in common with its like in another layer."""
+    """What corresponding ops of two layers have in common."""
     place = next(iter(file_locations(op.location)), None) if op is not None else None
     return f"{item.label} {place.file}:{place.line}" if place else item.label
 
@@ -74,8 +74,8 @@ def _argument(argument: BlockArgument) -> Item:
 
 
 def _hidden(every: Sequence[Operation]) -> set[Operation]:
-    """Returns constants, what follows from constants alone, and the scalar ops of reductions and their like: they are
-    in the text, and would crowd the picture."""
+    """Returns constants, ops that depend on constants alone, and the scalar ops in regions of reductions and similar
+    ops: they are in the text, but would crowd the graph."""
     found: set[Operation] = set()
     for op in every:
         parent = op.parent_op
@@ -87,8 +87,8 @@ def _hidden(every: Sequence[Operation]) -> set[Operation]:
 
 
 def _operands(op: Operation, numbers: Mapping[Operation, int], arguments: Mapping[Value, int]) -> list[int]:
-    """Returns the items whose results an op reads, each once. An argument of a region stands for the op of the
-    region."""
+    """Returns the items whose results an op reads, without repetitions. An argument of a region is represented by the
+    op of the region."""
     found: dict[int, None] = {}
     for value in op.operands:
         source = value.defining_op
@@ -109,8 +109,8 @@ def _add_histograms(items: Sequence[Item], every: Sequence[Operation]) -> None:
 
 
 def _paths(every: Sequence[Operation]) -> list[str]:
-    """Returns the path of every item. Where the location has none, that of the first op that uses the result; or of the
-    op that has the region."""
+    """Returns the path of every item. If its location has none, it has the path of the first op that uses the result,
+    or of the op that contains the region."""
     known: dict[Operation, str] = {}
     for op in reversed(every):
         user = next((user for value in op.results for user in value.users), None)
@@ -145,7 +145,7 @@ def _places(functions: Sequence[Function], every: Sequence[Operation], paths: Se
 
 
 def framework_name(location: Location) -> str:
-    """Returns the outermost name of a location, which is the framework's op, or empty text."""
+    """Returns the outermost name of a location, which is the framework's op, or an empty text."""
     waiting = [location]
     while waiting:
         place = waiting.pop()
@@ -156,7 +156,7 @@ def framework_name(location: Location) -> str:
 
 
 def file_locations(location: Location, most: int = 4) -> list[FileLocation]:
-    """Returns the places in files that a location is made of, the innermost call first."""
+    """Returns the positions in files that a location consists of, the innermost call first."""
     found: dict[FileLocation, None] = {}
     waiting = [location]
     while waiting and len(found) < most:

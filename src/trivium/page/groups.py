@@ -1,6 +1,6 @@
-"""Groups the ops of a graph as the model is built: by the paths of its submodules. Where a program has no paths, or a
-part of the model has too many ops of its own to look at, repetitions are found (twelve layers are the same ops twelve
-times), and what is still too long is cut into parts."""
+"""Groups the ops of a graph as the model is built: by the paths of its submodules. If a program has no paths, or a part
+of the model has too many ops directly in it, repetitions are found (twelve layers are the same ops twelve times), and
+groups that are still too large are split."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 from trivium.page.data import Group, Item
 
 MOST = 60
-"""The ops that a group may have of its own."""
+"""The largest number of ops directly in a group."""
 
 MANY = 20
-"""The ops beside repetitions that get a group."""
+"""The number of ops beside repetitions that get a group."""
 
 SHORTEST = 4
-"""The ops of the shortest repetition that makes groups."""
+"""The number of ops of the shortest repetition that makes groups."""
 
 FARTHEST = 4000
-"""The ops among which repetitions are looked for."""
+"""The largest number of ops among which repetitions are searched."""
 
 _SEPARATOR = re.compile(r"[./()]+")
 
@@ -74,7 +74,7 @@ def _arrange(root: Node, visible: Sequence[bool], keys: Sequence[str]) -> None:
 
 
 def _join_only_child(node: Node, root: Node) -> None:
-    """A group that has nothing but one group becomes one with it: `encoder.layer`."""
+    """Merges a group that contains only one group with it: `encoder.layer`."""
     while node is not root and not node.items and len(node.inner) == 1:
         (child,) = node.inner.values()
         node.name, node.items, node.inner = f"{node.name}.{child.name}", child.items, child.inner
@@ -113,7 +113,7 @@ def repetition(keys: Sequence[str]) -> tuple[int, int, int]:
     numbers: dict[str, int] = {}
     sequence = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
     best = (0, len(keys), 1)
-    covered = len(keys) // 3  # less is no structure, but chance
+    covered = len(keys) // 3  # shorter ones are coincidence
     for period in range(SHORTEST, len(keys) // 2 + 1):
         start, length = _longest_run(sequence[:-period] == sequence[period:])
         count = length // period + 1

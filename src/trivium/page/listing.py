@@ -25,8 +25,8 @@ class _Marking(Printer):
 
 
 def listing(module: Operation, numbers: Mapping[Operation, int]) -> tuple[list[str], list[int]]:
-    """Returns the lines of a module and, for each, the number of its op, or -1. Lines without an op of their own, such
-    as those that end a region, belong to none."""
+    """Returns the lines of a module and, for each, the number of its op, or -1. Lines that belong to no op, such as
+    those that end a region, have -1."""
     mark = f"\0{token_hex(8)}\0"  # random digits, so that no string of the program contains it
     text = _Marking(name_values(module), numbers, mark).operation(module)
     lines, owners = [], []

@@ -1,6 +1,6 @@
-"""Writes the data of a page, with the scripts and styles that show it, as one HTML file that needs nothing else. What
-the page shows may come from anybody: the data is JSON in which nothing can end its element, the scripts make text of it
-and never markup, and a policy in the page lets a browser run these scripts only, and load nothing."""
+"""Writes the data of a page, with the scripts and styles that show it, as one HTML file that needs no others. The
+content of a page may come from anybody: the data is JSON in which nothing can end its element, the scripts treat it as
+text and never as markup, and a policy in the page lets a browser run only these scripts, and load nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's source, as far as locations name it: for each line its number, and its text where the file is here.
+"""The user's source, as far as locations name it: for each line its number, and its text if the file exists here.
 Programs come from others, and may name any file: only Python files are read, and only lines that are named, with a few
 around them, are shown."""
 
@@ -11,14 +11,14 @@ from trivium.ir.location import FileLocation
 from trivium.page.data import Item, Stage
 
 AROUND = 2
-"""The lines before and after a named line that are shown."""
+"""The number of lines before and after a named line that are shown."""
 
 LARGEST_FILE = 1 << 21
 LONGEST_LINE = 240
 
 
 def source_stage(places: Iterable[FileLocation]) -> tuple[Stage, dict[tuple[str, int], int]]:
-    """Returns the stage of the places, and the number of the item of each (file, line)."""
+    """Returns the stage of the source, and the number of the item of each (file, line)."""
     stage = Stage("source", "Source")
     lines: dict[str, set[int]] = {}
     for place in places:

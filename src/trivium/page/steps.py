@@ -1,4 +1,4 @@
-"""What a graph is compiled to, as stages: the steps of the program (launches, copies, loops), and the kernels."""
+"""The result of compiling a graph, as stages: the steps of the program (launches, copies, loops), and the kernels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _step(step: Step) -> Item:
 
 
 def _add_edges(items: list[Item], steps: list[Step]) -> None:
-    """A step reads what the last step before it wrote there."""
+    """A step reads what the last step before it wrote to the same storage."""
     writer: dict[object, int] = {}
     for number, step in enumerate(steps):
         found = dict.fromkeys(writer[value] for value in reads(step) if value in writer)

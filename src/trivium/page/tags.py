@@ -1,6 +1,6 @@
 """Numbers on the ops of a program, which passes and lowering carry along. Many ops share a location (one line of the
-user's becomes several ops, and is run in every layer), so that locations alone cannot tell what became of which op. A
-tag is a location of its own for each op, around the op's location; it lives in memory only."""
+user's becomes several ops, and runs in every layer), so locations alone cannot show what became of which op. A tag is a
+separate location for each op, around the op's location; it exists in memory only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trivium.ir.location import Location
 
 @dataclass(frozen=True)
 class Tag(Location):
-    """The op of a number in a stage of that name, which is at `place`."""
+    """The op with a number in the stage of that name; `place` is its own location."""
 
     stage: str
     number: int
@@ -40,7 +40,7 @@ def tag(ops: Iterable[Operation], stage: str) -> None:
 
 
 def tags_of(location: Location, stage: str) -> list[int]:
-    """Returns the numbers that a location has for a stage, each once, in order."""
+    """Returns the numbers that a location has for a stage, without repetitions, in order."""
     found: dict[int, None] = {}
     waiting = [location]
     while waiting:
