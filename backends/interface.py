@@ -1,4 +1,4 @@
-"""What an artifact says about its program, whatever the device: the slots of arguments and results, and texts."""
+"""What an artifact says about its program, for any device: the slots of arguments and results, and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What executables of all backends share: the artifact, and the stages of the compilation that it came from."""
+"""Shared by executables of all backends: the artifact, and the stages of the compilation that it came from."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def free_values(op: Operation) -> list[Value]:
 
 
 def is_addressing(op: Operation) -> bool:
-    """Whether an element needs nothing but index arithmetic."""
+    """Whether an element takes only index arithmetic."""
     return type(op) in INDEXING or isinstance(op, ops.Iota | ops.Constant)
 
 

@@ -39,7 +39,7 @@ COMPILED = {
     "decomposed": DECOMPOSITIONS.patterns,
 }
 """How an op is compiled, and the table that decides it: fused into kernels element by element; as different indices of
-its operand; as a kernel of its own; as steps of the program between kernels; decomposed into other ops."""
+its operand; as a separate kernel; as steps of the program between kernels; decomposed into other ops."""
 
 GONE = {
     *("stablehlo.composite", "stablehlo.return", "stablehlo.optimization_barrier"),

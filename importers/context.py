@@ -1,5 +1,5 @@
-"""The context of a rule, whatever the framework: the emitter's vocabulary, the node under conversion with the types
-that its results must have, operands that are known during import, and graphs inside the node."""
+"""The context of a rule, in any framework: the emitter's vocabulary, the node under conversion with the types that its
+results must have, operands that are known during import, and graphs inside the node."""
 
 from __future__ import annotations
 

@@ -137,10 +137,10 @@ class DynamicEmitter(Emitter):
     """An emitter whose shapes have extents of both kinds."""
 
     sizes: dict[tuple[Block, Value, int], Size]
-    """The extents that are computed already: a value of another block may not be used."""
+    """The extents that have been computed already. A value from another block may not be used."""
 
     vectors: dict[Value, Sequence[Extent]]
-    """What the lists of extents hold that are operands of dynamic ops."""
+    """The contents of the lists of extents that are operands of dynamic ops."""
 
     # Extents
 

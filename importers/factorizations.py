@@ -21,7 +21,7 @@ def lapack(emit: Emitter, routine: str, *operands: Value, **numbers: int) -> Seq
 
 
 def identities(emit: Emitter, kind: TensorType) -> Value:
-    """Returns the vectors of a matrix without elements, an identity, or its values, of which there are none."""
+    """Returns the vectors of a matrix without elements, which are an identity, or its values, which are empty."""
     if not kind.size:
         return emit.full(kind.static_shape, 0, kind.element_type)
     size = kind.static_shape[-1]

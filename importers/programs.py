@@ -29,8 +29,8 @@ def inline_program(ctx: Context[Any, Any], data: bytes, operands: Sequence[Value
 
 
 def platform_of(ctx: Context[Any, Any], platforms: Sequence[str], name: str) -> list[Value]:
-    """Returns the argument before the others that tells a program for several platforms which of them it runs on: the
-    platform called `name`."""
+    """Returns the first argument of a program for several platforms, which says which of them it runs on: the platform
+    called `name`."""
     if name not in platforms:
         ctx.unsupported("platforms", platforms, "the CPU among them")
     return [ctx.elements(np.int32(platforms.index(name)))] if len(platforms) > 1 else []

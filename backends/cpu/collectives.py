@@ -1,4 +1,4 @@
-"""Collectives of compiled programs: the numbers that tell the native runtime what a call does
+"""Collectives of compiled programs: the numbers that encode a call for the native runtime
 (`backends/native/collectives.cc`)."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trivium.ir.errors import CompileError
 KINDS = (AllReduce, AllGather, ReduceScatter, AllToAll, CollectivePermute)
 COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 TYPES = ("", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64")
-"""The types whose elements can be combined, by their numbers; 0 stands for all others."""
+"""The types whose elements can be combined, by their numbers; 0 represents all others."""
 
 
 def description(step: Collective) -> list[int]:

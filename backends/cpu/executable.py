@@ -25,7 +25,7 @@ _RUN_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 LACKS_MEMORY = "a function of the host lacks memory"
-"""The message for a native function that ends a run without a text of its own."""
+"""The message for a native function that ends a run without a message of its own."""
 
 
 class CpuExecutable:

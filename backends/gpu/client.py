@@ -1,5 +1,5 @@
-"""A GPU as a PJRT client, whatever its driver: its memory is apart from the host's, and work is done after it was asked
-for."""
+"""A GPU as a PJRT client, for any driver: its memory is separate from the host's, and calls return before their work is
+done."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ LIMITS = FusionLimits(
     reads=32,
     # A reduction to a scalar is one thread's work, which should not grow.
     serial_row=1 << 7,
-    # Longer rows cost a thread more in memory of its own than computing their elements again.
+    # Storing longer rows in a thread's own memory costs more than computing their elements again.
     scratch_row=1 << 8,
     scratch_bytes=48 << 10,
 )

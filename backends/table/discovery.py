@@ -84,7 +84,7 @@ def _load_named(path: str, name: str) -> Plugin:
 
 def _declared() -> Iterator[Found]:
     """An entry point of `trivium_plugins` is the library's path, or a function that returns it. One of `jax_plugins` is
-    a module that needs JAX, but its library lies beside it, and needs none."""
+    a module that needs JAX, but its library is in the same folder, and does not need JAX."""
     for entry in entry_points(group="trivium_plugins"):
         yield Found(entry.name, f"entry point of {_package(entry)}", functools.partial(_load_declared, entry))
     for entry in entry_points(group="jax_plugins"):

@@ -45,7 +45,8 @@ class PluginExecutable:
         return [result.to_numpy() for result in self.execute_buffers(buffers)]
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> list[PluginBuffer]:
-        """Runs on buffers of the plugin's own. The results may be computed still: their events tell."""
+        """Runs on the plugin's own buffers. The results may still be being computed: their events show when they are
+        done."""
         handles = [argument.handle for argument in arguments if isinstance(argument, PluginBuffer)]
         if len(handles) != len(self._inputs):
             given = f"{len(arguments)} buffers, {len(handles)} of them {self._plugin.name}'s"
@@ -93,13 +94,13 @@ class PluginExecutable:
         return Error(f"{self.name} was compiled by {self._plugin.name}, which does not show its stages")
 
     def cost_analysis(self) -> dict[str, float]:
-        """What the plugin says, under its own names."""
+        """The costs that the plugin states, under its own names."""
         with _Described(self) as executable:
             found = self._plugin.call("Executable_GetCostAnalysis", executable=executable)
             return self._plugin.named_values(found.properties, found.num_properties)
 
     def memory_analysis(self) -> MemoryStats:
-        """What the plugin says. Constants are what is left of its total."""
+        """The sizes that the plugin states. Constants are the rest of its total."""
         with _Described(self) as executable:
             found = self._plugin.call("Executable_GetCompiledMemoryStats", executable=executable)
         sizes = {

@@ -60,7 +60,7 @@ class Plugin:
 
     @functools.cached_property
     def attributes(self) -> dict[str, Any]:
-        """What the plugin says of itself, such as the versions of StableHLO that it reads."""
+        """The properties that the plugin states, such as the versions of StableHLO that it reads."""
         found = self.call("Plugin_Attributes")
         return self.named_values(found.attributes, found.num_attributes)
 

@@ -137,7 +137,8 @@ def passes(bits: int, extent: int) -> Iterator[Pass]:
 
 
 def distribute(ctx: LoweringContext, step: Pass, source: Order, target: Order, extent: int) -> None:
-    """Counts the values of a digit, and puts each element behind those with smaller values, and equal ones before."""
+    """Counts the values of a digit, and moves each element after those with smaller digits, and after earlier elements
+    with an equal one."""
     b, values = ctx.b, 1 << step.bits
     count = Row(ctx.scratch(I32, [values]))
     cleared, each = Variable(values), Variable(values)

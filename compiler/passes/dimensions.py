@@ -78,7 +78,7 @@ def _repeated(op: BroadcastInDim, dimension: int) -> int | None:
 
 
 def _kept(before: Sequence[int], after: Sequence[int], dimension: int) -> int | None:
-    """Returns the dimension before a reshape that has the same extent and as many elements in front of it."""
+    """Returns the dimension before a reshape that has the same extent and as many elements before it."""
     in_front, extent = math.prod(after[:dimension]), after[dimension]
     for candidate in range(len(before)):
         if math.prod(before[:candidate]) == in_front and before[candidate] == extent:

@@ -65,7 +65,7 @@ class Tile(Pass):
 
 @dataclass
 class _Chain:
-    """What is computed in tiles, which are parts of `dimension` of the result of the last product."""
+    """The ops that are computed in tiles, which are parts of `dimension` of the result of the last product."""
 
     last: ops.DotGeneral
     dimension: int

@@ -32,7 +32,8 @@ CALLS: Mapping[str, Function] = {
 """JAX's own implementations, which take the arrays and the parameters of an equation."""
 
 _known: dict[int, tuple[Function, dict[str, object]]] = {}
-"""Functions with their parameters, by number. They are never released, since programs that refer to them may not be."""
+"""Functions with their parameters, by number. They are never released, because programs that refer to them may live as
+long as the process."""
 
 _numbers: dict[object, int] = {}
 """The number of each primitive with its parameters."""

@@ -36,7 +36,7 @@ def custom_partitioning(ctx: Context, *values: Value, call: core.ClosedJaxpr) ->
 def composite(
     ctx: Context, *values: Value, jaxpr: core.ClosedJaxpr, version: int, attributes: object
 ) -> Sequence[Value]:
-    """composite(jaxpr, name, version, attributes)(*values): what the composite stands for"""
+    """composite(jaxpr, name, version, attributes)(*values): the jaxpr that the composite stands for"""
     return ctx.inline(jaxpr, *values)
 
 

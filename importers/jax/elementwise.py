@@ -238,7 +238,7 @@ def identity(ctx: Context, x: Value) -> Value:
 
 @rule("tie")
 def tie(ctx: Context, x: Value, y: Value) -> Value:
-    """tie(x, y): y, computed behind x"""
+    """tie(x, y): y, computed after x"""
     return y
 
 

@@ -25,7 +25,7 @@ from trivium.ir.module_path import in_module, module_path
 
 
 class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
-    """Converts one jaxpr; nested ones are converted by importers of their own, at the cursor of their equation."""
+    """Converts one jaxpr. Nested ones are converted by separate importers, at the position of their equation."""
 
     def __init__(self, emit: Context, graph: str = "main"):
         super().__init__(emit, graph)

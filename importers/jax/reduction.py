@@ -226,7 +226,7 @@ def approx_top_k(
     ctx: Context, x: Value, k: int, reduction_dimension: int, recall_target: float, is_max_k: bool,
     reduction_input_size_override: int, aggregate_to_topk: bool,
 ) -> Sequence[Value]:  # fmt: skip
-    """approx_top_k(operand, k, reduction_dimension, is_max_k): the exact ones, whatever recall is asked for"""
+    """approx_top_k(operand, k, reduction_dimension, is_max_k): the exact results, regardless of the requested recall"""
     axis = reduction_dimension % x.type.rank
     if ctx.result.static_shape[axis] != k:
         ctx.unsupported("aggregate_to_topk", aggregate_to_topk, "k results")

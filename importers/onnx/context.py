@@ -25,8 +25,8 @@ class Listed(tuple["Value", ...]):
 
 
 Operand = Value | Listed | None
-"""What a name in a graph stands for: a tensor, a sequence of tensors, or nothing (an input that is omitted, or an
-optional without a value)."""
+"""The value of a name in a graph: a tensor, a sequence of tensors, or nothing (an input that is omitted, or an optional
+without a value)."""
 
 
 class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):

@@ -61,7 +61,7 @@ def loop(
 
 
 def _runs_to_the_end(ctx: Context, body: onnx.GraphProto, going: Value) -> bool:
-    """Whether a loop has as many turns as its limit says: its condition is true, and the body passes it on."""
+    """Whether a loop has as many iterations as its limit: its condition is true, and the body passes it on."""
     sources = {node.output[0]: node.input[0] for node in body.node if node.op_type == "Identity"}
     known = evaluate_known(going)
     name = body.output[0].name

@@ -24,8 +24,8 @@ def key_of(node: onnx.NodeProto) -> tuple[str, str, str]:
 
 
 class Body(NamedTuple):
-    """What a node stands for: nodes, the versions of the operator sets that they use, and the names of the tensors that
-    come in and go out."""
+    """The definition of a node by other nodes: these nodes, the versions of the operator sets that they use, and the
+    names of the inputs and outputs."""
 
     name: str
     nodes: Sequence[onnx.NodeProto]
@@ -47,7 +47,7 @@ def opsets_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
 
 
 class Schema(Protocol):
-    """What ONNX says of an operator; its own type of this lacks most of it."""
+    """The schema of an operator, typed: the stubs of ONNX's own class lack most of it."""
 
     since_version: int
     deprecated: bool

@@ -1,5 +1,5 @@
-"""Recurrent layers: a loop over time for each direction. Sequences of different lengths keep their state from their end
-on; backward, each is turned around by itself."""
+"""Recurrent layers: a loop over time for each direction. Sequences of different lengths keep their last state after
+their end; for the backward direction, each is reversed separately."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def _over_time(
 
 
 def reverse_sequences(ctx: Context, x: Value, lengths: Value | None, time: int = 0, batch: int = 1) -> Value:
-    """Returns sequences turned around, each from its beginning to its length."""
+    """Returns sequences of which each is reversed up to its length."""
     if lengths is None:
         return ctx.add(ops.Reverse(x, dimensions=(time,)))
     extents = ctx.extents(x)

@@ -98,7 +98,7 @@ def _taps(ctx: Context, place: Value, mode: str) -> list[Tap]:
 
 
 def _cubic(ctx: Context, t: Value) -> list[Value]:
-    """Returns the weights of four elements around a place, `t` behind the second one."""
+    """Returns the weights of the four elements around a point, which is `t` after the second one."""
     a = -0.75
 
     def polynomial(x: Value, *factors: float) -> Value:
@@ -115,8 +115,8 @@ def _cubic(ctx: Context, t: Value) -> list[Value]:
 
 
 def sampled(ctx: Context, x: Value, taps: Sequence[Sequence[Tap]]) -> Value:
-    """Returns `x` [N, C, spatial] at points [N, P], as [N, C, P]: the sum over all combinations of taps. What lies
-    outside counts as 0."""
+    """Returns `x` [N, C, spatial] at points [N, P], as [N, C, P]: the sum over all combinations of taps. Taps outside
+    count as 0."""
     total = None
     for combination in itertools.product(*taps):
         value = _read(ctx, x, [at for at, _ in combination])
@@ -154,7 +154,7 @@ def deform_conv(
     dilations: Sequence[int] | None = None, group: int = 1, kernel_shape: Sequence[int] | None = None,
     offset_group: int = 1, pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
-    """DeformConv(X, W, offset, B, mask, ...): a convolution whose windows read each element at a place of its own"""
+    """DeformConv(X, W, offset, B, mask, ...): a convolution whose windows read each element at a position of its own"""
     batch, channels, *extents = x.type.static_shape
     filters, inner, *sizes = w.type.static_shape
     spatial, out = len(sizes), offset.type.static_shape[2:]
@@ -241,7 +241,8 @@ def affine_grid(ctx: Context, theta: Value, size: Value, align_corners: int = 0)
 def tensor_scatter(
     ctx: Context, past: Value, update: Value, starts: Value | None = None, axis: int = -2, mode: str = "linear"
 ) -> Value:
-    """TensorScatter(past_cache, update, write_indices, axis, mode): each entry of a batch at a place of its own"""
+    """TensorScatter(past_cache, update, write_indices, axis, mode): each entry of a batch is written at its own
+    position"""
     if mode not in ("linear", "circular"):
         ctx.unsupported("mode", mode, "linear or circular")
     axis = axis_of(axis, past.type.rank)

@@ -89,7 +89,7 @@ def eye_like(ctx: Context, x: Value, k: int = 0, dtype: int | None = None) -> Va
 
 @rule("Reshape", since=5)
 def reshape(ctx: Context, x: Value, shape: Value, allowzero: int = 0) -> Value:
-    """Reshape(data, shape): 0 keeps an extent, -1 is what is left"""
+    """Reshape(data, shape): 0 keeps an extent, -1 is inferred"""
     sizes, given = ctx.listed(shape, "shape"), ctx.extents(x)
     if not allowzero:
         kept = [*given, *sizes[len(given) :]]

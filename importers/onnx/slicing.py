@@ -16,7 +16,7 @@ from trivium.ir.core import Value
 from trivium.ir.types import I64
 
 Mode = Literal["reflect", "edge", "wrap"]
-"""What stands around a tensor, if not a constant."""
+"""The padding around a tensor, if it is not a constant."""
 
 
 class Range(NamedTuple):
@@ -108,7 +108,7 @@ def _spread(ctx: Context, axes: Sequence[Extent], entries: Sequence[Extent], ran
 
 
 def _places(ctx: Context, extent: Extent, edges: tuple[Extent, Extent], mode: Mode) -> Value:
-    """Returns which element stands at each place of a padded dimension."""
+    """Returns the index of the element at each position of a padded dimension."""
     low, high = edges
     known = numbers_of([extent, low, high])
     if known is not None:

@@ -1,4 +1,4 @@
-"""Order and counting: medians, the most frequent element, histograms, positions of what is not zero."""
+"""Order and counting: medians, the most frequent element, histograms, positions of nonzero elements."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ rule = Rules("PyTorch")
 Number = bool | int | float | complex
 
 Operand = Value | Number | str | torch.dtype | torch.device | fx.GraphModule | Sequence["Operand"] | None
-"""What a node is converted to, or an argument that stands in the graph itself."""
+"""The result of converting a node, or an argument that is in the graph itself."""
 
 Meta = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number | Sequence["Meta"] | None
 """PyTorch's description of a node: fake tensors, or numbers."""

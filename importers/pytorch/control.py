@@ -1,4 +1,4 @@
-"""Control flow: `torch.cond` and `while_loop`, whose branches and bodies are graphs of their own. And the order of
+"""Control flow: `torch.cond` and `while_loop`, whose branches and bodies are separate graphs; and the order of
 effects."""
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from trivium.importers.pytorch.composition import COMPOSED, composed
 from trivium.importers.pytorch.context import rule
 
 Result = Tensor | Sequence[Tensor]
-"""What an op returns."""
+"""The result of an op."""
 
 
 @cache

@@ -1,5 +1,5 @@
-"""Functions as series of Chebyshev polynomials, whose coefficients are computed from SciPy's functions when an op needs
-them first. What a function does at infinity and at its singularities is left to the caller."""
+"""Functions as series of Chebyshev polynomials, whose coefficients are computed from SciPy's functions when an op first
+needs them. Infinity and singularities are left to the caller."""
 
 from __future__ import annotations
 

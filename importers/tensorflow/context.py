@@ -35,7 +35,7 @@ Tensor = Value | Known
 """A tensor, computed by the program or known during import."""
 
 Operand = Tensor | NonTensor
-"""What the output of a node is while a graph is converted."""
+"""The value of a node's output while a graph is converted."""
 
 Rule = Callable[..., Operand | Sequence[Operand] | None]
 

@@ -46,7 +46,7 @@ def element_type_of(dtype: tf.DType) -> types.ElementType:
 
 
 class Shaped(Protocol):
-    """What has a shape and a dtype: a tensor, an array, a variable, a `TensorSpec`."""
+    """Anything that has a shape and a dtype: a tensor, an array, a variable, a `TensorSpec`."""
 
     @property
     def shape(self) -> tf.TensorShape | tuple[int, ...]: ...

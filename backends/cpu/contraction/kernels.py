@@ -29,8 +29,8 @@ from trivium.compiler.schedule import fits_lanes, serial
 
 
 def supports(kernel: Kernel) -> bool:
-    """Whether the template computes this kernel: a contraction in f32 or f64, of operands as they lie in memory, which
-    has any work to do, and whose epilogue can run on a vector of sums."""
+    """Whether the template computes this kernel: a contraction that is not empty, in f32 or f64, of operands as they
+    are stored in memory, with an epilogue that can run on a vector of sums."""
     contraction = kernel.contraction
     if contraction is None or contraction.accumulate not in ("f32", "f64"):
         return False

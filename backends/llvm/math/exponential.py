@@ -73,8 +73,8 @@ class Exponential:
         return code.bits(code.shl(code.iadd(n, self.bias + shift), self.digits), self.scalar)
 
     def scale(self, code: Code, value: ll.Value, n: ll.Value) -> ll.Value:
-        """value * 2^n, which may be subnormal or infinite; in two steps where it is no instruction, so that both powers
-        are normal numbers."""
+        """value * 2^n, which may be subnormal or infinite; in two steps if the target has no instruction for it, so
+        that both powers are normal numbers."""
         if code.target.ldexp:
             return code.ldexp(value, n)
         half = code.ashr(n, 1)

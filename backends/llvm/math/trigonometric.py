@@ -53,7 +53,7 @@ def tan(code: Code, x: ll.Value) -> ll.Value:
 
 
 def _of_quadrant(code: Code, x: ll.Value, shift: int) -> ll.Value:
-    """Returns the sine, a number of quarter turns further."""
+    """Returns the sine of the angle plus this number of quarter turns."""
     quadrant, r, low = reduced(code, x)
     quadrant = code.iadd(quadrant, shift) if shift else quadrant
     odd = code.icompare("!=", code.both(quadrant, 1), 0)

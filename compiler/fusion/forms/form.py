@@ -1,4 +1,4 @@
-"""What the forms of kernels have in common."""
+"""Shared by the forms of kernels."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from trivium.ir.ops import CustomCall, ReduceWindow, Return, RngAlgorithm, RngBi
 
 
 def shape_operands(op: CustomCall) -> list[Value]:
-    """Returns the operands that stand for attributes."""
+    """Returns the operands that represent attributes."""
     count, _ = _CALLS.get(op.call_target_name, (0, None))
     return list(op.operands[len(op.operands) - count :])
 

@@ -12,14 +12,14 @@ import trivium
 PLATFORM = "trivium"
 
 PRIORITY = -1
-"""Below that of JAX's own platforms: whoever has Trivium installed and does not ask for it keeps their default."""
+"""Lower than those of JAX's own platforms, so that installing Trivium does not change the default platform."""
 
 
 def initialize() -> None:
-    """Registers the platform. Nothing is compiled or loaded for that but the small native library."""
+    """Registers the platform. Only the small native library is loaded for this, and nothing is compiled."""
     import jax
 
-    # JAX has no public name for registering a plugin by its table, and none for saying that it is no experiment.
+    # JAX has no public function that registers a plugin by its table, or that declares it as not experimental.
     from jax._src import xla_bridge
 
     from trivium.backends import plugin
@@ -32,8 +32,8 @@ def initialize() -> None:
     plugin.foreign_functions.append(registered_with_jax)
     plugin.sharding_inspectors.append(report_sharding)
     if jax.config.jax_platforms == PLATFORM:
-        # Callbacks get their arguments as arrays of the CPU platform, which is started too: while JAX reads its list of
-        # platforms, this one's name stands for both.
+        # Callbacks get their arguments as arrays of the CPU platform, which must be started too: while JAX reads its
+        # list of platforms, this platform's name represents both.
         xla_bridge._alias_to_platforms[PLATFORM] = [PLATFORM, "cpu"]
 
 
@@ -46,7 +46,8 @@ def _client_options() -> dict[str, str]:
 
 
 def registered_with_jax(target: str) -> Mapping[str, object] | None:
-    """The capsules of a function that was registered for JAX's CPU platform, by JAX itself or through `jax.ffi`."""
+    """Returns the capsules of a function that was registered for JAX's CPU platform, by JAX itself or through
+    `jax.ffi`."""
     from jaxlib import xla_client
 
     found = xla_client._xla.custom_call_targets("Host").get(target)
@@ -64,7 +65,7 @@ def report_sharding(asker: str, sharding: str) -> None:
 
 
 def _capsule(address: int) -> object:
-    """JAX's form of the table: a capsule of that name, which need not be freed."""
+    """Returns the table in JAX's form: a capsule of that name, which need not be freed."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]

@@ -1,5 +1,5 @@
-"""JAX's persistent compilation cache on Trivium's device. JAX has a list of the platforms whose executables it keeps,
-and no way for a plugin to be on it; what the cache needs, executables as bytes, the plugin has."""
+"""JAX's persistent compilation cache on Trivium's device. JAX has a list of the platforms whose executables it caches,
+and a plugin cannot add itself to it. The plugin has what the cache needs: executables as bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def allow(platform: str) -> None:
-    """Lets JAX use its cache for this platform too, wherever the user has it switched on."""
+    """Lets JAX use its cache for this platform too, if the user has enabled it."""
     from jax._src import compilation_cache
 
     others = compilation_cache.is_cache_used

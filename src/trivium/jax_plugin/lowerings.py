@@ -1,5 +1,5 @@
-"""What JAX lowers for its own platforms only. For a platform that it does not know, JAX has no factorizations and no
-callbacks: here they are lowered as for its CPU platform, to custom calls that Trivium serves."""
+"""Lowerings that JAX has for its own platforms only. For other platforms, it has no factorizations and no callbacks:
+here they are lowered as for its CPU platform, to custom calls that Trivium serves."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ from trivium.ir.custom_calls import register_custom_call
 from trivium.ir.ops import CustomCall
 
 LIKE_CPU = ("geqrf", "householder_product", "lu", "ormqr", "svd", "tridiagonal_solve")
-"""Primitives whose rule for the CPU is taken although there is one for all platforms. Other primitives with both are
-lowered better by the latter: Cholesky's is an op of StableHLO, those of random numbers become one kernel."""
+"""Primitives whose rule for the CPU is used although there is one for all platforms. For other primitives that have
+both, the latter gives better code: that of Cholesky is an op of StableHLO, those of random numbers become one
+kernel."""
 
 PYTHON_CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
 BUFFER_CALLBACK = "xla_buffer_python_cpu_callback"
 """The targets with which JAX's rules for the CPU call Python, on arrays and on memory."""
 
 Lowered = ir.Value | Sequence[ir.Value]
-"""What stands for a value of JAX in MLIR: keys of random numbers are several values."""
+"""The form of a JAX value in MLIR: keys of random numbers are several values."""
 
 Lowering = Callable[..., Sequence[Lowered]]
 
 _callbacks: weakref.WeakValueDictionary[int, Callable[..., object]] = weakref.WeakValueDictionary()
-"""By the number that stands in the program; kept alive by JAX, together with the program."""
+"""Callbacks by their number in the program. JAX keeps them alive together with the program."""
 
 _numbers = itertools.count()
 
 
 def register(platform: str) -> None:
-    """Registers all that the platform lacks. JAX has no public table of rules, nor of platforms with donation."""
+    """Registers all rules that the platform lacks. JAX has no public table of rules, nor of platforms with donation."""
     mlir._platform_specific_lowerings[platform] = _Rules(mlir._platform_specific_lowerings[platform])
     rules = mlir._platform_specific_lowerings["cpu"]
     for primitive, entry in [(primitive, entry) for primitive, entry in rules.items() if primitive.name in LIKE_CPU]:
@@ -62,8 +63,8 @@ def register(platform: str) -> None:
 
 
 class _Rules(dict):
-    """The rules for this platform. A primitive that only has rules for certain platforms, such as a user's own, has
-    here the one for the CPU, whose foreign functions Trivium serves."""
+    """Returns the rules for this platform. A primitive that has rules only for certain platforms, such as a
+    user-defined one, gets the rule for the CPU, whose foreign functions Trivium serves."""
 
     def __contains__(self, primitive: object) -> bool:
         others = mlir._platform_specific_lowerings["cpu"]
@@ -75,7 +76,7 @@ class _Rules(dict):
 
 
 def _call_exported(platform: str) -> Lowering:
-    """The rule for calls of exported functions: one that was exported for the CPU, and not for this platform, is
+    """The rule for calls of exported functions: a function that was exported for the CPU, but not for this platform, is
     called as on the CPU."""
     rule = mlir._lowerings[call_exported_p].rule
 
@@ -101,8 +102,8 @@ def _like_cpu(rule: Lowering) -> Lowering:
 
 
 def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value, **params: Any) -> Sequence[Lowered]:
-    """As for the CPU, but with operands of one type, as StableHLO has them: XLA takes two that an algorithm, or two
-    kinds of 8-bit floats, leave as they are. The common type has all their numbers."""
+    """As for the CPU, but with operands of one type, as StableHLO requires: XLA accepts two types, where an algorithm
+    or two kinds of 8-bit floats lead to them. The common type contains all their numbers."""
     left, right = cast(list[core.ShapedArray], context.avals_in)
     rule = _like_cpu(mlir._platform_specific_lowerings["cpu"][lax.dot_general_p].rule)
     narrow = all(aval.dtype.itemsize == 1 and jnp.issubdtype(aval.dtype, jnp.floating) for aval in (left, right))
@@ -116,8 +117,8 @@ def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value
 
 
 def _with_branch(primitive: core.Primitive, name: str, platform: str) -> Lowering:
-    """The rule of an op of `platform_dependent`, whose parameter `name` lists the platforms of each branch: where none
-    is for this platform or for all others, the CPU's is meant."""
+    """The rule of an op of `platform_dependent`, whose parameter `name` lists the platforms of each branch: if no
+    branch is for this platform or for all others, the CPU's is used."""
     rule = mlir._lowerings[primitive].rule
 
     def lowering(context: mlir.LoweringRuleContext, *args: Lowered, **params: Any) -> Sequence[Lowered]:
@@ -130,8 +131,8 @@ def _with_branch(primitive: core.Primitive, name: str, platform: str) -> Lowerin
 
 
 class _Numbered(list):
-    """Stands for the list of a module's callbacks, whose last index JAX writes into the program: here it is a number
-    that no other callback of this process has."""
+    """Replaces the list of a module's callbacks, whose last index JAX writes into the program: here it is a number that
+    no other callback of this process has."""
 
     def __init__(self, module: mlir.ModuleContext):
         super().__init__()
@@ -158,18 +159,18 @@ def _callback(op: CustomCall) -> Callable[..., object]:
 
 
 class _Context:
-    """What a callback on memory hears of the run."""
+    """The information about a run that a callback on memory receives."""
 
     stage = buffer_callback.ExecutionStage.EXECUTE
 
     @property
     def stream(self) -> int:
-        # As XLA has it.
+        # XLA raises the same error.
         raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: XLA FFI GPU context is not available")
 
 
 class _Buffer(np.ndarray):
-    """An array by JAX's protocol of buffers."""
+    """An array with the methods of JAX's buffers."""
 
     @property
     def writeable(self) -> bool:
@@ -177,7 +178,7 @@ class _Buffer(np.ndarray):
 
 
 def _call_on_buffers(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Results are written in place; those that alias an operand begin as that."""
+    """Results are written in place; those that alias an operand start with its contents."""
     results = [np.empty(result.type.static_shape, result.type.dtype) for result in op.results]
     for alias in op.output_operand_aliases:
         results[alias.output_tuple_indices[0] if alias.output_tuple_indices else 0] = arrays[alias.operand_index]

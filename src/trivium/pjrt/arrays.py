@@ -1,4 +1,4 @@
-"""Checks of buffers: what goes in comes out, and wrong use is refused."""
+"""Checks of buffers: data that is written can be read back, and wrong use is refused."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def strides_of_the_host(kit: Kit) -> None:
 
 @check("buffer")
 def promises_of_the_host(kit: Kit) -> None:
-    """What the plugin may assume of the host's memory, and until when."""
+    """What the plugin may assume about the host's memory, and for how long."""
     for name in ("OnlyDuringCall", "UntilTransferCompletes", "ZeroCopy"):
         semantics = abi().constants[f"HostBufferSemantics_kImmutable{name}"]
         array = X.copy()

@@ -34,7 +34,7 @@ PATIENCE = 600
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of one check."""
+    """The outcome of one check."""
 
     subject: str
     name: str

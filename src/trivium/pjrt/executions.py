@@ -20,7 +20,7 @@ from trivium.pjrt.kit import ADD, DONATING, Kit, X, check, expect
 THREADS, RUNS = 8, 100
 LEAK_RUNS = 2000
 LEAKED = 1.01
-"""The most that resident memory may grow while programs run, as a factor, beside a page for each thread."""
+"""The largest factor by which resident memory may grow while programs run, disregarding a page for each thread."""
 
 
 def _expect_results(results: list[np.ndarray], x: np.ndarray = X) -> None:
@@ -233,7 +233,7 @@ def resident() -> int:
 
 @check("leaks")
 def memory_stays_what_it_is(kit: Kit) -> None:
-    """Runs, and buffers that come and go."""
+    """Runs programs, and allocates and frees buffers."""
     array = np.zeros(1 << 16, np.float32)
 
     def work(times: int) -> None:

@@ -1,4 +1,4 @@
-"""What the checks of the conformance kit share: the plugin under test, objects of every class, and refusals."""
+"""Shared by the checks of the conformance kit: the plugin under test, objects of every class, and refusals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DONATING = ADD.replace("%x: tensor<4x6xf32>)", "%x: tensor<4x6xf32> {tf.aliasing
 
 
 class Failure(Exception):
-    """The plugin did something other than the interface demands."""
+    """The plugin did not behave as the interface requires."""
 
 
 class NotImplementedByPlugin(Exception):
@@ -47,7 +47,7 @@ class Kit:
     def __init__(self, plugin: Plugin):
         self.plugin = plugin
         self.alive: list[object] = []
-        """What records point to."""
+        """The objects that records point to."""
 
     @functools.cached_property
     def client(self) -> PluginClient:

@@ -85,7 +85,7 @@ def getters_answer_twice_alike(kit: Kit) -> None:
 
 @check("table")
 def records_of_newer_callers(kit: Kit) -> None:
-    """Longer records are accepted; what the plugin does not know of them is left alone."""
+    """Longer records are accepted; fields that the plugin does not know are not changed."""
     for function, field, handle in _getters(kit):
         kind = abi().structures[f"{function}_Args"]
         size = ctypes.sizeof(kind)
@@ -102,7 +102,7 @@ def records_of_newer_callers(kit: Kit) -> None:
 
 @check("table")
 def records_of_older_callers(kit: Kit) -> None:
-    """Records without their last field are served or refused; memory behind them is not written."""
+    """Records without their last field are served or refused; memory after their end is not written."""
     for function, field, handle in _getters(kit):
         kind = abi().structures[f"{function}_Args"]
         last = kind._fields_[-1][0]  # type: ignore[misc]

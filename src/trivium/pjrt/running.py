@@ -15,11 +15,11 @@ from trivium.pjrt.kit import Check, Kit, NotImplementedByPlugin, expect
 
 SUFFIXES = (".mlir", ".mlirbc")
 TOLERANCE = 16
-"""Units of the last place, of the largest number of an array."""
+"""Units in the last place, of the largest number of an array."""
 
 
 def program_checks(folder: Path) -> Iterator[Check]:
-    """Yields a check for each program. Beside `name.mlir`, `name.npz` may have its arguments, by position."""
+    """Yields a check for each program. Next to `name.mlir`, `name.npz` may have its arguments, by position."""
     for path in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES):
 
         def run(kit: Kit, path: Path = path) -> None:
