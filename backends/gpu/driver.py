@@ -22,7 +22,7 @@ class Memory(Protocol):
 
 
 class Event(Protocol):
-    """Everything that the driver had been told before."""
+    """Marks the point when everything queued on the driver so far is done."""
 
     def is_ready(self) -> bool: ...
     def wait(self) -> None: ...
@@ -34,10 +34,10 @@ K = TypeVar("K")
 
 T = TypeVar("T", bound=Memory, contravariant=True)
 F = TypeVar("F", contravariant=True)
-"""The same, for what only takes them."""
+"""The same, for classes that only take them."""
 
 Recordings = dict[Hashable, Any]
-"""What a driver keeps of work that is repeated, for one program."""
+"""The work of one program that a driver has recorded to repeat it."""
 
 
 class Queue(Protocol[T, F]):
@@ -51,8 +51,8 @@ class Queue(Protocol[T, F]):
 
 
 class Driver(Queue[M, K], Protocol[M, K]):
-    """One device, and a queue of work for it. What is told is done in order; `download` waits until it is done, and
-    everything else may return before. Raises `ExecutionError`."""
+    """One device, and a queue of work for it. Work is done in the order in which it is queued; `download` waits until
+    it is done, and all other methods may return before. Raises `ExecutionError`."""
 
     platform: ClassVar[str]
     """The name of the platform, as in `trivium.compile(device=...)`."""
@@ -86,7 +86,7 @@ class Driver(Queue[M, K], Protocol[M, K]):
         ...
 
     def event(self) -> Event:
-        """Returns the event that everything told so far is done."""
+        """Returns the event that everything queued so far is done."""
         ...
 
 
