@@ -53,6 +53,16 @@ _PLATFORMS: dict[str, tuple[Callable[[int], Client], Callable[[], int]]] = {
 none."""
 
 
+def register_platform(name: str, make: Callable[[int], Client], count: Callable[[], int] = lambda: 1) -> None:
+    """Makes devices available as `name:0`, `name:1`, and so on, and the first one also as `name`. `make` returns the
+    client of one device, by its number, and is called once for each; `count` returns how many there are, or raises an
+    `Error` that says why there are none."""
+    if not name.isidentifier() or name in _PLATFORMS:
+        reason = "there is such a platform" if name in _PLATFORMS else "expected an identifier"
+        raise Error(f"cannot register the platform {name!r}: {reason}")
+    _PLATFORMS[name] = make, count
+
+
 def client(device: str = "cpu") -> Client:
     """Returns the client of a device such as "cpu" or "opencl:1", or of the PJRT plugin that has this name or path; the
     same object every time."""
@@ -94,4 +104,4 @@ def discovered() -> tuple[Sequence[Device], Mapping[str, str]]:
     return found, reasons
 
 
-__all__ = ["client", "devices", "discovered"]
+__all__ = ["client", "devices", "discovered", "register_platform"]
