@@ -1,4 +1,4 @@
-"""What an artifact tells about itself: sizes, what packing reads and writes, and on which machines its code runs."""
+"""What an artifact states about itself: sizes, what packing reads and writes, and on which machines its code runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_types_of_slots() -> None:
 
 
 def places(packing: Packing) -> set[int]:
-    """Every element that is read."""
+    """Returns the index of every element that is read."""
     axes = (*packing.batch, *packing.columns, *packing.reduction)
     steps = ([axis.stride * step for step in range(axis.extent)] for axis in axes)
     return {packing.offset + sum(each) for each in itertools.product(*steps)}

@@ -99,7 +99,7 @@ def test_branches_write_one_result():
 
 
 def test_dead_bytes_are_used_again():
-    """A chain of products needs two places at a time."""
+    """A chain of products needs two buffers at a time."""
 
     def main(b, x):
         for _ in range(8):

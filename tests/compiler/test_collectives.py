@@ -105,7 +105,8 @@ def test_complex_numbers_are_added_by_parts() -> None:
 
 
 def test_devices_meet_inside_branches() -> None:
-    """Each device takes a branch that depends on its own data; those that meet take the same branch."""
+    """Each device takes a branch that depends on its own data; those that take part in the same collective take the
+    same branch."""
     x, y = Array("x", "f32", SHAPE, Input(1)), Array("y", "f32", SHAPE, Output(0))
     which = Array("which", "i32", (), Input(0))
     branches = [[Collective(AllReduce(op), PAIRS, x, y)] for op in ("add", "multiply")]

@@ -21,7 +21,7 @@ ARTIFACT = Artifact("", Machine("", "", ""), 0, 1, "", b"", (), (), 0, 64)
 
 @dataclass
 class Executable:
-    """A program, or a module that waits for its arguments."""
+    """A program, or a module that has to wait for its arguments."""
 
     program: Program | None = None
     dynamic: DynamicModule | None = None

@@ -1,4 +1,4 @@
-"""Functions of the host, as NumPy computes them: against products of what they give, and with what is wrong told."""
+"""Functions of the host, as NumPy computes them: their results are multiplied back, and errors are reported."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_cholesky(dtype: type, lower: bool, flat: bool) -> None:
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("left_side", [False, True])
 def test_triangular_solve(left_side: bool, lower: bool, unit_diagonal: bool, transpose: str) -> None:
-    """What the triangle times the solution gives is the right side; the rest of the matrix is not read."""
+    """The triangle times the solution is the right-hand side; the rest of the matrix is not read."""
     rows, columns = (3, 5) if left_side else (5, 3)
     a, b = (
         matrices(2, 3, 3, dtype=np.complex128) + 3 * np.eye(3),
@@ -68,7 +68,7 @@ def test_triangular_solve(left_side: bool, lower: bool, unit_diagonal: bool, tra
 
 
 def test_a_routine_of_lapack() -> None:
-    """By its plain name, with the numbers that the program holds."""
+    """A host function is found by its plain name, and gets the numbers that the program holds."""
     a = matrices(1, 4, 4) + 4 * np.eye(4)
     factors, pivots, info = host_function(call("getrf", batch=1, m=4, n=4))([a])
     lower, upper = np.tril(factors[0], -1) + np.eye(4), np.triu(factors[0])
@@ -104,7 +104,7 @@ X, Z = np.array([1, 2, 3], np.float32), np.complex64(1 + 2j)
 
 @pytest.fixture
 def registered() -> Iterator:
-    """Registers what the custom call means, for one test."""
+    """Registers the meaning of the custom call, for one test."""
 
     def register(evaluate) -> None:
         register_custom_call("test.host", evaluate=evaluate, replace=True)
@@ -129,7 +129,7 @@ def test_what_is_registered_is_called_with_the_op(registered) -> None:
 
 
 def test_what_it_is_given_is_its_own(registered) -> None:
-    """The program's memory stays as it is, whatever is written."""
+    """The program's memory does not change, whatever is written to the arguments."""
     kept = []
 
     def evaluate(op, x, z):

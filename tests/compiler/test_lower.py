@@ -1,4 +1,4 @@
-"""Programs as a whole: how kernels are named, which copies remain, what is a view, what is updated in place, and what
+"""Programs as a whole: how kernels are named, which copies remain, which values are views or updated in place, and what
 is refused. Each program also computes what its module means."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def body(*lines: str, arguments: str = f"%x: {K}", results: str = K) -> str:
 
 
 def chain(*kinds: str) -> list[str]:
-    """Ops of one operand, one after the other."""
+    """A chain of ops with one operand."""
     values = ["%x", *(f"%{place}" for place in range(1, len(kinds))), "%r"]
     return [f"{values[i + 1]} = stablehlo.{kind} {values[i]} : {K}" for i, kind in enumerate(kinds)]
 
@@ -102,7 +102,7 @@ def test_results_are_computed_where_the_caller_gets_them() -> None:
     ],
 )  # fmt: skip
 def test_copies_to_results(lines: list[str], copies: int, launches: int) -> None:
-    """Only what already lies elsewhere is copied."""
+    """Only values that are already stored elsewhere are copied."""
     program = expect_same(body(*lines, results=f"{K}, {K}"), X, rtol=1e-6)
     assert (len(of(Copy, program)), len(of(Launch, program))) == (copies, launches)
     assert [output.storage for output in program.outputs] == [Output(0), Output(1)]
@@ -149,11 +149,11 @@ def test_nothing_is_a_program() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "copies"),
     [
-        # The argument is the caller's, who keeps it.
+        # The argument belongs to the caller, so it is kept.
         ([f"%o = stablehlo.reshape %x : ({K}) -> {K}"], "%r", 1),
-        # Nobody needs what was computed before.
+        # The value computed before is not needed any more.
         ([f"%o = stablehlo.sine %x : {K}"], "%r", 0),
-        # Somebody does.
+        # It is needed.
         ([f"%o = stablehlo.sine %x : {K}"], "%r, %o", 1),
     ],
 )
@@ -229,7 +229,7 @@ def test_what_is_refused(name: str) -> None:
 
 
 def test_values_that_do_not_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though each of them fits."""
+    """Although each of them fits."""
     text = body(*START, f"%o = stablehlo.sine %x : {K}", UPDATE, f"return %r, %o : {K}, {K}", results=f"{K}, {K}")
     program = lowered(text)
     needed = program.arena_size + 2 * X.nbytes

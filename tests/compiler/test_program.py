@@ -1,5 +1,5 @@
-"""Programs as data: their text, the values and kernels that they hold, what each step reads and writes, and how values
-are replaced."""
+"""Programs as data: their text, the values and kernels that they contain, what each step reads and writes, and how
+values are replaced."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_values_come_once_inputs_and_outputs_first() -> None:
 def test_kernels_come_once_in_the_order_of_first_use() -> None:
     program = sample()
     assert program.kernels() == [KERNEL, OTHER]
-    # Two kernels that look the same are two.
+    # Two kernels with the same text are still two kernels.
     program.steps.append(Launch(scaled(), (X, Y)))
     assert len(program.kernels()) == 3
 

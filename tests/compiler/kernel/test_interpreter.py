@@ -46,7 +46,7 @@ def test_a_reduction_over_nothing_gives_its_init() -> None:
 
 
 def test_a_reduction_by_a_block() -> None:
-    """Computes the greatest element and its place."""
+    """Computes the largest element and its index."""
     b = KernelBuilder("argmax")
     x, y = b.input("x", "f32", (4, 9)), b.output("y", "f32", (4,))
     with b.block("f32", "i64", "f32", "i64") as combiner:

@@ -1,5 +1,5 @@
-"""Collectives of the language as steps: what devices get is what the language's interpreter gives to replicas, and what
-no step can say is refused."""
+"""Collectives of the language as steps: devices get what the language's interpreter gives to replicas, and collectives
+that no step can express are refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reduce(body: str, kind: str = "f32", groups: str = GROUPS) -> str:
 
 
 def agree(text: str, given: list[np.ndarray]) -> Program:
-    """Each device gets what its replica does."""
+    """Each device gets the same as its replica."""
     program = lowered(text)
     expected = run_parallel(parse(text), [["main"]] * DEVICES, [[array] for array in given])
     for found, wanted in zip(interpret_devices(program, [[array] for array in given]), expected, strict=True):
@@ -130,7 +130,7 @@ def test_each_operand_has_a_step_of_its_own() -> None:
 
 
 def test_a_reshaped_operand_is_exchanged_in_its_new_shape() -> None:
-    """It lies where it lay before, in the shape of the argument."""
+    """It is not copied: the step reads the argument, in the argument's shape."""
     text = module(
         "%flat = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<3x8xf32>",
         f'%r = "stablehlo.all_gather"(%flat) {{{GROUPS}, all_gather_dim = 1 : i64}}'
@@ -142,7 +142,7 @@ def test_a_reshaped_operand_is_exchanged_in_its_new_shape() -> None:
 
 
 def test_arguments_stay_as_they_are() -> None:
-    """The result has a place of its own, though nothing else reads the argument."""
+    """The result has separate storage, although no other op reads the argument."""
     given = arrays()
     kept = [array.copy() for array in given]
     agree(module(reduce(by("add"))), given)

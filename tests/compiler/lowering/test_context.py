@@ -1,5 +1,5 @@
-"""Where lowering rules write: which elements are computed once and where they are forgotten, how buffers are seen, and
-what the kernels that result compute."""
+"""Elements in lowering rules: which are computed only once and when they are forgotten, how buffers are indexed, and
+what the resulting kernels compute."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def count(kernel: Kernel, kind: type) -> int:
 
 
 def computed(ctx: LoweringContext, *arrays: np.ndarray, size: int = 24) -> np.ndarray:
-    """What the kernel writes to its output."""
+    """Returns what the kernel writes to its output."""
     out = np.zeros(size, np.float32)
     run(ctx.b.build(), [*arrays, out])
     return out
@@ -77,7 +77,8 @@ def test_what_is_no_member_is_loaded() -> None:
 
 
 def test_scopes_forget() -> None:
-    """What was loaded inside a block is loaded again after it; what was loaded before it is known inside."""
+    """An element that was loaded inside a block is loaded again after it; one that was loaded before the block is
+    reused inside."""
     ctx, at = LoweringContext("k"), (constant(1), constant(2))
     with ctx.scope():
         inside = ctx.element(x, at)
@@ -116,7 +117,7 @@ def test_a_scope_ends_with_an_error_too() -> None:
 
 
 def test_variables_may_be_bound_to_expressions() -> None:
-    """Of the kernel's values."""
+    """The expressions consist of the kernel's values."""
     ctx, (row, column) = LoweringContext("k"), fresh((4, N))
     with ctx.b.parallel(24) as (i,), ctx.scope():
         ctx.bind(row, variable(i) // N)
@@ -127,7 +128,7 @@ def test_variables_may_be_bound_to_expressions() -> None:
 
 
 def test_redirected_elements_are_read_where_they_stand() -> None:
-    """Only at the very indices, and instead of being computed."""
+    """Only at exactly these indices, and without being computed again."""
     ctx, (i, j) = LoweringContext("k", ALL), fresh((4, N))
     with ctx.parallel([i]):
         row = ctx.scratch(result.type.element_type, (N,))
@@ -171,7 +172,7 @@ def test_ops_without_a_rule_for_elements() -> None:
 
 
 def seen(shape: tuple[int, ...], build: Callable[..., tuple[Index, ...]], *extents: int) -> tuple:
-    """The shape in which a buffer is seen, and the text of the index."""
+    """Returns the shape with which a buffer is accessed, and the number of its indices."""
     ctx = LoweringContext("k")
     value = Temporary(tensor(*shape), NEGATE)
     loops = fresh(extents)
@@ -186,22 +187,22 @@ def seen(shape: tuple[int, ...], build: Callable[..., tuple[Index, ...]], *exten
     ("shape", "build", "extents", "wanted"),
     [
         ((4, 6), lambda i, j: (i, j), (4, 6), (4, 6)),
-        # Quotient and remainder of one place are that place.
+        # Quotient and remainder of the same position are that position.
         ((4, 6), lambda i: (i // 6, i % 6), (24,), (24,)),
         ((2, 4, 6), lambda k, i: (k, i // 6, i % 6), (2, 24), (2, 24)),
         ((4, 6, 5), lambda i, k: (i // 6, i % 6, k), (24, 5), (24, 5)),
         ((2, 3, 4), lambda i: (i // 12, i // 4 % 3, i % 4), (24,), (24,)),
-        # Of different places they are not.
+        # Those of different positions are not.
         ((4, 6), lambda i: (i // 6, (i + 1) % 6), (24,), (4, 6)),
         ((6, 4), lambda i: (i % 6, i // 6), (24,), (6, 4)),
-        # What has one element needs no index.
+        # A dimension of one element needs no index.
         ((1, 6, 1), lambda j: (constant(0), j, constant(0)), (6,), (6,)),
         ((4, 1, 6), lambda i: (i // 6, constant(0), i % 6), (24,), (24,)),
         ((1, 1), lambda: (constant(0), constant(0)), (), ()),
     ],
 )
 def test_neighbouring_dimensions_are_merged(shape: tuple, build: Callable, extents: tuple, wanted: tuple) -> None:
-    """Where that makes the indices simpler."""
+    """If that makes the indices simpler."""
     assert seen(shape, build, *extents) == (wanted, len(wanted))
 
 
@@ -217,7 +218,7 @@ def test_two_views_of_a_value_are_two_parameters() -> None:
 
 
 def test_what_was_written_before_is_updated() -> None:
-    """By an earlier launch, or by this one."""
+    """A value that an earlier launch, or this kernel itself, has written."""
     at = constant(0), constant(1)
     ctx = LoweringContext("k", written={result})
     ctx.store(result, at, ctx.b.constant(1.0, "f32"))
@@ -231,7 +232,7 @@ def test_what_was_written_before_is_updated() -> None:
     ("shape", "loops", "nests"), [((4, N), [4, N], 1), ((1, 1), [], 0), ((1, N), [N], 1), ((), [], 0)], ids=str
 )
 def test_nests_loop_over_what_has_several_values(shape: tuple[int, ...], loops: list[int], nests: int) -> None:
-    """A kernel of scalars has none."""
+    """A kernel of scalars has no loops."""
     ctx, value, space = LoweringContext("k"), Temporary(tensor(*shape), NEGATE), fresh(shape)
     with ctx.nest(space):
         ctx.store(value, indices_of(space), ctx.b.constant(3.0, "f32"))
@@ -252,7 +253,7 @@ def test_a_kernel_of_scalars_with_loops_has_one_iteration() -> None:
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_only_one_of_two_is_computed(pair: bool) -> None:
-    """And what was computed there is not known afterwards."""
+    """Elements that were loaded there are not reused afterwards."""
     op = OPS["select"]
     (predicate, *_), ctx, loops = op.operands, LoweringContext("k", ALL), fresh((4, N))
     with ctx.parallel(loops):
@@ -265,7 +266,7 @@ def test_only_one_of_two_is_computed(pair: bool) -> None:
         chosen = ctx.choose(ctx.element(predicate, at), side(x), side(result))
         ctx.store(op.results[0], at, chosen[1] if pair else chosen)
         ctx.element(x, at)
-    # In front of the choice, on either side of it, and after it.
+    # Before the choice, in each of its branches, and after it.
     assert count(ctx.b.build(), Load) == 4
     flags = X % 2 == 0
     np.testing.assert_array_equal(computed(ctx, flags, X), np.where(flags, X, -X))
@@ -273,7 +274,7 @@ def test_only_one_of_two_is_computed(pair: bool) -> None:
 
 @pytest.mark.parametrize(("dtype", "extent", "size"), [("i32", 5, 2), ("ui8", 1000, 1), ("ui64", 5, 5), ("i64", 1, 1)])
 def test_starts_from_outside_are_clamped(dtype: str, extent: int, size: int) -> None:
-    """So that what begins there fits, whatever the number is."""
+    """So that a slice that starts there fits, for any number."""
     numpy = {"i32": np.int32, "ui8": np.uint8, "ui64": np.uint64, "i64": np.int64}[dtype]
     limits = np.iinfo(numpy)
     numbers = np.array([limits.min, 0, 1, 3, 4, 5, limits.max], numpy)

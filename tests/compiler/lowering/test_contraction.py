@@ -1,5 +1,5 @@
-"""Matrix products and convolutions in any form: as the mark says, as its loop nest, and as a plain sum inside of a
-kernel, each gives what the op means. Small whole numbers are summed exactly, in any order."""
+"""Matrix products and convolutions in any form: as a kernel that uses the mark, as its loop nest, and as a plain sum
+inside a kernel, all compute what the op means. Small whole numbers are summed exactly, in any order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def numbers(kind: TensorType, seed: int) -> np.ndarray:
 
 
 def plain(module: Module, arrays: list[np.ndarray]) -> np.ndarray:
-    """The one op as a sum inside of a kernel, at every place of its result."""
+    """Computes the only op as a sum inside a kernel, for every element of its result."""
     op, _ = module.main.body.block
     (result,) = op.results
     ctx, space = LoweringContext("plain", [op]), fresh(result.type.static_shape)
@@ -51,7 +51,7 @@ def plain(module: Module, arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def agree(module: Module) -> None:
-    """In all ways in which it can be computed."""
+    """Computes the contraction in every way."""
     arrays = [numbers(kind, seed) for seed, kind in enumerate(module.main.function_type.inputs)]
     program = lower(module, TARGET)
     verify(program)
@@ -63,7 +63,7 @@ def agree(module: Module) -> None:
 
 
 def product(seed: int) -> Module:
-    """Two tensors of random ranks, with their dimensions in any order."""
+    """Two tensors of random ranks, with their dimensions in random order."""
     rng = np.random.default_rng(seed)
     operand, result = KINDS[seed % len(KINDS)]
     batch, inner = (rng.integers(1, 4, rng.integers(0, 3)).tolist() for _ in "bk")
@@ -97,13 +97,13 @@ def places(rng: np.random.Generator, space: int) -> tuple[int, int, tuple[int, .
 
 
 def arranged(where: tuple[int, int, tuple[int, ...]], first: int, second: int, rest: list[int]) -> tuple[int, ...]:
-    """A shape with these extents at these places."""
+    """Returns a shape with these extents at these positions."""
     shape = dict(zip((where[0], where[1], *where[2]), (first, second, *rest), strict=True))
     return tuple(shape[d] for d in range(len(shape)))
 
 
 def convolution(seed: int) -> Module:
-    """Groups, strides, dilations, reversals and paddings of both signs, and dimensions in any order."""
+    """Groups, strides, dilations, reversals, paddings of both signs, and dimensions in any order."""
     rng = np.random.default_rng(seed)
     operand, result = KINDS[seed % len(KINDS)]
     space = int(rng.integers(0, 3))
@@ -140,7 +140,7 @@ def test_random_convolutions(seed: int) -> None:
 
 @pytest.mark.parametrize("extents", [(0, 3, 4), (2, 0, 4), (2, 3, 0), (0, 0, 0)])
 def test_empty_products(extents: tuple[int, int, int]) -> None:
-    """A sum of nothing is zero."""
+    """An empty sum is zero."""
     m, k, n = extents
     numbers_ = ops.DotDimensionNumbers((), (), (1,), (0,))
     agree(program_of([tensor(m, k), tensor(k, n)], lambda b, x, y: b.add(ops.DotGeneral(x, y, numbers_))))
@@ -176,7 +176,7 @@ def test_loops_are_named_for_their_roles() -> None:
 
 
 def test_transposes_are_seen_through() -> None:
-    """Dimension d of the tensor behind them is dimension `order[d]` of the operand."""
+    """Dimension d of the underlying tensor is dimension `order[d]` of the operand."""
     (turned,) = OPS["turned"].results
     source, order = operand_order(turned)
     assert source is OPS["dot"].operands[0]
@@ -207,7 +207,7 @@ def test_narrow_floats_are_summed_in_wider_ones(kind: Type, wide: Type) -> None:
 
 @pytest.mark.parametrize("components", [1, 2, 3])
 def test_leading_parts_of_operands(components: int) -> None:
-    """Each part more brings the product closer; infinities stay what they are."""
+    """Each additional part makes the product more accurate; infinities are unchanged."""
     count = {1: 1, 2: 3, 3: 6}[components]
     algorithm = f"""algorithm = #stablehlo.dot_algorithm<lhs_precision_type = bf16, rhs_precision_type = bf16,
       accumulation_type = f32, lhs_component_count = {components}, rhs_component_count = {components},

@@ -1,4 +1,4 @@
-"""Computed places: outside is outside, however far."""
+"""Computed positions: those outside are recognized, however far outside they are."""
 
 from __future__ import annotations
 

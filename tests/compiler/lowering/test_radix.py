@@ -26,7 +26,7 @@ SCARCE = replace(TARGET, fusion=replace(TARGET.fusion, scratch_bytes=COUNTS))
 
 
 def sorted_rows(shape: tuple[int, ...], dimension: int, kind: Type, direction: ops.ComparisonDirection) -> Module:
-    """Sorts the argument together with the place that each element comes from."""
+    """Sorts the argument together with the original index of each element."""
     order = TOTAL if is_float(kind) else None
 
     def body(b, x):

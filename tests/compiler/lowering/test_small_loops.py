@@ -1,4 +1,4 @@
-"""Loops that are one kernel, with their values in registers or changed in place, and those that must not be."""
+"""Loops that are one kernel, with their values in registers or updated in place, and loops that must not be one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LESS = ops.ComparisonDirection.LT
 
 
 def scalar_loop(limit: int):
-    """Counts, adds what a table holds there, and carries a value that never changes and one from outside."""
+    """Counts, adds the table's element at that position, and carries a value that never changes and one from
+    outside."""
 
     def main(b, table, x):
         outside = b.add(ops.Tanh(x))

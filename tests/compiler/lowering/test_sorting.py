@@ -27,7 +27,7 @@ LESS = ops.ComparisonDirection.LT
 
 
 def sorted_pairs(shape: tuple[int, ...], dimension: int) -> Module:
-    """Sorts values computed from the argument, together with the place that each element comes from."""
+    """Sorts values computed from the argument, together with the original index of each element."""
 
     def body(b, x):
         values = b.add(ops.Negate(x))

@@ -1,4 +1,4 @@
-"""Dimensions that go along: an op on parts of its operands computes a part of its results, on every record."""
+"""Corresponding dimensions: an op on parts of its operands computes a part of its results, for every record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RECORDS = [
 
 
 def part_of(record: Record, dimension: int, begin: int, size: int) -> tuple[np.ndarray, ...] | None:
-    """The op of a record on parts of its arrays; None if it depends on all of them."""
+    """Returns the op of a record on parts of its arrays; None if it depends on all of them."""
     op = op_of(record.module())
     dimensions = along(op, dimension)
     if dimensions is None:
@@ -65,13 +65,13 @@ def test_parts_of_the_operands_give_a_part_of_the_results(record: Record) -> Non
             parts = part_of(record, dimension, begin, size) if extent else None
             for whole, part in zip(wholes, parts or (), strict=False):
                 wanted = np.take(whole, range(begin, begin + size), axis=dimension)
-                # Functions that work on vectors may round the last elements of an array in another way.
+                # Vectorized functions may round the last elements of an array differently.
                 tolerance = error_allowed(module.main.function_type.results[0], max(record.ulps, 1))
                 np.testing.assert_allclose(widest(part), widest(wanted), rtol=tolerance)
 
 
 def built(op: type, *operands: TensorType, **attributes) -> Operation:
-    """An op on arguments of those types."""
+    """Returns an op on arguments of these types."""
     module = Module.build(
         functions=[Function.build("main", operands, lambda b, *given: b.add(op(*given, **attributes)))]
     )

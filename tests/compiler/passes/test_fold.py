@@ -1,4 +1,5 @@
-"""What is folded, and what stays because it is large, fails, or has effects; what is folded is what the op gives."""
+"""Which ops are folded, and which are not because they are large, fail, or have effects; folded values are those that
+the op computes."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def constant(b: Builder, array: np.ndarray) -> Value:
 
 
 def folded(body: Callable[[Builder], Value], options: FoldConstants | None = None) -> Module:
-    """The program after folding, which gives the same; `names` has what is left of it."""
+    """Returns the program after folding, whose results are the same; `names` are the remaining ops."""
     before = program_of([], body)
     after = before.clone()
     changed = (options or FoldConstants()).run(after)
@@ -163,7 +164,7 @@ def test_an_argument_keeps_an_op() -> None:
 
 
 def test_inside_of_regions() -> None:
-    """A branch is folded; the choice is for another pass."""
+    """A branch is folded; removing the choice is another pass's work."""
 
     def branch(b):
         return b.add(ops.Negate(constant(b, FEW)))

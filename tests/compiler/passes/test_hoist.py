@@ -1,4 +1,4 @@
-"""What leaves a loop, and what stays: file tests show the programs (`cases/hoist.mlir`)."""
+"""Which ops are moved out of a loop: file tests show the programs (`cases/hoist.mlir`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def looped(compute) -> Module:
 
 
 def kinds_in_loop(module: Module) -> set[str]:
-    """The kinds of ops in the loop after hoisting, which changes no result."""
+    """Returns the kinds of ops in the loop after hoisting, which changes no result."""
     argument = some(4)
     before = evaluate(module, argument)
     HoistInvariants().run(module)

@@ -1,5 +1,5 @@
-"""Convolutions with their features last: random networks compute what they computed, and transposes remain only where
-other ops need the features elsewhere."""
+"""Convolutions with their features last: random networks compute the same as before, and transposes remain only where
+other ops need the features in another dimension."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trivium.ir.types import C64, F32, I32, TensorType, tensor, type_of
 
 
 def numbers(rank: int) -> ops.ConvDimensionNumbers:
-    """Batch, features, space; kernels of output features, input features, space."""
+    """Batch, feature and spatial dimensions; kernels have output features, input features and spatial dimensions."""
     space = tuple(range(2, rank))
     return ops.ConvDimensionNumbers(0, 1, space, 1, 0, space, 0, 1, space)
 
@@ -35,7 +35,7 @@ def convolve(b: Builder, x: Value, kernel: Value, **options) -> Value:
 
 
 def convolution(b: Builder, x: Value, features: int, seed: int = 0, **options) -> Value:
-    """With a constant kernel of extent 2 along space."""
+    """With a constant kernel of extent 2 in each spatial dimension."""
     shape = (features, x.type.static_shape[1], *[2] * (x.type.rank - 2))
     kernel = np.random.default_rng(seed).integers(-3, 4, shape).astype(x.type.dtype)
     return convolve(b, x, b.add(ops.Constant(kernel)), **options)
@@ -46,7 +46,7 @@ def given(kind: TensorType, seed: int = 0) -> np.ndarray:
 
 
 def laid_out(module: Module, *arrays: np.ndarray) -> Module:
-    """With features last and cleaned up; small whole numbers are computed exactly, whatever their type."""
+    """With features last, and cleaned up. Small whole numbers are computed exactly in any type."""
     after = run_passes(module.clone(), (ChannelsLast(), CLEAN_UP), verify=True)
     for wanted, found in zip(evaluate(module, *arrays), evaluate(after, *arrays), strict=True):
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
@@ -55,7 +55,7 @@ def laid_out(module: Module, *arrays: np.ndarray) -> Module:
 
 
 def kinds(module: Module, *kept: type) -> list[str]:
-    """The names of the ops of some classes, in order."""
+    """Returns the names of the ops of some classes, in order."""
     return [op.NAME.rpartition(".")[2] for op in module.walk() if isinstance(op, kept)]
 
 
@@ -75,7 +75,7 @@ def test_a_chain_has_a_transpose_at_each_end(space: tuple[int, ...], element) ->
         return convolution(b, b.add(ops.Add(y, splat(b, 1, y.type))), 2, seed=1)
 
     after = laid_out(program_of([kind], body), given(kind))
-    # The first one only moves the one feature, so that it is a reshape.
+    # The first transpose only moves the one feature, so it is a reshape.
     assert kinds(after, ops.Transpose, ops.Convolution, ops.Add) == ["convolution", "add", "convolution", "transpose"]
 
 
@@ -83,7 +83,7 @@ KIND = tensor(2, 3, 6, 6, of=I32)
 
 
 def step(b: Builder, values: list[Value], rng: np.random.Generator) -> Value | None:
-    """Something that follows from one or two of the values."""
+    """An op, or a few, that depend on one or two of the values."""
     x = values[int(rng.integers(len(values)))]
     shape, rank = x.type.static_shape, x.type.rank
     at = int(rng.integers(rank)) if rank else 0
@@ -138,7 +138,7 @@ def test_random_networks(seed: int) -> None:
 
 
 def test_values_that_are_used_both_ways() -> None:
-    """Their sum over a batch needs the features in their place, the next convolution last."""
+    """Their sum over a batch needs the features in their original dimension, the next convolution needs them last."""
 
     def body(b, x):
         y = convolution(b, x, 4)
@@ -152,7 +152,7 @@ def test_values_that_are_used_both_ways() -> None:
 
 
 def test_a_residual_connection_of_an_argument_stays_first() -> None:
-    """One of two operands is no majority: what follows is computed as before, from a transpose."""
+    """One of two operands is not a majority: the following ops are computed as before, from a transpose."""
     after = laid_out(
         program_of([KIND], lambda b, x: relu(b, b.add(ops.Add(convolution(b, x, 3, padding=[(0, 1)] * 2), x)))),
         given(KIND),
@@ -204,7 +204,7 @@ def training(b: Builder, x: Value, kernel: Value, cotangent: Value) -> list[Valu
 
 @pytest.mark.parametrize("element", [I32, F32])
 def test_gradients(element) -> None:
-    """With enough positions to make packing a kernel that is an argument worth its cost."""
+    """With enough positions that packing a kernel which is an argument pays off."""
     types = [tensor(4, 2, 14, 14, of=element), tensor(3, 2, 2, 2, of=element), tensor(4, 3, 13, 13, of=element)]
     after = laid_out(program_of(types, training), *[given(kind, seed) for seed, kind in enumerate(types)])
     layer, of_kernel, of_input = (op for op in after.walk() if isinstance(op, ops.Convolution))
@@ -224,7 +224,7 @@ def test_gradients(element) -> None:
     ],
 )
 def test_which_convolutions_gain(shape: tuple[int, ...], options: dict, changed: bool) -> None:
-    """Of a kernel of extent 2 from outside."""
+    """With a kernel of extent 2 from outside."""
     types = [tensor(*shape, of=I32), tensor(2, 1, 2, of=I32)]
     module = program_of(types, lambda b, x, kernel: convolve(b, x, kernel, **options))
     assert ChannelsLast().run(module.clone()) == changed

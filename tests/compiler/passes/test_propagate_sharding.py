@@ -47,7 +47,7 @@ CASES = {
         "6x8",
         (6, 2),
     ),
-    # What a constraint leaves open is divided as before, the rest is not.
+    # Dimensions that a constraint leaves open are divided as before, the others are not.
     "undecided": (
         "%y = sdy.sharding_constraint %x <@mesh, [{?}, {}]> : tensor<4x6xf32>",
         "4x6",

@@ -1,4 +1,4 @@
-"""Local rewrites: what replaces an op, in which order ops are looked at, and that it ends."""
+"""Local rewrites: how an op is replaced, the order in which ops are visited, and that rewriting ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trivium.ir.types import I32, tensor
 
 
 def chain(*kinds: type) -> Module:
-    """Ops of one operand, one after the other."""
+    """A chain of ops with one operand."""
 
     def body(b, x):
         for kind in kinds:
@@ -122,7 +122,7 @@ def test_an_operand_that_two_new_ops_share_is_inserted_once() -> None:
 
 
 def test_ops_that_were_erased_are_not_looked_at() -> None:
-    """What a pattern erases on the side is gone, though it was still to be looked at."""
+    """An op that a pattern erases in addition is gone, although it was still to be visited."""
     patterns = PatternSet()
 
     @patterns.pattern(ops.Abs)

@@ -1,4 +1,4 @@
-"""Tiling: attention of every form computes the same bits in tiles, and nothing as large as the scores remains."""
+"""Tiling: attention of every form computes the same bits in tiles, and no value as large as the scores remains."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Middle = Callable[[Builder, Value], Value]
 
 
 def fold(b: Builder, scores: Value, op: type, start: float) -> Value:
-    """A reduction of the last dimension, repeated along it."""
+    """A reduction of the last dimension, broadcast along it again."""
     kind = scores.type
     last = kind.rank - 1
     init = b.add(ops.Constant(np.asarray(start, kind.dtype)))
@@ -83,7 +83,7 @@ TRANSPOSED = ops.DotDimensionNumbers((0,), (0,), (1,), (2,))
 
 
 def attention(middle: Middle, transposed: bool = False) -> Module:
-    """Scores, what becomes of them, and the sums that they weigh: of values, or as rows of a transposed result."""
+    """Scores, ops on these, and the sums that they weight: of values, or as rows of a transposed result."""
 
     def body(b: Builder, query: Value, key: Value, value: Value) -> Value:
         weights = middle(b, b.add(ops.DotGeneral(query, key, SWAPPED)))
@@ -100,7 +100,7 @@ def tiled(module: Module, sizes: TileSizes) -> Module:
 
 
 def largest(module: Module) -> int:
-    """The bytes of the largest value that is no constant."""
+    """Returns the bytes of the largest value that is not a constant."""
     kinds = [kind for op in module.walk() if not isinstance(op, ops.Constant) for kind in op.result_types]
     return max(kind.size * kind.dtype.itemsize for kind in kinds if isinstance(kind, TensorType))
 

@@ -1,4 +1,5 @@
-"""What all forms of kernels share: when an op is taken in, when its results are stored on the way, what it reads."""
+"""What all forms of kernels have in common: when an op is accepted, when its results are stored in between, and what it
+reads."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ BOTH = indices_of([I, J])
 
 @pytest.mark.parametrize("name", ["sum", "dot"])
 def test_what_needs_loops_of_its_own_is_not_taken_in(name: str) -> None:
-    """Unless a form says how."""
+    """Unless a form overrides this."""
     demand = indices_of([I]) if name == "sum" else BOTH
     assert FORM.taking(OPS[name], demand, 0, TARGET) is None
 
@@ -71,7 +72,7 @@ def test_what_needs_loops_of_its_own_is_not_taken_in(name: str) -> None:
     ],
 )
 def test_demands_that_are_known_at_run_time_only(name: str, once: bool, taken: bool) -> None:
-    """Only ops whose elements come from the same place, and only where none is computed twice."""
+    """Only ops whose elements come from the same position, and only if none is computed twice."""
     assert (FORM.taking(OPS[name], Opaque(once), 0, TARGET) is FORM) == taken
 
 
@@ -85,12 +86,12 @@ def test_only_ops_of_several_operands_add_to_what_is_read(name: str, others: int
     ("name", "demand", "affords"),
     [
         ("tanh", BOTH, True),
-        # The same for all of j: cheap ops are computed again, costly ones not.
+        # The same for every j: cheap ops are computed again, expensive ones are not.
         ("negate row", (variable(I), constant(0)), True),
         ("tanh of row", (variable(I), constant(0)), False),
         ("sum of units", (variable(I),), True),
         ("pad", (variable(I), constant(0)), False),
-        # One number is computed once for all.
+        # A single number is computed only once.
         ("scalar", (), True),
     ],
 )  # fmt: skip
@@ -106,7 +107,7 @@ def test_costs_of_the_target_decide() -> None:
 
 @pytest.mark.parametrize(("repeats", "affords"), [(2, True), (3, False)])
 def test_elements_are_computed_twice_at_most(repeats: int, affords: bool) -> None:
-    """By loops over more elements than the result has."""
+    """If loops run over more elements than the result has."""
     i, j, again = space_of(4, 6, repeats)
     demand = variable(i), (variable(j) + variable(again)) % 6
     assert Plain((i, j, again)).affords(OPS["tanh"], demand, TARGET) == affords
@@ -138,7 +139,7 @@ def test_loops_of_one_iteration_are_not_missed() -> None:
     ],
 )
 def test_where_results_can_be_stored(name: str, demand: tuple, home: bool) -> None:
-    """Where the loops compute every element of them, once and in order."""
+    """If the loops compute every element of them, once and in order."""
     assert FORM.is_home(OPS[name], demand) == home
 
 

@@ -1,5 +1,5 @@
-"""Batch normalization as other ops: what double precision gives, whatever the element type, the rank and the place of
-the features."""
+"""Batch normalization as other ops: the result is that of double precision, for any element type, rank and feature
+dimension."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPES = [((5,), 0), ((6, 3), 0), ((6, 3), 1), ((2, 3, 4), 1), ((2, 3, 4, 5), 3)
 
 
 def inputs(op: type[Op], shape: tuple[int, ...], feature: int, dtype: type) -> list[np.ndarray]:
-    """The operands of the op, far from zero: sums of squares would lose what is small."""
+    """The operands of the op, far from zero, where sums of squares would lose small differences."""
     rng = np.random.default_rng(len(shape))
     operand = rng.uniform(3, 5, shape)
     row = [rng.uniform(0.5, 2, shape[feature]) for _ in range(4)]
@@ -72,7 +72,7 @@ def operation(op: type[Op], arrays: list[np.ndarray], feature: int) -> Module:
     "op", [ops.BatchNormInference, ops.BatchNormTraining, ops.BatchNormGrad], ids=lambda o: o.__name__
 )
 def test_against_double_precision(op: type[Op], shape: tuple[int, ...], feature: int, dtype: type) -> None:
-    """Narrow types are off by one rounding: what comes between is computed in 32 bits."""
+    """Results of narrow types are off by one rounding: intermediate values are computed in 32 bits."""
     arrays = inputs(op, shape, feature, dtype)
     module = operation(op, arrays, feature)
     unit = float(ml_dtypes.finfo(dtype).eps)
@@ -99,7 +99,7 @@ def test_wide_types_are_not_converted(dtype: type) -> None:
 
 
 def test_sums_beyond_the_range_of_the_type() -> None:
-    """The sum of what f16 can hold exceeds it, the mean does not."""
+    """The sum exceeds the largest number of f16, but the mean does not."""
     x = np.full((64, 1), 40_000, np.float16)
     x[::2] = 39_936
     arrays = [x, np.ones(1, np.float16), np.zeros(1, np.float16)]

@@ -56,12 +56,12 @@ def test_uniform_of_the_largest_floats():
 
 
 SIGMAS = 6
-"""Standard errors that a statistic may be off: the state is the host's own, so each run draws other numbers, and one in
-five hundred million statistics is off by more."""
+"""The number of standard errors by which a statistic may be off. The state is the host's own, so each run draws
+different numbers; one in five hundred million statistics is off by more."""
 
 
 def assert_statistics(found: list[float], expected: list[float], variances: list[float], count: int) -> None:
-    """Demands means of `count` numbers with those variances."""
+    """Requires that the means of `count` numbers with these variances are close to the expected ones."""
     allowed = SIGMAS * np.sqrt(np.array(variances) / count)
     assert (np.abs(np.array(found) - expected) <= allowed).all(), (found, expected, allowed)
 

@@ -1,4 +1,4 @@
-"""The words that decompositions are written with: each computes what NumPy does, and adds no op that does nothing."""
+"""The vocabulary of decompositions: each word computes what NumPy does, and adds no op that does nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRODUCT = ops.DotDimensionNumbers((), (), (2,), (0,))
 
 
 def written(build: Callable[..., Tensor], *arrays: np.ndarray) -> Module:
-    """A program of what is built of tensors, in the place of an op that had the result before."""
+    """Returns a program in which an op is replaced by what `build` makes of tensors."""
 
     def body(b, *values):
         scope = Scope(Unplaced())
@@ -111,7 +111,7 @@ def test_splats() -> None:
 
 
 def test_operands_stand_in_a_scope_without_a_place() -> None:
-    """What is written there is inserted where the op is replaced, and only what the results need."""
+    """Ops are inserted where the op is replaced, and only those that the results need."""
     module = program_of([tensor(2)] * 2, lambda b, x, y: b.add(ops.Power(x, y)))
     (op, _) = module.main.body.block
     x, y = operands_of(op)
@@ -140,6 +140,6 @@ def test_static_ops(kind, expected: bool) -> None:
 
 
 def test_sizes_that_are_known_are_decomposed_first() -> None:
-    """What else decomposes an op of dynamic sizes comes after."""
+    """Other decompositions of ops with dynamic sizes come later."""
     for kind, patterns in DYNAMIC.patterns.items():
         assert DECOMPOSITIONS.patterns[kind][: len(patterns)] == patterns

@@ -1,4 +1,4 @@
-"""Small programs for the tests of patterns: rewritten by one set of patterns, the same bit for bit."""
+"""Small programs for the tests of patterns: rewriting by one set of patterns does not change any bit of the results."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from trivium.ir.types import TensorType
 
 
 def splat(b: Builder, number: complex, kind: TensorType) -> Value:
-    """A constant of equal elements."""
+    """Returns a constant of equal elements."""
     return b.add(Constant(DenseElements.splat(np.asarray(number).astype(kind.dtype), kind)))
 
 
 def names(module: Module) -> list[str]:
-    """The ops of the program that stand for something: neither constants nor the return."""
+    """Returns the ops of the program, without constants and the return."""
     found = [op.NAME.rpartition(".")[2] for op in module.main.body.block if op is not module.main.body.block.last]
     return [name for name in found if name != "constant"]
 
 
 def rewritten(module: Module, patterns: PatternSet, *lists: Sequence[np.ndarray]) -> Module:
-    """The program after the patterns, without what nothing uses; it gives the same for each list of arguments."""
+    """Returns the program after the patterns, without unused ops; its results are the same for each list of
+    arguments."""
     after = module.clone()
     rewrite_to_fixpoint(after, patterns)
     after.verify()
@@ -45,7 +46,7 @@ def rewritten(module: Module, patterns: PatternSet, *lists: Sequence[np.ndarray]
 
 
 def bits(array: np.ndarray) -> bytes:
-    """The bytes of the elements, where one NaN is as good as another."""
+    """Returns the bytes of the elements; all NaN have the same bytes."""
     array = np.ascontiguousarray(array)
     parts = array.view(array.real.dtype) if array.dtype.kind == "c" else array
     with np.errstate(all="ignore"):

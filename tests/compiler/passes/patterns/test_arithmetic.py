@@ -1,4 +1,5 @@
-"""Identities of elementwise ops: each that is applied holds for every value, bit for bit, and those that hold are."""
+"""Identities of elementwise ops: each identity that is applied holds for every value, bit for bit, and those that hold
+are applied."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ X = pytest.param
 
 
 def values_of(dtype: np.dtype) -> np.ndarray:
-    """All that breaks identities, as far as the type has it."""
+    """All values that break identities, if the type has them."""
     if dtype.kind == "b":
         return np.array([False, True])
     if dtype.kind == "c":
@@ -54,7 +55,7 @@ def cases() -> Iterator:
 
 @pytest.mark.parametrize(("dtype", "op", "left"), list(cases()))
 def test_with_a_constant(dtype: np.dtype, op: type, left: bool) -> None:
-    """Whatever the constant and the values are."""
+    """For any constant and any values."""
     x = values_of(dtype)
     for number in x:
         rewritten(binary(op, x.dtype, number, left), ARITHMETIC, [x])
@@ -143,7 +144,7 @@ def test_of_choices_and_bits(name: str) -> None:
 
 @pytest.mark.parametrize(("low", "high", "left"), [(-1, 1, 1), (-0.0, 0.0, 2), (0.0, -0.0, 2), (1, -1, 1)])
 def test_a_clamp_twice(low: float, high: float, left: int) -> None:
-    """Limits of other bits are other limits, zeros included."""
+    """Limits with other bits, including zeros of another sign, are different limits."""
 
     def body(b, x):
         scalar = tensor()

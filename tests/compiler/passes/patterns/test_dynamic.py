@@ -1,4 +1,4 @@
-"""Ops whose sizes are operands become those of known sizes, as soon as types and sizes are known, and not before."""
+"""Ops whose sizes are operands become ops of known sizes as soon as types and sizes are known, and not before."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def test_sizes_that_are_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in KNOWN if name not in ("iota", "size")])
 def test_operands_of_unknown_extents_wait(name: str) -> None:
-    """Though the type of the result is known."""
+    """Although the type of the result is known."""
     before = program_of([tensor(None, None)], KNOWN[name][0])
     after = rewritten(before, DYNAMIC, [X])
-    # What a reshape does follows from its result.
+    # The result alone determines a reshape.
     assert names(after) == (["reshape"] if name == "reshape" else names(before))
 
 
@@ -79,7 +79,7 @@ def test_a_size_that_is_not_known_waits() -> None:
 
 
 def slicing(build: Callable[[Builder, Value, Value], Value], kind: TensorType = LIST) -> Module:
-    """A box of x that starts where another argument says."""
+    """A slice of x that starts where another argument says."""
     return program_of([tensor(3, 4), kind], build)
 
 
@@ -131,7 +131,7 @@ def test_what_a_box_knows_of_itself() -> None:
 
 
 def test_a_box_that_does_not_fit_its_operand_is_refused() -> None:
-    """With what is wrong, and where."""
+    """The error says what is wrong, and where."""
     module = program_of(
         [tensor(3, 4)],
         lambda b, x: b.add(

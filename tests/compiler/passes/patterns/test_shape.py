@@ -1,4 +1,4 @@
-"""Rewrites of the ops that move elements: random chains mean what they meant, bit for bit, and shrink as far as they
+"""Rewrites of ops that move elements: random chains still compute the same, bit for bit, and become as short as they
 should."""
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def test_what_is_left(name: str) -> None:
 
 
 def test_slices_of_nothing_lie_inside_of_the_operand() -> None:
-    """Where the steps of the first one lead beyond it."""
+    """If the strides of the first slice lead beyond the operand."""
 
     def body(b, x):
         return b.add(ops.Slice(b.add(ops.Slice(x, (1,), (4,), (3,))), (1,), (1,), (1,)))
