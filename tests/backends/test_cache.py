@@ -1,5 +1,5 @@
-"""The cache: what it keeps, and that no folder or entry of another user is ever read. Tests of other users' folders
-make this process take itself for another user, so that they need no rights."""
+"""The cache: what it keeps, and that no folder or entry of another user is ever read. Tests of other users' folders let
+this process take itself for another user, so that they need no special rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backends have what the interface promises, and it has no more than they give."""
+"""The backends implement the interface, and it declares nothing that they do not have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ X = np.arange(4, dtype=np.float32)
 
 @pytest.mark.parametrize("text", [STATIC, DYNAMIC], ids=("static", "dynamic"))
 def test_executables(text: str) -> None:
-    """Of static and of dynamic shapes: whoever has one need not know which. Dynamic ones tell more after a call."""
+    """Executables of static and of dynamic shapes can be used alike. Dynamic ones report more after a call."""
     executable = CLIENT.compile(trivium.parse(text))
     np.testing.assert_array_equal(executable.execute(X)[0], X)
     assert isinstance(executable, pjrt.LoadedExecutable)
@@ -48,7 +48,7 @@ def test_clients_and_what_they_own() -> None:
 
 @pytest.mark.jax
 def test_memory_is_told_under_the_names_of_pjrt() -> None:
-    """As JAX has them in `CompiledMemoryStats`, where it is installed."""
+    """With the names of JAX's `CompiledMemoryStats`, if JAX is installed."""
     names = set(dir(pytest.importorskip("jaxlib._jax").CompiledMemoryStats))
     own = set(MemoryStats.__dataclass_fields__)
     assert own - names == {"constant_size_in_bytes"}

@@ -1,4 +1,4 @@
-"""Executables of dynamic shapes: what is compiled when, what is kept, and what they refuse."""
+"""Executables of dynamic shapes: what is compiled at which time, what is kept, and what they refuse."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_least_recently_used_are_dropped(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_threads_that_come_at_once_compile_once() -> None:
-    """And calls of what is compiled go on while something else is."""
+    """Calls of compiled programs continue while another one is being compiled."""
     begun, going_on = threading.Event(), threading.Event()
 
     def around() -> None:

@@ -1,4 +1,4 @@
-"""What all executables tell of the compilation that they came from."""
+"""What all executables report about the compilation that they came from."""
 
 from __future__ import annotations
 

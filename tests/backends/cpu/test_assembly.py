@@ -1,4 +1,5 @@
-"""Programs as artifacts: what is in one follows from the program alone, and says what running it takes."""
+"""Programs as artifacts: the content of an artifact follows from the program alone, and includes everything that
+running it takes."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def test_what_it_was_made_for_and_by(artifact: Artifact) -> None:
 
 
 def test_slots(artifact: Artifact) -> None:
-    """Complex numbers, which kernels see as pairs, are what they were."""
+    """Complex numbers, which are pairs in kernels, remain complex numbers."""
     found = [(slot.dtype, slot.shape) for slot in artifact.inputs]
     assert found == [(np.float32, (100, 64)), (np.complex64, (3,)), (np.bool_, (2,))]
     assert [(slot.dtype, slot.shape) for slot in artifact.outputs] == found
@@ -76,7 +77,7 @@ def test_texts(artifact: Artifact) -> None:
 
 
 def test_constants_of_the_module_are_not_copied(artifact: Artifact) -> None:
-    """They are referred to, and packed when the artifact is loaded."""
+    """Constants are referred to, and packed when the artifact is loaded."""
     (constant,) = artifact.constants
     assert constant.source == ModuleConstant(0, 0, WEIGHTS.nbytes)
     assert constant.packing is not None
@@ -102,13 +103,13 @@ def test_what_the_compiler_computed_is_embedded() -> None:
 
 
 def test_the_same_module_becomes_the_same_bytes(artifact: Artifact) -> None:
-    """Nothing of this process, such as an address, is in them."""
+    """Artifacts contain nothing of this process, such as addresses."""
     assert to_bytes(assemble(stages(parse(TEXT), threads=1))) == to_bytes(artifact)
 
 
 @pytest.mark.skipif(not host().fma, reason="this processor has no fused multiply-add")
 def test_options_change_the_code() -> None:
-    """A product that is added to something is rounded by itself, unless rounding it need not be exact."""
+    """A product is rounded before it is added to a value, unless fast math allows otherwise."""
     module = """func.func @main(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> {
       %0 = stablehlo.multiply %x, %x : tensor<16xf32>
       %1 = stablehlo.subtract %0, %y : tensor<16xf32>
@@ -155,6 +156,6 @@ def test_wrong_programs_are_not_assembled() -> None:
 
 
 def test_what_is_compiled_is_what_is_assembled(artifact: Artifact) -> None:
-    """The client's executable of a module has the same code, from the cache or not."""
+    """The client's executable of a module has the same code, whether it comes from the cache or not."""
     executable = CLIENT.compile(trivium.parse(TEXT), CompileOptions(threads=1))
     assert executable.whole().code == artifact.code

@@ -82,7 +82,7 @@ def test_running_on_buffers(loaded: CpuLoadedExecutable) -> None:
 
 @pytest.mark.parametrize(("asked", "given"), [(1, 1), (0, 1), (-5, 1), (10_000, None), (None, None)])
 def test_threads(asked: int | None, given: int | None) -> None:
-    """Never more than the runtime has, and one at least."""
+    """At most as many as the runtime has, and at least one."""
     target = CLIENT.target(CompileOptions(threads=asked))
     assert target.threads == (given or native.num_threads())
     assert replace(target, threads=1) == host()
@@ -109,7 +109,7 @@ def test_artifacts_of_others_are_refused(loaded: CpuLoadedExecutable) -> None:
         CLIENT.load(loaded.artifact)
 
 
-# What an executable tells
+# What an executable reports
 
 
 def test_stages(loaded: CpuLoadedExecutable) -> None:
@@ -124,7 +124,7 @@ def test_stages(loaded: CpuLoadedExecutable) -> None:
 
 
 def test_the_signature(loaded: CpuLoadedExecutable) -> None:
-    """Of the program as it was given."""
+    """The signature is that of the program as it was given."""
     assert str(loaded.signature.function_type) == str(trivium.parse(TEXT).main.function_type)
     assert str(loaded.signature.argument_attributes(0)["trivium.name"]).strip('"') == "x"
     assert loaded.signature is loaded.signature

@@ -1,5 +1,5 @@
-"""Executables: which arguments they take and which they refuse, whose memory results have, and that several threads may
-run one at once."""
+"""Executables: which arguments they accept and which they refuse, who owns the memory of results, and that several
+threads may run one at the same time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ REFUSED = {"lists": "has dtype float64, expected float32", "big-endian": "has dt
 
 @pytest.mark.parametrize("name", ALIKE)
 def test_arrays_in_other_memory(name: str, twice: CpuLoadedExecutable) -> None:
-    """They are read as NumPy reads them, never in the wrong order; other types are not converted."""
+    """Arrays are read as NumPy reads them, never in the wrong order; other types are not converted."""
     argument = ALIKE[name]()
     if name in REFUSED:
         with pytest.raises(ExecutionError, match=f"argument 0 of main {REFUSED[name]}"):
@@ -104,7 +104,7 @@ def test_results_are_the_callers_own(twice: CpuLoadedExecutable) -> None:
 
 
 def test_results_that_are_arguments_or_each_other_do_not_share_memory() -> None:
-    """Nor are they the constants of the program."""
+    """The results are not the program's constants either."""
     kind = "tensor<4xf32>"
     run = compiled(f"""func.func @main(%x: {kind}) -> ({kind}, {kind}, {kind}, {kind}) {{
       %c = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : {kind}
@@ -152,7 +152,8 @@ MATRICES = """func.func @main(%x: tensor<150x200xf32>, %y: tensor<200x100xf32>) 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_run_one_executable_at_once(threads: int) -> None:
-    """Each in memory of its own, which is kept for later runs, as many pieces as there were runs at once."""
+    """Each run has separate memory, which is kept for later runs: as many pieces as there were runs at the same
+    time."""
     run, random = compiled(MATRICES, threads=threads), np.random.default_rng(0)
     pairs = [
         (random.standard_normal((150, 200), np.float32), random.standard_normal((200, 100), np.float32))
@@ -186,7 +187,7 @@ def test_a_frame_is_kept_when_a_run_fails(twice: CpuLoadedExecutable) -> None:
 
 
 def test_more_memory_than_there_is() -> None:
-    """For results, and for a program's own use."""
+    """Memory for results, and for the program's own use."""
     artifact = compiled(TEXT).artifact
     slot = replace(artifact.outputs[0], shape=(1 << 50, 1 << 10))
     with pytest.raises(ExecutionError, match="main needs more memory than is available"):

@@ -260,7 +260,7 @@ def test_a_scalar_and_nothing():
 
 
 def test_forked_processes_draw_other_numbers() -> None:
-    """A child has its parent's memory, and thus the key and the count of its draws."""
+    """A child process has its parent's memory, and thus the key and the count of its draws."""
     module = trivium.parse("""func.func @main() -> tensor<4xf64> {
       %a = stablehlo.constant dense<0.0> : tensor<f64>
       %b = stablehlo.constant dense<1.0> : tensor<f64>

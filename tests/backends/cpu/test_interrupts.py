@@ -1,6 +1,5 @@
-"""Signals during runs and compilations. Each test is a process of its own, which sends itself a real signal while it is
-busy, and must notice it within 0.2 s. The measure is processor time: on a loaded machine everything takes longer by the
-clock."""
+"""Signals during runs and compilations. Each test is a separate process, which sends itself a real signal while it is
+busy, and must notice it within 0.2 s of processor time, which does not depend on other load."""
 
 from __future__ import annotations
 
@@ -287,7 +286,7 @@ def test_signals(name: str) -> None:
     command = [sys.executable, "-m", "tests.backends.cpu.test_interrupts", name]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "ignored" not in done.stderr  # Python's word for an exception that was lost
+    assert "ignored" not in done.stderr  # Python's text for an exception that was lost
 
 
 if __name__ == "__main__":

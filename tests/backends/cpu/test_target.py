@@ -66,7 +66,8 @@ define void @f(ptr %p) {{
 @on_x86
 @pytest.mark.parametrize("name", LEVELS)
 def test_llvm_agrees_about_what_a_level_has(name: str) -> None:
-    """A vector of the level's size is one register, and is multiplied and added in one instruction where it says so."""
+    """A vector of the level's size is one register, and is multiplied and added in one instruction if the level says
+    so."""
     vector_bytes, _, fma, *_ = LEVELS[name]
     text = instructions(level(name).machine(), FUSED.format(lanes=vector_bytes // 4))
     assert ("vfmadd" in text) == fma

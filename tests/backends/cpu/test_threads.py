@@ -1,4 +1,4 @@
-"""Loops that are split over threads do each iteration once, with all that lies around them."""
+"""Loops that are split over threads run each iteration once, together with the code around them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(kernel: Kernel, *arguments: np.ndarray) -> np.ndarray:
 
 
 def counting(shape: tuple[int, ...]) -> Kernel:
-    """Each element's flat index, plus one scalar of the kernel's."""
+    """Stores each element's flat index, plus a scalar of the kernel."""
     b = KernelBuilder("counting")
     x, y = b.input("x", "i64", ()), b.output("y", "i64", shape)
     first = b.multiply(b.load(x), 2)
@@ -42,7 +42,7 @@ def counting(shape: tuple[int, ...]) -> Kernel:
     "shape", [(2,), (7,), (1000,), (3, 5), (1, 4, 1), (5, 1, 7), (13, 17, 11), (2, 3, 1, 5, 7), (97, 3)], ids=str
 )
 def test_every_index_comes_once(shape: tuple[int, ...]) -> None:
-    """Also with dimensions of one iteration between others; values from before the loop are known in it."""
+    """Also with dimensions of one iteration between others; values from before the loop can be used in it."""
     got = run(counting(shape), np.array(21))
     np.testing.assert_array_equal(got, np.arange(np.prod(shape)).reshape(shape) + 42)
 

@@ -31,7 +31,7 @@ def assembler() -> Assembler:
 
 
 def numbers(binary: bytes) -> list[int]:
-    """Returns the results of all instructions that have one, of those that the test's kernels have."""
+    """Returns the results of all instructions in the test's kernels that have one."""
     words = struct.unpack(f"<{len(binary) // 4}I", binary)
     at, found = 5, []
     with_type_first = {43, 54, 55, 128, 130, 171, 169}  # OpConstant, OpFunction, its parameters, arithmetic

@@ -1,4 +1,4 @@
-"""Kernels on a device: every iteration runs once, in whatever shape of grid, and with scratch memory of its own."""
+"""Kernels on a device: every iteration runs once, in a grid of any shape, and with separate scratch memory."""
 
 from __future__ import annotations
 

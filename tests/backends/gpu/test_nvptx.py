@@ -1,5 +1,5 @@
-"""Code for NVIDIA's GPUs: ptxas accepts it without spilling registers, and the same modules, on a simulator, give what
-the interpreter gives."""
+"""Code for NVIDIA's GPUs: ptxas accepts it without spilling registers, and the same modules, run on a simulator,
+compute the interpreter's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenCL: what is found, what is missing, and the driver's errors."""
+"""OpenCL: which devices are found, what is missing, and the driver's errors."""
 
 from __future__ import annotations
 

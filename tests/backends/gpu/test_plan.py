@@ -1,4 +1,4 @@
-"""Plans: what the host does, as data that survives being written."""
+"""Plans: the host's steps, as data that can be written and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVIDIA's assembler, where it is installed."""
+"""NVIDIA's assembler, if it is installed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A sample of what `python -m tests.backends.gpu` tries on a device: records of ops, and random programs. They run in a
-process of their own, which a driver may end."""
+"""A sample of the programs that `python -m tests.backends.gpu` runs on a device: records of ops, and random programs.
+They run in a separate process, which a driver may end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def wrong(task: Task, items: Sequence[Any]) -> list[str]:
 
 @pytest.mark.usefixtures("device")
 def test_records() -> None:
-    """One record of each op, of those that a seed picks."""
+    """One record of each op, among those that a seed selects."""
     order = np.random.default_rng(6).permutation(len(COMPILED))
     first = {COMPILED[number].op: int(number) for number in order}
     assert not wrong(tasks.record, sorted(first.values())[:: max(1, len(first) // RECORDS)])

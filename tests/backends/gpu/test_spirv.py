@@ -1,4 +1,4 @@
-"""What LLVM makes of SPIR-V modules, where it needs help."""
+"""SPIR-V modules for which LLVM needs help."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Runs tasks in processes of their own, because drivers may end the process that they run in. A task whose process ends
-is tried once more, in a new one."""
+"""Runs tasks in separate processes, because drivers may end the process that they run in. A task whose process ends is
+tried once more, in a new one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 ENDED = "the process ended, twice"
 
 Task = Callable[[Any], str]
-"""Returns what is wrong; empty if all is well. An exception is something wrong, too."""
+"""Returns what is wrong; empty if nothing is. An exception counts as wrong, too."""
 
 
 def outcomes(task: Task, items: Sequence[Any], jobs: int = 1) -> Iterator[tuple[Any, str]]:
-    """Yields each item with what is wrong with it, in the order in which they are done."""
+    """Yields each item and what is wrong with it, in the order in which they finish."""
     waiting = deque((item, 2) for item in items)
     workers: dict[Connection, _Worker] = {}
     while waiting or workers:
@@ -48,7 +48,7 @@ def outcomes(task: Task, items: Sequence[Any], jobs: int = 1) -> Iterator[tuple[
 
 
 class _Worker:
-    """A process, the item that it is at, and how often it may be tried."""
+    """A process, its current item, and how often that may be tried."""
 
     def __init__(self, task: Task):
         context = get_context("spawn")

@@ -1,4 +1,5 @@
-"""Scalar operations on the CPU against NumPy, with the corners that StableHLO defines and hardware does not."""
+"""Scalar operations on the CPU compared with NumPy, including the special cases that StableHLO defines and hardware
+does not."""
 
 from __future__ import annotations
 

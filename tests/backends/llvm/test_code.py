@@ -1,5 +1,5 @@
-"""The layer over LLVM's builder: literals take types and round, scalars and vectors mix, and what is emitted computes
-what Python does."""
+"""The layer over LLVM's builder: literals have types and are rounded, scalars and vectors can be combined, and emitted
+code computes what Python does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def emptied(fast: bool = False, fma: bool = True) -> Code:
 
 
 def stored(type_: ll.Type, number: float, dtype: type, lanes: int) -> np.ndarray:
-    """What a literal is in memory."""
+    """Returns a literal as it is stored in memory."""
     array = np.empty(lanes, dtype)
     of_memory(lambda code, pointer: code.builder.store(literal(type_, number), pointer, align=1))(array.ctypes.data)
     return array
@@ -116,7 +116,7 @@ def test_polynomials_have_their_highest_power_first() -> None:
 
 
 def test_fused_products_are_rounded_once() -> None:
-    """On every target; others only where an instruction does it."""
+    """On every target. Other products are fused with a sum only where an instruction does it."""
     x = 1 + 2.0**-30
 
     def emit(code: Code, pointer: ll.Value) -> None:
@@ -174,7 +174,7 @@ def test_functions_are_declared_once() -> None:
 
 
 def test_the_stack_does_not_grow_in_loops() -> None:
-    """A slot that is asked for in a loop is taken once, at the entry of the function."""
+    """A stack slot that is requested in a loop is allocated once, at the entry of the function."""
 
     def emit(code: Code, count: Int) -> Int:
         before, body = code.builder.block, code.builder.append_basic_block("loop")
@@ -192,5 +192,5 @@ def test_the_stack_does_not_grow_in_loops() -> None:
         address = code.builder.ptrtoint(slot, I64)
         return Int(code, code.iadd(code.builder.mul(following, I64(64)), code.both(address, 63)))
 
-    # A thousand slots of 64 KB would be more than there is; the address is a multiple of 64.
+    # A thousand slots of 64 KB would exceed the stack; the address is a multiple of 64.
     assert of_numbers(1, emit)(1000) == 64_000

@@ -1,4 +1,4 @@
-"""The reading of object files: what LLVM wrote is found as readelf finds it, and what is damaged is refused."""
+"""The reader of object files: it finds the same as readelf in LLVM's files, and refuses damaged ones."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_tables_have_the_sizes_of_the_specification() -> None:
     assert {kind: kind.itemsize for kind in sizes} == sizes
 
 
-# What is refused
+# Refused files
 
 FIELDS = {
     "ident": (b"\x7fELF\x01\x01\x01", "not a little-endian ELF object file of 64 bits"),
@@ -156,7 +156,7 @@ def test_object_files_are_no_shared_objects() -> None:
 
 
 def test_segments_that_lie_outside_of_the_file() -> None:
-    """A size so large that the sum of it and an offset is beyond 64 bits does not pass, either."""
+    """A size so large that its sum with an offset exceeds 64 bits is refused, too."""
     header = bytearray(64)
     header[:7] = elf.IDENT
     struct.pack_into("<H", header, elf.HEADER.fields["type"][1], elf.ET_DYN)

@@ -1,5 +1,5 @@
-"""Kernels' values, addresses and branches in vector lanes: what decides becomes a mask, what is irregular is gathered,
-and lanes that are off touch nothing."""
+"""Kernels' values, addresses and branches in vector lanes: conditions become masks, irregular accesses become gathers,
+and inactive lanes access no memory."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_while_searches() -> None:
 
 
 def test_branches_within_branches() -> None:
-    """Each lane takes its own way; what both ways yield may be the same in all lanes."""
+    """Each lane takes its own branch; the values that both branches yield may be the same in all lanes."""
     b = KernelBuilder("nested")
     x, y = b.input("x", "f32", (45,)), b.output("y", "f32", (45,))
     with b.parallel(45) as (i,):
@@ -122,7 +122,7 @@ def test_branches_within_branches() -> None:
 
 @pytest.mark.parametrize("far", [1 << 40, -(1 << 40)])
 def test_lanes_that_are_off_read_and_write_nothing(far: int) -> None:
-    """Their indices lead to where there is no memory."""
+    """Their indices lead to addresses that are not mapped."""
     b = KernelBuilder("guarded")
     x, places, y = b.input("x", "f32", (50,)), b.input("places", "i64", (50,)), b.output("y", "f32", (50,))
     with b.parallel(50) as (i,):
@@ -139,7 +139,7 @@ def test_lanes_that_are_off_read_and_write_nothing(far: int) -> None:
 
 
 def test_the_ends_of_rows_are_not_passed() -> None:
-    """A vector that reaches past the last element neither reads nor writes there."""
+    """In a vector that extends beyond the last element, lanes beyond it neither read nor write."""
     b = KernelBuilder("ends")
     x, y = b.input("x", "f32", (3, 21)), b.output("y", "f32", (3, 21))
     with b.parallel(3, 21) as (i, j):
@@ -167,7 +167,7 @@ def test_positions_are_divided_as_whole_numbers(divisor: int) -> None:
 
 
 def test_updates_combine_with_what_is_there() -> None:
-    """One after the other, where several iterations update one element."""
+    """In order, if several iterations update one element."""
     b = KernelBuilder("histogram")
     x, y = b.input("x", "i32", (200,)), b.output("y", "i32", (5,))
     with b.parallel(1):

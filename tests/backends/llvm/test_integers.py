@@ -1,4 +1,4 @@
-"""Integer operations against Python's numbers: for wide types at corners and random numbers, for narrow ones at every
+"""Integer operations compared with Python's: for wide types at extreme and random numbers, for narrow ones at every
 pair of values."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INTEGERS = ["i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"]
 
 
 def integers(dtype: str, seed: int = 0) -> np.ndarray:
-    """Small and random numbers and both ends of the range."""
+    """Returns small and random numbers, and both ends of the range."""
     limits = np.iinfo(numpy_dtype(dtype))
     random = np.random.default_rng(seed)
     values = random.integers(limits.min, limits.max, COUNT, dtype=limits.dtype, endpoint=True)
@@ -100,12 +100,12 @@ def wrapped(number: int, dtype: str) -> int:
 
 
 def divided(a: int, b: int, dtype: str) -> int:
-    """Toward zero; all ones where there is no quotient."""
+    """Rounded toward zero; all ones if there is no quotient."""
     return -1 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def shifted_by(b: int, dtype: str) -> int:
-    """The width stands for everything beyond, negative amounts included."""
+    """Amounts beyond the width, and negative ones, act like the width."""
     bits = bit_width(dtype)
     return b if 0 <= b < bits else bits
 
@@ -141,7 +141,7 @@ def test_every_pair(op: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", NARROW)
 def test_every_value(dtype: str) -> None:
-    """The smallest number has no positive counterpart, and is its own."""
+    """The smallest number has no positive counterpart: the result is the number itself."""
     bits, values = bit_width(dtype), list(all_values(dtype))
     a = np.array(values).astype(numpy_dtype(dtype))
     leading = apply("count_leading_zeros", a, dtype=dtype).astype(np.int64) % (1 << bits)

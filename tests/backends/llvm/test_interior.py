@@ -1,4 +1,4 @@
-"""Padded windows: in the interior nothing is checked, and everywhere the result is the same."""
+"""Padded windows: in the interior nothing is checked, and the result is the same everywhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def within(b: KernelBuilder, position: Register, extent: int) -> Register:
 
 
 def pool(rows: int, columns: int, window: int, stride: int, low: int, high: int) -> Kernel:
-    """Returns sums of windows over two dimensions, with `low` and `high` elements of padding on either side."""
+    """Returns sums of windows over two dimensions, with `low` and `high` elements of padding at the ends."""
     b = KernelBuilder("pool")
     counts = [(extent + low + high - window) // stride + 1 for extent in (rows, columns)]
     x, y = b.input("x", "f32", (rows, columns)), b.output("y", "f32", tuple(counts))

@@ -1,4 +1,4 @@
-"""Loops on the CPU, in lanes, with tails, masks and threads, against NumPy."""
+"""Loops on the CPU, in lanes, with tails, masks and threads, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_nan_survives_a_maximum() -> None:
 
 @pytest.mark.parametrize("extent", EXTENTS)
 def test_reduction_with_a_block(extent: int) -> None:
-    """The index of the largest element, the first of several."""
+    """The index of the largest element; of several, the first."""
     b = KernelBuilder("argmax")
     x, y = b.input("x", "f32", (3, extent)), b.output("y", "i32", (3,))
     with b.block("f32", "i32", "f32", "i32") as combiner:

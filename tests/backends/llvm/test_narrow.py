@@ -65,15 +65,15 @@ def _converted(x: np.ndarray, source: str, target: str, machine: CpuTarget | Non
 
 
 def every_rounding() -> np.ndarray:
-    """Numbers of f32 with all first 19 bits (sign, exponent, and the digits of f16), on and next to what lies half way
-    to the next."""
+    """Numbers of f32 with all combinations of the first 19 bits (sign, exponent, and the digits of f16), at and next to
+    the midpoints between two results."""
     first = np.arange(1 << 19, dtype=np.uint32) << 13
     last = np.array([0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF], np.uint32)
     return (first[:, None] | last).ravel().view(np.float32)
 
 
 def expect_rounded(x: np.ndarray, dtype: str, machine: CpuTarget) -> None:
-    """As ml_dtypes rounds. Which code a NaN has is open, and of which zero in types without NaN."""
+    """As ml_dtypes rounds. The code of a NaN is unspecified, and types without NaN have a zero of either sign for it."""
     type_ = numpy_dtype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         wanted = x.astype(type_)
@@ -92,7 +92,7 @@ def test_every_rounding(dtype: str) -> None:
 
 
 def test_every_rounding_to_powers_of_two() -> None:
-    """Also half way between two of them, and below the smallest."""
+    """Also at the midpoint between two numbers, and below the smallest one."""
     half_way = (np.arange(1, 255, dtype=np.uint32) << 23 | 0x400000).view(np.float32)
     subnormal = np.linspace(0, 1 << 23, 1000, dtype=np.uint32).view(np.float32)
     expect_rounded(np.concatenate([every_rounding(), half_way, subnormal]), "f8E8M0FNU", host())

@@ -1,4 +1,4 @@
-"""Numbers of generated code have the same results as Python's ints, whichever of them are known."""
+"""Numbers in generated code have the same results as Python's ints, no matter which of them are known."""
 
 from __future__ import annotations
 

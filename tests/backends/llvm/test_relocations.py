@@ -1,5 +1,5 @@
-"""The fields of instructions hold what the manuals of the machines say, nothing else changes, and what does not fit is
-refused."""
+"""The fields of instructions contain what the processors' manuals specify, nothing else changes, and values that do not
+fit are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOADS = {278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
 
 
 def filled(machine: Machine, kind: int, before: bytes, *values: int) -> list[bytes]:
-    """One place for each value, filled in at once, among bytes that must stay as they are."""
+    """Writes each value to the same field, and checks that the bytes around it do not change."""
     room = 16
     image = np.full(room * (len(values) + 1), 0xA5, np.uint8)
     offsets = np.arange(len(values)) * room + 6
@@ -94,7 +94,7 @@ def test_jumps_reach_as_far_as_their_bits(kind: int, before: int, bits: int, pos
 
 @pytest.mark.parametrize(("kind", "before", "shift"), [(ADR, 0x1000001F, 0), (ADRP, 0x9000001F, 12)])
 def test_addresses_by_distance(kind: int, before: int, shift: int) -> None:
-    """21 bits, of bytes or of pages; the lowest two stand apart from the others."""
+    """21 bits, counted in bytes or in pages; the lowest two are in another part of the instruction."""
     limit = 1 << 20
     values = [number << shift for number in (0, 1, 2, 3, 4, -1, -2, -5, limit - 1, 1 - limit, 0x55555)]
     found = words(kind, before, *values)
@@ -110,7 +110,7 @@ def test_addresses_by_distance(kind: int, before: int, shift: int) -> None:
 def test_low_bits_of_addresses_count_in_elements(kind: int) -> None:
     scale = LOADS[kind]
     values = [0, 1 << scale, 0x1000 - (1 << scale), 0x7654300, 0x10FF0]
-    found = words(kind, 0xFFC003FF, *values)  # what was in the field is replaced
+    found = words(kind, 0xFFC003FF, *values)  # the previous content of the field is replaced
     assert [(word >> 10 & 0xFFF) << scale for word in found] == [value & 0xFFF for value in values]
     assert {word & ~(0xFFF << 10) for word in found} == {0xFFC003FF & ~(0xFFF << 10)}
     if scale:

@@ -1,5 +1,5 @@
-"""Our declaration of PJRT's C ABI, against the C header that TensorFlow's wheel ships: every constant, and the size and
-the offset of every field of every structure, the table of functions included."""
+"""Our declaration of PJRT's C ABI, compared with the C header that TensorFlow's wheel contains: every constant, and the
+size and the offset of every field of every structure, including the table of functions."""
 
 import importlib.util
 import re

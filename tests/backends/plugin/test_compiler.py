@@ -1,5 +1,5 @@
-"""From what a PJRT host gives to what the native runtime runs: programs in each format, what the reply says of them,
-and the codes of errors."""
+"""From the programs of a PJRT host to those that the native runtime runs: programs in each format, the reply about
+them, and error codes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_each_executable_has_a_handle_and_each_program_a_fingerprint() -> None:
 
 
 def test_serialized_programs_keep_their_fingerprint_and_their_constants() -> None:
-    """The bytes hold everything, and can be written again."""
+    """The bytes contain everything, and can be written again."""
     numbers = np.arange(12, dtype=np.float32)
     constant = f'%c = stablehlo.constant dense<"0x{numbers.tobytes().hex()}"> : tensor<3x4xf32>'
     text = TEXT.replace("%0 = stablehlo.cosine %x", f"{constant}\n%0 = stablehlo.add %x, %c")
@@ -108,7 +108,7 @@ def test_programs_of_several_devices_hide_the_number_of_the_device() -> None:
     assert b"mhlo.spmd_parameters_shardings" in reply.description
 
 
-# What goes wrong
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_formats_that_nobody_reads(code: bytes, format: str, reason: str) -> Non
     [(b"func.func @main(", "mlir"), (BYTECODE + b"\0\1\2", "mlir"), (b"", "mlir"), (b"nothing", ARTIFACT)],
 )
 def test_what_is_no_program(code: bytes, format: str) -> None:
-    """Whatever is wrong with it, it is an Error of ours, which has a code."""
+    """Whatever is wrong with the program, the error is one of ours, and has a code."""
     with pytest.raises(Error) as error:
         compiled(code, format)
     assert explanation(error.value)[1]
@@ -170,7 +170,7 @@ def test_types_without_a_number_are_refused() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_codes_of_errors(error: BaseException, code: int, text: str) -> None:
-    """Those of PJRT, which are those of absl."""
+    """PJRT's codes, which are those of absl."""
     found, explained = explanation(error)
     assert found == code
     assert text in explained

@@ -1,5 +1,5 @@
-"""Programs of several devices in the words of hosts: how devices hold arguments and results, and what JAX reads of
-it."""
+"""Programs for several devices, as hosts describe them: how devices hold arguments and results, and what JAX reads of
+this."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def divided(mesh: str, sharding: str, shape: str = "4x6") -> Divided:
 
 
 def sharding_of(found: Divided) -> str:
-    """Of the first argument."""
+    """Returns the sharding of the first argument."""
     return found.description.partition('mhlo.spmd_parameters_shardings = ["')[2].partition('"')[0]
 
 
@@ -60,7 +60,7 @@ def test_shardings_in_the_words_of_xla(name: str) -> None:
 
 
 def tiles(sharding: str) -> dict[int, tuple[int, ...]]:
-    """The tile of each device, as a sharding of XLA means it: the devices fill the grid in row-major order."""
+    """Returns the tile of each device, as XLA defines shardings: the devices fill the grid in row-major order."""
     grid, _, devices = sharding.removeprefix("{devices=[").partition("]")
     counts = [int(count) for count in grid.split(",")]
     order = [int(device) for device in devices.partition(" ")[0].rstrip("}").split(",")]
@@ -111,7 +111,7 @@ def test_one_device_has_everything() -> None:
 
 
 def test_arrays_without_elements() -> None:
-    """Each part of nothing is all of it."""
+    """Each part of an empty array is the whole array."""
     assert sharding_of(divided("line", '[{"x"}, {}]', "0x6")) == "{replicated}"
 
 

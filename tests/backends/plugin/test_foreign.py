@@ -1,5 +1,5 @@
-"""Foreign functions: a handler that is written here, against the ABI as it is published, sees the values, layouts and
-attributes that a program's call has."""
+"""Foreign functions: a handler that is written here, by the published ABI, receives the values, layouts and attributes
+of a program's call."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Array(ctypes.Structure):
 
 
 class Seen(NamedTuple):
-    """An argument or result, as the handler has it."""
+    """An argument or result, as the handler receives it."""
 
     dtype: int
     shape: tuple[int, ...]
@@ -81,7 +81,7 @@ def attributes_of(found: ctypes.Structure) -> dict[str, object]:
 
 
 def attribute(kind: int, address: int) -> object:
-    """(number of the type, bytes) of numbers."""
+    """Returns numbers as (number of the type, bytes)."""
     if kind == 1:
         array = Array.from_address(address)
         return array.dtype, array.size, array.data
@@ -100,7 +100,7 @@ def registered() -> Iterator[Callable[[Callable[[ctypes.Structure], None]], None
 
     def register(function: Callable[[ctypes.Structure], None]) -> None:
         def handler(frame: ctypes._Pointer) -> None:
-            if not frame.contents.extensions:  # else the question for the version, which is 0
+            if not frame.contents.extensions:  # otherwise it asks for the version; the answer is 0
                 function(frame.contents)
 
         kept.append(HANDLER(handler))
@@ -143,7 +143,7 @@ def test_values(registered: Callable) -> None:
 
 
 def test_layouts(registered: Callable) -> None:
-    """A handler that wants columns first gets them, and what it writes is turned back."""
+    """A handler that requires column-major operands gets them, and its results are transposed back."""
 
     def handler(frame: ctypes.Structure) -> None:
         (x,), (y,) = buffers(frame.arguments), buffers(frame.results)
@@ -160,7 +160,7 @@ def test_layouts(registered: Callable) -> None:
 
 
 def test_results_in_the_memory_of_arguments(registered: Callable) -> None:
-    """The handler finds the argument there; the program's own stays as it is."""
+    """The result starts with the argument's contents; the program's own argument does not change."""
 
     def handler(frame: ctypes.Structure) -> None:
         (x,), (y,) = buffers(frame.arguments), buffers(frame.results)
@@ -176,7 +176,7 @@ def test_results_in_the_memory_of_arguments(registered: Callable) -> None:
 
 
 def test_attributes(registered: Callable) -> None:
-    """Of all forms, in the order of their names, in which handlers look them up."""
+    """Attributes of all forms, in the order of their names, by which handlers look them up."""
     seen: dict[str, object] = {}
     numbers: dict[str, float] = {}
 
@@ -216,7 +216,7 @@ def test_types_that_the_interface_has_are_named_as_numpy_names_them() -> None:
     assert len(set(TYPES.values())) == len(TYPES)
 
 
-# Finding them
+# Finding handlers
 
 
 def capsule(address: int) -> object:

@@ -1,4 +1,4 @@
-"""ctypes' structures have the layout that the compiler gives to the declarations that they are read from."""
+"""ctypes' structures have the same layout as the compiler gives to the declarations that they are read from."""
 
 import ctypes
 import subprocess

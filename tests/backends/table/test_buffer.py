@@ -1,4 +1,4 @@
-"""Buffers and events of plugins: our own plugin as any host sees it."""
+"""Buffers and events of plugins, tested with our own plugin as any host would use it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which plugins are found, and what happens to those that are none."""
+"""Which plugins are found, and how libraries that are not plugins are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that a plugin compiles give what the interpreter gives."""
+"""Programs that a plugin compiles compute the interpreter's results."""
 
 import numpy as np
 import pytest
@@ -26,6 +26,6 @@ def test_wrong_arguments(arguments: tuple[np.ndarray, ...]) -> None:
 
 @pytest.mark.parametrize("record", [pytest.param(record, id=str(record)) for record in COMPILED[::16]])
 def test_records(record: Record) -> None:
-    """Through the table, each gives what the interpreter gives: a sample of `python -m tests.suites.pjrt`."""
+    """Run through the table, each computes the interpreter's results: a sample of `python -m tests.suites.pjrt`."""
     results = trivium.compile(record.module(), device="trivium")(*record.arrays)
     expect_equal(record, record.module(), results)

@@ -1,4 +1,4 @@
-"""Plugins that are older or newer than this interface, or none at all."""
+"""Plugins that are older or newer than this interface, and libraries that are not plugins."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from trivium.compiler.driver import CompileOptions
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The path of a plugin that passes on what it is asked to ours, as an older or a newer one."""
+    """Returns the path of a plugin that forwards calls to ours, and behaves like an older or a newer one."""
     library = tmp_path_factory.mktemp("plugin") / "other.so"
     source = Path(__file__).with_name("other_plugin.cc")
     flags = ["-std=c++20", "-shared", "-fPIC", "-Wno-invalid-offsetof", "-I", str(NATIVE)]

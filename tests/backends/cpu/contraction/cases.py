@@ -26,7 +26,7 @@ Epilogue = Callable[[KernelBuilder, Register, tuple[Register | Index, ...]], Reg
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel with its operands, as arrays in the order of their names' dimensions, not of memory."""
+    """A kernel with its operands: arrays whose dimensions are in the order of their names, not of memory."""
 
     kernel: Kernel
     operands: dict[Buffer, np.ndarray]

@@ -10,7 +10,7 @@ from trivium.compiler.program import Array, Constant, Input, Launch, Output, Pro
 
 
 def test_a_constant_is_packed_once_for_equal_launches() -> None:
-    """And the program keeps its own constant, of the shape that the kernel reads."""
+    """The program keeps its own constant, in the shape that the kernel reads."""
     lhs, rhs = normal(1, 100, 64), normal(1, 64, 70)
     case = matmul(lhs, rhs)
     x, y, z = case.kernel.params

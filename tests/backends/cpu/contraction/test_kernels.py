@@ -1,4 +1,5 @@
-"""The bridge from kernels: what epilogues compute, which plans are chosen, and what is left to plain loops."""
+"""From kernels to the template: what epilogues compute, which plans are chosen, and which kernels are left to plain
+loops."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def test_convolution_with_bias_gelu_and_residual(layout: str) -> None:
 
 
 def test_epilogue_that_computes_with_indices() -> None:
-    """Columns of two axes cannot be seen as one where an index is used as a number."""
+    """Columns of two axes cannot be merged if an index is used as a number."""
     lhs, rhs = normal(1, 4, 7, 5), normal(6, 4, 3, 3)
     window = Window(padding=ONE)
 
@@ -97,8 +98,8 @@ def test_plans() -> None:
 
 
 def test_phases_make_up_the_whole_result() -> None:
-    """The rows, columns and batches of all shares together are the elements of the result; nothing is packed
-    beforehand where there are several."""
+    """The rows, columns and batches of all shares together are the elements of the result. If there are several shares,
+    nothing is packed beforehand."""
     dilated = convolution(normal(2, 4, 5, 5), normal(6, 4, 3, 3), Window(padding=ONE, lhs_dilation=(2, 3)))
     lowering = Lowering(dilated.kernel, host(), constants=frozenset({"lhs", "rhs"}))
     problems = [share.plan.problem for share in lowering.shares]
@@ -137,7 +138,7 @@ def test_the_template_leaves_what_it_cannot_do() -> None:
 
 
 def marked(**changes: object) -> Kernel:
-    """A product whose contraction is another."""
+    """A product whose contraction differs from the mark."""
     kernel = matmul(normal(1, 4, 8), normal(1, 8, 4)).kernel
     assert kernel.contraction is not None
     return replace(kernel, contraction=replace(kernel.contraction, **changes))
@@ -154,7 +155,7 @@ def test_what_is_supported() -> None:
     assert supports(plain)
     assert not supports(replace(plain, contraction=None))
     assert not supports(marked(accumulate="i32"))
-    assert not supports(marked(accumulate="f64"))  # of operands in f32, which would have to be converted
+    assert not supports(marked(accumulate="f64"))  # operands in f32, which would have to be converted
     assert not supports(with_buffer("rhs", "bf16", (1, 8, 4)))
-    assert not supports(with_buffer("lhs", "f32", (1, 1 << 16, 1 << 15)))  # beyond offsets of 32 bits
+    assert not supports(with_buffer("lhs", "f32", (1, 1 << 16, 1 << 15)))  # exceeds offsets of 32 bits
     assert supports(with_buffer("lhs", "f32", (1, 1 << 15, 1 << 15)))

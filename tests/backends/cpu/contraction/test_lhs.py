@@ -1,4 +1,4 @@
-"""Reading lhs where it lies: the addresses of rows lead to the elements that the problem means, or to zeros; and
+"""Reading lhs in place: the addresses of rows lead to the elements that the problem names, or to zeros; and
 convolutions with windows of every kind, in every layout."""
 
 from __future__ import annotations
@@ -56,14 +56,15 @@ PROBLEMS = {
 
 
 def in_place(problem: Problem) -> tuple[Problem, Tiling]:
-    """In canonical form, with a tiling that reads lhs in place, whether that is worth it or not."""
+    """Returns the problem in canonical form, with a tiling that reads lhs in place, whether that is profitable or
+    not."""
     chosen = plan(problem, 4, host())
     total, run = chosen.problem.reduction.extent, _run(chosen.problem.reduction, chosen.problem.lhs)
     return chosen.problem, replace(chosen.tiling, reduction=Reduction(total // run, run, 1, run), pack_lhs=False)
 
 
 def read(problem: Problem, tiling: Tiling, elements: np.ndarray, batch: int, row: int, rows: int, known: bool) -> list:
-    """The elements at all steps of all taps of some rows, by their addresses."""
+    """Returns the elements at all steps of all taps of some rows, by their addresses."""
     run, taps = tiling.reduction.run, tiling.reduction.taps
     array = np.zeros(TARGET + rows * run * taps, np.float32)
     array[:ELEMENTS] = elements
@@ -116,7 +117,7 @@ def test_zeros_are_made_once_and_reach_as_far_as_a_run() -> None:
 
 
 def test_rows_of_a_matrix_are_a_constant_apart() -> None:
-    """One address is computed, from which instructions reach all others."""
+    """Only one address is computed, from which instructions reach all others."""
     problem, tiling = in_place(PROBLEMS["rows of a matrix"])
     function = ll.Function(ll.Module("test"), ll.FunctionType(ll.VoidType(), [ll.PointerType(), I64]), "test")
     e = Vectors(ll.IRBuilder(function.append_basic_block("entry")), host(), F32, LANES)

@@ -1,4 +1,4 @@
-"""Tiles of accumulators add up the products that NumPy adds up, however their taps and steps are looped over."""
+"""Tiles of accumulators sum the same products as NumPy, for any loops over taps and steps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from trivium.backends.llvm.vectors import Vectors
 LANES, ROWS, VECTORS = 4, 3, 2
 WIDTH = LANES * VECTORS
 LHS, PANEL, TILE = 0, 2048, 6144
-"""Where they begin, in elements."""
+"""The start of each operand, in elements."""
 PITCH = WIDTH + 5
 
 
 def memory(seed: int = 0) -> np.ndarray:
-    """Small whole numbers, whose sums are exact."""
+    """Returns small whole numbers, whose sums are exact."""
     return np.random.default_rng(seed).integers(-4, 5, 7000).astype(np.float32)
 
 
@@ -35,7 +35,7 @@ def run(emit: Callable[[Vectors, ll.Value], None], array: np.ndarray) -> np.ndar
 
 
 def unknown(code: Code, number: int) -> Int:
-    """A number that nobody knows while code is emitted."""
+    """Returns a number that is unknown while code is emitted."""
     slot = code.builder.alloca(I64)
     code.builder.store(I64(number), slot)
     return Int(code, code.builder.load(slot, typ=I64))
@@ -55,7 +55,7 @@ def rows_from(e: Vectors, base: ll.Value, row_step: int, tap_step: int) -> Calla
     ("taps", "steps"), [((0, 1), 1), ((0, 1), 30), ((2, 5), 7), ((0, MOST_UNROLLED), 1), ((3, 40), 1), ((1, 4), 1)]
 )
 def test_sums_of_products(taps: tuple[int, int], steps: int, ahead: bool, known: bool) -> None:
-    """lhs rows 11 apart and taps 40, each step 2 further; rows of the panel follow each other."""
+    """Rows of lhs are 11 apart, taps 40, and steps 2; rows of the panel are contiguous."""
     row_step, tap_step, stride, pitch = 11, 40, 2, WIDTH
 
     def emit(e: Vectors, base: ll.Value) -> None:
@@ -83,7 +83,7 @@ def test_sums_of_products(taps: tuple[int, int], steps: int, ahead: bool, known:
 
 @pytest.mark.parametrize("active", range(1, LANES + 1))
 def test_lane_by_lane(active: int) -> None:
-    """Rows of lhs have an element for every column; those that the mask leaves out of the last vector are not read."""
+    """Rows of lhs have an element for every column; those that the mask excludes from the last vector are not read."""
     steps, stride, row_step = 5, 40, 300
 
     def emit(e: Vectors, base: ll.Value) -> None:

@@ -1,5 +1,5 @@
-"""Operands in panels: what generated code packs is NumPy's rearrangement, whatever the operand's layout; and
-convolutions of constants, which are packed beforehand."""
+"""Operands in panels: generated code packs as NumPy rearranges, for any layout of the operand; and convolutions of
+constants, which are packed beforehand."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from trivium.compiler.contraction.problem import Access, Axis, AxisGroup, dimens
 from trivium.compiler.kernel.index import Index
 
 TARGET = 4000
-"""Where packed elements go, behind those of the operand."""
+"""The offset of packed elements, which follow those of the operand."""
 ROOM = 8000
 UNTOUCHED = -1.0
 
 
 @dataclass(frozen=True)
 class Operand:
-    """An access as lines x across."""
+    """Returns an access of lines by the elements across them."""
 
     lines: AxisGroup
     across: AxisGroup
@@ -37,7 +37,7 @@ class Operand:
 
 
 def plain(lines: dict[int, int], across: dict[int, int], offset: int = 0) -> Operand:
-    """Axes of given extents and strides."""
+    """Returns axes of the given extents and strides."""
     groups = [{Axis(extent): stride for extent, stride in axes.items()} for axes in (lines, across)]
     return Operand(
         AxisGroup(tuple(groups[0])), AxisGroup(tuple(groups[1])), Access(Index(groups[0] | groups[1], offset))
@@ -45,7 +45,7 @@ def plain(lines: dict[int, int], across: dict[int, int], offset: int = 0) -> Ope
 
 
 def windows(dilation: int = 1, low: int = 1, stride: int = 1, step: int = 1) -> Operand:
-    """im2col of an image of 9 x 6 elements: 3 taps and 2 positions in each line, 4 columns with neighbours beside."""
+    """im2col of an image of 9 x 6 elements: 3 taps and 2 positions in each line, and 4 columns with adjacent ones."""
     tap, channel, position, width = Axis(3), Axis(2), Axis(7), Axis(6)
     access = Access(Index({channel: 54, width: 1}))
     access = dimension(access, 9, 6, Index({position: stride, tap: step}, -low), dilation)
@@ -83,7 +83,7 @@ def packed(
     operand: Operand, elements: np.ndarray, line: tuple[int, int], lane: tuple[int, int], vectors: int, lanes: int,
     known: bool = True,
 ) -> np.ndarray:  # fmt: skip
-    """Memory from the target on."""
+    """Returns the memory from the target on."""
     element = F32 if elements.dtype == np.float32 else F64
     array = np.full(ROOM, UNTOUCHED, elements.dtype)
     array[: len(elements)] = elements
@@ -110,7 +110,7 @@ def packed(
 @pytest.mark.parametrize(("dtype", "lanes"), [(np.float32, 4), (np.float32, 16), (np.float64, 2), (np.float64, 8)])
 @pytest.mark.parametrize("name", OPERANDS)
 def test_panels_are_rearranged_elements(name: str, dtype: type, lanes: int, known: bool) -> None:
-    """A part of the lines and of what lies across, that ends within a vector."""
+    """A part of the lines, and of the elements across them, that ends within a vector."""
     operand = OPERANDS[name]
     elements = np.random.default_rng(0).uniform(1, 2, 2000).astype(dtype)
     whole = expected(operand, elements)
@@ -124,7 +124,7 @@ def test_panels_are_rearranged_elements(name: str, dtype: type, lanes: int, know
         np.testing.assert_array_equal(found[:, : part.shape[1]], part)
         if not lies_across(operand.access, operand.lines, operand.across):
             assert (found[:, part.shape[1] : vectors * lanes] == 0).all()
-        # Up to a vector's worth of lines more may be written to, and nothing behind them.
+        # At most a vector's worth of lines more may be written, and nothing after them.
         assert (found[:, vectors * lanes :] == UNTOUCHED).all()
         assert (memory[pitch * (len(part) + lanes) :] == UNTOUCHED).all()
 
@@ -139,7 +139,7 @@ def test_squares_are_turned(lanes: int) -> None:
 
 @dataclass
 class Walked:
-    """The extents of axes, and the flat indices of a walk over them."""
+    """Returns the extents of axes, and the flat indices of a walk over them."""
 
     extents: tuple[int, ...]
     begin: int

@@ -1,5 +1,5 @@
-"""The loop nest around the micro-kernel against NumPy: matrix products in all layouts and ragged sizes, in blocks, on
-threads, and planned for other processors."""
+"""The loop nest around the micro-kernel, compared with NumPy: matrix products in all layouts and uneven sizes, in
+blocks, on threads, and planned for other processors."""
 
 from __future__ import annotations
 

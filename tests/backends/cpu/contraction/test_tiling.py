@@ -1,4 +1,4 @@
-"""Tilings: they cover the problem, keep within registers and caches, and say the truth about how operands lie."""
+"""Tilings: they cover the problem, fit in registers and caches, and describe correctly how operands are stored."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_tiles_fit_in_registers(name: str, dtype: str) -> None:
 
 @everywhere
 def test_what_is_packed_fits_in_the_cache(name: str, dtype: str) -> None:
-    """A block's panel, lhs and sums have their shares; blocks are rounded up to where axes start again, at most to
-    twice their share, and there is always one tile and one panel."""
+    """A block's panel, lhs and sums have their shares of the caches. Blocks are rounded up to the next boundary of the
+    axes, at most to twice their share, and there is always one tile and one panel."""
     cache, nbytes = processor(name).cache_bytes[1], np.dtype(DTYPES[dtype]).itemsize
     for chosen in plans(name, dtype):
         tiling, steps = chosen.tiling, chosen.tiling.reduction.most_steps
@@ -119,7 +119,7 @@ def test_what_is_packed_fits_in_the_cache(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lhs_advances_evenly_along_a_run(dtype: str) -> None:
-    """Element by element, in every plan that reads it where it lies."""
+    """Element by element, in every plan that reads lhs in place."""
     read = [p for p in plans("x86-64-v3", dtype) if not p.tiling.pack_lhs and p.tiling.rhs is not Rhs.DIRECT]
     assert len(read) > 20
     for chosen in read:
@@ -131,7 +131,7 @@ def test_lhs_advances_evenly_along_a_run(dtype: str) -> None:
 
 
 def test_rows_of_rhs_that_lie_evenly() -> None:
-    """`rhs_step` is their distance, and 0 where there is none."""
+    """`rhs_step` is the distance between elements, and 0 if they do not have a constant one."""
     steps = []
     for chosen in plans("x86-64-v3", "f32"):
         problem, step = chosen.problem, rhs_step(chosen.problem)
@@ -148,7 +148,7 @@ def test_rows_of_rhs_that_lie_evenly() -> None:
 
 @everywhere
 def test_threads_have_something_to_do(name: str, dtype: str) -> None:
-    """Large problems have at least one unit for each, small ones no more than without threads."""
+    """Large problems have at least one unit per thread, small ones no more than without threads."""
     for one, many in zip(plans(name, dtype), plans(name, dtype, threads=8), strict=True):
         target = processor(name, 8)
         pieces = target.product_cost(one.problem.flops, np.dtype(DTYPES[dtype]).itemsize) / target.piece_cost
@@ -159,7 +159,7 @@ def test_threads_have_something_to_do(name: str, dtype: str) -> None:
 
 
 def test_constants_are_packed_unless_that_repeats_them() -> None:
-    """In windows they would be repeated."""
+    """In windows, elements would be packed repeatedly."""
     for chosen in plans("x86-64-v4", "f32")[1::2]:
         constant = chosen.tiling.rhs is Rhs.CONSTANT
         assert constant != bool(chosen.problem.rhs.windows)

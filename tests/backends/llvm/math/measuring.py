@@ -1,4 +1,5 @@
-"""Measures the accuracy of inline math in units in the last place of the type, against more precise references."""
+"""Measures the accuracy of inline math in units in the last place of the type, compared with more precise
+references."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ Exact = Callable[[mpmath.mpf], mpmath.mpf]
 
 
 def compiled(op: str, name: str, *operands: object) -> np.ndarray:
-    """What the compiled operation gives for numbers of one type."""
+    """Returns the results of the compiled operation for numbers of one type."""
     arrays = [np.array(operand, TYPES[name]) for operand in operands]
     return run(elementwise(op, [name] * len(arrays), name, arrays[0].size), *arrays)
 
 
 def samples(count: int) -> np.ndarray:
-    """Numbers of all magnitudes, and special ones."""
+    """Returns numbers of all magnitudes, and special ones."""
     random = np.random.default_rng(0)
     parts = [
         random.standard_normal(count) * 3,
@@ -38,14 +39,14 @@ def samples(count: int) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Distances in units in the last place of f32 (of its smallest normal number, for smaller ones)."""
+    """Returns distances in units in the last place of f32 (of its smallest normal number, for smaller ones)."""
     magnitude = np.maximum(np.abs(exact.astype(np.float32)), np.finfo(np.float32).tiny)
     return np.abs(got - exact) / np.spacing(magnitude)
 
 
 def expect_f32(op: str, reference: Reference, tolerance: float, zeros: float = 0, signs: bool = True) -> None:
-    """f32 against a reference in f64, specials and signs of zeros included; not where the result is closer to 0 than
-    `zeros`, for references that are not exact there."""
+    """Compares f32 with a reference in f64, including special values and the signs of zeros, but not where the result
+    is closer to 0 than `zeros`, for references that are not exact there."""
     x = samples(5000).astype(np.float32)
     got = compiled(op, "f32", x)
     with np.errstate(all="ignore"):
@@ -62,7 +63,7 @@ def expect_f32(op: str, reference: Reference, tolerance: float, zeros: float = 0
 
 
 def everywhere(dtype: type, domain: tuple[float, float]) -> np.ndarray:
-    """Numbers of all exponents in the domain, and many of its middle."""
+    """Returns numbers of all exponents in the domain, and many from its middle."""
     random, kind = np.random.default_rng(0), np.finfo(dtype)
     exponents = random.uniform(kind.minexp - kind.nmant, kind.maxexp - 0.01, 500)
     numbers = np.concatenate([np.exp2(exponents), np.exp2(random.uniform(-10, 10, 400)), random.uniform(0, 3, 200)])
@@ -72,7 +73,7 @@ def everywhere(dtype: type, domain: tuple[float, float]) -> np.ndarray:
 
 
 def distance(value: float, exact: mpmath.mpf, dtype: type) -> float:
-    """In units in the last place, which are those of the smallest normal number below it."""
+    """In units in the last place; below the smallest normal number, those of that number."""
     kind = np.finfo(dtype)
     if not np.isfinite(value):
         return 0.0 if abs(exact) > mpmath.mpf(float(kind.max)) else np.inf
@@ -82,7 +83,7 @@ def distance(value: float, exact: mpmath.mpf, dtype: type) -> float:
 
 
 def worst(op: str, name: str, exact: Exact, domain: tuple[float, float] = EVERYTHING, bits: int = 200) -> float:
-    """The largest distance at numbers of all exponents, of a reference computed with `bits` bits."""
+    """Returns the largest distance, at numbers of all exponents, from a reference computed with `bits` bits."""
     x = everywhere(TYPES[name], domain)
     got = compiled(op, name, x)
     with mpmath.workprec(bits):
@@ -91,7 +92,7 @@ def worst(op: str, name: str, exact: Exact, domain: tuple[float, float] = EVERYT
 
 
 def expect_limits(op: str, name: str, values: Sequence[float]) -> None:
-    """`values` at 0, -0, inf and -inf, with the signs of zeros; and NaN stays."""
+    """Requires `values` at 0, -0, inf and -inf, with the signs of zeros, and NaN for NaN."""
     got = compiled(op, name, [0.0, -0.0, INF, -INF, NAN])
     wanted = np.array([*values, NAN], TYPES[name])
     np.testing.assert_array_equal(got, wanted)

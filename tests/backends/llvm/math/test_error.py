@@ -10,7 +10,7 @@ import scipy.special as special
 from tests.backends.llvm.math.measuring import INF, NAN, TYPES, compiled, expect_f32, expect_limits, worst
 
 FUNCTIONS = {
-    # the exact function, where it is asked, what it is of 0, -0, inf, -inf, and the limits: f32's own are elsewhere
+    # the exact function, its domain, its values at 0, -0, inf, -inf, and the limits: those of f32 are elsewhere
     "erf": (mpmath.erf, (-30, 30), (0, -0.0, 1, -1), {"f64": 4.0}),
     "erfc": (mpmath.erfc, (-30, 28), (1, 1, 0, 2), {"f32": 2.6, "f64": 4.0}),
     "erf_inv": (mpmath.erfinv, (-1 + 2**-53, 1 - 2**-53), (0, -0.0, NAN, NAN), {"f64": 4.0}),
@@ -35,7 +35,7 @@ def test_limits(op: str, name: str) -> None:
 
 @pytest.mark.parametrize(("name", "last"), [("f32", 10.05), ("f64", 27.22)])
 def test_where_the_complement_vanishes(name: str, last: float) -> None:
-    """There it is the smallest number, and 0 beyond."""
+    """At that point it is the smallest number, and 0 beyond."""
     smallest = float(np.finfo(TYPES[name]).smallest_subnormal)
     got = compiled("erfc", name, [last, last + 0.05, 50, 1e30])
     assert 0 < got[0] <= 2 * smallest
@@ -62,6 +62,6 @@ def test_the_ends_of_the_inverse() -> None:
 def test_the_inverse_undoes_the_function() -> None:
     x = np.linspace(-3, 3, 500)
     again = compiled("erf_inv", "f64", compiled("erf", "f64", x))
-    # What erf was rounded by comes back multiplied by the slope of the inverse.
+    # The rounding error of erf is multiplied by the slope of the inverse.
     slope = np.sqrt(np.pi) / 2 * np.exp(x * x)
     assert (np.abs(again - x) <= np.finfo(np.float64).eps * (slope + 4 * np.abs(x))).all()

@@ -1,4 +1,4 @@
-"""The exponential function and what is made of it, and of logarithms, in f64: accuracy and special values."""
+"""The exponential function and functions that use it, and logarithms, in f64: accuracy and special values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.backends.llvm.math.measuring import INF, NAN, compiled, expect_limits, worst
 
 FUNCTIONS = {
-    # the exact function, where it is asked, and what it is of 0, -0, inf, -inf
+    # the exact function, its domain, and its values at 0, -0, inf, -inf
     "exponential": (mpmath.exp, (-750, 709.7), (1, 1, INF, 0)),
     "exponential_minus_one": (mpmath.expm1, (-100, 709.7), (0, -0.0, INF, -1)),
     "log": (mpmath.log, (5e-324, 1e308), (-INF, -INF, INF, NAN)),
@@ -56,7 +56,7 @@ def test_logarithms_outside_of_their_domain() -> None:
 
 @pytest.mark.parametrize("name", ["f32", "f64"])
 def test_the_exponential_never_falls(name: str) -> None:
-    """Also from one reduced range to the next, which meet at odd multiples of log(2) / 2."""
+    """Also at the boundaries of reduced ranges, which are odd multiples of log(2) / 2."""
     meeting = (np.arange(-60, 60) + 0.5) * np.log(2)
     step = np.finfo(np.float32 if name == "f32" else np.float64).eps
     x = np.sort((meeting[:, None] * (1 + step * np.arange(-8, 9))).ravel())

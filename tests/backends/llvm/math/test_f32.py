@@ -1,4 +1,4 @@
-"""The functions that f32 has of its own: their accuracy, and their special values."""
+"""The functions with separate implementations for f32: their accuracy, and their special values."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ AGAINST_F64 = {
 @pytest.mark.parametrize("op", AGAINST_F64)
 def test_against_f64(op: str) -> None:
     reference, tolerance = AGAINST_F64[op]
-    # SciPy's erfinv gives 0 for -0.
+    # SciPy's erfinv returns 0 for -0.
     expect_f32(op, reference, tolerance, signs=op != "erf_inv")
 
 
 ALL_EXPONENTS = {
-    # the exact function, where it is asked, and the limit where it is not 2
+    # the exact function, its domain, and the limit if it is not 2
     "exponential": (mpmath.exp, (-750, 709.7)), "exponential_minus_one": (mpmath.expm1, (-100, 709.7)),
     "log": (mpmath.log, (5e-324, 1e308)), "log_plus_one": (mpmath.log1p, (-1 + 2**-53, 1e308)),
     "logistic": (lambda x: 1 / (1 + mpmath.exp(-x)), (-745, 750)),
@@ -43,7 +43,7 @@ def test_all_exponents(op: str) -> None:
 
 
 AT_LIMITS = {
-    # of 0, -0, inf, -inf
+    # at 0, -0, inf, -inf
     "exponential": (1, 1, INF, 0), "exponential_minus_one": (0, -0.0, INF, -1), "log": (-INF, -INF, INF, NAN),
     "log_plus_one": (0, -0.0, INF, NAN), "logistic": (0.5, 0.5, 1, 0), "sine": (0, -0.0, NAN, NAN),
     "cosine": (1, 1, NAN, NAN), "tan": (0, -0.0, NAN, NAN), "tanh": (0, -0.0, 1, -1), "erf": (0, -0.0, 1, -1),
@@ -70,7 +70,7 @@ def test_power() -> None:
 
 
 def test_results_between_the_normal_numbers_and_zero() -> None:
-    """They are rounded to multiples of the smallest number, and become 0 below a half of it."""
+    """Results are rounded to multiples of the smallest number; those below half of it become 0."""
     x = np.linspace(-104.5, -87, 600).astype(np.float32)
     got, exact = compiled("exponential", "f32", x), np.exp(x.astype(np.float64))
     assert (np.abs(got - exact) <= 2.0**-149).all()

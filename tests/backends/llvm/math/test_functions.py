@@ -1,4 +1,4 @@
-"""The table of functions: all compute inline, and what is in no table is refused."""
+"""The table of functions: all are computed inline, and functions that are in no table are refused."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from tests.backends.llvm.math.measuring import INF, NAN, TYPES, compiled, expect
 
 
 def test_digamma_in_f32() -> None:
-    """SciPy's has a sign at its pole 0, StableHLO's is NaN at every pole. The reference is not exact near its zeros."""
+    """SciPy's digamma has a sign at its pole 0, StableHLO's is NaN at every pole. The reference is not exact near its
+    zeros."""
     expect_f32("digamma", lambda x: np.where(x == 0, np.nan, special.digamma(x)), 1.0, zeros=1e-3)
 
 
@@ -27,7 +28,7 @@ def test_lgamma_at_all_exponents(name: str, limit: float) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_negative_numbers(name: str) -> None:
-    """Next to their zeros only the absolute error is small."""
+    """Near their zeros, only the absolute error is small."""
     dtype = TYPES[name]
     x = np.random.default_rng(0).uniform(-30, 5, 400).astype(dtype)
     for op, reference in (("lgamma", lambda v: mpmath.log(abs(mpmath.gamma(v)))), ("digamma", mpmath.digamma)):
@@ -45,7 +46,7 @@ def test_limits(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_poles(name: str) -> None:
-    """Every whole number up to 0, also where all numbers are whole."""
+    """Every whole number up to 0, including numbers so large that all of them are whole."""
     poles = [-1, -2, -30, -1000, -(2.0**24), -(2.0**100)]
     assert (compiled("lgamma", name, poles) == INF).all()
     assert np.isnan(compiled("digamma", name, poles)).all()

@@ -13,7 +13,7 @@ AGAINST_F64 = {
     "acosh": (np.arccosh, 2.1), "atanh": (np.arctanh, 2.0),
 }  # fmt: skip
 FUNCTIONS = {
-    # the exact function, where it is asked, and what it is of 0, -0, inf, -inf
+    # the exact function, its domain, and its values at 0, -0, inf, -inf
     "sinh": (mpmath.sinh, (-710, 710), (0, -0.0, INF, -INF)),
     "cosh": (mpmath.cosh, (-710, 710), (1, 1, INF, INF)),
     "asinh": (mpmath.asinh, EVERYTHING, (0, -0.0, INF, -INF)),
@@ -42,14 +42,14 @@ def test_limits(op: str, name: str) -> None:
 
 
 def test_tanh_in_f64() -> None:
-    """f32 has its own."""
+    """f32 has a separate implementation."""
     assert worst("tanh", "f64", mpmath.tanh, (-50, 50)) <= 4.0
     expect_limits("tanh", "f64", (0, -0.0, 1, -1))
 
 
 @pytest.mark.parametrize(("name", "last"), [("f32", 89.415985), ("f64", 710.4758600739439)])
 def test_sinh_and_cosh_overflow_no_earlier_than_they_must(name: str, last: float) -> None:
-    """exp(x) does so earlier: by log(2)."""
+    """exp(x) overflows earlier, by log(2)."""
     kind = TYPES[name]
     following = np.nextafter(kind(last), kind(INF))
     for op in ("sinh", "cosh"):
@@ -71,7 +71,7 @@ def test_outside_of_the_domains(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_cubes_have_whole_roots(name: str) -> None:
-    """Up to the last place, like all numbers; those of powers of two, exactly."""
+    """Within a unit in the last place for all numbers, and exactly for cubes of powers of two."""
     roots = np.arange(1, 256, dtype=TYPES[name])
     np.testing.assert_allclose(compiled("cbrt", name, -(roots**3)), -roots, rtol=np.finfo(TYPES[name]).eps)
     powers = np.exp2(np.arange(-40, 41))

@@ -21,7 +21,7 @@ from tests.backends.llvm.math.measuring import (
 AGAINST_F64 = {"asin": (np.arcsin, 1.1), "acos": (np.arccos, 1.1), "atan": (np.arctan, 1.1)}
 HALF_PI = np.pi / 2
 FUNCTIONS = {
-    # the exact function, where it is asked, and what it is of 0, -0, inf, -inf
+    # the exact function, its domain, and its values at 0, -0, inf, -inf
     "asin": (mpmath.asin, (-1.0, 1.0), (0, -0.0, NAN, NAN)),
     "acos": (mpmath.acos, (-1.0, 1.0), (HALF_PI, HALF_PI, NAN, NAN)),
     "atan": (mpmath.atan, EVERYTHING, (0, -0.0, HALF_PI, -HALF_PI)),
@@ -66,7 +66,7 @@ def test_atan2(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_atan2_of_all_exponents(name: str) -> None:
-    """Also where the quotient would overflow or vanish."""
+    """Also if the quotient would overflow or underflow."""
     random, kind = np.random.default_rng(0), np.finfo(TYPES[name])
     y, x = (
         (np.exp2(random.uniform(kind.minexp - kind.nmant, kind.maxexp - 0.01, 800)) * random.choice([-1, 1], 800))

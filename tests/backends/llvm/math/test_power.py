@@ -29,7 +29,7 @@ def test_power_in_f64() -> None:
 
 
 def test_bases_next_to_one_with_large_exponents() -> None:
-    """The logarithm has to be right to more digits than a number has."""
+    """The logarithm must be right to more digits than a number has."""
     steps = np.repeat(np.arange(1, 40), 4) * np.finfo(np.float64).eps
     exponents = 500 / steps * np.tile([1, -1, 0.3, -1.3], 39)
     assert far_from_all(1 + steps, exponents) <= 4.0
@@ -58,7 +58,7 @@ def test_powers_of_two_are_exact(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_signs_of_whole_powers_that_are_large(name: str) -> None:
-    """Up to 2^digits there are odd numbers, beyond there are none."""
+    """Up to 2^digits there are odd numbers; above, there are none."""
     last_odd = 2.0 ** (np.finfo(TYPES[name]).nmant + 1) - 1
     y = np.array([last_odd, -last_odd, last_odd - 1, last_odd + 1, 2 * last_odd])
     assert compiled("power", name, np.full(5, -1), y).tolist() == [-1, -1, 1, 1, 1]

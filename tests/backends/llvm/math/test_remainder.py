@@ -1,4 +1,4 @@
-"""The exact remainder by integers, against NumPy's, bit for bit."""
+"""The exact remainder, computed by integers, compared with NumPy's bit for bit."""
 
 from __future__ import annotations
 

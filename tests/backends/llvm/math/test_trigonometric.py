@@ -9,7 +9,7 @@ import pytest
 from tests.backends.llvm.math.measuring import EVERYTHING, NAN, TYPES, compiled, distance, expect_limits, worst
 
 FUNCTIONS = {
-    # the exact function, and what it is of 0, -0, inf, -inf
+    # the exact function, and its values at 0, -0, inf, -inf
     "sine": (mpmath.sin, (0, -0.0, NAN, NAN)),
     "cosine": (mpmath.cos, (1, 1, NAN, NAN)),
     "tan": (mpmath.tan, (0, -0.0, NAN, NAN)),
@@ -40,8 +40,8 @@ def far_from_all(op: str, name: str, x: np.ndarray) -> float:
 
 @pytest.mark.parametrize("op", FUNCTIONS)
 def test_angles_next_to_multiples_of_a_quarter_turn(op: str) -> None:
-    """Where a result is next to 0, most digits of the reduced angle have to be right; the last number is the one of
-    f64 that comes closest to a multiple."""
+    """If a result is close to 0, most digits of the reduced angle must be right. The last number is the one of f64 that
+    is closest to a multiple."""
     x = np.concatenate([np.arange(1, 300) * (np.pi / 2), 2.0 ** np.arange(10, 60) * np.pi])
     x = np.concatenate([x, np.nextafter(x, 0), np.nextafter(x, np.inf), [6381956970095103 * 2.0**797]])
     assert far_from_all(op, "f64", np.concatenate([x, -x])) <= 4.0
@@ -50,7 +50,7 @@ def test_angles_next_to_multiples_of_a_quarter_turn(op: str) -> None:
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("op", FUNCTIONS)
 def test_from_one_reduction_to_the_other(op: str, name: str) -> None:
-    """Angles around the largest that is reduced by parts; vectors have some of both kinds in their lanes."""
+    """Angles around the largest that is reduced by parts. The lanes of a vector contain both kinds."""
     limit = 2.0**19
     around = limit + np.concatenate([np.linspace(-8, 8, 64), np.linspace(0, 1e6, 37)])
     mixed = np.stack([around, np.linspace(-3, 3, len(around)), -around * 2.0**40], axis=1).ravel()
@@ -59,7 +59,7 @@ def test_from_one_reduction_to_the_other(op: str, name: str) -> None:
 
 
 def test_the_lanes_of_a_vector_do_not_disturb_each_other() -> None:
-    """A huge angle, or one that has no sine, beside others."""
+    """A huge angle, or one that has no sine, together with others."""
     x = np.linspace(-3, 3, 16)
     alone = compiled("sine", "f64", x)
     for rare in (1e300, np.inf, np.nan, -1e22):
