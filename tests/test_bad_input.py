@@ -228,7 +228,7 @@ def test_a_number_too_large_is_refused() -> None:
         absolute("tensor<i8>")(300)
 
 
-def test_results_too_large_for_memory_are_told() -> None:
+def test_results_too_large_for_memory_are_reported() -> None:
     huge = trivium.parse(
         "func.func @main() -> tensor<1000000000000000xf32> {\n"
         "  %0 = stablehlo.iota dim = 0 : tensor<1000000000000000xf32>\n"
@@ -283,7 +283,7 @@ def test_tensors_of_tensorflow_are_read(run: Executable) -> None:
 # Outside of a run
 
 
-def test_another_library_is_no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_library_is_not_a_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     from trivium.backends.native import load
 
     monkeypatch.setenv("TRIVIUM_RUNTIME", __file__)

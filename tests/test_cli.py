@@ -90,7 +90,7 @@ def test_convert_writes_for_the_lowest_version(trivium: Command) -> None:
     assert b"StableHLO_v1.0.0\0" in Path("copy.mlirbc").read_bytes()
 
 
-def test_convert_lists_what_a_version_cannot_have(trivium: Command) -> None:
+def test_convert_lists_features_that_a_version_lacks(trivium: Command) -> None:
     Path("later.mlir").write_text(PROGRAM.replace("stablehlo.exponential", "stablehlo.tan"))
     message = (
         "cannot be written for version 1.3.0 of StableHLO\n  - stablehlo.tan, first at later.mlir:3:8: needs 1.4.0"

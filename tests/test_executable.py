@@ -56,7 +56,7 @@ def test_another_process_compiles_nothing(run: Executable, tmp_path: Path) -> No
     np.testing.assert_array_equal(np.load(paths[2]), run(X)[0])
 
 
-def test_what_is_no_compiled_program_is_refused(run: Executable, tmp_path: Path) -> None:
+def test_files_that_are_not_compiled_programs_are_refused(run: Executable, tmp_path: Path) -> None:
     file = tmp_path / "model.so"
     with pytest.raises(trivium.Error, match=r"cannot read .*No such file"):
         trivium.load_executable(file)

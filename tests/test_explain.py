@@ -39,7 +39,7 @@ def explained(text: str) -> str:
     return trivium.compile(trivium.parse(text)).explain()
 
 
-def test_what_is_one_kernel_and_what_is_not() -> None:
+def test_which_ops_share_a_kernel() -> None:
     text = explained(FUSED)
     assert text.startswith("3 ops became 2 launches of 2 kernels")
     assert "tanh and exponential are one kernel" in text

@@ -193,7 +193,7 @@ BREAKS: dict[str, tuple[Callable[[Any], None], str]] = {
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_what_is_wrong_is_told(name: str) -> None:
+def test_errors_are_reported(name: str) -> None:
     change, complaint = BREAKS[name]
     with pytest.raises(Error, match=complaint):
         from_bytes(broken(change))

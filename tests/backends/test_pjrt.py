@@ -47,7 +47,7 @@ def test_clients_and_what_they_own() -> None:
 
 
 @pytest.mark.jax
-def test_memory_is_told_under_the_names_of_pjrt() -> None:
+def test_memory_is_reported_under_the_names_of_pjrt() -> None:
     """With the names of JAX's `CompiledMemoryStats`, if JAX is installed."""
     names = set(dir(pytest.importorskip("jaxlib._jax").CompiledMemoryStats))
     own = set(MemoryStats.__dataclass_fields__)

@@ -172,7 +172,7 @@ def test_what_needs_shapes_says_so() -> None:
             ask()
 
 
-def test_what_is_told_is_of_the_last_call() -> None:
+def test_reports_are_those_of_the_last_call() -> None:
     run = Recorded(SUMS).run
     for count in (10, 1000, 10):
         run.execute(rows(count), rows(count))

@@ -86,7 +86,7 @@ def test_kinds_mean_what_the_ops_of_stablehlo_do(
         np.testing.assert_array_equal(array, wanted)
 
 
-def test_a_permutation_gives_zeros_to_devices_that_are_no_target() -> None:
+def test_a_permutation_gives_zeros_to_devices_that_are_not_targets() -> None:
     groups = ((0, 1), (1, 2))
     program = program_of(CollectivePermute(), groups)
     verify(program)

@@ -84,7 +84,7 @@ def test_constants_are_numbered_in_the_order_of_ops() -> None:
     assert second.shape == ROWS.shape
 
 
-def test_equal_bytes_elsewhere_are_no_reference() -> None:
+def test_equal_bytes_elsewhere_are_not_a_reference() -> None:
     references = References(module_of(ROWS, lambda b, x: x))
     assert references.find(Constant(ROWS.copy())) is None
     assert references.find(Constant(ROWS)) == ModuleConstant(1, 0, 1200)

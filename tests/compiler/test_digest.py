@@ -83,7 +83,7 @@ def test_one_bit_of_a_constant() -> None:
     assert whole(with_constant(DenseElements(small))) != whole(with_constant(DenseElements(changed(small, 3))))
 
 
-def test_constants_are_told_by_content_not_by_layout_or_name() -> None:
+def test_constants_are_distinguished_by_content_not_by_layout_or_name() -> None:
     square = NUMBERS[:900].reshape(30, 30)
     assert whole(with_constant(DenseElements(square.T))) == whole(
         with_constant(DenseElements(np.ascontiguousarray(square.T)))
@@ -118,7 +118,7 @@ def test_a_constant_of_equal_elements_is_not_expanded() -> None:
     assert whole(with_constant(enormous))
 
 
-def test_programs_are_told_apart_as_their_texts_are() -> None:
+def test_programs_are_distinguished_as_their_texts_are() -> None:
     """Covers everything that the records of ops contain: attributes, regions, types."""
     modules = [record.module() for record in collect()]
     digests = {module.text(elide=False): whole(module) for module in modules}

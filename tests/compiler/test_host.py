@@ -158,7 +158,7 @@ def test_what_it_is_given_is_its_own(registered) -> None:
         (lambda op, x, z: (_ for _ in ()).throw(RuntimeError("no more")), "test.host failed: RuntimeError: no more"),
     ],
 )
-def test_what_goes_wrong_there_is_told(registered, evaluate, message: str) -> None:
+def test_errors_of_the_function_are_reported(registered, evaluate, message: str) -> None:
     registered(evaluate)
     with pytest.raises(ExecutionError, match=message):
         run([X, np.asarray(Z)])

@@ -72,7 +72,7 @@ def test_names_of_kernels(name: str) -> None:
     assert names(program)[-1] == wanted
 
 
-def test_names_are_told_apart_by_numbers() -> None:
+def test_names_are_distinguished_by_numbers() -> None:
     module = parse(
         body(
             f"%0 = stablehlo.sine %x : {K}",

@@ -82,7 +82,7 @@ def test_failing_programs_become_small(monkeypatch: pytest.MonkeyPatch, plant: P
     assert failure(again) is None
 
 
-def test_right_programs_have_nothing_to_find() -> None:
+def test_nothing_is_found_in_correct_programs() -> None:
     module = trivium.parse(PROGRAM)
     assert compare(module, *arguments_of(module.main)) is None
     with pytest.raises(Error, match="gives the right results"):

@@ -28,12 +28,12 @@ def compared(first: str, second: str) -> Comparison:
     return Comparison(trivium.parse(first), trivium.parse(second))
 
 
-def test_names_are_no_difference() -> None:
+def test_names_do_not_count_as_differences() -> None:
     assert compared(FIRST, RENAMED).counts == {EQUAL: 5, ALIKE: 0, REMOVED: 0, ADDED: 0}
     assert list(compared(FIRST, RENAMED).lines()) == ["  ... 5 equal ops"]
 
 
-def test_what_follows_from_a_difference_is_alike() -> None:
+def test_ops_that_depend_on_a_difference_are_alike() -> None:
     comparison = compared(FIRST, CHANGED)
     assert comparison.counts == {EQUAL: 2, ALIKE: 2, REMOVED: 1, ADDED: 1}
     text = [line.split(" : ")[0] for line in comparison.lines()]

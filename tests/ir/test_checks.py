@@ -44,12 +44,12 @@ def lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("check", lines(HOLD))
-def test_what_agrees_passes(check: str) -> None:
+def test_equal_values_pass(check: str) -> None:
     evaluate(parse(program(check)))
 
 
 @pytest.mark.parametrize("check", lines(FAIL))
-def test_what_differs_does_not(check: str) -> None:
+def test_different_values_do_not_pass(check: str) -> None:
     with pytest.raises(ExecutionError, match="numbers differ"):
         evaluate(parse(program(check)))
 

@@ -18,7 +18,7 @@ func.func @f(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
 """
 
 
-def test_names_and_locations_take_no_part():
+def test_names_and_locations_are_not_compared():
     other = PROGRAM.replace("%a", "%x").replace("%0", "%zero").replace("return", "\n\n  return")
     assert equal(parse(PROGRAM), parse(other))
 

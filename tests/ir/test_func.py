@@ -52,7 +52,7 @@ def test_a_call_that_recurses_inside_a_branch_has_effects() -> None:
     assert not branch.regions[0].block.first.is_pure
 
 
-def test_an_op_alone_may_use_what_stands_around_it() -> None:
+def test_an_op_may_use_values_from_outside() -> None:
     verify(parse(RECURSIVE_IN_BRANCH).main.body.block.first)
 
 

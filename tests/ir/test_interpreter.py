@@ -67,7 +67,7 @@ def test_an_argument_may_be_returned_as_it_is() -> None:
     assert evaluate(module, 1.0, 2.0) == (2, 1, 2)
 
 
-def test_regions_see_what_stands_around_them() -> None:
+def test_regions_can_use_values_from_outside() -> None:
     def body(b, x, limit):
         step = b.add(Add(x, x))
         kinds = [SCALAR]
@@ -149,7 +149,7 @@ def test_deep_programs_need_no_stack() -> None:
     assert evaluate(program([SCALAR], body), 0.0) == (5000,)
 
 
-def test_values_too_large_for_memory_are_told() -> None:
+def test_values_too_large_for_memory_are_reported() -> None:
     module = program([], lambda b: b.add(Iota(0, result=tensor(10**12))))
     with pytest.raises(ExecutionError, match=r"its results have 4000000000000 bytes .* the available memory"):
         evaluate(module)
@@ -268,7 +268,7 @@ def custom(target: str, **attributes: Any) -> Module:
     )
 
 
-def test_a_custom_call_means_what_was_registered(target: str) -> None:
+def test_a_custom_call_has_its_registered_meaning(target: str) -> None:
     register_custom_call(target, evaluate=lambda op, x: x * np.float32(op.backend_config))
     module = custom(target, backend_config="3")
     np.testing.assert_array_equal(evaluate(module, np.float32([1, 2]))[0], np.float32([3, 6]))
@@ -286,7 +286,7 @@ def test_a_custom_call_must_give_as_many_results_as_it_has(target: str) -> None:
         evaluate(custom(target), np.float32([1, 2]))
 
 
-def test_what_a_custom_call_raises_is_told_with_its_place(target: str) -> None:
+def test_exceptions_of_a_custom_call_are_reported_with_its_location(target: str) -> None:
     def broken(op, x):
         raise ValueError("out of luck")
 
@@ -364,7 +364,7 @@ def test_functions_of_32_bits_are_rounded_once() -> None:
         ),
     ],
 )
-def test_extents_that_do_not_fit_are_told(line: str, shapes: tuple[int, int], message: str) -> None:
+def test_extents_that_do_not_fit_are_reported(line: str, shapes: tuple[int, int], message: str) -> None:
     """For types with `?`, the constraints of an op are checked again when it runs."""
     line = line if line.startswith('"') else f"stablehlo.{line}"
     text = "func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {"
@@ -395,7 +395,7 @@ def test_a_computed_padding_may_not_take_more_than_there_is() -> None:
 
 
 @pytest.mark.parametrize(("kind", "start", "end"), [("bf16", 1, 1 + 2**-7), ("f32", 1, 1 + 2**-23), ("i8", -1, 0)])
-def test_what_is_drawn_is_less_than_the_end(kind: str, start: float, end: float) -> None:
+def test_drawn_numbers_are_less_than_the_end(kind: str, start: float, end: float) -> None:
     """Also if the start is the only number in the range."""
     text = f"""func.func @main(%0: tensor<{kind}>, %1: tensor<{kind}>) -> tensor<100x{kind}> {{
       %2 = stablehlo.constant dense<100> : tensor<1xi64>
@@ -420,7 +420,7 @@ def test_random_bits_of_narrow_elements_fill_no_more_than_these() -> None:
     assert set(bits.view(np.uint8)) == set(range(16))
 
 
-def test_what_breaks_inside_an_op_is_told_with_its_place() -> None:
+def test_exceptions_inside_an_op_are_reported_with_its_location() -> None:
     """The program is not verified: the body of its reduction returns a tuple."""
     pair = "tuple<tensor<f32>, tensor<f32>>"
     module = parse(f"""func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> tensor<2xf32> {{

@@ -35,7 +35,7 @@ def test_parts_of_axes() -> None:
     assert found == Part((2, 3), tuple((device // 2 % 2 * 2, device % 2 * 3) for device in range(8)))
 
 
-def test_what_says_nothing_of_parts() -> None:
+def test_parts_of_open_and_replicated_dimensions() -> None:
     assert parts('[{?}, {"x", ?}p1], replicated={"y"}', (4, 6)).shape == (4, 3)
     assert parts("[{}, {?}]", (4, 6)) == Part.whole((4, 6), 8)
     assert parts("[]", (), Mesh(())) == Part.whole((), 8)

@@ -45,7 +45,7 @@ def test_extents_become_plain_integers(extent) -> None:
 
 
 @pytest.mark.parametrize("extent", [2.0, "2"], ids=repr)
-def test_extents_that_are_no_integers_are_refused(extent) -> None:
+def test_extents_that_are_not_integers_are_refused(extent) -> None:
     with pytest.raises(Error, match="expected an integer, or None where dynamic"):
         TensorType((extent, 4100), F32)
 
@@ -70,7 +70,7 @@ TYPES += (TensorType((None,), F32, Bounds((4,))), FutureType((tensor(2),)), Tupl
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_equal_types_are_one_also_behind_a_pickle(kind) -> None:
+def test_equal_types_are_one_object_even_after_pickling(kind) -> None:
     assert pickle.loads(pickle.dumps(kind)) is kind
     assert hash(kind) == hash(pickle.loads(pickle.dumps(kind)))
 
@@ -82,13 +82,13 @@ def test_numbers_of_quantized_types_become_plain() -> None:
     assert str(made) == "!quant.uniform<i8:f32, 2.000000e+00:7>"
 
 
-def test_unsigned_storage_is_told_from_unsigned_integers() -> None:
+def test_unsigned_storage_differs_from_unsigned_integers() -> None:
     assert UnsignedStorageType(8) is not UI8
     assert UnsignedStorageType(8).dtype == UI8.dtype == np.uint8
     assert [str(kind) for kind in (UnsignedStorageType(8), UI8, I8)] == ["u8", "ui8", "i8"]
 
 
-def test_parameters_lie_along_what_they_belong_to() -> None:
+def test_parameters_have_a_dimension_for_each_axis() -> None:
     assert [np.shape(part) for part in PER_TENSOR.parameters((3, 2))] == [(), ()]
     scales, zero_points = PER_AXIS.parameters((3, 2))
     assert (scales.tolist(), zero_points.tolist()) == ([[0.5, 2.0]], [[0, 3]])
@@ -134,6 +134,6 @@ def test_quantized_types_hold_their_constraints(label) -> None:
         (lambda: IntegerType(7).dtype, "i7 has no NumPy dtype"),
     ],
 )
-def test_types_say_what_is_wrong_with_them(make, message) -> None:
+def test_errors_of_types_say_what_is_wrong(make, message) -> None:
     with pytest.raises(Error, match=message):
         make()

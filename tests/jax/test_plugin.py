@@ -39,7 +39,7 @@ def test_check(name: str, failures: dict[str, str]) -> None:
     assert not failures[name], failures[name]
 
 
-def test_the_default_platform_stays_what_it_was() -> None:
+def test_the_default_platform_does_not_change() -> None:
     done = run("-c", "import jax; print(jax.default_backend(), len(jax.devices('trivium')))", JAX_PLATFORMS="")
     assert done.stdout.split() == ["cpu", "1"], done.stderr
     assert "experimental" not in done.stderr

@@ -58,7 +58,7 @@ def line(page, stage: str, text: str):
     return page.locator(f'.listing[data-stage="{stage}"] .line', has_text=text).first
 
 
-def test_it_opens_with_what_can_be_read_at_once(page) -> None:
+def test_it_opens_with_an_overview(page) -> None:
     assert page.locator("h1").text_content() == "<b>model</b>"
     assert page.locator(".box.open > .name").all_text_contents() == ["encoder.layer"]
     assert page.locator(".box.closed > .name").all_text_contents() == ["head", "act"]

@@ -90,7 +90,7 @@ def test_an_op_is_followed_to_its_instructions(page: Page) -> None:
     assert "tanh" in launch.label
 
 
-def test_equal_layers_are_told_apart() -> None:
+def test_equal_layers_are_distinguished() -> None:
     """Two ops of the same line, which locations alone would not distinguish."""
     module = located()
     tanh, exponential = (op for op in module.main.body.walk() if op.NAME.endswith(("tanh", "exponential")))
@@ -148,7 +148,7 @@ def test_source_is_read_around_the_lines_that_are_named(tmp_path: Path) -> None:
     assert found.owners[next(i for i, line in enumerate(found.lines) if "line7 =" in line)] == 6
 
 
-def test_files_that_are_no_python_are_not_read(tmp_path: Path) -> None:
+def test_files_other_than_python_are_not_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("a secret\n" * 20)
     found, _ = source_stage(place for op in located(str(secret)).main.body.walk() for place in _files(op))

@@ -39,7 +39,7 @@ def test_our_plugin_passes_whole(tmp_path: Path) -> None:
     assert programs == ["first.mlir", "random.mlir", "second.mlir"]
 
 
-def test_a_file_that_is_no_plugin() -> None:
+def test_a_file_that_is_not_a_plugin() -> None:
     library = next(Path(np.__file__).parent.rglob("*.so"))
     command = [sys.executable, "-m", "trivium.pjrt.check", str(library)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -60,7 +60,7 @@ def test_deleted_buffers_are_errors() -> None:
             use()
 
 
-def test_what_is_no_array_is_refused() -> None:
+def test_other_objects_than_arrays_are_refused() -> None:
     with pytest.raises(ExecutionError, match="masked array"):
         CLIENT.buffer_from_host(np.ma.masked_array(X))
 

@@ -172,7 +172,7 @@ def test_an_error_of_ours_stays():
         calling(fail, np.zeros(3))
 
 
-def test_other_exceptions_are_told_with_the_target():
+def test_other_exceptions_are_reported_with_the_target():
     def fail(op, x):
         raise RuntimeError("broken")
 

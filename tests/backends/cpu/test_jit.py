@@ -34,7 +34,7 @@ def test_the_cache_holds_machine_code(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("change", ["magic", "kind", "half", "short", "random", "empty", "object file"])
-def test_an_entry_that_is_no_shared_object_is_compiled_again(
+def test_an_entry_that_is_not_a_shared_object_is_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", str(tmp_path))

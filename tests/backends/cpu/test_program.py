@@ -105,7 +105,7 @@ def test_arguments_of_any_layout_and_kind() -> None:
     np.testing.assert_array_equal(executable.execute(Foreign())[0], -a[:8])
 
 
-def test_wrong_arguments_are_told() -> None:
+def test_wrong_arguments_are_reported() -> None:
     executable = load(elementwise("negate", ["f32"], "f32", 8))
     with pytest.raises(ExecutionError, match="given 2 arguments, expected 1"):
         executable.execute(np.zeros(8, np.float32), 1)

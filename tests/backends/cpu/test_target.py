@@ -100,7 +100,7 @@ def test_unknown_levels(name: str) -> None:
         level(name)
 
 
-def test_levels_of_x86_are_no_levels_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_processors_do_not_have_the_levels_of_x86(monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(host(), triple="aarch64-unknown-linux-gnu")
     monkeypatch.setattr(target, "host", lambda: other)
     with pytest.raises(Error, match="x86-64-v3 is an x86-64 processor, expected one of aarch64-unknown-linux-gnu"):

@@ -151,7 +151,7 @@ def test_symbols_without_names() -> None:
         elf.read_object(bytes(data))
 
 
-def test_object_files_are_no_shared_objects() -> None:
+def test_object_files_are_not_shared_objects() -> None:
     assert not elf.is_shared_object(object_file(next(iter(TRIPLES))))
 
 

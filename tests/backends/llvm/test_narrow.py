@@ -73,7 +73,7 @@ def every_rounding() -> np.ndarray:
 
 
 def expect_rounded(x: np.ndarray, dtype: str, machine: CpuTarget) -> None:
-    """As ml_dtypes rounds. The code of a NaN is unspecified, and types without NaN have a zero of either sign for it."""
+    """As ml_dtypes rounds. The code of a NaN is unspecified; types without NaN have a zero of either sign instead."""
     type_ = numpy_dtype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         wanted = x.astype(type_)

@@ -365,7 +365,7 @@ def test_damaged_relocations(field: str, value: int, reason: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", bytes(64), b"!<arch>\n" + bytes(100), elf.IDENT + bytes(57)])
-def test_what_is_no_object_file(data: bytes) -> None:
+def test_files_that_are_not_object_files(data: bytes) -> None:
     with pytest.raises(CompileError):
         link(data)
     assert not elf.is_shared_object(data)

@@ -127,7 +127,7 @@ def test_formats_that_nobody_reads(code: bytes, format: str, reason: str) -> Non
     ("code", "format"),
     [(b"func.func @main(", "mlir"), (BYTECODE + b"\0\1\2", "mlir"), (b"", "mlir"), (b"nothing", ARTIFACT)],
 )
-def test_what_is_no_program(code: bytes, format: str) -> None:
+def test_inputs_that_are_not_programs(code: bytes, format: str) -> None:
     """Whatever is wrong with the program, the error is one of ours, and has a code."""
     with pytest.raises(Error) as error:
         compiled(code, format)

@@ -121,7 +121,7 @@ def test_views_have_their_strides() -> None:
     np.testing.assert_array_equal(result(b.build(), data), data[:, 1])
 
 
-def test_indices_out_of_bounds_are_told() -> None:
+def test_indices_out_of_bounds_are_reported() -> None:
     b = KernelBuilder("beyond")
     x, y = b.input("x", "f32", (3,)), b.output("y", "f32", (4,))
     with b.parallel(4) as (i,):
@@ -131,7 +131,7 @@ def test_indices_out_of_bounds_are_told() -> None:
     assert "interpreting kernel beyond" in str(error.value)
 
 
-def test_iterations_that_write_one_element_are_told() -> None:
+def test_iterations_that_write_the_same_element_are_reported() -> None:
     b = KernelBuilder("race")
     x, y = b.input("x", "f32", (4,)), b.output("y", "f32", (2,))
     with b.parallel(4) as (i,):

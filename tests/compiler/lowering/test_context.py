@@ -127,7 +127,7 @@ def test_variables_may_be_bound_to_expressions() -> None:
     np.testing.assert_array_equal(computed(ctx, X), X)
 
 
-def test_redirected_elements_are_read_where_they_stand() -> None:
+def test_redirected_elements_are_read_from_their_new_position() -> None:
     """Only at exactly these indices, and without being computed again."""
     ctx, (i, j) = LoweringContext("k", ALL), fresh((4, N))
     with ctx.parallel([i]):

@@ -188,7 +188,7 @@ def test_what_fails_is_left_to_fail_when_it_runs(monkeypatch: pytest.MonkeyPatch
     assert names(module) == ["sqrt"]
 
 
-def test_numbers_that_wrap_around_are_no_warning() -> None:
+def test_numbers_that_wrap_around_cause_no_warning() -> None:
     def body(b):
         state = constant(b, np.array([1, -1], np.int64).view(np.uint64))
         results = {"output_state": state.type, "output": tensor(4, of=np.dtype(np.uint32))}

@@ -98,7 +98,7 @@ def test_a_pattern_that_grows_forever_ends() -> None:
     assert names(module) == ["abs"] * (2 * (size + 1)) + ["sine"]
 
 
-def test_new_operands_stand_in_front_and_are_rewritten_too() -> None:
+def test_new_operands_are_inserted_before_the_op_and_rewritten_too() -> None:
     patterns = PatternSet()
     patterns.pattern(ops.Power)(lambda op: ops.Exponential(ops.Multiply(op.rhs, ops.Log(op.lhs).result).result))
     patterns.pattern(ops.Log)(lambda op: ops.Negate(op.operand))
@@ -152,7 +152,7 @@ def test_regions_are_rewritten_in_place() -> None:
     assert not [op for op in module.walk() if isinstance(op, ops.Abs)]
 
 
-def test_what_is_inserted_takes_the_place_with_its_location_and_name() -> None:
+def test_a_replacement_takes_the_location_and_name_of_the_op() -> None:
     module = chain(ops.Negate)
     (op, _) = module.main.body.block
     op.location = FileLocation("model.py", 3, 1)

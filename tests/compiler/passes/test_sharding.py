@@ -32,7 +32,7 @@ def test_decompositions_leave_hints_to_a_partitioner() -> None:
     assert "@Sharding" not in str(run_passes(call("Sharding"), (DropSharding(),)))
 
 
-def test_a_call_that_changes_the_type_is_no_hint() -> None:
+def test_a_call_that_changes_the_type_is_not_a_hint() -> None:
     """Only a partitioner knows the shards of a value."""
     module = call("SPMDFullToShardShape", "tensor<2xf32>")
     assert not DropSharding().run(module)

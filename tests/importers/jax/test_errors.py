@@ -45,7 +45,7 @@ def test_all_unsupported_primitives_are_listed_at_once() -> None:
         (lambda x: x if x > 0 else -x, (1.0,), "JAX cannot trace <lambda>.*boolean conversion"),
     ],
 )
-def test_what_jax_cannot_trace_is_told(function: Any, args: tuple, message: str) -> None:
+def test_functions_that_jax_cannot_trace_are_reported(function: Any, args: tuple, message: str) -> None:
     with pytest.raises(trivium.Error, match=f"(?s){message}"):
         trivium.from_jax(function, *args)
 

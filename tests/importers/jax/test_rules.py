@@ -196,6 +196,6 @@ def test_closed_jaxpr():
     np.testing.assert_array_equal(trivium.evaluate(trivium.from_jax(closed), X)[0], X * 2)
 
 
-def test_a_value_that_is_no_function_is_refused():
+def test_a_value_that_is_not_a_function_is_refused():
     with pytest.raises(trivium.Error, match="from_jax has a int, expected a function"):
         trivium.from_jax(3)

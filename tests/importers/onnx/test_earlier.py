@@ -81,6 +81,6 @@ def test_rule(
         ("BatchNormalization", (X, ROW, ROW, ROW, ROW), {}, "is_test has 0, expected 1"),
     ],
 )
-def test_what_it_does_not_say_is_refused(op: str, inputs: tuple, attributes: dict, message: str) -> None:
+def test_unsupported_attributes_are_refused(op: str, inputs: tuple, attributes: dict, message: str) -> None:
     with pytest.raises(trivium.UnsupportedOpError, match=message):
         run(op, 6, *inputs, **attributes)

@@ -91,7 +91,7 @@ def test_external_data_by_absolute_path(path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_external_data_behind_links(path: Path, link: Callable[..., None]) -> None:
+def test_external_data_reached_through_links(path: Path, link: Callable[..., None]) -> None:
     (path.parent / FILE).unlink()
     link(path.parent.parent / "secret.bin", path.parent / FILE)
     refuse(path, "tensor w cannot be read")

@@ -107,7 +107,7 @@ def test_tensors_beyond_their_bytes(genuine: Path, tmp_path: Path, field: str, v
     refuse(edited(tmp_path / "model.pt2", genuine, {WEIGHTS: change}), message)
 
 
-def test_tensors_that_stand_for_too_much(genuine: Path, tmp_path: Path) -> None:
+def test_tensors_that_represent_too_many_elements(genuine: Path, tmp_path: Path) -> None:
     def spread(entries: Any) -> None:
         meta = entries["config"]["linear.weight"]["tensor_meta"]
         meta.update(sizes=[{"as_int": 1 << 40}, {"as_int": 1}], strides=[{"as_int": 0}, {"as_int": 0}])
@@ -186,7 +186,7 @@ def test_deep_json(genuine: Path, tmp_path: Path, open_: str, close: str) -> Non
 
 
 @pytest.mark.parametrize("value", [[], {}, 0, None, "graph", {"graph_module": 3}])
-def test_json_that_is_no_program(genuine: Path, tmp_path: Path, value: Any) -> None:
+def test_json_that_is_not_a_program(genuine: Path, tmp_path: Path, value: Any) -> None:
     path = edited(tmp_path / "model.pt2", genuine, {MODEL: json.dumps(value).encode()})
     refuse(path, "the program is damaged")
 

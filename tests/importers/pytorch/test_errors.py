@@ -59,7 +59,7 @@ def test_an_unsupported_argument_has_its_place() -> None:
     ("model", "expected"),
     [(lambda x: x, "is a function, expected an nn.Module"), (nn.Linear(4, 2), "torch.export cannot capture Linear")],
 )
-def test_what_is_no_model(model, expected: str) -> None:
+def test_objects_that_are_not_models(model, expected: str) -> None:
     with pytest.raises(trivium.Error, match=expected):
         trivium.from_torch(model, (torch.ones(1, 3),))
 

@@ -118,7 +118,7 @@ def test_traced_graph() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"PK\x03\x04 the beginning of an archive"])
-def test_files_that_are_no_archive(content: bytes, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+def test_files_that_are_not_archives(content: bytes, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     (tmp_path / "wrong.pt2").write_bytes(content)
     with pytest.raises(trivium.Error, match="it is not a zip archive"):
         trivium.load(tmp_path / "wrong.pt2")
@@ -190,7 +190,7 @@ class Factorized(nn.Module):
         return torch.linalg.inv(x), torch.linalg.cholesky(positive), torch.linalg.solve(positive, x[:, 0])
 
 
-def test_checks_of_factorizations_are_no_inputs_or_results() -> None:
+def test_checks_of_factorizations_are_not_inputs_or_results() -> None:
     x = torch.tensor([[2.0, 1, 0], [0, 3, 1], [1, 0, 4]])
     module = trivium.from_torch(Factorized(), (x,))
     assert len(module.main.arguments) == 1

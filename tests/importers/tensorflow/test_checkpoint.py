@@ -27,7 +27,7 @@ def data_of(folder: Path) -> Path:
     return folder / "variables" / "variables.data-00000-of-00001"
 
 
-def test_missing_files_are_told(folder: Path) -> None:
+def test_missing_files_are_reported(folder: Path) -> None:
     data_of(folder).unlink()
     refuse(folder, "cannot read .*variables.index|No such file")
     index_of(folder).unlink()

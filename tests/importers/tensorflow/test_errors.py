@@ -33,7 +33,7 @@ def test_all_unsupported_ops_are_listed_at_once() -> None:
         ("nowhere", (), "cannot read nowhere as a SavedModel: No such file"),
     ],
 )
-def test_what_tensorflow_refuses_is_told(function: Any, args: tuple, message: str) -> None:
+def test_errors_of_tensorflow_are_reported(function: Any, args: tuple, message: str) -> None:
     with pytest.raises(trivium.Error, match=f"(?s){message}"):
         trivium.from_tensorflow(function, *args)
 

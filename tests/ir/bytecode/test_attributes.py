@@ -110,7 +110,7 @@ def test_mlir(any_dialect, place, value):
 
 @pytest.mark.parametrize("value", REFUSED)
 @pytest.mark.parametrize("place", [place for place in PLACES if place != "module"])
-def test_what_no_artifact_has(place, value):
+def test_attributes_that_no_artifact_can_contain(place, value):
     with pytest.raises(trivium.Error) as caught:
         serialize(parse(program(place, value)))
     assert f"{REFUSED[value]}" in str(caught.value)
@@ -147,7 +147,7 @@ def test_numbers_have_the_bits_of_their_type(value):
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_is_called_vhlo_and_is_not(place):
+def test_unknown_attributes_of_vhlo(place):
     with pytest.raises(trivium.Error, match=r"attribute #vhlo.none<1> cannot be written"):
         serialize(parse(program(place, "#vhlo.none<1>")))
 

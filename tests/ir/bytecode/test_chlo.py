@@ -135,7 +135,7 @@ def test_jax_runs_them(name):
         np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)  # XLA's lgamma is this inaccurate.
 
 
-def test_what_older_versions_cannot_have():
+def test_ops_that_older_versions_do_not_have():
     with pytest.raises(Error, match=r"(?s)chlo\.erf \(2 times\).*needs 0\.19\.0.*chlo\.top_k.*needs 0\.19\.0"):
         serialize(parse(PROGRAM), "0.18.0")
     scan = next(record for record in RECORDS if record.op is ops.Scan)
@@ -154,7 +154,7 @@ func.func @main(%x: tensor<?x4xf32>, %y: tensor<4xf32>) {
 """
 
 
-def test_what_has_no_decomposition():
+def test_ops_without_a_decomposition():
     with pytest.raises(
         Error, match=r"(?s)cannot be written with StableHLO's own.*chlo\.scan.*static extents"
     ) as caught:

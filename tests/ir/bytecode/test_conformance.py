@@ -62,7 +62,7 @@ def test_artifacts_are_written_again(artifacts, name):
 
 
 @pytest.mark.parametrize("name", WITH_ORDERS_OF_USES)
-def test_artifacts_are_written_again_but_for_the_order_of_uses(artifacts, name, monkeypatch):
+def test_artifacts_are_written_again_except_for_the_order_of_uses(artifacts, name, monkeypatch):
     data = (artifacts / f"{name}.mlir.bc").read_bytes()
     stripped, lists = without_orders_of_uses(data, monkeypatch)
     assert list(map(len, lists)) == [3]

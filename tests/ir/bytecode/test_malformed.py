@@ -133,7 +133,7 @@ def test_another_dialect_in_an_encoding_of_its_own():
         deserialize(file.getvalue())
 
 
-def test_unknown_ops_are_told_with_their_places():
+def test_unknown_ops_are_reported_with_their_positions():
     data = data_of().replace(b"return_v1\0", b"retire_v1\0").replace(b"func_v1\0", b"funk_v1\0")
     with pytest.raises(trivium.UnsupportedOpError) as caught:
         deserialize(data)

@@ -79,7 +79,7 @@ UNKNOWN = (
 
 
 @pytest.mark.parametrize("attribute", UNKNOWN)
-def test_what_is_not_understood_stays_text(attribute):
+def test_unknown_annotations_stay_text(attribute):
     module = parse(f"module attributes {{a.b = {attribute}}} {{}}")
     assert difference(deserialize(serialize(module)), module) == ""
 

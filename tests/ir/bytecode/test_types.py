@@ -77,7 +77,7 @@ def test_refused_before(kind):
         *('tensor<2xf32, "text">', "tensor<2xf32, 1>", "memref<2xf32, 1>", "!foo.bar"),
     ],
 )
-def test_what_artifacts_have_not(kind):
+def test_types_that_artifacts_cannot_contain(kind):
     with pytest.raises(Error, match="cannot be written"):
         serialize(program(kind))
 

@@ -83,7 +83,7 @@ func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
 """
 
 
-def test_what_an_older_version_cannot_have_is_listed():
+def test_features_that_an_older_version_lacks_are_listed():
     """The error lists all of them: the ops, their locations, and the version that each needs."""
     with pytest.raises(trivium.UnsupportedOpError) as caught:
         serialize(parse(MANY, file="model.mlir"), "1.0.0")
@@ -97,7 +97,7 @@ def test_what_an_older_version_cannot_have_is_listed():
     assert b"StableHLO_v1.8.0\0" in serialize(parse(MANY))
 
 
-def test_what_no_version_can_have_is_listed():
+def test_features_that_no_version_has_are_listed():
     lines = (
         *("%0 = stablehlo.tan %x : tensor<4x4xf32>", "%1 = stablehlo.abs %x {a = 3 : si32} : tensor<4x4xf32>"),
         "%2 = stablehlo.abs %x {a = !foo.bar} : tensor<4x4xf32>",
@@ -148,7 +148,7 @@ def test_ops_without_a_portable_form_are_listed():
         serialize(module, "0.18.0")
 
 
-def test_the_table_names_what_is_there():
+def test_the_table_names_existing_ops_and_types():
     """Each name in the tables is that of a declared op or type."""
     for name in {*INTRODUCED, *REVISIONS}:
         assert f"stablehlo.{name}" in OPS, name

@@ -179,7 +179,7 @@ def _stored(array: np.ndarray) -> np.ndarray:
         } : (tensor<?x4xf32>, tensor<4xf32>) -> (tensor<?x4xf32>, tensor<4xf32>)""",
     ],
 )
-def test_what_stablehlo_cannot_say(text):
+def test_ops_that_stablehlo_cannot_express(text):
     program = parse(f"func.func @main(%x: tensor<?x4xf32>, %z: tensor<4xf32>) {{ {text}\n return }}")
     with pytest.raises(UnsupportedOpError, match=r"cannot be written with StableHLO's own(?s:.*)chlo\.scan"):
         expand(program)

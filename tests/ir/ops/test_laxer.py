@@ -14,7 +14,7 @@ from trivium.ir.text import parse
 pytestmark = pytest.mark.jax
 
 
-def test_what_mlir_takes_is_read() -> None:
+def test_programs_that_mlir_accepts_are_read() -> None:
     pytest.importorskip("jaxlib.mlir.ir")
     assert accepted()
     for (op, label), taken in accepted().items():
@@ -24,7 +24,7 @@ def test_what_mlir_takes_is_read() -> None:
         assert caught.value.label == label, op.NAME
 
 
-def test_what_mlir_writes_of_it_is_read() -> None:
+def test_artifacts_that_mlir_writes_of_them_are_read() -> None:
     pytest.importorskip("jaxlib.mlir.ir")
     written = 0
     for taken in accepted().values():

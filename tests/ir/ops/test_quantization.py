@@ -61,7 +61,7 @@ def test_sums_may_be_kept_in_a_wider_type():
     np.testing.assert_array_equal(result, nearest(wanted, WIDE))
 
 
-def test_processes_sum_what_elements_express():
+def test_processes_sum_the_numbers_that_elements_express():
     for (result,) in run_parallel(verified(ALL_REDUCE), [["main"], ["main"]], [[ONE], [TWO]]):
         np.testing.assert_array_equal(result, nearest(numbers(ONE, NARROW) + numbers(TWO, NARROW), WIDE))
 

@@ -213,7 +213,7 @@ module {
     assert str(module) == text
 
 
-def test_resources_of_one_name_are_told_apart():
+def test_resources_of_the_same_name_are_distinguished():
     module = parse("func.func @f() { return }")
     module.extra["x"] = tuple(
         DenseElements(np.arange(start, start + 2, dtype=np.int8), tensor(2, of=I8), resource="w") for start in (0, 5)
@@ -241,7 +241,7 @@ def test_fields_that_are_floats():
         Parser(text.format("0x10000000000000000")).attribute()
 
 
-def test_a_result_that_is_a_function_stands_in_parentheses():
+def test_a_result_that_is_a_function_is_in_parentheses():
     text = '%0 = "stablehlo.custom_call"() <{call_target_name = "f"}> : () -> ((tensor<f32>) -> tensor<f32>)'
     module = parse(f"func.func @main() {{ {text} return }}")
     for generic in (False, True):

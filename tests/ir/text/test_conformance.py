@@ -14,7 +14,7 @@ EMPTY_SPLATS = {f"fft_{kind}_14_15_0_17" for kind in ("complex64", "float32", "f
 it."""
 
 
-def test_the_vectors_are_all_there(conformance):
+def test_all_vectors_are_present(conformance):
     names = [{name for name, _ in texts(conformance, folder)} for folder in FOLDERS]
     assert [len(found) for found in names] == [1753, 93, 292]
 

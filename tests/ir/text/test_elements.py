@@ -129,7 +129,7 @@ def test_elements_of_less_than_a_byte_have_no_other_bits():
         assert elements_of(f'dense<"{many}"> : tensor<2x{kind}>') == elements_of(f'dense<"{few}"> : tensor<2x{kind}>')
 
 
-def test_what_could_not_be_held_is_not_allocated():
+def test_tensors_that_exceed_memory_are_not_allocated():
     for text in ("dense<> : tensor<1000000000000xf32>", "dense<[1.0]> : tensor<1000000000000xf32>"):
         with pytest.raises(ParseError):
             elements_of(text)

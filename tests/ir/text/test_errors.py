@@ -201,7 +201,7 @@ def test_error(name):
     assert caught.value.line > 0
 
 
-def test_the_caret_stands_under_the_mistake():
+def test_the_caret_is_below_the_mistake():
     with pytest.raises(ParseError) as caught:
         parse("module {\n  func.func @f() {\n    %0 = stablehlo.negate %z : tensor<f32>\n  }\n}")
     lines = str(caught.value).splitlines()
@@ -210,7 +210,7 @@ def test_the_caret_stands_under_the_mistake():
     assert lines[2].index("^") == lines[1].index("%z")
 
 
-def test_the_caret_stands_right_in_long_lines():
+def test_the_caret_is_below_the_mistake_in_long_lines():
     text = attribute(f"[{'1 : i64, ' * 500}?]")
     with pytest.raises(ParseError) as caught:
         parse(text)
@@ -219,7 +219,7 @@ def test_the_caret_stands_right_in_long_lines():
     assert source[caret.index("^")] == "?"
 
 
-def test_all_unknown_ops_are_told_at_once():
+def test_all_unknown_ops_are_reported_at_once():
     text = body("%0 = my.op %x : tensor<4xf32>", '%1:2 = "your.op"(%0) : () -> ()', "my.op", "stablehlo.nothing")
     with pytest.raises(UnsupportedOpError) as caught:
         parse(text, file="a.mlir")
@@ -245,7 +245,7 @@ module @m attributes {x = [1 : i64, "s"]} {
 """
 
 
-def test_every_prefix_and_every_gap_is_told():
+def test_programs_with_missing_or_additional_characters():
     """If the text is cut anywhere, or a character is missing or added, it parses or raises a ParseError, and no other
     exception."""
     parse(PROGRAM)

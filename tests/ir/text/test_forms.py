@@ -252,7 +252,7 @@ def test_functions_alone_get_a_module():
         '%0 = "stablehlo.add"(%arg0) : (tensor<f32>) -> tensor<f32>',
     ],
 )
-def test_what_does_not_fit_is_generic(line):
+def test_ops_that_do_not_fit_their_form_are_generic(line):
     text = function("%arg0: tensor<f32>", line)
     assert str(parse(text)) == text
 

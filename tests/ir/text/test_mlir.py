@@ -253,5 +253,5 @@ module {
 """
 
 
-def test_returns_have_their_attributes_in_front_or_behind():
+def test_returns_have_their_attributes_before_or_after_values():
     demand_same(RETURNS)

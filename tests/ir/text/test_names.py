@@ -51,7 +51,7 @@ func.func @f(%arg0: tensor<101xi32>) -> tensor<101xi32> {
     assert print_op(constant) == "%c = stablehlo.constant dense<...> : tensor<101xi32>"
 
 
-def test_message_of_what_is_half_built():
+def test_message_about_an_incomplete_op():
     value = Block([tensor(4)]).arguments[0]
     for name, cls in OPS.items():
         assert name in print_op(cls.create()) or name in ("builtin.module", "func.return", "func.call", "func.func")

@@ -114,6 +114,6 @@ def test_scales_of_many_digits_stay_readable():
 
 
 @pytest.mark.parametrize("text", ["f80", "vector<2xf32>", "complex<i8>", "i0"])
-def test_types_of_mlir_that_stablehlo_has_not(text):
+def test_types_of_mlir_that_are_not_types_of_stablehlo(text):
     with pytest.raises(Error, match=r"is not a type of StableHLO|expected a float type"):
         type_of(text)

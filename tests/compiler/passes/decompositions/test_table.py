@@ -110,7 +110,7 @@ def test_splats() -> None:
     assert value.defining_op.value.array.flat[0] == np.float32(1.5)
 
 
-def test_operands_stand_in_a_scope_without_a_place() -> None:
+def test_operands_are_in_a_scope_without_a_position() -> None:
     """Ops are inserted where the op is replaced, and only those that the results need."""
     module = program_of([tensor(2)] * 2, lambda b, x, y: b.add(ops.Power(x, y)))
     (op, _) = module.main.body.block
@@ -125,7 +125,7 @@ def test_operands_stand_in_a_scope_without_a_place() -> None:
     np.testing.assert_array_equal(found, (X[0, 0, :2] + X[0, 1, :2]) * 2)
 
 
-def test_a_builder_without_a_place_gives_what_others_give() -> None:
+def test_a_builder_without_a_position_gives_the_same_results() -> None:
     b = Unplaced()
     x = table.splat(1, tensor(4))
     assert b.add(ops.Negate(x)).type is tensor(4)
