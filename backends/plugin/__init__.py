@@ -32,10 +32,16 @@ def api() -> int:
     until the interpreter exits."""
     library = native.load()
     _set_compiler(library, _compile, _release, _serialize)
-    # Other threads may outlive the interpreter, and must not find a Python function then.
-    atexit.register(_set_compiler, library, COMPILE(), RELEASE(), SERIALIZE())
+    atexit.register(_finish, library)
     library.GetPjrtApi.restype = ctypes.c_void_p
     return library.GetPjrtApi()
+
+
+def _finish(library: ctypes.CDLL) -> None:
+    """Called before the interpreter ends: runs in flight may call it. Other threads may outlive it, and must not find a
+    Python function then."""
+    library.trivium_pjrt_finish()
+    _set_compiler(library, COMPILE(), RELEASE(), SERIALIZE())
 
 
 def _set_compiler(library: ctypes.CDLL, compile: object, release: object, serialize: object) -> None:

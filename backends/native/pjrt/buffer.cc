@@ -100,15 +100,16 @@ void IsOnCpu(Buffer_IsOnCpu_Args& args) { args.is_on_cpu = true; }
 
 void ReadyEvent(Buffer_ReadyEvent_Args& args) { args.event = NewEvent(args.buffer->ready); }
 
-void* WaitForData(const Buffer& buffer) {
-  void* data = buffer.storage()->data();
-  WaitFor(buffer.ready);
-  return data;
+// Does not wait for the elements: hosts call this with locks held that a run in flight may need. They wait for the ready event before they
+// read.
+void* Address(const Buffer& buffer) {
+  if (IsDone(buffer.ready)) WaitFor(buffer.ready);
+  return buffer.storage()->data();
 }
 
-void UnsafePointer(Buffer_UnsafePointer_Args& args) { args.buffer_pointer = reinterpret_cast<uintptr_t>(WaitForData(*args.buffer)); }
+void UnsafePointer(Buffer_UnsafePointer_Args& args) { args.buffer_pointer = reinterpret_cast<uintptr_t>(Address(*args.buffer)); }
 
-void OpaquePointer(Buffer_OpaqueDeviceMemoryDataPointer_Args& args) { args.device_memory_ptr = WaitForData(*args.buffer); }
+void OpaquePointer(Buffer_OpaqueDeviceMemoryDataPointer_Args& args) { args.device_memory_ptr = Address(*args.buffer); }
 
 void IncreaseExternalReferenceCount(Buffer_IncreaseExternalReferenceCount_Args& args) { args.buffer->AddExternalReference(); }
 
@@ -166,10 +167,13 @@ void CopyRawToHost(Buffer_CopyRawToHost_Args& args) {
 Buffer* CopyTo(const Buffer& buffer, Memory& memory) {
   if (buffer.memory->device == memory.device) return new Buffer(&memory, buffer.shape, buffer.storage(), buffer.ready);
   StoragePtr source = buffer.storage();
-  WaitFor(buffer.ready);
-  StoragePtr target = Storage::Allocate(memory, source->bytes());
-  std::memcpy(target->data(), source->data(), source->bytes());
-  return new Buffer(&memory, buffer.shape, std::move(target), nullptr);
+  StoragePtr target = Storage::Allocate(memory, buffer.shape.bytes());
+  std::vector<CompletionPtr> inputs;
+  if (IsPending(buffer.ready)) inputs.push_back(buffer.ready);
+  CompletionPtr done = memory.device->queue.Do(IsQuickCopy(target->bytes()), std::move(inputs), [source, target] {
+    std::memcpy(target->data(), source->data(), target->bytes());
+  });
+  return new Buffer(&memory, buffer.shape, std::move(target), std::move(done));
 }
 
 void CopyToDevice(Buffer_CopyToDevice_Args& args) {

@@ -45,9 +45,12 @@ void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
     return;
   }
   StoragePtr storage = Storage::Allocate(memory, bytes);
-  CopyStrided(shape, args.data, strides, storage->data(), row_major);
-  args.done_with_host_buffer = NewEvent();
-  args.buffer = new Buffer(&memory, shape, std::move(storage), nullptr);
+  const bool at_once = args.host_buffer_semantics == HostBufferSemantics_kImmutableOnlyDuringCall || IsQuickCopy(bytes);
+  const CompletionPtr done = memory.device->queue.Do(at_once, {}, [shape, strides, row_major, storage, data = args.data] {
+    CopyStrided(shape, data, strides, storage->data(), row_major);
+  });
+  args.done_with_host_buffer = NewEvent(done);
+  args.buffer = new Buffer(&memory, shape, std::move(storage), done);
 }
 
 void CreateViewOfDeviceBuffer(Client_CreateViewOfDeviceBuffer_Args& args) {

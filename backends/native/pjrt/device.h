@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "error.h"
+#include "queue.h"
 
 namespace trivium::pjrt {
 
@@ -47,6 +48,7 @@ struct Device {
   std::vector<Memory*> memory_list;
   std::vector<Device*> itself;
   Statistics statistics;
+  Queue queue;  // destroyed first, when all work is done
 };
 
 void BindDevices(Api& api);

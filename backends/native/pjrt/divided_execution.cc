@@ -28,28 +28,41 @@ void Cut(const StoragePtr& whole, const Piece& piece, size_t device, const Stora
 // The memory of one execution, by device and then by argument or result.
 class DividedRun {
  public:
-  DividedRun(const CompiledProgram& program, const std::vector<Device*>& devices)
-      : program_(program), devices_(devices), runs_(program.is_shared ? 1 : devices.size()), wholes_(runs_) {}
+  DividedRun(std::shared_ptr<CompiledProgram> program, const std::vector<Device*>& devices)
+      : owner_(std::move(program)), program_(*owner_), runs_(program_.is_shared ? 1 : devices.size()), wholes_(runs_) {
+    for (Device* device : devices) memories_.push_back(&device->default_memory());
+  }
 
   void Take(const LoadedExecutable_Execute_Args& args) {
-    for (size_t device = 0; device < devices_.size(); ++device) {
+    for (size_t device = 0; device < devices(); ++device) {
       auto& results = results_.emplace_back();
       for (const size_t bytes : program_.result_bytes) results.push_back(Storage::Allocate(memory(device), bytes));
     }
-    for (size_t device = 0; device < devices_.size(); ++device) {
+    for (size_t device = 0; device < devices(); ++device) {
       auto& arguments = arguments_.emplace_back();
       for (size_t i = 0; i < program_.arguments.size(); ++i) {
-        WaitFor(args.argument_lists[device][i]->ready);
         arguments.push_back(args.argument_lists[device][i]->storage());
       }
     }
-    JoinArguments();
-    for (size_t device = 0; device < devices_.size(); ++device) {
+    for (size_t device = 0; device < devices(); ++device) {
       for (size_t i = 0; i < program_.arguments.size(); ++i) {
         if (program_.donated[i] && !IsKept(args.options, i)) args.argument_lists[device][i]->Donate();
       }
     }
   }
+
+  // The memory of a device's result, which is valid when the run has ended.
+  const StoragePtr& result(size_t device, size_t i) const { return results_[device][i]; }
+
+  void Run() {
+    JoinArguments();
+    RunProgram();
+    CutResults();
+  }
+
+ private:
+  size_t devices() const { return memories_.size(); }
+  Memory& memory(size_t device) const { return *memories_[device]; }
 
   // The addresses that one run receives: arguments, optionally the number of its device, and results.
   std::vector<void*> Addresses(size_t run) {
@@ -62,16 +75,16 @@ class DividedRun {
     return addresses;
   }
 
-  void Run(CompiledProgram& program) {
+  void RunProgram() {
     for (size_t run = 0; run < runs_; ++run) numbers_.push_back(static_cast<uint32_t>(run));
-    if (program_.is_shared) return program.Run(Addresses(0).data());
+    if (program_.is_shared) return program_.Run(Addresses(0).data());
     Communicator communicator(static_cast<int>(runs_));
     std::optional<Failure> failure;  // the first one: the failures of others that waited in vain follow from it
     std::mutex mutex;
     const auto run = [&](size_t device, std::vector<void*> addresses) {
       const DeviceScope scope(&communicator, static_cast<int64_t>(device));
       try {
-        program.Run(addresses.data());
+        program_.Run(addresses.data());
       } catch (const Failure& found) {
         std::lock_guard<std::mutex> lock(mutex);
         if (!failure) failure = found;
@@ -86,21 +99,17 @@ class DividedRun {
     if (failure) throw *failure;
   }
 
-  // The results that each device has, cut out of wholes if the program returned wholes.
-  std::vector<std::vector<StoragePtr>> Results() {
+  // Cuts what each device has out of wholes, if the program returned wholes.
+  void CutResults() {
     for (size_t i = 0; i < program_.results.size(); ++i) {
       const Piece& piece = program_.result_pieces[i];
-      for (size_t device = 0; device < devices_.size(); ++device) {
+      for (size_t device = 0; device < devices(); ++device) {
         const size_t run = program_.is_shared ? 0 : device;
         if (wholes_[run].count(i) != 0) Cut(wholes_[run][i], piece, device, results_[device][i], program_.results[i]);
         if (wholes_[run].count(i) == 0 && run != device) Cut(results_[run][i], piece, device, results_[device][i], program_.results[i]);
       }
     }
-    return std::move(results_);
   }
-
- private:
-  Memory& memory(size_t device) const { return devices_[device]->default_memory(); }
 
   void JoinArguments() {
     for (size_t i = 0; i < program_.arguments.size(); ++i) {
@@ -108,7 +117,7 @@ class DividedRun {
       StoragePtr& joined = joined_.emplace_back();
       if (!piece.is_whole || piece.is_everywhere(program_.arguments[i])) continue;
       joined = Storage::Allocate(memory(0), piece.whole.bytes());
-      for (size_t device = 0; device < devices_.size(); ++device) Join(arguments_[device][i], program_.arguments[i], joined, piece, device);
+      for (size_t device = 0; device < devices(); ++device) Join(arguments_[device][i], program_.arguments[i], joined, piece, device);
     }
   }
 
@@ -118,8 +127,9 @@ class DividedRun {
     return wholes_[run][i] = Storage::Allocate(memory(run), piece.whole.bytes());
   }
 
-  const CompiledProgram& program_;
-  const std::vector<Device*>& devices_;
+  const std::shared_ptr<CompiledProgram> owner_;
+  CompiledProgram& program_;
+  std::vector<Memory*> memories_;
   const size_t runs_;
   std::vector<std::vector<StoragePtr>> arguments_, results_;
   std::vector<StoragePtr> joined_;  // by argument; null if devices hold the form that the program takes
@@ -133,19 +143,21 @@ void ExecuteOnDevices(LoadedExecutable_Execute_Args& args) {
   LoadedExecutable& executable = *args.executable;
   CompiledProgram& program = *executable.program;
   Require(args.execute_device == nullptr, "a program of several devices cannot be run on one of them");
+  std::vector<CompletionPtr> inputs;
   for (size_t device = 0; device < args.num_devices; ++device) {
-    CheckArguments(program, args.num_args == 0 ? nullptr : args.argument_lists[device], args.num_args);
+    Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[device];
+    CheckArguments(program, arguments, args.num_args);
+    for (CompletionPtr& pending : Pending(arguments, args.num_args)) inputs.push_back(std::move(pending));
   }
-  DividedRun run(program, executable.devices);
-  run.Take(args);
-  run.Run(program);
-  std::vector<std::vector<StoragePtr>> results = run.Results();
+  const auto run = std::make_shared<DividedRun>(executable.program, executable.devices);
+  run->Take(args);
+  const CompletionPtr done = executable.devices[0]->queue.Do(program.is_quick(), std::move(inputs), [run] { run->Run(); });
   for (size_t device = 0; device < args.num_devices; ++device) {
     Memory& memory = executable.devices[device]->default_memory();
     for (size_t i = 0; i < program.results.size(); ++i) {
-      args.output_lists[device][i] = new Buffer(&memory, program.results[i], std::move(results[device][i]), nullptr);
+      args.output_lists[device][i] = new Buffer(&memory, program.results[i], run->result(device, i), done);
     }
-    if (args.device_complete_events != nullptr) args.device_complete_events[device] = NewEvent();
+    if (args.device_complete_events != nullptr) args.device_complete_events[device] = NewEvent(done);
   }
 }
 

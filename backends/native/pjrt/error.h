@@ -3,6 +3,8 @@
 #pragma once
 
 #include <exception>
+#include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,21 @@ class Failure : public std::exception {
 
   Error error;
 };
+
+// The error with which `action` ends, if it throws.
+template <class Action>
+std::optional<Error> ErrorOf(Action&& action) noexcept {
+  try {
+    action();
+    return std::nullopt;
+  } catch (Failure& failure) {
+    return std::move(failure.error);
+  } catch (const std::bad_alloc&) {
+    return Error{Error_Code_RESOURCE_EXHAUSTED, "there is not enough memory"};
+  } catch (const std::exception& exception) {
+    return Error{Error_Code_INTERNAL, exception.what()};
+  }
+}
 
 // Throws unless `condition` holds: the caller passed something wrong.
 inline void Require(bool condition, const char* message) {

@@ -1,23 +1,16 @@
 #include "event.h"
 
 #include "guard.h"
+#include "runtime_lock.h"
 
 namespace trivium::pjrt {
 
-bool Completion::IsDone() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return done_;
-}
-
-void Completion::Wait() const {
-  std::unique_lock<std::mutex> lock(mutex_);
-  done_condition_.wait(lock, [this] { return done_; });
-}
+void Completion::Wait() const { done_.wait(0, std::memory_order_acquire); }
 
 void Completion::OnDone(Callback callback) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!done_) {
+  if (!IsDone()) {
+    const std::lock_guard<std::mutex> lock(RuntimeLock());
+    if (!IsDone()) {
       callbacks_.push_back(std::move(callback));
       return;
     }
@@ -28,15 +21,13 @@ void Completion::OnDone(Callback callback) {
 bool Completion::Finish(std::optional<Error> error) {
   std::vector<Callback> callbacks;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (done_) return false;
+    const std::lock_guard<std::mutex> lock(RuntimeLock());
+    if (IsDone()) return false;
     error_ = std::move(error);
-    done_ = true;
     callbacks.swap(callbacks_);
-    // Within the lock: a waiting thread may free this object as soon as it is released.
-    done_condition_.notify_all();
+    done_.store(1, std::memory_order_release);
   }
-  // The callbacks may hold the last reference to the owner of this completion; `error_` is valid only while they run, so it is copied.
+  done_.notify_all();
   for (const Callback& callback : callbacks) callback(error_ ? &*error_ : nullptr);
   return true;
 }
@@ -86,7 +77,8 @@ void Create(Event_Create_Args& args) { args.event = new Event{std::make_shared<C
 void Set(Event_Set_Args& args) {
   std::optional<Error> error;
   if (args.error_code != Error_Code_OK) error = Error{args.error_code, std::string(View(args.error_message, args.error_message_size))};
-  const bool first = args.event->completion != nullptr && args.event->completion->Finish(std::move(error));
+  const CompletionPtr completion = args.event->completion;  // whoever waits for the event may destroy it
+  const bool first = completion != nullptr && completion->Finish(std::move(error));
   if (!first) throw Failure(Error_Code_FAILED_PRECONDITION, "the event is already set");
 }
 

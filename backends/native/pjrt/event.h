@@ -2,10 +2,10 @@
 
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -19,20 +19,19 @@ class Completion {
   // Called with the error, or null, on the thread that finishes it; or immediately, if it has already finished.
   using Callback = std::function<void(const Error*)>;
 
-  bool IsDone() const;
+  bool IsDone() const { return done_.load(std::memory_order_acquire) != 0; }
   void Wait() const;
   void OnDone(Callback callback);
 
-  // Must be called once. Returns false, and does nothing, if it had already finished.
+  // Must be called once, by an owner of this completion. Returns false, and does nothing, if it had already finished.
   bool Finish(std::optional<Error> error = std::nullopt);
 
   // The error with which it finished; valid only once it has finished.
   const std::optional<Error>& error() const { return error_; }
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable done_condition_;
-  bool done_ = false;
+  // What is not atomic is guarded by RuntimeLock() until it is done. Threads wait on the number, which also works after a fork.
+  std::atomic<uint32_t> done_{0};
   std::optional<Error> error_;
   std::vector<Callback> callbacks_;
 };
@@ -49,6 +48,11 @@ struct Event {
 };
 
 inline bool IsDone(const CompletionPtr& completion) { return completion == nullptr || completion->IsDone(); }
+
+// Whether somebody must wait for it, or it has failed.
+inline bool IsPending(const CompletionPtr& completion) {
+  return completion != nullptr && (!completion->IsDone() || completion->error().has_value());
+}
 
 // Waits, and throws the error with which the operation failed.
 void WaitFor(const CompletionPtr& completion);

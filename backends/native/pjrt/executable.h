@@ -9,6 +9,7 @@
 
 #include "client.h"
 #include "compile_options.h"
+#include "event.h"
 #include "program.h"
 
 namespace trivium::pjrt {
@@ -48,6 +49,9 @@ void ExecuteOnDevices(LoadedExecutable_Execute_Args& args);
 
 // Throws unless the program takes these arguments.
 void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count);
+
+// What a run of these arguments must wait for, or fails with.
+std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count);
 
 // Whether the caller keeps a donated argument for itself.
 bool IsKept(const ExecuteOptions* options, size_t argument);

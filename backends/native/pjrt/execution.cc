@@ -5,6 +5,7 @@
 #include "guard.h"
 
 namespace trivium::pjrt {
+
 void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count) {
   if (count != program.arguments.size()) {
     throw Failure(Error_Code_INVALID_ARGUMENT, program.name + " was given " + std::to_string(count) + " arguments, expected " +
@@ -17,6 +18,14 @@ void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, si
     throw Failure(Error_Code_INVALID_ARGUMENT, "argument " + std::to_string(i) + " of " + program.name + " is " +
                                                    arguments[i]->shape.text() + ", expected " + program.arguments[i].text());
   }
+}
+
+std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count) {
+  std::vector<CompletionPtr> pending;
+  for (size_t i = 0; i < count; ++i) {
+    if (IsPending(arguments[i]->ready)) pending.push_back(arguments[i]->ready);
+  }
+  return pending;
 }
 
 bool IsKept(const ExecuteOptions* options, size_t argument) {
@@ -37,6 +46,7 @@ struct RunMemory {
 };
 
 // Takes the resources of the run, and donated arguments' memory from them: last, so that a run that cannot begin leaves them unchanged.
+// A run that is queued keeps what it uses, whatever its caller deletes or donates meanwhile.
 RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, Memory& memory, const ExecuteOptions* options) {
   RunMemory taken;
   taken.results.reserve(program.results.size());
@@ -45,7 +55,6 @@ RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, M
   taken.arguments.reserve(count);
   taken.addresses.reserve(count + program.results.size());
   for (size_t i = 0; i < count; ++i) {
-    WaitFor(arguments[i]->ready);
     taken.arguments.push_back(arguments[i]->storage());
     taken.addresses.push_back(taken.arguments[i]->data());
   }
@@ -54,6 +63,18 @@ RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, M
   }
   for (const StoragePtr& result : taken.results) taken.addresses.push_back(result->data());
   return taken;
+}
+
+// Runs now, or queues the run if it takes long or an argument is not ready. Returns what the results wait for, or null.
+CompletionPtr Start(const std::shared_ptr<CompiledProgram>& program, std::vector<CompletionPtr> inputs, RunMemory& memory, Queue& queue) {
+  if (inputs.empty() && program->is_quick()) {
+    program->Run(memory.addresses.data());
+    return nullptr;
+  }
+  auto run = [program, arguments = std::move(memory.arguments), results = memory.results, addresses = std::move(memory.addresses)]() mutable {
+    program->Run(addresses.data());
+  };
+  return queue.Add(std::move(inputs), std::move(run));
 }
 
 void Execute(LoadedExecutable_Execute_Args& args) {
@@ -68,12 +89,13 @@ void Execute(LoadedExecutable_Execute_Args& args) {
   Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[0];
   CheckArguments(program, arguments, args.num_args);
   Device& device = args.execute_device != nullptr ? *args.execute_device : *executable.devices[0];
+  std::vector<CompletionPtr> inputs = Pending(arguments, args.num_args);
   RunMemory memory = TakeMemory(program, arguments, device.default_memory(), args.options);
-  program.Run(memory.addresses.data());
+  const CompletionPtr done = Start(executable.program, std::move(inputs), memory, device.queue);
   for (size_t i = 0; i < memory.results.size(); ++i) {
-    args.output_lists[0][i] = new Buffer(&device.default_memory(), program.results[i], std::move(memory.results[i]), nullptr);
+    args.output_lists[0][i] = new Buffer(&device.default_memory(), program.results[i], std::move(memory.results[i]), done);
   }
-  if (args.device_complete_events != nullptr) args.device_complete_events[0] = NewEvent();
+  if (args.device_complete_events != nullptr) args.device_complete_events[0] = NewEvent(done);
 }
 
 }  // namespace

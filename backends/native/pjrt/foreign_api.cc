@@ -66,12 +66,14 @@ Error* FutureCreate(Future_Create_Args* args) {
 }
 
 Error* FutureSetAvailable(Future_SetAvailable_Args* args) {
-  args->future->completion->Finish();
+  const pjrt::CompletionPtr completion = args->future->completion;  // whoever waits for the future deletes it
+  completion->Finish();
   return nullptr;
 }
 
 Error* FutureSetError(Future_SetError_Args* args) {
-  args->future->completion->Finish(pjrt::Error{static_cast<pjrt::Error_Code>(args->error->code), args->error->message});
+  const pjrt::CompletionPtr completion = args->future->completion;
+  completion->Finish(pjrt::Error{static_cast<pjrt::Error_Code>(args->error->code), args->error->message});
   delete args->error;
   return nullptr;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "error.h"
 
@@ -28,17 +27,11 @@ void CallWithSize(Args* args) {
 
 template <class Args, void (*Function)(Args&)>
 Error* Guarded(Args* args) noexcept {
-  try {
+  std::optional<Error> error = ErrorOf([args] {
     Require(args != nullptr, "the record of the arguments is null");
     CallWithSize<Args, Function>(args);
-    return nullptr;
-  } catch (Failure& failure) {
-    return new Error(std::move(failure.error));
-  } catch (const std::bad_alloc&) {
-    return new Error{Error_Code_RESOURCE_EXHAUSTED, "there is not enough memory"};
-  } catch (const std::exception& exception) {
-    return new Error{Error_Code_INTERNAL, exception.what()};
-  }
+  });
+  return error ? new Error(std::move(*error)) : nullptr;
 }
 
 template <class Args>

@@ -1,9 +1,12 @@
 #include "program.h"
 
-#include <atomic>
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "../interpreter.h"
+#include "queue.h"
+#include "runtime_lock.h"
 
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -16,6 +19,12 @@ std::atomic<ReleaseFunction> release_function{nullptr};
 std::atomic<SerializeFunction> serialize_function{nullptr};
 
 Shape Copied(const SlotType& slot) { return ShapeOf(static_cast<Buffer_Type>(slot.type), slot.dims, static_cast<size_t>(slot.rank)); }
+
+// The nanoseconds that a run takes at least, on one fast processor.
+int64_t Estimate(const CompileReply& reply) {
+  constexpr double kOperations = 50, kBytes = 10;  // in a nanosecond
+  return static_cast<int64_t>(std::clamp(std::max(reply.flops / kOperations, reply.bytes_accessed / kBytes), 0.0, 1e15));
+}
 
 // Reads a piece, and makes `shape` the shape of a part.
 Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
@@ -48,7 +57,8 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
       bytes_accessed(reply.bytes_accessed),
       reply_(reply),
       artifact_(artifact),
-      memory_(std::move(memory)) {
+      memory_(std::move(memory)),
+      nanoseconds_(Estimate(reply)) {
   for (size_t i = 0; i < reply.num_arguments; ++i) arguments.push_back(Copied(reply.slots[i]));
   for (size_t i = 0; i < reply.num_results; ++i) results.push_back(Copied(reply.slots[reply.num_arguments + i]));
   if (reply.pieces != nullptr) {
@@ -72,7 +82,7 @@ class CompiledProgram::Arena {
   explicit Arena(CompiledProgram& program) : program_(program), data_(nullptr) {
     if (program.arena_size == 0) return;
     {
-      std::lock_guard<std::mutex> lock(program.mutex_);
+      const std::lock_guard<std::mutex> lock(RuntimeLock());
       if (!program.arenas_.empty()) {
         data_ = program.arenas_.back();
         program.arenas_.pop_back();
@@ -89,7 +99,7 @@ class CompiledProgram::Arena {
 
   ~Arena() {
     if (data_ == nullptr) return;
-    std::lock_guard<std::mutex> lock(program_.mutex_);
+    const std::lock_guard<std::mutex> lock(RuntimeLock());
     program_.arenas_.push_back(data_);
   }
 
@@ -102,7 +112,11 @@ class CompiledProgram::Arena {
 
 void CompiledProgram::Run(void** addresses) {
   const Arena arena(*this);
-  if (reply_.entry(addresses, arena.data(), reply_.context) == 0) return;
+  const Queue::Inside inside;
+  const auto start = std::chrono::steady_clock::now();
+  const int32_t status = reply_.entry(addresses, arena.data(), reply_.context);
+  nanoseconds_.store(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count(), std::memory_order_relaxed);
+  if (status == 0) return;
   const std::string reason = TakeException();
   throw Failure(Error_Code_INTERNAL, reason.empty() ? name + " ended early" : reason);
 }

@@ -37,4 +37,7 @@ class Storage {
 
 using StoragePtr = std::shared_ptr<Storage>;
 
+// Whether copying takes less time than it is worth to hand it to another thread.
+inline bool IsQuickCopy(size_t bytes) { return bytes < (size_t{1} << 23); }
+
 }  // namespace trivium::pjrt

@@ -39,6 +39,11 @@ void PjrtExecutions();
 void ArtifactsOfRandomNumbers();
 void Packings();
 
+// In queue_stress.cc.
+void WorkInFlight();
+void ForksInFlight();
+void QueuesThatEnd();
+
 namespace {
 
 constexpr int kCallers = 6;
@@ -318,9 +323,12 @@ int main() {
   Part(PjrtExecutions);
   Part(ArtifactsOfRandomNumbers);
   Part(Packings);
+  Part(WorkInFlight);
 #ifndef __SANITIZE_THREAD__  // it does not follow threads that a forked child starts
   Part(Forks);
+  Part(ForksInFlight);
 #endif
+  Part(QueuesThatEnd);
   // The process exits while this thread and the pool's workers are busy.
   std::thread([] {
     for (int seed = 0;; ++seed) CheckLoops(trivium_parallel_for, 10, seed);

@@ -1,0 +1,16 @@
+// One lock for the short sections in which threads of the runtime change what they share: a fork waits until nobody is in one, so that the
+// child does not inherit a lock that nobody releases.
+
+#pragma once
+
+#include <mutex>
+
+namespace trivium::pjrt {
+
+// Held for a few instructions only, and while nothing of anybody else is called.
+std::mutex& RuntimeLock();
+
+// Makes forks wait for the lock, from the first call on.
+void RegisterRuntimeLock();
+
+}  // namespace trivium::pjrt
