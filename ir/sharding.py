@@ -3,6 +3,7 @@ start of each device's part that follows from them."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,17 +27,13 @@ _TILES = re.compile(
 class Sharding:
     """The axes that divide each dimension, the first slowest. `mesh` is the name of the mesh, or the mesh itself. The
     values of devices along `unreduced` axes are terms, whose sum is the value. Dimensions that are `open` may be
-    divided further."""
+    divided further, but not by `replicated` axes."""
 
     mesh: str | Mesh
     dimensions: tuple[tuple[AxisRef, ...], ...]
     unreduced: tuple[AxisRef, ...] = ()
     open: frozenset[int] = frozenset()
-
-    @property
-    def is_undecided(self) -> bool:
-        """Whether it only says which dimensions may be divided."""
-        return bool(self.open) and not any(self.dimensions) and not self.unreduced
+    replicated: tuple[AxisRef, ...] = ()
 
     def along(self, names: frozenset[str]) -> Sharding:
         """Returns the same sharding without other axes."""
@@ -56,6 +53,21 @@ class Part:
     @classmethod
     def whole(cls, shape: Sequence[int], devices: int) -> Part:
         return cls(tuple(shape), ((0,) * len(shape),) * devices)
+
+
+def refined(part: Part, known: Part, sharding: Sharding, mesh: Mesh) -> Part:
+    """Returns `part`, which `sharding` states, with its open dimensions divided as in `known` where that is finer, and
+    where no other dimension is divided among the same devices."""
+    alike = (*part.terms, *(groups(mesh, sharding.replicated) if sharding.replicated else ()))
+    for d in sorted(sharding.open):
+        extent, starts = known.shape[d], [begins[d] for begins in known.begins]
+        within = all(0 <= at - begins[d] < part.shape[d] for at, begins in zip(starts, part.begins, strict=True))
+        begins = tuple((*old[:d], at, *old[d + 1 :]) for at, old in zip(starts, part.begins, strict=True))
+        counts = math.prod(len(set(column)) for column in zip(*begins, strict=True))
+        is_grid = len(set(begins)) == counts and all(len({starts[device] for device in group}) == 1 for group in alike)
+        if extent < part.shape[d] and within and is_grid:
+            part = Part((*part.shape[:d], extent, *part.shape[d + 1 :]), begins, part.terms)
+    return part
 
 
 def part_of(sharding: Sharding, mesh: Mesh, shape: Sequence[int], devices: int) -> Part:
@@ -187,13 +199,13 @@ class _Reader:
                 dimensions.append(tuple(self._axes()))
                 if "?" in self._tokens[first : self._at]:
                     is_open.add(len(dimensions) - 1)
-        unreduced: tuple[AxisRef, ...] = ()
+        others: dict[str, tuple[AxisRef, ...]] = {}
         while (token := self._next()) != ">":
-            if token == "unreduced":
+            if token in ("unreduced", "replicated"):
                 self._expect("=")
                 self._expect("{")
-                unreduced = tuple(self._axes())
-        return Sharding(mesh, tuple(dimensions), unreduced, frozenset(is_open))
+                others[token] = tuple(self._axes())
+        return Sharding(mesh, tuple(dimensions), open=frozenset(is_open), **others)
 
     def _axes(self) -> Iterator[AxisRef]:
         """`"x", "y":(2)4, ?`, and optionally a priority after the brace."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ from trivium.backends.plugin.structures import CompileReply, CompileRequest, Slo
 from trivium.backends.table.abi import TYPES
 from trivium.compiler.artifact import PythonFunction, Slot
 from trivium.compiler.driver import CompileOptions
+from trivium.compiler.passes.partition import Held
 from trivium.ir.bytecode import deserialize
 from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
 from trivium.ir.func import Module
@@ -117,8 +119,8 @@ def _fill(reply: CompileReply, executable: CpuLoadedExecutable, divided: Divided
     # A program of several devices may have one argument of ours after its own.
     count = len(executable.inputs) if divided is None else len(divided.program.arguments)
     dims, slots = _slots([*executable.inputs[:count], *executable.outputs])
-    donated = executable.artifact.texts["donated"][:count]
-    flags = (ctypes.c_uint8 * len(donated))(*map(int, donated))
+    donated = _donated(executable, divided)
+    flags = (ctypes.c_uint8 * len(donated))(*donated)
     name, digest = executable.name.encode(), fingerprint.encode()
     cost, memory = executable.cost_analysis(), executable.memory_analysis()
     fields = {
@@ -143,6 +145,26 @@ def _fill(reply: CompileReply, executable: CpuLoadedExecutable, divided: Divided
         setattr(reply, field, value)
     division = () if divided is None else fill_pieces(reply, divided)
     return Kept(executable, fingerprint, (dims, slots, flags, name, digest, *division))
+
+
+def _donated(executable: CpuLoadedExecutable, divided: Divided | None) -> list[bool]:
+    """Returns which arguments a run takes: as in XLA, those that are marked, as long as there are results of their
+    size."""
+    sizes = [slot.nbytes for slot in executable.inputs], [slot.nbytes for slot in executable.outputs]
+    if divided is not None:
+        sizes = _held(executable.inputs, divided.program.arguments), _held(executable.outputs, divided.program.results)
+    given, free = sizes[0], list(sizes[1])
+    taken = []
+    for size, mark in zip(given, executable.artifact.texts["donated"], strict=False):
+        taken.append(mark == "1" and size in free)
+        if taken[-1]:
+            free.remove(size)
+    return taken
+
+
+def _held(slots: Sequence[Slot], held: Sequence[Held]) -> list[int]:
+    """Returns the sizes of the parts that each device holds."""
+    return [math.prod(each.part.shape) * slot.dtype.itemsize for slot, each in zip(slots, held, strict=False)]
 
 
 def _slots(slots: Sequence[Slot]) -> tuple[Sequence[Any], ctypes.Array[SlotType]]:

@@ -98,16 +98,16 @@ def _sharding(kind: Type, part: Part) -> str:
     counts = [whole // own if own else 1 for whole, own in zip(kind.static_shape, part.shape, strict=True)]
     order = sorted(range(len(part.begins)), key=lambda device: (part.begins[device], device))
     copies = len(order) // math.prod(counts)
-    last = f",{copies}" if copies > 1 else ""
+    last = [copies] if copies > 1 else []
     note = " last_tile_dim_replicate" if copies > 1 else ""
     if part.terms:
         terms = len(part.terms[0])
         if terms == len(order):
             return "{unreduced}"
         order = _with_terms(order, part)
-        last = f",{copies // terms},{terms}"
+        last = [copies // terms, terms]
         note = " last_tile_dims={replicated,unreduced}"
-    return f"{{devices=[{','.join(map(str, counts))}{last}]{','.join(map(str, order))}{note}}}"
+    return f"{{devices=[{','.join(map(str, [*counts, *last]))}]{','.join(map(str, order))}{note}}}"
 
 
 def _with_terms(order: Sequence[int], part: Part) -> list[int]:

@@ -14,12 +14,23 @@ from trivium.ir.core import Operation
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Call, Module
 from trivium.ir.interpreter import FAILURES
-from trivium.ir.ops import BroadcastInDim, Constant, CustomCall, DynamicSlice, Gather, Iota, Reshape, Slice
+from trivium.ir.ops import (
+    BroadcastInDim,
+    Constant,
+    CustomCall,
+    DynamicSlice,
+    Gather,
+    Iota,
+    Reshape,
+    Reshard,
+    ShardingConstraint,
+    Slice,
+)
 from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.types import TensorType
 
-# Constants themselves, and calls: these are left to the inliner, or to the registered target.
-_STAYING = Constant | Iota | Call | CustomCall
+# Constants themselves; calls, which are left to the inliner or to the registered target; and what a partitioner reads.
+_STAYING = Constant | Iota | Call | CustomCall | ShardingConstraint | Reshard
 _PICKING = Slice | DynamicSlice | Gather | Reshape
 
 

@@ -10,8 +10,9 @@ from typing import TypeGuard
 
 import numpy as np
 
-from trivium.compiler.passes.propagate_sharding import propagate
-from trivium.ir.attributes import UNIT, Dictionary, integer_array
+from trivium.compiler.passes.propagate_sharding import propagate, shape_of
+from trivium.compiler.passes.terms import contribution
+from trivium.ir.attributes import UNIT, Dictionary
 from trivium.ir.builder import Builder, Rewriter, inline_block, region
 from trivium.ir.core import BlockArgument, Operation, Value
 from trivium.ir.errors import CompileError
@@ -26,16 +27,13 @@ from trivium.ir.ops import (
     CollectiveBroadcast,
     CollectivePermute,
     Constant,
-    Convert,
     CustomCall,
-    DynamicSlice,
     ManualComputation,
     PartitionId,
     ReduceScatter,
     ReplicaId,
     Reshape,
     Reshard,
-    Select,
     ShardingConstraint,
 )
 from trivium.ir.ops import Mesh as MeshOp
@@ -48,8 +46,9 @@ from trivium.ir.sharding import (
     read_axes,
     read_sharding,
     read_shardings,
+    refined,
 )
-from trivium.ir.types import I1, I32, UI32, TensorType, Type, tensor
+from trivium.ir.types import UI32, TensorType, Type, tensor
 
 SHARDING, TILES = "sdy.sharding", "mhlo.sharding"
 """The attributes of an argument or a result that say how devices hold it: Shardy's and XLA's."""
@@ -167,7 +166,7 @@ class _Partitioner:
     # How devices hold arguments and results
 
     def _part(self, attributes: Mapping[str, object], value: Value) -> Part:
-        shape = _shape(value)
+        shape = shape_of(value)
         if self._replicas == 1 and SHARDING in attributes:
             return self._part_of(read_sharding(attributes[SHARDING]), shape)
         if self._replicas == 1 and TILES in attributes:
@@ -183,36 +182,31 @@ class _Partitioner:
         """Returns how results are held: as their attributes say or, without these, as it follows from the values that
         they are computed from."""
         known: dict[Value, Part] = dict(zip(main.arguments, held, strict=True)) if self._replicas == 1 else {}
-        divided = {value: part for value, part in known.items() if part.shape != _shape(value)}
+        divided = {value: part for value, part in known.items() if part.shape != shape_of(value)}
         found = self._held = propagate(main.body.block, divided, self._devices, self._stated)
         parts = []
         for index, value in enumerate(main.returned):
             attributes = main.result_attributes(index)
             fixed = SHARDING in attributes or TILES in attributes or self._replicas > 1
-            if fixed and SHARDING in attributes and (sharding := read_sharding(attributes[SHARDING])).is_undecided:
-                parts.append(self._as_far_as_open(sharding, value, found))
+            if self._replicas == 1 and SHARDING in attributes:
+                parts.append(self._opened(read_sharding(attributes[SHARDING]), value, found))
             else:
                 parts.append(self._part(attributes, value) if fixed or value not in found else found[value])
         return parts
 
-    def _as_far_as_open(self, sharding: Sharding, value: Value, known: Mapping[Value, Part]) -> Part:
-        """Returns how devices hold a value, with the dimensions whole that a sharding does not leave open."""
-        part, shape = known.get(value), _shape(value)
-        if part is None:
-            return Part.whole(shape, self._devices)
-        extents = tuple(part.shape[d] if d in sharding.open else extent for d, extent in enumerate(shape))
-        begins = (tuple(at if d in sharding.open else 0 for d, at in enumerate(row)) for row in part.begins)
-        return Part(extents, tuple(begins))
+    def _opened(self, sharding: Sharding, value: Value, known: Mapping[Value, Part]) -> Part:
+        """Returns how devices hold a value: as a sharding states and, where it is open, as the value is held so far."""
+        part = self._part_of(sharding, shape_of(value))
+        if value not in known or not sharding.open:
+            return part
+        return refined(part, known[value], sharding, find_mesh(sharding, self._meshes))
 
     def _stated(self, op: Operation, known: Mapping[Value, Part]) -> list[Part]:
         if isinstance(op, ManualComputation):
             return self._own_parts(op)[1]
         assert isinstance(op, ShardingConstraint | Reshard), "no other op states how devices hold its result"
-        sharding = read_sharding(op.sharding)
-        if sharding.is_undecided:
-            return [self._as_far_as_open(sharding, op.operands[0], known)]
         try:
-            return [self._part_of(sharding, op.result.type.static_shape)]
+            return [self._opened(read_sharding(op.sharding), op.operands[0], known)]
         except CompileError:
             return []  # a hint that would require parts of unequal size
 
@@ -228,7 +222,7 @@ class _Partitioner:
         found = []
         for shardings, values in ((op.in_shardings, op.tensors), (op.out_shardings, op.results)):
             read = [sharding.along(axes) for sharding in read_shardings(shardings)]
-            found.append([self._part_of(one, value.type.static_shape) for one, value in zip(read, values, strict=True)])
+            found.append([self._part_of(one, shape_of(value)) for one, value in zip(read, values, strict=True)])
         return found[0], found[1]
 
     # Arguments and results in parts
@@ -241,7 +235,7 @@ class _Partitioner:
             for index, value in enumerate(op.operands):
                 needed.setdefault(value, set()).add(parts[index] if parts else None)
         for index, (argument, part) in enumerate(zip(self._main.arguments, held, strict=True)):
-            if needed.get(argument) == {part} and part != Part.whole(_shape(argument), self._devices):
+            if needed.get(argument) == {part} and part != Part.whole(shape_of(argument), self._devices):
                 argument.type = TensorType(part.shape, argument.type.element_type)
                 self._parts.add(argument)
             elif part.terms:
@@ -272,7 +266,7 @@ class _Partitioner:
             own, own_part = self._gathered.get(value, (value, None))
             is_part = own_part == part
             if part.terms and not is_part and value not in self._parts:
-                own, is_part = self._cut(Builder.in_front_of(end), value, part), True
+                own, is_part = contribution(Builder.in_front_of(end), value, part, self._held), True
             if is_part:
                 end.set_operand(index, own)
             whole.append(not is_part and value not in self._parts)
@@ -285,7 +279,7 @@ class _Partitioner:
         builder = Builder.in_front_of(op)
         for index, value in enumerate(op.operands):
             if value in self._held and not self._held[value].terms:
-                op.set_operand(index, self._cut(builder, value, self._held[value]))
+                op.set_operand(index, contribution(builder, value, self._held[value], {}))
 
     # Manual computations
 
@@ -296,7 +290,9 @@ class _Partitioner:
         before, after = self._own_parts(op)
         rewriter = Rewriter(op)
         taken = [
-            value if value in self._parts or part == self._whole(value) else self._cut(rewriter, value, part)
+            value
+            if value in self._parts or part == self._whole(value)
+            else contribution(rewriter, value, part, self._held)
             for value, part in zip(op.tensors, before, strict=True)
         ]
         values = inline_block(op.body.block, taken, rewriter)
@@ -308,28 +304,8 @@ class _Partitioner:
         self._gathered = {whole: (now.get(own, own), part) for whole, (own, part) in self._gathered.items()}
         rewriter.replace(*results)
 
-    def _cut(self, builder: Builder, value: Value, part: Part) -> Value:
-        """Returns this device's part of a whole."""
-        number = builder.add(PartitionId())
-        place = builder.add(Convert(number, result=tensor(of=I32)))
-        starts = [self._looked_up(builder, place, column) for column in zip(*part.begins, strict=True)]
-        value = builder.add(DynamicSlice(value, starts, part.shape)) if starts else value
-        if not part.terms:
-            return value
-        # The first device of a group has the value, the others have zeros.
-        first = {group[0] for group in part.terms}
-        is_first = self._looked_up(builder, place, [int(device in first) for device in range(self._devices)])
-        chosen = builder.add(Convert(is_first, result=tensor(of=I1)))
-        zeros = builder.add(Constant(np.zeros(part.shape, value.type.dtype)))
-        return builder.add(Select(chosen, value, zeros))
-
-    def _looked_up(self, builder: Builder, place: Value, numbers: Sequence[int]) -> Value:
-        """Looks up this device's number in a list with one number per device."""
-        table = builder.add(Constant(integer_array(tuple(numbers), I32)))
-        return builder.add(Reshape(builder.add(DynamicSlice(table, [place], (1,))), result=tensor(of=I32)))
-
     def _whole(self, value: Value) -> Part:
-        return Part.whole(_shape(value), self._devices)
+        return Part.whole(shape_of(value), self._devices)
 
     def _joined(self, builder: Builder, value: Value, sharding: Sharding, part: Part) -> Value:
         """Returns the whole of a value of which each device has a part."""
@@ -372,8 +348,3 @@ class _Partitioner:
 
 def _calls(op: Operation, targets: Sequence[str]) -> TypeGuard[CustomCall]:
     return isinstance(op, CustomCall) and op.call_target_name in targets
-
-
-def _shape(value: Value) -> tuple[int, ...]:
-    """Returns the shape of a tensor; empty for a token."""
-    return value.type.static_shape if isinstance(value.type, TensorType) else ()

@@ -24,6 +24,7 @@ from trivium.ir.ops import (
     ShardingConstraint,
     Slice,
     Transpose,
+    While,
 )
 from trivium.ir.sharding import Part
 from trivium.ir.types import TensorType
@@ -48,22 +49,38 @@ class _Propagation:
 
     def over(self, block: Block) -> dict[Value, Part]:
         for op in block:
-            for result, part in zip(op.results, self._of(op), strict=False):
-                if part.shape != result.type.static_shape:
-                    self.parts[result] = part
+            self._hold(op.results, self._of(op))
         return self.parts
+
+    def _hold(self, values: Sequence[Value], parts: Sequence[Part]) -> None:
+        for value, part in zip(values, parts, strict=False):
+            if isinstance(value.type, TensorType) and part.shape != value.type.static_shape:
+                self.parts[value] = part
 
     def _of(self, op: Operation) -> Sequence[Part]:
         if isinstance(op, ManualComputation | ShardingConstraint | Reshard):
             return self.stated(op, self.parts)
+        if isinstance(op, While):
+            return self._loop(op)
         if not any(operand in self.parts for operand in op.operands):
             return ()
         if isinstance(op, OptimizationBarrier):
-            return [self._part([self._column(value, d) for d in _dims(value)]) for value in op.operands]
+            return [self._held(value) for value in op.operands]
         columns = self._columns(op)
         if columns is None or not all(isinstance(result.type, TensorType) for result in op.results):
             return ()
         return [self._part(self._independent(columns))] * len(op.results)
+
+    def _loop(self, op: While) -> Sequence[Part]:
+        """Values that a loop carries are held as they are before it, and its results as they are after one turn."""
+        block = op.body.block
+        self._hold(block.arguments, [self._held(value) for value in op.operands])
+        self.over(block)
+        return [self._held(value) for value in block.terminator.operands]
+
+    def _held(self, value: Value) -> Part:
+        known = self.parts.get(value)
+        return known if known is not None else Part.whole(shape_of(value), self.devices)
 
     def _columns(self, op: Operation) -> list[Column] | None:
         """Returns the dimensions of an op's results; None if they do not follow from those of its operands."""
@@ -146,6 +163,11 @@ class _Propagation:
         columns = list(columns)
         begins = zip(*(begins for _, begins in columns), strict=True) if columns else [()] * self.devices
         return Part(tuple(extent for extent, _ in columns), tuple(begins))
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """Returns the shape of a tensor; empty for a token."""
+    return value.type.static_shape if isinstance(value.type, TensorType) else ()
 
 
 def _dims(value: Value) -> range:

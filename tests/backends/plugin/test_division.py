@@ -53,6 +53,12 @@ CASES = {
 }  # fmt: skip
 
 
+def test_terms_of_a_number() -> None:
+    found = divide(parse(text("grid", '[], unreduced={"y"}', "").replace("tensor<xf32>", "tensor<f32>")), 1, 4)
+    assert found is not None
+    assert sharding_of(found) == "{devices=[2,2]0,1,2,3 last_tile_dims={replicated,unreduced}}"
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_shardings_in_the_words_of_xla(name: str) -> None:
     mesh, sharding, wanted = CASES[name]

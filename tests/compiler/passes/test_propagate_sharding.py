@@ -53,6 +53,39 @@ CASES = {
         "4x6",
         (2, 6),
     ),
+    "divided further": (
+        '%y = sdy.sharding_constraint %x <@mesh, [{?}, {"y", ?}]> : tensor<4x6xf32>',
+        "4x6",
+        (2, 3),
+    ),
+    # The devices that the constraint names for one dimension cannot divide the other.
+    "divided otherwise": (
+        '%y = sdy.sharding_constraint %x <@mesh, [{?}, {"x", ?}]> : tensor<4x6xf32>',
+        "4x6",
+        (4, 3),
+    ),
+    "replicated": (
+        '%y = sdy.sharding_constraint %x <@mesh, [{?}, {?}], replicated={"x"}> : tensor<4x6xf32>',
+        "4x6",
+        (4, 3),
+    ),
+    "constant": (
+        """%c = stablehlo.constant dense<0.0> : tensor<4x6xf32>
+      %y = sdy.sharding_constraint %c <@mesh, [{"x"}, {}]> : tensor<4x6xf32>""",
+        "4x6",
+        (2, 6),
+    ),
+    "in a loop": (
+        """%last = stablehlo.constant dense<false> : tensor<i1>
+      %go, %y = stablehlo.while(%i = %last, %v = %w) : tensor<i1>, tensor<6x8xf32>
+        cond { stablehlo.return %i : tensor<i1> }
+        do {
+          %held = sdy.sharding_constraint %v <@mesh, [{"x"}, {}]> : tensor<6x8xf32>
+          stablehlo.return %i, %held : tensor<i1>, tensor<6x8xf32>
+        }""",
+        "6x8",
+        (3, 8),
+    ),
     "unrelated": ("%y = stablehlo.constant dense<0.0> : tensor<4x6xf32>", "4x6", (4, 6)),
 }
 
