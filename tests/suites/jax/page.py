@@ -24,8 +24,8 @@ every failing test.
 - *run*: of these, the sample that was run (share and seed: {samples}).
 - *CPU*: of these, those that pass on JAX's CPU platform.
 - *Trivium*: of these, those that pass here.
-- *skipped*: those that skip themselves here. Tests that are marked for JAX's own platforms only are run nevertheless,
-  as if this were its CPU platform.
+- *skipped*: those that skip themselves here. Tests that are marked for JAX's own platforms only, or that have their
+  expected numbers in a table by platform, are run nevertheless, as if this were its CPU platform.
 - *share*: Trivium / CPU; and in brackets Trivium / (CPU - skipped).
 """
 

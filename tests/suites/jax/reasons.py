@@ -2,7 +2,10 @@
 first that matches counts."""
 
 REASONS: tuple[tuple[str, str], ...] = (
-    (r"found in 'HloModule", "Reads in XLA's text of a compiled program how XLA has divided it"),
+    (
+        r"found in 'HloModule|minibatch.*_unreduced_.* 0 != 1",
+        "Reads in XLA's text of a compiled program how XLA has divided it",
+    ),
     (
         r"getitem_compile_multi_device_sharding",
         "XLA's partitioner divides the result otherwise: shardings are not followed through ops that mix dimensions",
