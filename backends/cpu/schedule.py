@@ -30,6 +30,10 @@ from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fit
 UNKNOWN_EXTENT = 16
 PIECES = 8
 """Pieces per thread: these even out uneven pieces, and threads that start late."""
+LONG_CHAIN = 10
+"""The cost of a body from which on a processor does not look far enough ahead to fill its units: an exponential."""
+TEMPORARIES = 3
+"""Registers that a mathematical function takes beside its argument; its constants can also be read from memory."""
 Loops = dict[Loop, LoopSchedule]
 
 
@@ -132,6 +136,7 @@ class _Planner:
             cost += 2 * math.log2(lanes) + 4
         nested = (i for i in walk(loop.body) if isinstance(i, Loop))
         inner = {other: LoopSchedule(merged_extents(other, self._analysis)) for other in nested}
+        lanes *= self._at_once(loop, extent, lanes)
         return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **inner}
 
     def _lanes(self, loop: Loop, extent: int, accumulates: bool) -> int:
@@ -143,6 +148,20 @@ class _Planner:
             while lanes * 2 <= min(extent, 4 * self._vector_bits // self._bits(loop)):
                 lanes *= 2
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
+
+    def _at_once(self, loop: Loop, extent: int | Register, lanes: int) -> int:
+        """Returns the number of vectors that a loop computes side by side: several if each is a long chain of
+        operations that wait for one another, as many as registers allow and as fill the loop."""
+        block = loop.body
+        chain = sum(self._cost(i, None, lanes) for i in block.instructions if isinstance(i, Apply))
+        if loop.kind != "parallel" or chain < LONG_CHAIN or any(i.blocks for i in block.instructions):
+            return 1
+        each, vectors = _alive(block) + TEMPORARIES, math.ceil(_count(extent) / lanes)
+        for count in (4, 2):
+            wasted = -vectors % count
+            if count * each <= self._target.vector_registers and 16 * wasted <= vectors:
+                return count
+        return 1
 
     def _bits(self, loop: Loop) -> int:
         """Returns the width of the widest number that is computed with, except for index arithmetic."""
@@ -212,6 +231,17 @@ class _Planner:
 
 def _count(extent: int | Register) -> int:
     return extent if isinstance(extent, int) else UNKNOWN_EXTENT
+
+
+def _alive(block: Block) -> int:
+    """Returns the largest number of values that are waiting, computed, to be used."""
+    alive, most = set[Register](), 0
+    made = {i.result for i in walk(block) if isinstance(i, Load | Apply)}
+    for instruction in reversed(block.instructions):
+        alive.difference_update(instruction.results)
+        alive.update(made.intersection(instruction.operands))
+        most = max(most, len(alive))
+    return most
 
 
 def _computed(block: Block) -> Iterator[Register]:

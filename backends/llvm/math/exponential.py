@@ -49,6 +49,12 @@ class Exponential:
         found = code.fma(half, self.minus_one(code, r), code.sub(half, 0.5))
         return code.select(code.compare("==", x, 0.0), x, code.add(found, found))
 
+    def less_one(self, code: Code, x: ll.Value) -> ll.Value:
+        """exp(x) - 1, if its power of two is a normal number"""
+        n, r = self.split(code, x)
+        power = self.power_of_two(code, n)
+        return code.fma(power, self.minus_one(code, r), code.sub(power, 1.0))
+
     def logistic(self, code: Code, x: ll.Value) -> ll.Value:
         """1 / (1 + exp(-x)), by exp(-|x|), which does not overflow"""
         e = self(code, code.builder.fneg(code.abs(x)))

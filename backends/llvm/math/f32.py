@@ -39,21 +39,15 @@ SIN = (2.7179398784937803e-06, -0.00019839296874124557, 0.008333329111337662, -0
 """(sin(r) - r) / r^3 in r^2 for |r| <= pi / 4"""
 COS = (2.4434893930447288e-05, -0.0013887337408959866, 0.04166664555668831)
 """(cos(r) - 1 + r^2 / 2) / r^4 in r^2 for |r| <= pi / 4"""
-TANH_SMALL = (
-    0.0024876147508621216, -0.008499247953295708, 0.02181190252304077, -0.05396406352519989, 0.133333221077919,
-    -0.3333333432674408,
-)  # fmt: skip
-"""(tanh(x) - x) / x^3 in x^2 for |x| <= 0.5625"""
-ERF_SMALL = (
-    8.316768798977137e-05, -0.0008130018832162023, 0.0051999082788825035, -0.026858942583203316, 0.11283687502145767,
-    -0.37612631916999817, 0.12837916612625122,
-)  # fmt: skip
-"""erf(x) / x - 1 in x^2 for |x| <= 0.93"""
+TANH_LIMIT = 0.3
+TANH_SMALL = -0.050331950187683105, 0.13314472138881683, -0.33333054184913635
+"""(tanh(x) - x) / x^3 in x^2 for |x| <= TANH_LIMIT"""
+ERFC_LOG_FIRST = -1.128379225730896
 ERFC_LOG = (
-    -2.082867104036268e-05, 0.00043139411718584597, -0.00415625749155879, 0.025080621242523193, -0.10822039097547531,
-    -0.6334008574485779, -1.1294883489608765, 0.0001692054356681183,
+    9.256285011360887e-06, -0.00011764148803194985, 0.0006328377639874816, -0.0016670293407514691,
+    0.0001603981072548777, 0.019153062254190445, -0.10277783125638962, -0.6366193890571594, 5.604632491440498e-08,
 )  # fmt: skip
-"""log(erfc(x)) for 0.9 <= x <= 4"""
+"""log(erfc(x)) / x for 0 <= x <= 4, less ERFC_LOG_FIRST"""
 ERF_INV_CENTRE = (
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
     0.246640727, 1.50140941,
@@ -87,13 +81,13 @@ def log1p(code: Code, x: ll.Value) -> ll.Value:
 
 
 def tanh(code: Code, x: ll.Value) -> ll.Value:
-    """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), further out"""
+    """x + x^3 P(x^2) near 0; further out e / (e + 2), where e = exp(2 |x|) - 1"""
     a, square = code.abs(x), code.mul(x, x)
     small = code.fma(code.mul(x, square), code.polynomial(square, TANH_SMALL), x)
-    n, r = exp.split(code, code.mul(code.select(code.compare(">", a, 10.0), 10.0, a), -2.0))
-    q = code.mul(code.add(exp.minus_one(code, r), 1.0), exp.power_of_two(code, n))
-    large = code.sub(1.0, code.div(code.add(q, q), code.add(q, 1.0)))
-    return code.copysign(code.select(code.compare("<", a, 0.5625), small, large), x)
+    limited = code.select(code.compare(">", a, 10.0), 10.0, a)
+    e = exp.less_one(code, code.add(limited, limited))
+    large = code.div(e, code.add(e, 2.0))
+    return code.copysign(code.select(code.compare("<", a, TANH_LIMIT), small, large), x)
 
 
 def sin(code: Code, x: ll.Value) -> ll.Value:
@@ -122,15 +116,12 @@ def tan(code: Code, x: ll.Value) -> ll.Value:
 
 
 def erf(code: Code, x: ll.Value) -> ll.Value:
-    """x + x P(x^2) near 0, and 1 - exp(Q(|x|)) further out"""
+    """1 - exp(Q(|x|)), where Q is the logarithm of erfc"""
     a = code.abs(x)
-    small = code.fma(x, code.polynomial(code.mul(x, x), ERF_SMALL), x)
-    limited = code.select(code.compare(">", a, 4.0), 4.0, a)
-    n, r = exp.split(code, code.polynomial(limited, ERFC_LOG))
-    scale = exp.power_of_two(code, n)
-    erfc = code.mul(code.add(exp.minus_one(code, r), 1.0), scale)
-    large = code.copysign(code.sub(1.0, erfc), x)
-    return code.select(code.compare("<", a, 0.9), small, large)
+    a = code.select(code.compare(">", a, 4.0), 4.0, a)
+    # The first coefficient in two parts: the error of a single one would be most of the error near 0.
+    exponent = code.fma(a, ERFC_LOG_FIRST, code.mul(a, code.polynomial(a, ERFC_LOG)))
+    return code.copysign(exp.less_one(code, exponent), x)
 
 
 def erf_inv(code: Code, x: ll.Value) -> ll.Value:

@@ -76,6 +76,23 @@ def test_wide_integers_that_are_stored_fill_the_vectors(name: str, lanes: int) -
     assert loops(b.build(), name) == [f"  parallel 64 lanes(0)={lanes}"]
 
 
+@pytest.mark.parametrize(("name", "lanes"), [("x86-64-v3", 32), ("x86-64-v4", 64)])
+def test_long_chains_run_several_vectors_at_once(name: str, lanes: int) -> None:
+    b = KernelBuilder("chain")
+    x, y = b.input("x", "f32", (640,)), b.output("y", "f32", (640,))
+    with b.parallel(640) as (i,):
+        b.store(y, b.apply("tanh", b.load(x, i)), i)
+    assert loops(b.build(), name) == [f"  parallel 640 lanes(0)={lanes}"]
+
+
+def test_a_loop_of_few_vectors_is_not_filled_up() -> None:
+    b = KernelBuilder("short")
+    x, y = b.input("x", "f32", (80,)), b.output("y", "f32", (80,))
+    with b.parallel(80) as (i,):
+        b.store(y, b.apply("tanh", b.load(x, i)), i)
+    assert loops(b.build(), "x86-64-v4") == ["  parallel 80 lanes(0)=16"]
+
+
 def test_a_column_reduction_runs_its_columns_in_lanes() -> None:
     b = KernelBuilder("columns")
     x, y = b.input("x", "f32", (50, 256)), b.output("y", "f32", (256,))
@@ -94,7 +111,7 @@ def test_large_work_is_split_over_threads_in_pieces_that_are_worth_it() -> None:
     (line,) = loops(large(1000), "x86-64-v3", threads=8)
     assert "threads" not in line
     (line,) = loops(large(100_000), "x86-64-v3", threads=2)
-    assert line == "  parallel 100000x7 threads(1)=1 lanes(0)=8"
+    assert line == "  parallel 100000x7 threads(1)=1 lanes(0)=32"
 
 
 @pytest.mark.parametrize("name", LEVELS)
