@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
@@ -274,15 +275,19 @@ class Parameters:
 
     def __init__(self, inputs: Sequence[Input], indices: Sequence[int]):
         # Not weakly: another tensor could get the address, and the version, of one that is gone.
-        self.tensors = {index: x for index in indices if isinstance(x := inputs[index], torch.Tensor)}
-        self.states = {index: _state(tensor) for index, tensor in self.tensors.items()}
+        tensors = {index: x for index in indices if isinstance(x := inputs[index], torch.Tensor)}
+        self.indices, self.tensors = list(tensors), list(tensors.values())
+        self.states = _states(self.tensors)
 
     def changed(self, inputs: Sequence[Input]) -> int | None:
-        """Returns the index of a tensor that is not the same, or was changed in place; None if there is none."""
-        for index, tensor in self.tensors.items():
-            if inputs[index] is not tensor or _state(tensor) != self.states[index]:
-                return index
-        return None
+        """Returns the index of a tensor that is not the same, or was changed in place; None if there is none. Every
+        call asks this about all parameters: hence whole lists."""
+        given = [inputs[index] for index in self.indices]
+        states = _states(self.tensors)
+        if states == self.states and all(map(operator.is_, given, self.tensors)):
+            return None
+        found = zip(self.indices, given, self.tensors, *states, *self.states, strict=True)
+        return next(i for i, x, y, a, b, c, d in found if x is not y or (a, b) != (c, d))
 
 
 class Variant:
@@ -343,9 +348,10 @@ def _frozen_inputs(kind: str) -> tuple[int, ...]:
     return tuple(index for index in metadata.static_input_indices or () if index not in changed)
 
 
-def _state(tensor: torch.Tensor) -> tuple[int, int]:
-    """Returns what differs after a change in place or of the memory. Tensors of inference mode count no changes."""
-    return tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version
+def _states(tensors: Sequence[torch.Tensor]) -> tuple[list[int], list[int]]:
+    """Returns what differs after a change of the memory, and after one in place. Tensors of inference mode count no
+    changes."""
+    return [x.data_ptr() for x in tensors], [-1 if x.is_inference() else x._version for x in tensors]
 
 
 def _sizes(inputs: Sequence[Input]) -> tuple:
