@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function.atomic_function import AtomicFunction
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
@@ -168,10 +169,20 @@ def called_functions(node: tf.Operation) -> list[str]:
 
 def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
     """Returns the graph of a function in a graph's library."""
-    outermost = graph
-    while not outermost._is_function(name) and getattr(outermost, "outer_graph", None) is not None:
-        outermost = outermost.outer_graph
-    return outermost.function(name) if isinstance(outermost, LoadedGraph) else outermost._get_function(name).graph
+    holder = _holder(graph, name)
+    return holder.function(name) if isinstance(holder, LoadedGraph) else holder._get_function(name).graph
+
+
+def function_in(graph: tf.Graph, name: str) -> AtomicFunction:
+    """Returns a function in the library of a graph that TensorFlow has traced."""
+    return _holder(graph, name)._get_function(name)
+
+
+def _holder(graph: tf.Graph, name: str) -> tf.Graph:
+    """Returns the innermost graph around, whose library has the function."""
+    while not graph._is_function(name) and getattr(graph, "outer_graph", None) is not None:
+        graph = graph.outer_graph
+    return graph
 
 
 class LoadedGraph(FuncGraph):

@@ -127,6 +127,37 @@ def test_gradients_see_the_values_of_the_forward_pass() -> None:
     assert weight.numpy() == 100
 
 
+@pytest.mark.parametrize("around", [False, True], ids=["eager", "graph"])
+def test_gradients_leave_the_variables_alone(around: bool) -> None:
+    weight, count = tf.Variable(2.0), tf.Variable(0)
+    during: list[tuple[float, int]] = []
+
+    def seen(x: Any) -> Any:
+        during.append((float(weight), int(count)))
+        return x
+
+    @tf.custom_gradient
+    def watched(x: Any) -> Any:
+        return x + 0.0, lambda dy: tf.ensure_shape(tf.py_function(seen, [dy], tf.float32), dy.shape)
+
+    @trivium.tensorflow.function
+    def compiled(x: Any) -> Any:
+        count.assign_add(1)
+        return watched(x * weight) * weight
+
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = compiled(x)
+            weight.assign(100.0)
+        return tape.gradient(y, [x, weight])
+
+    assert_same((tf.function(step) if around else step)(X), [tf.fill((2, 3), 4.0), tf.reduce_sum(4 * X)])
+    # The gradient repeats the forward pass, with the values that the first one had, and counts no second time.
+    assert during == [(100.0, 1)] or (around and during == [(2.0, 1)])  # a graph does not order the two
+    assert (weight.numpy(), count.numpy()) == (100, 1)
+
+
 def test_without_fallback_all_are_listed() -> None:
     mixed = Mixed()
     with pytest.raises(trivium.UnsupportedOpError) as caught:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager.context import anonymous_name
 
 from trivium.importers.tensorflow.context import rule
 from trivium.importers.tensorflow.graph import (
@@ -20,7 +21,7 @@ from trivium.importers.tensorflow.graph import (
 )
 from trivium.importers.tensorflow.types import ELEMENT_TYPES
 from trivium.ir.errors import UnsupportedOpError
-from trivium.tensorflow.compiled import Compiled, Options
+from trivium.tensorflow.compiled import NOTHING, Compiled, Held, Instead, Options
 from trivium.tensorflow.copying import CALLS, IsInlined, function_of
 
 log = logging.getLogger("trivium.tensorflow")
@@ -38,8 +39,8 @@ class Clustered:
             self._flatten(_is_open_call)
             self._divide()
 
-    def __call__(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        return self._tried(lambda: self.run(tensors))
+    def __call__(self, tensors: Sequence[tf.Tensor], instead: Instead = NOTHING) -> list[tf.Tensor]:
+        return self._tried(lambda: self.run(tensors, instead))
 
     def from_values(self, tensors: Sequence[tf.Tensor], values: Mapping[int, tf.Tensor]) -> list[tf.Tensor]:
         """Like a call, with other values of some variables, by their identity."""
@@ -97,26 +98,30 @@ class Stages:
         nodes = needed_nodes(whole.outputs, whole.concrete.graph.control_outputs)
         self.parts = [_part(stage, whole, self.externals, names) for stage in divided(nodes, whole.outputs, outside)]
 
-    def __call__(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    def __call__(self, tensors: Sequence[tf.Tensor], instead: Instead = NOTHING) -> list[tf.Tensor]:
         values = self.externals | dict(zip(self.inputs, tensors, strict=True))
         for part in self.parts:
-            results = part.run([values[name] for name in part.inputs])
+            results = part.run([values[name] for name in part.inputs], instead)
             values.update(zip(part.outputs, results, strict=True))
         return [values[name] for name in self.outputs]
 
     def from_values(self, tensors: Sequence[tf.Tensor], values: Mapping[int, tf.Tensor]) -> list[tf.Tensor]:
-        """Like a call: the variables have those values as long as it lasts."""
-        changed = [(self.variables[key].handle, x) for key, x in values.items() if key in self.variables]
-        saved = [(handle, tf.raw_ops.ReadVariableOp(resource=handle, dtype=x.dtype)) for handle, x in changed]
-        _assign(changed)
-        results = [tf.identity(x) for x in self(tensors)]
-        _assign(saved)
-        return results
+        """Like a call, on variables of its own that start with those values: others may use the variables meanwhile."""
+        instead = {id(x.handle): _copy_of(x, values.get(key)) for key, x in self.variables.items()}
+        try:
+            return [tf.identity(x) for x in self(tensors, instead)]
+        finally:
+            for copy in instead.values():
+                tf.raw_ops.DestroyResourceOp(resource=copy.handle)
 
 
-def _assign(values: Sequence[tuple[Any, tf.Tensor]]) -> None:
-    for handle, value in values:
-        tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+def _copy_of(variable: Any, value: tf.Tensor | None) -> Held:
+    """Returns a new variable with a value, or with the one that a variable has. It must be destroyed."""
+    dtype, shape = variable.dtype, tf.TensorShape(variable.shape)
+    handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=anonymous_name())
+    value = tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=dtype) if value is None else value
+    tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+    return Held(handle, dtype, shape)
 
 
 @dataclass(frozen=True)
@@ -144,8 +149,14 @@ def _part(stage: Stage, whole: Compiled, externals: dict[str, Any], names: set[s
     return Part(run, _names(inputs), _names(stage.outputs))
 
 
-def _in_tensorflow(concrete: Any) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
-    return lambda operands: list(concrete(*operands) or ())
+def _in_tensorflow(concrete: Any) -> Callable[[Sequence[tf.Tensor], Instead], list[tf.Tensor]]:
+    def run(operands: Sequence[tf.Tensor], instead: Instead) -> list[tf.Tensor]:
+        if not instead:
+            return list(concrete(*operands) or ())
+        captured = [instead[id(x)].handle if id(x) in instead else x for x in concrete.captured_inputs]
+        return list(concrete._call_flat(list(operands), captured_inputs=captured) or ())
+
+    return run
 
 
 def externals_of(whole: Compiled) -> dict[str, Any]:

@@ -34,6 +34,12 @@ class Options(TypedDict, total=False):
     fast_math: bool
 
 
+Instead = Mapping[int, "Held"]
+"""Variables that take the place of others, by the identity of those's handles."""
+
+NOTHING: Instead = {}
+
+
 class Compiled:
     """The machine code of a concrete function. Called with the tensors that it takes, returns those that it returns;
     `arguments` are the variables among its arguments."""
@@ -68,15 +74,16 @@ class Compiled:
                 found.append(captured(tensor, self.concrete.graph.variables))
         return found
 
-    def __call__(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    def __call__(self, tensors: Sequence[tf.Tensor], instead: Instead = NOTHING) -> list[tf.Tensor]:
         if not tf.executing_eagerly():
             self.prepare([*self.variables, *tensors, *self.captures])
+        variables, written = _exchanged(self.variables, instead), _exchanged(self.written, instead)
         if is_recorded():
-            results = self.differentiable([*(x.read_value() for x in self.variables), *tensors, *self.captures])
+            results = self.differentiable([*(x.read_value() for x in variables), *tensors, *self.captures])
         else:
-            results = self.run([*map(_value, self.variables), *tensors, *self.captures])
-        count = len(results) - len(self.written)
-        for variable, value in zip(self.written, results[count:], strict=True):
+            results = self.run([*map(_value, variables), *tensors, *self.captures])
+        count = len(results) - len(written)
+        for variable, value in zip(written, results[count:], strict=True):
             if variable is not GENERATOR:
                 tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
         return results[:count]
@@ -232,22 +239,29 @@ class _Generator:
 GENERATOR = _Generator()
 
 
-class _Handle:
+@dataclass(frozen=True)
+class Held:
     """A variable of which only the handle is known."""
 
-    def __init__(self, variable: Variable):
-        self.handle = variable.handle
-        self.dtype, self.shape = tf.as_dtype(variable.type.dtype), tf.TensorShape(variable.type.shape)
+    handle: Any
+    dtype: tf.DType
+    shape: tf.TensorShape
 
     def read_value(self) -> tf.Tensor:
         return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self.dtype)
+
+
+def _exchanged(variables: Sequence[Any], instead: Instead) -> list[Any]:
+    return [x if x is GENERATOR else instead.get(id(x.handle), x) for x in variables]
 
 
 def _readable(variable: Variable, known: Mapping[int, tf.Variable]) -> Any:
     if variable.handle is None:
         return GENERATOR
     found = known.get(id(variable.handle))
-    return _Handle(variable) if found is None else found
+    if found is not None:
+        return found
+    return Held(variable.handle, tf.as_dtype(variable.type.dtype), tf.TensorShape(variable.type.shape))
 
 
 def _value(variable: Any) -> tf.Tensor:

@@ -10,7 +10,13 @@ from tensorflow.python.framework.ops import get_default_graph
 from tensorflow.python.ops.resource_variable_ops import variable_accessed
 
 from trivium.importers.tensorflow.definitions import INPUTS
-from trivium.importers.tensorflow.graph import called_functions, ends_of, function_graph, needed_nodes
+from trivium.importers.tensorflow.graph import (
+    called_functions,
+    ends_of,
+    function_graph,
+    function_in,
+    needed_nodes,
+)
 
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 """Ops that call a function and do nothing else."""
@@ -38,6 +44,8 @@ class Copy:
                     self._copy(node)
 
     def _copy(self, node: tf.Operation) -> None:
+        for name in called_functions(node):
+            get_default_graph()._add_function_recursive(function_in(node.graph, name))
         copy = get_default_graph()._create_op_internal(
             node.type,
             [self.tensors[x.name] for x in node.inputs],
