@@ -10,10 +10,13 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.target import GpuTarget
-from trivium.backends.llvm.code import Code
+from trivium.backends.llvm.code import I8, Code
 
 GLOBAL = 1
 """The address space of memory that all threads see. NVPTX, AMDGPU and SPIR-V use the same number."""
+
+SHARED, SHARED_ALIGNMENT = 3, 16
+"""The address space of memory that the threads of a block share, and the alignment of what is there."""
 
 GLOBAL_POINTER = ll.PointerType(addrspace=GLOBAL)
 
@@ -38,6 +41,9 @@ class Dialect(ABC):
     optimization: int
     """LLVM's level of code generation."""
 
+    shuffles: int = 1
+    """The number of threads that exchange words without memory, where that is the same on all devices."""
+
     makes_text: bool = False
     """Whether the device's driver takes assembly, as text."""
 
@@ -61,6 +67,26 @@ class Dialect(ABC):
     def block(self, code: Code) -> ll.Value:
         """Returns the block's number, an i32."""
 
+    @abstractmethod
+    def barrier(self, code: Code) -> None:
+        """Waits until all threads of the block are here, and see what the others have written before."""
+
+    def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
+        """Returns the i32 that the thread with a number greater by `lanes` has, or else the first thread, of those that
+        exchange words. All of them say so."""
+        raise NotImplementedError
+
+    def shared(self, code: Code, nbytes: int) -> ll.Value:
+        """Returns memory of the block, whose contents are undefined."""
+        module = code.builder.module
+        kind = ll.ArrayType(I8, nbytes)
+        memory = ll.GlobalVariable(module, kind, module.get_unique_name("shared"), addrspace=SHARED)
+        memory.linkage, memory.align = "internal", SHARED_ALIGNMENT
+        memory.initializer = ll.Constant(kind, ll.Undefined)
+        # llvmlite's globals still have a typed pointer, which fits nothing else.
+        memory.type = ll.PointerType(addrspace=SHARED)
+        return memory
+
     def text(self, module: ll.Module) -> str:
         """Returns a module as LLVM reads it."""
         return str(module)
@@ -69,12 +95,21 @@ class Dialect(ABC):
         """Returns how code for a target is made."""
         return Assembling(target.triple, target.cpu, target.features, self.optimization, self.makes_text)
 
-    def call(self, code: Code, name: str, result: ll.Type, operands: Sequence[ll.Value], convention: str) -> ll.Value:
+    def call(
+        self,
+        code: Code,
+        name: str,
+        result: ll.Type,
+        operands: Sequence[ll.Value],
+        convention: str,
+        attributes: Sequence[str] = (),
+    ) -> ll.Value:
         """Calls a function of the device, which is declared on first use."""
         module = code.builder.module
         function = module.globals.get(name)
         if function is None:
             function = ll.Function(module, ll.FunctionType(result, [operand.type for operand in operands]), name)
             function.calling_convention = convention
-            function.attributes.add("nounwind")
+            for attribute in ("nounwind", *attributes):
+                function.attributes.add(attribute)
         return code.builder.call(function, list(operands), cconv=convention or None)

@@ -3,6 +3,7 @@ spread over threads."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import llvmlite.ir as ll
@@ -10,13 +11,16 @@ import llvmlite.ir as ll
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.schedule import Grid, grid
 from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.gpu.team import Team
 from trivium.backends.llvm import kernel_loops
 from trivium.backends.llvm.code import I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
+from trivium.backends.llvm.loops import counted
+from trivium.backends.llvm.numbers import Int, i64
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
-from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Loop, Register
+from trivium.compiler.kernel.structure import Block, Instruction, Loop, Register, Scratch, Store
 from trivium.compiler.schedule import Schedule, Unit
 
 LARGEST = (1 << 31) - 1
@@ -40,9 +44,15 @@ def emit_kernel(
     builder = ll.IRBuilder(function.append_basic_block("entry"))
     code = Code(builder, target, fast)
     number = _thread(code, dialect, threads)
-    workspace = Workspace(function.args[-1], size, threads.work, _wide(code, number))
+    participants = threads.blocks * threads.threads if threads.shared else threads.work
+    workspace = Workspace(function.args[-1], size, participants, _wide(code, number))
     buffers = dict(zip(kernel.params, function.args, strict=False))
-    emitter = GpuEmitter(code, analysis, schedule, buffers, workspace)
+    if threads.shared:
+        team = Team(code, dialect, threads.threads, dialect.thread(code))
+        emitter = RowEmitter(code, analysis, schedule, buffers, workspace)
+        emitter.team, emitter.dialect, number = team, dialect, dialect.block(code)
+    else:
+        emitter = GpuEmitter(code, analysis, schedule, buffers, workspace)
     emitter.thread, emitter.grid = number, threads
     emitter.block(kernel.body)
     builder.ret_void()
@@ -71,7 +81,7 @@ class GpuEmitter(Emitter):
             super().loop(loop)
             return
         builder = self.builder
-        if self.grid.work == self.grid.blocks * self.grid.threads:
+        if self.grid.shared or self.grid.work == self.grid.blocks * self.grid.threads:
             self._iteration(loop)
             return
         with builder.if_then(builder.icmp_unsigned("<", self.thread, self.code.like(self.thread, self.grid.work))):
@@ -83,14 +93,14 @@ class GpuEmitter(Emitter):
         spread = schedule.mapping(Unit.GRID)
         assert spread is not None, "the loop is spread over the grid"
         with self.scope():
-            self._bind([(loop.indices[d], schedule.extents[d]) for d in spread.dimensions])
+            self.bind([(loop.indices[d], schedule.extents[d]) for d in spread.dimensions], self.thread)
             pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
             inner = [pair for dimension, pair in pairs if dimension not in spread.dimensions]
             kernel_loops.nest(self, inner, [], lambda _: self.block(loop.body))
 
-    def _bind(self, dimensions: Sequence[tuple[Register, int | Register]]) -> None:
-        """Binds indices to this thread's, which are numbered in row-major order."""
-        builder, rest = self.builder, self.thread
+    def bind(self, dimensions: Sequence[tuple[Register, int | Register]], number: ll.Value) -> None:
+        """Binds indices to those of the iteration `number`, in row-major order."""
+        builder, rest = self.builder, number
         for position in reversed(range(len(dimensions))):
             index, extent = dimensions[position]
             assert isinstance(extent, int), "extents are numbers where iterations are spread"
@@ -102,6 +112,59 @@ class GpuEmitter(Emitter):
             self.values[index] = _wide(self.code, own)
             if not outermost:
                 rest = builder.udiv(rest, self.code.like(rest, extent))
+
+
+class RowEmitter(GpuEmitter):
+    """Emits blocks for the threads of `team`, which share the iteration that has the number `thread`."""
+
+    team: Team
+    dialect: Dialect
+    _alone: bool = False
+    """Whether what is emitted now is one thread's own."""
+
+    def instruction(self, instruction: Instruction) -> None:
+        if self._alone or isinstance(instruction, Loop):
+            super().instruction(instruction)
+            return
+        if isinstance(instruction, Scratch):
+            self.buffers[instruction.buffer] = self.dialect.shared(self.code, max(1, instruction.buffer.nbytes))
+            return
+        if isinstance(instruction, Store):
+            self.team.uses(instruction)
+            with self.builder.if_then(self.builder.icmp_unsigned("==", self.team.thread, I32(0))):
+                super().instruction(instruction)
+            return
+        self.team.uses(*accesses(Block(instructions=[instruction])))
+        super().instruction(instruction)
+
+    def loop(self, loop: Loop) -> None:
+        """Emits a loop, or, if the threads of the block share it, this thread's iterations."""
+        if self.schedule.loops[loop].mapping(Unit.BLOCK) is None:
+            super().loop(loop)
+            return
+        self.team.uses(*accesses(loop.body))
+        self._alone = True
+        carried = self._shared(loop)
+        self._alone = False
+        if loop.kind == "reduction":
+            totals = self.team.folded(carried, lambda a, b: kernel_loops.fold(self, loop, a, b))
+            results = kernel_loops.fold(self, loop, [self.value(init) for init in loop.inits], totals)
+            self.values.update(zip(loop.carried, results, strict=True))
+
+    def _shared(self, loop: Loop) -> list[ll.Value]:
+        """Emits this thread's iterations, each a block's size after the one before, and returns what they fold to."""
+        extents, code = self.schedule.loops[loop].extents, self.code
+        total = math.prod(extent for extent in extents if isinstance(extent, int))
+        inits = kernel_loops.starts(self, loop) if loop.kind == "reduction" else []
+        own = Int(code, _wide(code, self.team.thread))
+        with counted(code, own, total, self.team.size, inits) as each, self.scope():
+            number = i64(each.index)
+            if total <= LARGEST:
+                number = self.builder.trunc(number, I32)
+            self.bind(list(zip(loop.indices, extents, strict=True)), number)
+            terms = self.block(loop.body)
+            each.next = kernel_loops.fold(self, loop, each.carried, terms) if loop.kind == "reduction" else []
+        return each.carried
 
 
 def _wide(code: Code, number: ll.Value) -> ll.Value:

@@ -10,6 +10,7 @@ from trivium.backends.llvm.code import I32, Code
 from trivium.ir.errors import Error
 
 TRIPLE = "nvptx64-nvidia-cuda"
+VOID = ll.VoidType()
 CONSTANT = 4
 """The address space of constants."""
 
@@ -23,6 +24,7 @@ class Nvptx(Dialect):
     convention = "ptx_kernel"
     optimization = 3
     makes_text = True
+    shuffles = 32
 
     def limit(self, function: ll.Function, threads: int) -> None:
         # llvmlite knows no attributes with values, and its set refuses what it does not know.
@@ -33,6 +35,14 @@ class Nvptx(Dialect):
 
     def block(self, code: Code) -> ll.Value:
         return self._number(code, "ctaid")
+
+    def barrier(self, code: Code) -> None:
+        self.call(code, "llvm.nvvm.barrier.cta.sync.aligned.all", VOID, [I32(0)], "", ("convergent",))
+
+    def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
+        kind, operand = ("idx", 0) if lanes is None else ("down", lanes)
+        operands = [I32(-1), word, I32(operand), I32(31)]
+        return self.call(code, f"llvm.nvvm.shfl.sync.{kind}.i32", I32, operands, "", ("convergent",))
 
     def _number(self, code: Code, register: str) -> ll.Value:
         return self.call(code, f"llvm.nvvm.read.ptx.sreg.{register}.x", I32, (), "")
@@ -57,6 +67,7 @@ def target(architecture: str) -> GpuTarget:
         cpu=architecture,
         features=FEATURES[architecture],
         constant_space=CONSTANT,
+        largest_block=512,
         # LLVM computes it from the quotient, which is rounded.
         remainder=False,
     )

@@ -1,11 +1,13 @@
 """A GPU's choice of schedules: which dimensions of a kernel's parallel loop are spread over the threads of a grid of
-blocks. All other loops run inside a thread."""
+blocks, or over its blocks, whose threads then share the loops inside (`rows.py`). All other loops run inside a
+thread."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+from trivium.backends.gpu import rows
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.affine import Analysis, apart, holds
 from trivium.compiler.kernel.kernel import Kernel
@@ -15,20 +17,27 @@ from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, mer
 
 @dataclass(frozen=True)
 class Grid:
-    """The threads of a launch: `blocks` of `threads` each, of which the first `work` have something to do."""
+    """The threads of a launch: `blocks` of `threads` each, of which the first `work` have something to do, unless the
+    threads of a block share one iteration each."""
 
     work: int
     blocks: int
     threads: int
+    shared: bool = False
 
 
 def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
-    """Returns the schedule of a kernel: one thread for each iteration of its parallel loop."""
+    """Returns the schedule of a kernel: a block for each iteration of its parallel loop, where that has rows to share,
+    else one thread."""
     schedule = serial(kernel.body, analysis)
     loop = parallel_loop(kernel)
     if loop is None:
         return schedule
     extents, dimensions = _spread(loop, analysis)
+    shared = rows.team(loop, extents, analysis, target) if len(dimensions) == len(extents) else None
+    if shared is not None:
+        block = LoopSchedule(extents, (Mapping(Unit.GRID, dimensions, 1),))
+        return Schedule({**schedule.loops, loop: block, **shared})
     work = math.prod(extent for d in dimensions if isinstance(extent := extents[d], int))
     threads = min(target.block, max(1, -(-work // target.warp)) * target.warp)
     mappings = (Mapping(Unit.GRID, dimensions, 1), Mapping(Unit.BLOCK, dimensions, threads))
@@ -54,7 +63,11 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
     if loop is None:
         return Grid(1, 1, 1)
     plan = schedule.loops[loop]
-    block = plan.mapping(Unit.BLOCK)
-    assert block is not None, "the parallel loop of a kernel is spread over blocks"
-    work = math.prod(extent for d in block.dimensions if isinstance(extent := plan.extents[d], int))
+    spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
+    assert spread is not None, "the parallel loop of a kernel is spread over a grid"
+    work = math.prod(extent for d in spread.dimensions if isinstance(extent := plan.extents[d], int))
+    if block is None:
+        sizes = {found.size for other in schedule.loops.values() if (found := other.mapping(Unit.BLOCK))}
+        (size,) = sizes
+        return Grid(work, work, size, shared=True)
     return Grid(work, -(-work // block.size), block.size)

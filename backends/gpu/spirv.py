@@ -36,6 +36,10 @@ class SpirV(Dialect):
     def block(self, code: Code) -> ll.Value:
         return self._number(code, "_Z12get_group_idj")
 
+    def barrier(self, code: Code) -> None:
+        # of local and of global memory
+        self.call(code, "_Z7barrierj", ll.VoidType(), [I32(3)], "spir_func", ("convergent",))
+
     def text(self, module: ll.Module) -> str:
         # llvmlite writes a comma between the metadata of a function, which LLVM refuses.
         text = re.sub(r"^(define .*?), (!\w+ !\d+)", r"\1 \2", str(module), flags=re.MULTILINE)

@@ -47,6 +47,9 @@ class GpuTarget(LlvmTarget):
     block: int = 256
     """The number of threads of a block, for loops without any dependence between iterations."""
 
+    largest_block: int = 256
+    """The most threads of a block. Of 65536 registers, each then still has enough."""
+
     stack_bytes: int = 512
     """The bytes of scratch memory that one thread has for itself. More than that is in the workspace."""
 

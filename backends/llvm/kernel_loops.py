@@ -245,13 +245,13 @@ def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
         with emitter.scope():
             emitter.values.update(zip(parameters, carried, strict=loop.kind == "sequential"))
             results = [emitter.code.splat(value, emitter.lanes) for value in emitter.block(loop.body)]
-        return _fold(emitter, loop, carried, results) if loop.kind == "reduction" else results
+        return fold(emitter, loop, carried, results) if loop.kind == "reduction" else results
 
     results = nest(emitter, _dimensions(loop, schedule), inits, body, _is_short(emitter, loop))
     emitter.values.update(zip(loop.carried, results, strict=True))
 
 
-def _fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Values:
+def fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Values:
     """The reduction's combiner."""
     assert loop.combiner is not None, "a reduction has a combiner"
     return combined(emitter, loop.combiner, accumulated, terms, [init.dtype for init in loop.inits])
@@ -274,13 +274,13 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
     assert schedule.vector is not None, "some dimension is in lanes"
     lanes, index = schedule.lanes, loop.indices[schedule.vector]
     extent = schedule.extents[schedule.vector]
-    starts = [emitter.code.splat(start, lanes) for start in _starts(emitter, loop)]
+    first = [emitter.code.splat(start, lanes) for start in starts(emitter, loop)]
 
     def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
             emitter.values[index] = position
             terms = [emitter.code.splat(value, lanes) for value in emitter.block(loop.body)]
-            folded = [emitter.code.splat(value, lanes) for value in _fold(emitter, loop, carried, terms)]
+            folded = [emitter.code.splat(value, lanes) for value in fold(emitter, loop, carried, terms)]
         if mask is None:
             return folded
         return [emitter.builder.select(mask, new, old) for new, old in zip(folded, carried, strict=True)]
@@ -292,14 +292,14 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
         carried = count(emitter, 0, extent - rest, lanes, carried, chunk)
         return chunk(I64(extent - rest), carried, memory.leading_mask(lanes, rest)) if rest else carried
 
-    totals = nest(emitter, _dimensions(loop, schedule), starts, inner)
+    totals = nest(emitter, _dimensions(loop, schedule), first, inner)
     while lanes > 1:
         lanes //= 2
         low, high = ([_half(emitter.code, v, lanes, side) for v in totals] for side in (0, 1))
         with emitter.in_lanes(index, lanes, None):
-            totals = _fold(emitter, loop, low, high)
+            totals = fold(emitter, loop, low, high)
     inits = [emitter.value(init) for init in loop.inits]
-    results = _fold(emitter, loop, inits, totals)
+    results = fold(emitter, loop, inits, totals)
     emitter.values.update(zip(loop.carried, results, strict=True))
 
 
@@ -314,7 +314,7 @@ def _dynamic_fold(
     return chunk(main, carried, mask)
 
 
-def _starts(emitter: Emitter, loop: Loop) -> Values:
+def starts(emitter: Emitter, loop: Loop) -> Values:
     """Returns the initial values of each lane: the combiner's identity, if it is known; otherwise the inits, which are
     then folded in more than once."""
     names = _operations(loop)

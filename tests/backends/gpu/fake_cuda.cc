@@ -3,9 +3,9 @@
 // when somebody waits. A module is a shared object of the host.
 #include <dlfcn.h>
 #include <elf.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -311,10 +311,13 @@ int cuModuleLoadDataEx(void **module, const char *image, unsigned options, int *
   }
   auto *header = reinterpret_cast<const Elf64_Ehdr *>(image);
   size_t size = header->e_shoff + size_t(header->e_shnum) * header->e_shentsize;
-  int file = memfd_create("module", 0);
+  // The dynamic linker knows libraries by their names, so that each needs its own.
+  char path[] = "/tmp/trivium-module-XXXXXX";
+  int file = mkstemp(path);
   REQUIRE(write(file, image, size) == ssize_t(size), kInvalidImage);
-  void *loaded = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   close(file);
+  void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  unlink(path);
   REQUIRE(loaded, kInvalidImage);
   auto *made = create<Module>("module");
   made->handle = loaded;
