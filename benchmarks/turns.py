@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peak import Peak
 from benchmarks.row import OURS, Call, Row
+from trivium.backends.cpu.peak import Peak
 
 SAMPLE = 0.003
 """Seconds that a sample takes at least: short calls are repeated."""

@@ -38,6 +38,11 @@ def program_cost(program: Program) -> Cost:
     return _steps(program.steps, kernels)
 
 
+def step_cost(step: Step) -> Cost:
+    """Returns the cost of one execution of a step."""
+    return _step(step, {step.kernel: kernel_cost(step.kernel)} if isinstance(step, Launch) else {})
+
+
 def kernel_cost(kernel: Kernel) -> Cost:
     """Returns the operations of one launch. Its bytes are not included: they depend on the launch's arguments."""
     if kernel.contraction is not None:

@@ -9,11 +9,11 @@ from trivium.backends import interface, native
 from trivium.backends.cpu import jit
 from trivium.backends.cpu.contraction.constants import PackedConstant
 from trivium.backends.cpu.host_names import described
-from trivium.backends.cpu.program import emit_program
+from trivium.backends.cpu.program import Emitted, emit_program
 from trivium.backends.cpu.target import CpuTarget, machine_of
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Packing
 from trivium.compiler.constants import References
-from trivium.compiler.program import Constant, Program
+from trivium.compiler.program import Constant, Program, Step
 from trivium.compiler.stages import Stages
 from trivium.compiler.verifier import verify
 
@@ -35,7 +35,24 @@ def assemble_program(
 ) -> Artifact:
     """Returns machine code for a program. Constants that have no references are embedded."""
     verify(program)
-    emitted = emit_program(program, target, fast_math)
+    return _artifact(program, target, emit_program(program, target, fast_math), references, texts)
+
+
+def assemble_timed(stages: Stages) -> tuple[Artifact, list[Step]]:
+    """Returns machine code that records when steps run, and those steps, by number (`timing.py`)."""
+    target, references = stages.target, References(stages.module)
+    assert isinstance(target, CpuTarget), "a CPU's client compiles for CPUs"
+    emitted = emit_program(stages.program, target, stages.options.fast_math, timed=True)
+    return _artifact(stages.program, target, emitted, references, {}), emitted.timed
+
+
+def _artifact(
+    program: Program,
+    target: CpuTarget,
+    emitted: Emitted,
+    references: References | None,
+    texts: dict[str, str] | None,
+) -> Artifact:
     return Artifact(
         name=program.name,
         machine=machine_of(target),

@@ -20,6 +20,7 @@ from trivium.backends.cpu.target import CpuTarget, host, machine_of
 from trivium.backends.pjrt import Buffer, Device, LoadedExecutable, Memory
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.backends.staged import StagedExecutable, stage_text
+from trivium.backends.timeline import Timeline
 from trivium.compiler import driver
 from trivium.compiler.artifact import Artifact, require_machine
 from trivium.compiler.driver import CompileOptions, DynamicModule
@@ -173,6 +174,12 @@ class CpuLoadedExecutable(StagedExecutable, CpuExecutable):
     def stage(self, name: str) -> str:
         """Returns the program as text at one of `STAGES`."""
         return self.device.client.stage(self.stages, name)
+
+    def timeline(self, arguments: Sequence[object], runs: int) -> Timeline:
+        """Compiles the program once more, with a clock, and runs it `runs` times."""
+        from trivium.backends.cpu.profiling import timeline
+
+        return timeline(self.stages, self.module_constants(), arguments, runs)
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:
         """Runs the program on buffers."""

@@ -30,10 +30,10 @@ LACKS_MEMORY = "a function of the host lacks memory"
 
 class CpuExecutable:
     """An artifact's machine code and constants; `constants` are those of the module that it was made from, in order,
-    and are needed if it is not whole. To run it, call `entry` on a table of addresses (those of `inputs`, then those of
-    `outputs`), an arena, and `context`."""
+    and are needed if it is not whole. `table` is where timed code records its steps. To run it, call `entry` on a table
+    of addresses (those of `inputs`, then those of `outputs`), an arena, and `context`."""
 
-    def __init__(self, artifact: Artifact, constants: Sequence[np.ndarray] = ()):
+    def __init__(self, artifact: Artifact, constants: Sequence[np.ndarray] = (), table: np.ndarray | None = None):
         self.artifact = artifact
         self.name = artifact.name
         self._code = Code(artifact.code)
@@ -42,7 +42,8 @@ class CpuExecutable:
         self.inputs, self.outputs = artifact.inputs, artifact.outputs
         self._host = HostFunctions(artifact.host_functions)
         self._constants = constants_of(artifact, constants)
-        self._context = _table([*chain(*self._host.addresses), *(array.ctypes.data for array in self._constants)])
+        arrays = [*self._constants, *(() if table is None else (table,))]
+        self._context = _table([*chain(*self._host.addresses), *(array.ctypes.data for array in arrays)])
         self.context = ctypes.addressof(self._context)
         self._frames: list[_Frame] = []
 

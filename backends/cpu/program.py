@@ -5,6 +5,7 @@ program."""
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import llvmlite.ir as ll
@@ -18,6 +19,7 @@ from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import CpuTarget
+from trivium.backends.cpu.timing import Timer
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
 from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.kernel import Kernel, storage_bytes
@@ -58,6 +60,8 @@ class Emitted:
     """The values that the program reads and writes, with constants to be packed in place of its own."""
     host_calls: list[HostCall | PythonCall] = field(default_factory=list)
     schedules: dict[str, Schedule | Tiling] = field(default_factory=dict)
+    timed: list[Step] = field(default_factory=list)
+    """The steps whose times are recorded, by their numbers there; `context` then ends with the table's address."""
 
     @property
     def constants(self) -> list[Array]:
@@ -77,8 +81,9 @@ class Call:
     arguments: tuple[Array, ...]
 
 
-def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -> Emitted:
-    """Returns the LLVM module of `program` for `target`. Constants that contractions read packed are passed packed."""
+def emit_program(program: Program, target: CpuTarget, fast_math: bool = False, timed: bool = False) -> Emitted:
+    """Returns the LLVM module of `program` for `target`. Constants that contractions read packed are passed packed. If
+    `timed`, the entry records when its steps run (`timing.py`)."""
     module = ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
@@ -88,7 +93,7 @@ def emit_program(program: Program, target: CpuTarget, fast_math: bool = False) -
     begin = -(-program.arena_size // target.alignment) * target.alignment
     emitted.arena_size = begin + workspace if workspace else program.arena_size
     require_memory(program, emitted.arena_size)
-    _Entry(program, target, emitted, calls, I64(begin)).emit()
+    _Entry(program, target, emitted, calls, I64(begin), timed).emit()
     return emitted
 
 
@@ -152,6 +157,7 @@ class _Entry:
         emitted: Emitted,
         calls: dict[Launch, Call],
         workspace: ll.Value,
+        timed: bool,
     ):
         self._program = program
         self._emitted = emitted
@@ -165,6 +171,11 @@ class _Entry:
         self._interrupts = Interrupts(self._builder, self._code)
         self._constants = {value: number for number, value in enumerate(emitted.constants)}
         self._pointers: dict[Array, ll.Value] = {}
+        self._timer: Timer | None = None
+        if timed:
+            last = 2 * len(emitted.host_calls) + len(self._constants)
+            self._timer = Timer(emitted.module, self._builder, self._entry_of(self._context, last))
+            emitted.timed = self._timer.steps
 
     def emit(self) -> None:
         for value in self._emitted.values:
@@ -192,22 +203,26 @@ class _Entry:
     def _steps(self, steps: list[Step]) -> None:
         for step in steps:
             self._interrupts.before(step)
-            match step:
-                case Launch():
-                    call = self._calls[step]
-                    pointers = [self._pointers[argument] for argument in call.arguments]
-                    self._builder.call(call.function, [*pointers, self._workspace])
-                case Copy(source, destination):
-                    ends = self._pointers[destination], self._pointers[source]
-                    self._code.call("memmove", POINTER, *ends, I64(source.nbytes))
-                case While():
-                    self._while(step)
-                case Switch():
-                    self._switch(step)
-                case HostCall() | PythonCall():
-                    self._host_call(step)
-                case Collective():
-                    self._collective(step)
+            with self._timer.around(step) if self._timer else nullcontext():
+                self._step(step)
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Launch():
+                call = self._calls[step]
+                pointers = [self._pointers[argument] for argument in call.arguments]
+                self._builder.call(call.function, [*pointers, self._workspace])
+            case Copy(source, destination):
+                ends = self._pointers[destination], self._pointers[source]
+                self._code.call("memmove", POINTER, *ends, I64(source.nbytes))
+            case While():
+                self._while(step)
+            case Switch():
+                self._switch(step)
+            case HostCall() | PythonCall():
+                self._host_call(step)
+            case Collective():
+                self._collective(step)
 
     def _while(self, step: While) -> None:
         builder = self._builder

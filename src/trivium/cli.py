@@ -155,6 +155,38 @@ def bench(program: Path, against: str, threads: int | None, seconds: float, trus
 
 
 @main.command()
+@click.argument("program", type=PATH)
+@click.option("--random", "seed", is_flag=False, flag_value=0, type=int, help="Random inputs from a seed (default 0).")
+@click.option("--input", "inputs", type=PATH, multiple=True, help="An input as a .npy file; one for each, in order.")
+@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="How often it runs.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; by default all of the machine's.")
+@click.option("--trace", type=PATH, help="Write one run to this file, as a trace that Perfetto opens.")
+@click.option("--json", "table", type=PATH, help="Write the table to this file, as JSON.")
+@TRUST
+@OPTIMIZED
+def profile(
+    program: Path,
+    seed: int | None,
+    inputs: Sequence[Path],
+    runs: int,
+    threads: int | None,
+    trace: Path | None,
+    table: Path | None,
+    trust: bool,
+    device: str,
+) -> None:
+    """Shows where the time of a run goes: each step, its share, how near it is to the device's limits, and the line of
+    the source that it came from."""
+    compiled = trivium.compile(trivium.load(program, trust=trust), device=device, threads=threads)
+    found = compiled.profile(*_inputs(compiled.signature, seed, inputs), runs=runs)
+    click.echo(str(found))
+    if trace is not None:
+        found.save(trace, trace=True)
+    if table is not None:
+        found.save(table)
+
+
+@main.command()
 def devices() -> None:
     """Lists the devices that programs can run on, and the PJRT plugins that were found."""
     from trivium.backends import discovered

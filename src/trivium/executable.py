@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trivium.compiler.program import Program
     from trivium.compiler.stages import Stages
     from trivium.page import Page
+    from trivium.profile import Profile
 
 __all__ = [
     "STAGES",
@@ -126,6 +127,14 @@ class Executable:
         from trivium.explain import explain_executable
 
         return explain_executable(self.loaded)
+
+    def profile(self, *arguments: object, runs: int = 20) -> Profile:
+        """Runs the program on these arguments `runs` times with a clock around each of its steps. `print` shows the
+        times as a table, with the device's limits and the user's lines; `save` writes them as JSON, or as a trace for
+        Perfetto. Raises an `Error` on devices other than the CPU."""
+        from trivium.profile import profile
+
+        return profile(self.loaded.specialize(*arguments), arguments, runs)
 
     def show(self, path: str | Path) -> None:
         """Writes a page to a file that shows the program in all stages, from the source to the machine code."""

@@ -1,5 +1,5 @@
-"""The machine's own limit: multiply-adds per second of one core, measured with a generated loop of independent vector
-FMAs, nothing else in it."""
+"""The machine's own limits: multiply-adds per second of one core, measured with a generated loop of independent vector
+FMAs and nothing else, and bytes per second that a core reads from memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ll
+import numpy as np
 
 from trivium.backends.cpu.target import CpuTarget, host
 from trivium.backends.llvm.code import F32, I32, I64, literal
@@ -52,7 +53,20 @@ class Peak:
         return self.rounds * CHAINS * (self.target.vector_bytes // 4) * 2 / seconds / 1e9
 
 
+READ = 1 << 26
+"""Bytes that no cache of one core holds."""
+
+
+def read_rate() -> float:
+    """Returns the bytes that one core reads from memory in a second, in GB/s, now."""
+    numbers = np.ones(READ // 8)
+    numbers.max()
+    begin = time.perf_counter()
+    numbers.max()
+    return READ / (time.perf_counter() - begin) / 1e9
+
+
 if __name__ == "__main__":
     peak = Peak()
     best, vector_bytes = max(peak.measure() for _ in range(50)), peak.target.vector_bytes
-    print(f"{best:.1f} GFLOP/s a core ({peak.target.cpu}, {vector_bytes} byte vectors)")
+    print(f"{read_rate():.1f} GB/s, {best:.1f} GFLOP/s a core ({peak.target.cpu}, {vector_bytes} byte vectors)")
