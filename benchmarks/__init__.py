@@ -1,1 +1,1 @@
-"""What Trivium is measured by: rows (programs and those who can run them), one way to measure, one table."""
+"""Benchmarks of Trivium: rows (programs and their contenders), one way to measure, and one table."""

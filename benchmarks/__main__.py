@@ -22,11 +22,11 @@ from benchmarks.row import FAMILIES
 from benchmarks.turns import Measured, measure
 
 MARK = "measured: "
-"""Begins the lines of a family's process that the parent reads."""
+"""The prefix of the lines of a family's process that the parent reads."""
 
 
 def idle_processors(count: int) -> set[int]:
-    """The processors that had least to do in the last moment: each process is bound to as many as it has threads."""
+    """Returns the processors with the lowest load at the moment: each process is bound to as many as it has threads."""
 
     def idle() -> dict[int, int]:
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines() if line[:3] == "cpu"]
@@ -40,7 +40,7 @@ def idle_processors(count: int) -> set[int]:
 
 
 def in_process(family: str, threads: int, options: list[str], names: tuple[str, ...]) -> Iterator[Measured]:
-    """The rows of a family as a fresh process measures them, as soon as each is there."""
+    """Yields the rows of a family as a new process measures them, each as soon as it is measured."""
     environment = os.environ | {"TRIVIUM_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     environment |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "1"}
     command = [sys.executable, "-m", "benchmarks", "--inside", "--family", family, "--threads", str(threads), *options]

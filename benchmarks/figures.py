@@ -1,8 +1,9 @@
-"""The figures that a user feels before any model runs: how long `import trivium` takes, how long a long program takes
-to read and verify, as text and as an artifact, how long and how much memory it takes to open large constants, and what
-one call of a compiled program costs. Each is taken in fresh processes, and the median counts.
+"""Figures that a user notices before any model runs: the time of `import trivium`, the time to read and verify a long
+program, as text and as an artifact, the time and memory to open large constants, and the time of one call of a compiled
+program. Each is measured in new processes, and the median counts.
 
-python benchmarks/figures.py [--rounds 10] [--json out/figures.json]"""
+python benchmarks/figures.py [--rounds 10] [--json out/figures.json]
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ WRITTEN = 100_000_000
 
 
 def long_program(ops: int) -> str:
-    """A function of so many ops: sums, transposes and products, each in its pretty form."""
+    """Returns a function of this many ops: sums, transposes and products, all in their pretty form."""
     lines = ["func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<8x16xf32> {"]
     last = "%x"
     for index in range(0, ops, 4):
@@ -47,8 +48,8 @@ def long_program(ops: int) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """What a statement takes, behind a `setup` that is not counted: seconds, or, where the unit is MB, memory that
-    stays resident. `most` is what it may take at most, in seconds or bytes."""
+    """The cost of a statement, after a `setup` that is not counted: seconds, or, if the unit is MB, memory that stays
+    resident. `most` is the limit, in seconds or bytes."""
 
     name: str
     statement: str
@@ -58,7 +59,7 @@ class Figure:
     most: float | None = None
 
     def measure(self) -> float:
-        """Seconds, or bytes, of one call in a fresh process that has imported nothing else."""
+        """Returns the seconds, or bytes, of one call in a new process that has imported nothing else."""
         done = subprocess.run(
             [sys.executable, "-c", self._resident() if self.unit == "MB" else self._timed()],
             cwd=Path(__file__).parent,
@@ -69,7 +70,7 @@ class Figure:
         return float(done.stdout)
 
     def _timed(self) -> str:
-        """A program that times the statement; garbage is collected as usual."""
+        """Returns a program that times the statement; garbage is collected as usual."""
         setup = f"import gc; gc.enable()\n{self.setup}"
         return f"import timeit; print(timeit.timeit({self.statement!r}, {setup!r}, number={self.calls}) / {self.calls})"
 
@@ -78,7 +79,7 @@ class Figure:
         return f"{self.setup}\nbefore = {pages}\nkept = {self.statement}\nprint(4096 * ({pages} - before))"
 
     def text(self, value: float) -> str:
-        """A value in the figure's unit."""
+        """Returns a value in the figure's unit."""
         return f"{value * {'s': 1, 'us': 1e6, 'MB': 1e-6}[self.unit]:.3g} {self.unit}"
 
 
@@ -164,14 +165,14 @@ FIGURES = (
     "--json", "path", type=click.Path(path_type=Path), help="Also write all values, in seconds and bytes, to it."
 )
 def main(rounds: int, path: Path | None) -> None:
-    """Measures the figures; medians of fresh processes."""
+    """Measures the figures: medians over new processes."""
     table = Table("figure", "median", "least", "at most")
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LARGE_ARTIFACT"] = str(Path(folder) / "large.mlirbc")
         subprocess.run([sys.executable, "-c", WRITE_LARGE, os.environ["LARGE_ARTIFACT"]], check=True)
         for figure in track(FIGURES, console=Console(stderr=True), transient=True):
-            figure.measure()  # fills the file system's caches, and those of byte code
+            figure.measure()  # fills the file system's caches, and those of bytecode
             values = found[figure.name] = [figure.measure() for _ in range(rounds)]
             most = figure.text(figure.most) if figure.most else "-"
             table.add_row(figure.name, figure.text(statistics.median(values)), figure.text(min(values)), most)

@@ -1,7 +1,9 @@
-"""Whether resident memory stays what it is: many calls from one thread, from eight threads that share one executable,
-and buffers that come and go; and whether an aligned array of 1 GB goes to the device and back without a copy.
+"""Whether resident memory stays constant: many calls from one thread, from eight threads that share one executable, and
+buffers that are allocated and freed; and whether an aligned array of 1 GB is transferred to the device and back without
+a copy.
 
-JAX_PLATFORMS=trivium python benchmarks/memory.py [--calls 10000000]"""
+JAX_PLATFORMS=trivium python benchmarks/memory.py [--calls 10000000]
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,20 @@ import numpy as np
 
 THREADS = 8
 MOST = 1.01
-"""What the memory may be afterwards, in times of what it was after a tenth of the calls."""
+"""The largest factor by which memory may grow after the first tenth of the calls."""
 
 GIGABYTE = 1 << 30
 COPIED = GIGABYTE // 8
-"""Bytes by which memory may grow on the way of a gigabyte to the device and back."""
+"""Bytes by which memory may grow while a gigabyte is transferred to the device and back."""
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Returns the bytes of this process that are in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def growth(work: Callable[[int], object], calls: int) -> tuple[int, int]:
-    """Resident memory after a tenth of the calls, and after all."""
+    """Returns the resident memory after a tenth of the calls, and after all of them."""
     work(max(1, calls // 10))
     before = resident()
     work(calls)
@@ -70,7 +72,8 @@ WORK = (calls_of_one_thread, calls_of_eight_threads, buffers_made_and_dropped)
 
 
 def gigabyte_and_back() -> tuple[int, int]:
-    """Resident memory with an aligned gigabyte on the host, and after it went to the device and back."""
+    """Returns the resident memory with an aligned gigabyte on the host, and after its transfer to the device and
+    back."""
     memory = np.ones(GIGABYTE + 64, np.uint8)
     aligned = memory[-memory.ctypes.data % 64 :][:GIGABYTE]
     before = resident()
@@ -84,7 +87,7 @@ def gigabyte_and_back() -> tuple[int, int]:
 @click.command()
 @click.option("--calls", default=10_000_000, show_default=True)
 def main(calls: int) -> None:
-    """Measures all, and ends with the number of those that grow."""
+    """Measures all cases; the exit code is the number of those that grow."""
     table = Table("work", "before", "after", "growth")
     grown = 0
     for work in WORK:

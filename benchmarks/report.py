@@ -1,5 +1,5 @@
-"""What was measured, as a table, as the page `docs/performance.md`, and as the ratios that later runs are compared
-with (`kept.json`)."""
+"""The results as a table, as the page `docs/performance.md`, and as the ratios with which later runs are compared
+(`kept.json`)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from benchmarks.turns import Measured
 
 KEPT = Path(__file__).parent / "kept.json"
 TOLERATED = 0.9
-"""The part of a kept ratio below which a row is a loss."""
+"""A row is a loss if its ratio is below this part of the kept one."""
 PACKAGES = "jaxlib", "torch", "tensorflow_cpu", "onnxruntime", "numpy", "scipy", "llvmlite"
 COLUMNS = "row", "threads", "ours", "best peer", "ratio", "all ratios", "share of peak"
 
 
 def cells(row: Measured) -> tuple[str, ...]:
-    """A row's figures by COLUMNS."""
+    """Returns a row's figures for COLUMNS."""
     share = f"{row.gflops / row.peak:.0%}" if row.gflops and row.peak else ""
     others = ", ".join(f"{peer} {ratio:.2f}" for peer, ratio in sorted(row.ratios.items(), key=lambda item: item[1]))
     return row.name, str(row.threads), duration(row.seconds["trivium"]), row.best, f"{row.ratio:.2f}", others, share
@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
 
 
 def geomean(rows: Iterable[Measured]) -> float:
-    """Of the ratios to the best peers."""
+    """Returns the geometric mean of the ratios to the best peers."""
     return math.exp(statistics.fmean(math.log(row.ratio) for row in rows))
 
 
@@ -56,7 +56,7 @@ def summary(rows: Sequence[Measured]) -> str:
 
 
 def keep(rows: Iterable[Measured]) -> None:
-    """Replaces the kept figures of these rows; of the others they stay, if they were measured on this machine."""
+    """Replaces the kept figures of these rows. Those of other rows stay, if they were measured on this machine."""
     old = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     found = {key(row): row for row in (kept() if old.get("machine") == machine() else ())}
     found |= {key(row): row for row in rows}
@@ -72,7 +72,7 @@ def key(row: Measured) -> tuple[str, str, int]:
 
 
 def losses(rows: Iterable[Measured], before: Iterable[Measured]) -> list[str]:
-    """The rows whose ratio to the same peer fell by more than is tolerated."""
+    """Returns the rows whose ratio to the same peer fell by more than is tolerated."""
     old = {key(row): row for row in before}
     found = []
     for row in rows:
@@ -83,7 +83,7 @@ def losses(rows: Iterable[Measured], before: Iterable[Measured]) -> list[str]:
 
 
 def machine() -> dict[str, str]:
-    """What the figures depend on: the processor and the versions of the contenders."""
+    """Returns what the figures depend on: the processor and the versions of the contenders."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     found = dict(line.replace("\t", "").split(": ", 1) for line in lines if ": " in line)
     model = f"{found.get('model name', platform.machine())}, family {found.get('cpu family')}, model {found['model']}"
@@ -98,7 +98,7 @@ def _version(package: str) -> str:
 
 
 def performance_page() -> str:
-    """`docs/performance.md`, from what was kept."""
+    """Returns `docs/performance.md`, from the kept figures."""
     rows, where = kept(), json.loads(KEPT.read_text())["machine"]
     contenders = ", ".join(f"{name} {text}" for name, text in where.items() if name != "processor")
     lines = [

@@ -1,4 +1,4 @@
-"""A row of the table: a program, and the calls of those who run it."""
+"""A row of the table: a program, and the calls of its contenders."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Call = Callable[[], object]
-"""Runs the program once, on inputs that are ready, and returns when the result is there."""
+"""Runs the program once, on inputs that are ready, and returns when the result is complete."""
 
 OURS = "trivium"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A program that `make` prepares for each contender, ourselves under the name `OURS`. All contenders compute the
-    same, which is checked to `tolerance` of the largest number, or not where it is None (random numbers, training
-    steps). With `flops`, the share of the processor's limit is shown; `quick` rows are those of `--quick`."""
+    """A program that `make` prepares for each contender, Trivium under the name `OURS`. All contenders compute the
+    same, which is checked to `tolerance` of the largest number; if it is None, it is not checked (random numbers,
+    training steps). With `flops`, the share of the processor's limit is shown; `quick` rows are those of `--quick`."""
 
     name: str
     make: Callable[[int], Mapping[str, Call]]
@@ -35,4 +35,4 @@ FAMILIES = {
     "torch training": "benchmarks.rows.torch_training",
     "keras": "benchmarks.rows.keras",
 }
-"""The modules that hold `ROWS`: each family needs its own frameworks, and runs in a process of its own."""
+"""The modules that define `ROWS`: each family needs different frameworks, and runs in a separate process."""

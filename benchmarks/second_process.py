@@ -1,8 +1,9 @@
-"""What a process waits for that is not the first one to compile a program: from the module, as it was read from a file,
-to the first result. BERT-base with random weights, in fresh processes: one with an empty cache, then others with what
-that one left there.
+"""The time that a process takes which is not the first one to compile a program: from the module, as it was read from a
+file, to the first result. BERT-base with random weights, in new processes: one with an empty cache, then others with
+the entries that it left.
 
-python benchmarks/second_process.py [--processes 5] [--threads 2] [--json out/times.json] [--program model.mlirbc]"""
+python benchmarks/second_process.py [--processes 5] [--threads 2] [--json out/times.json] [--program model.mlirbc]
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ AT_MOST = 0.7
 
 
 def measure(program: str, threads: int | None) -> dict[str, float]:
-    """The seconds of each step, in this process."""
+    """Returns the seconds of each step, in this process."""
     import numpy as np
 
     import trivium
@@ -48,7 +49,7 @@ def measure(program: str, threads: int | None) -> dict[str, float]:
 
 
 def in_fresh_process(program: Path, threads: int | None, cache: str) -> dict[str, float]:
-    """The same as another process measures it."""
+    """Returns the seconds of each step, measured in another process."""
     command = [sys.executable, __file__, "--measure", "--program", str(program)]
     command += [] if threads is None else ["--threads", str(threads)]
     environment = {**os.environ, "TRIVIUM_CACHE": cache}
@@ -57,7 +58,7 @@ def in_fresh_process(program: Path, threads: int | None, cache: str) -> dict[str
 
 
 def save_bert(path: Path) -> None:
-    """Writes BERT-base to a file, in a process of its own: PyTorch takes much memory."""
+    """Writes BERT-base to a file, in a separate process, because PyTorch takes much memory."""
     source = (
         "import sys, torch, trivium; from benchmarks.rows.models import bert_base; torch.set_grad_enabled(False); "
         "model, inputs = bert_base(); trivium.from_torch(model.eval(), inputs).save(sys.argv[1])"

@@ -1,5 +1,5 @@
-"""Measures the contenders of a row in turns, because machines slow down and speed up while one measures: what counts
-is the median of the ratios of neighbours."""
+"""Measures the contenders of a row in turns, because processors slow down and speed up during a measurement: the result
+is the median of the ratios of consecutive samples."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from benchmarks.row import OURS, Call, Row
 from trivium.backends.cpu.peak import Peak
 
 SAMPLE = 0.003
-"""Seconds that a sample takes at least: short calls are repeated."""
+"""The shortest time of a sample in seconds: short calls are repeated."""
 
 SETTLE = 0.06
-"""Seconds in which the threads of the previous contender, which spin after their work, go to sleep."""
+"""Seconds to wait for the threads of the previous contender, which spin for a while after their work, to sleep."""
 
 FEWEST, MOST = 5, 60
-"""Rounds."""
+"""The number of rounds."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The median time of a call of each contender in seconds, the median of their times over ours, and GFLOP/s."""
+    """The median time of a call of each contender in seconds, the median of their times divided by ours, and
+    GFLOP/s."""
 
     family: str
     name: str
@@ -38,12 +39,12 @@ class Measured:
 
     @property
     def best(self) -> str:
-        """The fastest of the others."""
+        """Returns the fastest of the others."""
         return min(self.ratios, key=lambda peer: self.ratios[peer])
 
     @property
     def ratio(self) -> float:
-        """The best peer's time over ours: above 1 we win."""
+        """The best peer's time divided by ours: above 1, Trivium is faster."""
         return self.ratios[self.best]
 
     data = asdict
@@ -77,7 +78,7 @@ def measure(family: str, row: Row, threads: int, seconds: float) -> Measured:
 
 
 def _repeats(call: Call, clock: Callable[[], float]) -> int:
-    """How many calls fill a sample; the first ones, not counted, fill caches."""
+    """Returns the number of calls that fill a sample. The first calls, which fill caches, are not counted."""
     call()
     repeats = 1
     while (taken := repeats * _sample(call, repeats, clock)) < SAMPLE:
@@ -93,7 +94,7 @@ def _sample(call: Call, repeats: int, clock: Callable[[], float]) -> float:
 
 
 def agree(row: Row, calls: Mapping[str, Call]) -> None:
-    """Raises an error if a contender computes something else than we do: it would not be a fair one."""
+    """Raises an error if a contender computes something else than we do: the comparison would not be fair."""
     ours = leaves(calls[OURS]())
     if row.tolerance is None:
         return
@@ -106,7 +107,7 @@ def agree(row: Row, calls: Mapping[str, Call]) -> None:
 
 
 def leaves(result: Any) -> list[np.ndarray]:
-    """The arrays of a result, in double precision."""
+    """Returns the arrays of a result, in double precision."""
     if isinstance(result, dict):
         return leaves(list(result.values()))
     if isinstance(result, (list, tuple)):

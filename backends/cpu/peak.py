@@ -20,7 +20,7 @@ CHAINS = 12
 
 
 def fma_loop(target: CpuTarget) -> ll.Module:
-    """`float spin(i64 n)`: n rounds of CHAINS vector multiply-adds."""
+    """`float spin(i64 n)`: n iterations of CHAINS vector multiply-adds."""
     module = ll.Module("peak")
     module.triple = target.triple
     spin = ll.Function(module, ll.FunctionType(F32, [I64]), "spin")
@@ -37,7 +37,8 @@ def fma_loop(target: CpuTarget) -> ll.Module:
 
 
 class Peak:
-    """`measure()` gives GFLOP/s of one core, now: machines slow down and speed up, so measure between contenders."""
+    """Returns the GFLOP/s of one core at the moment. Processors slow down and speed up, so measure between
+    contenders."""
 
     def __init__(self, target: CpuTarget | None = None, rounds: int = 400_000) -> None:
         self.target, self.rounds = target or host(), rounds

@@ -1,1 +1,1 @@
-"""The rows of the table, a module for each family."""
+"""The rows of the table, one module for each family."""

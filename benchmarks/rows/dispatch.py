@@ -1,12 +1,12 @@
-"""What JAX pays for a call: programs that compute next to nothing, arrays that come from the host, and those that go
-back."""
+"""The cost of a call from JAX: programs that compute almost nothing, arrays that come from the host, and arrays that go
+back to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from benchmarks.row import Call, Row
-from benchmarks.rows.with_jax import PLATFORMS, jax  # first: it says which platforms JAX has
+from benchmarks.rows.with_jax import PLATFORMS, jax  # first: it sets JAX's platforms
 
 import jax.numpy as jnp  # isort: skip
 import numpy as np  # isort: skip
@@ -15,7 +15,7 @@ SMALL, LARGE = np.ones(8, np.float32), np.ones((1024, 256), np.float32)
 
 
 def row(name: str, call: Callable[[jax.Device], Call], quick: bool = False) -> Row:
-    """What `call` makes for a device."""
+    """Returns what `call` prepares for a device."""
     return Row(
         name, lambda _: {peer: call(jax.devices(platform)[0]) for peer, platform in PLATFORMS.items()}, quick=quick
     )

@@ -1,4 +1,4 @@
-"""Inference of Keras' own models: our TensorFlow compiler beside TensorFlow's graphs and its XLA."""
+"""Inference of Keras' own models: our TensorFlow compiler compared with TensorFlow's graphs and its XLA."""
 
 from __future__ import annotations
 

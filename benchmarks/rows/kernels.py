@@ -1,4 +1,4 @@
-"""Programs of a few ops: reductions of rows, vector math, attention, sorts, scans, and movements of data."""
+"""Programs of a few ops: reductions of rows, vector math, attention, sorts, scans, and data movement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.row import Call
-from benchmarks.rows.with_jax import jax, normal, row  # first: it says which platforms JAX has
+from benchmarks.rows.with_jax import jax, normal, row  # first: it sets JAX's platforms
 
 import jax.numpy as jnp  # isort: skip
 import numpy as np  # isort: skip
@@ -39,7 +39,7 @@ def black_scholes(spot: jax.Array, strike: jax.Array, time: jax.Array) -> jax.Ar
 
 
 def forces(places: jax.Array) -> jax.Array:
-    """Of bodies of equal mass on each other."""
+    """The forces between bodies of equal mass."""
     away = places[None] - places[:, None]
     square = (away**2).sum(-1) + 1e-3
     return (away * (square**-1.5)[..., None]).sum(1)

@@ -1,10 +1,10 @@
-"""Loops of many small steps, in double precision where their authors had it."""
+"""Loops of many small steps, in double precision where the original programs use it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.rows.with_jax import jax, normal, row  # first: it says which platforms JAX has
+from benchmarks.rows.with_jax import jax, normal, row  # first: it sets JAX's platforms
 
 import jax.numpy as jnp  # isort: skip
 import numpy as np  # isort: skip
@@ -23,14 +23,14 @@ def counted(x: jax.Array) -> jax.Array:
 
 
 def searched(table: jax.Array) -> jax.Array:
-    """A `while` that reads one element of a table a step."""
+    """A `while` that reads one element of a table in each iteration."""
     stop = table.max()
     step = lambda c: (jnp.maximum(c[0], table[c[1]]), c[1] + 1)  # noqa: E731
     return jax.lax.while_loop(lambda c: c[0] < stop, step, (jnp.int32(0), jnp.int32(0)))[1]
 
 
 def orbit(state: jax.Array) -> jax.Array:
-    """The gradient of where a planet is after 1,000 steps, for its state at the beginning."""
+    """The gradient of a planet's squared distance after 1,000 steps, with respect to its initial state."""
 
     def final(state: jax.Array) -> jax.Array:
         def step(carry: Any, _: None) -> Any:
@@ -48,7 +48,8 @@ JOINTS = 35
 
 
 def mass_matrix(angles: jax.Array) -> jax.Array:
-    """Of a chain of joints: frames by products of 4x4 matrices one after the other, then Jacobians and their sums."""
+    """The mass matrix of a chain of joints: frames by consecutive products of 4x4 matrices, then Jacobians and their
+    sums."""
     frame, frames = jnp.eye(4), []
     for joint in range(JOINTS):
         c, s = jnp.cos(angles[joint]), jnp.sin(angles[joint])
@@ -64,7 +65,7 @@ def mass_matrix(angles: jax.Array) -> jax.Array:
 
 
 def recurrent(state: jax.Array, inputs: jax.Array, w: jax.Array, u: jax.Array) -> jax.Array:
-    """A network over a sequence."""
+    """A recurrent network over a sequence."""
     return jax.lax.scan(lambda h, x: (jnp.tanh(x @ w + h @ u), None), state, inputs)[0]
 
 

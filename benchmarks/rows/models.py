@@ -13,7 +13,7 @@ NN = torch.nn
 
 
 class Part(NN.Module):
-    """A model whose result is one of those of another one, called by keywords."""
+    """A model that returns one of the results of another one, which it calls with keywords."""
 
     def __init__(self, model: NN.Module, *names: str) -> None:
         super().__init__()

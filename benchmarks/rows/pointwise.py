@@ -1,4 +1,4 @@
-"""Single operations of PyTorch, of half a million elements, compiled ahead of time."""
+"""Single elementwise operations of PyTorch on half a million elements, compiled ahead of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products and convolutions, one at a time, of the shapes that models have; shares of the processor's limit."""
+"""Single matrix products and convolutions, of the shapes that occur in models, with shares of the processor's limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NN = torch.nn
 
 
 def linear(rows: int, outputs: int, inputs: int, **fields: Any) -> tuple[Row, Row]:
-    """rows x inputs times inputs x outputs, with a bias."""
+    """A product of rows x inputs and inputs x outputs, with a bias."""
 
     def example() -> Any:
         return NN.Linear(inputs, outputs), (torch.randn(rows, inputs),)
@@ -23,7 +23,7 @@ def linear(rows: int, outputs: int, inputs: int, **fields: Any) -> tuple[Row, Ro
 
 
 def convolution(channels: int, size: int, features: int, kernel: int, stride: int = 1, groups: int = 1) -> Any:
-    """Of one square image."""
+    """A convolution of one square image."""
 
     def example() -> Any:
         module = NN.Conv2d(channels, features, kernel, stride, kernel // 2, groups=groups)

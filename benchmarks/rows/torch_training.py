@@ -14,7 +14,7 @@ NN = torch.nn
 
 
 def row(name: str, example: Callable[[], Any]) -> Row:
-    """A step of each contender, on its own copy of the model."""
+    """Returns a step for each contender, on a separate copy of the model."""
 
     def make(threads: int) -> dict[str, Call]:
         torch._dynamo.reset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.rows.with_jax import jax, normal, row  # first: it says which platforms JAX has
+from benchmarks.rows.with_jax import jax, normal, row  # first: it sets JAX's platforms
 
 import jax.numpy as jnp  # isort: skip
 import numpy as np  # isort: skip
@@ -39,7 +39,7 @@ def convnet_loss(parameters: Any, x: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 def newton_cg(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Five steps of Newton's method for a logistic regression, ten of conjugate gradients in each."""
+    """Five steps of Newton's method for a logistic regression, each with ten of conjugate gradients."""
 
     def loss(w: jax.Array) -> jax.Array:
         return jnp.mean(jnp.logaddexp(0.0, -y * (x @ w))) + 1e-3 * w @ w

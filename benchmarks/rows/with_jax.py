@@ -28,7 +28,7 @@ def row(
     libraries: Callable[..., Mapping[str, Call]] | None = None,
     **fields: Any,
 ) -> Row:
-    """`program` on both platforms. `libraries` makes calls of other contenders from the same arguments."""
+    """Prepares `program` on both platforms. `libraries` prepares calls of other contenders from the same arguments."""
 
     def make(threads: int) -> dict[str, Call]:
         calls = {name: compiled(program, arguments, platform) for name, platform in PLATFORMS.items()}
@@ -38,7 +38,7 @@ def row(
 
 
 def compiled(program: Callable[..., Any], arguments: Any, platform: str) -> Call:
-    """A call of the jitted program with arguments that lie on the device."""
+    """Returns a call of the jitted program, with arguments on the device."""
     there = jax.device_put(arguments, jax.devices(platform)[0])
     run = jax.jit(program)
     return lambda: jax.block_until_ready(run(*there))

@@ -1,5 +1,5 @@
-"""Contenders of PyTorch's modules: our backend of `torch.compile` and Inductor, with weights that live and with frozen
-ones, PyTorch itself, and ONNX Runtime, which always freezes."""
+"""Contenders of PyTorch's modules: our backend of `torch.compile` and Inductor, with parameters that may change and
+with frozen ones, PyTorch itself, and ONNX Runtime, which always freezes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Example = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
 
 
 def live(name: str, example: Callable[[], Example], **fields: Any) -> Row:
-    """A row of those who let weights change between calls."""
+    """A row of the contenders that let weights change between calls."""
 
     def make(threads: int) -> dict[str, Call]:
         model, inputs = begin(example, threads)
@@ -27,7 +27,7 @@ def live(name: str, example: Callable[[], Example], **fields: Any) -> Row:
 
 
 def frozen(name: str, example: Callable[[], Example], **fields: Any) -> Row:
-    """A row of those who compile weights as constants."""
+    """A row of the contenders that compile weights as constants."""
 
     def make(threads: int) -> dict[str, Call]:
         model, inputs = begin(example, threads)
@@ -41,7 +41,7 @@ def frozen(name: str, example: Callable[[], Example], **fields: Any) -> Row:
 
 
 def ahead(name: str, example: Callable[[], Example], **fields: Any) -> Row:
-    """A row of small programs, compiled ahead of time: ourselves and ONNX Runtime are called with arrays."""
+    """A row of small programs, compiled ahead of time: Trivium and ONNX Runtime are called with arrays."""
 
     def make(threads: int) -> dict[str, Call]:
         model, inputs = begin(example, threads)
@@ -54,7 +54,7 @@ def ahead(name: str, example: Callable[[], Example], **fields: Any) -> Row:
 
 
 def begin(example: Callable[[], Example], threads: int) -> Example:
-    """The module and its inputs, for inference, with the same random numbers in each row."""
+    """Returns the module and its inputs, for inference, with the same random numbers in each row."""
     torch._dynamo.reset()
     torch.set_num_threads(threads)
     torch.manual_seed(0)
@@ -75,7 +75,7 @@ def called(modules: dict[str, Any], inputs: tuple[torch.Tensor, ...]) -> dict[st
 
 
 def onnx_runtime(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], threads: int) -> Call:
-    """ONNX Runtime on what PyTorch exports."""
+    """ONNX Runtime on the model that PyTorch exports."""
     import onnxruntime
 
     file = io.BytesIO()
