@@ -56,7 +56,8 @@ def _read(data: bytes | None) -> Artifact | None:
 
 
 def _key(digest: bytes, stages: Stages) -> bytes:
-    facts = stages.target, stages.options.fast_math, sorted(_custom_calls(stages.module))
+    options = stages.options
+    facts = stages.target, options.fast_math, options.traced, sorted(_custom_calls(stages.module))
     return b"\0".join((b"artifact", _producer(), digest, repr(facts).encode()))
 
 

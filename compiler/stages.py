@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class CompileOptions:
     """The options of a caller. `threads`: the maximum number of threads of one run; None for all that the device has.
-    `fast_math`: floating-point operations may be contracted and reordered."""
+    `fast_math`: floating-point operations may be contracted and reordered. `traced`: machine code tells the native
+    runtime of each launch."""
 
     threads: int | None = None
     fast_math: bool = False
+    traced: bool = False
 
 
 class Stages:

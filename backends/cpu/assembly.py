@@ -9,12 +9,12 @@ from trivium.backends import interface, native
 from trivium.backends.cpu import jit
 from trivium.backends.cpu.contraction.constants import PackedConstant
 from trivium.backends.cpu.host_names import described
-from trivium.backends.cpu.program import Emitted, emit_program
+from trivium.backends.cpu.program import DEFAULT, Emitted, emit_program
 from trivium.backends.cpu.target import CpuTarget, machine_of
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Packing
 from trivium.compiler.constants import References
 from trivium.compiler.program import Constant, Program, Step
-from trivium.compiler.stages import Stages
+from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.verifier import verify
 
 
@@ -23,26 +23,26 @@ def assemble(stages: Stages) -> Artifact:
     target, references = stages.target, References(stages.module)
     assert isinstance(target, CpuTarget), "a CPU's client compiles for CPUs"
     texts = interface.texts(stages.module.main)
-    return assemble_program(stages.program, target, stages.options.fast_math, references, texts)
+    return assemble_program(stages.program, target, stages.options, references, texts)
 
 
 def assemble_program(
     program: Program,
     target: CpuTarget,
-    fast_math: bool = False,
+    options: CompileOptions = DEFAULT,
     references: References | None = None,
     texts: dict[str, str] | None = None,
 ) -> Artifact:
     """Returns machine code for a program. Constants that have no references are embedded."""
     verify(program)
-    return _artifact(program, target, emit_program(program, target, fast_math), references, texts)
+    return _artifact(program, target, emit_program(program, target, options), references, texts)
 
 
 def assemble_timed(stages: Stages) -> tuple[Artifact, list[Step]]:
     """Returns machine code that records when steps run, and those steps, by number (`timing.py`)."""
     target, references = stages.target, References(stages.module)
     assert isinstance(target, CpuTarget), "a CPU's client compiles for CPUs"
-    emitted = emit_program(stages.program, target, stages.options.fast_math, timed=True)
+    emitted = emit_program(stages.program, target, stages.options, timed=True)
     return _artifact(stages.program, target, emitted, references, {}), emitted.timed
 
 

@@ -145,7 +145,7 @@ class CpuClient:
         from trivium.backends.cpu.assembly import assemble_program
 
         target = self.target(options)
-        artifact = assemble_program(program, target, options.fast_math)
+        artifact = assemble_program(program, target, options)
         return CpuLoadedExecutable(artifact, Stages.of_program(program, target, options), self.devices[0])
 
     def load_dynamic(self, dynamic: DynamicModule[LoadedExecutable]) -> LoadedExecutable:
@@ -195,7 +195,7 @@ def _llvm(stages: Stages) -> str:
     from trivium.backends.cpu.program import emit_program
 
     if stages not in _texts:
-        _texts[stages] = str(emit_program(stages.program, _target(stages), stages.options.fast_math).module)
+        _texts[stages] = str(emit_program(stages.program, _target(stages), stages.options).module)
     return _texts[stages]
 
 

@@ -5,7 +5,8 @@ program."""
 from __future__ import annotations
 
 import functools
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import llvmlite.ir as ll
@@ -19,7 +20,7 @@ from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import CpuTarget
-from trivium.backends.cpu.timing import Timer
+from trivium.backends.cpu.timing import Timer, Tracer
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
 from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.kernel import Kernel, storage_bytes
@@ -44,6 +45,9 @@ from trivium.compiler.program import (
     walk,
 )
 from trivium.compiler.schedule import Schedule
+from trivium.compiler.stages import CompileOptions
+
+DEFAULT = CompileOptions()
 
 
 @dataclass
@@ -81,19 +85,21 @@ class Call:
     arguments: tuple[Array, ...]
 
 
-def emit_program(program: Program, target: CpuTarget, fast_math: bool = False, timed: bool = False) -> Emitted:
+def emit_program(
+    program: Program, target: CpuTarget, options: CompileOptions = DEFAULT, timed: bool = False
+) -> Emitted:
     """Returns the LLVM module of `program` for `target`. Constants that contractions read packed are passed packed. If
     `timed`, the entry records when its steps run (`timing.py`)."""
     module = ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
-    calls, workspace = _emit_launches(program, target, emitted, fast_math)
+    calls, workspace = _emit_launches(program, target, emitted, options.fast_math)
     emitted.values = _values(program, calls)
     emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall | PythonCall)]
     begin = -(-program.arena_size // target.alignment) * target.alignment
     emitted.arena_size = begin + workspace if workspace else program.arena_size
     require_memory(program, emitted.arena_size)
-    _Entry(program, target, emitted, calls, I64(begin), timed).emit()
+    _Entry(program, target, emitted, calls, I64(begin), options.traced, timed).emit()
     return emitted
 
 
@@ -157,6 +163,7 @@ class _Entry:
         emitted: Emitted,
         calls: dict[Launch, Call],
         workspace: ll.Value,
+        traced: bool,
         timed: bool,
     ):
         self._program = program
@@ -171,11 +178,13 @@ class _Entry:
         self._interrupts = Interrupts(self._builder, self._code)
         self._constants = {value: number for number, value in enumerate(emitted.constants)}
         self._pointers: dict[Array, ll.Value] = {}
-        self._timer: Timer | None = None
+        self._around: Callable[[Step], AbstractContextManager[None]] = lambda step: nullcontext()
         if timed:
             last = 2 * len(emitted.host_calls) + len(self._constants)
-            self._timer = Timer(emitted.module, self._builder, self._entry_of(self._context, last))
-            emitted.timed = self._timer.steps
+            timer = Timer(emitted.module, self._builder, self._entry_of(self._context, last))
+            self._around, emitted.timed = timer.around, timer.steps
+        elif traced:
+            self._around = Tracer(self._code, self._text).around
 
     def emit(self) -> None:
         for value in self._emitted.values:
@@ -203,7 +212,7 @@ class _Entry:
     def _steps(self, steps: list[Step]) -> None:
         for step in steps:
             self._interrupts.before(step)
-            with self._timer.around(step) if self._timer else nullcontext():
+            with self._around(step):
                 self._step(step)
 
     def _step(self, step: Step) -> None:
@@ -278,11 +287,18 @@ class _Entry:
         with self._builder.if_then(self._builder.icmp_unsigned("!=", status, I32(0)), likely=False):
             self._builder.ret(status)
 
+    def _text(self, text: str) -> ll.Value:
+        """Returns a pointer to a text that ends with a zero."""
+        data = bytearray(text.encode(errors="replace") + b"\0")
+        return self._constant("text", ll.Constant(ll.ArrayType(I8, len(data)), data))
+
     def _numbers(self, numbers: list[int]) -> ll.Value:
         """Returns a pointer to integers of 64 bits."""
-        kind = ll.ArrayType(I64, len(numbers))
-        constant = ll.GlobalVariable(self._emitted.module, kind, self._emitted.module.get_unique_name("attributes"))
-        constant.initializer = ll.Constant(kind, numbers)
+        return self._constant("attributes", ll.Constant(ll.ArrayType(I64, len(numbers)), numbers))
+
+    def _constant(self, name: str, value: ll.Constant) -> ll.Value:
+        constant = ll.GlobalVariable(self._emitted.module, value.type, self._emitted.module.get_unique_name(name))
+        constant.initializer = value
         constant.global_constant = True
         constant.linkage = "internal"
         # llvmlite's globals have a typed pointer, which fits only calls with equally many numbers.

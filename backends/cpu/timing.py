@@ -1,17 +1,18 @@
-"""The times of a program's steps. An entry function that is emitted with a `Timer` reads the clock before and after
-each launch, copy and call, and writes both to a table, whose address is the last pointer of its context. All other code
-is that of the program without a timer."""
+"""The times of a program's steps, recorded by the code itself. An entry function that is emitted with a `Timer` reads
+the clock before and after each launch, copy and call, and writes both to a table, whose address is the last pointer of
+its context. One that is emitted with a `Tracer` reports its launches to the native runtime, which has a profiler's
+events of all programs. All other code is that of the program without either."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import llvmlite.ir as ll
 import numpy as np
 
-from trivium.backends.llvm.code import I32, I64, POINTER
-from trivium.compiler.program import Step, Switch, While
+from trivium.backends.llvm.code import I32, I64, POINTER, Code
+from trivium.compiler.program import Launch, Step, Switch, While
 
 MONOTONIC = 1
 """The number of Linux's clock that never goes back."""
@@ -53,6 +54,25 @@ class Timer:
         start = self._builder.call(self._now, [])
         yield
         self._builder.call(self._record, [self._address, I64(number), start])
+
+
+class Tracer:
+    """Emits code that reports each launch to the runtime (`backends/native/trace.cc`). `text` makes a pointer to a
+    constant."""
+
+    def __init__(self, code: Code, text: Callable[[str], ll.Value]):
+        self._code, self._text = code, text
+
+    @contextmanager
+    def around(self, step: Step) -> Iterator[None]:
+        """Reports the code that is emitted inside, if it is a launch: the kernel, and the lines of the user's source."""
+        if not isinstance(step, Launch):
+            yield
+            return
+        self._code.call("trivium_launch_begin", ll.VoidType())
+        yield
+        lines = "; ".join(dict.fromkeys(filter(None, (origin.describe() for origin in step.origins))))
+        self._code.call("trivium_launch_end", ll.VoidType(), self._text(f"{step.kernel.name}\n{lines}"))
 
 
 def _now(module: ll.Module) -> ll.Function:

@@ -14,7 +14,7 @@ from pathlib import Path
 from trivium.ir.errors import ExecutionError
 
 LIBRARY = "libtrivium_runtime.so"
-VERSION = 7
+VERSION = 8
 MAX_THREADS = 4096
 
 

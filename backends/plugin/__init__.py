@@ -9,7 +9,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from trivium.backends import native
-from trivium.backends.plugin.structures import COMPILE, RELEASE, SERIALIZE, CompileReply, CompileRequest
+from trivium.backends.plugin.structures import COMPILE, RELEASE, SERIALIZE, TRACE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
     from trivium.backends.plugin.compiler import Inspector, Kept
@@ -31,7 +31,7 @@ def api() -> int:
     """Returns the address of the table, PJRT's `PJRT_Api`, for plugin hosts. Programs can be compiled from here on,
     until the interpreter exits."""
     library = native.load()
-    _set_compiler(library, _compile, _release, _serialize)
+    _set_compiler(library, _compile, _release, _serialize, _trace)
     atexit.register(_finish, library)
     library.GetPjrtApi.restype = ctypes.c_void_p
     return library.GetPjrtApi()
@@ -41,12 +41,13 @@ def _finish(library: ctypes.CDLL) -> None:
     """Called before the interpreter ends: runs in flight may call it. Other threads may outlive it, and must not find a
     Python function then."""
     library.trivium_pjrt_finish()
-    _set_compiler(library, COMPILE(), RELEASE(), SERIALIZE())
+    _set_compiler(library, COMPILE(), RELEASE(), SERIALIZE(), TRACE())
 
 
-def _set_compiler(library: ctypes.CDLL, compile: object, release: object, serialize: object) -> None:
+def _set_compiler(library: ctypes.CDLL, compile: object, release: object, serialize: object, trace: object) -> None:
     library.trivium_pjrt_set_compiler(compile, release)
     library.trivium_pjrt_set_serializer(serialize)
+    library.trivium_pjrt_set_tracer(trace)
 
 
 @COMPILE
@@ -73,6 +74,19 @@ def _serialize(handle: int, sink: int, failure: int) -> int:
     try:
         data = _kept[handle].serialized()
         native.load().trivium_pjrt_write(ctypes.c_void_p(sink), data, ctypes.c_size_t(len(data)))
+        return 0
+    except BaseException as error:
+        return _failed(error, failure)
+
+
+@TRACE
+def _trace(handle: int, reply: ctypes._Pointer[CompileReply], failure: int) -> int:
+    """Called from native code, like `_compile`."""
+    try:
+        from trivium.backends.plugin.compiler import compile_traced
+
+        kept = compile_traced(_kept[handle], reply.contents)
+        _kept[reply.contents.handle] = kept
         return 0
     except BaseException as error:
         return _failed(error, failure)

@@ -78,6 +78,15 @@ def compile_program(
     return _fill(reply, executable, divided, hashlib.sha256(code).hexdigest())
 
 
+def compile_traced(kept: Kept, reply: CompileReply) -> Kept:
+    """Compiles a program again, so that it tells a profiler of each launch. Only its code is of use."""
+    stages = kept.executable.stages
+    with exhaustion("compiling the program for a profiler", CompileError):
+        executable = cpu_client().compile(stages.module, replace(stages.options, traced=True))
+    assert isinstance(executable, CpuLoadedExecutable), "the first time, its shapes were static"
+    return _fill(reply, executable, None, kept.fingerprint)
+
+
 def _load(data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
     artifact = from_bytes(data)
     targets = {call.target for call in artifact.host_functions if isinstance(call, PythonFunction)}

@@ -64,5 +64,6 @@ class CompileReply(ctypes.Structure):
 COMPILE = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.POINTER(CompileRequest), ctypes.POINTER(CompileReply), ctypes.c_void_p
 )
+TRACE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.POINTER(CompileReply), ctypes.c_void_p)
 RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
 SERIALIZE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)

@@ -5,6 +5,7 @@
 #include "event.h"
 #include "executable.h"
 #include "guard.h"
+#include "profiler.h"
 #include "serialization.h"
 
 namespace trivium::pjrt {
@@ -60,6 +61,7 @@ void Attributes(Plugin_Attributes_Args& args) {
 Api MakeApi() {
   Api api{};
   api.struct_size = sizeof(Api);
+  api.extension_start = profiler::ProfilerExtension();
   api.pjrt_api_version.struct_size = sizeof(Api_Version);
   api.pjrt_api_version.major_version = kMajorVersion;
   api.pjrt_api_version.minor_version = kMinorVersion;

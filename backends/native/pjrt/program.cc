@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "../interpreter.h"
+#include "../trace.h"
 #include "queue.h"
 #include "runtime_lock.h"
 
@@ -17,6 +18,7 @@ namespace {
 std::atomic<CompileFunction> compile_function{nullptr};
 std::atomic<ReleaseFunction> release_function{nullptr};
 std::atomic<SerializeFunction> serialize_function{nullptr};
+std::atomic<TraceFunction> trace_function{nullptr};
 
 Shape Copied(const SlotType& slot) { return ShapeOf(static_cast<Buffer_Type>(slot.type), slot.dims, static_cast<size_t>(slot.rank)); }
 
@@ -111,6 +113,29 @@ class CompiledProgram::Arena {
 };
 
 void CompiledProgram::Run(void** addresses) {
+  if (!trace::IsOn()) return Enter(addresses);
+  CompiledProgram* traced = Traced();
+  const trace::Span span(name, untraced_reason_);
+  (traced == nullptr ? this : traced)->Enter(addresses);
+}
+
+CompiledProgram* CompiledProgram::Traced() {
+  std::call_once(traced_once_, [this] {
+    const TraceFunction trace = trace_function.load();
+    CompileReply reply{};
+    std::string failure;
+    if (trace == nullptr || memory_ != nullptr) {
+      untraced_reason_ = "its launches are unknown: it was loaded without its module";
+    } else if (trace(reply_.handle, &reply, &failure) != 0) {
+      untraced_reason_ = "its launches are unknown: " + failure;
+    } else {
+      traced_ = std::make_shared<CompiledProgram>(reply, 1, 1);
+    }
+  });
+  return traced_.get();
+}
+
+void CompiledProgram::Enter(void** addresses) {
   const Arena arena(*this);
   const Queue::Inside inside;
   const auto start = std::chrono::steady_clock::now();
@@ -157,6 +182,9 @@ TRIVIUM_EXPORT void trivium_pjrt_set_compiler(trivium::pjrt::CompileFunction com
 TRIVIUM_EXPORT void trivium_pjrt_set_serializer(trivium::pjrt::SerializeFunction serialize) {
   trivium::pjrt::serialize_function.store(serialize);
 }
+
+// The same for the function that compiles programs to be traced.
+TRIVIUM_EXPORT void trivium_pjrt_set_tracer(trivium::pjrt::TraceFunction trace) { trivium::pjrt::trace_function.store(trace); }
 
 // Receives the bytes of a serialized program.
 TRIVIUM_EXPORT void trivium_pjrt_write(void* sink, const char* data, size_t size) { static_cast<std::string*>(sink)->append(data, size); }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,9 @@ struct CompileReply {
 
 // Returns an Error_Code; if it is not 0, the reason has been passed to `trivium_pjrt_fail(failure, ...)`.
 using CompileFunction = int32_t (*)(const CompileRequest* request, CompileReply* reply, void* failure);
+// Compiles a program again, so that its machine code tells of each launch (trace.h). Returns the same as `CompileFunction`.
+using TraceFunction = int32_t (*)(uint64_t handle, CompileReply* reply, void* failure);
+
 using ReleaseFunction = void (*)(uint64_t handle);
 
 // Passes the artifact of a program, constants included, to `trivium_pjrt_write(sink, ...)`. Returns the same as `CompileFunction`.
@@ -89,7 +93,8 @@ class CompiledProgram {
   CompiledProgram(const CompiledProgram&) = delete;
   CompiledProgram& operator=(const CompiledProgram&) = delete;
 
-  // Runs on the addresses of arguments and then of results. Throws if the run ends early.
+  // Runs on the addresses of arguments and then of results. Throws if the run ends early. While a profiler listens, it hears of the run, and
+  // of its launches.
   void Run(void** addresses);
 
   // Whether a run takes less time than it is worth to hand it to another thread, as far as is known: by the last run, or by its costs.
@@ -118,6 +123,9 @@ class CompiledProgram {
  private:
   class Arena;
 
+  void Enter(void** addresses);
+  CompiledProgram* Traced();
+
   // Measured: handing a run over, and waiting for it in the first thread, takes 10 to 20 us.
   static constexpr int64_t kWorthQueueing = 200'000;
 
@@ -126,6 +134,9 @@ class CompiledProgram {
   const std::shared_ptr<const void> memory_;
   std::vector<void*> arenas_;  // not in use by any run; guarded by RuntimeLock()
   std::atomic<int64_t> nanoseconds_;
+  std::once_flag traced_once_;
+  std::shared_ptr<CompiledProgram> traced_;  // null if it cannot be traced
+  std::string untraced_reason_;
 };
 
 // Throws if no compiler is registered, and the compiler's reason if it rejects the program.

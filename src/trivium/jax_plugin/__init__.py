@@ -21,12 +21,15 @@ def initialize() -> None:
 
     # JAX has no public function that registers a plugin by its table, or that declares it as not experimental.
     from jax._src import xla_bridge
+    from jax._src.lib import _profiler
 
     from trivium.backends import plugin
     from trivium.jax_plugin import compilation_cache, lowerings
 
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
-    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=_capsule(plugin.api()), options=_client_options)
+    table = _capsule(plugin.api())
+    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=table, options=_client_options)
+    _profiler.register_plugin_profiler(table)
     lowerings.register(PLATFORM)
     compilation_cache.allow(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)

@@ -83,6 +83,22 @@ def test_declaration_equals_the_published_header(tmp_path: Path) -> None:
     assert ours == theirs
 
 
+def test_declaration_of_the_profiler_equals_the_published_header(tmp_path: Path) -> None:
+    headers, path = include(), "xla/backends/profiler/plugin/profiler_c_api.h"
+    header = (headers / path).read_text()
+    found = [(re.sub("^PLUGIN_Profiler_", "", name), fields) for name, fields in structures(header)]
+
+    def sizes(prefix: str, top: str) -> str:
+        lines = [f'printf("{name} %zu\\n", sizeof({prefix}{name}));' for name, _ in found]
+        lines += [f'printf("{n}.{f} %zu\\n", offsetof({prefix}{n}, {f}));' for n, fields in found for f in fields]
+        return f"#include <cstddef>\n#include <cstdio>\n{top}\nint main() {{ {' '.join(lines)} }}\n"
+
+    ours = output(tmp_path / "ours", sizes("trivium::profiler::", '#include "pjrt/abi/profiler.h"'), NATIVE)
+    theirs = output(tmp_path / "theirs", sizes("PLUGIN_Profiler_", f'#include "{path}"'), headers)
+    assert len(theirs) > 40
+    assert ours == theirs
+
+
 def test_element_types_have_the_numbers_of_the_header() -> None:
     declared = (NATIVE / "pjrt/abi/values.h").read_text()
     numbers = re.findall(r"Buffer_Type_(\w+),", declared)
