@@ -10,9 +10,11 @@ from jax import lax
 from trivium.importers.jax.context import Context, Ints, key_shape, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I1, ElementType, IntegerType, TensorType, is_float
+from trivium.ir.types import I1, I32, I64, ElementType, IntegerType, TensorType, is_float
 
 CLIP, FILL = lax.GatherScatterMode.CLIP, lax.GatherScatterMode.FILL_OR_DROP
+
+MAX_I32 = 2**31 - 1
 
 
 @rule("dynamic_slice")
@@ -123,8 +125,11 @@ def scatter(
         scatter_dims_to_operand_dims=tuple(dimension_numbers.scatter_dims_to_operand_dims),
         index_vector_dim=indices.type.rank - 1,
     )
+    sizes = _windows(x, updates, numbers)
     if mode == CLIP:
-        indices = _clipped(ctx, x, indices, updates, numbers)
+        indices = _clipped(ctx, x, indices, sizes, numbers)
+    elif any(sizes[d] != 1 for d in numbers.scatter_dims_to_operand_dims):
+        indices, indices_are_sorted = _outside_or_inside(ctx, x, indices, sizes, numbers), False
     kind = TensorType((), x.type.element_type)
     combine = {
         "scatter": lambda emit, old, new: new,
@@ -147,12 +152,29 @@ def scatter(
     )[0]
 
 
-def _clipped(ctx: Context, x: Value, indices: Value, updates: Value, numbers: ops.ScatterDimensionNumbers) -> Value:
-    """Returns indices moved so that each window is inside `x`."""
+def _windows(x: Value, updates: Value, numbers: ops.ScatterDimensionNumbers) -> list[int]:
+    """Returns the extents of a window in the dimensions of `x`."""
     absent = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
     windows = iter(updates.type.shape[d] for d in numbers.update_window_dims)
-    sizes = [1 if d in absent else next(windows) for d in range(x.type.rank)]
+    return [1 if d in absent else next(windows) for d in range(x.type.rank)]
+
+
+def _clipped(
+    ctx: Context, x: Value, indices: Value, sizes: Sequence[int], numbers: ops.ScatterDimensionNumbers
+) -> Value:
+    """Returns indices moved so that each window is inside `x`."""
     last = [x.type.shape[d] - sizes[d] for d in numbers.scatter_dims_to_operand_dims]
     limit = ctx.elements(np.clip(last, None, _largest(indices)), indices.type.element_type)
     limit = ctx.broadcast(limit, indices.type.static_shape)
     return ctx.add(ops.Clamp(ctx.full_like(indices, 0), indices, limit))
+
+
+def _outside_or_inside(
+    ctx: Context, x: Value, indices: Value, sizes: Sequence[int], numbers: ops.ScatterDimensionNumbers
+) -> Value:
+    """Returns indices moved so that a window that is not whole in `x` is outside: JAX drops such a window, even where
+    it was promised that there is none, and StableHLO only its elements outside."""
+    inside = _in_bounds(ctx, x, indices, numbers.scatter_dims_to_operand_dims, sizes)
+    inside = ctx.broadcast_in_dim(inside, indices.type.static_shape, range(indices.type.rank - 1))
+    indices = ctx.convert(indices, I32 if max(x.type.shape) <= MAX_I32 else I64)
+    return ctx.select(inside, indices, ctx.full_like(indices, np.iinfo(indices.type.dtype).min))

@@ -63,4 +63,20 @@ def lapack_by_other_layouts():
         jax.block_until_ready(compiled())
 
 
-CHECKS = [lapack_by_other_layouts, rules_for_the_cpu, exported_for_the_cpu, inspected_shardings]
+def scattered_windows():
+    """A window that is not whole in the operand is dropped, and so are its derivatives."""
+    numbers = jax.lax.ScatterDimensionNumbers((1,), (), (0,))
+    x, updates = jnp.arange(10.0), 20 + jnp.arange(6.0).reshape(3, 2)
+    for dtype in (np.int8, np.int32, np.uint32):
+        places = np.array([[9], [-1], [4]]).astype(dtype)
+        for method in (jax.lax.scatter, jax.lax.scatter_add, jax.lax.scatter_sub, jax.lax.scatter_max):
+            result = jax.jit(lambda x, y, places=places, method=method: method(x, places, y, numbers))(x, updates)
+            expected = np.arange(10.0)
+            expected[4:6] = {"scatter_add": [28, 30], "scatter_sub": [-20, -20]}.get(method.__name__, [24, 25])
+            np.testing.assert_array_equal(result, expected)
+    kept, inside = jax.grad(lambda x, y: jax.lax.scatter_max(x, places, y, numbers).sum(), (0, 1))(x, updates)
+    np.testing.assert_array_equal(kept, [1, 1, 1, 1, 0, 0, 1, 1, 1, 1])
+    np.testing.assert_array_equal(inside, [[0, 0], [0, 0], [1, 1]])
+
+
+CHECKS = [scattered_windows, lapack_by_other_layouts, rules_for_the_cpu, exported_for_the_cpu, inspected_shardings]

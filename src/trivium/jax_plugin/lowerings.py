@@ -3,6 +3,7 @@ here they are lowered as for its CPU platform, to custom calls that Trivium serv
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from jax import lax
 from jax._src import buffer_callback, callback, core
 from jax._src.export._export import Exported, call_exported_p
 from jax._src.interpreters import mlir
+from jax._src.lax import slicing
 from jax._src.lax.control_flow import conditionals
 from jaxlib.mlir import ir
 
@@ -25,6 +27,10 @@ LIKE_CPU = ("geqrf", "householder_product", "lu", "ormqr", "svd", "tridiagonal_s
 """Primitives whose rule for the CPU is used although there is one for all platforms. For other primitives that have
 both, the latter gives better code: that of Cholesky is an op of StableHLO, those of random numbers become one
 kernel."""
+
+SCATTERS = (
+    lax.scatter_p, lax.scatter_add_p, lax.scatter_mul_p, lax.scatter_min_p, lax.scatter_max_p, slicing.scatter_sub_p
+)  # fmt: skip
 
 PYTHON_CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
 BUFFER_CALLBACK = "xla_buffer_python_cpu_callback"
@@ -48,6 +54,8 @@ def register(platform: str) -> None:
     for primitive, entry in [(primitive, entry) for primitive, entry in rules.items() if primitive.name in LIKE_CPU]:
         mlir.register_lowering(primitive, _like_cpu(entry.rule), platform=platform, inline=entry.inline)
     mlir.register_lowering(lax.dot_general_p, _dot_general, platform=platform)
+    for primitive in SCATTERS:
+        mlir.register_lowering(primitive, _scatter(mlir._lowerings[primitive].rule), platform=platform)
     for primitive in (callback.pure_callback_p, callback.io_callback_p):
         rule = _like_cpu(mlir._lowerings[primitive].rule)
         mlir.register_lowering(primitive, rule, platform=platform, cacheable=False)
@@ -114,6 +122,49 @@ def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value
     wide = [aval.update(dtype=dtype) for aval in (left, right)]
     lhs, rhs = (mlir.convert_hlo(context, *args) for args in zip((lhs, rhs), (left, right), wide, strict=True))
     return rule(context.replace(avals_in=wide), lhs, rhs, **params)
+
+
+def _scatter(rule: Lowering) -> Lowering:
+    """The rule for scatters that drop windows which are not whole in the operand, as XLA does: StableHLO only drops
+    their elements outside. JAX relies on it even where it promises that there are none, as in some derivatives."""
+
+    def lowering(context: mlir.LoweringRuleContext, *args: Lowered, **params: Any) -> Sequence[Lowered]:
+        operand, indices, updates = cast(list[core.ShapedArray], context.avals_in)
+        numbers = params["dimension_numbers"]
+        sizes = _windows(operand, updates, numbers)
+        scattered = numbers.scatter_dims_to_operand_dims
+        if params["mode"] == lax.GatherScatterMode.CLIP or all(core.definitely_equal(sizes[d], 1) for d in scattered):
+            return rule(context, *args, **params)
+        limits = [operand.shape[d] - sizes[d] for d in scattered]
+        wide = np.dtype(np.int64 if _is_large(operand.shape) else np.int32)
+        move = mlir.lower_fun(functools.partial(_outside_or_inside, limits=limits, dtype=wide), multiple_results=False)
+        moved = core.ShapedArray(indices.shape, wide)
+        (places,) = move(context.replace(avals_in=[indices], avals_out=[moved]), args[1])
+        params["indices_are_sorted"] = False
+        return rule(context.replace(avals_in=[operand, moved, updates]), args[0], places, args[2], **params)
+
+    return lowering
+
+
+def _windows(operand: core.ShapedArray, updates: core.ShapedArray, numbers: lax.ScatterDimensionNumbers) -> list[Any]:
+    """Returns the extents of a window in the dimensions of the operand."""
+    absent = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    windows = iter(updates.shape[d] for d in numbers.update_window_dims)
+    return [1 if d in absent else next(windows) for d in range(operand.ndim)]
+
+
+def _is_large(shape: Sequence[Any]) -> bool:
+    return any(isinstance(extent, int) and extent >= 2**31 for extent in shape)
+
+
+def _outside_or_inside(indices: jax.Array, *, limits: Sequence[Any], dtype: np.dtype) -> jax.Array:
+    """Returns indices moved so that a window that is not whole in the operand is outside."""
+    largest = jnp.iinfo(indices.dtype).max
+    inside = [
+        (indices[..., k] >= 0) & (indices[..., k] <= (min(limit, largest) if isinstance(limit, int) else limit))
+        for k, limit in enumerate(limits)
+    ]
+    return jnp.where(functools.reduce(jnp.logical_and, inside)[..., None], indices.astype(dtype), jnp.iinfo(dtype).min)
 
 
 def _with_branch(primitive: core.Primitive, name: str, platform: str) -> Lowering:

@@ -37,6 +37,13 @@ def scatter(mode, method="add"):
     return run
 
 
+def scatter_windows(dtype):
+    """One window reaches over the end, one begins before the start, one is inside."""
+    numbers = lax.ScatterDimensionNumbers((1,), (), (0,))
+    places = np.array([[11], [-2], [4]]).astype(dtype)
+    return lambda x: lax.scatter_max(x.reshape(12), places, 5 + jnp.arange(6.0).reshape(3, 2), numbers)
+
+
 UNARY = [
     *((f, X) for f in (jnp.abs, jnp.ceil, jnp.cos, jnp.cosh, jnp.exp, jnp.exp2, jnp.expm1, jnp.floor, jnp.isfinite)),
     *((f, X) for f in (jnp.negative, jnp.round, jnp.sign, jnp.sin, jnp.sinh, jnp.square, jnp.tan, jnp.tanh, lax.cbrt)),
@@ -95,6 +102,8 @@ INDEXING = [
     (lambda x: x.at[1].set(3.0), X),
     (scatter("drop"), X),
     (scatter("clip"), X),
+    *((scatter_windows(dtype), X) for dtype in (np.int8, np.int32, np.uint32)),
+    (jax.grad(lambda x: scatter_windows(np.int32)(x).sum()), X),
     (scatter("drop", "multiply"), X),
     (scatter("drop", "min"), X),
     (lambda x: jax.vmap(lambda row, i: row[i])(x, jnp.array([0, 3, 1])), X),
