@@ -134,7 +134,22 @@ def callbacks_on_parts():
     )
 
 
+def callbacks_under_a_mesh():
+    """The mesh of the caller is not that of a callback, which computes with arrays of the CPU platform."""
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    x = jax.sharding.PartitionSpec("x")
+
+    def function(part):
+        return jax.pure_callback(lambda part: part + 1, jax.ShapeDtypeStruct(part.shape, part.dtype), part)
+
+    with jax.set_mesh(mesh):
+        found = jax.jit(jax.shard_map(function, in_specs=x, out_specs=x, check_vma=False))(jax.device_put(X, x))
+        assert jax.sharding.get_mesh() == mesh
+    np.testing.assert_array_equal(found, X + 1)
+
+
 CHECKS = [
+    callbacks_under_a_mesh,
     divided_arrays, collectives, terms_of_sums, error_on_one_of_several_devices, sharding_of_one_device,
     ordered_callbacks_of_devices, callbacks_on_parts,
 ]  # fmt: skip

@@ -3,21 +3,23 @@ here they are lowered as for its CPU platform, to custom calls that Trivium serv
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src import buffer_callback, callback, core
+from jax._src import buffer_callback, callback, config, core
 from jax._src.export._export import Exported, call_exported_p
 from jax._src.interpreters import mlir
 from jax._src.lax import slicing
 from jax._src.lax.control_flow import conditionals
+from jax._src.mesh import empty_abstract_mesh
 from jaxlib.mlir import ir
 
 from trivium.ir.custom_calls import register_custom_call
@@ -201,7 +203,20 @@ class _Numbered(list):
 
 
 def _call_python(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    return tuple(_callback(op)(*arrays))
+    with _without_mesh():
+        return tuple(_callback(op)(*arrays))
+
+
+@contextlib.contextmanager
+def _without_mesh() -> Iterator[None]:
+    """Hides the caller's mesh: a callback may run in its thread, and computes on JAX's CPU platform."""
+    meshes = config.abstract_mesh_context_manager, config.device_context
+    before = [setting.swap_local(value) for setting, value in zip(meshes, (empty_abstract_mesh, None), strict=True)]
+    try:
+        yield
+    finally:
+        for setting, value in zip(meshes, before, strict=True):
+            setting.set_local(value)
 
 
 def _callback(op: CustomCall) -> Callable[..., object]:
