@@ -289,12 +289,7 @@ class _Partitioner:
         shardings = [sharding.along(axes) for sharding in read_shardings(op.out_shardings)]
         before, after = self._own_parts(op)
         rewriter = Rewriter(op)
-        taken = [
-            value
-            if value in self._parts or part == self._whole(value)
-            else contribution(rewriter, value, part, self._held)
-            for value, part in zip(op.tensors, before, strict=True)
-        ]
+        taken = [self._taken(rewriter, *pair) for pair in zip(op.tensors, before, strict=True)]
         values = inline_block(op.body.block, taken, rewriter)
         results = [
             own if part == self._whole(result) else self._joined(rewriter, own, sharding, part)
@@ -303,6 +298,12 @@ class _Partitioner:
         now = dict(zip(op.results, results, strict=True))
         self._gathered = {whole: (now.get(own, own), part) for whole, (own, part) in self._gathered.items()}
         rewriter.replace(*results)
+
+    def _taken(self, builder: Builder, value: Value, part: Part) -> Value:
+        if value in self._parts:
+            # A value of its own, since a computation inside this one divides the part further.
+            return builder.add(Reshape(value, result=value.type))
+        return value if part == self._whole(value) else contribution(builder, value, part, self._held)
 
     def _whole(self, value: Value) -> Part:
         return Part.whole(shape_of(value), self._devices)

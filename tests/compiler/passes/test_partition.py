@@ -86,6 +86,34 @@ def test_parts_stay_parts() -> None:
     np.testing.assert_array_equal(np.concatenate([result for (result,) in run(found, x)]), 2 * x)
 
 
+NESTED = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
+  %y = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>]
+    manual_axes={"x"} (%rows: tensor<4x4xf32>) {
+      %z = sdy.manual_computation(%rows) in_shardings=[<@mesh, [{}, {"y"}]>] out_shardings=[<@mesh, [{}, {"y"}]>]
+        manual_axes={"y"} (%part: tensor<4x2xf32>) {
+          %n = stablehlo.partition_id : tensor<ui32>
+          %f = stablehlo.convert %n : (tensor<ui32>) -> tensor<f32>
+          %all = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<4x2xf32>
+          %sum = stablehlo.add %part, %all : tensor<4x2xf32>
+          sdy.return %sum : tensor<4x2xf32>
+        } : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      sdy.return %z : tensor<4x4xf32>
+    } : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %y : tensor<8x4xf32>
+}"""
+
+
+def test_parts_are_divided_further() -> None:
+    found = partition(inline(parse(NESTED)), 1, 4)
+    found.module.verify()
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    expected = x + np.kron([[0, 1], [2, 3]], np.ones((4, 2)))
+    for device, (result,) in enumerate(run(found, x)):
+        first = found.results[0].part.begins[device][0]
+        np.testing.assert_array_equal(result, expected[first : first + len(result)])
+
+
 def test_what_is_outside_is_computed_on_wholes() -> None:
     found = divided(program(f"{DOUBLED}\n %z = stablehlo.add %x, %y : tensor<4x6xf32>\n return %z : tensor<4x6xf32>"))
     assert [held.is_whole for held in (*found.arguments, *found.results)] == [True, True]
