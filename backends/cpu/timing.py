@@ -65,7 +65,7 @@ class Tracer:
 
     @contextmanager
     def around(self, step: Step) -> Iterator[None]:
-        """Reports the code that is emitted inside, if it is a launch: the kernel, and the lines of the user's source."""
+        """Reports the code that is emitted inside, if it is a launch: the kernel, and the user's lines."""
         if not isinstance(step, Launch):
             yield
             return

@@ -13,6 +13,7 @@ import llvmlite.ir as ll
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import combine
 from trivium.backends.llvm.code import I1, I32, I64, Code, literal
+from trivium.backends.llvm.extremes import Extremes
 from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import held_type
@@ -275,12 +276,14 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
     lanes, index = schedule.lanes, loop.indices[schedule.vector]
     extent = schedule.extents[schedule.vector]
     first = [emitter.code.splat(start, lanes) for start in starts(emitter, loop)]
+    extremes = _extremes(loop)
 
     def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
             emitter.values[index] = position
             terms = [emitter.code.splat(value, lanes) for value in emitter.block(loop.body)]
-            folded = [emitter.code.splat(value, lanes) for value in fold(emitter, loop, carried, terms)]
+            folded = extremes.fold(emitter.code, carried, terms) if extremes else fold(emitter, loop, carried, terms)
+            folded = [emitter.code.splat(value, lanes) for value in folded]
         if mask is None:
             return folded
         return [emitter.builder.select(mask, new, old) for new, old in zip(folded, carried, strict=True)]
@@ -292,7 +295,11 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
         carried = count(emitter, 0, extent - rest, lanes, carried, chunk)
         return chunk(I64(extent - rest), carried, memory.leading_mask(lanes, rest)) if rest else carried
 
-    totals = nest(emitter, _dimensions(loop, schedule), first, inner)
+    if extremes:
+        parts = nest(emitter, _dimensions(loop, schedule), extremes.begin(emitter.code, first), inner)
+        totals = extremes.end(emitter.code, parts)
+    else:
+        totals = nest(emitter, _dimensions(loop, schedule), first, inner)
     while lanes > 1:
         lanes //= 2
         low, high = ([_half(emitter.code, v, lanes, side) for v in totals] for side in (0, 1))
@@ -321,6 +328,14 @@ def starts(emitter: Emitter, loop: Loop) -> Values:
     if names is None:
         return [emitter.value(init) for init in loop.inits]
     return [_neutral(name, init.dtype) for name, init in zip(names, loop.inits, strict=True)]
+
+
+def _extremes(loop: Loop) -> Extremes | None:
+    """Returns how to fold floats of which the loop only keeps the largest or smallest."""
+    names = _operations(loop)
+    if names is None or not {"maximum", "minimum"}.issuperset(names):
+        return None
+    return Extremes(tuple(names)) if all(init.dtype in FLOATS for init in loop.inits) else None
 
 
 def _operations(loop: Loop) -> list[str] | None:

@@ -37,7 +37,7 @@ class Exponential:
         vanishes = code.compare("<", x, self.underflow)
         x = code.select(vanishes, 0.0, code.select(code.compare(">", x, self.overflow), self.overflow, x))
         n, r = self.split(code, x)
-        return code.select(vanishes, 0.0, self.scale(code, code.add(self.minus_one(code, r), 1.0), n))
+        return code.select(vanishes, 0.0, self.scale(code, self.reduced(code, r), n))
 
     def expm1(self, code: Code, x: ll.Value) -> ll.Value:
         """exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1)"""
@@ -73,6 +73,10 @@ class Exponential:
     def minus_one(self, code: Code, r: ll.Value) -> ll.Value:
         """exp(r) - 1 for |r| <= ln(2) / 2"""
         return code.fma(code.mul(r, r), code.polynomial(r, self.coefficients), r)
+
+    def reduced(self, code: Code, r: ll.Value) -> ll.Value:
+        """exp(r) for |r| <= ln(2) / 2"""
+        return code.polynomial(r, (*self.coefficients, 1.0, 1.0))
 
     def power_of_two(self, code: Code, n: ll.Value, shift: int = 0) -> ll.Value:
         """2^(n + shift), if that is a normal number"""
