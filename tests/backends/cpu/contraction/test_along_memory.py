@@ -1,0 +1,60 @@
+"""Which products of a matrix and a vector run in plain loops, and what they compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.lowering.running import expect_same, program_of, some
+from tests.compiler.targets import TARGET
+from trivium.backends.cpu.contraction.along_memory import sums_along_memory
+from trivium.compiler.lower import lower
+from trivium.compiler.pipeline import optimize
+from trivium.ir import ops
+from trivium.ir.func import Module
+from trivium.ir.types import tensor
+
+
+def product(left: tuple[int, ...], right: tuple[int, ...], along: tuple[int, int], after: type | None = None) -> Module:
+    def main(b, x, y):
+        sums = b.add(ops.DotGeneral(x, y, ops.DotDimensionNumbers((), (), (along[0],), (along[1],))))
+        return b.add(after(sums)) if after else sums
+
+    return program_of([tensor(*left), tensor(*right)], main)
+
+
+def is_plain(module: Module) -> bool:
+    (kernel,) = lower(optimize(module), TARGET).kernels()
+    assert kernel.contraction is not None
+    return sums_along_memory(kernel.contraction)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "along", "plain"),
+    [
+        ((50, 200), (200,), (1, 0), True),
+        ((200,), (50, 200), (0, 1), True),
+        ((1, 200), (50, 200), (1, 1), True),
+        ((200,), (200,), (0, 0), True),
+        ((200, 50), (200,), (0, 0), False),  # sums run across rows
+        ((50, 100), (100,), (1, 0), False),  # short sums
+        ((50, 200), (3, 200), (1, 1), False),  # several vectors: the matrix is used more than once
+    ],
+)
+def test_which_products_run_in_plain_loops(
+    left: tuple[int, ...], right: tuple[int, ...], along: tuple[int, int], plain: bool
+) -> None:
+    module = product(left, right, along)
+    assert is_plain(module) == plain
+    expect_same(module, [some(*left), some(*right, seed=1)])
+
+
+def test_work_on_the_sums_is_done_in_lanes() -> None:
+    assert is_plain(product((50, 200), (200,), (1, 0), ops.Negate))
+    assert not is_plain(product((50, 200), (200,), (1, 0), ops.Tanh))
+
+
+def test_a_long_sum_is_accurate() -> None:
+    x, y = some(3, 5000), some(5000, seed=1)
+    module = product((3, 5000), (5000,), (1, 0))
+    expect_same(module, [x, y], tolerance=float(np.finfo(np.float32).eps) * 40)
