@@ -36,6 +36,9 @@ from trivium.compiler.kernel.structure import (
 )
 from trivium.compiler.schedule import Schedule
 
+INTERLEAVED = (2, 4, 8)
+"""The numbers of vectors that are interleaved in registers rather than stored element by element."""
+
 
 class Emitter:
     """Emits blocks at the builder's position. `values` maps kernel values to LLVM values: scalars, or vectors of
@@ -68,8 +71,14 @@ class Emitter:
 
     def inline(self, block: Block) -> list[ll.Value]:
         """Like `block`, but its values stay known (a while's body uses those of its condition)."""
-        for instruction in block.instructions:
-            self.instruction(instruction)
+        instructions, position = block.instructions, 0
+        while position < len(instructions):
+            together = self._interleaved(instructions, position)
+            if together:
+                self._store_interleaved(together)
+            else:
+                self.instruction(instructions[position])
+            position += max(1, len(together))
         return [self.value(value) for value in block.yields]
 
     @contextmanager
@@ -177,6 +186,25 @@ class Emitter:
                 self._if(instruction)
             case While():
                 self._while(instruction)
+
+    def _interleaved(self, instructions: Sequence[Instruction], position: int) -> list[Store]:
+        """Returns as many stores from `position` on as there are elements from one lane to the next, if they write
+        neighbours: together, they write vectors."""
+        first = instructions[position]
+        if not isinstance(first, Store) or self.vector is None or self.mask is not None:
+            return []
+        place = self.analysis.address(first.buffer, first.indices)
+        step = place.terms.get(self.vector, 0)
+        group = [i for i in instructions[position : position + max(0, step)] if isinstance(i, Store)]
+        if step not in INTERLEAVED or len(group) < step or any(i.buffer is not first.buffer for i in group):
+            return []
+        places = [self.analysis.address(i.buffer, i.indices) for i in group]
+        follow = all(each == place + offset for offset, each in enumerate(places))
+        return group if follow and self.split(place)[2] is None else []
+
+    def _store_interleaved(self, stores: Sequence[Store]) -> None:
+        address = self.address(stores[0].buffer, stores[0].indices)
+        memory.store_interleaved(self.code, address, [self.value(i.value) for i in stores], self.lanes)
 
     def loop(self, loop: Loop) -> None:
         """Emits a loop according to its schedule, inside one thread."""

@@ -5,6 +5,7 @@ lanes in it touch memory."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import llvmlite.ir as ll
@@ -52,6 +53,24 @@ def store(code: Code, address: Address, value: ll.Value, lanes: int, mask: ll.Va
         store_vector(code, raw, _pointer(code, address, address.base), mask)
     else:
         scatter(code, raw, _pointers(code, address, lanes), mask)
+
+
+def store_interleaved(code: Code, address: Address, values: Sequence[ll.Value], lanes: int) -> None:
+    """Writes a power of two of held values, the elements of each of which are as far apart as there are values, and the
+    first ones neighbours: whole vectors from `address` on."""
+    raw = [code.splat(to_memory(code, value, address.dtype), lanes) for value in values]
+    for number, vector in enumerate(_interleaved(code, raw, lanes)):
+        store_vector(code, vector, _pointer(code, address, code.iadd(address.base, number * lanes)))
+
+
+def _interleaved(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Value]:
+    """Returns the first elements of all vectors, then the second ones, and so on."""
+    if len(vectors) == 1:
+        return vectors
+    even, odd = _interleaved(code, vectors[::2], lanes), _interleaved(code, vectors[1::2], lanes)
+    order = tuple(lane // 2 + lane % 2 * lanes for lane in range(2 * lanes))
+    halves = order[:lanes], order[lanes:]
+    return [code.shuffle(one, half, other) for one, other in zip(even, odd, strict=True) for half in halves]
 
 
 # Vectors in their memory form, at any pointer

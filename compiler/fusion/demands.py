@@ -64,7 +64,7 @@ def reads_once(op: Operation, operand: Value) -> bool:
     """Whether a kernel reads each element of an operand at most once."""
     if isinstance(op, ops.Scatter):
         return operand in op.updates
-    return isinstance(op, ops.Sort | ops.DynamicUpdateSlice | ops.ReduceWindow)
+    return isinstance(op, ops.Sort | ops.Fft | ops.DynamicUpdateSlice | ops.ReduceWindow)
 
 
 def covers(demand: Demand, variables: Sequence[Variable], shape: Sequence[int]) -> bool:

@@ -6,6 +6,7 @@ from trivium.compiler.lowering import (  # noqa: F401 (imported so that they dec
     contraction,
     control,
     elementwise,
+    fourier,
     host,
     indexing,
     random,

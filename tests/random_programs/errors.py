@@ -167,6 +167,17 @@ def _contraction(op: Operation, used: Sequence[Tracked], results: Results) -> li
     return [error + _sum_error(held, 2 * count, count * scale) + _rounding(result)]
 
 
+@rule(ops.Fft)
+def _transform(op: Operation, used: Sequence[Tracked], results: Results) -> list[float]:
+    """Sums of products with numbers of magnitude 1, of as many numbers as are transformed together."""
+    assert isinstance(op, ops.Fft)
+    (x,), (result,), count = used, results, math.prod(op.fft_length)
+    if not math.isfinite(x.greatest):
+        raise Unstable("a transform of numbers that are not finite")
+    held = np.dtype(np.float64 if np.finfo(result.dtype).bits == 64 else np.float32)
+    return [2 * count * x.error + _sum_error(held, 2 * count, 2 * count * x.greatest) + _rounding(result)]
+
+
 def _terms(op: Operation) -> int:
     """Returns the number of products that each element of a contraction sums."""
     if isinstance(op, ops.DotGeneral):

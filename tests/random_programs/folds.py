@@ -10,7 +10,7 @@ from tests.random_programs.generator import Generator, Rejected, scalar_region, 
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Region, Value
-from trivium.ir.types import F32, I32, Type, is_boolean, is_complex, is_float, is_integer, tensor
+from trivium.ir.types import C64, C128, F32, F64, I32, Type, is_boolean, is_complex, is_float, is_integer, tensor
 
 
 def _limits(element: Type) -> tuple[float, float]:
@@ -262,7 +262,29 @@ def sort_long(g: Generator) -> None:
     g.offer(*(g.add(ops.Slice(v, start_indices=[0], limit_indices=limits, strides=[step])) for v in values))
 
 
+def transform(g: Generator) -> None:
+    """A Fourier transform of rows, most of them of a length that is a power of two."""
+    value = g.value(lambda kind: kind in (F32, F64, C64, C128), rank=1)
+    element, size = value.type.element_type, math.prod(value.type.shape)
+    length = int(g.pick((16, 16, 32, 64, 128, 6, 20)))
+    if not size:
+        raise Rejected
+    rows = g.number(1, 3)
+    flat = g.add(ops.Reshape(value, result=tensor(size, of=element)))
+    long = g.add(ops.Concatenate([flat] * -(-rows * length // size), dimension=0))
+    cut = g.add(ops.Slice(long, [0], [rows * length], [1]))
+    row = g.add(ops.Reshape(cut, result=tensor(rows, length, of=element)))
+    if is_complex(element):
+        found = g.add(ops.Fft(row, g.pick((ops.FftType.FFT, ops.FftType.IFFT)), (length,)))
+    elif g.chance(0.3):
+        found = g.add(ops.Fft(row, ops.FftType.RFFT, (length,)))
+    else:
+        found = g.add(ops.Fft(g.add(ops.Complex(row, g.like(row))), ops.FftType.FFT, (length,)))
+    whole = found.type.shape
+    g.offer(found, g.add(ops.Slice(g.add(ops.Real(found)), [0, 0], whole, [1, -(-whole[1] // 8)])))
+
+
 FAMILIES = (
     *(reduce,) * 5, argmax, together, wider, softmax, softmax, normalize, *(reduce_window,) * 4, running,
-    select_and_scatter, select_and_scatter, sort, sort, sort_long,
+    select_and_scatter, select_and_scatter, sort, sort, sort_long, transform, transform,
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Fourier transforms in n log n operations for any length n.
+"""Fourier transforms in n log n operations for any length n, except those that are kernels of their own
+(`lowering/fourier.py`).
 
 A length whose prime factors are small is split into factors of at most `LARGEST`, the radices. Stockham's algorithm
 makes one pass for each: small transforms of numbers that are far apart, which are one matrix product, then a
@@ -16,10 +17,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
+from trivium.compiler.fourier import ComplexArray, is_transform_of_rows, roots
 from trivium.compiler.passes.decompositions.table import (
     broadcast,
     constant,
@@ -48,7 +49,7 @@ PASS = 32
 @pattern(Fft)
 def fft(op):
     """One transform for each dimension."""
-    if not is_static(op):
+    if not is_static(op) or is_transform_of_rows(op):
         return None
     (x,) = operands_of(op)
     kind, rank = op.result.type, op.result.type.rank
@@ -98,12 +99,7 @@ def _along(planes: Tensor, axis: int, inverse: bool, *, real_result: bool) -> Te
     return reshape(part(found, 0, 0, count), count, *shape[1:])
 
 
-# Lengths and roots of unity
-
-
-ComplexArray = np.ndarray[Any, np.dtype[np.clongdouble]]
-
-TURN = 2 * np.longdouble("3.14159265358979323846264338327950288")
+# Lengths
 
 
 @cache
@@ -124,14 +120,6 @@ def radices(length: int) -> tuple[int, ...] | None:
 
 def _cost(factors: Sequence[int]) -> int:
     return sum(4 * radix + PASS for radix in factors)
-
-
-def roots(exponents: np.ndarray, order: int, inverse: bool) -> ComplexArray:
-    """Returns exp(-2 pi i k / order) for integers k, or the conjugates; exact if a part is 0 or 1."""
-    angles = (exponents % order).astype(np.longdouble) * (TURN / order)
-    parts = np.cos(angles), np.sin(angles) * (1 if inverse else -1)
-    real_part, imaginary = (np.where(np.abs(each) < 2.0**-55, 0, each) for each in parts)
-    return (real_part + 1j * imaginary).astype(np.clongdouble)
 
 
 def _times(planes: Tensor, factors: ComplexArray, dimensions: Sequence[int]) -> Tensor:

@@ -60,6 +60,22 @@ def test_stores(step: int) -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("count", [2, 4, 8])
+@pytest.mark.parametrize("lanes", [2, 4, 16])
+def test_interleaved_stores(count: int, lanes: int) -> None:
+    def emit(code: Code, pointer: ll.Value) -> None:
+        rows = [Address(pointer, "f32", I64(row * lanes), 1) for row in range(count)]
+        values = [memory.load(code, row, lanes, None) for row in rows]
+        target = Address(pointer, "f32", I64(count * lanes + 1), count)
+        memory.store_interleaved(code, target, values, lanes)
+
+    array = np.arange(2 * count * lanes + 2, dtype=np.float32)
+    wanted = array.copy()
+    wanted[count * lanes + 1 : -1] = array[: count * lanes].reshape(count, lanes).T.ravel()
+    of_memory(emit)(array.ctypes.data)
+    np.testing.assert_array_equal(array, wanted)
+
+
 @pytest.mark.parametrize("active", [None, 3, 8])
 def test_scattered_offsets_add_to_the_step(active: int | None) -> None:
     got = moved(True, 8, 1, active, scattered=True)

@@ -1,0 +1,31 @@
+"""Facts of Fourier transforms: which of them are kernels of their own, and roots of unity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trivium.ir.ops import Fft, FftType
+
+ComplexArray = np.ndarray[Any, np.dtype[np.clongdouble]]
+
+TURN = 2 * np.longdouble("3.14159265358979323846264338327950288")
+
+SHORTEST = 16
+"""Shorter rows are one product of matrices."""
+
+
+def is_transform_of_rows(op: Fft) -> bool:
+    """Whether the op has kernels of its own."""
+    (length, *others), size = reversed(op.fft_length), op.result.type.size
+    power = length >= SHORTEST and length & (length - 1) == 0
+    return power and not others and size > 0 and op.fft_type in (FftType.FFT, FftType.IFFT)
+
+
+def roots(exponents: np.ndarray, order: int, inverse: bool) -> ComplexArray:
+    """Returns exp(-2 pi i k / order) for integers k, or the conjugates; exact if a part is 0 or 1."""
+    angles = (exponents % order).astype(np.longdouble) * (TURN / order)
+    parts = np.cos(angles), np.sin(angles) * (1 if inverse else -1)
+    real_part, imaginary = (np.where(np.abs(each) < 2.0**-55, 0, each) for each in parts)
+    return (real_part + 1j * imaginary).astype(np.clongdouble)

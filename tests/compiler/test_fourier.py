@@ -1,0 +1,36 @@
+"""Roots of unity, and the transforms that are kernels of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.compiler.passes.decompositions.running import program
+from trivium.compiler.fourier import is_transform_of_rows, roots
+from trivium.ir.ops import Fft, FftType
+
+
+def test_roots_are_exact_at_quarter_turns():
+    np.testing.assert_array_equal(roots(np.arange(4), 4, inverse=False), [1, -1j, -1, 1j])
+    np.testing.assert_array_equal(roots(np.arange(4) + 8, 4, inverse=True), [1, 1j, -1, -1j])
+
+
+@pytest.mark.parametrize(
+    ("shape", "lengths", "kind", "own"),
+    [
+        ((3, 64), (64,), FftType.FFT, True),
+        ((16,), (16,), FftType.IFFT, True),
+        ((3, 8), (8,), FftType.FFT, False),
+        ((3, 48), (48,), FftType.FFT, False),
+        ((0, 64), (64,), FftType.FFT, False),
+        ((64, 64), (64, 64), FftType.FFT, False),
+        ((3, 33), (64,), FftType.IRFFT, False),
+    ],
+)
+def test_rows_of_powers_of_two_are_kernels_of_their_own(
+    shape: tuple[int, ...], lengths: tuple[int, ...], kind: FftType, own: bool
+) -> None:
+    module = program(Fft, np.zeros(shape, np.complex64), fft_type=kind, fft_length=lengths)
+    op = next(iter(module.main.body.block))
+    assert isinstance(op, Fft)
+    assert is_transform_of_rows(op) == own
