@@ -46,6 +46,24 @@ def hsv_to_rgb(ctx: Context, images: Value) -> Value:
     return _joined(ctx, red, green, blue)
 
 
+@rule("AdjustHue")
+def adjust_hue(ctx: Context, images: Value, delta: Value) -> Value:
+    """AdjustHue(images, delta) -> output"""
+    hue, saturation, value = _channels(ctx, rgb_to_hsv(ctx, ctx.convert(images, F32)))
+    turned = ctx.plus(hue, delta)
+    turned = ctx.minus(turned, ctx.add(ops.Floor(turned)))
+    return ctx.convert(hsv_to_rgb(ctx, _joined(ctx, turned, saturation, value)), images.type.element_type)
+
+
+@rule("AdjustSaturation")
+def adjust_saturation(ctx: Context, images: Value, scale: Value) -> Value:
+    """AdjustSaturation(images, scale) -> output"""
+    hue, saturation, value = _channels(ctx, rgb_to_hsv(ctx, ctx.convert(images, F32)))
+    zero, one = ctx.constant_like(hue, 0), ctx.constant_like(hue, 1)
+    scaled = ctx.binary(ops.Minimum, ctx.binary(ops.Maximum, ctx.times(saturation, scale), zero), one)
+    return ctx.convert(hsv_to_rgb(ctx, _joined(ctx, hue, scaled, value)), images.type.element_type)
+
+
 @rule("AdjustContrastv2")
 def adjust_contrast(ctx: Context, images: Value, contrast_factor: Value) -> Value:
     """AdjustContrastv2(images, contrast_factor) -> output"""

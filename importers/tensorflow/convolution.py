@@ -238,6 +238,32 @@ def depthwise_filter_gradient(
     return ctx.reshape(gradient, [int(n) for n in filter_sizes])
 
 
+@rule("Conv")
+def conv(
+    ctx: Context,
+    input: Value,
+    filter: Value,
+    *,
+    strides: tuple[int, ...],
+    padding: str,
+    explicit_paddings: tuple[int, ...],
+    data_format: str,
+    dilations: tuple[int, ...],
+    groups: int,
+) -> Value:
+    """Conv(input, filter; strides, padding, explicit_paddings=[], data_format="CHANNELS_LAST", dilations=[],
+    batch_dims=1, groups=1) -> output"""
+    last = data_format == "CHANNELS_LAST"
+    names = {4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}.get(input.type.rank)
+    if names is None:
+        ctx.unsupported("input", f"rank {input.type.rank}", "rank 4 or 5")
+    layout = Layout.named(names[last])
+    windows = _filter_windows(
+        ctx, layout, input.type.shape, filter.type.shape, strides, padding, explicit_paddings, dilations
+    )
+    return _forward(ctx, layout, input, filter, windows)
+
+
 # Helpers
 
 

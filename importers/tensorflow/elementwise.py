@@ -13,7 +13,7 @@ from trivium.importers.tensorflow.lists import TensorList
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import is_complex, is_float, is_integer
+from trivium.ir.types import C128, F32, F64, I1, ElementType, is_complex, is_float, is_integer
 
 # Ops that are one op of the language.
 UNARY = {
@@ -304,7 +304,8 @@ def select_rows(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
 def clip_by_value(ctx: Context, x: Value, low: Value, high: Value) -> Value:
     """ClipByValue(t, clip_value_min, clip_value_max) -> output"""
     if is_complex(x.type.element_type):
-        ctx.unsupported("t", x.type, "a type whose numbers have an order")
+        parts = [[ctx.add(part(v)) for v in (x, low, high)] for part in (ops.Real, ops.Imag)]
+        return ctx.binary(ops.Complex, *(clip_by_value(ctx, *part) for part in parts))
     # A bound that is NaN has no effect.
     x = ctx.select(ctx.compare("GT", x, high), high, x)
     return ctx.select(ctx.compare("LT", x, low), low, x)
@@ -323,13 +324,40 @@ def cast(ctx: Context, x: Value, *, Truncate: bool) -> Value:
 @rule("Bitcast")
 def bitcast(ctx: Context, x: Value) -> Value:
     """Bitcast(input) -> output"""
-    old, new = x.type.dtype.itemsize, ctx.element_type.dtype.itemsize
-    shape = x.type.shape
+    kind = ctx.element_type
+    if is_complex(kind) is is_complex(x.type.element_type):
+        return _bits(ctx, x, kind)
+    if is_complex(kind):
+        # The parts of a complex number lie side by side.
+        half = F64 if kind is C128 else F32
+        count = half.dtype.itemsize // x.type.dtype.itemsize
+        rows = ctx.reshape(x, (*x.type.static_shape[:-1], 2, count)) if count > 1 else x
+        parts = _bits(ctx, rows, half)
+        last = parts.type.rank - 1
+        real, imaginary = (ctx.squeeze(ctx.slice(parts, last, i, i + 1), [last]) for i in range(2))
+        return ctx.binary(ops.Complex, real, imaginary)
+    last = x.type.rank
+    both = ctx.concatenate([ctx.unsqueeze(ctx.add(part(x)), [last]) for part in (ops.Real, ops.Imag)], last)
+    return ctx.reshape(_bits(ctx, both, kind), ctx.result.static_shape)
+
+
+def _bits(ctx: Context, x: Value, kind: ElementType) -> Value:
+    """Returns the same bits as elements of another type, which add a dimension or take one away."""
+    old, new = x.type.dtype.itemsize, kind.dtype.itemsize
+    shape = x.type.static_shape
     if new < old:
         shape = (*shape, old // new)
     elif new > old:
         shape = shape[:-1]
-    return ctx.add(ops.BitcastConvert(x, result=x.type.with_shape(shape).with_element(ctx.element_type)))
+    return ctx.add(ops.BitcastConvert(x, result=x.type.with_shape(shape).with_element(kind)))
+
+
+@rule("ToBool")
+def to_bool(ctx: Context, input: Value) -> Value:
+    """ToBool(input) -> output: of a tensor with dimensions, whether it has elements"""
+    if input.type.rank:
+        return ctx.scalar(input.type.size > 0, I1)
+    return ctx.convert(input, I1)
 
 
 # Gradients of elementwise ops, each a function of the op's result and of the incoming gradient

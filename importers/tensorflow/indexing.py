@@ -409,3 +409,11 @@ def dynamic_stitch(ctx: Context, indices: list[Tensor], data: list[Value]) -> Va
     starts = list(itertools.accumulate((at.size for at in places), initial=0))
     order = [starts[source[i][0]] + source[i][1] if i in source else 0 for i in range(count)]
     return ctx.take(whole, ctx.elements(np.array(order, np.int32)))
+
+
+@rule("DynamicPartition")
+def dynamic_partition(ctx: Context, data: Value, partitions: Known, *, num_partitions: int) -> list[Value]:
+    """DynamicPartition(data, partitions; num_partitions) -> outputs..."""
+    rows = ctx.reshape(data, (partitions.size, *data.type.static_shape[partitions.ndim :]))
+    places = [np.flatnonzero(partitions.ravel() == number) for number in range(num_partitions)]
+    return [ctx.take(rows, ctx.elements(at.astype(np.int32))) for at in places]

@@ -79,6 +79,24 @@ def max_pool_grad(
     return _scattered(ctx, layout, orig_input, grad, windows)
 
 
+@rule("MaxPoolGradV2")
+def max_pool_grad_sizes(
+    ctx: Context,
+    orig_input: Value,
+    orig_output: Value,
+    grad: Value,
+    ksize: Known,
+    strides: Known,
+    *,
+    padding: str,
+    data_format: str,
+) -> Value:
+    """MaxPoolGradV2(orig_input, orig_output, grad, ksize, strides; padding, data_format="NHWC") -> output"""
+    shape = orig_input.type.shape
+    layout, windows = _windows(ctx, shape, ksize.tolist(), strides.tolist(), padding, data_format)
+    return _scattered(ctx, layout, orig_input, grad, windows)
+
+
 @rule("MaxPool3DGrad")
 def max_pool_3d_grad(
     ctx: Context,

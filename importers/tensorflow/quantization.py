@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from trivium.importers.tensorflow.context import Context, rule
+import ml_dtypes
+
+from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 
@@ -59,3 +61,80 @@ def _nudged(ctx: Context, low: Value, high: Value, bits: int, narrow: bool) -> t
     )
     lowest = ctx.times(ctx.minus(ctx.constant_like(low, first), zero), step)
     return lowest, ctx.times(ctx.minus(ctx.constant_like(low, last), zero), step), step
+
+
+# To integers and back, by a scale without an offset
+
+
+@rule("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4")
+def quantize_and_dequantize(
+    ctx: Context,
+    input: Value,
+    input_min: Value,
+    input_max: Value,
+    *,
+    signed_input: bool,
+    num_bits: int,
+    range_given: bool,
+    round_mode: str,
+    narrow_range: bool,
+    axis: int,
+) -> Value:
+    """QuantizeAndDequantizeV2(input, input_min, input_max; signed_input=true, num_bits=8, range_given=false,
+    round_mode="HALF_TO_EVEN", narrow_range=false, axis=-1) -> output"""
+    low, high = input_min, input_max
+    if not range_given:
+        others = [i for i in range(input.type.rank) if axis < 0 or i != axis]
+        low, high = (ctx.reduce(op, input, others) for op in (ops.Minimum, ops.Maximum))
+    least = -(1 << (num_bits - 1)) + narrow_range if signed_input else 0
+    most = (1 << (num_bits - signed_input)) - 1
+    bounds = _scaled_range(ctx, low, high, least, most)
+    if axis >= 0:
+        bounds = [ctx.broadcast_in_dim(x, input.type.static_shape, [axis]) for x in bounds]
+    low, high, scale, back = bounds
+    if range_given:
+        input = ctx.binary(ops.Maximum, ctx.binary(ops.Minimum, input, high), low)
+    steps = ctx.times(input, scale)
+    if round_mode == "HALF_UP":
+        return ctx.times(ctx.add(ops.Floor(ctx.plus(steps, ctx.constant_like(steps, 0.5)))), back)
+    return ctx.times(ctx.add(ops.RoundNearestEven(steps)), back)
+
+
+@rule("QuantizeAndDequantizeV3")
+def quantize_and_dequantize_bits(
+    ctx: Context,
+    input: Value,
+    input_min: Value,
+    input_max: Value,
+    num_bits: Known,
+    *,
+    signed_input: bool,
+    range_given: bool,
+    narrow_range: bool,
+    axis: int,
+) -> Value:
+    """QuantizeAndDequantizeV3(input, input_min, input_max, num_bits; signed_input=true, range_given=true,
+    narrow_range=false, axis=-1) -> output"""
+    return quantize_and_dequantize(
+        ctx, input, input_min, input_max, signed_input=signed_input, num_bits=int(num_bits), range_given=range_given,
+        round_mode="HALF_TO_EVEN", narrow_range=narrow_range, axis=axis,
+    )  # fmt: skip
+
+
+def _scaled_range(ctx: Context, low: Value, high: Value, least: int, most: int) -> list[Value]:
+    """Returns bounds that integers between `least` and `most` stand for, their scale, and its inverse. The scale is the
+    larger one of those that hold either bound."""
+    kind = low.type.element_type
+    largest, nothing = ctx.full_like(low, float(ml_dtypes.finfo(kind.dtype).max)), ctx.full_like(low, 0)
+    first, last = (ctx.full_like(low, bound) for bound in (least, most))
+
+    def scale_by(integer: Value, bound: Value) -> Value:
+        is_alike = ctx.compare("GT", ctx.times(integer, bound), nothing)
+        return ctx.select(is_alike, ctx.over(integer, bound), largest)
+
+    by_low, by_high = scale_by(first, low), scale_by(last, high)
+    chosen = ctx.compare("LT", by_low, by_high)
+    back = ctx.select(chosen, ctx.over(low, first), ctx.over(high, last))
+    low = ctx.select(chosen, low, ctx.times(first, back))
+    high = ctx.select(chosen, ctx.times(last, back), high)
+    return [low, high, ctx.select(chosen, by_low, by_high), back]

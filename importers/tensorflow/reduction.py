@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -90,6 +91,24 @@ def top_k(ctx: Context, input: Value, k: Known, *, sorted: bool) -> tuple[Value,
     # Whether or not sorting is requested, both allow the order with the largest first.
     values, indices = ctx.add(ops.TopK(input, k=int(k)))
     return values, indices
+
+
+@rule("ApproxTopK")
+def approximate_top_k(
+    ctx: Context,
+    input: Value,
+    *,
+    k: int,
+    reduction_dimension: int,
+    recall_target: float,
+    is_max_k: bool,
+    reduction_input_size_override: int,
+) -> Sequence[Value]:
+    """ApproxTopK(input; k, reduction_dimension=-1, recall_target=0.95, is_max_k=true, reduction_input_size_override=-1,
+    aggregate_to_topk=true) -> values, indices: the exact ones"""
+    dimension = reduction_dimension % input.type.rank
+    places = ctx.iota(input.type.static_shape, dimension, I32)
+    return [ctx.slice(x, dimension, 0, k) for x in ctx.sort([input, places], dimension, descending=is_max_k)]
 
 
 @rule("InTopKV2")

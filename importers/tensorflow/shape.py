@@ -178,7 +178,7 @@ def squeeze(ctx: Context, input: Value, *, squeeze_dims: tuple[int, ...]) -> Val
 @rule("Transpose", "ConjugateTranspose")
 def transpose(ctx: Context, x: Value, perm: Known) -> Value:
     """Transpose(x, perm) -> y"""
-    moved = ctx.transpose(x, [int(d) for d in perm])
+    moved = ctx.transpose(x, [int(d) % x.type.rank for d in perm])
     return ctx.add(ops.Conj(moved)) if ctx.op == "ConjugateTranspose" else moved
 
 
@@ -207,7 +207,9 @@ def matrix_band_part(ctx: Context, input: Value, num_lower: Known, num_upper: Kn
 @rule("BroadcastTo")
 def broadcast_to(ctx: Context, input: Value, shape: Known) -> Value:
     """BroadcastTo(input, shape) -> output"""
-    return ctx.broadcast(input, tuple(map(int, shape)))
+    extents = [int(n) for n in shape]
+    own = (1,) * (len(extents) - input.type.rank) + input.type.static_shape
+    return ctx.broadcast(input, [extent if n < 0 else n for n, extent in zip(extents, own, strict=True)])
 
 
 @rule("Tile")
@@ -409,3 +411,23 @@ def _channels_last(ctx: Context, x: Value, data_format: str) -> Value:
 
 def _channels_back(ctx: Context, x: Value, data_format: str) -> Value:
     return x if data_format == "NHWC" else ctx.transpose(x, (0, 3, 1, 2))
+
+
+# Orders of dimensions, by their names
+
+
+@rule("DataFormatDimMap")
+def data_format_dim_map(ctx: Context, x: Value, *, src_format: str, dst_format: str) -> Value:
+    """DataFormatDimMap(x; src_format="NHWC", dst_format="NCHW") -> y"""
+    places = np.array([dst_format.index(name) for name in src_format], x.type.dtype)
+    counted = ctx.select(ctx.compare("LT", x, ctx.full_like(x, 0)), ctx.plus(x, ctx.full_like(x, len(places))), x)
+    return ctx.take(ctx.elements(places), counted)
+
+
+@rule("DataFormatVecPermute")
+def data_format_permute(ctx: Context, x: Value, *, src_format: str, dst_format: str) -> Value:
+    """DataFormatVecPermute(x; src_format="NHWC", dst_format="NCHW") -> y"""
+    source, target = src_format, dst_format
+    if x.type.static_shape[0] == len(source) - 2:  # those of space alone
+        source, target = ([name for name in names if name not in "NC"] for names in (source, target))
+    return ctx.take(x, ctx.elements(np.array([source.index(name) for name in target], np.int32)))

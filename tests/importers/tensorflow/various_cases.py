@@ -1,0 +1,118 @@
+"""Cases of ops of several families, as in `cases`: bits, formats, quantization, colours, boxes, pooling."""
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import gen_nn_ops
+
+from tests.importers.tensorflow.cases import IMAGE, Case, case, ints, normal, positive, raw
+from tests.importers.tensorflow.more_cases import COMPLEX, FLAGS, RGB, by_xla
+
+WIDE = COMPLEX[0].astype(np.complex128)
+BITS = [
+    *(
+        case("Bitcast", lambda x, kind=kind: raw.Bitcast(input=x, type=kind), x)
+        for x, kind in (
+            *((COMPLEX, kind) for kind in (tf.float32, tf.int64, tf.int8, tf.complex64)),
+            *((WIDE, kind) for kind in (tf.float64, tf.uint32)),
+            *((normal(3, 2), tf.complex64), (normal(3, 4), tf.complex128)),
+            (ints(1, 2, 3, dtype=np.int64), tf.complex64),
+        )
+    ),
+    *(case("ToBool", by_xla(lambda x: raw.ToBool(input=x)), x) for x in (normal(2), normal(0, 2), ints(0).reshape(()))),
+    *(
+        case("ClipByValue", lambda x: raw.ClipByValue(t=x, clip_value_min=-1 + 0j, clip_value_max=0.5 + 1j), x)
+        for x in (COMPLEX,)
+    ),
+    case("Transpose", lambda x: raw.Transpose(x=x, perm=[-1, 0, -2]), normal(2, 3, 4)),
+]
+FORMATS = [
+    case("DataFormatDimMap", lambda x: raw.DataFormatDimMap(x=x), ints(0, 1, 2, 3, -1, -3)),
+    *(case("DataFormatVecPermute", lambda x: raw.DataFormatVecPermute(x=x), x) for x in (ints(5, 6, 7, 8), ints(3, 4))),
+    case(
+        "DataFormatVecPermute",
+        lambda x: raw.DataFormatVecPermute(x=x, src_format="NCHW", dst_format="HWNC"),
+        ints(*range(8)).reshape(4, 2),
+    ),
+    case(
+        "DynamicPartition",
+        lambda x: tuple(raw.DynamicPartition(data=x, partitions=[[2, 0], [2, 1]], num_partitions=4)),
+        normal(2, 2, 3),
+    ),
+]
+QUANTIZED = [
+    *(
+        case(
+            "QuantizeAndDequantizeV2",
+            lambda x, low, high, signed=signed, given=given, mode=mode, axis=axis: raw.QuantizeAndDequantizeV2(
+                input=x, input_min=low, input_max=high, signed_input=signed, num_bits=4, range_given=given,
+                round_mode=mode, narrow_range=given, axis=axis,
+            ),
+            normal(3, 5) * 2 + (0 if signed else 1),
+            *((normal(5) - 2, normal(5) + 2) if axis == 1 else (normal() - 2, normal() + 2)),
+        )
+        for signed in FLAGS
+        for given in FLAGS
+        for mode in ("HALF_UP", "HALF_TO_EVEN")
+        for axis in (-1, 1)
+        if axis < 0 or not given  # which the kernel wants to be numbers, and the op's shapes to be vectors
+    ),
+    case(
+        "QuantizeAndDequantizeV3",
+        lambda x: raw.QuantizeAndDequantizeV3(input=x, input_min=-1.5, input_max=1.0, num_bits=5),
+        normal(3, 5),
+    ),
+    case(
+        "QuantizeAndDequantizeV4",
+        by_xla(
+            lambda x, low, high: raw.QuantizeAndDequantizeV4(
+                input=x, input_min=low, input_max=high, range_given=True, axis=1
+            )
+        ),
+        normal(3, 5),
+        normal(5) - 2,
+        normal(5) + 2,
+    ),
+]  # fmt: skip
+COLORS = [
+    *(case("AdjustHue", lambda x, d=d: raw.AdjustHue(images=x, delta=d), RGB) for d in (0.3, -0.8)),
+    *(case("AdjustSaturation", lambda x, s=s: raw.AdjustSaturation(images=x, scale=s), RGB) for s in (0.5, 3.0)),
+]
+CORNERS = positive(30, 2) * 4
+BOXES = np.concatenate([CORNERS, CORNERS + normal(30, 2)], 1)
+BEST = [
+    *(
+        case(
+            "NonMaxSuppressionV4",
+            lambda b, s, size=size, limit=limit: raw.NonMaxSuppressionV4(
+                boxes=b, scores=s, max_output_size=size, iou_threshold=0.2, score_threshold=limit,
+                pad_to_max_output_size=True,
+            ),
+            BOXES,
+            np.round(normal(30), 1),
+        )
+        for size, limit in ((40, 0.2), (5, -9.0), (3, 99.0))
+    ),
+    *(
+        case("ApproxTopK", by_xla(lambda x, most=most: gen_nn_ops.approx_top_k(x, k=3, is_max_k=most)), normal(4, 9))
+        for most in FLAGS
+    ),
+]  # fmt: skip
+WINDOWS = [
+    case(
+        "MaxPoolGradV2",
+        lambda x: raw.MaxPoolGradV2(
+            orig_input=x, orig_output=raw.MaxPool(input=x, ksize=[1, 2, 3, 1], strides=[1, 2, 2, 1], padding="SAME"),
+            grad=raw.MaxPool(input=x, ksize=[1, 2, 3, 1], strides=[1, 2, 2, 1], padding="SAME"),
+            ksize=[1, 2, 3, 1], strides=[1, 2, 2, 1], padding="SAME",
+        ),
+        IMAGE,
+    ),
+    *(
+        case("Conv", lambda x, w, s=strides: raw.Conv(input=x, filter=w, strides=s, padding="SAME"), x, w)
+        for x, w, strides in (
+            (IMAGE, normal(3, 2, 4, 5), [1, 2, 1, 1]),
+            (normal(1, 4, 5, 6, 2), normal(2, 2, 3, 2, 4), [1, 1, 2, 1, 1]),
+        )
+    ),
+]  # fmt: skip
+VARIOUS_CASES: list[Case] = [*BITS, *FORMATS, *QUANTIZED, *COLORS, *BEST, *WINDOWS]
