@@ -13,6 +13,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 
 from trivium.importers.tensorflow.definitions import INPUTS, importable
 from trivium.importers.tensorflow.graph import LoadedGraph
+from trivium.importers.tensorflow.keras_files import is_keras_file, load_model
 from trivium.importers.tensorflow.module import Program, captured, declared_variable, import_graph, variable_from
 from trivium.importers.tensorflow.saved_model import read_signature
 from trivium.importers.tensorflow.types import Shaped, is_shaped, type_of
@@ -50,12 +51,14 @@ def import_module(
     parameters: str = "constants",
     trust: bool = False,
 ) -> Module:
-    """Returns the program of a `tf.function`, a `ConcreteFunction`, a `GraphDef`, a SavedModel folder, a Keras model,
-    or a function of tensors, for inputs like `args` and `kwargs` (arrays, tensors or `tf.TensorSpec`s). A SavedModel is
-    read as data, unless the user trusts it."""
+    """Returns the program of a `tf.function`, a `ConcreteFunction`, a `GraphDef`, a SavedModel folder, a Keras model or
+    its file, or a function of tensors, for inputs like `args` and `kwargs` (arrays, tensors or `tf.TensorSpec`s). Files
+    are read as data, unless the user trusts them."""
     kwargs = dict(kwargs or {})
     if isinstance(function, tf.compat.v1.GraphDef):
         return import_graph_def(function, args, parameters).module
+    if is_keras_file(function):
+        function = load_model(function, trust)
     if isinstance(function, str | Path):
         if not trust:
             return _import_folder(function, args, kwargs, parameters)

@@ -65,7 +65,7 @@ def from_torch(
 def from_tensorflow(
     function: object, *args: object, parameters: str = "constants", trust: bool = False, **kwargs: object
 ) -> Module:
-    """Imports a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder or Keras model.
+    """Imports a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder, Keras model or its file.
 
     `args` and `kwargs` are example inputs or `tf.TensorSpec`s. `parameters`: see `from_torch`. `trust`: see `load`.
     """
@@ -95,8 +95,8 @@ def parse(text: str) -> Module:
 
 
 def load(path: str | Path, *, trust: bool = False) -> Module:
-    """Loads a program from a file: `.mlir` text, `.mlirbc` (or `.bc`) bytecode, portable or not, `.onnx`, `.pt2`, or a
-    SavedModel folder.
+    """Loads a program from a file: `.mlir` text, `.mlirbc` (or `.bc`) bytecode, portable or not, `.onnx`, `.pt2`,
+    `.keras`, `.h5`, or a SavedModel folder.
 
     Files are read as data, and nothing in them is executed. With `trust=True`, PyTorch itself loads a `.pt2` and
     TensorFlow a SavedModel, which runs pickles and initializers in the file: use it only for files that you trust.
@@ -121,11 +121,16 @@ def _load(path: Path, trust: bool) -> Module:
         return from_tensorflow(path, trust=trust)
     if path.suffix == ".pt2":
         return _importer("pytorch", "torch").import_file(path, trust=trust)
+    if path.suffix in _OF_KERAS:
+        return from_tensorflow(path, trust=trust)
     reader = _READERS.get(path.suffix)
     if reader is None:
-        suffixes = ", ".join(sorted((*_READERS, ".pt2")))
+        suffixes = ", ".join(sorted((*_READERS, *_OF_KERAS, ".pt2")))
         raise Error(f"{path.name} has the suffix {path.suffix!r}, expected one of {suffixes}")
     return reader(path)
+
+
+_OF_KERAS = (".keras", ".h5")
 
 
 def evaluate(module: Module, *arguments: object, function: str | None = None) -> tuple[np.ndarray, ...]:
