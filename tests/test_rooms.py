@@ -19,7 +19,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "ir": (set(), {"numpy", "ml_dtypes"}),
     "importers": ({"ir"}, {"numpy", "ml_dtypes"}),
     # SciPy has the values of the special functions that series are fitted to.
-    "importers/pytorch": ({"ir", "importers"}, {"numpy", "ml_dtypes", "torch", "scipy"}),
+    "importers/pytorch": ({"ir", "importers"}, {"numpy", "ml_dtypes", "torch", "scipy", "sympy"}),
     # Protocol buffers are the file format of TensorFlow and of ONNX; a broken file raises google.protobuf's error.
     "importers/tensorflow": ({"ir", "importers"}, {"numpy", "ml_dtypes", "tensorflow", "keras", "google"}),
     "importers/jax": ({"ir", "importers"}, {"numpy", "ml_dtypes", "jax", "jaxlib"}),

@@ -126,7 +126,7 @@ def _scores(ctx: Context, query: Value, key: Value, mask: Value | None, causal: 
     scores = ctx.matmul(ctx.scaled(query, _scale(query, scale)), transposed)
     kind = scores.type.element_type
     if causal:
-        rows, columns = (ctx.iota(scores.type.shape[-2:], d) for d in range(2))
+        rows, columns = (ctx.iota(ctx.extents(scores)[-2:], d) for d in range(2))
         scores = ctx.select(ctx.compare("GE", rows, columns), scores, ctx.scalar(-math.inf, kind))
     if mask is None:
         return scores
@@ -149,7 +149,9 @@ def _repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
     """Repeats each head of keys or values for the query heads that share it."""
     if x.type.shape[-3] == heads:
         return x
-    *batch, own, length, width = x.type.static_shape
+    *batch, own, length, width = ctx.extents(x)
+    if not isinstance(own, int):
+        ctx.unsupported("key", "a number of heads that stays open", "one that is known")
     count = len(batch)
     spread = (*batch, own, heads // own, length, width)
     dimensions = [*range(count + 1), count + 2, count + 3]

@@ -14,8 +14,11 @@ from torch._ops import OpOverload
 from trivium.importers import context
 from trivium.importers.binding import signature_of
 from trivium.importers.common import Rules
+from trivium.importers.dynamic import DynamicEmitter, Extent, Size
+from trivium.importers.pytorch.symbols import Symbols
 from trivium.importers.pytorch.types import DTYPES, element_type_of, to_array
-from trivium.ir.core import Block, Value
+from trivium.ir.core import Block, Operation, Value
+from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.types import UI64, ElementType, IntegerType, TensorType, is_boolean, is_complex, is_float
 
 rule = Rules("PyTorch")
@@ -23,7 +26,7 @@ rule = Rules("PyTorch")
 
 Number = bool | int | float | complex
 
-Operand = Value | Number | str | torch.dtype | torch.device | fx.GraphModule | Sequence["Operand"] | None
+Operand = Value | Size | Number | str | torch.dtype | torch.device | fx.GraphModule | Sequence["Operand"] | None
 """The result of converting a node, or an argument that is in the graph itself."""
 
 Meta = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number | Sequence["Meta"] | None
@@ -40,7 +43,7 @@ class Check:
     verify: Callable[[torch.Tensor], None]
 
 
-class Context(context.Context[fx.GraphModule, Operand]):
+class Context(DynamicEmitter, context.Context[fx.GraphModule, Operand]):
     """An emitter at the node under conversion."""
 
     used: tuple[bool, ...] = ()
@@ -55,6 +58,26 @@ class Context(context.Context[fx.GraphModule, Operand]):
     checks: list[Check] | None = None
     """What is verified after each run; nothing inside control flow, or if the program runs without PyTorch."""
 
+    symbols: Symbols
+    """What is known of symbolic sizes."""
+
+    described: Sequence[Meta] = ()
+    """PyTorch's descriptions of the node's results."""
+
+    def __init__(self, block: Block, before: Operation | None = None, location: Location = UNKNOWN):
+        super().__init__(block, before, location)
+        self.sizes, self.vectors, self.symbols = {}, {}, Symbols()
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """The shape of the node's only (or first) result."""
+        return self.shape_of(self.described[0])
+
+    def shape_of(self, meta: Meta) -> tuple[Extent, ...]:
+        """Returns the shape of a tensor that PyTorch describes."""
+        assert isinstance(meta, torch.Tensor), f"{self.op} has no tensor result"
+        return tuple(self.symbols.extent(self, extent) for extent in meta.shape)
+
     def within(self, block: Block) -> Self:
         inner = super().within(block)
         inner.randomness, inner.checks = None, None
@@ -67,17 +90,17 @@ class Context(context.Context[fx.GraphModule, Operand]):
 
     # Numbers and promotion
 
-    def tensor(self, x: Value | Number, element_type: ElementType) -> Value:
+    def tensor(self, x: Value | Number | Size, element_type: ElementType) -> Value:
         """Returns a value, or a number as a 0-d constant, with an element type."""
-        if isinstance(x, Value):
-            return self.convert(x, element_type)
+        if isinstance(x, Value | Size):
+            return self.convert(x.value if isinstance(x, Size) else x, element_type)
         return self.scalar(as_element(x, element_type), element_type)
 
     def scalar_like(self, number: Number, x: Value) -> Value:
         """Returns a number as a 0-d constant of the element type of `x`."""
         return self.tensor(number, x.type.element_type)
 
-    def promoted(self, *operands: Value | Number) -> list[Value]:
+    def promoted(self, *operands: Value | Number | Size) -> list[Value]:
         """Returns the operands with their common element type."""
         kind = promote(*operands)
         return [self.tensor(x, kind) for x in operands]
@@ -100,7 +123,7 @@ class Context(context.Context[fx.GraphModule, Operand]):
 
     def shaped(self, x: Value) -> Value:
         """Returns `x` with the element type and, broadcast, the shape of the node's result."""
-        return self.broadcast(self.convert(x, self.result.element_type), self.result.static_shape)
+        return self.broadcast(self.convert(x, self.result.element_type), self.shape)
 
 
 STATE = TensorType((2,), UI64)
@@ -140,7 +163,7 @@ def as_element(number: Number, element_type: ElementType) -> Number:
     return value - bits if element_type.is_signed and value >= bits // 2 else value
 
 
-def promote(*operands: Value | Number) -> ElementType:
+def promote(*operands: Value | Number | Size) -> ElementType:
     """Applies PyTorch's type promotion: tensors with dimensions decide, then 0-d tensors, then numbers; a later group
     only participates if it is of a higher category (boolean, integer, float, complex)."""
     dimensioned = [DTYPES[x.type.element_type] for x in operands if isinstance(x, Value) and x.type.rank]
@@ -177,10 +200,10 @@ def spread(given: Sequence[int] | int | None, count: int, default: int = 0) -> t
     return listed * count if len(listed) == 1 else listed
 
 
-def _dtype_of_number(number: Number) -> torch.dtype:
+def _dtype_of_number(number: Number | Size) -> torch.dtype:
     if isinstance(number, bool):
         return torch.bool
-    if isinstance(number, int):
+    if isinstance(number, int | Size):
         return torch.int64
     return torch.get_default_dtype() if isinstance(number, float) else torch.complex64
 

@@ -9,6 +9,7 @@ from trivium.importers.convolution import convolution as convolve
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import TensorType
 
 Ints = Sequence[int]
 Spread = Sequence[int] | int
@@ -30,13 +31,13 @@ def convolution(
 ) -> Value:
     """convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation,
     bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"""
-    shape = ctx.result.static_shape
+    shape = ctx.shape
     count = len(weight.type.shape) - 2
     batched = input if input.type.rank == count + 2 else ctx.unsqueeze(input, [0])
     stride, padding, dilation = spread(stride, count, 1), spread(padding, count), spread(dilation, count, 1)
     layout, windows = Layout.channels_first(count), _windows(weight, stride, padding, dilation)
     if transposed:
-        extents = shape[len(shape) - count :]
+        extents = TensorType(ctx.result.shape[len(shape) - count :], ctx.result.element_type).static_shape
         result = input_gradient(ctx, batched, weight, windows, extents, layout, layout, groups)
     else:
         result = convolve(ctx, batched, weight, windows, layout, layout, groups)

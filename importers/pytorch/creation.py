@@ -27,16 +27,17 @@ def fill(ctx: Context, x: Value, value: Value | Number) -> Value:
     # The contents of an empty tensor are unspecified; zeros are as good as anything.
     *("aten.empty.memory_format", "aten.empty_like.default", "aten.new_empty.default", "aten.empty_strided.default"),
     *("aten.new_empty_strided.default", "aten.empty_permuted.default"),
+    "aten._efficientzerotensor.default",
 )
 def zeros(ctx: Context, *given: object) -> Value:
     """zeros(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.full(ctx.result.static_shape, 0, ctx.result.element_type)
+    return ctx.full(ctx.shape, 0, ctx.result.element_type)
 
 
 @rule("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")
 def ones(ctx: Context, *given: object) -> Value:
     """ones(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.full(ctx.result.static_shape, 1, ctx.result.element_type)
+    return ctx.full(ctx.shape, 1, ctx.result.element_type)
 
 
 @rule("aten.scalar_tensor.default")
@@ -62,9 +63,9 @@ def iota(ctx: Context, length: int, *, start: int, step: int) -> Value:
 
 def _ramp(ctx: Context, start: Number, step: Number) -> Value:
     """Returns `start`, `start + step`, ...; floats are computed in double precision, as in PyTorch."""
-    shape, kind = ctx.result.static_shape, ctx.result.element_type
+    shape, kind = ctx.shape, ctx.result.element_type
     if is_float(kind):
-        return ctx.ramp(start, step, shape[0], kind)
+        return ctx.ramp(start, step, ctx.result.static_shape[0], kind)
     ramp = ctx.iota(shape, 0, I64)
     scaled = ramp if step == 1 else ctx.times(ramp, ctx.tensor(step, I64))
     return ctx.convert(scaled if start == 0 else ctx.plus(scaled, ctx.tensor(start, I64)), kind)
@@ -80,14 +81,14 @@ def linspace(ctx: Context, start: Number, end: Number, steps: int) -> Value:
 @rule("aten.eye.default", "aten.eye.m")
 def eye(ctx: Context, *given: int) -> Value:
     """eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, ...) -> Tensor"""
-    rows, columns = (ctx.iota(ctx.result.static_shape, d) for d in range(2))
+    rows, columns = (ctx.iota(ctx.shape, d) for d in range(2))
     return ctx.convert(ctx.compare("EQ", rows, columns), ctx.result.element_type)
 
 
 @rule("aten.tril.default", "aten.triu.default")
 def triangle(ctx: Context, x: Value, diagonal: int = 0) -> Value:
     """tril(Tensor self, SymInt diagonal=0) -> Tensor"""
-    shape = x.type.static_shape[-2:]
+    shape = ctx.extents(x)[-2:]
     rows, columns = (ctx.iota(shape, d) for d in range(2))
     kept = ctx.compare("LE" if "tril" in ctx.op else "GE", columns, ctx.plus(rows, ctx.scalar(diagonal, I64)))
-    return ctx.select(ctx.broadcast(kept, x.type.shape), x, ctx.full_like(x, 0))
+    return ctx.select(ctx.broadcast(kept, ctx.extents(x)), x, ctx.full_like(x, 0))

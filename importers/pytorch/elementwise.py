@@ -352,7 +352,7 @@ def angle(ctx: Context, x: Value) -> Value:
 @rule("aten.complex.default", "aten.polar.default")
 def complex_(ctx: Context, real: Value, imag: Value) -> Value:
     """complex(Tensor real, Tensor imag) -> Tensor"""
-    real, imag = (ctx.broadcast(x, ctx.result.static_shape) for x in (real, imag))
+    real, imag = (ctx.broadcast(x, ctx.shape) for x in (real, imag))
     if "polar" in ctx.op:
         length, angle = real, imag
         real = ctx.times(length, ctx.add(ops.Cosine(angle)))

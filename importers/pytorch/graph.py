@@ -10,14 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import sympy
 import torch
 from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
 from trivium.importers.common import GraphImporter, place
+from trivium.importers.dynamic import Extent
 from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Rule, bind, rule
-from trivium.importers.pytorch.types import type_of
+from trivium.importers.pytorch.symbols import has_symbols, symbolic
 from trivium.ir.core import Block, Value
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.location import Location
 
 # Arithmetic on sizes, and selection among results: done during import.
@@ -65,6 +68,34 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         return node.format_node() or str(node)
 
     def convert(self, node: fx.Node, rule: Rule) -> None:
+        size = symbolic(meta := self.meta(node))
+        if size is not None:
+            self.values[node] = self._size(size, meta)
+            return
+        if not self._has_open_sizes(node):
+            self._convert(node, rule)
+            return
+        try:
+            self._convert(node, rule)
+        except UnsupportedOpError:
+            raise
+        except (ArithmeticError, AssertionError, AttributeError, Error, LookupError, TypeError, ValueError) as error:
+            reason = f"it takes no sizes that stay open, which `shapes` fixes ({type(error).__name__}: {error})"
+            found = [Unsupported(target_name(node), reason=reason)]
+            raise UnsupportedOpError("1 op is not supported:", found) from error
+
+    def _size(self, expression: sympy.Basic, meta: Meta) -> Extent | Value | bool:
+        """Returns a size that follows from those of inputs, or a condition on sizes."""
+        emit = self.emit
+        if isinstance(meta, torch.SymBool):
+            return emit.symbols.condition(emit, expression)
+        assert isinstance(meta, torch.SymInt), f"{expression} is no integer"
+        return emit.symbols.extent(emit, meta)
+
+    def _has_open_sizes(self, node: fx.Node) -> bool:
+        return any(has_symbols(self.meta(each)) for each in (node, *node.all_input_nodes))
+
+    def _convert(self, node: fx.Node, rule: Rule) -> None:
         arguments = fx.map_arg(node.args, self.read)
         keywords = fx.map_arg(node.kwargs, self.read)
         if node.target in _PYTHON:
@@ -90,7 +121,8 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         emit.op = target_name(node)
         metas = self.meta(node)
         metas = list(metas) if isinstance(metas, list | tuple) else [metas]
-        emit.results = tuple(type_of(meta) if isinstance(meta, torch.Tensor) else None for meta in metas)
+        emit.described = metas
+        emit.results = tuple(emit.symbols.type_of(x) if isinstance(x, torch.Tensor) else None for x in metas)
         picked = [user.args[1] if user.target is operator.getitem else None for user in node.users]
         emit.used = tuple(None in picked or index in picked for index in range(len(metas)))
         emit.metas = {
@@ -98,6 +130,7 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
             for source in node.all_input_nodes
             if isinstance(value := self.values.get(source), Value)
             and isinstance(meta := self.meta(source), torch.Tensor)
+            and not has_symbols(meta)
         }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.dynamic import scalar_of
 from trivium.importers.emit import Emitter, neutral
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.importers.pytorch.reduction import scan
@@ -56,14 +57,14 @@ def index_select(ctx: Context, x: Value, dim: int, index: Value) -> Value:
     """index_select(Tensor self, int dim, Tensor index) -> Tensor"""
     if not x.type.rank:
         return x
-    return ctx.take(x, ctx.reshape(index, (index.type.size,)), dim % x.type.rank)
+    return ctx.take(x, index if index.type.rank else ctx.unsqueeze(index, [0]), dim % x.type.rank)
 
 
 @rule("aten.gather.default")
 def gather(ctx: Context, x: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Value:
     """gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"""
     if not x.type.rank:
-        return ctx.broadcast(x, ctx.result.static_shape)
+        return ctx.broadcast(x, ctx.shape)
     places = _all_places(ctx, index, dim % x.type.rank)
     return _gather(ctx, x, places)
 
@@ -86,7 +87,7 @@ def _without(shape: Sequence[int], d: int) -> tuple[int, ...]:
 def _all_places(ctx: Context, index: Value, d: int) -> list[Value]:
     """Returns the index of each element in every dimension: its own position, except in dimension `d`."""
     index = ctx.convert(index, I64)
-    return [index if i == d else ctx.iota(index.type.shape, i) for i in range(index.type.rank)]
+    return [index if i == d else ctx.iota_like(index, i) for i in range(index.type.rank)]
 
 
 def _vectors(ctx: Context, places: Sequence[Value]) -> Value:
@@ -98,24 +99,23 @@ def _vectors(ctx: Context, places: Sequence[Value]) -> Value:
 def _gather(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
     """Returns `x[places]`: the places have one shape, and index the first dimensions of `x`."""
     count, batch = len(places), places[0].type.rank
-    if not x.type.size:  # so no place is asked for
-        return ctx.full((*places[0].type.static_shape, *x.type.static_shape[count:]), 0, x.type.element_type)
+    if 0 in x.type.shape:  # so no place is asked for
+        return ctx.full((*ctx.extents(places[0]), *ctx.extents(x)[count:]), 0, x.type.element_type)
     numbers = ops.GatherDimensionNumbers(
         offset_dims=tuple(range(batch, batch + x.type.rank - count)),
         collapsed_slice_dims=tuple(range(count)),
         start_index_map=tuple(range(count)),
         index_vector_dim=batch,
     )
-    sizes = (1,) * count + x.type.static_shape[count:]
-    return ctx.add(ops.Gather(x, _vectors(ctx, places), dimension_numbers=numbers, slice_sizes=sizes))
+    return ctx.gather(x, _vectors(ctx, places), numbers, (*(1,) * count, *ctx.extents(x)[count:]))
 
 
 def _scatter(ctx: Context, op: type | None, x: Value, places: Sequence[Value], updates: Value) -> Value:
     """Returns `x` with `op(x[places], updates)`, or just the updates, at the places, which index the first
     dimensions."""
     count, batch = len(places), places[0].type.rank
-    if not x.type.size:  # so no place is asked for
-        return ctx.full((*places[0].type.static_shape, *x.type.static_shape[count:]), 0, x.type.element_type)
+    if not x.type.size:  # so no place is written to
+        return x
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(batch, batch + x.type.rank - count)),
         inserted_window_dims=tuple(range(count)),
@@ -173,7 +173,7 @@ def index_put(
     batch = places[0].type.rank
     # The shape that `index` would return: the values are broadcast to it.
     back = _to_their_place(batch, len(rest), front)
-    natural = [*places[0].type.shape, *(x.type.shape[d] for d in rest)]
+    natural = [*ctx.extents(places[0]), *(ctx.extent(x, d) for d in rest)]
     updates = ctx.broadcast(values, [natural[i] for i in back])
     updates = ctx.transpose(updates, np.argsort(back).tolist())
     written = _scatter(ctx, ops.Add if accumulate else None, ctx.transpose(x, order), places, updates)
@@ -187,7 +187,7 @@ def _masked_put(ctx: Context, x: Value, indices: Sequence[Value | None], values:
         ctx.unsupported("indices", "boolean masks", "integers, or one mask with a single value")
     mask = ctx.unsqueeze(mask, range(mask.type.rank, x.type.rank))
     value = ctx.reshape(values, ())
-    return ctx.select(mask, ctx.plus(x, value) if accumulate else ctx.broadcast(value, x.type.shape), x)
+    return ctx.select(mask, ctx.plus(x, value) if accumulate else ctx.broadcast(value, ctx.extents(x)), x)
 
 
 def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[list[Value], list[int], int]:
@@ -198,11 +198,11 @@ def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[li
     given = [i for i in indices if i is not None]
     if any(is_boolean(i.type.element_type) for i in given):
         ctx.unsupported("indices", "a boolean mask", "integers, for the result's size depends on the mask's values")
-    shape = np.broadcast_shapes(*(i.type.shape for i in given))
+    shape = ctx.common_shape(*map(ctx.extents, given))
     places = []
     for d, place in zip(dims_, given, strict=True):
         place = ctx.convert(place, I64)
-        wrapped = ctx.plus(place, ctx.scalar(x.type.shape[d], I64))
+        wrapped = ctx.plus(place, scalar_of(ctx, ctx.extent(x, d)))
         place = ctx.select(ctx.compare("LT", place, ctx.scalar(0, I64)), wrapped, place)
         places.append(ctx.broadcast(place, shape))
     adjacent = dims_ == list(range(dims_[0], dims_[0] + len(dims_)))
@@ -218,7 +218,7 @@ def _to_their_place(batch: int, rest: int, front: int) -> list[int]:
 @rule("aten.masked_scatter.default")
 def masked_scatter(ctx: Context, x: Value, mask: Value, source: Value) -> Value:
     """masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"""
-    shape = ctx.result.static_shape
+    shape = ctx.shape
     x, mask = ctx.broadcast(x, shape), ctx.broadcast(mask, shape)
     # The n-th selected position takes the n-th element of the source.
     chosen = ctx.convert(ctx.reshape(mask, (mask.type.size,)), I64)

@@ -160,7 +160,7 @@ def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: i
     them."""
     count = x.type.shape[d]
     if not count:
-        return ctx.full(ctx.result.static_shape, fill, x.type.element_type)
+        return ctx.full(ctx.shape, fill, x.type.element_type)
     low, high, interior = ([0] * x.type.rank for _ in range(3))
     low[d], interior[d] = first, step - 1
     high[d] = extent - first - (count - 1) * step - 1

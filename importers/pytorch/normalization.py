@@ -45,13 +45,20 @@ def batch_norm_with_statistics(
     mean, variance, inverse = _statistics(ctx, input, eps)
     result = _normalized(ctx, input, mean, inverse, weight, bias)
     if running_mean is None or running_var is None:
-        return result, mean, inverse
+        return _as_described(ctx, result, mean, inverse)
     if "functional" not in ctx.op:
         ctx.unsupported("running_mean", "a buffer to update", "the functional form of the op")
     count = input.type.size // input.type.shape[1]
     unbiased = ctx.scaled(variance, count / max(count - 1, 1))
     updated = (_updated(ctx, old, new, momentum) for old, new in ((running_mean, mean), (running_var, unbiased)))
-    return result, mean, inverse, *updated
+    return _as_described(ctx, result, mean, inverse, *updated)
+
+
+def _as_described(ctx: Context, *values: Value) -> tuple[Value, ...]:
+    """Returns results in the element types that PyTorch says they have."""
+    kinds = [kind or value.type for kind, value in zip(ctx.results, values, strict=False)]
+    rest = values[len(kinds) :]
+    return *(ctx.convert(x, kind.element_type) for x, kind in zip(values, kinds, strict=False)), *rest
 
 
 @rule("aten._native_batch_norm_legit.no_stats")
@@ -176,7 +183,7 @@ def _updated(ctx: Context, old: Value, new: Value, momentum: float) -> Value:
 
 def _channel(ctx: Context, x: Value, like: Value) -> Value:
     """Returns one number per channel, broadcast to a tensor whose dimension 1 is the channels."""
-    return ctx.broadcast_in_dim(x, like.type.shape, [1])
+    return ctx.broadcast_in_dim(x, ctx.extents(like), [1])
 
 
 # Over the last dimensions

@@ -80,9 +80,9 @@ def _with_indices(ctx: Context, x: Value, geometry: Geometry) -> tuple[Value, Va
     equal ones."""
     window, strides, padding, dilations = geometry
     count = int(ctx.op.split("pool")[1][0])
-    kind, spatial = x.type.element_type, x.type.static_shape[-count:]
+    kind, spatial = x.type.element_type, TensorType(x.type.shape[-count:], x.type.element_type).static_shape
     place = ctx.iota((math.prod(spatial),), 0)
-    places = ctx.broadcast(ctx.reshape(place, spatial), x.type.shape)
+    places = ctx.broadcast(ctx.reshape(place, spatial), ctx.extents(x))
 
     def larger(emit: Emitter, best: Value, at: Value, new: Value, here: Value) -> tuple[Value, Value]:
         better = emit.compare("GT", new, best)
@@ -155,8 +155,8 @@ def avg_pool(
     bool count_include_pad=True, int? divisor_override=None) -> Tensor"""
     geometry = _geometry(ctx, x, kernel_size, stride, padding, ())
     total = ctx.reduce_window(ops.Add, x, *geometry)
-    counts = _counts(x, geometry, padding, count_include_pad, divisor_override, total.type.static_shape)
-    return ctx.over(total, ctx.broadcast(ctx.elements(counts, x.type.element_type), total.type.shape))
+    counts = _counts(x, geometry, padding, count_include_pad, divisor_override, total.type.shape)
+    return ctx.over(total, ctx.broadcast(ctx.elements(counts, x.type.element_type), ctx.extents(total)))
 
 
 @rule("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
@@ -189,7 +189,7 @@ def avg_pool_backward(
 
 
 def _counts(
-    x: Value, geometry: Geometry, padding: Spread, include_pad: bool, override: int | None, shape: Ints
+    x: Value, geometry: Geometry, padding: Spread, include_pad: bool, override: int | None, shape: Sequence[int | None]
 ) -> np.ndarray:
     """Returns the divisor of each window's sum, as one factor per dimension; their product is the divisor. Elements
     beyond the declared padding do not count."""
@@ -198,6 +198,10 @@ def _counts(
         return np.asarray(override)
     counts = np.ones((1,) * len(window))
     for d, (k, s, (p, _), extent, out) in enumerate(zip(window, strides, edges, x.type.shape, shape, strict=True)):
+        if (k, s, p) == (1, 1, 0) and extent == out:
+            continue
+        assert extent is not None, "an extent stays open"
+        assert out is not None, "the number of windows stays open"
         start = np.arange(out) * s - p
         low, high = (-p, extent + p) if include_pad else (0, extent)
         along = np.minimum(start + k, high) - np.maximum(start, low)
@@ -212,8 +216,9 @@ def _counts(
 def adaptive_avg_pool(ctx: Context, x: Value, output_size: Ints) -> Value:
     """_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"""
     count = len(spread(output_size, int(ctx.op.split("pool")[1][0])))
+    wanted = TensorType(ctx.result.shape[-count:], x.type.element_type).static_shape
     for d in range(x.type.rank - count, x.type.rank):
-        x = _adaptive_mean(ctx, x, d, ctx.result.static_shape[d])
+        x = _adaptive_mean(ctx, x, d, wanted[d - ctx.result.rank])
     return x
 
 
@@ -225,7 +230,7 @@ def _adaptive_mean(ctx: Context, x: Value, d: int, out: int) -> Value:
     if out == 1:
         return ctx.mean(x, (d,), keep=True)
     if extent % out == 0:
-        split = ctx.reshape(x, (*x.type.shape[:d], out, extent // out, *x.type.shape[d + 1 :]))
+        split = ctx.reshape(x, (*ctx.extents(x)[:d], out, extent // out, *ctx.extents(x)[d + 1 :]))
         return ctx.mean(split, (d + 1,))
     limits = [(i * extent // out, -(-(i + 1) * extent // out)) for i in range(out)]
     return ctx.concatenate([ctx.mean(ctx.slice(x, d, low, high), (d,), keep=True) for low, high in limits], d)

@@ -75,7 +75,7 @@ def hypot(ctx: Context, x: Value, other: Value) -> Value:
 def fma(ctx: Context, a: Scalar, b: Scalar, c: Scalar) -> Value:
     """fma(Tensor a, Tensor b, Tensor c) -> Tensor"""
     # In double precision the product of floats is exact, and the sum is rounded as one operation would.
-    a, b, c = (ctx.broadcast(ctx.tensor(x, F64), ctx.result.static_shape) for x in (a, b, c))
+    a, b, c = (ctx.broadcast(ctx.tensor(x, F64), ctx.shape) for x in (a, b, c))
     return ctx.convert(ctx.plus(ctx.times(a, b), c), ctx.result.element_type)
 
 

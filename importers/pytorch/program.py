@@ -22,11 +22,12 @@ from torch.utils import _pytree as pytree
 from trivium.importers.common import require_regular, role
 from trivium.importers.pytorch.aliases import View, views_among
 from trivium.importers.pytorch.archive import read_contents
+from trivium.importers.pytorch.bounds import Bounds, Shape
 from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
 from trivium.importers.pytorch.serialized import exported_program
-from trivium.importers.pytorch.types import type_of
+from trivium.importers.pytorch.symbols import Symbols, has_symbols
 from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
@@ -44,8 +45,12 @@ def import_module(
     args: Sequence[object] = (),
     kwargs: Mapping[str, object] | None = None,
     parameters: str = "constants",
+    shapes: Mapping[str, Shape] | None = None,
 ) -> Module:
     """Returns the program of a module at example arguments, or of an exported program.
+
+    Sizes that an exported program leaves open are so in the module, unless arguments are given; `shapes` maps inputs to
+    shapes that fix some or all of them.
 
     Arguments are in the order of the exported graph: parameters and buffers first, if they are `arguments` or are
     updated, then the user's inputs, flattened; last the state of the random generator, if the program draws. Results
@@ -54,7 +59,7 @@ def import_module(
     _require_kind(parameters)
     with _without_noise():
         program = model if isinstance(model, ExportedProgram) else _exported(model, args, kwargs)
-    return _Program(_decomposed(program, "the program"), args, kwargs).to_module(parameters)
+    return _Program(_decomposed(program, "the program"), args, kwargs, shapes=shapes).to_module(parameters)
 
 
 def _decomposed(program: ExportedProgram, what: str | Path) -> ExportedProgram:
@@ -122,9 +127,11 @@ class _Program:
         args: Sequence[object],
         kwargs: Mapping[str, object] | None,
         output_names: Sequence[str] | None = None,
+        shapes: Mapping[str, Shape] | None = None,
     ):
         self.program = program
         self.output_names = output_names
+        self.shapes = shapes or {}
         self.graph = program.graph
         self.placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
         self.inputs = dict(zip(self.placeholders, program.graph_signature.input_specs, strict=True))
@@ -150,9 +157,14 @@ class _Program:
                 constants[node] = self._tensor(name)
             else:
                 roles[node] = role("parameter" if kind is InputKind.PARAMETER else "buffer", name)
-        metas = self._metas()
+        metas, bounds, symbols = self._metas(), None, None
+        if metas is None and not self._is_static():
+            bounds = self._bounds()
+            symbols = bounds.pinned(self.shapes)
         return build_module(
-            self.program.graph_module, constants, roles, self._result_roles(), metas, self._outputs()
+            *(self.program.graph_module, constants, roles, self._result_roles(), metas, self._outputs()),
+            bounds=bounds,
+            symbols=symbols,
         ).module
 
     def _tensor(self, name: str) -> torch.Tensor:
@@ -187,19 +199,47 @@ class _Program:
         return roles
 
     def _metas(self) -> Mapping[fx.Node, Meta] | None:
-        """Returns the values of the graph at the example arguments, if its own have symbolic sizes."""
+        """Returns the values of the graph at the arguments, or at the shapes that the caller gives, if its own have
+        symbolic sizes; `None` if sizes stay open."""
         if _has_metas(self.graph):
+            self._bounds().pinned(self.shapes)
             return None
         values = [node.meta.get("val") for node in self.placeholders]
         if not self._is_static():
-            args, kwargs = (self.args, self.kwargs) if self.args else (self.program.example_inputs or ((), {}))
-            given = iter(pytree.tree_leaves((tuple(args), dict(kwargs or {}))))
+            given = self._given()
+            if given is None:
+                return None
             kinds = [spec.kind for spec in self.inputs.values()]
             values = [next(given) if k is InputKind.USER_INPUT else x for k, x in zip(kinds, values, strict=True)]
         return propagate(self.program.graph_module, values)
 
+    def _given(self) -> Iterator[object] | None:
+        """Returns the user's inputs, if no size of them is open: the arguments, or tensors of the shapes."""
+        bounds, nodes = self._bounds(), self._user_inputs()
+        if self.args or self.kwargs:
+            given = pytree.tree_leaves((tuple(self.args), dict(self.kwargs or {})))
+            pairs = zip(nodes, given, strict=True)
+            bounds.require(bounds.pinned({node.name: x.shape for node, x in pairs if isinstance(x, torch.Tensor)}))
+            return iter(given)
+        symbols = bounds.pinned(self.shapes)
+        metas = [node.meta["val"] for node in nodes]
+        kinds = [symbols.type_of(x) if isinstance(x, torch.Tensor) else None for x in metas]
+        if not all(kind is None or kind.is_static for kind in kinds):
+            return None
+        bounds.require(symbols)
+        with FakeTensorMode():
+            pairs = zip(metas, kinds, strict=True)
+            made = [x if k is None else torch.empty(k.static_shape, dtype=x.dtype) for x, k in pairs]
+        return iter(made)
+
+    def _user_inputs(self) -> list[fx.Node]:
+        return [node for node, spec in self.inputs.items() if spec.kind is InputKind.USER_INPUT]
+
+    def _bounds(self) -> Bounds:
+        return Bounds(self.program, {node: node.name for node in self._user_inputs() if "val" in node.meta})
+
     def _is_static(self) -> bool:
-        return not any(_has_symbols(node.meta.get("val")) for node in self.placeholders)
+        return not any(has_symbols(node.meta.get("val")) for node in self.placeholders)
 
 
 def _paths(spec: pytree.TreeSpec) -> list[str]:
@@ -290,6 +330,8 @@ def build_module(
     metas: Mapping[fx.Node, Meta] | None,
     outputs: Sequence[fx.Node | Number | None] | None = None,
     checked: bool = False,
+    bounds: Bounds | None = None,
+    symbols: Symbols | None = None,
 ) -> ImportedGraph:
     """Returns a module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`.
     `metas` replaces the nodes' own `meta["val"]`, `outputs` the results of the graph. If it is `checked`, further
@@ -299,14 +341,17 @@ def build_module(
     emit = Context(block)
     emit.randomness = Randomness(block)
     emit.checks = [] if checked else None
+    emit.symbols = symbols or emit.symbols
     values: dict[fx.Node, Operand] = {}
     for node in graph.nodes:
         if node in roles:
-            values[node] = block.add_argument(_type_of(node, metas), node.name)
+            values[node] = block.add_argument(_type_of(node, metas, emit.symbols), node.name)
         elif node in constants:
             constant = constants[node]
             is_tensor = isinstance(constant, torch.Tensor)
             values[node] = emit.constant(constant, node.name) if is_tensor else constant
+    if bounds is not None:
+        bounds.declare(emit, {node: value for node, value in values.items() if isinstance(value, Value)})
     returned = convert_graph(module, emit, values, metas, outputs)
     results = [value for value in returned if isinstance(value, Value)]
     entries = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
@@ -330,11 +375,11 @@ def build_module(
     return ImportedGraph(Module.build(functions=[main]), tuple(places), found, tuple(shown), draws, verified)
 
 
-def _type_of(node: fx.Node, metas: Mapping[fx.Node, Meta] | None) -> TensorType:
+def _type_of(node: fx.Node, metas: Mapping[fx.Node, Meta] | None, symbols: Symbols) -> TensorType:
     meta = _meta(node, metas)
     if not isinstance(meta, torch.Tensor):
         raise Error(f"input {node.name} of the program is a {type(meta).__name__}, expected a tensor")
-    return type_of(meta)
+    return symbols.type_of(meta)
 
 
 def _meta(given: fx.Node | Number | None, metas: Mapping[fx.Node, Meta] | None) -> Meta:
@@ -346,13 +391,7 @@ def _meta(given: fx.Node | Number | None, metas: Mapping[fx.Node, Meta] | None) 
 def _has_metas(graph: fx.Graph) -> bool:
     """Whether a graph has a description of its nodes in which no size is symbolic."""
     nodes = [node for node in graph.nodes if node.op in ("placeholder", "call_function")]
-    return all("val" in node.meta and not _has_symbols(node.meta["val"]) for node in nodes)
-
-
-def _has_symbols(meta: Meta) -> bool:
-    if isinstance(meta, torch.Tensor):
-        return any(isinstance(extent, torch.SymInt) for extent in meta.shape)
-    return isinstance(meta, torch.SymInt | torch.SymFloat | torch.SymBool)
+    return all("val" in node.meta and not has_symbols(node.meta["val"]) for node in nodes)
 
 
 def propagate(module: fx.GraphModule, inputs: Sequence[object]) -> dict[fx.Node, Meta]:

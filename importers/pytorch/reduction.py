@@ -64,7 +64,7 @@ def amax(ctx: Context, x: Value, dim: Dims = None, keepdim: bool = False) -> Val
 def max_dim(ctx: Context, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
     """max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"""
     values, indices = _extreme(ctx, x, dim)
-    shape = ctx.result.static_shape
+    shape = ctx.shape
     return ctx.reshape(values, shape), ctx.reshape(indices, shape)
 
 
@@ -72,7 +72,7 @@ def max_dim(ctx: Context, x: Value, dim: int, keepdim: bool = False) -> tuple[Va
 def argmax(ctx: Context, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
     """argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"""
     flat = ctx.reshape(x, (x.type.size,)) if dim is None else x
-    return ctx.reshape(_extreme(ctx, flat, dim or 0)[1], ctx.result.static_shape)
+    return ctx.reshape(_extreme(ctx, flat, dim or 0)[1], ctx.shape)
 
 
 def _extreme(ctx: Context, x: Value, d: int) -> tuple[Value, Value]:
@@ -108,7 +108,9 @@ def _moments(ctx: Context, x: Value, over: Dims, correction: float | None, keep:
     present = _present(over, x)
     kind = x.type.element_type
     if is_complex(kind):
-        ctx.unsupported("self", kind, "real numbers")
+        parts = [_moments(ctx, ctx.add(part(x)), over, correction, keep) for part in (ops.Real, ops.Imag)]
+        (real, left), (imaginary, right) = parts
+        return ctx.plus(real, imaginary), ctx.add(ops.Complex(left, right))
     wide = ctx.convert(x, accumulation_type(kind))
     average = ctx.mean(wide, present, keep=True)
     deviation = ctx.minus(wide, average)
@@ -132,6 +134,8 @@ def scan(ctx: Context, op: type, x: Value, d: int) -> Value:
     if not x.type.rank:
         return x
     d = dim(d, x.type.rank)
+    if x.type.shape[d] is None:
+        return ctx.cumulative(op, x, d)
     extent, distance = x.type.shape[d], 1
     fill = neutral(op, x.type.element_type)
     while distance < extent:
@@ -212,7 +216,7 @@ def kthvalue(ctx: Context, x: Value, k: int, dim: int = -1, keepdim: bool = Fals
         return x, ctx.scalar(0, I64)
     d = dim % x.type.rank
     found = (ctx.slice(part, d, k - 1, k) for part in _sorted(ctx, x, d, False))
-    values, indices = (ctx.reshape(part, ctx.result.static_shape) for part in found)
+    values, indices = (ctx.reshape(part, ctx.shape) for part in found)
     return values, indices
 
 
@@ -291,8 +295,10 @@ def logsumexp(ctx: Context, x: Value, dim: Dims, keepdim: bool = False) -> Value
     """logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"""
     x = ctx.convert(x, ctx.result.element_type)
     present = _present(dim, x)
-    highest = ctx.reduce(ops.Maximum, x, present, keep=True)
+    real = ctx.add(ops.Real(x)) if is_complex(x.type.element_type) else x
+    highest = ctx.reduce(ops.Maximum, real, present, keep=True)
     # An infinite maximum would result in NaN; subtract zero there.
-    shift = ctx.select(ctx.add(ops.IsFinite(highest)), highest, ctx.full_like(highest, 0))
+    finite = ctx.select(ctx.add(ops.IsFinite(highest)), highest, ctx.full_like(highest, 0))
+    shift = ctx.convert(finite, x.type.element_type)
     total = ctx.reduce(ops.Add, ctx.add(ops.Exponential(ctx.minus(x, shift))), present, keep=True)
-    return ctx.reshape(ctx.plus(ctx.add(ops.Log(total)), shift), ctx.result.static_shape)
+    return ctx.reshape(ctx.plus(ctx.add(ops.Log(total)), shift), ctx.shape)

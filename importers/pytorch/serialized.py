@@ -7,6 +7,7 @@ left out."""
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from keyword import iskeyword
@@ -38,6 +39,8 @@ REFUSED = frozenset(
 )
 """Operators of the dispatcher that do more than compute."""
 
+logger = logging.getLogger(__name__)
+
 _FRAME = re.compile(r'File "(?P<file>[^"\n]{1,4096})", line (?P<line>\d{1,9}), in (?P<function>[\w<>.]{1,256})')
 _MODULE = r"[\w.]{1,999},[\w.]{0,999},[\w.]{1,999}"
 _MODULES = re.compile(f"{_MODULE}(;{_MODULE}){{0,99}}")
@@ -63,6 +66,8 @@ def _checked(program: Json) -> tuple[Json, list[str]]:
     refused = [found for found in _calls(module["graph"]) if not _is_known(found[0])]
     if refused:
         refuse(refused, during="importing 'main'")
+    if program.get("range_constraints"):
+        logger.warning("the program's open sizes are those that it was exported with; `trust` keeps them open")
     graph = _Graph(module["graph"])
     signature = _signature(module["signature"], graph)
     inputs = _input_names(signature["input_specs"])

@@ -4,10 +4,11 @@ elements go where."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
+from trivium.importers.dynamic import Extent, clamped, smaller
 from trivium.importers.pytorch.context import Context, dim, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -54,7 +55,7 @@ def view_dtype(ctx: Context, x: Value, dtype: object) -> Value:
     *rest, last = x.type.static_shape
     if old > new:
         split = ctx.result.with_shape((*x.type.shape, old // new))
-        return ctx.reshape(ctx.add(ops.BitcastConvert(x, result=split)), ctx.result.static_shape)
+        return ctx.reshape(ctx.add(ops.BitcastConvert(x, result=split)), ctx.shape)
     joined = ctx.reshape(x, (*rest, last * old // new, new // old))
     return ctx.add(ops.BitcastConvert(joined, result=ctx.result))
 
@@ -65,19 +66,19 @@ def view_dtype(ctx: Context, x: Value, dtype: object) -> Value:
 @rule("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.view_copy.default")
 def view(ctx: Context, x: Value, size: Sequence[int]) -> Value:
     """view(Tensor(a) self, SymInt[] size) -> Tensor(a)"""
-    return ctx.reshape(x, ctx.result.static_shape)
+    return ctx.reshape(x, ctx.shape)
 
 
 @rule("aten.unsqueeze.default", "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
 def unsqueeze(ctx: Context, x: Value, dim: object = None) -> Value:
     """unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"""
-    return ctx.reshape(x, ctx.result.static_shape)
+    return ctx.reshape(x, ctx.shape)
 
 
 @rule("aten.flatten.using_ints")
 def flatten(ctx: Context, x: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
     """flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"""
-    return ctx.reshape(x, ctx.result.static_shape)
+    return ctx.reshape(x, ctx.shape)
 
 
 @rule("aten.permute.default", "aten.permute_copy.default")
@@ -107,17 +108,17 @@ def t(ctx: Context, x: Value) -> Value:
 @rule("aten.expand.default", "aten.expand_copy.default")
 def expand(ctx: Context, x: Value, size: Sequence[int], *, implicit: bool = False) -> Value:
     """expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)"""
-    return ctx.broadcast(x, ctx.result.static_shape)
+    return ctx.broadcast(x, ctx.shape)
 
 
 @rule("aten.repeat.default")
 def repeat(ctx: Context, x: Value, repeats: Sequence[int]) -> Value:
     """repeat(Tensor self, SymInt[] repeats) -> Tensor"""
-    shape = (1,) * (len(repeats) - x.type.rank) + x.type.static_shape
+    shape = (*(1,) * (len(repeats) - x.type.rank), *ctx.extents(x))
     # Each dimension is next to its count: [2, 3] repeated (4, 5) times is [4, 2, 5, 3] before the reshape.
     pairs = [extent for pair in zip(repeats, shape, strict=True) for extent in pair]
     spread = ctx.broadcast_in_dim(ctx.reshape(x, shape), pairs, range(1, 2 * len(shape), 2))
-    return ctx.reshape(spread, ctx.result.static_shape)
+    return ctx.reshape(spread, ctx.shape)
 
 
 @rule("aten.flip.default")
@@ -145,27 +146,36 @@ def roll(ctx: Context, x: Value, shifts: Sequence[int], dims: Sequence[int] = ()
 
 @rule("aten.slice.Tensor", "aten.slice_copy.Tensor")
 def slice_(
-    ctx: Context, x: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    ctx: Context, x: Value, dim: int = 0, start: Extent | None = None, end: Extent | None = None, step: int = 1
 ) -> Value:
     """slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)"""
     d = dim % x.type.rank
-    first, last, _ = slice(start, end).indices(x.type.shape[d])
-    return ctx.slice(x, d, first, max(first, last), step)
+    extent = ctx.extent(x, d)
+    if isinstance(extent, int) and isinstance(start, int | None) and isinstance(end, int | None):
+        first, last, _ = slice(start, end).indices(extent)
+        return ctx.slice(x, d, first, max(first, last), step)
+    first = clamped(ctx, _from_front(start or 0, extent), 0, extent)
+    return ctx.slice(x, d, first, smaller(ctx, first + ctx.shape[d] * step, extent), step)
+
+
+def _from_front(index: Extent, extent: Extent) -> Extent:
+    """Returns an index that counts from the end, if it is negative, as one that counts from the front."""
+    return extent + index if isinstance(index, int) and index < 0 else index
 
 
 @rule("aten.select.int", "aten.select_copy.int")
-def select(ctx: Context, x: Value, dim: int, index: int) -> Value:
+def select(ctx: Context, x: Value, dim: int, index: Extent) -> Value:
     """select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)"""
     d = dim % x.type.rank
-    index %= x.type.shape[d]
+    index = _from_front(index, ctx.extent(x, d))
     return ctx.squeeze(ctx.slice(x, d, index, index + 1), [d])
 
 
 @rule("aten.narrow.default")
-def narrow(ctx: Context, x: Value, dim: int, start: int, length: int) -> Value:
+def narrow(ctx: Context, x: Value, dim: int, start: Extent, length: Extent) -> Value:
     """narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"""
     d = dim % x.type.rank
-    start %= max(x.type.shape[d], 1)
+    start = _from_front(start, ctx.extent(x, d))
     return ctx.slice(x, d, start, start + length)
 
 
@@ -176,7 +186,7 @@ def narrow(ctx: Context, x: Value, dim: int, start: int, length: int) -> Value:
 def split(ctx: Context, x: Value, sections: object, dim: int = 0) -> tuple[Value, ...]:
     """split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"""
     d = dim % x.type.rank
-    limits = np.cumsum([0, *(part.shape[d] for part in ctx.result_types)]).tolist()
+    limits = list(accumulate((ctx.shape_of(part)[d] for part in ctx.described), initial=0))
     return tuple(ctx.slice(x, d, start, limit) for start, limit in pairwise(limits))
 
 
@@ -190,7 +200,7 @@ def unbind(ctx: Context, x: Value, dim: int = 0) -> tuple[Value, ...]:
 def diagonal(ctx: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     """diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"""
     if not ctx.result.size:
-        return ctx.full(ctx.result.static_shape, 0, x.type.element_type)
+        return ctx.full(ctx.shape, 0, x.type.element_type)
     one, other = dim(dim1, x.type.rank), dim(dim2, x.type.rank)
     rest = [d for d in range(x.type.rank) if d not in (one, other)]
     rows, columns = x.type.shape[one], x.type.shape[other]
@@ -213,10 +223,10 @@ def assertion(ctx: Context, *given: object, **options: object) -> None:
 
 
 @rule("aten.sym_size.int", "aten.sym_stride.int", "aten.sym_numel.default", "aten.sym_storage_offset.default")
-def sym_size(ctx: Context, x: Value, dim: int = 0) -> int:
+def sym_size(ctx: Context, x: Value, dim: int = 0) -> Extent:
     """sym_size.int(Tensor self, int dim) -> SymInt"""
     if "size" in ctx.op:
-        return x.type.shape[dim]
+        return ctx.extent(x, dim)
     meta = ctx.metas[x]
     return {
         "aten.sym_stride.int": lambda: int(meta.stride(dim)),

@@ -52,14 +52,18 @@ def from_torch(
     kwargs: Mapping[str, object] | None = None,
     *,
     parameters: str = "constants",
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
 ) -> Module:
     """Imports a PyTorch `nn.Module`, `GraphModule` or `ExportedProgram`, for inputs like `args` and `kwargs`.
+
+    Sizes that an `ExportedProgram` leaves open stay so, unless there are `args`; `shapes` maps inputs to shapes that
+    fix them, in which `None` is a size that stays open.
 
     `parameters` are `"constants"` (for inference, with their current values) or `"arguments"` (for training: passed at
     each call, before the inputs, with their names in the signature). Raises `UnsupportedOpError` with every op that has
     no rule.
     """
-    return _importer("pytorch", "torch").import_module(model, args, kwargs, parameters=parameters)
+    return _importer("pytorch", "torch").import_module(model, args, kwargs, parameters, shapes)
 
 
 def from_tensorflow(

@@ -36,7 +36,8 @@ pytestmark = pytest.mark.torch
 
 
 def test_a_program_is_what_pytorch_reads(genuine: Path, loaded: trivium.Module) -> None:
-    assert str(loaded) == str(trivium.load(genuine, trust=True))
+    program = torch.export.load(genuine)
+    assert str(loaded) == str(trivium.from_torch(program, shapes={"x": tuple(ARGUMENTS[0].shape)}))
     expected = torch.export.load(genuine).module()(*ARGUMENTS, **KEYWORDS)
     inputs = [x.numpy() for x in (ARGUMENTS[0], *ARGUMENTS[1], KEYWORDS["shift"])]
     wanted = [expected["y"], *expected["rest"][:2], expected["row"]]

@@ -1,0 +1,153 @@
+"""The symbolic sizes of an exported program, as extents of its inputs: PyTorch states every shape as an expression in
+symbols, and here such an expression becomes ops of the program, or a number where the symbols are numbers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import TypeVar
+
+import sympy
+import torch
+from torch.utils._sympy import functions
+
+from trivium.importers.dynamic import DynamicEmitter, Extent, chosen, divided, is_sized, larger, scalar_of, smaller
+from trivium.importers.pytorch.types import element_type_of
+from trivium.ir import ops
+from trivium.ir.core import Block, Value
+from trivium.ir.errors import UnsupportedOpError
+from trivium.ir.types import I1, TensorType
+
+Folded = TypeVar("Folded")
+
+COMPARED = {
+    sympy.Eq: "EQ",
+    sympy.Ne: "NE",
+    sympy.StrictLessThan: "LT",
+    sympy.LessThan: "LE",
+    sympy.StrictGreaterThan: "GT",
+    sympy.GreaterThan: "GE",
+}
+
+
+def symbolic(given: object) -> sympy.Basic | None:
+    """Returns the expression of a size, or of a condition on sizes, that is no number; otherwise `None`."""
+    if not isinstance(given, torch.SymInt | torch.SymBool | torch.SymFloat):
+        return None
+    expression = given.node.expr
+    return expression if expression.free_symbols else None
+
+
+def has_symbols(meta: object) -> bool:
+    """Whether a description of a node has sizes that are no numbers."""
+    if isinstance(meta, list | tuple):
+        return any(map(has_symbols, meta))
+    listed = meta.shape if isinstance(meta, torch.Tensor) else (meta,)
+    return any(symbolic(entry) is not None for entry in listed)
+
+
+class Symbols:
+    """What is known of the symbols: `values` has a number, or a size of the program, for each."""
+
+    def __init__(self, values: Mapping[sympy.Basic, Extent] | None = None):
+        self.values: dict[sympy.Basic, Extent] = dict(values or {})
+        self._made: dict[tuple[Block, sympy.Basic], Extent] = {}
+
+    def type_of(self, tensor: torch.Tensor) -> TensorType:
+        """Returns the type of a tensor, in which sizes of the program are open."""
+        return TensorType(tuple(map(self.known, tensor.shape)), element_type_of(tensor.dtype))
+
+    def known(self, given: int | torch.SymInt) -> int | None:
+        """Returns a size if it is a number."""
+        expression = symbolic(given)
+        if expression is None:
+            return int(given)
+        pinned = {symbol: value for symbol, value in self.values.items() if isinstance(value, int)}
+        found = expression.subs(pinned)
+        return int(found) if found.is_number else None
+
+    def extent(self, emit: DynamicEmitter, given: int | torch.SymInt) -> Extent:
+        """Returns a size as an extent."""
+        number = self.known(given)
+        return self.evaluate(emit, symbolic(given)) if number is None else number
+
+    def evaluate(self, emit: DynamicEmitter, expression: sympy.Basic | None) -> Extent:
+        """Returns the value of an expression of integers."""
+        assert expression is not None
+        key = emit.block, expression
+        if key not in self._made:
+            self._made[key] = self._evaluated(emit, expression)
+        return self._made[key]
+
+    def _evaluated(self, emit: DynamicEmitter, expression: sympy.Basic) -> Extent:
+        if expression.is_Integer:
+            return int(expression)  # type: ignore[arg-type]
+        if expression in self.values:
+            return self.values[expression]
+        rule = EVALUATED.get(type(expression))
+        if rule is None or not expression.args:
+            raise UnsupportedOpError(f"the size {expression} does not follow from the sizes of inputs by integers")
+        return rule(emit, *(self.evaluate(emit, part) for part in expression.args))
+
+    def condition(self, emit: DynamicEmitter, expression: sympy.Basic) -> Value | bool:
+        """Returns whether a condition on sizes holds."""
+        if expression in (sympy.true, sympy.false):
+            return bool(expression)
+        if isinstance(expression, sympy.Not):
+            held = self.condition(emit, expression.args[0])
+            return not held if isinstance(held, bool) else emit.add(ops.Not(held))
+        if isinstance(expression, sympy.And | sympy.Or):
+            joined = ops.And if isinstance(expression, sympy.And) else ops.Or
+            parts = [self.condition(emit, part) for part in expression.args]
+            if all(isinstance(part, bool) for part in parts):
+                return all(parts) if joined is ops.And else any(parts)
+            values = [part if isinstance(part, Value) else emit.scalar(part, I1) for part in parts]
+            return reduce(lambda a, b: emit.add(joined(a, b)), values)
+        if type(expression) not in COMPARED:
+            raise UnsupportedOpError(f"the condition {expression} on sizes is not supported")
+        a, b = (self.evaluate(emit, side) for side in expression.args)
+        if isinstance(a, int) and isinstance(b, int):
+            return bool(type(expression)(a, b))
+        return emit.compare(COMPARED[type(expression)], scalar_of(emit, a), scalar_of(emit, b))
+
+
+def _power(emit: DynamicEmitter, base: Extent, exponent: Extent) -> Extent:
+    if not isinstance(exponent, int) or not 0 <= exponent <= 64:
+        raise UnsupportedOpError(f"a size has the exponent {exponent}, expected a number from 0 to 64")
+    found: Extent = 1
+    for _ in range(exponent):
+        found = base * found
+    return found
+
+
+def _quotient(emit: DynamicEmitter, a: Extent, b: Extent) -> Extent:
+    if isinstance(b, int):
+        return a // b
+    found = divided(emit, a, b)
+    if is_sized(a):
+        return found
+    # Rounded down; what a size is divided by is positive.
+    return chosen(emit, "LT", a - b * found, 0, found - 1, found)
+
+
+def _remainder(emit: DynamicEmitter, a: Extent, b: Extent) -> Extent:
+    return a % b if isinstance(b, int) else a - b * _quotient(emit, a, b)
+
+
+def _folded(function: Callable[[DynamicEmitter, Extent, Extent], Extent]) -> Callable[..., Extent]:
+    return lambda emit, *operands: reduce(lambda a, b: function(emit, a, b), operands)
+
+
+EVALUATED: dict[type, Callable[..., Extent]] = {
+    sympy.Add: lambda emit, *operands: reduce(operator.add, operands),
+    sympy.Mul: lambda emit, *operands: reduce(operator.mul, operands),
+    sympy.Pow: _power,
+    functions.PowByNatural: _power,
+    **dict.fromkeys((functions.FloorDiv, functions.CleanDiv), _quotient),
+    functions.CeilDiv: lambda emit, a, b: -_quotient(emit, -a, b),
+    **dict.fromkeys((functions.Mod, functions.PythonMod, sympy.Mod), _remainder),
+    **dict.fromkeys((functions.Max, sympy.Max), _folded(larger)),
+    **dict.fromkeys((functions.Min, sympy.Min), _folded(smaller)),
+}
+"""How functions of sizes are computed."""

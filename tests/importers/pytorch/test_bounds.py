@@ -1,0 +1,193 @@
+"""Exported programs with sizes that stay open, at several sizes, against PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trivium
+
+torch = pytest.importorskip("torch")
+from torch import nn
+from torch.export import Dim, ExportedProgram, export
+from torch.nn import functional
+
+pytestmark = pytest.mark.torch
+
+
+class Shapes(nn.Module):
+    """Shapes and numbers that follow from sizes."""
+
+    def forward(self, x, y):
+        z = (functional.layer_norm(x, (4,)) + y).reshape(-1, 2)
+        parts = (z[1:], z[-3:], z[::2], z[2], z.t().repeat(1, 2), torch.cat([z, z * 2]), *x.split([1, 3], 1))
+        made = (torch.arange(x.shape[0]), torch.ones(2, x.shape[0]), z.new_zeros(x.shape[0] + 1), torch.triu(x @ x.t()))
+        found = (
+            z.softmax(0),
+            z.mean(0),
+            x.sum(),
+            z.amax(1),
+            x.cumsum(0),
+            torch.gather(x, 0, torch.zeros_like(x).long()),
+        )
+        return *parts, *made, *found, z.view(x.shape[0] * 2, 2) * x.shape[0], x[:, torch.tensor([0, -1])]
+
+
+class Images(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.norm = nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.BatchNorm2d(4)
+        self.last = nn.Linear(16, 5)
+
+    def forward(self, x):
+        x = functional.max_pool2d(self.norm(self.convolution(x)).relu(), 2)
+        return self.last(functional.adaptive_avg_pool2d(functional.avg_pool2d(x, 2, padding=1), 2).flatten(1))
+
+
+class Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(11, 8), nn.Embedding(20, 8)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+    def forward(self, words):
+        length = words.shape[1]
+        x = self.words(words) + self.places(torch.arange(length))
+        return self.layer(x, src_mask=torch.ones(length, length, dtype=torch.bool).triu(1))
+
+
+class Even(nn.Module):
+    """Has two ways, of which the program has the one that was traced."""
+
+    def forward(self, x):
+        return x + 1 if x.shape[0] % 2 == 0 else x
+
+
+def exported(model: nn.Module, sizes: Any, *args: Any) -> ExportedProgram:
+    return export(model.eval(), args, dynamic_shapes=sizes)
+
+
+def drawn(*shape: int) -> Any:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def words(*shape: int) -> Any:
+    return torch.randint(0, 11, shape, generator=torch.Generator().manual_seed(0))
+
+
+ROWS = ({0: Dim.AUTO}, {0: Dim.AUTO})
+
+
+@pytest.mark.parametrize(
+    ("model", "sizes", "calls"),
+    [
+        (Shapes(), ROWS, [(drawn(rows, 4), drawn(rows, 4)) for rows in (6, 3, 9)]),
+        (Images(), ({0: Dim.AUTO},), [(drawn(batch, 3, 32, 32),) for batch in (3, 5, 1)]),
+        (Words(), ({0: Dim.AUTO, 1: Dim.AUTO},), [(words(3, 5),), (words(2, 7),)]),
+    ],
+    ids=["shapes", "images", "words"],
+)
+def test_open_sizes_stay_open(model: nn.Module, sizes: Any, calls: Sequence[tuple[Any, ...]]) -> None:
+    module = trivium.from_torch(exported(model, sizes, *calls[0]))
+    assert all(None in shape for shape in shapes_of(module.main.function_type.inputs))
+    run = trivium.compile(module)
+    for args in calls:
+        given, expected = [x.numpy() for x in args], model(*args)
+        for found, wanted in zip(np_list(run(*given)), np_list(expected), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
+
+
+def shapes_of(kinds: Sequence[Any]) -> list[tuple[int | None, ...]]:
+    return [kind.shape for kind in kinds]
+
+
+def np_list(results: Any) -> list[np.ndarray]:
+    listed = results if isinstance(results, list | tuple) else [results]
+    return [x.detach().numpy() if isinstance(x, torch.Tensor) else x for x in listed]
+
+
+def test_shapes_fix_sizes() -> None:
+    program = exported(Words(), ({0: Dim.AUTO, 1: Dim.AUTO},), words(3, 5))
+    kinds = [
+        trivium.from_torch(program, shapes=shapes).main.function_type
+        for shapes in ({}, {"words": (None, 7)}, {"words": (2, None)}, {"words": (2, 7)})
+    ]
+    assert shapes_of([kind.inputs[0] for kind in kinds]) == [(None, None), (None, 7), (2, None), (2, 7)]
+    assert shapes_of([kind.results[0] for kind in kinds]) == [(None, None, 8), (None, 7, 8), (2, None, 8), (2, 7, 8)]
+    expected = program.module()(words(2, 7)).detach()
+    for shapes in ({"words": (None, 7)}, {"words": (2, 7)}):
+        (found,) = np_list(trivium.compile(trivium.from_torch(program, shapes=shapes))(words(2, 7).numpy()))
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"image": (1, 2)}, "shapes has image, expected inputs: words"),
+        ({"words": (1,)}, r"gives input words \(1,\), expected a shape like \(s\d+, s\d+\)"),
+        ({"words": "12"}, "gives input words '12', expected a shape like"),
+        ({"words": (1.5, None)}, r"gives input words \(1.5, None\), expected numbers, or None"),
+    ],
+)
+def test_shapes_that_do_not_fit(shapes: Any, message: str) -> None:
+    program = exported(Words(), ({0: Dim.AUTO, 1: Dim.AUTO},), words(3, 5))
+    with pytest.raises(trivium.Error, match=message):
+        trivium.from_torch(program, shapes=shapes)
+
+
+def test_shapes_of_a_static_program() -> None:
+    program = exported(nn.Linear(3, 2), None, drawn(4, 3))
+    module = trivium.from_torch(program, shapes={"input": (4, 3)})
+    assert shapes_of(module.main.function_type.inputs) == [(4, 3)]
+    with pytest.raises(trivium.Error, match=r"gives input input \(5, 3\), expected a shape like \(4, 3\)"):
+        trivium.from_torch(program, shapes={"input": (5, 3)})
+
+
+def test_sizes_that_the_program_was_not_traced_for() -> None:
+    run = trivium.compile(trivium.from_torch(exported(Even(), ({0: Dim.AUTO},), drawn(4))))
+    np.testing.assert_array_equal(run(drawn(6).numpy())[0], drawn(6) + 1)
+    with pytest.raises(trivium.ExecutionError, match=r"sizes of the inputs do not agree.* % 2\) == 0"):
+        run(drawn(5).numpy())
+    limited = exported(nn.Linear(3, 2), ({0: Dim("batch", min=3, max=16)},), drawn(4, 3))
+    run = trivium.compile(trivium.from_torch(limited))
+    assert np_list(run(drawn(16, 3).numpy()))[0].shape == (16, 2)
+    for rows, limit in ((2, r"input.shape\[0\] >= 3"), (17, r"input.shape\[0\] <= 16")):
+        with pytest.raises(trivium.ExecutionError, match=limit):
+            run(drawn(rows, 3).numpy())
+    with pytest.raises(trivium.Error, match="sizes of the inputs do not agree"):
+        trivium.from_torch(exported(Even(), ({0: Dim.AUTO},), drawn(4)), shapes={"x": (5,)})
+
+
+def test_sizes_that_follow_from_others() -> None:
+    class Halves(nn.Module):
+        def forward(self, x, y):
+            return x[:, ::2] + y, x.reshape(-1, 4)
+
+    half, rows = Dim("half", min=2), Dim("rows", min=2)
+    program = exported(Halves(), ({0: 2 * rows, 1: 2 * half}, {0: 2 * rows, 1: half}), drawn(6, 8), drawn(6, 4))
+    run = trivium.compile(trivium.from_torch(program))
+    x, y = drawn(4, 12), drawn(4, 6)
+    for found, wanted in zip(np_list(run(x.numpy(), y.numpy())), np_list(Halves()(x, y)), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(trivium.Error, match="sizes of the inputs do not agree"):
+        run(drawn(4, 12).numpy(), drawn(4, 5).numpy())
+    module = trivium.from_torch(program, shapes={"x": (4, None), "y": (None, 6)})
+    assert shapes_of(module.main.function_type.inputs) == [(4, 12), (4, 6)]
+
+
+def test_ops_that_need_numbers_name_themselves() -> None:
+    class Inverse(nn.Module):
+        def forward(self, x):
+            return torch.linalg.inv(x)
+
+    program = exported(Inverse(), ({0: Dim.AUTO},), torch.eye(3).expand(4, 3, 3))
+    with pytest.raises(
+        trivium.UnsupportedOpError, match=r"linalg_lu_factor_ex\.default: it takes no sizes that stay open"
+    ):
+        trivium.from_torch(program)
+    module = trivium.from_torch(program, shapes={"x": (2, 3, 3)})
+    eyes = torch.eye(3).expand(2, 3, 3).numpy()
+    np.testing.assert_array_equal(trivium.evaluate(module, eyes)[0], eyes)
