@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -97,6 +100,15 @@ def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
         columns.append(start.scatter(0, rank, places % extent if extent else places)[:size])
         places = places // max(extent, 1)
     return torch.stack(columns[::-1], 1) if columns else torch.empty((size, 0), dtype=torch.int64)
+
+
+@composed("aten.masked_scatter_backward.default")
+def masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
+    chosen, count = mask.expand(grad_output.shape).reshape(-1), math.prod(sizes)
+    # The chosen elements in their order; those that are too many go beyond the end.
+    rank = torch.where(chosen, chosen.to(torch.int64).cumsum(0) - 1, count).clamp(max=count)
+    found = torch.zeros(count + 1, dtype=grad_output.dtype)
+    return found.scatter(0, rank, grad_output.reshape(-1))[:count].reshape(sizes)
 
 
 @composed("aten.searchsorted.Scalar")

@@ -15,8 +15,11 @@ from torch.nn import functional
 from trivium.importers.pytorch import (  # noqa: F401, they fill the table
     composed_distances,
     composed_linalg,
+    composed_losses,
     composed_ordering,
     composed_pooling,
+    composed_sampling,
+    composed_segments,
     composed_special,
 )
 from trivium.importers.pytorch.composition import COMPOSED, composed

@@ -66,7 +66,9 @@ def native_dropout(ctx: Context, input: Value, p: float, train: bool | None) -> 
 @rule("aten.native_dropout_backward.default")
 def native_dropout_backward(ctx: Context, grad_output: Value, mask: Value, scale: float) -> Value:
     """native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"""
-    return ctx.select(mask, ctx.scaled(grad_output, scale), ctx.full_like(grad_output, 0))
+    kind = ctx.result.element_type
+    scaled = ctx.times(ctx.convert(grad_output, kind), ctx.tensor(scale, kind))
+    return ctx.select(mask, scaled, ctx.full_like(scaled, 0))
 
 
 @rule("aten.dropout.default")

@@ -22,13 +22,13 @@ from trivium.ir.interpreter import evaluate
 
 pytestmark = pytest.mark.torch
 
-FAMILIES = ("linalg", "others", "special")
+FAMILIES = ("linalg", "others", "sampling", "special")
 CASES = [
     case
     for family in FAMILIES
     for case in importlib.import_module(f"tests.importers.pytorch.cases.composed_{family}").CASES
 ]
-ELSEWHERE = {"aten._transformer_encoder_layer_fwd.default"}
+ELSEWHERE = {"aten._transformer_encoder_layer_fwd.default", "aten._embedding_bag_forward_only.default"}
 
 
 def graph_of(case: Case) -> tuple[Any, list[Any]]:

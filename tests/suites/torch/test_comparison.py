@@ -10,7 +10,18 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="PyTorch's own tests need it")
 
-from tests.suites.torch.comparison import Case, Crashed, Refused, Wrong, _difference, _equal, _explained, cases, check
+from tests.suites.torch.comparison import (
+    Case,
+    Crashed,
+    Refused,
+    Wrong,
+    _difference,
+    _equal,
+    _explained,
+    _named,
+    cases,
+    check,
+)
 from tests.suites.torch.page import classify, page
 from trivium.ir.errors import Unsupported, UnsupportedOpError
 
@@ -58,3 +69,12 @@ def test_the_page_tells_each_reason() -> None:
     assert "| float32 | 4 | 3 | 1 | 1 | 1 | 0 | 33.3 % |" in written
     assert "- `aten.foo.default`: foo" in written
     assert "- `bar` (float32): `result 0 has 1, expected 2`" in written
+
+
+def test_indices_of_equal_elements_may_differ() -> None:
+    x = torch.tensor([2.0, 1.0, 2.0])
+    first, second, wrong, twice = (torch.tensor(at) for at in ([0, 2, 1], [2, 0, 1], [1, 0, 2], [0, 0, 1]))
+    expected = _named(x, first, -1)
+    assert _equal(_named(x, second, -1), expected)
+    assert not _equal(_named(x, wrong, -1), expected)
+    assert not _equal(_named(x, twice, -1), expected)

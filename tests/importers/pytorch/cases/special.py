@@ -14,6 +14,16 @@ CASES = [
     case("special_zeta.default", p(4) + 2, p(4)),
     case("special_zeta.self_scalar", 3, p(4)),
     case("special_zeta.other_scalar", p(4) + 2, 2),
+    *(case(f"{name}.default", p(9) * 12, p(9) * 12, tolerance=1e-6) for name in ("igamma", "igammac")),
+    *(
+        case(
+            f"{name}.default",
+            v(0.0, 0.0, 1.0, 2.0, INF, INF, -1.0, 2.0, 900.0, 1e-3, 30.0),
+            v(0.0, 1.0, 0.0, INF, 1.0, INF, 1.0, -1.0, 905.0, 1e-9, 3.0),
+        )
+        for name in ("igamma", "igammac")
+    ),
+    case("gcd.default", v(12, -18, 0, 7, 0, -9), v(18, 12, 5, 0, 0, -6)),
     case("nextafter.default", v(0.0, 1.0, -1.0, INF), v(1.0, INF, -INF, 0.0)),
     case("__lshift__.Scalar", i(4), 2),
     case("__lshift__.Tensor", i(4), n(4, below=5)),

@@ -1,0 +1,237 @@
+"""Sampling of images at any place, and resizing with antialiasing: each result is a weighted sum of elements, whose
+places and weights are computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from trivium.importers.pytorch.composition import composed
+
+BILINEAR, NEAREST, BICUBIC = range(3)
+ZEROS, BORDER, REFLECTION = range(3)
+
+
+class Axis:
+    """The places along one dimension: coordinates in elements, and how they change with those in the grid."""
+
+    def __init__(self, given: Tensor, extent: int, align_corners: bool):
+        self.extent = extent
+        self.aligned = align_corners
+        self.slope = torch.full_like(given, (extent - 1 if align_corners else extent) / 2)
+        self.place = (given + 1) / 2 * (extent - 1) if align_corners else ((given + 1) * extent - 1) / 2
+
+    def inside(self, place: Tensor, padding: int) -> tuple[Tensor, Tensor]:
+        """Returns coordinates as the padding moves them, and by what factor they then change."""
+        same = torch.ones_like(place)
+        if padding == ZEROS:
+            return place, same
+        if padding == REFLECTION:
+            place, same = self._reflected(place)
+        kept = (place > 0) & (place < self.extent - 1)
+        return place.clamp(0, self.extent - 1), same * kept
+
+    def _reflected(self, place: Tensor) -> tuple[Tensor, Tensor]:
+        low, span = (0.0, self.extent - 1.0) if self.aligned else (-0.5, float(self.extent))
+        if not span:
+            return torch.zeros_like(place), torch.zeros_like(place)
+        away = (place - low).abs()
+        turns = (away / span).floor()
+        rest, is_even = away - turns * span, turns % 2 == 0
+        sign = torch.where(place >= low, 1.0, -1.0).to(place.dtype)
+        return torch.where(is_even, rest + low, span - rest + low), torch.where(is_even, sign, -sign)
+
+
+def _cubic(t: Tensor, a: float = -0.75) -> tuple[list[Tensor], list[Tensor]]:
+    """Returns the weights of the four elements around a place, and their derivatives."""
+    near, far = (t, 1 - t), (t + 1, 2 - t)
+    inner = [((a + 2) * x - (a + 3)) * x * x + 1 for x in near]
+    outer = [((a * x - 5 * a) * x + 8 * a) * x - 4 * a for x in far]
+    of_inner = [(3 * (a + 2) * x - 2 * (a + 3)) * x for x in near]
+    of_outer = [(3 * a * x - 10 * a) * x + 8 * a for x in far]
+    return [outer[0], *inner, outer[1]], [of_outer[0], of_inner[0], -of_inner[1], -of_outer[1]]
+
+
+Tap = tuple[Tensor, Tensor, Tensor]
+"""Places along a dimension as integers, their weights, and the derivatives of these by the grid; zero outside."""
+
+
+def _taps(axis: Axis, interpolation: int, padding: int) -> list[Tap]:
+    """Returns which elements along a dimension a sample is made of."""
+    if interpolation == BICUBIC:
+        first = axis.place.floor()
+        weights, slopes = _cubic(axis.place - first)
+        places = [axis.inside(first + offset, padding)[0] for offset in (-1, 0, 1, 2)]
+    else:
+        place, factor = axis.inside(axis.place, padding)
+        if interpolation == NEAREST:
+            places, weights, slopes = [place.round()], [torch.ones_like(place)], [torch.zeros_like(place)]
+        else:
+            first = place.floor()
+            places, weights, slopes = [first, first + 1], [first + 1 - place, place - first], [-factor, factor]
+    found = []
+    for place, weight, slope in zip(places, weights, slopes, strict=True):
+        present = (place >= 0) & (place <= axis.extent - 1)
+        found.append(
+            (
+                torch.where(present, place, 0).to(torch.int64),
+                torch.where(present, weight, 0),
+                torch.where(present, slope * axis.slope, 0),
+            )
+        )
+    return found
+
+
+class Samples:
+    """The elements of `input` that the samples at `grid` are made of. The last coordinate of a grid comes first."""
+
+    def __init__(self, input: Tensor, grid: Tensor, interpolation: int, padding: int, align_corners: bool):
+        self.count = input.dim() - 2
+        self.extents = input.shape[2:]
+        self.flat = input.flatten(2)
+        axes = [
+            Axis(grid[..., self.count - 1 - d].flatten(1), self.extents[d], align_corners) for d in range(self.count)
+        ]
+        self.taps = [_taps(axis, interpolation, padding) for axis in axes]
+        self.shape = (*input.shape[:2], *grid.shape[1:-1])
+
+    def corners(self) -> list[tuple[Tensor, Sequence[Tap]]]:
+        """Returns for each combination of taps the flat indices of the elements, for all channels."""
+        found = []
+        for chosen in product(*self.taps):
+            index = torch.zeros_like(chosen[0][0])
+            for (place, _, _), extent in zip(chosen, self.extents, strict=True):
+                index = index * extent + place
+            found.append((index.unsqueeze(1).expand(-1, self.shape[1], -1), chosen))
+        return found
+
+    def sample(self) -> Tensor:
+        parts = [self.flat.gather(2, index) * _weight(taps).unsqueeze(1) for index, taps in self.corners()]
+        return sum(parts[1:], parts[0]).reshape(self.shape)
+
+    def gradient_of_input(self, gradient: Tensor) -> Tensor:
+        found = torch.zeros_like(self.flat)
+        for index, taps in self.corners():
+            found = found.scatter_add(2, index, gradient.flatten(2) * _weight(taps).unsqueeze(1))
+        return found.reshape(*self.shape[:2], *self.extents)
+
+    def gradient_of_grid(self, gradient: Tensor) -> Tensor:
+        columns = [torch.zeros_like(self.taps[0][0][1])] * self.count
+        for index, taps in self.corners():
+            value = (gradient.flatten(2) * self.flat.gather(2, index)).sum(1)
+            for d in range(self.count):
+                columns[d] = columns[d] + value * _weight(
+                    [(p, s if i == d else w, s) for i, (p, w, s) in enumerate(taps)]
+                )
+        return torch.stack(columns[::-1], -1).reshape(self.shape[0], *self.shape[2:], self.count)
+
+
+def _weight(taps: Sequence[Tap]) -> Tensor:
+    found = taps[0][1]
+    for _, weight, _ in taps[1:]:
+        found = found * weight
+    return found
+
+
+@composed("aten.grid_sampler_3d.default")
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:  # fmt: skip
+    return Samples(input, grid, interpolation_mode, padding_mode, align_corners).sample()
+
+
+@composed("aten.grid_sampler_2d_backward.default", "aten.grid_sampler_3d_backward.default")
+def grid_sampler_backward(
+    grad_output: Tensor,
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor]:
+    samples = Samples(input, grid, interpolation_mode, padding_mode, align_corners)
+    of_input = samples.gradient_of_input(grad_output) if output_mask[0] else None
+    return of_input, samples.gradient_of_grid(grad_output)
+
+
+# Antialiased resizing: the support of the filter grows with the factor by which an image shrinks
+
+
+def _triangle(x: Tensor) -> Tensor:
+    return (1 - x.abs()).clamp(min=0)
+
+
+def _keys(x: Tensor) -> Tensor:
+    """Keys' cubic filter with its parameter -0.5."""
+    x = x.abs()
+    near, far = (1.5 * x - 2.5) * x * x + 1, ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return torch.where(x < 1, near, torch.where(x < 2, far, 0.0))
+
+
+FILTERS = {"bilinear": (_triangle, 1.0), "bicubic": (_keys, 2.0)}
+"""The filter, and how far it reaches."""
+
+
+def _resizing(filter: str, extent: int, wanted: int, align_corners: bool, scale: float | None, like: Tensor) -> Tensor:
+    """Returns the matrix from elements (columns) to results (rows)."""
+    function, reach = FILTERS[filter]
+    step = (extent - 1) / (wanted - 1) if align_corners and wanted > 1 else 0.0
+    if not align_corners:
+        step = 1 / scale if scale else extent / wanted
+    wide = max(step, 1.0)
+    centre = (torch.arange(wanted, dtype=like.dtype) + 0.5).unsqueeze(1) * step
+    places = torch.arange(extent, dtype=like.dtype)
+    low, high = (centre - reach * wide + 0.5).trunc().clamp(min=0), (centre + reach * wide + 0.5).trunc()
+    weights = torch.where((places >= low) & (places < high), function((places - centre + 0.5) / wide), 0.0)
+    total = weights.sum(1, keepdim=True)
+    return weights / torch.where(total == 0, 1, total)
+
+
+def _resized(
+    x: Tensor, name: str, sizes: Sequence[int], align: bool, scales: Sequence[float | None], given: Sequence[int] | None
+) -> Tensor:
+    """Resizes the last two dimensions, or transposes that if the extents of the input are `given`."""
+    pairs = zip(given or x.shape[-2:], sizes, scales, strict=True)
+    # Of a single row or column, PyTorch's kernel repeats what the aligned corners give.
+    if (
+        (align and 1 in sizes)
+        or not x.is_floating_point()
+        or any(scale and int(extent * scale) != wanted for extent, wanted, scale in pairs)
+    ):
+        return NotImplemented
+    for d, wanted, scale, extent in zip((-2, -1), sizes, scales, given or x.shape[-2:], strict=True):
+        matrix = _resizing(name, extent, wanted, align, scale, x)
+        matrix = matrix if given is None else matrix.t()
+        x = matrix @ x if d == -2 else x @ matrix.t()
+    return x
+
+
+def _register(name: str) -> None:
+    @composed(f"aten._upsample_{name}2d_aa.default")
+    def forward(
+        self: Tensor,
+        output_size: Sequence[int],
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:
+        return _resized(self, name, output_size, align_corners, (scales_h, scales_w), None)
+
+    @composed(f"aten._upsample_{name}2d_aa_backward.default")
+    def backward(
+        grad_output: Tensor,
+        output_size: Sequence[int],
+        input_size: Sequence[int],
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:
+        return _resized(grad_output, name, output_size, align_corners, (scales_h, scales_w), input_size[-2:])
+
+
+for _name in FILTERS:
+    _register(_name)
