@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import llvmlite.ir as ll
 
+from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.schedule import Grid, grid
 from trivium.backends.gpu.target import GpuTarget
@@ -20,7 +23,7 @@ from trivium.backends.llvm.numbers import Int, i64
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Block, Instruction, Loop, Register, Scratch, Store
+from trivium.compiler.kernel.structure import Block, Buffer, Instruction, Loop, Register, Scratch, Store
 from trivium.compiler.schedule import Schedule, Unit
 
 LARGEST = (1 << 31) - 1
@@ -43,20 +46,53 @@ def emit_kernel(
     function = dialect.define(module, name, len(kernel.params) + 1, threads.threads)
     builder = ll.IRBuilder(function.append_basic_block("entry"))
     code = Code(builder, target, fast)
-    number = _thread(code, dialect, threads)
-    participants = threads.blocks * threads.threads if threads.shared else threads.work
-    workspace = Workspace(function.args[-1], size, participants, _wide(code, number))
     buffers = dict(zip(kernel.params, function.args, strict=False))
-    if threads.shared:
-        team = Team(code, dialect, threads.threads, dialect.thread(code))
-        emitter = RowEmitter(code, analysis, schedule, buffers, workspace)
-        emitter.team, emitter.dialect, number = team, dialect, dialect.block(code)
+    place = _Place(code, dialect, threads, size, buffers, function.args[-1])
+    if threads.tile:
+        _tile(kernel, place)
     else:
-        emitter = GpuEmitter(code, analysis, schedule, buffers, workspace)
-    emitter.thread, emitter.grid = number, threads
-    emitter.block(kernel.body)
+        place.emitter(analysis, schedule).block(kernel.body)
     builder.ret_void()
     return threads
+
+
+@dataclass
+class _Place:
+    """Where code is emitted, and what it refers to."""
+
+    code: Code
+    dialect: Dialect
+    grid: Grid
+    size: WorkspaceSize
+    buffers: dict[Buffer, ll.Value]
+    pointer: ll.Value
+
+    def workspace(self) -> Workspace:
+        """Returns scratch memory of each thread's own."""
+        grid = self.grid
+        participants = grid.blocks * grid.threads if grid.shared or grid.tile else grid.work
+        number = _wide(self.code, _thread(self.code, self.dialect, grid))
+        return Workspace(self.pointer, self.size, participants, number)
+
+    def emitter(self, analysis: Analysis, schedule: Schedule) -> GpuEmitter:
+        """Returns what emits the kernel's body."""
+        code, dialect, grid = self.code, self.dialect, self.grid
+        operands = code, analysis, schedule, self.buffers, self.workspace()
+        if not grid.shared:
+            return GpuEmitter(*operands, _thread(code, dialect, grid), grid)
+        team = Team(code, dialect, grid.threads, dialect.thread(code))
+        return RowEmitter(*operands, dialect.block(code), grid, team=team, dialect=dialect)
+
+
+def _tile(kernel: Kernel, place: _Place) -> None:
+    """Emits a tile of a contraction."""
+    code, dialect, workspace = place.code, place.dialect, place.workspace()
+
+    def emitter(analysis: Analysis, schedule: Schedule) -> Emitter:
+        return Emitter(code, analysis, schedule, place.buffers, workspace)
+
+    tiled = TiledContraction(kernel, code, dialect, dialect.thread(code), place.grid.tile, emitter)
+    tiled.emit(dialect.block(code))
 
 
 def _thread(code: Code, dialect: Dialect, threads: Grid) -> ll.Value:
@@ -72,8 +108,18 @@ def _thread(code: Code, dialect: Dialect, threads: Grid) -> ll.Value:
 class GpuEmitter(Emitter):
     """Emits blocks for one thread, which has the number `thread` in `grid`."""
 
-    thread: ll.Value
-    grid: Grid
+    def __init__(
+        self,
+        code: Code,
+        analysis: Analysis,
+        schedule: Schedule,
+        buffers: dict[Buffer, ll.Value],
+        workspace: Workspace,
+        thread: ll.Value,
+        grid: Grid,
+    ):
+        super().__init__(code, analysis, schedule, buffers, workspace)
+        self.thread, self.grid = thread, grid
 
     def loop(self, loop: Loop) -> None:
         """Emits a loop, or, if its iterations are spread over the grid, those of this thread."""
@@ -117,10 +163,11 @@ class GpuEmitter(Emitter):
 class RowEmitter(GpuEmitter):
     """Emits blocks for the threads of `team`, which share the iteration that has the number `thread`."""
 
-    team: Team
-    dialect: Dialect
-    _alone: bool = False
-    """Whether what is emitted now is one thread's own."""
+    def __init__(self, *operands: Any, team: Team, dialect: Dialect):
+        super().__init__(*operands)
+        self.team, self.dialect = team, dialect
+        self._alone = False
+        """Whether what is emitted now is one thread's own."""
 
     def instruction(self, instruction: Instruction) -> None:
         if self._alone or isinstance(instruction, Loop):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from trivium.backends.gpu import rows
+from trivium.backends.gpu import rows, tiles
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.affine import Analysis, apart, holds
 from trivium.compiler.kernel.kernel import Kernel
@@ -24,6 +24,8 @@ class Grid:
     blocks: int
     threads: int
     shared: bool = False
+    tile: int = 0
+    """The rows and columns of a contraction's tile, which is a block's; else 0."""
 
 
 def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
@@ -33,6 +35,9 @@ def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
     loop = parallel_loop(kernel)
     if loop is None:
         return schedule
+    tiled = tiles.choose(kernel, loop)
+    if tiled is not None:
+        return Schedule({**schedule.loops, loop: tiled})
     extents, dimensions = _spread(loop, analysis)
     shared = rows.team(loop, extents, analysis, target) if len(dimensions) == len(extents) else None
     if shared is not None:
@@ -63,6 +68,9 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
     if loop is None:
         return Grid(1, 1, 1)
     plan = schedule.loops[loop]
+    tile = tiles.tile(plan)
+    if tile:
+        return Grid(*tiles.launch(plan), tile=tile)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = math.prod(extent for d in spread.dimensions if isinstance(extent := plan.extents[d], int))
