@@ -58,6 +58,9 @@ class Context(DynamicEmitter, context.Context[fx.GraphModule, Operand]):
     checks: list[Check] | None = None
     """What is verified after each run; nothing inside control flow, or if the program runs without PyTorch."""
 
+    checks_values: bool = False
+    """Whether indices and divisors are checked."""
+
     symbols: Symbols
     """What is known of symbolic sizes."""
 
@@ -80,7 +83,7 @@ class Context(DynamicEmitter, context.Context[fx.GraphModule, Operand]):
 
     def within(self, block: Block) -> Self:
         inner = super().within(block)
-        inner.randomness, inner.checks = None, None
+        inner.randomness, inner.checks, inner.checks_values = None, None, False
         return inner
 
     def check(self, value: Value, verify: Callable[[torch.Tensor], None]) -> None:

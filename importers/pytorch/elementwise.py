@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from trivium.importers.emit import accumulation_type
+from trivium.importers.pytorch.checking import check_divisor
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -140,6 +141,7 @@ def div_mode(ctx: Context, x: Scalar, other: Scalar, *, rounding_mode: str | Non
         return div(ctx, x, other)
     if rounding_mode == "floor":
         return floor_divide(ctx, x, other)
+    check_divisor(ctx, other)
     return trunc(ctx, _binary(ctx, ops.Divide, x, other))
 
 
@@ -150,6 +152,7 @@ def floor_divide(ctx: Context, x: Scalar, other: Scalar) -> Value:
     if is_float(kind):
         return ctx.convert(_floor_of_quotient(ctx, *_widened(ctx, x, other)), kind)
     x, other = ctx.tensor(x, kind), ctx.tensor(other, kind)
+    check_divisor(ctx, other)
     quotient = ctx.over(x, other)
     if not kind.is_signed:
         return quotient
@@ -180,6 +183,7 @@ def remainder(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """remainder.Tensor(Tensor self, Tensor other) -> Tensor"""
     kind = ctx.result.element_type
     x, other = ctx.tensor(x, kind), ctx.tensor(other, kind)
+    check_divisor(ctx, other)
     rest = ctx.binary(ops.Remainder, x, other)
     if is_integer(kind) and not kind.is_signed:
         return rest
@@ -200,6 +204,7 @@ def digamma(ctx: Context, x: Value) -> Value:
 @rule("aten.fmod.Tensor", "aten.fmod.Scalar")
 def fmod(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """fmod.Tensor(Tensor self, Tensor other) -> Tensor"""
+    check_divisor(ctx, other)
     return _binary(ctx, ops.Remainder, x, other)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from trivium.importers.dynamic import scalar_of
 from trivium.importers.emit import Emitter, neutral
+from trivium.importers.pytorch.checking import check_indices, check_rows
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.importers.pytorch.reduction import scan
 from trivium.ir import ops
@@ -30,6 +31,7 @@ def embedding(
 ) -> Value:
     """embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)
     -> Tensor"""
+    check_rows(ctx, indices, ctx.extent(weight, 0))
     return ctx.take(weight, indices)
 
 
@@ -57,6 +59,7 @@ def index_select(ctx: Context, x: Value, dim: int, index: Value) -> Value:
     """index_select(Tensor self, int dim, Tensor index) -> Tensor"""
     if not x.type.rank:
         return x
+    check_rows(ctx, index, ctx.extent(x, dim % x.type.rank))
     return ctx.take(x, index if index.type.rank else ctx.unsqueeze(index, [0]), dim % x.type.rank)
 
 
@@ -65,8 +68,9 @@ def gather(ctx: Context, x: Value, dim: int, index: Value, *, sparse_grad: bool 
     """gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"""
     if not x.type.rank:
         return ctx.broadcast(x, ctx.shape)
-    places = _all_places(ctx, index, dim % x.type.rank)
-    return _gather(ctx, x, places)
+    d = dim % x.type.rank
+    check_indices(ctx, index, ctx.extent(x, d), d, RuntimeError)
+    return _gather(ctx, x, _all_places(ctx, index, d))
 
 
 @rule("aten.take_along_dim.default")
@@ -200,8 +204,10 @@ def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[li
         ctx.unsupported("indices", "a boolean mask", "integers, for the result's size depends on the mask's values")
     shape = ctx.common_shape(*map(ctx.extents, given))
     places = []
-    for d, place in zip(dims_, given, strict=True):
+    for number, (d, place) in enumerate(zip(dims_, given, strict=True)):
         place = ctx.convert(place, I64)
+        # PyTorch moves the indexed dimensions to the front before it looks.
+        check_indices(ctx, place, ctx.extent(x, d), number, IndexError, wraps=True)
         wrapped = ctx.plus(place, scalar_of(ctx, ctx.extent(x, d)))
         place = ctx.select(ctx.compare("LT", place, ctx.scalar(0, I64)), wrapped, place)
         places.append(ctx.broadcast(place, shape))

@@ -60,3 +60,32 @@ def outer(ctx: Context, x: Value, vec2: Value) -> Value:
     """outer(Tensor self, Tensor vec2) -> Tensor"""
     kind = ctx.result.element_type
     return ctx.binary(ops.Multiply, ctx.convert(ctx.unsqueeze(x, [1]), kind), ctx.convert(vec2, kind))
+
+
+# Products of groups, as the mixtures of experts in transformers call them: its own op where PyTorch's has no kernel
+
+
+@rule("transformers.grouped_mm_fallback.default")
+def grouped(ctx: Context, input: Value, weight: Value, offs: Value) -> Value:
+    """grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor"""
+    return _ragged(ctx, input, weight, offs, contracted=(1, 1))
+
+
+@rule("transformers.grouped_mm_fallback_backward.default")
+def grouped_backward(ctx: Context, input: Value, weight: Value, offs: Value, grad_output: Value) -> tuple[Value, Value]:
+    """grouped_mm_fallback_backward(Tensor input, Tensor weight, Tensor offs, Tensor grad_output) -> (Tensor, Tensor)"""
+    of_input = _ragged(ctx, grad_output, weight, offs, contracted=(1, 2))
+    return of_input, _ragged(ctx, input, grad_output, offs, contracted=(0, 0))
+
+
+def _ragged(ctx: Context, lhs: Value, rhs: Value, offs: Value, contracted: tuple[int, int]) -> Value:
+    """Returns the products of the groups of rows of `lhs` that end at `offs`: each with a matrix of `rhs`, or, if rows
+    are contracted, with the same rows of it."""
+    before = ctx.slice(ctx.pad(offs, [1], [0]), 0, 0, offs.type.static_shape[0])
+    numbers = ops.RaggedDotDimensionNumbers(
+        lhs_contracting_dimensions=contracted[:1],
+        rhs_contracting_dimensions=contracted[1:],
+        lhs_ragged_dimensions=(0,),
+        rhs_group_dimensions=(0,) if rhs.type.rank == 3 else (),
+    )
+    return ctx.add(ops.RaggedDot(lhs, rhs, ctx.minus(offs, before), ragged_dot_dimension_numbers=numbers))

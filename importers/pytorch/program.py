@@ -292,10 +292,12 @@ def import_graph(
     inputs: Sequence[Constant],
     is_visible: Callable[[int], bool] = lambda index: False,
     frozen: Collection[int] = (),
+    checks_values: bool = False,
 ) -> ImportedGraph:
     """Returns the program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes.
     Numbers among the inputs become part of the program, and so do the `frozen` ones, by index. Of the outputs that are
-    `is_visible`, those that share memory are described as views of one result."""
+    `is_visible`, those that share memory are described as views of one result. With `checks_values`, further results
+    tell of indices that are out of range, and of integers divided by zero."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
         node: given.detach().clone() if isinstance(given, torch.Tensor) else given
@@ -308,7 +310,7 @@ def import_graph(
     views = views_among(module.graph, outputs, lambda node: _meta(node, metas), is_visible)
     bases = list(dict.fromkeys(view.base for view in views.values() if view.base.op != "placeholder"))
     returned = [None if index in views else node for index, node in enumerate(outputs)] + bases
-    built = build_module(module, constants, roles, None, metas, returned, checked=True)
+    built = build_module(module, constants, roles, None, metas, returned, True, checks_values=checks_values)
     places: dict[fx.Node, ResultIndex | InputIndex] = {
         base: output
         for base, output in zip(bases, built.outputs[len(outputs) :], strict=True)
@@ -332,6 +334,7 @@ def build_module(
     checked: bool = False,
     bounds: Bounds | None = None,
     symbols: Symbols | None = None,
+    checks_values: bool = False,
 ) -> ImportedGraph:
     """Returns a module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`.
     `metas` replaces the nodes' own `meta["val"]`, `outputs` the results of the graph. If it is `checked`, further
@@ -342,6 +345,7 @@ def build_module(
     emit.randomness = Randomness(block)
     emit.checks = [] if checked else None
     emit.symbols = symbols or emit.symbols
+    emit.checks_values = checks_values
     values: dict[fx.Node, Operand] = {}
     for node in graph.nodes:
         if node in roles:

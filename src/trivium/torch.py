@@ -10,6 +10,9 @@ modes of PyTorch's own compiler are accepted, so that code written for it runs; 
 
 An op without a rule, or a custom op, runs in PyTorch between compiled parts of its graph, and the logger warns of it
 once; with `"fallback": False` it is an error, which lists all of them.
+
+A compiled graph takes no notice of indices that are out of range, and of integers that are divided by zero. With
+`"checks": True`, or with `TRIVIUM_CHECKS=1` in the environment, it raises PyTorch's own error of them after the run.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 import inspect
 import logging
 import operator
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
@@ -63,7 +67,10 @@ OPTIONS = tuple(
 )
 """The options of `trivium.compile`."""
 
-FREEZE, FALLBACK = "freeze", "fallback"
+FREEZE, FALLBACK, CHECKS = "freeze", "fallback", "checks"
+OWN = (FREEZE, FALLBACK, CHECKS)
+"""The options of this backend."""
+
 MOST_FREEZES = 8
 """How often a graph is compiled for parameters that changed before its parameters become arguments again."""
 
@@ -107,11 +114,11 @@ def _checked_options(options: Mapping[str, object] | None, others: dict[str, obj
     if others:
         given = ", ".join(f"{name}={value!r}" for name, value in others.items())
         raise Error(f"torch.compile has {given} for the backend trivium, expected only options and a mode")
-    unknown = sorted(set(options or {}) - {*OPTIONS, FREEZE, FALLBACK})
+    unknown = sorted(set(options or {}) - {*OPTIONS, *OWN})
     if unknown:
         raise Error(
             f"torch.compile has options {', '.join(unknown)} for the backend trivium, expected any of "
-            f"{', '.join((*OPTIONS, FREEZE, FALLBACK))}"
+            f"{', '.join((*OPTIONS, *OWN))}"
         )
     return options or {}
 
@@ -137,12 +144,11 @@ class CompiledGraph:
         self.graph = graph
         self.kind = kind
         self.given_options = options
-        self.options: dict[str, Any] = {
-            name: value for name, value in options.items() if name not in (FREEZE, FALLBACK)
-        }
+        self.options: dict[str, Any] = {name: value for name, value in options.items() if name not in OWN}
         self.names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
         self.visible = visible or _visible_outputs(kind)
         self.frozen = frozen if frozen is not None else _frozen_inputs(kind) if options.get(FREEZE) else ()
+        self.checks_values = bool(options.get(CHECKS, os.environ.get("TRIVIUM_CHECKS", "0") != "0"))
         self.freezes = 0
         self.variants: dict[tuple, Variant | SplitVariant] = {}
         self.is_static = not any(_is_symbolic(given) for given in example_inputs)
@@ -200,7 +206,7 @@ class CompiledGraph:
         if devices:
             raise Error(f"the {self.kind} graph has tensors on the device {', '.join(devices)}, expected cpu")
         try:
-            imported = import_graph(self.graph, inputs, self.visible, self.frozen)
+            imported = import_graph(self.graph, inputs, self.visible, self.frozen, self.checks_values)
         except UnsupportedOpError as error:
             cut = refused_nodes(self.graph, error)
             if not cut or not self.given_options.get(FALLBACK, True):

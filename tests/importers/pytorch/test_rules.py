@@ -41,6 +41,7 @@ ELSEWHERE |= {name for name in rule if name.startswith("higher_order.")} | {"ate
 ELSEWHERE |= {name for name in rule if name.startswith("prims.") and rule.find(name) in RULES_OF_ATEN}
 ELSEWHERE |= {name for name in rule if "_token" in name or "check_errors" in name}
 ELSEWHERE |= {"aten._conj.default", "aten._conj_physical.default"}
+ELSEWHERE |= {name for name in rule if name.startswith("transformers.")}
 ELSEWHERE |= {"aten.mkldnn_rnn_layer.default", "aten.mkldnn_rnn_layer_backward.default"}
 
 

@@ -1,0 +1,67 @@
+"""Wrong indices and divisions by zero: the errors that PyTorch raises without a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch.nn import functional
+
+pytestmark = pytest.mark.torch
+
+TABLE = torch.arange(12.0).reshape(3, 4)
+FINE, WRONG, NEGATIVE = torch.tensor([0, 2]), torch.tensor([0, 3]), torch.tensor([-4, 0])
+
+PROGRAMS: list[tuple[Callable[..., Any], Any, list[Any]]] = [
+    (lambda i: functional.embedding(i, TABLE), FINE, [WRONG, NEGATIVE]),
+    (lambda i: TABLE.index_select(0, i), FINE, [WRONG, NEGATIVE]),
+    (lambda i: TABLE.gather(0, i.unsqueeze(0)), FINE, [WRONG, NEGATIVE]),
+    (lambda i: TABLE[i] * 2, FINE, [WRONG, NEGATIVE]),
+    (lambda i: TABLE[:, i], NEGATIVE, [torch.tensor([4]), torch.tensor([-5])]),
+    (lambda i: TABLE.index_put((i,), torch.ones(4)), FINE, [WRONG]),
+    (lambda x: 7 // x, FINE + 1, [FINE]),
+    (lambda x: x % (x - 1), FINE + 2, [FINE + 1]),
+    (lambda x: torch.fmod(x, x), FINE + 1, [FINE]),
+    (lambda x: torch.div(x, x, rounding_mode="trunc"), FINE + 1, [FINE]),
+]
+
+
+def compiled(function: Callable[..., Any], **options: object) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="trivium", fullgraph=True, dynamic=False, options=options or None)
+
+
+def error_of(function: Callable[..., Any], given: Any) -> tuple[type, str]:
+    with pytest.raises((IndexError, RuntimeError)) as caught:
+        function(given)
+    return type(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_errors_are_pytorchs_own(number: int) -> None:
+    function, fine, wrong = PROGRAMS[number]
+    fast = compiled(function, checks=True)
+    assert torch.equal(fast(fine), function(fine))
+    for given in wrong:
+        assert error_of(fast, given) == error_of(function, given)
+
+
+def test_the_environment_turns_checks_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(x: Any) -> Any:
+        return 7 // x
+
+    assert compiled(function)(FINE).shape == FINE.shape
+    monkeypatch.setenv("TRIVIUM_CHECKS", "1")
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        compiled(function)(FINE)
+    assert compiled(function, checks=False)(FINE).shape == FINE.shape
+
+
+def test_floats_and_booleans_have_no_checks() -> None:
+    x = torch.tensor([1.0, 0.0])
+    assert torch.equal(compiled(lambda x: x // 0.5 + 1 / x, checks=True)(x), x // 0.5 + 1 / x)
+    empty = torch.zeros(0, dtype=torch.int64)
+    assert compiled(lambda i: TABLE[i], checks=True)(empty).shape == (0, 4)
