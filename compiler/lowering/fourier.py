@@ -24,7 +24,7 @@ from trivium.compiler.lowering.rules import kernel
 from trivium.ir import ops
 from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Value
-from trivium.ir.types import ComplexType, Type, tensor
+from trivium.ir.types import ComplexType, FloatType, Type, tensor
 
 
 def radices(length: int) -> list[int]:
@@ -152,7 +152,7 @@ def _turned(b: KernelBuilder, x: Pair, eighths: int) -> Pair:
 
 
 @lru_cache(maxsize=64)
-def _tables(radix: int, rest: int, element_type: Type) -> tuple[DenseElements, DenseElements]:
+def _tables(radix: int, rest: int, element_type: FloatType) -> tuple[DenseElements, DenseElements]:
     turns = roots(np.outer(np.arange(radix), np.arange(rest)), radix * rest, inverse=False)
     real, imag = (np.ascontiguousarray(part.astype(element_type.dtype)) for part in (turns.real, turns.imag))
     return DenseElements(real), DenseElements(imag)
