@@ -37,11 +37,11 @@ def assembler() -> Assembler:
 
 @dataclass
 class Emitted:
-    """A module as text, the kernel that each launch runs, and the bytes that the largest of them needs in the
+    """A module as text, the functions that each launch runs, and the bytes that the largest of them needs in the
     workspace."""
 
     text: str = ""
-    launches: dict[Launch, Launched] = field(default_factory=dict)
+    launches: dict[Launch, tuple[Launched, ...]] = field(default_factory=dict)
     workspace: int = 0
     schedules: dict[str, Schedule] = field(default_factory=dict)
 
@@ -50,7 +50,7 @@ def emit_program(program: Program, dialect: Dialect, target: GpuTarget, fast_mat
     """Returns the module of a program. Kernels of equal structure share a function."""
     module = ll.Module(program.name)
     module.triple = target.triple
-    emitted, functions = Emitted(), dict[str, Launched]()
+    emitted, functions = Emitted(), dict[str, tuple[Launched, ...]]()
     for launch in (step for step in walk(program.steps) if isinstance(step, Launch)):
         digest = launch.kernel.digest()
         if digest not in functions:
@@ -62,13 +62,13 @@ def emit_program(program: Program, dialect: Dialect, target: GpuTarget, fast_mat
 
 def _emit(
     module: ll.Module, kernel: Kernel, dialect: Dialect, target: GpuTarget, emitted: Emitted, fast_math: bool
-) -> Launched:
+) -> tuple[Launched, ...]:
     name = f"k{len(emitted.schedules)}_{re.sub('[^A-Za-z0-9_]', '_', kernel.name)}"
     analysis, size = Analysis(kernel), WorkspaceSize(target.stack_bytes)
     schedule = emitted.schedules[name] = choose(kernel, target, analysis)
-    grid = emit_kernel(module, name, kernel, schedule, dialect, target, analysis, size, fast_math)
+    launched = emit_kernel(module, name, kernel, schedule, dialect, target, analysis, size, fast_math)
     emitted.workspace = max(emitted.workspace, size.nbytes)
-    return Launched(name, grid.blocks, grid.threads)
+    return launched
 
 
 def assemble(stages: Stages, dialect: Dialect) -> Artifact:

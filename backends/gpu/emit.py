@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.schedule import Grid, grid
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.team import Team
 from trivium.backends.llvm import kernel_loops
-from trivium.backends.llvm.code import I32, I64, Code
+from trivium.backends.llvm.code import I1, I8, I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.loops import counted
-from trivium.backends.llvm.numbers import Int, i64
+from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.kernel import Kernel
@@ -39,21 +40,59 @@ def emit_kernel(
     analysis: Analysis,
     size: WorkspaceSize,
     fast: bool = False,
-) -> Grid:
+) -> tuple[Launched, ...]:
     """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of `kernel`, and the workspace, of which the
-    launch needs `size`. Returns the threads of a launch."""
+    launch needs `size`. Returns the launches: two if several blocks share a row, where the second one folds what the
+    first one has left."""
     threads = grid(kernel, schedule)
+    if threads.parts == 1:
+        return (_define(module, name, kernel, schedule, dialect, target, analysis, size, threads, fast),)
+    partial = Partial(size.nbytes, threads.parts)
+    size.nbytes += sum(threads.blocks * PARTIAL_BYTES for loop in schedule.loops for _ in loop.inits)
+    rest = replace(threads, blocks=threads.work)
+    return tuple(
+        _define(module, f"{name}{suffix}", kernel, schedule, dialect, target, analysis, size, launched, fast, partial)
+        for suffix, launched in (("_parts", threads), ("_whole", rest))
+    )
+
+
+def _define(
+    module: ll.Module,
+    name: str,
+    kernel: Kernel,
+    schedule: Schedule,
+    dialect: Dialect,
+    target: GpuTarget,
+    analysis: Analysis,
+    size: WorkspaceSize,
+    threads: Grid,
+    fast: bool,
+    partial: Partial | None = None,
+) -> Launched:
+    """Defines the function of one launch."""
     function = dialect.define(module, name, len(kernel.params) + 1, threads.threads)
     builder = ll.IRBuilder(function.append_basic_block("entry"))
     code = Code(builder, target, fast)
     buffers = dict(zip(kernel.params, function.args, strict=False))
-    place = _Place(code, dialect, threads, size, buffers, function.args[-1])
+    place = _Place(code, dialect, threads, size, buffers, function.args[-1], partial)
     if threads.tile:
         _tile(kernel, place)
     else:
         place.emitter(analysis, schedule).block(kernel.body)
     builder.ret_void()
-    return threads
+    return Launched(name, threads.blocks, threads.threads)
+
+
+PARTIAL_BYTES = 8
+"""The bytes of one value in the workspace: of any type."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The results of the `parts` blocks that share a row: from `offset` on in the workspace."""
+
+    offset: int
+    parts: int
 
 
 @dataclass
@@ -66,6 +105,7 @@ class _Place:
     size: WorkspaceSize
     buffers: dict[Buffer, ll.Value]
     pointer: ll.Value
+    partial: Partial | None
 
     def workspace(self) -> Workspace:
         """Returns scratch memory of each thread's own."""
@@ -81,7 +121,11 @@ class _Place:
         if not grid.shared:
             return GpuEmitter(*operands, _thread(code, dialect, grid), grid)
         team = Team(code, dialect, grid.threads, dialect.thread(code))
-        return RowEmitter(*operands, dialect.block(code), grid, team=team, dialect=dialect)
+        if self.partial is None:
+            return RowEmitter(*operands, dialect.block(code), grid, team=team, dialect=dialect)
+        kind = PartEmitter if grid.blocks > grid.work else WholeEmitter
+        own = code.builder.udiv(dialect.block(code), I32(grid.blocks // grid.work))
+        return kind(*operands, own, grid, team=team, dialect=dialect, partial=self.partial, pointer=self.pointer)
 
 
 def _tile(kernel: Kernel, place: _Place) -> None:
@@ -194,17 +238,21 @@ class RowEmitter(GpuEmitter):
         carried = self._shared(loop)
         self._alone = False
         if loop.kind == "reduction":
-            totals = self.team.folded(carried, lambda a, b: kernel_loops.fold(self, loop, a, b))
-            results = kernel_loops.fold(self, loop, [self.value(init) for init in loop.inits], totals)
-            self.values.update(zip(loop.carried, results, strict=True))
+            self.fold(loop, self.team.folded(carried, lambda a, b: kernel_loops.fold(self, loop, a, b)))
+
+    def fold(self, loop: Loop, totals: list[ll.Value]) -> None:
+        """Makes a reduction's results known, of which all threads have the fold of the terms."""
+        results = kernel_loops.fold(self, loop, [self.value(init) for init in loop.inits], totals)
+        self.values.update(zip(loop.carried, results, strict=True))
 
     def _shared(self, loop: Loop) -> list[ll.Value]:
         """Emits this thread's iterations, each a block's size after the one before, and returns what they fold to."""
         extents, code = self.schedule.loops[loop].extents, self.code
         total = math.prod(extent for extent in extents if isinstance(extent, int))
         inits = kernel_loops.starts(self, loop) if loop.kind == "reduction" else []
-        own = Int(code, _wide(code, self.team.thread))
-        with counted(code, own, total, self.team.size, inits) as each, self.scope():
+        begin, end = self.range(loop, total)
+        own = Int(code, code.iadd(_wide(code, self.team.thread), i64(begin)))
+        with counted(code, own, end, self.team.size, inits) as each, self.scope():
             number = i64(each.index)
             if total <= LARGEST:
                 number = self.builder.trunc(number, I32)
@@ -212,6 +260,71 @@ class RowEmitter(GpuEmitter):
             terms = self.block(loop.body)
             each.next = kernel_loops.fold(self, loop, each.carried, terms) if loop.kind == "reduction" else []
         return each.carried
+
+    def range(self, loop: Loop, total: int) -> tuple[Number, Number]:
+        """Returns the iterations that are the block's, of `total`."""
+        return 0, total
+
+
+class _SplitEmitter(RowEmitter):
+    """Emits one of the two launches in which several blocks share a row."""
+
+    def __init__(self, *operands: Any, partial: Partial, pointer: ll.Value, **words: Any):
+        super().__init__(*operands, **words)
+        self.partial, self.pointer = partial, pointer
+
+    def place(self, position: int, part: ll.Value) -> ll.Value:
+        """Returns where a part's value number `position` is."""
+        builder, parts = self.builder, self.partial.parts
+        first = builder.mul(self.thread, I32(parts))
+        at = _wide(self.code, builder.add(builder.add(first, part), I32(position * self.grid.work * parts)))
+        offset = builder.add(builder.mul(at, I64(PARTIAL_BYTES)), I64(self.partial.offset))
+        return builder.gep(self.pointer, [offset], source_etype=I8)
+
+
+class PartEmitter(_SplitEmitter):
+    """Emits the first launch: each block stores what its share of the row folds to."""
+
+    _done: bool = False
+
+    def instruction(self, instruction: Instruction) -> None:
+        if self._alone or not self._done:
+            super().instruction(instruction)
+
+    def range(self, loop: Loop, total: int) -> tuple[Number, Number]:
+        spread = self.schedule.loops[loop].mapping(Unit.GRID)
+        assert spread is not None, "blocks share the row"
+        begin = self.builder.mul(_wide(self.code, self._part()), I64(spread.size))
+        end = self.builder.add(begin, I64(spread.size))
+        beyond = self.builder.icmp_signed(">", end, I64(total))
+        return Int(self.code, begin), Int(self.code, self.builder.select(beyond, I64(total), end))
+
+    def fold(self, loop: Loop, totals: list[ll.Value]) -> None:
+        with self.builder.if_then(self.builder.icmp_unsigned("==", self.team.thread, I32(0))):
+            for position, total in enumerate(totals):
+                stored = self.builder.zext(total, I8) if total.type == I1 else total
+                self.builder.store(stored, self.place(position, self._part()))
+        self._done = True
+
+    def _part(self) -> ll.Value:
+        return self.builder.urem(self.dialect.block(self.code), I32(self.partial.parts))
+
+
+class WholeEmitter(_SplitEmitter):
+    """Emits the second launch: one block for each row folds what the blocks have stored, and does the rest."""
+
+    def _shared(self, loop: Loop) -> list[ll.Value]:
+        code, starts = self.code, kernel_loops.starts(self, loop)
+        own = Int(code, _wide(code, self.team.thread))
+        with counted(code, own, self.partial.parts, self.team.size, starts) as each, self.scope():
+            part = self.builder.trunc(i64(each.index), I32)
+            terms = [self._loaded(position, part, start.type) for position, start in enumerate(starts)]
+            each.next = kernel_loops.fold(self, loop, each.carried, terms)
+        return each.carried
+
+    def _loaded(self, position: int, part: ll.Value, kind: ll.Type) -> ll.Value:
+        value = self.builder.load(self.place(position, part), typ=I8 if kind == I1 else kind)
+        return self.builder.trunc(value, I1) if kind == I1 else value
 
 
 def _wide(code: Code, number: ll.Value) -> ll.Value:

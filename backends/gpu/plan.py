@@ -93,21 +93,21 @@ class Plan:
 
 @dataclass(frozen=True)
 class Launched:
-    """The function of the device that a launch runs."""
+    """A function of the device that a launch runs."""
 
     kernel: str
     blocks: int
     threads: int
 
 
-def plan_of(program: whole.Program, launched: Mapping[whole.Launch, Launched], workspace: int) -> Plan:
+def plan_of(program: whole.Program, launched: Mapping[whole.Launch, Sequence[Launched]], workspace: int) -> Plan:
     """Returns the plan of a program, of whose launches the functions are given. Constants are numbered in the order of
     `Program.values`."""
     return _Planner(program, launched).plan(workspace)
 
 
 class _Planner:
-    def __init__(self, program: whole.Program, launched: Mapping[whole.Launch, Launched]):
+    def __init__(self, program: whole.Program, launched: Mapping[whole.Launch, Sequence[Launched]]):
         self._program, self._launched = program, launched
         self._arrays = program.values()
         self._numbers = {array: number for number, array in enumerate(self._arrays)}
@@ -118,24 +118,25 @@ class _Planner:
         return Plan(values, self._steps(self._program.steps), workspace)
 
     def _steps(self, steps: Sequence[whole.Step]) -> tuple[Step, ...]:
-        return tuple(self._step(step) for step in steps)
+        return tuple(made for step in steps for made in self._made(step))
 
-    def _step(self, step: whole.Step) -> Step:
+    def _made(self, step: whole.Step) -> Sequence[Step]:
+        """Returns a step of the program as steps of the plan: one, or the launches of a kernel, in order."""
         match step:
             case whole.Launch(_, arguments, origins):
-                known = self._launched[step]
                 origin = "; ".join(dict.fromkeys(filter(None, (origin.describe() for origin in origins))))
-                return Launch(known.kernel, known.blocks, known.threads, self._all(arguments), origin)
+                values = self._all(arguments)
+                return [Launch(one.kernel, one.blocks, one.threads, values, origin) for one in self._launched[step]]
             case whole.Copy(source, destination):
-                return Copy(*self._all((source, destination)))
+                return [Copy(*self._all((source, destination)))]
             case whole.While(condition, predicate, body):
-                return While(self._steps(condition), self._numbers[predicate], self._steps(body))
+                return [While(self._steps(condition), self._numbers[predicate], self._steps(body))]
             case whole.Switch(index, branches):
-                return Switch(self._numbers[index], tuple(map(self._steps, branches)))
+                return [Switch(self._numbers[index], tuple(map(self._steps, branches)))]
             case whole.HostCall(target, attributes, arguments, results):
-                return Call(target, tuple(attributes.items()), "", self._all(arguments), self._all(results))
+                return [Call(target, tuple(attributes.items()), "", self._all(arguments), self._all(results))]
             case whole.PythonCall(target, program, arguments, results):
-                return Call(target, (), program, self._all(arguments), self._all(results))
+                return [Call(target, (), program, self._all(arguments), self._all(results))]
             case whole.Collective(kind):
                 name = whole.NAMES[type(kind)]
                 raise CompileError(f"{name}: a program on a GPU runs on one device, and exchanges nothing")

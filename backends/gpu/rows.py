@@ -37,6 +37,13 @@ ELEMENTS = 8
 """The number of elements of a row that each thread of a block has, while there are many rows."""
 
 
+SPLIT = 1 << 14
+"""The number of elements of a row that are at least one block's, where several blocks share a row."""
+
+PARTS = 256
+"""The most blocks that share a row."""
+
+
 def team(
     loop: Loop, extents: tuple[int | Register, ...], analysis: Analysis, target: GpuTarget
 ) -> dict[Loop, LoopSchedule] | None:
@@ -51,11 +58,21 @@ def team(
     rows, longest = sizes[0] or 0, max(size or 0 for size in sizes[1:])
     if scratch > target.shared_memory_bytes // 2 or longest < SHORTEST or not _pays(rows, loop, inner, analysis):
         return None
-    threads = _threads(rows, longest, target)
-    return {
-        one: LoopSchedule(found, (Mapping(Unit.BLOCK, tuple(range(len(found))), threads),))
-        for one, found in zip(inner, merged, strict=True)
-    }
+    threads, share = _threads(rows, longest, target), _share(rows, longest, inner)
+    schedules: dict[Loop, LoopSchedule] = {}
+    for one, found in zip(inner, merged, strict=True):
+        dimensions = tuple(range(len(found)))
+        parts = (Mapping(Unit.GRID, dimensions, share),) if share < longest else ()
+        schedules[one] = LoopSchedule(found, (*parts, Mapping(Unit.BLOCK, dimensions, threads)))
+    return schedules
+
+
+def _share(rows: int, longest: int, inner: list[Loop]) -> int:
+    """Returns the elements of a row that are one block's. Several blocks share a row if there are few of them, and
+    nothing but one reduction: their results are folded in a second launch."""
+    if len(inner) > 1 or inner[0].kind != "reduction" or rows >= PARTS // 8:
+        return longest
+    return max(SPLIT, -(-longest * rows // PARTS))
 
 
 def _size(extents: tuple[int | Register, ...]) -> int | None:

@@ -24,6 +24,9 @@ class Grid:
     blocks: int
     threads: int
     shared: bool = False
+    parts: int = 1
+    """The number of blocks that share one iteration."""
+
     tile: int = 0
     """The rows and columns of a contraction's tile, which is a block's; else 0."""
 
@@ -62,6 +65,12 @@ def _spread(loop: Loop, analysis: Analysis) -> tuple[tuple[int | Register, ...],
     return extents, tuple(d for d, extent in enumerate(extents) if d in free and isinstance(extent, int))
 
 
+def _parts(plan: LoopSchedule) -> int:
+    """Returns the number of blocks that share a loop."""
+    spread, extents = plan.mapping(Unit.GRID), plan.static_extents
+    return -(-math.prod(extents) // spread.size) if spread and extents else 1
+
+
 def grid(kernel: Kernel, schedule: Schedule) -> Grid:
     """Returns the threads that a launch of a kernel has."""
     loop = parallel_loop(kernel)
@@ -75,7 +84,8 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = math.prod(extent for d in spread.dimensions if isinstance(extent := plan.extents[d], int))
     if block is None:
-        sizes = {found.size for other in schedule.loops.values() if (found := other.mapping(Unit.BLOCK))}
-        (size,) = sizes
-        return Grid(work, work, size, shared=True)
+        inner = [other for other in schedule.loops.values() if other.mapping(Unit.BLOCK)]
+        parts = max(map(_parts, inner))
+        (size,) = {found.size for other in inner if (found := other.mapping(Unit.BLOCK))}
+        return Grid(work, work * parts, size, shared=True, parts=parts)
     return Grid(work, -(-work // block.size), block.size)

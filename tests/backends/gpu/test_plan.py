@@ -51,13 +51,13 @@ def program() -> tuple[Program, Launch]:
 
 def test_a_plan_survives_being_written() -> None:
     whole, launch = program()
-    plan = plan_of(whole, {launch: Launched("k0", 2, 64)}, 256)
+    plan = plan_of(whole, {launch: [Launched("k0", 2, 64)]}, 256)
     assert from_bytes(to_bytes(plan, b"binary")) == (plan, b"binary")
 
 
 def test_values_and_steps() -> None:
     whole, launch = program()
-    plan = plan_of(whole, {launch: Launched("k0", 2, 64)}, 256)
+    plan = plan_of(whole, {launch: [Launched("k0", 2, 64)]}, 256)
     assert [(value.storage, value.number) for value in plan.values] == [
         ("input", 0),
         ("output", 0),

@@ -39,7 +39,9 @@ def launched(kernel: Kernel) -> tuple[bool, int, int]:
         (100_000, 1000, 1, (True, 100_000, 128)),  # neighbouring threads read neighbours
         (100_000, 1000, 0, (False, 391, 256)),  # they do in columns, one thread for each
         (100, 1000, 0, (True, 100, 128)),  # too few columns to keep a device busy
-        (1, 100_000, 1, (True, 1, 512)),
+        (1, 10_000, 1, (True, 1, 512)),
+        (1, 100_000, 1, (True, 7, 512)),  # blocks share the row
+        (3, 100_000_000, 1, (True, 3 * 86, 512)),
     ],
 )
 def test_sums(rows: int, columns: int, axis: int, expected: tuple[bool, int, int]) -> None:
