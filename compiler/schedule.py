@@ -24,7 +24,8 @@ class Unit(StrEnum):
 @dataclass(frozen=True)
 class Mapping:
     """Dimensions of a loop, treated as one in row-major order, that are spread over a unit. `size` is the number of
-    lanes of a vector, the number of threads of a block, or the minimum number of iterations of a thread's piece."""
+    lanes of a vector, the number of threads of a block, the number of iterations that one block of a grid computes, or
+    the minimum number of iterations of a thread's piece."""
 
     unit: Unit
     dimensions: tuple[int, ...]
