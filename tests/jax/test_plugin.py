@@ -62,6 +62,25 @@ def test_an_interpreter_that_exits_with_arrays_ends_well() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "6.0"), done.stderr
 
 
+FORKED = """
+import jax, jax.numpy as jnp, os, signal
+function = jax.jit(lambda x: jnp.tanh(x @ x.T).sum())
+x = jnp.ones((256, 256))
+expected = float(function(x))
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if float(function(x)) == expected else 1)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_child_runs_what_its_parent_compiled() -> None:
+    done = run("-W", "ignore", "-c", FORKED, TRIVIUM_NUM_THREADS="4")
+    assert done.stdout.split() == ["0"] * 3, done.stderr
+
+
 SERIALIZED = """
 import jax, jax.numpy as jnp, numpy as np, pickle, sys
 from jax.experimental import serialize_executable

@@ -48,10 +48,16 @@ def main() -> None:
             for key, result in pool.map(lambda job: (job.key, compare(job, options)), chosen):
                 print(key, {name: result[name] for name in ("cpu", "chosen")}, len(result["outcomes"]), flush=True)
                 # Read again: another process may have added to it.
-                results = load(options.results) | {key: result}
+                results = load(options.results)
+                results[key] = _renewed(results[key], result) if options.only and key in results else result
                 store(options.results, results)
     if options.page is not None:
         options.page.write_text(page(results))
+
+
+def _renewed(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Returns the results of a file of which some tests have run again."""
+    return before | {"outcomes": before["outcomes"] | now["outcomes"]}
 
 
 def arguments() -> argparse.Namespace:
