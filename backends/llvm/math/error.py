@@ -3,116 +3,102 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F64, Code, element
+from trivium.backends.llvm.code import F32, F64, Code, element, shaped
 from trivium.backends.llvm.math import f32, f64
 from trivium.backends.llvm.math.hyperbolic import log1p
 from trivium.ir.decompositions.coefficients import ERF_INV
 
-
-@dataclass(frozen=True)
-class _Constants:
-    """The numbers of one type. `small` is erf(x) / x - 1 in x^2, up to `limit` and a little further. `tail` is erfc(x)
-    exp(x^2) in (x - k) / (x + k), from below `limit` to where erfc vanishes; if it is `divided`, x + k times that.
-    `mask` keeps the bits of a number whose square is exact."""
-
-    limit: float
-    small: tuple[float, ...]
-    k: float
-    tail: tuple[float, ...]
-    divided: bool
-    vanishing: float
-    mask: int
-
-
-_F32 = _Constants(
-    limit=0.5,
-    small=(
-        0.0046213651075959206, -0.026710592210292816, 0.11282133311033249, -0.3761257827281952, 0.12837916612625122,
-    ),
-    k=2.796875,
-    tail=(
-        3.75881718355231e-05, -9.740390669321641e-05, -0.00030992605024948716, 0.0013138395734131336,
-        0.0005045045982114971, -0.015645617619156837, 0.05978604033589363, -0.1419847458600998, 0.2492404282093048,
-        -0.34358876943588257, 0.1907406449317932,
-    ),
-    divided=False,
-    vanishing=10.06,
-    mask=-1 << 12,
+LAST = 10.06
+"""From here on, erfc is less than half of the smallest number of f32."""
+SHORT_K = 3.5
+SHORT_TAIL = (
+    0.0004150217764028987, 0.00024910520699584885, -0.004320734804949381, 0.01696639732592141, -0.04541921493897989,
+    0.09443043925371554, -0.16134014673109287, 0.23313034593670595, -0.2892650007601256, 0.15529365619176044,
 )  # fmt: skip
+"""erfc(x) exp(x^2) in (x - k) / (x + k) for 0 <= x <= 10.2, to 26 bits"""
+SHORT_EXP = (*f32.exp.coefficients, 1.0, 1.0)
 
-_F64 = _Constants(
-    limit=0.95,
-    small=(
-        5.960685338520971e-11, -1.137495573607015e-09, 1.466032872274226e-08, -1.6350396222864617e-07,
-        1.64610084778027e-06, -1.4925595772180906e-05, 0.0001205533113295582, -0.0008548326981425542,
-        0.005223977624828431, -0.026866170645077875, 0.11283791670954885, -0.3761263890318375, 0.1283791670955126,
-    ),
-    k=2.25,
-    tail=(
-        5.086823086651771e-08, -2.2414947051571626e-07, 2.173588159111756e-07, 2.264231563688308e-07,
-        -4.510561170219512e-08, -5.08166758467257e-07, -1.2037294538100646e-06, 2.651590883308866e-07,
-        5.597181027747488e-06, 6.720594395328286e-06, -1.618914656484621e-05, -5.11302001696484e-05,
-        2.363005298567877e-05, 0.00028571693413860803, 8.07293754245897e-05, -0.0016356683760900316,
-        -0.0007970915422904478, 0.011658682803032156, -0.003610910934999489, -0.1012104018806203, 0.3715174733330307,
-        -0.7519590175904071, 1.0398926642867634,
-    ),
-    divided=True,
-    vanishing=27.23,
-    mask=-1 << 27,
+LIMIT = 0.95
+SMALL = (
+    5.960685338520971e-11, -1.137495573607015e-09, 1.466032872274226e-08, -1.6350396222864617e-07,
+    1.64610084778027e-06, -1.4925595772180906e-05, 0.0001205533113295582, -0.0008548326981425542,
+    0.005223977624828431, -0.026866170645077875, 0.11283791670954885, -0.3761263890318375, 0.1283791670955126,
 )  # fmt: skip
+"""erf(x) / x - 1 in x^2, up to LIMIT and a little further"""
+K = 2.25
+TAIL = (
+    5.086823086651771e-08, -2.2414947051571626e-07, 2.173588159111756e-07, 2.264231563688308e-07,
+    -4.510561170219512e-08, -5.08166758467257e-07, -1.2037294538100646e-06, 2.651590883308866e-07,
+    5.597181027747488e-06, 6.720594395328286e-06, -1.618914656484621e-05, -5.11302001696484e-05,
+    2.363005298567877e-05, 0.00028571693413860803, 8.07293754245897e-05, -0.0016356683760900316,
+    -0.0007970915422904478, 0.011658682803032156, -0.003610910934999489, -0.1012104018806203, 0.3715174733330307,
+    -0.7519590175904071, 1.0398926642867634,
+)  # fmt: skip
+"""erfc(x) exp(x^2) (x + K) in (x - K) / (x + K), from below LIMIT to where erfc vanishes"""
+VANISHING = 27.23
+HEAD = -1 << 27
+"""Keeps the bits of a number whose square is exact."""
 
 
 def erfc(code: Code, x: ll.Value) -> ll.Value:
     """1 - erf(x) near 0; further out erfc(|x|), or its difference from 2"""
-    numbers = _constants(x)
-    tail = _tail(code, code.abs(x), numbers)
+    if element(x.type) == F32:
+        return _short_erfc(code, x)
+    tail = _tail(code, code.abs(x))
     tail = code.select(code.compare("<", x, 0.0), code.sub(2.0, tail), tail)
-    small = code.sub(1.0, _small(code, x, numbers))
-    return code.select(code.compare("<", code.abs(x), numbers.limit), small, tail)
+    small = code.sub(1.0, _small(code, x))
+    return code.select(code.compare("<", code.abs(x), LIMIT), small, tail)
+
+
+def _short_erfc(code: Code, x: ll.Value) -> ll.Value:
+    """erfc(|x|), or its difference from 2, in f64 with the accuracy of f32: the rounding of a quotient and of x^2 would
+    have to be made up for otherwise."""
+    a = code.builder.fpext(code.abs(x), shaped(F64, x.type))
+    a = code.select(code.compare(">", a, LAST), LAST, a)
+    ratio = code.div(code.sub(a, SHORT_K), code.add(a, SHORT_K))
+    n, r = f64.exp.split(code, code.builder.fneg(code.mul(a, a)))
+    power = code.mul(code.polynomial(r, SHORT_EXP), f64.exp.power_of_two(code, n))
+    tail = code.mul(code.polynomial(ratio, SHORT_TAIL), power)
+    tail = code.select(code.compare(">=", a, LAST), 0.0, tail)
+    tail = code.builder.fptrunc(tail, x.type)
+    return code.select(code.compare("<", x, 0.0), code.sub(2.0, tail), tail)
 
 
 def erf(code: Code, x: ll.Value) -> ll.Value:
     """x + x P(x^2) near 0, and 1 - erfc(|x|) further out"""
-    numbers = _constants(x)
-    large = code.copysign(code.sub(1.0, _tail(code, code.abs(x), numbers)), x)
-    return code.select(code.compare("<", code.abs(x), numbers.limit), _small(code, x, numbers), large)
+    large = code.copysign(code.sub(1.0, _tail(code, code.abs(x))), x)
+    return code.select(code.compare("<", code.abs(x), LIMIT), _small(code, x), large)
 
 
-def _constants(x: ll.Value) -> _Constants:
-    return _F64 if element(x.type) == F64 else _F32
+def _small(code: Code, x: ll.Value) -> ll.Value:
+    return code.fma(x, code.polynomial(code.mul(x, x), SMALL), x)
 
 
-def _small(code: Code, x: ll.Value, numbers: _Constants) -> ll.Value:
-    return code.fma(x, code.polynomial(code.mul(x, x), numbers.small), x)
-
-
-def _tail(code: Code, a: ll.Value, numbers: _Constants) -> ll.Value:
+def _tail(code: Code, a: ll.Value) -> ll.Value:
     """erfc(a) = exp(-a^2) P((a - k) / (a + k)), where a^2 is taken in two parts"""
-    exp = f64.exp if numbers is _F64 else f32.exp
+    exp = f64.exp
     # Results of 0 are not reached by scaling; see `Exponential`.
-    vanishes = code.compare(">", a, numbers.vanishing)
+    vanishes = code.compare(">", a, VANISHING)
     a = code.select(vanishes, 1.0, a)
-    head = code.bits(code.both(code.bits(a, exp.integer), numbers.mask), exp.scalar)
+    head = code.bits(code.both(code.bits(a, exp.integer), HEAD), exp.scalar)
     square = code.builder.fneg(code.mul(head, head))
     rest = code.mul(code.sub(head, a), code.add(head, a))
     n, r = exp.split(code, square, rest)
-    below = code.add(a, numbers.k)
-    above = code.sub(a, numbers.k)
+    below = code.add(a, K)
+    above = code.sub(a, K)
     ratio = code.div(above, below)
-    smooth = code.polynomial(ratio, numbers.tail)
-    smooth = code.div(smooth, below) if numbers.divided else smooth
+    smooth = code.div(code.polynomial(ratio, TAIL), below)
     # The rounding error of the ratio, as a step of a, times the derivative of erfc(a) exp(a^2): below k, where it
     # matters.
-    lost_above = code.sub(code.add(above, numbers.k), a)
-    lost_below = code.sub(code.sub(below, numbers.k), a)
+    lost_above = code.sub(code.add(above, K), a)
+    lost_below = code.sub(code.sub(below, K), a)
     lost = code.sub(code.fma(code.builder.fneg(ratio), below, above), code.sub(lost_above, code.mul(ratio, lost_below)))
-    step = code.mul(code.mul(lost, below), 0.5 / numbers.k)
+    step = code.mul(code.mul(lost, below), 0.5 / K)
     slope = code.fma(code.add(a, a), smooth, -2 / math.sqrt(math.pi))
-    smooth = code.select(code.compare("<", a, numbers.k), code.fma(step, slope, smooth), smooth)
+    smooth = code.select(code.compare("<", a, K), code.fma(step, slope, smooth), smooth)
     found = code.fma(smooth, exp.minus_one(code, r), smooth)
     return code.select(vanishes, 0.0, exp.scale(code, found, n))
 
