@@ -193,3 +193,18 @@ def test_kernels_take_pointers_and_return_nothing() -> None:
     assert line.startswith("define internal void")
     assert line.count("ptr") == 3  # the params and the workspace
     assert "nounwind" in line
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 2)])
+def test_stores_of_neighbours(order: tuple[int, ...]) -> None:
+    """They become stores of vectors if they write all neighbours, in order."""
+    b = KernelBuilder("neighbours")
+    x, y = b.input("x", "f32", (5, 40)), b.output("y", "f32", (40 * 4 + 1,))
+    with b.parallel(40) as (i,):
+        values = [b.load(x, n, i) for n in range(len(order))]
+        for value, place in zip(values, order, strict=True):
+            b.store(y, value, expression([(i, 4)], place))
+    a = f32(5, 40)
+    found = run(b.build(), a)
+    for place, n in {place: n for n, place in enumerate(order)}.items():
+        np.testing.assert_array_equal(found[place : place + 160 : 4], a[n])
