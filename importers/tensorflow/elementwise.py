@@ -69,7 +69,6 @@ BINARY = {
     "Minimum": ops.Minimum,
     "Mul": ops.Multiply,
     "NextAfter": ops.NextAfter,
-    "Polygamma": ops.Polygamma,
     "Pow": ops.Power,
     "RealDiv": ops.Divide,
     "Sub": ops.Subtract,
@@ -378,19 +377,26 @@ def sigmoid_grad(ctx: Context, y: Value, dy: Value) -> Value:
 @rule("SqrtGrad")
 def sqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """SqrtGrad(y, dy) -> z"""
+    y = _conjugate(ctx, y)
     return _no_gradient_if_zero(ctx, dy, ctx.over(ctx.scaled(dy, 0.5), y))
 
 
 @rule("RsqrtGrad")
 def rsqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """RsqrtGrad(y, dy) -> z"""
+    y = _conjugate(ctx, y)
     return _no_gradient_if_zero(ctx, dy, ctx.times(ctx.scaled(dy, -0.5), ctx.times(square(ctx, y), y)))
 
 
 @rule("ReciprocalGrad")
 def reciprocal_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """ReciprocalGrad(y, dy) -> z"""
+    y = _conjugate(ctx, y)
     return _no_gradient_if_zero(ctx, dy, ctx.times(ctx.add(ops.Negate(dy)), square(ctx, y)))
+
+
+def _conjugate(ctx: Context, x: Value) -> Value:
+    return ctx.add(ops.Conj(x)) if is_complex(x.type.element_type) else x
 
 
 def _no_gradient_if_zero(ctx: Context, dy: Value, result: Value) -> Value:

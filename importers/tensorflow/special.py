@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from trivium.importers.emit import in_single
 from trivium.importers.tensorflow.context import Context, rule
 from trivium.ir import ops
@@ -23,6 +25,20 @@ _P2 = (3.23774891776946036, 6.91522889068984212, 3.93881025292474443, 1.33303460
        0.0123716634817820021, 3.01581553508235416e-4, 2.65806974686737551e-6, 6.23974539184983294e-9)  # fmt: skip
 _Q2 = (1, 6.02427039364742014, 3.67983563856160859, 1.37702099489081330, 0.216236993594496636, 0.0134204006088543189,
        3.28014464682127739e-4, 2.89247864745380684e-6, 6.79019408009981274e-9)  # fmt: skip
+
+
+@rule("Polygamma")
+def polygamma(ctx: Context, a: Value, x: Value) -> Value:
+    """Polygamma(a, x) -> z"""
+    a, x = (ctx.broadcast(v, np.broadcast_shapes(a.type.static_shape, x.type.static_shape)) for v in (a, x))
+    # Where TensorFlow's zeta function has a pole, its sign is that of one side, or unknown.
+    half = ctx.scaled(a, 0.5)
+    is_odd = ctx.compare("NE", half, ctx.add(ops.Floor(half)))
+    pole = ctx.select(is_odd, ctx.full_like(x, math.inf), ctx.full_like(x, math.nan))
+    is_whole = ctx.compare("EQ", x, ctx.add(ops.Floor(x)))
+    is_pole = ctx.add(ops.And(is_whole, ctx.compare("LE", x, ctx.full_like(x, 0))))
+    is_pole = ctx.add(ops.And(is_pole, ctx.compare("GE", a, ctx.full_like(a, 1))))
+    return ctx.select(is_pole, pole, ctx.add(ops.Polygamma(a, x)))
 
 
 @rule("Ndtri")

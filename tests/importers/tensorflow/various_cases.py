@@ -25,6 +25,18 @@ BITS = [
     ),
     case("Transpose", lambda x: raw.Transpose(x=x, perm=[-1, 0, -2]), normal(2, 3, 4)),
 ]
+GRADIENTS = [
+    *(
+        case(op, lambda y, dy, op=op: getattr(raw, op)(y=y, dy=dy), COMPLEX, COMPLEX[::-1])
+        for op in ("TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad")
+    ),
+    case(
+        "Polygamma",
+        lambda n, x: raw.Polygamma(a=n, x=x),
+        np.float32([1, 1, 2, 3, 2, 2]),
+        np.float32([0, -1, -2, -3, -2.5, 0.5]),
+    ),
+]
 FORMATS = [
     case("DataFormatDimMap", lambda x: raw.DataFormatDimMap(x=x), ints(0, 1, 2, 3, -1, -3)),
     *(case("DataFormatVecPermute", lambda x: raw.DataFormatVecPermute(x=x), x) for x in (ints(5, 6, 7, 8), ints(3, 4))),
@@ -115,4 +127,4 @@ WINDOWS = [
         )
     ),
 ]  # fmt: skip
-VARIOUS_CASES: list[Case] = [*BITS, *FORMATS, *QUANTIZED, *COLORS, *BEST, *WINDOWS]
+VARIOUS_CASES: list[Case] = [*BITS, *GRADIENTS, *FORMATS, *QUANTIZED, *COLORS, *BEST, *WINDOWS]
