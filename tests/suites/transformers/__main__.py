@@ -24,7 +24,7 @@ OPENING = """# Architectures of transformers
 What `python -m tests.suites.transformers` found, with transformers {transformers} and PyTorch {torch}: a small model of
 each architecture with random weights, compiled by `torch.compile(backend="trivium")`, against PyTorch without a
 compiler: the output of inference, and the gradients of a step of training. *Equal* is to {tolerance} of the largest
-element. What runs in PyTorch between compiled parts is named. This page is generated.
+element. *With ops in PyTorch*: some have no rule, and run between compiled parts. This page is generated.
 
 | architecture | inference | training |
 |---|---|---|"""

@@ -74,9 +74,8 @@ def built(architecture: Architecture) -> tuple[nn.Module, dict[str, Tensor]]:
     for name in vars(config):
         if "drop" in name and isinstance(getattr(config, name), float):
             setattr(config, name, 0.0)
-    for name in ("apply_spec_augment", "layerdrop"):
-        if hasattr(config, name):
-            setattr(config, name, 0)
+    if hasattr(config, "apply_spec_augment"):
+        config.apply_spec_augment = False
     model = getattr(transformers, f"{architecture.name}Model")(config)
     # Initial weights are so small that differences would not show.
     with torch.no_grad():
