@@ -1,0 +1,235 @@
+"""The layers of Keras, in inference and in training, beside TensorFlow:
+`python -m tests.suites.tensorflow.layers --page docs/keras.md`. Layers draw their random numbers from seeds, so those
+of two runs are the same ones."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import trivium.tensorflow
+from tests.suites.tensorflow.checks import WRONG, Verdict, compared
+
+L = keras.layers
+
+
+class Case(NamedTuple):
+    """A layer, by what makes it, and the shapes of its inputs: those of one are given as they are, of several in a
+    list. Images are numbers between 0 and 255."""
+
+    name: str
+    make: Callable[[], Any]
+    shapes: Any
+    kind: str = "float"
+
+
+def _simple(shape: tuple[int, ...], names: str, **options: Any) -> list[Case]:
+    return [Case(name, lambda name=name: getattr(L, name)(**options), shape) for name in names.split()]
+
+
+def _spatial(form: str, *, first: tuple[Any, ...] = (), **options: Any) -> list[Case]:
+    """A layer of one, two and three dimensions; `form` is its name with D for the number."""
+    shapes = ((2, 8, 3), (2, 6, 7, 3), (1, 4, 5, 6, 2))
+    return [
+        Case(name, lambda name=name: getattr(L, name)(*first, **options), shape)
+        for number, shape in enumerate(shapes, 1)
+        if hasattr(L, name := form.replace("#", str(number)))
+    ]
+
+
+BASIC = [
+    *_simple((2, 5, 4), "ELU Flatten GlobalAveragePooling1D GlobalMaxPooling1D Identity LayerNormalization LeakyReLU"),
+    *_simple((2, 5, 4), "BatchNormalization Masking PReLU RMSNormalization ReLU Softmax UnitNormalization"),
+    *_simple((2, 5, 4), "ActivityRegularization Attention AdditiveAttention")[:1],
+    *_simple((2, 5, 4), "AlphaDropout Dropout GaussianDropout SpatialDropout1D", rate=0.4, seed=3),
+    Case("Activation", lambda: L.Activation("gelu"), (2, 4)),
+    Case("CategoryEncoding", lambda: L.CategoryEncoding(8, "multi_hot"), (3, 4), "int"),
+    Case("Dense", lambda: L.Dense(5, "tanh"), (2, 4)),
+    Case("Discretization", lambda: L.Discretization([-1.0, 0.0, 0.5]), (3, 4)),
+    Case("EinsumDense", lambda: L.EinsumDense("abc,cd->abd", (None, 6), bias_axes="d"), (2, 5, 4)),
+    Case("Embedding", lambda: L.Embedding(8, 5), (3, 4), "int"),
+    Case("GaussianNoise", lambda: L.GaussianNoise(0.5, seed=3), (2, 4)),
+    Case("GroupNormalization", lambda: L.GroupNormalization(2), (2, 5, 4)),
+    Case("Hashing", lambda: L.Hashing(5), (3, 4), "int"),
+    Case("IntegerLookup", lambda: L.IntegerLookup(vocabulary=[1, 3, 5]), (3, 4), "int"),
+    Case("Lambda", lambda: L.Lambda(lambda x: x * 2), (2, 4)),
+    Case("Normalization", lambda: L.Normalization(mean=1.0, variance=4.0), (2, 4)),
+    Case("Permute", lambda: L.Permute((2, 1)), (2, 3, 4)),
+    Case("RepeatVector", lambda: L.RepeatVector(3), (2, 4)),
+    Case("Rescaling", lambda: L.Rescaling(0.5, 1.0), (2, 4)),
+    Case("Reshape", lambda: L.Reshape((2, -1)), (3, 4, 2)),
+    Case("ReversibleEmbedding", lambda: L.ReversibleEmbedding(8, 5), (3, 4), "int"),
+    Case("SpectralNormalization", lambda: L.SpectralNormalization(L.Dense(3)), (2, 4)),
+    Case("TimeDistributed", lambda: L.TimeDistributed(L.Dense(3)), (2, 5, 4)),
+    Case("Wrapper", lambda: L.TimeDistributed(L.Conv1D(2, 2)), (2, 3, 5, 4)),
+]
+MERGING = [
+    *(Case(name, lambda name=name: getattr(L, name)(), [(2, 4), (2, 4)]) for name in ["Add", "Average", "Concatenate"]),
+    *(Case(name, lambda name=name: getattr(L, name)(), [(2, 4)] * 2) for name in ["Maximum", "Minimum", "Multiply"]),
+    Case("Subtract", L.Subtract, [(2, 4), (2, 4)]),
+    Case("Dot", lambda: L.Dot(-1, normalize=True), [(2, 4), (2, 4)]),
+    Case("Attention", L.Attention, [(2, 5, 4), (2, 6, 4)]),
+    Case("AdditiveAttention", L.AdditiveAttention, [(2, 5, 4), (2, 6, 4)]),
+]
+SPATIAL = [
+    *_spatial("AveragePooling#D", first=(2,)),
+    *_spatial("MaxPooling#D", first=(2,)),
+    *_spatial("AdaptiveAveragePooling#D", first=(2,)),
+    *_spatial("AdaptiveMaxPooling#D", first=(2,)),
+    *_spatial("GlobalAveragePooling#D"),
+    *_spatial("GlobalMaxPooling#D"),
+    *_spatial("Conv#D", first=(4, 3), strides=2, padding="same"),
+    *_spatial("Conv#DTranspose", first=(4, 3), strides=2),
+    *_spatial("DepthwiseConv#D", first=(3,), depth_multiplier=2),
+    *_spatial("SeparableConv#D", first=(4, 3)),
+    *_spatial("Cropping#D", first=(1,)),
+    *_spatial("UpSampling#D", first=(2,)),
+    *_spatial("ZeroPadding#D", first=(1,)),
+    *_spatial("SpatialDropout#D", first=(0.4,), seed=3),
+]
+RECURRENT = [
+    *(Case(name, lambda name=name: getattr(L, name)(5, return_sequences=True), (2, 6, 4)) for name in ("GRU", "LSTM")),
+    Case("SimpleRNN", lambda: L.SimpleRNN(5), (2, 6, 4)),
+    Case("Bidirectional", lambda: L.Bidirectional(L.LSTM(3, return_sequences=True)), (2, 6, 4)),
+    Case("RNN", lambda: L.RNN(L.GRUCell(3)), (2, 6, 4)),
+    Case("StackedRNNCells", lambda: L.RNN(L.StackedRNNCells([L.LSTMCell(3), L.SimpleRNNCell(2)])), (2, 6, 4)),
+    Case("ConvLSTM1D", lambda: L.ConvLSTM1D(3, 2), (2, 3, 5, 2)),
+    Case("ConvLSTM2D", lambda: L.ConvLSTM2D(3, 2), (1, 3, 5, 4, 2)),
+    Case("ConvLSTM3D", lambda: L.ConvLSTM3D(2, 2), (1, 2, 4, 4, 3, 2)),
+    Case("MultiHeadAttention", lambda: L.MultiHeadAttention(2, 3), [(2, 5, 4), (2, 6, 4)]),
+    Case("GroupQueryAttention", lambda: L.GroupQueryAttention(3, 4, 2), [(2, 5, 4), (2, 6, 4)]),
+]
+PICTURES = [
+    *(
+        Case(name, lambda name=name: getattr(L, name)(value_range=(0, 255), seed=3), (2, 12, 10, 3), "image")
+        for name in ("AugMix", "AutoContrast", "RandAugment")
+        if name != "AutoContrast"
+    ),
+    Case("AutoContrast", L.AutoContrast, (2, 12, 10, 3), "image"),
+    Case("CenterCrop", lambda: L.CenterCrop(6, 5), (2, 12, 10, 3), "image"),
+    Case("Equalization", L.Equalization, (2, 12, 10, 3), "image"),
+    Case("RandomBrightness", lambda: L.RandomBrightness(0.3, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomContrast", lambda: L.RandomContrast(0.3, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomColorJitter", lambda: L.RandomColorJitter(brightness_factor=0.2, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomCrop", lambda: L.RandomCrop(6, 5, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomErasing", lambda: L.RandomErasing(seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomFlip", lambda: L.RandomFlip(seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomGaussianBlur", lambda: L.RandomGaussianBlur(seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomGrayscale", lambda: L.RandomGrayscale(seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomHue", lambda: L.RandomHue(0.3, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomInvert", lambda: L.RandomInvert(seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomPerspective", lambda: L.RandomPerspective(seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomPosterization", lambda: L.RandomPosterization(4, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomRotation", lambda: L.RandomRotation(0.2, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomSaturation", lambda: L.RandomSaturation(0.3, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomSharpness", lambda: L.RandomSharpness(0.3, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomShear", lambda: L.RandomShear(0.2, 0.2, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomTranslation", lambda: L.RandomTranslation(0.2, 0.2, seed=3), (2, 12, 10, 3), "image"),
+    Case("RandomZoom", lambda: L.RandomZoom(0.2, seed=3), (2, 12, 10, 3), "image"),
+    Case("Resizing", lambda: L.Resizing(7, 9), (2, 12, 10, 3), "image"),
+    Case("Solarization", lambda: L.Solarization(seed=3), (2, 12, 10, 3), "image"),
+    Case("MelSpectrogram", lambda: L.MelSpectrogram(fft_length=64, sequence_stride=16, num_mel_bins=8), (2, 256)),
+    Case("STFTSpectrogram", lambda: L.STFTSpectrogram(frame_length=32, frame_step=16, fft_length=32), (2, 256, 1)),
+]
+CASES = [*BASIC, *MERGING, *SPATIAL, *RECURRENT, *PICTURES]
+
+
+def checked(case: Case, training: bool) -> tuple[Verdict, list[str]]:
+    """Runs a layer both ways; also returns the ops that ran in TensorFlow."""
+    wanted, _ = _outcome(case, training, lambda f: tf.function(f, autograph=False))
+    try:
+        got, compiled = _outcome(case, training, lambda f: trivium.tensorflow.function(f, autograph=False))
+    except Exception as error:  # various types: whatever a layer runs into
+        return Verdict(WRONG, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"), []
+    return compared(got, wanted), sorted(compiled._foreign)
+
+
+def _outcome(case: Case, training: bool, compiler: Callable[..., Any]) -> tuple[list[np.ndarray], Any]:
+    """Returns the outputs of a layer, the gradients of its weights, and the weights afterwards."""
+    keras.utils.set_random_seed(0)
+    inputs = _inputs(case)
+    layer = case.make()
+    _call(layer, inputs)
+    takes_training = layer._call_has_training_arg
+
+    def function(*inputs: Any) -> Any:
+        options = {"training": training} if takes_training else {}
+        return _call(layer, inputs, **options)
+
+    compiled = compiler(function)
+    with tf.GradientTape() as tape:
+        outputs = tf.nest.flatten(compiled(*inputs))
+        squares = [tf.reduce_sum(tf.cast(x, tf.float32) ** 2) for x in outputs if x.dtype.is_floating]
+        total = tf.add_n(squares) if squares else tf.constant(0.0)
+    variables = [x.value for x in layer.trainable_variables]
+    gradients = tape.gradient(total, variables) if variables and training else []
+    dense = [tf.convert_to_tensor(x) for x in gradients if x is not None]
+    results = [*outputs, *dense, *(x.value for x in layer.weights)]
+    return [np.asarray(x) for x in results], compiled
+
+
+def _call(layer: Any, inputs: Any, **options: Any) -> Any:
+    several = len(inputs) > 1
+    if several and not isinstance(layer, (L.MultiHeadAttention, L.GroupQueryAttention)):
+        return layer(list(inputs), **options)
+    return layer(*inputs, **options)
+
+
+def _inputs(case: Case) -> list[tf.Tensor]:
+    random = np.random.default_rng(1)
+    shapes = case.shapes if isinstance(case.shapes, list) else [case.shapes]
+    draw = {
+        "float": lambda shape: random.standard_normal(shape).astype(np.float32),
+        "int": lambda shape: random.integers(0, 8, shape).astype(np.int32),
+        "image": lambda shape: random.integers(0, 256, shape).astype(np.float32),
+    }
+    return [tf.constant(draw[case.kind](shape)) for shape in shapes]
+
+
+OPENING = """# Layers of Keras
+
+What `python -m tests.suites.tensorflow.layers` found, with Keras {version}: each layer, in inference and with
+`training=True`, once compiled by Trivium and once run by TensorFlow, with equal seeds. Outputs, weights and, in
+training, gradients of the weights are compared. What has no rule runs in TensorFlow. This page is generated.
+
+| layer | inference | training | run in TensorFlow |
+|---|---|---|---|
+"""
+
+
+def rows(cases: Sequence[Case]) -> Iterator[str]:
+    """The rows of the table."""
+    for case in cases:
+        verdicts, outside = [], set()
+        for training in (False, True):
+            verdict, foreign = checked(case, training)
+            verdicts.append(verdict.kind)
+            outside |= set(foreign)
+            if verdict.reason:
+                print(f"{case.name}, training={training}: {verdict.reason}", flush=True)
+        yield f"| {case.name} | {' | '.join(verdicts)} | {', '.join(f'`{x}`' for x in sorted(outside))} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.suites.tensorflow.layers", description=__doc__)
+    parser.add_argument("--page", type=Path, help="write the page there")
+    options = parser.parse_args()
+    found = []
+    for row in rows(CASES):
+        print(row, flush=True)
+        found.append(row)
+    if options.page is not None:
+        options.page.write_text(OPENING.format(version=keras.__version__) + "\n".join(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
