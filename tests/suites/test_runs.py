@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> File:
 
 
 def test_outcomes(file: File) -> None:
-    record = run(file, Choice(), Limits(test=3, file=100))
+    record = run(file, Choice(), Limits(test=10, file=100))
     kinds = {test.partition("::test_that_")[2]: outcome.kind for test, outcome in record.outcomes.items()}
     assert kinds == {
         "passes": "passed",
