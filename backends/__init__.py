@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from trivium.backends.pjrt import Client, Device
-from trivium.ir.errors import Error
+if TYPE_CHECKING:
+    from trivium.backends.pjrt import Client, Device
 
 
 def _cpu(number: int) -> Client:
     from trivium.backends.cpu.client import cpu_client
+    from trivium.ir.errors import Error
 
     if number:
         raise Error(f"there is no device cpu:{number}, expected cpu: all processors of a machine are one device")
@@ -57,6 +59,8 @@ def register_platform(name: str, make: Callable[[int], Client], count: Callable[
     """Makes devices available as `name:0`, `name:1`, and so on, and the first one also as `name`. `make` returns the
     client of one device, by its number, and is called once for each; `count` returns how many there are, or raises an
     `Error` that says why there are none."""
+    from trivium.ir.errors import Error
+
     if not name.isidentifier() or name in _PLATFORMS:
         reason = "there is such a platform" if name in _PLATFORMS else "expected an identifier"
         raise Error(f"cannot register the platform {name!r}: {reason}")
@@ -69,6 +73,8 @@ def client(device: str = "cpu") -> Client:
     platform, _, number = device.partition(":")
     if platform in _PLATFORMS:
         if not (number or "0").isdecimal():
+            from trivium.ir.errors import Error
+
             raise Error(f"unknown device {device!r}, expected a number, as in {platform}:0")
         return _client(platform, int(number or "0"))
     from trivium.backends.table.discovery import plugin_client
@@ -89,7 +95,10 @@ def devices() -> Sequence[Device]:
 
 def discovered() -> tuple[Sequence[Device], Mapping[str, str]]:
     """Returns all devices, and why platforms, or single devices, cannot be used."""
-    found, reasons = list[Device](), dict[str, str]()
+    from trivium.ir.errors import Error
+
+    found: list[Device] = []
+    reasons: dict[str, str] = {}
     for platform, (_, count) in _PLATFORMS.items():
         try:
             numbers = range(count())

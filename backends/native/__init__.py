@@ -11,8 +11,6 @@ import threading
 from importlib import resources
 from pathlib import Path
 
-from trivium.ir.errors import ExecutionError
-
 LIBRARY = "libtrivium_runtime.so"
 VERSION = 8
 MAX_THREADS = 4096
@@ -26,12 +24,19 @@ def load() -> ctypes.CDLL:
         library = ctypes.CDLL(str(found))
         version = library.trivium_runtime_version()
     except (OSError, AttributeError) as error:
-        raise ExecutionError(f"{found} is not Trivium's native runtime: {error}") from None
+        raise _error(f"{found} is not Trivium's native runtime: {error}") from None
     if version != VERSION:
-        raise ExecutionError(f"{found} has version {version}, expected {VERSION}: reinstall trivium")
+        raise _error(f"{found} has version {version}, expected {VERSION}: reinstall trivium")
     _set_interpreter(library)
     os.register_at_fork(after_in_child=lambda: _set_interpreter(library))
     return library
+
+
+def _error(text: str) -> Exception:
+    # Imported when needed: with it come all ops, for which hosts that only list devices should not wait.
+    from trivium.ir.errors import ExecutionError
+
+    return ExecutionError(text)
 
 
 def address(name: str) -> int:
@@ -51,7 +56,7 @@ def num_threads() -> int:
     # The runtime itself, which also works without Python, ignores a value that is not a number.
     wish = os.environ.get("TRIVIUM_NUM_THREADS", "")
     if wish and not (wish.isascii() and wish.isdigit() and 1 <= int(wish[:5]) <= MAX_THREADS):
-        raise ExecutionError(f"TRIVIUM_NUM_THREADS has {wish!r}, expected a number from 1 to {MAX_THREADS}")
+        raise _error(f"TRIVIUM_NUM_THREADS has {wish!r}, expected a number from 1 to {MAX_THREADS}")
     return int(load().trivium_num_threads())
 
 
@@ -92,7 +97,7 @@ def path() -> Path:
         if (folder / LIBRARY).exists():
             return folder / LIBRARY
     looked = ", ".join(map(str, folders))
-    raise ExecutionError(f"{LIBRARY} is not in {looked}; install trivium, or set TRIVIUM_RUNTIME to the library's path")
+    raise _error(f"{LIBRARY} is not in {looked}; install trivium, or set TRIVIUM_RUNTIME to the library's path")
 
 
 def _installed_folders() -> list[Path]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from trivium.backends import native
@@ -21,6 +22,9 @@ that `trivium.backends.plugin.foreign` expects."""
 
 sharding_inspectors: list[Inspector] = []
 """Called for each question of a program how devices hold a value, once it has been compiled."""
+
+preparations: list[Callable[[], None]] = []
+"""Called before the first program is compiled."""
 
 _kept: dict[int, Kept] = {}
 """The objects that native executables use, by the handle with which they release them."""
@@ -56,6 +60,9 @@ def _compile(request: ctypes._Pointer[CompileRequest], reply: ctypes._Pointer[Co
     try:
         from trivium.backends.plugin.compiler import compile_program
 
+        for prepare in preparations:
+            prepare()
+        preparations.clear()
         kept = compile_program(request.contents, reply.contents, foreign_functions, sharding_inspectors)
         _kept[reply.contents.handle] = kept
         return 0

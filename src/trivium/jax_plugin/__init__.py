@@ -31,6 +31,7 @@ def initialize() -> None:
     xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=table, options=_client_options)
     _profiler.register_plugin_profiler(table)
     lowerings.register(PLATFORM)
+    plugin.preparations.append(lowerings.register_callbacks)
     compilation_cache.allow(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)
     plugin.sharding_inspectors.append(report_sharding)

@@ -8,7 +8,7 @@ import functools
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +22,8 @@ from jax._src.lax.control_flow import conditionals
 from jax._src.mesh import empty_abstract_mesh
 from jaxlib.mlir import ir
 
-from trivium.ir.custom_calls import register_custom_call
-from trivium.ir.ops import CustomCall
+if TYPE_CHECKING:
+    from trivium.ir.ops import CustomCall
 
 LIKE_CPU = ("geqrf", "householder_product", "lu", "ormqr", "svd", "tridiagonal_solve")
 """Primitives whose rule for the CPU is used although there is one for all platforms. For other primitives that have
@@ -67,6 +67,12 @@ def register(platform: str) -> None:
     mlir.register_lowering(buffer_callback.buffer_callback_p, buffers, platform=platform, cacheable=False)
     mlir.register_lowering(call_exported_p, _call_exported(platform), platform=platform)
     mlir._platforms_with_donation.append(platform)
+
+
+def register_callbacks() -> None:
+    """Registers the custom calls with which JAX's programs call Python."""
+    from trivium.ir.custom_calls import register_custom_call
+
     for target in PYTHON_CALLBACKS:
         register_custom_call(target, evaluate=_call_python, replace=True)
     register_custom_call(BUFFER_CALLBACK, evaluate=_call_on_buffers, replace=True)
