@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import llvmlite.ir as ll
+import ml_dtypes
+import numpy as np
 
 from trivium.backends.llvm import integers, math
-from trivium.backends.llvm.code import Code, element, mangle, shaped
+from trivium.backends.llvm.code import I32, Code, element, mangle, shaped
 from trivium.backends.llvm.math.remainder import remainder
-from trivium.backends.llvm.narrow import from_memory, held_type, memory_type, rounded, to_memory, wrapped
-from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, UNSIGNED, bit_width
+from trivium.backends.llvm.narrow import from_memory, held_type, is_narrow, memory_type, rounded, to_memory, wrapped
+from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, UNSIGNED, bit_width, numpy_dtype, storage_bytes
 from trivium.compiler.kernel.structure import Apply
 from trivium.ir.errors import CompileError
 
@@ -175,7 +177,7 @@ _ARITHMETIC: dict[str, Callable[..., ll.Value]] = {
 def _float(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
     op, dtype = instruction.op, instruction.arguments[-1].dtype
     if op == "reduce_precision":
-        return _reduce_precision(code, values[0], **instruction.attributes)  # type: ignore[arg-type]
+        return _reduce_precision(code, values[0], dtype, **instruction.attributes)  # type: ignore[arg-type]
     if op == "next_after" and dtype not in ("f32", "f64"):
         raise CompileError(f"next_after: not available for {dtype}; expected f32 or f64")
     if op in _ARITHMETIC:
@@ -185,25 +187,33 @@ def _float(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
     return math.function(op, values[0].type)(code.strict(), *values)
 
 
-def _reduce_precision(code: Code, value: ll.Value, exponent_bits: int, mantissa_bits: int) -> ll.Value:
+def _reduce_precision(code: Code, value: ll.Value, dtype: str, exponent_bits: int, mantissa_bits: int) -> ll.Value:
     """Rounds the mantissa to nearest even; exponents out of range become infinity, or zero of the same sign. A format
-    without a mantissa has no NaN, which becomes infinity."""
-    mantissa, width = (52, 64) if element(value.type) == ll.DoubleType() else (23, 32)
-    integer, bias = ll.IntType(width), (1 << (width - mantissa - 2)) - 1
-    bits = code.bits(value, integer)
-    sign = code.both(bits, -(1 << (width - 1)))
-    magnitude = code.both(bits, (1 << (width - 1)) - 1)
+    without a mantissa has no NaN, which becomes infinity. Computes with the bits of the type as it is stored: those of
+    a subnormal number of f16 are others than those of the f32 that holds it."""
+    info = ml_dtypes.finfo(numpy_dtype(dtype))
+    mantissa, bias, sign_bit = info.nmant, (1 << (info.nexp - 1)) - 1, 1 << (info.bits - 1)
+    infinity = int(np.array(np.inf, numpy_dtype(dtype)).view(f"u{storage_bytes(dtype)}"))  # NaN where there is none
+    if is_narrow(dtype):
+        bits = code.builder.zext(to_memory(code, value, dtype), shaped(I32, value.type))
+    else:
+        bits = code.bits(value, ll.IntType(info.bits))
+    sign, magnitude = code.both(bits, sign_bit), code.both(bits, sign_bit - 1)
     if dropped := max(0, mantissa - mantissa_bits):
         odd = code.both(code.lshr(magnitude, dropped), 1)
         magnitude = code.iadd(code.iadd(magnitude, (1 << (dropped - 1)) - 1), odd)
         magnitude = code.both(magnitude, -(1 << dropped))
+        magnitude = code.select(code.icompare(">", magnitude, infinity), infinity, magnitude)
     reach = (1 << (exponent_bits - 1)) - 1
-    if reach < bias:
-        infinity = ((1 << (width - mantissa - 1)) - 1) << mantissa
+    if exponent_bits < info.nexp:
         too_large = code.icompare(">=", magnitude, (bias + reach + 1) << mantissa)
         too_small = code.icompare("<", magnitude, (bias - reach + 1) << mantissa)
         magnitude = code.select(too_large, infinity, code.select(too_small, 0, magnitude))
-    result = code.bits(code.either(magnitude, sign), element(value.type))
+    result = code.either(magnitude, sign)
+    if is_narrow(dtype):
+        result = from_memory(code, code.builder.trunc(result, shaped(memory_type(dtype), result.type)), dtype)
+    else:
+        result = code.bits(result, element(value.type))
     return code.select(code.is_nan(value), value if mantissa_bits else float("inf"), result)
 
 

@@ -252,20 +252,23 @@ def reduce_precision(values: np.ndarray, exponent_bits: int, mantissa_bits: int)
     values that would be subnormal in the smaller format become zero."""
     info = ml_dtypes.finfo(values.dtype)
     dtype = np.dtype(f"u{values.dtype.itemsize}")
-    bits = values.view(dtype)
-    infinity = np.full_like(values, np.inf)
+    sign_bit = 1 << (info.bits - 1)
+    bits = values.view(dtype).astype(np.uint64)
+    sign, magnitude = bits & np.uint64(sign_bit), bits & np.uint64(sign_bit - 1)
+    infinity = np.full_like(values, np.inf)  # NaN where a type has no infinity
+    infinite = infinity.view(dtype).astype(np.uint64)
     if mantissa_bits < info.nmant:
         dropped = info.nmant - mantissa_bits
-        tie = (bits >> dtype.type(dropped)) & dtype.type(1)
-        bits = bits + tie + dtype.type((1 << (dropped - 1)) - 1)
-        bits = bits >> dtype.type(dropped) << dtype.type(dropped)
+        tie = (magnitude >> np.uint64(dropped)) & np.uint64(1)
+        magnitude = magnitude + tie + np.uint64((1 << (dropped - 1)) - 1)
+        magnitude = np.minimum(magnitude >> np.uint64(dropped) << np.uint64(dropped), infinite)
     if exponent_bits < info.nexp:
         bias, reduced_bias = (1 << (info.nexp - 1)) - 1, (1 << (exponent_bits - 1)) - 1
-        exponent = (bits >> dtype.type(info.nmant)) & dtype.type((1 << info.nexp) - 1)
-        sign_bit = bits & dtype.type(1 << (info.bits - 1))
-        bits = np.where(exponent > bias + reduced_bias, sign_bit | infinity.view(dtype), bits)
-        bits = np.where(exponent <= bias - reduced_bias, sign_bit, bits)
-    return np.where(np.isnan(values), values if mantissa_bits else infinity, np.asarray(bits).view(values.dtype))
+        exponent = magnitude >> np.uint64(info.nmant)
+        magnitude = np.where(exponent > bias + reduced_bias, infinite, magnitude)
+        magnitude = np.where(exponent <= bias - reduced_bias, np.uint64(0), magnitude)
+    reduced = np.asarray(sign | magnitude).astype(dtype).view(values.dtype)
+    return np.where(np.isnan(values), values if mantissa_bits else infinity, reduced)
 
 
 # From one element type to another

@@ -199,6 +199,9 @@ BITCASTS = [
 ]
 
 PRECISION_SAMPLE = np.append(F32_SAMPLE, np.float32([1.0009765, 1e-40, 65504, 65520, 6e-5, 3e38, -3e38]))
+SMALL_PRECISION_SAMPLE = np.append(
+    np.float16([-4.345e-05, -1.41e-05, 6e-8, 6e-5, 60000]), F32_SAMPLE.astype(np.float16)
+)
 PRECISION = [
     *(
         Record(
@@ -208,7 +211,8 @@ PRECISION = [
             oracle=Lax("reduce_precision", exponent_bits=exponent, mantissa_bits=mantissa),
         )
         for x, (exponent, mantissa) in product(
-            (PRECISION_SAMPLE, F64_SAMPLE, BF16_SAMPLE), ((5, 10), (8, 7), (8, 23), (2, 3), (11, 52))
+            (PRECISION_SAMPLE, F64_SAMPLE, BF16_SAMPLE, SMALL_PRECISION_SAMPLE),
+            ((5, 10), (8, 7), (8, 23), (2, 3), (11, 52)),
         )
     ),
     # Types without a mantissa have no NaN, and round a tie to the even exponent.
