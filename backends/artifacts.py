@@ -57,7 +57,7 @@ def _read(data: bytes | None) -> Artifact | None:
 
 def _key(digest: bytes, stages: Stages) -> bytes:
     options = stages.options
-    facts = stages.target, options.fast_math, options.traced, sorted(_custom_calls(stages.module))
+    facts = stages.target, options.fast_math, options.traced, options.autotune, sorted(_custom_calls(stages.module))
     return b"\0".join((b"artifact", _producer(), digest, repr(facts).encode()))
 
 

@@ -18,10 +18,9 @@ from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.verifier import verify
 
 
-def assemble(stages: Stages) -> Artifact:
+def assemble(stages: Stages, target: CpuTarget) -> Artifact:
     """Returns machine code for a module, to whose constants the artifact refers."""
-    target, references = stages.target, References(stages.module)
-    assert isinstance(target, CpuTarget), "a CPU's client compiles for CPUs"
+    references = References(stages.module)
     texts = interface.texts(stages.module.main)
     return assemble_program(stages.program, target, stages.options, references, texts)
 
@@ -38,10 +37,9 @@ def assemble_program(
     return _artifact(program, target, emit_program(program, target, options), references, texts)
 
 
-def assemble_timed(stages: Stages) -> tuple[Artifact, list[Step]]:
+def assemble_timed(stages: Stages, target: CpuTarget) -> tuple[Artifact, list[Step]]:
     """Returns machine code that records when steps run, and those steps, by number (`timing.py`)."""
-    target, references = stages.target, References(stages.module)
-    assert isinstance(target, CpuTarget), "a CPU's client compiles for CPUs"
+    references = References(stages.module)
     emitted = emit_program(stages.program, target, stages.options, timed=True)
     return _artifact(stages.program, target, emitted, references, {}), emitted.timed
 

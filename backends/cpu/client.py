@@ -123,7 +123,7 @@ class CpuClient:
     def _assemble(self, stages: Stages) -> Artifact:
         from trivium.backends.cpu.assembly import assemble
 
-        return assemble(stages)
+        return assemble(stages, _target(stages))
 
     def load(self, artifact: Artifact, stages: Stages | None = None) -> LoadedExecutable:
         """Returns an artifact ready to run. An artifact that is not whole takes constants from the module that it was
@@ -179,7 +179,7 @@ class CpuLoadedExecutable(StagedExecutable, CpuExecutable):
         """Compiles the program once more, with a clock, and runs it `runs` times."""
         from trivium.backends.cpu.profiling import timeline
 
-        return timeline(self.stages, self.module_constants(), arguments, runs)
+        return timeline(self.stages, _target(self.stages), self.module_constants(), arguments, runs)
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:
         """Runs the program on buffers."""
@@ -206,6 +206,10 @@ def _assembly(stages: Stages) -> str:
 
 
 def _target(stages: Stages) -> CpuTarget:
-    target = stages.target
-    assert isinstance(target, CpuTarget), "the stages of a program on a CPU are for CPUs"
-    return target
+    """Returns the target with what was measured for the program's kernels, if it is to be tuned."""
+    assert isinstance(stages.target, CpuTarget), "a CPU's client compiles for CPUs"
+    if not stages.options.autotune:
+        return stages.target
+    from trivium.backends.cpu.tuning import tuned
+
+    return tuned(stages.program, stages.target)

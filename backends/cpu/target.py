@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import llvmlite.binding as llvm
 
+from trivium.backends.cpu.contraction.tiling import ESTIMATED, Knobs
 from trivium.backends.llvm.target import LlvmTarget
 from trivium.compiler.artifact import Machine
 from trivium.compiler.target import FusionLimits, TileSizes
@@ -64,6 +65,12 @@ class CpuTarget(LlvmTarget):
     recompute_cost: float = 4.0
     fusion: FusionLimits = LIMITS
     tiles: TileSizes | None = TILES
+    tuned: tuple[tuple[str, Knobs], ...] = ()
+    """The knobs of contractions that were measured, by the digests of their kernels."""
+
+    def tuned_knobs(self, digest: str) -> Knobs:
+        """Returns the knobs that were the fastest for a kernel, or those of the estimates."""
+        return dict(self.tuned).get(digest, ESTIMATED)
 
     def machine(self) -> llvm.TargetMachine:
         """Returns LLVM's code generator."""

@@ -47,7 +47,9 @@ class PluginClient:
     def compile(self, module: Module, options: CompileOptions) -> LoadedExecutable:
         """Compiles a module for the plugin's first device."""
         if options != CompileOptions():
-            raise CompileError(f"{self.plugin.name} takes no options threads and fast_math, expected the defaults")
+            raise CompileError(
+                f"{self.plugin.name} takes no options threads, fast_math and autotune, expected the defaults"
+            )
         module.verify()
         signature = module.main
         kinds = (*signature.function_type.inputs, *signature.function_type.results)

@@ -147,12 +147,20 @@ def evaluate(module: Module, *arguments: object, function: str | None = None) ->
         return interpret(module, *arguments, function=function)
 
 
-def compile(module: Module, *, device: str = "cpu", threads: int | None = None, fast_math: bool = False) -> Executable:
+def compile(
+    module: Module,
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    fast_math: bool = False,
+    autotune: bool = False,
+) -> Executable:
     """Compiles a program for a device; `run = trivium.compile(module)`, then `run(x)` returns a tuple of arrays.
 
     `threads` limits the threads of a run; the default is `TRIVIUM_NUM_THREADS`, or all of the machine's. `fast_math`
-    allows the compiler to contract and reorder floating-point operations. Raises `CompileError`, or
-    `VerificationError`.
+    allows the compiler to contract and reorder floating-point operations. `autotune` measures several schedules of each
+    product and convolution, and keeps the fastest ones in the cache, for this machine; compiling then takes longer the
+    first time. Raises `CompileError`, or `VerificationError`.
     """
     from trivium.executable import compile_module
     from trivium.ir.memory import exhaustion
@@ -161,7 +169,7 @@ def compile(module: Module, *, device: str = "cpu", threads: int | None = None, 
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise Error(f"threads has {threads!r}, expected an integer of at least 1")
     with exhaustion("compiling the program", CompileError):
-        return compile_module(module, device=device, threads=threads, fast_math=fast_math)
+        return compile_module(module, device=device, threads=threads, fast_math=fast_math, autotune=autotune)
 
 
 def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:

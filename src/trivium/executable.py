@@ -169,11 +169,13 @@ class Executable:
         return f"<Executable {self.signature}>"
 
 
-def compile_module(module: Module, *, device: str, threads: int | None, fast_math: bool) -> Executable:
+def compile_module(
+    module: Module, *, device: str, threads: int | None = None, fast_math: bool = False, autotune: bool = False
+) -> Executable:
     """See `trivium.compile`."""
     from trivium.compiler.driver import CompileOptions
 
-    return Executable(client(device).compile(module, CompileOptions(threads, fast_math)))
+    return Executable(client(device).compile(module, CompileOptions(threads, fast_math, autotune=autotune)))
 
 
 def is_artifact(path: Path) -> bool:

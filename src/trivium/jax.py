@@ -24,8 +24,8 @@ from trivium.jax_plugin import registered_with_jax
 P = ParamSpec("P")
 Returned = TypeVar("Returned")
 
-Options = tuple[str, int | None, bool]
-"""The device, the threads, and whether math may be fast, as in `trivium.compile`."""
+Options = tuple[str, int | None, bool, bool]
+"""The device, the threads, whether math may be fast, and whether schedules are measured, as in `trivium.compile`."""
 
 CACHED = 1024
 """Jaxprs whose derivatives and machine code are kept; the least recently used ones go first."""
@@ -35,14 +35,19 @@ MODES = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_prom
 
 
 def jit(
-    function: Callable[P, Returned], *, device: str = "cpu", threads: int | None = None, fast_math: bool = False
+    function: Callable[P, Returned],
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    fast_math: bool = False,
+    autotune: bool = False,
 ) -> Callable[P, Returned]:
     """Like `jax.jit`: traced and compiled at the first call with each combination of shapes and dtypes, then run.
 
     Works under `jax.grad`, `jax.jvp` and `jax.vmap`, in any nesting. Arguments and results are pytrees of arrays. The
     options are those of `trivium.compile`. Raises `UnsupportedOpError` with every primitive that has no rule.
     """
-    options = (device, threads, fast_math)
+    options = (device, threads, fast_math, autotune)
     traced: dict[Hashable, tuple[core.ClosedJaxpr, object]] = {}
 
     @functools.wraps(function)
@@ -110,10 +115,10 @@ def _is_key(x: ArrayLike | ShapedArray) -> bool:
 
 @functools.lru_cache(CACHED)
 def _compiled(jaxpr: core.ClosedJaxpr, options: Options) -> Executable:
-    device, threads, fast_math = options
+    device, threads, fast_math, autotune = options
     module = import_jaxpr(jaxpr)
     register_foreign_functions(module, [registered_with_jax])
-    return trivium.compile(module, device=device, threads=threads, fast_math=fast_math)
+    return trivium.compile(module, device=device, threads=threads, fast_math=fast_math, autotune=autotune)
 
 
 @trivium_call.def_effectful_abstract_eval

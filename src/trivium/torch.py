@@ -6,7 +6,8 @@ each combination of sizes that occurs; the logger `trivium.torch` reports why.
 
 Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`. With `"freeze": True`,
 parameters and buffers are constants of inference programs, which are then compiled again when one of them changes. The
-modes of PyTorch's own compiler are accepted, so that code written for it runs; all of them mean the default.
+modes of PyTorch's own compiler are accepted, so that code written for it runs: `max-autotune` means the option
+`"autotune": True`, the others the default.
 
 An op without a rule, or a custom op, runs in PyTorch between compiled parts of its graph, and the logger warns of it
 once; with `"fallback": False` it is an error, which lists all of them.
@@ -120,7 +121,7 @@ def _checked_options(options: Mapping[str, object] | None, others: dict[str, obj
             f"torch.compile has options {', '.join(unknown)} for the backend trivium, expected any of "
             f"{', '.join((*OPTIONS, *OWN))}"
         )
-    return options or {}
+    return {"autotune": mode.startswith("max-autotune"), **(options or {})}
 
 
 _warned: set[tuple[str, str]] = set()

@@ -19,7 +19,7 @@ from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.cache import DIGEST_BYTES
 from trivium.backends.cpu import assembly
 from trivium.backends.cpu.client import CpuClient
-from trivium.backends.cpu.target import host
+from trivium.backends.cpu.target import CpuTarget, host
 from trivium.compiler.artifact import Artifact, ModuleConstant
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.custom_calls import CUSTOM_CALLS, register_custom_call
@@ -58,9 +58,9 @@ def assembled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     names: list[str] = []
     original = assembly.assemble
 
-    def noted(stages: Stages) -> Artifact:
+    def noted(stages: Stages, target: CpuTarget) -> Artifact:
         names.append(stages.module.main.sym_name)
-        return original(stages)
+        return original(stages, target)
 
     monkeypatch.setattr(assembly, "assemble", noted)
     return names

@@ -9,7 +9,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
-from trivium.backends.cpu.contraction.tiling import Tiling
+from trivium.backends.cpu.contraction.tiling import ESTIMATED, Tiling
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import PARALLEL_FOR
 from trivium.backends.llvm.code import I32, I64, POINTER, Code
@@ -99,9 +99,9 @@ class Lowering:
         if len(found) > 1:
             constants = frozenset()
         self.element_bytes = storage_bytes(kernel.contraction.accumulate)
-        self.shares = [
-            Share(self.marked, phase, plan(phase.problem, self.element_bytes, target, constants)) for phase in found
-        ]
+        knobs = target.tuned_knobs(kernel.digest()) if target.tuned else ESTIMATED
+        plans = (plan(phase.problem, self.element_bytes, target, constants, knobs) for phase in found)
+        self.shares = [Share(self.marked, phase, chosen) for phase, chosen in zip(found, plans, strict=True)]
 
     @property
     def plan(self) -> Plan:

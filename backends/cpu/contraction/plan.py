@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trivium.backends.cpu.contraction.tiling import Rhs, Tiling, choose
+from trivium.backends.cpu.contraction.tiling import ESTIMATED, Knobs, Rhs, Tiling, choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler import artifact
 from trivium.compiler.contraction.problem import Access, Axis, Problem, canonicalize, orient
@@ -56,11 +56,17 @@ class Plan:
         return tuple(axis for axis in self.problem.batch.axes if self.problem.rhs.stride(axis))
 
 
-def plan(problem: Problem, element_bytes: int, target: CpuTarget, constant: frozenset[str] = frozenset()) -> Plan:
+def plan(
+    problem: Problem,
+    element_bytes: int,
+    target: CpuTarget,
+    constant: frozenset[str] = frozenset(),
+    knobs: Knobs = ESTIMATED,
+) -> Plan:
     """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is
     loaded."""
     oriented = orient(problem)
     canonical = canonicalize(oriented)
     # Packed windows would repeat their elements, and hold the zeros of padding.
     known = ("lhs" if oriented.swapped else "rhs") in constant and not canonical.rhs.windows
-    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known))
+    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, knobs))

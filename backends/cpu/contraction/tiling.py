@@ -112,6 +112,21 @@ class Tiling:
         return f"schedule {{ {tile}, units {self.chunks.count}x{self.groups.count}, {operands} }}"
 
 
+@dataclass(frozen=True)
+class Knobs:
+    """What can be chosen otherwise than by the estimates, for one shape: the number of vectors in a panel (0 for that
+    of `widest_panel`), and the share of the second-level cache for a block of a panel."""
+
+    vectors: int = 0
+    panel_share: float = PANEL_SHARE
+
+
+ESTIMATED = Knobs()
+
+KNOBS = tuple(Knobs(vectors, share) for share in (PANEL_SHARE, 1 / 2, 1 / 8) for vectors in (0, 1, 2, 3, 4, 5, 6, 8))
+"""What is measured if a program is tuned."""
+
+
 def rows_that_fit(vectors: int, registers: int) -> int:
     """Returns the number of rows of accumulators that fit beside one row of rhs vectors and one broadcast of lhs."""
     return min(MOST_ROWS, (registers - 2 - vectors) // vectors)
@@ -124,17 +139,19 @@ def widest_panel(rows: int, registers: int) -> int:
     return max(usual, min(8, (registers - 2) // (rows + 1)))
 
 
-def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: bool) -> Tiling:
+def choose(
+    problem: Problem, element_bytes: int, target: Target, constant_rhs: bool, knobs: Knobs = ESTIMATED
+) -> Tiling:
     """Returns the schedule of a problem in canonical form."""
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
-    panels, tiles = _tiles(problem, lanes, target.vector_registers)
+    panels, tiles = _tiles(problem, lanes, target.vector_registers, knobs.vectors)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
     pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(SHORTEST_RUN, total)
     if pack_lhs or rhs is Rhs.DIRECT:
         run = total
     row_bytes = panels.size * lanes * element_bytes
-    most_steps = total if rhs is Rhs.DIRECT else int(PANEL_SHARE * cache) // row_bytes
+    most_steps = total if rhs is Rhs.DIRECT else int(knobs.panel_share * cache) // row_bytes
     reduction = _blocks(problem.reduction, total // run, run, most_steps)
     most_rows = int(LHS_SHARE * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
     sums = int(SUMS_SHARE * cache) // row_bytes
@@ -146,14 +163,15 @@ def choose(problem: Problem, element_bytes: int, target: Target, constant_rhs: b
     return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, prefetch)
 
 
-def _tiles(problem: Problem, lanes: int, registers: int) -> tuple[Split, Split]:
-    """Returns panels and tiles. If lanes are read one by one, nothing is reused within a tile: it then has few rows,
-    whose addresses fit in registers, and is wide."""
+def _tiles(problem: Problem, lanes: int, registers: int, wanted: int) -> tuple[Split, Split]:
+    """Returns panels, of at most `wanted` vectors if that is not 0, and tiles. If lanes are read one by one, nothing is
+    reused within a tile: it then has few rows, whose addresses fit in registers, and is wide."""
     rows, vectors = problem.rows.extent, math.ceil(problem.columns.extent / lanes)
     if problem.elementwise:
         panels = split(vectors, 6 if registers >= 32 else 3)
         return panels, split(rows, 3 if panels.size > 4 else 4)
-    panels = split(vectors, widest_panel(rows, registers))
+    most = min(wanted, (registers - 2) // 2) or widest_panel(rows, registers)  # beside them fits at least one row
+    panels = split(vectors, most)
     return panels, split(rows, rows_that_fit(panels.size, registers))
 
 

@@ -32,6 +32,7 @@ class Options(TypedDict, total=False):
     device: str
     threads: int | None
     fast_math: bool
+    autotune: bool
 
 
 Instead = Mapping[int, "Held"]

@@ -13,7 +13,7 @@ from trivium.backends import native
 from trivium.backends.artifact import to_bytes
 from trivium.backends.cpu.assembly import assemble, assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import host, machine_of
+from trivium.backends.cpu.target import CpuTarget, host, machine_of
 from trivium.backends.llvm.elf import is_shared_object
 from trivium.compiler.artifact import COSTS, Artifact, Embedded, ModuleConstant, NativeFunction, PythonFunction
 from trivium.compiler.constants import constant_arrays
@@ -43,9 +43,14 @@ def stages(module: Module, **options: object) -> Stages:
     return Stages(module, CLIENT.target(chosen), chosen)
 
 
+def assembled(made: Stages) -> Artifact:
+    assert isinstance(made.target, CpuTarget)
+    return assemble(made, made.target)
+
+
 @pytest.fixture(scope="module")
 def artifact() -> Artifact:
-    return assemble(stages(parse(TEXT), threads=1))
+    return assembled(stages(parse(TEXT), threads=1))
 
 
 def test_what_it_was_made_for_and_by(artifact: Artifact) -> None:
@@ -97,14 +102,14 @@ def test_what_the_compiler_computed_is_embedded() -> None:
       %2 = stablehlo.multiply %0, %1 : tensor<100xf32>
       return %2 : tensor<100xf32>
     }""")
-    artifact = assemble(stages(module))
+    artifact = assembled(stages(module))
     assert all(isinstance(constant.source, Embedded) for constant in artifact.constants)
     np.testing.assert_array_equal(CpuExecutable(artifact).execute()[0], 2 * np.arange(100))
 
 
 def test_the_same_module_becomes_the_same_bytes(artifact: Artifact) -> None:
     """Artifacts contain nothing of this process, such as addresses."""
-    assert to_bytes(assemble(stages(parse(TEXT), threads=1))) == to_bytes(artifact)
+    assert to_bytes(assembled(stages(parse(TEXT), threads=1))) == to_bytes(artifact)
 
 
 @pytest.mark.skipif(not host().fma, reason="this processor has no fused multiply-add")
@@ -117,7 +122,7 @@ def test_options_change_the_code() -> None:
     }"""
     x, y = np.full(16, 1 + 2.0**-12, np.float32), np.full(16, 1 + 2.0**-11, np.float32)
     for fast, wanted in ((False, 0), (True, 2.0**-24)):
-        (result,) = CpuExecutable(assemble(stages(parse(module), fast_math=fast))).execute(x, y)
+        (result,) = CpuExecutable(assembled(stages(parse(module), fast_math=fast))).execute(x, y)
         assert result.tolist() == [wanted] * 16
 
 
@@ -126,7 +131,7 @@ def test_functions_of_the_host_are_named() -> None:
       %0 = stablehlo.cholesky %x, lower = true : tensor<4x4xf64>
       return %0 : tensor<4x4xf64>
     }""")
-    (function,) = assemble(stages(module)).host_functions
+    (function,) = assembled(stages(module)).host_functions
     assert isinstance(function, NativeFunction)
     assert function.routine == "dpotrf"
     assert native.address(function.function)

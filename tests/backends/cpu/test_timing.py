@@ -34,7 +34,7 @@ TEXT = LOOP.replace("stablehlo.sort %y, dimension = 0, is_stable = true COMPARAT
 
 def test_steps_of_a_loop_are_recorded_each_time() -> None:
     run = trivium.compile(trivium.parse(TEXT), threads=1)
-    artifact, steps = assemble_timed(run.loaded.stages)
+    artifact, steps = assemble_timed(run.loaded.stages, run.loaded.stages.target)
     record = table()
     timed = CpuExecutable(artifact, run.loaded.module_constants(), record)
     x = np.array([2, 4, 1, 3], np.float32)
