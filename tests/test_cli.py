@@ -156,6 +156,12 @@ def test_show_writes_a_page_of_all_stages(trivium: Command) -> None:
     assert all(f'"name":"{stage}"' in page for stage in ("source", "program", *STAGES))
 
 
+def test_show_writes_a_page_with_times(trivium: Command) -> None:
+    succeed(trivium("show", "program.mlir", "--html", "page.html", "--profile"))
+    assert '"times":{"seconds":' in Path("page.html").read_text()
+    refuse(trivium("show", "program.mlir", "--profile"), "expected --html")
+
+
 def test_run_with_random_inputs_is_repeatable(trivium: Command) -> None:
     first = succeed(trivium("run", "program.mlir", "--random"))
     assert "(2, 3)" in first

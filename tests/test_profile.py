@@ -11,6 +11,7 @@ import trivium
 from trivium.backends.timeline import Event, Limits, Run, Timeline
 from trivium.cli import main
 from trivium.compiler.program import Launch
+from trivium.executable import Executable
 
 TEXT = """
 func.func @main(%x: tensor<64x256xf32>, %w: tensor<256x128xf32>) -> tensor<64xf32> {
@@ -27,11 +28,11 @@ ARGUMENTS = np.ones((64, 256), np.float32), np.ones((256, 128), np.float32)
 
 
 @pytest.fixture
-def run() -> trivium.executable.Executable:
+def run() -> Executable:
     return trivium.compile(trivium.parse(TEXT), threads=1)
 
 
-def test_each_launch_has_a_line(run: trivium.executable.Executable) -> None:
+def test_each_launch_has_a_line(run: Executable) -> None:
     profile = run.profile(*ARGUMENTS, runs=3)
     launches = [step for step in run.program.steps if isinstance(step, Launch)]
     assert {line.name for line in profile.lines} == {launch.kernel.name for launch in launches}
@@ -45,7 +46,7 @@ def test_each_launch_has_a_line(run: trivium.executable.Executable) -> None:
         assert line.source.startswith("<text>:")
 
 
-def test_times_of_a_step_are_added_up_in_a_run_and_their_median_counts(run: trivium.executable.Executable) -> None:
+def test_times_of_a_step_are_added_up_in_a_run_and_their_median_counts(run: Executable) -> None:
     from trivium import profile as profiles
 
     (first, second) = (step for step in run.program.steps if isinstance(step, Launch))
@@ -53,6 +54,7 @@ def test_times_of_a_step_are_added_up_in_a_run_and_their_median_counts(run: triv
 
     class Loaded:
         name = "main"
+        program = run.program
 
         def timeline(self, arguments: object, runs_: int) -> Timeline:
             return Timeline(runs, Limits(flops=1e6, nbytes=1e6))
@@ -83,7 +85,8 @@ def test_programs_of_dynamic_shapes() -> None:
 def test_files(tmp_path: Path) -> None:
     program, trace, table = (tmp_path / name for name in ("program.mlir", "trace.json", "table.json"))
     program.write_text(TEXT)
-    options = ["--random", "--runs", "2", "--trace", str(trace), "--json", str(table)]
+    page = tmp_path / "page.html"
+    options = ["--random", "--runs", "2", "--trace", str(trace), "--json", str(table), "--html", str(page)]
     result = CliRunner().invoke(main, ["profile", str(program), *options])
     assert result.exit_code == 0, result.output
     assert "GFLOP/s" in result.output
@@ -91,9 +94,10 @@ def test_files(tmp_path: Path) -> None:
     events = json.loads(trace.read_text())["traceEvents"]
     assert {event["name"] for event in events} == {step["name"] for step in steps}
     assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
+    assert '"times":{"seconds":' in page.read_text()
 
 
-def test_what_cannot_be_profiled(run: trivium.executable.Executable, tmp_path: Path) -> None:
+def test_what_cannot_be_profiled(run: Executable, tmp_path: Path) -> None:
     with pytest.raises(trivium.Error, match="runs has 0, expected at least 1"):
         run.profile(*ARGUMENTS, runs=0)
     with pytest.raises(trivium.ExecutionError, match="was given 1 arguments, expected 2"):

@@ -84,15 +84,20 @@ def compile(program: Path, output: Path, threads: int | None, trust: bool, devic
 @click.argument("program", type=PATH)
 @click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; by default the program itself.")
 @click.option("--html", type=PATH, help="Write a page that shows the program and its stages to this file instead.")
+@click.option("--profile", "timed", is_flag=True, help="Run it on random inputs, and show the times on the page.")
 @TRUST
 @OPTIMIZED
-def show(program: Path, stage: str | None, html: Path | None, trust: bool, device: str) -> None:
+def show(program: Path, stage: str | None, html: Path | None, timed: bool, trust: bool, device: str) -> None:
     """Prints a program, or a stage of its compilation."""
     module = trivium.load(program, trust=trust)
+    if timed and html is None:
+        raise Error("--profile shows times on a page, expected --html, too (trivium profile prints them)")
     if html is not None:
         from trivium.page import page_of, write_page
 
-        write_page(html, page_of(module, program.name, device, stage or ""))
+        compiled = trivium.compile(module, device=device) if timed else None
+        found = compiled.profile(*_inputs(compiled.signature, 0, ())) if compiled else None
+        write_page(html, page_of(module, program.name, device, stage or "", profile=found))
         click.echo(f"Wrote {html}.")
         return
     click.echo(str(module) if stage is None else trivium.compile(module, device=device).stage(stage))
@@ -162,6 +167,7 @@ def bench(program: Path, against: str, threads: int | None, seconds: float, trus
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; by default all of the machine's.")
 @click.option("--trace", type=PATH, help="Write one run to this file, as a trace that Perfetto opens.")
 @click.option("--json", "table", type=PATH, help="Write the table to this file, as JSON.")
+@click.option("--html", type=PATH, help="Write a page to this file that shows the times in all stages of the program.")
 @TRUST
 @OPTIMIZED
 def profile(
@@ -172,6 +178,7 @@ def profile(
     threads: int | None,
     trace: Path | None,
     table: Path | None,
+    html: Path | None,
     trust: bool,
     device: str,
 ) -> None:
@@ -184,6 +191,8 @@ def profile(
         found.save(trace, trace=True)
     if table is not None:
         found.save(table)
+    if html is not None:
+        compiled.show(html, profile=found)
 
 
 @main.command()

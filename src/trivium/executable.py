@@ -83,8 +83,11 @@ class Executable:
     def module(self) -> Module:
         """The module that was compiled, with dynamic shapes as it was written. Raises an `Error` for an executable that
         was loaded from a file."""
-        stages: Stages | None = getattr(self.loaded, "stages", None)
-        return self.loaded.graph if stages is None else stages.module
+        return self.loaded.graph if self._stages is None else self._stages.module
+
+    @property
+    def _stages(self) -> Stages | None:
+        return getattr(self.loaded, "stages", None)
 
     @property
     def graph(self) -> Module:
@@ -136,11 +139,12 @@ class Executable:
 
         return profile(self.loaded.specialize(*arguments), arguments, runs)
 
-    def show(self, path: str | Path) -> None:
-        """Writes a page to a file that shows the program in all stages, from the source to the machine code."""
+    def show(self, path: str | Path, profile: Profile | None = None) -> None:
+        """Writes a page to a file that shows the program in all stages, from the source to the machine code. With a
+        `profile` of it, the page shows the times, too; a program of dynamic shapes is then shown as it was profiled."""
         from trivium.page import write_page
 
-        write_page(Path(path), self._page())
+        write_page(Path(path), self._page(profile=profile))
 
     def _repr_html_(self) -> str:
         """Shows the program in a notebook."""
@@ -148,11 +152,18 @@ class Executable:
 
         return frame_of(self._page(machine_code=False))
 
-    def _page(self, machine_code: bool = True) -> Page:
+    def _page(self, machine_code: bool = True, profile: Profile | None = None) -> Page:
         from trivium.page import page_of
 
+        if profile is not None and profile.loaded is not self.loaded:
+            if self._stages is not None:
+                raise Error(
+                    f"the profile is of another program than {self.loaded.name}, expected one of this executable"
+                )
+            return Executable(profile.loaded)._page(machine_code, profile)
         name, device = self.module.main.sym_name, self.loaded.device.client.platform_name
-        return page_of(self.module, name, device, machine_code=machine_code)
+        options = self._stages.options if self._stages is not None else None
+        return page_of(self.module, name, device, machine_code=machine_code, options=options, profile=profile)
 
     def save(self, path: str | Path) -> None:
         """Writes the compiled program to a file, constants included: `trivium.load_executable` runs it, on a processor

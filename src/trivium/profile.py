@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -13,7 +13,7 @@ from statistics import median
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.backends.timeline import Event, Limits, Timed, Timeline
 from trivium.compiler.analysis import step_cost
-from trivium.compiler.program import Collective, Copy, HostCall, Launch, PythonCall, Step
+from trivium.compiler.program import Collective, Copy, HostCall, Launch, PythonCall, Step, walk
 from trivium.ir.errors import Error
 
 MICRO = 1e6
@@ -21,10 +21,11 @@ MICRO = 1e6
 
 @dataclass(frozen=True)
 class Line:
-    """One step of a program. `seconds` is its time in a run, the median of all runs, and `calls` how often it ran in
-    one; of loops with very many steps, only the first ones count. `flops` and `nbytes` are those of all its calls.
-    `limit` is the least time that the device could take for them, if data came from memory and not from caches, and
-    `bound` what that time is spent with: "compute" or "memory". `source` names the user's lines and ops."""
+    """One step of a program; `number` is its place in the program. `seconds` is its time in a run, the median of all
+    runs, and `calls` how often it ran in one; of loops with very many steps, only the first ones count. `flops` and
+    `nbytes` are those of all its calls. `limit` is the least time that the device could take for them, if data came
+    from memory and not from caches, and `bound` what that time is spent with: "compute" or "memory". `source` names the
+    user's lines and ops."""
 
     name: str
     kind: str
@@ -35,16 +36,19 @@ class Line:
     limit: float
     bound: str
     source: str
+    number: int
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The steps of a program, the slowest first. `seconds` is the time of a whole run, the median of all."""
+    """The steps of a program, the slowest first. `seconds` is the time of a whole run, the median of all. `loaded` is
+    what was run."""
 
     name: str
     seconds: float
     lines: Sequence[Line]
     timeline: Timeline
+    loaded: LoadedExecutable
 
     def __str__(self) -> str:
         """The table."""
@@ -101,11 +105,13 @@ def profile(loaded: LoadedExecutable, arguments: Sequence[object], runs: int) ->
         kind = loaded.device.client.platform_name
         raise Error(f"{loaded.name} runs on {kind}, which has no profiles; expected the device cpu")
     timeline = loaded.timeline(arguments, runs)
-    lines = sorted(_lines(timeline), key=lambda line: -line.seconds)
-    return Profile(loaded.name, median(run.seconds for run in timeline.runs), lines, timeline)
+    numbers = {id(step): number for number, step in enumerate(walk(loaded.program.steps))}
+    lines = sorted(_lines(timeline, numbers), key=lambda line: -line.seconds)
+    return Profile(loaded.name, median(run.seconds for run in timeline.runs), lines, timeline, loaded)
 
 
-def _lines(timeline: Timeline) -> Iterator[Line]:
+def _lines(timeline: Timeline, numbers: Mapping[int, int]) -> Iterator[Line]:
+    """Yields the lines of a profile; `numbers` are those of the steps, by identity."""
     steps: dict[int, tuple[Step, list[float], int]] = {}
     for number, run in enumerate(timeline.runs):
         for event in run.events:
@@ -113,10 +119,10 @@ def _lines(timeline: Timeline) -> Iterator[Line]:
             seconds[number] += event.end - event.start
             steps[id(step)] = step, seconds, calls + 1
     for step, seconds, calls in steps.values():
-        yield _line(step, median(seconds), -(-calls // len(timeline.runs)), timeline.limits)
+        yield _line(step, numbers[id(step)], median(seconds), -(-calls // len(timeline.runs)), timeline.limits)
 
 
-def _line(step: Step, seconds: float, calls: int, limits: Limits) -> Line:
+def _line(step: Step, number: int, seconds: float, calls: int, limits: Limits) -> Line:
     cost = step_cost(step) * calls
     computing, moving = cost.flops / limits.flops, cost.nbytes / limits.nbytes
     return Line(
@@ -129,6 +135,7 @@ def _line(step: Step, seconds: float, calls: int, limits: Limits) -> Line:
         limit=max(computing, moving),
         bound="compute" if computing > moving else "memory",
         source=_source(step),
+        number=number,
     )
 
 

@@ -5,8 +5,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import trivium
 from tests.page.programs import located
 from trivium.page import page_of, write_page
 
@@ -34,6 +36,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser, file: Path) -> Iterator:
+    yield from opened(browser, file)
+
+
+def opened(browser, file: Path) -> Iterator:
     """The page, opened in the browser; errors in the console fail the test."""
     errors: list[str] = []
     page = browser.new_page(viewport={"width": 1400, "height": 900})
@@ -163,3 +169,53 @@ def test_narrow_windows(page) -> None:
     """In a narrow window, the stages are shown one below the other."""
     page.set_viewport_size({"width": 500, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
+
+
+@pytest.fixture
+def timed(browser, file: Path, tmp_path: Path) -> Iterator:
+    """The page of the same program with a profile."""
+    run = trivium.compile(located(str(file.with_name("model.py"))), threads=1)
+    profile = run.profile(np.ones((8, 16), np.float32), np.ones((16, 16), np.float32), runs=2)
+    run.show(tmp_path / "page.html", profile=profile)
+    yield from opened(browser, tmp_path / "page.html")
+
+
+def slowest(page) -> str:
+    return page.evaluate("trivium.model.launches.items[trivium.model.times.steps[0].number].label")
+
+
+def test_times_are_shown_on_everything(timed) -> None:
+    for stage in ("source", "launches"):
+        assert timed.locator(f'.listing[data-stage="{stage}"] .heat').count() >= 2
+    assert timed.locator(".box .warm").count() >= 2
+    assert "us · " in timed.locator(".box.closed .about").first.text_content()
+    assert timed.locator('.listing[data-stage="launches"] .heat').first.text_content().endswith(" us")
+
+
+def test_the_slowest_launch_is_one_key_away(timed) -> None:
+    timed.keyboard.press("h")
+    assert list(chosen(timed)["launches"].items()) == [(slowest(timed), "chosen")]
+    assert "of a run" in timed.locator(".details dl").first.text_content()
+    assert timed.locator(".profile tr.chosen .sign").text_content() == "▶"
+    timed.keyboard.press("h")
+    assert list(chosen(timed)["launches"]) != [slowest(timed)]
+    timed.keyboard.press("H")
+    assert list(chosen(timed)["launches"]) == [slowest(timed)]
+
+
+def test_the_table_selects_and_is_sorted(timed) -> None:
+    rows = timed.locator(".profile tbody tr button")
+    assert rows.first.get_attribute("title") == slowest(timed)
+    rows.first.click()
+    assert list(chosen(timed)["launches"]) == [slowest(timed)]
+    timed.locator(".profile th button", has_text="step").click()
+    steps = timed.locator(".profile tbody tr")
+    order = [int(steps.nth(i).get_attribute("data-step")) for i in range(steps.count())]
+    assert order == sorted(order)
+    timed.keyboard.press("8")
+    assert timed.locator(".profile").is_hidden()
+
+
+def test_pages_without_a_profile_have_no_times(page) -> None:
+    page.keyboard.press("h")
+    assert page.locator(".heat, .warm, .profile").count() == 0

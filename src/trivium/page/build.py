@@ -4,7 +4,7 @@ every op, launch and kernel can name its origin."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from trivium.backends import client
 from trivium.compiler.dynamic import is_dynamic
@@ -18,6 +18,10 @@ from trivium.page.machine import assembly_stage, kernels_of_names, llvm_stage
 from trivium.page.source import source_stage
 from trivium.page.steps import kernels_stage, launches_stage
 from trivium.page.tags import ops_of, tag, tags_of
+from trivium.page.times import times_of
+
+if TYPE_CHECKING:
+    from trivium.profile import Profile
 
 MOST_LLVM = 600_000
 """The length of LLVM's text, in characters, up to which assembly is made, too, unless the reader asks for it: it takes
@@ -37,11 +41,18 @@ class Compiler(Protocol):
 
 
 def page_of(
-    module: Module, title: str = "", device: str | None = None, stage: str = "", *, machine_code: bool = True
+    module: Module,
+    title: str = "",
+    device: str | None = None,
+    stage: str = "",
+    *,
+    machine_code: bool = True,
+    options: CompileOptions | None = None,
+    profile: Profile | None = None,
 ) -> Page:
     """Returns the page of a module and of what it is compiled to for a device; without a device, of the module alone.
     `stage` is the stage that the reader asks for, which is then not omitted. Without `machine_code`, the page ends with
-    the kernels."""
+    the kernels. `profile` adds the times of that module, compiled for that device with these options."""
     module = module.clone()
     every = _ops(module)
     places = [file_locations(op.location) for op in every]
@@ -61,8 +72,11 @@ def page_of(
     elif not isinstance(backend, Compiler):
         program.note = f"Of what device {device} makes of the program, this page can show nothing."
     else:
-        stages = Stages(module, backend.target(CompileOptions()), CompileOptions())
+        options = options or CompileOptions()
+        stages = Stages(module, backend.target(options), options)
         _add_compiled(page, stages)
+        if profile is not None:
+            page.times = times_of(profile, stages.program)
         if machine_code:
             _add_machine_code(page, lambda name: backend.stage(stages, name), kernels_of_names(stages.program))
     return page

@@ -80,6 +80,48 @@ class Stage:
 
 
 @dataclass
+class StepTime:
+    """The time and work of a step in all its calls of one run: see `trivium.profile.Line`. `number` is its item in the
+    stage `launches`."""
+
+    number: int
+    seconds: float
+    calls: int
+    flops: float
+    nbytes: float
+    limit: float
+    bound: str
+
+
+@dataclass
+class Held:
+    """An array in the arena: its bytes, and the first and last step of each time for which it is held. `steps` are the
+    steps that write it, or read it."""
+
+    name: str
+    type: str
+    offset: int
+    nbytes: int
+    spans: list[tuple[int, int]]
+    steps: list[int]
+
+
+@dataclass
+class Times:
+    """A profile: the time of a run, what the device can do in a second, the steps, slowest first; and the
+    arena's size, how many bytes of it are in use at each step, and what it holds."""
+
+    seconds: float
+    runs: int
+    flops: float
+    nbytes: float
+    steps: list[StepTime]
+    arena: int
+    used: list[int]
+    held: list[Held]
+
+
+@dataclass
 class Page:
     """Everything that a page shows."""
 
@@ -88,6 +130,7 @@ class Page:
     stages: list[Stage]
     open: str = ""
     """The stage that the reader asked for."""
+    times: Times | None = None
 
     def stage(self, name: str) -> Stage | None:
         """Returns the stage of that name, if the page has it."""
@@ -112,7 +155,12 @@ class Page:
                     "groups": groups,
                 }
             )
-        return {"title": self.title, "facts": {**self.facts}, "open": self.open, "stages": stages}
+        page: dict[str, Json] = {"title": self.title, "facts": {**self.facts}, "open": self.open, "stages": stages}
+        return page if self.times is None else page | {"times": _times(self.times)}
+
+
+def _times(times: Times) -> Json:
+    return dataclasses.asdict(times)
 
 
 def _item(item: Item) -> dict[str, Json]:

@@ -18,7 +18,10 @@ from trivium.page.data import Page
 
 ASSETS = Path(__file__).parent / "assets"
 STYLES = ("page.css",)
-OWN_SCRIPTS = ("model.js", "listing.js", "layout.js", "graph.js", "details.js", "search.js", "main.js")
+OWN_SCRIPTS = (
+    *("model.js", "heat.js", "listing.js", "layout.js", "graph.js", "details.js", "search.js"),
+    *("profile.js", "main.js"),
+)
 SCRIPTS = ("vendor/dagre.min.js", *OWN_SCRIPTS)
 """In the order in which they run."""
 

@@ -6,6 +6,7 @@ trivium.details = function (model, items, group, related, select) {
   const [item] = items, several = items.length > 1;
   const title = group ? trivium.pathOf(group) || "everything" : several ? `${items.length} items` : item.label;
   const rows = group || several ? { ops: String(items.length) } : { stage: item.stage.title, type: item.type, part: item.path, ...item.facts };
+  rows.time = trivium.timeOf(model, items);
   const parts = [element("h3", {}, title), trivium.rows(rows)];
   if (!several && item.constant) parts.push(...trivium.constant(item.constant));
   if (!several && item.first >= 0) parts.push(element("pre", {}, item.stage.lines[item.first].trim()));

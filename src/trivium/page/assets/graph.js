@@ -94,17 +94,26 @@ trivium.Picture = class {
     if (group) {
       box.append(element("g", { class: "toggle" },
         element("rect", { class: "hit", width: 26, height: 26 }), element("text", { x: 9, y: 18 }, inside ? "−" : "+")),
-      element("text", { class: "name", x: 28, y: 18 }, trivium.fit(group.name, part.width - 36, 7.4)));
+      element("text", { class: "name", x: 28, y: 18 }, trivium.fit(inside ? trivium.timed(group, group.name) : group.name, part.width - 36, 7.4)));
       if (inside) {
         this.origin = { x: part.left, y: part.top };
         box.append(this.drawInside(inside, 0, 0));
         this.origin = origin;
-      } else box.append(element("text", { class: "about", x: 12, y: 39 }, trivium.fit(trivium.summary(group), part.width - 20, 5.9)));
+      } else box.append(element("text", { class: "about", x: 12, y: 39 }, trivium.fit(trivium.timed(group, trivium.summary(group)), part.width - 20, 5.9)));
     } else {
       box.append(element("text", { class: "name", x: part.width / 2, y: 17 }, trivium.fit(item.label, part.width - 10, 7.2)),
-        element("text", { class: "about", x: part.width / 2, y: 32 }, trivium.fit(trivium.short(item.type), part.width - 10, 5.9)));
+        element("text", { class: "about", x: part.width / 2, y: 32 }, trivium.fit(trivium.timed(item, trivium.short(item.type)), part.width - 10, 5.9)));
     }
+    this.warm(box, part);
     return box;
+  }
+
+  // A bar as long as the share of the time that a box has of the whole.
+  warm(box, { group, item, width, height, inside }) {
+    const seconds = (group || item).seconds, all = this.stage.groups[0].seconds;
+    if (!seconds) return;
+    box.append(trivium.element("g", { class: "warm" },
+      trivium.element("rect", { x: 1, y: inside ? 1 : height - 5, width: Math.max(1, ((width - 2) * seconds) / all), height: 4 })));
   }
 
   edge({ a, b, label, points, at }) {
@@ -234,6 +243,9 @@ trivium.Picture = class {
     this.onMove(part);
   }
 };
+
+// A text with the time before it, if there is one.
+trivium.timed = ({ seconds }, text) => (seconds ? `${trivium.time(seconds)} · ${text}` : text);
 
 trivium.fit = (text, width, letter) => {
   const most = Math.floor(width / letter);

@@ -125,8 +125,8 @@ trivium.Layout = class {
   }
 };
 
-trivium.sizeOfItem = (item) => ({ width: Math.max(90, Math.min(230, Math.max(item.label.length * 7.4, trivium.short(item.type).length * 6.2) + 22)), height: 40 });
-trivium.sizeOfGroup = (group) => ({ width: Math.max(150, Math.min(280, Math.max(group.name.length * 7.6 + 40, trivium.summary(group).length * 6.1 + 20))), height: 54 });
+trivium.sizeOfItem = (item) => ({ width: Math.max(90, Math.min(230, Math.max(item.label.length * 7.4, trivium.timed(item, trivium.short(item.type)).length * 6.2) + 22)), height: 40 });
+trivium.sizeOfGroup = (group) => ({ width: Math.max(150, Math.min(300, Math.max(group.name.length * 7.6 + 40, trivium.timed(group, trivium.summary(group)).length * 6.1 + 20))), height: 54 });
 
 // A type without the word tensor: `4x8xf32`.
 trivium.short = (type) => {

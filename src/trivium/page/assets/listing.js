@@ -6,6 +6,7 @@ trivium.Listing = class {
 
   constructor(stage, onSelect) {
     this.stage = stage;
+    this.title = stage.title;
     this.onSelect = onSelect;
     this.roles = new Map();
     this.cursor = -1;
@@ -25,7 +26,7 @@ trivium.Listing = class {
       element("h2", {}, stage.title, this.count, ...buttons), this.note, this.scroller);
     const longest = stage.lines.reduce((most, line) => Math.max(most, line.length), 0);
     this.space.style.height = `${stage.lines.length * trivium.Listing.LINE}px`;
-    this.space.style.minWidth = `${longest + 4}ch`;
+    this.space.style.minWidth = `${longest + (stage.most ? 14 : 4)}ch`;
     this.space.addEventListener("click", (event) => { // by its place, since the elements may change under the pointer
       const line = Math.floor((event.clientY - this.space.getBoundingClientRect().top) / trivium.Listing.LINE);
       if (line < stage.lines.length && !String(getSelection())) this.choose(line);
@@ -86,6 +87,13 @@ trivium.Listing = class {
     event.stopPropagation();
   }
 
+  // The time of the item that begins on a line.
+  heat(line, owner) {
+    if (!this.stage.most) return null;
+    const item = this.stage.items[owner], warm = item && item.first === line && item.seconds;
+    return trivium.element("span", warm ? { class: "heat", style: trivium.bar(item.seconds, this.stage.most) } : { class: "cold" }, warm ? trivium.time(item.seconds) : " ");
+  }
+
   draw() {
     const { LINE, SIGNS } = trivium.Listing;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / LINE) - 10);
@@ -96,7 +104,7 @@ trivium.Listing = class {
       rows.push(trivium.element("div", {
         class: `line${owner >= 0 ? " owned" : ""}${role ? ` ${role}` : ""}${n === this.cursor ? " cursor" : ""}`,
         "data-line": n, role: "option", "aria-selected": role === "chosen" ? "true" : "false",
-      }, trivium.element("span", { class: "sign", "aria-hidden": "true" }, role ? SIGNS[role] : " "), this.stage.lines[n] || " "));
+      }, trivium.element("span", { class: "sign", "aria-hidden": "true" }, role ? SIGNS[role] : " "), this.heat(n, owner), this.stage.lines[n] || " "));
     }
     this.lines.style.transform = `translateY(${first * LINE}px)`;
     this.lines.replaceChildren(...rows);

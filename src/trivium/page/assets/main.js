@@ -14,6 +14,7 @@ trivium.start = function () {
     const related = trivium.related(model, items);
     for (const listing of listings.values()) listing.highlight(related[listing.stage.index], from);
     for (const picture of pictures.values()) picture.highlight(related[picture.stage.index], from, group);
+    if (panel) panel.highlight(related[model.launches.index], from, group);
     details.replaceChildren(...trivium.details(model, items, group, related, select));
     details.scrollTop = 0;
     trivium.selection = { items, related };
@@ -43,13 +44,15 @@ trivium.start = function () {
   const picture = element("section", { class: "pane picture", "aria-label": "graph" }, element("h2", {}, ...tabs, element("span", { class: "gap" }), ...zoom), frame, details);
 
   const listings = new Map(model.stages.filter((stage) => stage.lines.length).map((stage) => [stage.name, new trivium.Listing(stage, select)]));
-  const panes = element("main", {}, picture, ...[...listings.values()].map((listing) => listing.root));
-  const names = [...listings.keys()];
-  const wanted = new Set(names.includes("graph") ? ["source", "graph", "kernels"] : names.slice(0, 2));
+  const panel = model.times ? new trivium.Panel(model, select) : null;
+  const beside = new Map(panel ? [...listings, ["profile", panel]] : listings);
+  const panes = element("main", {}, picture, ...[...beside.values()].map((pane) => pane.root));
+  const names = [...beside.keys()];
+  const wanted = new Set(panel ? ["source", "launches", "profile"] : names.includes("graph") ? ["source", "graph", "kernels"] : names.slice(0, 2));
   if (model.open) wanted.add(model.open);
-  const switches = names.map((name, i) => element("button", { "data-pane": name, title: `show or hide (${i + 1})`, onclick: () => flip(name) }, `${i + 1} ${listings.get(name).stage.title}`));
+  const switches = names.map((name, i) => element("button", { "data-pane": name, title: `show or hide (${i + 1})`, onclick: () => flip(name) }, `${i + 1} ${beside.get(name).title}`));
   const flip = (name, on) => {
-    const { root } = listings.get(name), button = switches[names.indexOf(name)];
+    const { root } = beside.get(name), button = switches[names.indexOf(name)];
     root.hidden = on === undefined ? !root.hidden : !on;
     button.setAttribute("aria-pressed", String(!root.hidden));
   };
@@ -64,7 +67,8 @@ trivium.start = function () {
     const dark = getComputedStyle(document.documentElement).getPropertyValue("color-scheme").trim() === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
     document.documentElement.dataset.theme = dark ? "light" : "dark";
   };
-  const help = trivium.help(names.length);
+  const hottest = (by) => { if (panel) select([panel.hotter(by)]); };
+  const help = trivium.help(names.length, panel);
   const facts = Object.entries(model.facts).map(([name, value]) => `${name} ${value}`).join(" · ");
   document.body.append(
     element("header", {}, element("h1", {}, model.title), element("span", { class: "facts" }, facts), element("span", { class: "gap" }), search.root,
@@ -72,6 +76,7 @@ trivium.start = function () {
       element("button", { title: "keys (?)", "aria-label": "keys", onclick: () => help.showModal() }, "?")),
     panes, said, help);
   show(graphs[graphs.length - 1]);
+  if (panel) panel.show("Table");
   select([]);
   for (const listing of listings.values()) listing.skipConstants();
 
@@ -82,18 +87,20 @@ trivium.start = function () {
     else if (event.key === "?") help.showModal();
     else if (event.key === "d") theme();
     else if (event.key === "g") shown.svg.focus();
+    else if (event.key === "h" || event.key === "H") hottest(event.key === "h" ? 1 : -1);
     else if (event.key === "t") show(graphs[(graphs.indexOf(shown.stage) + 1) % graphs.length]);
     else if (Number(event.key) >= 1 && Number(event.key) <= names.length) flip(names[Number(event.key) - 1]);
     else return;
     event.preventDefault();
   });
-  Object.assign(trivium, { model, select, listings, pictures, show, search });
+  Object.assign(trivium, { model, select, listings, pictures, panel, show, search });
 };
 
-trivium.help = function (count) {
+trivium.help = function (count, panel) {
   const { element } = trivium;
   const keys = {
     "/": "search", "Esc": "select nothing", [`1 … ${count}`]: "show or hide a stage", "g": "to the graph", "t": "the other graph", "d": "dark or light",
+    ...(panel ? { "h  H": "the launch that takes longest, then the next one, or the one before" } : {}),
     "arrows": "in the graph: to the next box; in a text: to the next line", "Enter": "in the graph: open or close a group, select an op",
     "space": "in the graph: select a group or an op", "+  −  0": "in the graph: larger, smaller, everything", "n  p": "in a text: next or previous highlighted line",
   };

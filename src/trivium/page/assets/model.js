@@ -28,6 +28,7 @@ trivium.readModel = function (text) {
     }
     if (stage.groups.length) trivium.nest(stage);
   });
+  trivium.addTimes(model);
   return model;
 };
 
@@ -91,4 +92,4 @@ trivium.element = function (name, attributes = {}, ...children) {
   made.append(...children.filter((child) => child !== null && child !== undefined));
   return made;
 };
-trivium.SVG = new Set(["svg", "g", "rect", "path", "text", "title", "marker", "defs"]);
+trivium.SVG = new Set(["svg", "g", "rect", "path", "circle", "line", "text", "title", "marker", "defs"]);
