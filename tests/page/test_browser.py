@@ -216,6 +216,39 @@ def test_the_table_selects_and_is_sorted(timed) -> None:
     assert timed.locator(".profile").is_hidden()
 
 
+@pytest.mark.parametrize(
+    ("view", "mark"), [("Roofline", "circle.point"), ("Memory", "rect.held"), ("Modules", ".frame-of.launch")]
+)
+def test_charts_select_and_show_the_selection(timed, view: str, mark: str) -> None:
+    timed.locator(f'[data-view="{view}"]').click()
+    drawn = timed.locator(f".profile {mark}")
+    assert drawn.count() >= 1
+    drawn.last.click()
+    (selected,) = chosen(timed)["launches"]
+    assert "chosen" in drawn.last.get_attribute("class")
+    assert selected in drawn.last.locator("title").text_content()
+    timed.keyboard.press("Escape")
+    assert timed.locator(".profile .chosen").count() == 0
+    timed.keyboard.press("h")
+    assert timed.locator(f".profile {mark}.chosen").count() >= 1
+
+
+def test_modules_have_the_time_of_their_launches(timed) -> None:
+    timed.locator('[data-view="Modules"]').click()
+    assert timed.evaluate("trivium.panel.frames.seconds") == pytest.approx(
+        timed.evaluate("trivium.model.times.steps.reduce((sum, step) => sum + step.seconds, 0)")
+    )
+    whole, layer = timed.locator(".frame-of.module").all()[:2]
+    assert whole.locator("title").text_content().startswith("the program\n")
+    layer.locator("rect").click()
+    assert chosen(timed)["graph"]["tanh"] == "chosen"
+    assert "chosen" in layer.get_attribute("class")
+    layer.locator("rect").dblclick()
+    assert timed.locator(".frame-of.module title").first.text_content().startswith("encoder.layer")
+    timed.locator(".frame-of.module rect").first.dblclick()
+    assert timed.locator(".frame-of.module title").first.text_content().startswith("the program")
+
+
 def test_pages_without_a_profile_have_no_times(page) -> None:
     page.keyboard.press("h")
     assert page.locator(".heat, .warm, .profile").count() == 0

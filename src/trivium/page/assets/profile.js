@@ -15,7 +15,7 @@ trivium.Panel = class {
     const { element } = trivium, { times } = model;
     Object.assign(this, { model, onSelect, title: "Profile", roles: new Map(), order: 2 });
     this.items = times.steps.map((time) => model.launches.items[time.number]); // the hottest first
-    this.views = { Table: () => this.table() };
+    this.views = { Table: () => this.table(), ...trivium.charts(this) };
     this.body = element("div", { class: "view" });
     this.tabs = Object.keys(this.views).map((name) => element("button", { "data-view": name, onclick: () => this.show(name) }, name));
     const words = `${trivium.time(times.seconds)}, the median of ${times.runs} runs. The device does ${(times.flops / 1e9).toFixed(0)} GFLOP/s and reads ${(times.nbytes / 1e9).toFixed(1)} GB/s.`;
@@ -59,7 +59,7 @@ trivium.Panel = class {
 
   highlight(roles, from, group) {
     this.roles = roles;
-    this.group = group;
+    this.group = group && group.stage.index + 1 === this.model.launches.index ? group : null;
     this.mark(from !== this);
   }
 
@@ -74,6 +74,7 @@ trivium.Panel = class {
       if (sign) sign.textContent = role ? SIGNS[role] : "";
       if (role === "chosen" || (role && !first)) first = mark;
     }
+    for (const mark of this.body.querySelectorAll("[data-group]")) mark.classList.toggle("chosen", Boolean(this.group) && Number(mark.dataset.group) === this.group.number);
     if (first && scroll && first.scrollIntoView && this.view === "Table") first.scrollIntoView({ block: "nearest" });
   }
 };
