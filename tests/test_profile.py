@@ -46,6 +46,13 @@ def test_each_launch_has_a_line(run: Executable) -> None:
         assert line.source.startswith("<text>:")
 
 
+def test_the_table_is_plain_text_everywhere(run: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where Rich would find colours: in notebooks, and if variables ask for them."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    assert "\x1b" not in str(run.profile(*ARGUMENTS, runs=1))
+
+
 def test_times_of_a_step_are_added_up_in_a_run_and_their_median_counts(run: Executable) -> None:
     from trivium import profile as profiles
 

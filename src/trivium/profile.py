@@ -63,7 +63,8 @@ class Profile:
             time = f"{line.seconds * MICRO:.1f} us"
             table.add_row(line.name, str(line.calls), time, share, *rates, _near(line), escape(line.source))
         written = io.StringIO()
-        Console(file=written, width=180).print(table)
+        console = Console(file=written, width=180, color_system=None, force_terminal=False, force_jupyter=False)
+        console.print(table)
         return written.getvalue()
 
     def _title(self) -> str:
