@@ -13,7 +13,8 @@ trivium.Panel = class {
 
   constructor(model, onSelect) {
     const { element } = trivium, { times } = model;
-    Object.assign(this, { model, onSelect, title: "Profile", roles: new Map(), order: 2 });
+    Object.assign(this, { model, onSelect, title: "Profile", roles: new Map(), order: "time" });
+    this.columns = trivium.Panel.COLUMNS.filter(([name]) => name !== "calls" || times.steps.some((step) => step.calls > 1));
     this.items = times.steps.map((time) => model.launches.items[time.number]); // the hottest first
     this.views = { Table: () => this.table(), ...trivium.charts(this) };
     this.body = element("div", { class: "view" });
@@ -39,12 +40,12 @@ trivium.Panel = class {
   }
 
   table() {
-    const { element } = trivium, { COLUMNS } = trivium.Panel, { times } = this.model;
-    const by = COLUMNS[this.order][2], sorted = [...this.items].sort((a, b) => by(a) - by(b));
-    const head = COLUMNS.map(([name], i) => element("th", { scope: "col", "aria-sort": i === this.order ? "descending" : "none" },
-      element("button", { title: `sort by ${name}`, onclick: () => { this.order = i; this.show("Table"); } }, i === this.order ? `${name} ▾` : name)));
+    const { element } = trivium, { columns } = this, { times } = this.model;
+    const [, , by] = columns.find(([name]) => name === this.order), sorted = [...this.items].sort((a, b) => by(a) - by(b));
+    const head = columns.map(([name]) => element("th", { scope: "col", "aria-sort": name === this.order ? "descending" : "none" },
+      element("button", { title: `sort by ${name}`, onclick: () => { this.order = name; this.show("Table"); } }, name === this.order ? `${name} ▾` : name)));
     const rows = sorted.map((item) => element("tr", { "data-step": item.number },
-      ...COLUMNS.map(([name, text], i) => element("td", name === "time" ? { class: "heat", style: trivium.bar(item.seconds, this.model.launches.most) } : {},
+      ...columns.map(([name, text], i) => element("td", name === "time" ? { class: "heat", style: trivium.bar(item.seconds, this.model.launches.most) } : {},
         i ? text(item, times) : element("button", { title: item.label }, element("span", { class: "sign" }, ""), item.label))),
       element("td", { class: "lines-of", title: trivium.linesOf(this.model, item) }, trivium.linesOf(this.model, item))));
     return element("table", {}, element("thead", {}, element("tr", {}, ...head, element("th", { scope: "col" }, "from"))), element("tbody", {}, ...rows));
