@@ -41,7 +41,7 @@ def identity() -> trivium.Module:
         (lambda: trivium.parse(b"module {}"), "the text is a bytes, expected a str"),
         (lambda: trivium.load(None), "the path is a NoneType, expected a str or a Path"),
         (lambda: trivium.load("nowhere.mlir"), "nowhere.mlir does not exist"),
-        (lambda: trivium.load(__file__), "has the suffix '.py', expected one of .bc, .mlir"),
+        (lambda: trivium.load(__file__), "has the suffix '.py', expected one of .bc, .h5, .keras, .mlir"),
         (lambda: trivium.compile("module {}"), "the program is a str, expected a Module"),
         (lambda: trivium.evaluate(len), "the program is a builtin_function_or_method, expected a Module"),
         (lambda: trivium.compile(identity(), device="tpu"), "unknown device 'tpu'; expected one of cpu"),

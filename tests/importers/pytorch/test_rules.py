@@ -100,5 +100,7 @@ def test_every_rule_has_a_case() -> None:
 
 @pytest.mark.parametrize("name", list(rule))
 def test_rules_are_named_after_ops(name: str) -> None:
+    if name.startswith("transformers."):
+        pytest.importorskip("transformers.integrations.moe", reason="transformers registers the op")
     kinds = torch._ops.OpOverload, torch._ops.HigherOrderOperator
     assert isinstance(operator(name), kinds)
