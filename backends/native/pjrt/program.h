@@ -126,7 +126,7 @@ class CompiledProgram {
   void Enter(void** addresses);
   CompiledProgram* Traced();
 
-  // Measured: handing a run over, and waiting for it in the first thread, takes 10 to 20 us.
+  // An estimate: handing a run over, and waiting for it in the first thread, takes 10 to 20 us, a tenth of this.
   static constexpr int64_t kWorthQueueing = 200'000;
 
   const CompileReply reply_;
