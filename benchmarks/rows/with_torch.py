@@ -78,11 +78,21 @@ def onnx_runtime(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], threa
     """ONNX Runtime on the model that PyTorch exports."""
     import onnxruntime
 
-    file = io.BytesIO()
     names = [f"x{index}" for index in range(len(inputs))]
-    torch.onnx.export(model, inputs, file, dynamo=False, input_names=names, opset_version=18)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = onnxruntime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(exported(model, inputs, names), options, providers=["CPUExecutionProvider"])
     feeds = {name: x.numpy() for name, x in zip(names, inputs, strict=True)}
     return lambda: session.run(None, feeds)
+
+
+def exported(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], names: list[str]) -> bytes:
+    """The model as PyTorch's exporter of traces writes it or, if that lacks an operator, the one on `torch.export`."""
+    file = io.BytesIO()
+    try:
+        torch.onnx.export(model, inputs, file, dynamo=False, input_names=names, opset_version=18)
+    except torch.onnx.errors.UnsupportedOperatorError:
+        program = torch.onnx.export(model, inputs, dynamo=True, input_names=names, opset_version=18)
+        assert program is not None
+        return program.model_proto.SerializeToString()
+    return file.getvalue()
