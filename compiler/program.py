@@ -78,6 +78,11 @@ class Launch:
     arguments: tuple[Array, ...]
     origins: tuple[Location, ...] = ()
 
+    @property
+    def source(self) -> str:
+        """The origins as text: the user's lines and ops, each once."""
+        return "; ".join(dict.fromkeys(filter(None, (origin.describe() for origin in self.origins))))
+
 
 @dataclass(eq=False)
 class Copy:
@@ -280,8 +285,8 @@ def _describe_kind(kind: CollectiveKind) -> str:
 def _print_steps(steps: list[Step], indent: str) -> Iterator[str]:
     for step in steps:
         match step:
-            case Launch(kernel, arguments, origins):
-                known = "; ".join(dict.fromkeys(filter(None, (origin.describe() for origin in origins))))
+            case Launch(kernel, arguments):
+                known = step.source
                 yield f"{indent}launch @{kernel.name}({_names(arguments)}){f'  // {known}' if known else ''}"
             case Copy(source, destination):
                 yield f"{indent}copy {source.name} to {destination.name}"

@@ -30,6 +30,9 @@ class CompileOptions:
     autotune: bool = False
 
 
+DEFAULT = CompileOptions()
+
+
 class Stages:
     """The stages of `module`, whose types are static, for `target`. `observe` is called after every pass."""
 

@@ -9,12 +9,12 @@ from trivium.backends import interface, native
 from trivium.backends.cpu import jit
 from trivium.backends.cpu.contraction.constants import PackedConstant
 from trivium.backends.cpu.host_names import described
-from trivium.backends.cpu.program import DEFAULT, Emitted, emit_program
+from trivium.backends.cpu.program import Emitted, emit_program
 from trivium.backends.cpu.target import CpuTarget, machine_of
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Packing
 from trivium.compiler.constants import References
 from trivium.compiler.program import Constant, Program, Step
-from trivium.compiler.stages import CompileOptions, Stages
+from trivium.compiler.stages import DEFAULT, CompileOptions, Stages
 from trivium.compiler.verifier import verify
 
 

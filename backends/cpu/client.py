@@ -24,15 +24,13 @@ from trivium.backends.timeline import Timeline
 from trivium.compiler import driver
 from trivium.compiler.artifact import Artifact, require_machine
 from trivium.compiler.driver import CompileOptions, DynamicModule
-from trivium.compiler.stages import Stages
+from trivium.compiler.stages import DEFAULT, Stages
 from trivium.ir.arrays import as_array
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.func import Module
 
 if TYPE_CHECKING:
     from trivium.compiler.program import Program
-
-DEFAULT = CompileOptions()
 
 
 class Done:

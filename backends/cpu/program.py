@@ -46,9 +46,7 @@ from trivium.compiler.program import (
     walk,
 )
 from trivium.compiler.schedule import Schedule
-from trivium.compiler.stages import CompileOptions
-
-DEFAULT = CompileOptions()
+from trivium.compiler.stages import DEFAULT, CompileOptions
 
 
 @dataclass

@@ -71,8 +71,7 @@ class Tracer:
             return
         self._code.call("trivium_launch_begin", ll.VoidType())
         yield
-        lines = "; ".join(dict.fromkeys(filter(None, (origin.describe() for origin in step.origins))))
-        self._code.call("trivium_launch_end", ll.VoidType(), self._text(f"{step.kernel.name}\n{lines}"))
+        self._code.call("trivium_launch_end", ll.VoidType(), self._text(f"{step.kernel.name}\n{step.source}"))
 
 
 def _now(module: ll.Module) -> ll.Function:

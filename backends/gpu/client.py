@@ -20,15 +20,13 @@ from trivium.backends.staged import StagedExecutable, stage_text
 from trivium.compiler import driver as flow
 from trivium.compiler.artifact import Artifact, require_machine
 from trivium.compiler.driver import CompileOptions, DynamicModule
-from trivium.compiler.stages import Stages
+from trivium.compiler.stages import DEFAULT, Stages
 from trivium.ir.arrays import as_array
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.func import Module
 
 if TYPE_CHECKING:
     from trivium.compiler.program import Program
-
-DEFAULT = CompileOptions()
 
 
 @dataclass(frozen=True)

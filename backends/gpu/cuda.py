@@ -1,6 +1,6 @@
-"""NVIDIA's GPUs, through the driver's own interface: one stream per device, in whose order memory is handed out, arrays
-are copied and kernels run. What is told again and again with the same memory becomes a graph, which the driver is told
-in one call."""
+"""NVIDIA's GPUs, through the driver's own interface: one stream per device, in whose order memory is allocated, arrays
+are copied and kernels run. A sequence of launches and copies that repeats with the same memory becomes a graph, which
+is launched by one call."""
 
 from __future__ import annotations
 

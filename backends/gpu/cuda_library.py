@@ -146,7 +146,7 @@ def version_text(number: int) -> str:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Lets the driver's errors tell what it was asked for; the innermost `what` is told."""
+    """Adds to the driver's errors what was being done: the innermost `what`."""
     try:
         yield
     except CudaError as error:

@@ -73,7 +73,7 @@ class Dialect(ABC):
 
     def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
         """Returns the i32 that the thread with a number greater by `lanes` has, or else the first thread, of those that
-        exchange words. All of them say so."""
+        exchange words. All of them must call it. Dialects without `shuffles` are never asked."""
         raise NotImplementedError
 
     def shared(self, code: Code, nbytes: int) -> ll.Value:

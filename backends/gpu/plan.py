@@ -123,10 +123,10 @@ class _Planner:
     def _made(self, step: whole.Step) -> Sequence[Step]:
         """Returns a step of the program as steps of the plan: one, or the launches of a kernel, in order."""
         match step:
-            case whole.Launch(_, arguments, origins):
-                origin = "; ".join(dict.fromkeys(filter(None, (origin.describe() for origin in origins))))
+            case whole.Launch(_, arguments):
                 values = self._all(arguments)
-                return [Launch(one.kernel, one.blocks, one.threads, values, origin) for one in self._launched[step]]
+                launched = self._launched[step]
+                return [Launch(one.kernel, one.blocks, one.threads, values, step.source) for one in launched]
             case whole.Copy(source, destination):
                 return [Copy(*self._all((source, destination)))]
             case whole.While(condition, predicate, body):

@@ -1,6 +1,6 @@
 """The largest or smallest of many floats. A NaN among them is the result, and -0 is less than 0, which takes several
 instructions for each pair on most processors. Over a loop it takes fewer, if what a plain comparison finds, the signs
-and the NaNs are accumulated side by side, and become one number behind the loop."""
+and the NaNs are accumulated side by side, and combined to one number after the loop."""
 
 from __future__ import annotations
 

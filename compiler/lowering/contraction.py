@@ -11,8 +11,8 @@ from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, Regi
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Indices, constant, fresh, indices_of, variable
-from trivium.compiler.lowering.reduction import every_place, flat, grouped, guarded
+from trivium.compiler.lowering.index import Index, Indices, constant, every_place, fresh, indices_of, variable
+from trivium.compiler.lowering.reduction import flat, grouped, guarded
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
@@ -225,7 +225,8 @@ def sum_of_products(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
 
     looped = [v for v in variables if v.extent != 1]
     if ctx.written_out or not looped:
-        total = functools.reduce(lambda total, place: plus(ctx, total, *term(place)), every_place(variables), zero)
+        places = every_place([v.extent for v in variables])
+        total = functools.reduce(lambda total, place: plus(ctx, total, *term(place)), places, zero)
         return converted(ctx, total, op.results[0].type.element_type)
     combiner = _sum_block(ctx, kind) if is_pair(kind) else "or" if is_boolean(kind) else "add"
     loop = ctx.b.reduction(*[v.extent for v in looped], inits=flat([zero]), combiner=combiner)

@@ -3,6 +3,7 @@ numbers computed at run time, with conversions to and from row-major positions."
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,11 @@ class RunTimeIndex:
 def fresh(shape: Sequence[int]) -> list[Variable]:
     """Returns a new variable for each dimension."""
     return [Variable(extent) for extent in shape]
+
+
+def every_place(shape: Sequence[int]) -> list[Indices]:
+    """Returns the indices of all elements of a shape, in row-major order."""
+    return [tuple(map(constant, place)) for place in itertools.product(*map(range, shape))]
 
 
 def indices_of(variables: Sequence[Variable]) -> Indices:

@@ -3,7 +3,6 @@ associative operation."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from trivium.compiler.kernel import Block, Buffer, Register
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Indices, Variable, constant, fresh, indices_of
+from trivium.compiler.lowering.index import Index, Indices, Variable, every_place, fresh, indices_of
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
@@ -98,7 +97,7 @@ def fold(
     inits = [widened(ctx, init, kind) for init, kind in zip(inits, kinds, strict=True)]
     looped = [v for v in variables if v.extent != 1]
     if ctx.written_out or not looped:
-        for at in every_place(variables):
+        for at in every_place([v.extent for v in variables]):
             inits = ctx.region(body, [*inits, *_widened(ctx, terms(at), kinds)])
         return inits
     term = lambda: _widened(ctx, terms(indices_of(variables)), kinds)  # noqa: E731
@@ -110,11 +109,6 @@ def fold(
     with ctx.inside(loop, looped):
         loop.yield_(*flat(term()))
     return grouped(loop.results, kinds)
-
-
-def every_place(variables: Sequence[Variable]) -> list[Indices]:
-    """Returns all values of variables, in row-major order."""
-    return [tuple(map(constant, place)) for place in itertools.product(*(range(v.extent) for v in variables))]
 
 
 def _fold_in_order(

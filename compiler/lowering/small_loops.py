@@ -4,7 +4,6 @@ with them is written out, element by element."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.contraction import dot_loops
-from trivium.compiler.lowering.index import Index, Indices, constant
+from trivium.compiler.lowering.index import Index, Indices, every_place
 from trivium.compiler.lowering.indexing import box
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_shape, static_size
 from trivium.compiler.lowering.reduction import flat, grouped
@@ -119,7 +118,7 @@ def turns(lowering: ProgramBuilder, loop: SmallLoop) -> Launch:
     """Returns the launch of a kernel that runs a number of iterations, as long as the condition holds."""
     op, ctx = loop.op, LoweringContext(lowering.name("while_"))
     ctx.written_out = True
-    places = [(value, at) for value in loop.registers for at in _places(value)]
+    places = [(value, at) for value in loop.registers for at in every_place(static_shape(value))]
     kinds = [value.type.element_type for value, _ in places]
     targets = {value: ctx.buffer(value, static_shape(value), "inout") for value in loop.registers}
     with ctx.nest([]):
@@ -142,11 +141,6 @@ def turns(lowering: ProgramBuilder, loop: SmallLoop) -> Launch:
 Elements = dict[tuple[BlockArgument, Indices], Scalar]
 
 
-def _places(value: Value) -> list[Indices]:
-    """Returns the indices of all elements."""
-    return [tuple(map(constant, place)) for place in itertools.product(*map(range, static_shape(value)))]
-
-
 def _hold_arrays(ctx: LoweringContext, loop: SmallLoop) -> None:
     """Lets an array that is changed in place, and what its updates return, have one buffer."""
     for argument, updates in loop.in_place.items():
@@ -160,11 +154,11 @@ def _read_once(ctx: LoweringContext, loop: SmallLoop) -> Elements:
     """Reads, before the loop, what is small and does not change. Returns the elements of the body's arguments."""
     for value in dict.fromkeys(value for region in loop.op.regions for value in region.free_values()):
         if static_size(value) <= LARGEST:
-            for at in _places(value):
+            for at in every_place(static_shape(value)):
                 ctx.element(value, at)
     changed = {*loop.registers, *loop.in_place}
     same = (value for value in loop.op.body.arguments if value not in changed and static_size(value) <= LARGEST)
-    return {(value, at): ctx.element(value, at) for value in same for at in _places(value)}
+    return {(value, at): ctx.element(value, at) for value in same for at in every_place(static_shape(value))}
 
 
 def _computed(
@@ -180,7 +174,7 @@ def _computed(
             if isinstance(op, ops.DynamicUpdateSlice):
                 _update(ctx, op)
             elif op is not block.last and not isinstance(op, ops.Constant):
-                for at in _places(op.results[0]):
+                for at in every_place(static_shape(op.results[0])):
                     ctx.element(op.results[0], at)
         return [ctx.element(value, at) for value, at in wanted]
 
@@ -189,5 +183,5 @@ def _update(ctx: LoweringContext, op: ops.DynamicUpdateSlice) -> None:
     """Writes the elements of an update to the array, which is held by a buffer."""
     start = box(ctx, op.start_indices, op.operand.type.shape, op.update.type.shape)
     buffer = ctx.held(op.result)
-    for at in _places(op.update):
+    for at in every_place(static_shape(op.update)):
         ctx.write(buffer, tuple(map(Index.__add__, start, at)), ctx.element(op.update, at))

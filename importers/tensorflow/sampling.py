@@ -161,7 +161,7 @@ def random_shuffle(ctx: Context, value: Value, *, seed: int, seed2: int) -> Valu
 
 
 def _from_variable(ctx: Context, resource: Operand, algorithm: Known, count: int) -> tuple[Value, Value]:
-    """Returns the key and the counter of so many numbers, which the generator then skips."""
+    """Returns the key and the counter of the next `count` numbers, and moves the generator past them."""
     state = read_and_skip(ctx, resource, algorithm, ctx.scalar(count, UI64))
     wide = ctx.add(ops.BitcastConvert(state, result=state.type.with_element(UI64)))
     return ctx.slice(wide, 0, 2, 3), ctx.slice(wide, 0, 0, 2)

@@ -154,8 +154,7 @@ def _name(step: Step) -> str:
 
 
 def _source(step: Step) -> str:
-    origins = step.origins if isinstance(step, Launch) else ()
-    return "; ".join(dict.fromkeys(origin.describe() for origin in origins))
+    return step.source if isinstance(step, Launch) else ""
 
 
 def _traced(event: Event) -> dict[str, object]:
