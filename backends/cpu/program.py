@@ -14,7 +14,6 @@ import llvmlite.ir as ll
 from trivium.backends.cpu import collectives
 from trivium.backends.cpu.code import ENTRY
 from trivium.backends.cpu.contraction import kernels as contractions
-from trivium.backends.cpu.contraction.along_memory import sums_along_memory
 from trivium.backends.cpu.contraction.constants import packed_launches
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
@@ -135,7 +134,7 @@ def _emit_kernel(
     fast_math: bool,
 ) -> tuple[ll.Function, Schedule | Tiling]:
     """Returns the kernel's function; `packed` names the operand of its contraction that it reads packed."""
-    if contractions.supports(kernel) and (packed or not sums_along_memory(kernel.contraction)):  # type: ignore[arg-type]
+    if contractions.chosen(kernel, packed):
         lowering = contractions.Lowering(kernel, target, frozenset({packed} if packed else ()))
         return lowering.emit(module, name, size, fast_math), lowering.tiling
     analysis = Analysis(kernel)

@@ -15,7 +15,7 @@ import numpy as np
 from trivium.backends import cache, native
 from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.contraction.constants import packed_launches
-from trivium.backends.cpu.contraction.kernels import Lowering, supports
+from trivium.backends.cpu.contraction.kernels import Lowering, chosen
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, KNOBS, Knobs
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CpuTarget
@@ -35,10 +35,10 @@ def tuned(program: Program, target: CpuTarget) -> CpuTarget:
     """Returns the target with the fastest knobs for each contraction of a program."""
     found: dict[str, Knobs] = {}
     packed = packed_launches(program, target)
-    for launch in (step for step in walk(program.steps) if isinstance(step, Launch) and supports(step.kernel)):
-        digest = launch.kernel.digest()
-        if digest not in found and all(param.mode != "inout" for param in launch.kernel.params):
-            operand = packed[launch].operand if launch in packed else None
+    for launch in (step for step in walk(program.steps) if isinstance(step, Launch)):
+        digest, operand = launch.kernel.digest(), packed[launch].operand if launch in packed else None
+        runs_alone = all(param.mode != "inout" for param in launch.kernel.params)
+        if digest not in found and runs_alone and chosen(launch.kernel, operand):
             found[digest] = _kept(launch, digest, operand, target)
     return replace(
         target, tuned=tuple(sorted((digest, knobs) for digest, knobs in found.items() if knobs != ESTIMATED))

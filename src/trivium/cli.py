@@ -19,6 +19,7 @@ from rich.table import Table
 import trivium
 from trivium.commands.debug import debug
 from trivium.commands.explain import diff, explain
+from trivium.commands.options import DEVICE, INPUTS, PATH, PROGRAM, RANDOM, THREADS, TRUST
 from trivium.executable import STAGES, Executable, Signature, is_artifact
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
@@ -26,10 +27,6 @@ from trivium.ir.types import TensorType
 
 if TYPE_CHECKING:
     from trivium.backends.table.discovery import Found
-
-PATH = click.Path(path_type=Path)
-TRUST = click.option("--trust", is_flag=True, help="Run code in a .pt2 or SavedModel; only if you trust its origin.")
-OPTIMIZED = click.option("--device", default="cpu", show_default=True, help="The device to compile for.")
 
 
 class _Failure(click.ClickException):
@@ -68,11 +65,11 @@ def convert(source: Path, output: Path, target_version: str | None, trust: bool)
 
 
 @main.command()
-@click.argument("program", type=PATH)
+@PROGRAM
 @click.option("-o", "--output", type=PATH, required=True, help="The file to write.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; by default all of the machine's.")
+@THREADS
 @TRUST
-@OPTIMIZED
+@DEVICE
 def compile(program: Path, output: Path, threads: int | None, trust: bool, device: str) -> None:
     """Compiles a program to a file for `trivium run` and trivium.load_executable, on machines like this one."""
     compiled = trivium.compile(trivium.load(program, trust=trust), device=device, threads=threads)
@@ -81,12 +78,12 @@ def compile(program: Path, output: Path, threads: int | None, trust: bool, devic
 
 
 @main.command()
-@click.argument("program", type=PATH)
+@PROGRAM
 @click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; by default the program itself.")
 @click.option("--html", type=PATH, help="Write a page that shows the program and its stages to this file instead.")
 @click.option("--profile", "timed", is_flag=True, help="Run it on random inputs, and show the times on the page.")
 @TRUST
-@OPTIMIZED
+@DEVICE
 def show(program: Path, stage: str | None, html: Path | None, timed: bool, trust: bool, device: str) -> None:
     """Prints a program, or a stage of its compilation."""
     module = trivium.load(program, trust=trust)
@@ -104,13 +101,13 @@ def show(program: Path, stage: str | None, html: Path | None, timed: bool, trust
 
 
 @main.command()
-@click.argument("program", type=PATH)
-@click.option("--random", "seed", is_flag=False, flag_value=0, type=int, help="Random inputs from a seed (default 0).")
-@click.option("--input", "inputs", type=PATH, multiple=True, help="An input as a .npy file; one for each, in order.")
+@PROGRAM
+@RANDOM
+@INPUTS
 @click.option("--reshape", is_flag=True, help="Reshape inputs of the right size to the program's shapes.")
 @click.option("--save", type=PATH, help="Write the results to this .npz file, named by position.")
 @TRUST
-@OPTIMIZED
+@DEVICE
 def run(
     program: Path,
     seed: int | None,
@@ -137,12 +134,12 @@ def run(
 
 
 @main.command()
-@click.argument("program", type=PATH)
+@PROGRAM
 @click.option("--against", default="", help="Peers to measure in the same run, separated by commas: xla, iree.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; by default all of the machine's.")
+@THREADS
 @click.option("--seconds", type=click.FloatRange(0.1, 1e6), default=3.0, show_default=True, help="Time for each.")
 @TRUST
-@OPTIMIZED
+@DEVICE
 def bench(program: Path, against: str, threads: int | None, seconds: float, trust: bool, device: str) -> None:
     """Measures a program's median latency, interleaved with its peers'."""
     from trivium.commands.bench import contenders, measure
@@ -160,16 +157,16 @@ def bench(program: Path, against: str, threads: int | None, seconds: float, trus
 
 
 @main.command()
-@click.argument("program", type=PATH)
-@click.option("--random", "seed", is_flag=False, flag_value=0, type=int, help="Random inputs from a seed (default 0).")
-@click.option("--input", "inputs", type=PATH, multiple=True, help="An input as a .npy file; one for each, in order.")
+@PROGRAM
+@RANDOM
+@INPUTS
 @click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="How often it runs.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of a run; by default all of the machine's.")
+@THREADS
 @click.option("--trace", type=PATH, help="Write one run to this file, as a trace that Perfetto opens.")
 @click.option("--json", "table", type=PATH, help="Write the table to this file, as JSON.")
 @click.option("--html", type=PATH, help="Write a page to this file that shows the times in all stages of the program.")
 @TRUST
-@OPTIMIZED
+@DEVICE
 def profile(
     program: Path,
     seed: int | None,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ll
 
+from trivium.backends.cpu.contraction.along_memory import sums_along_memory
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Tiling
@@ -41,6 +42,12 @@ def supports(kernel: Kernel) -> bool:
     work = all(loop.extent > 0 for loop in contraction.loops)
     epilogue = contraction.epilogue
     return alike and plain and small and work and fits_lanes(epilogue, epilogue.parameters, Analysis(epilogue))
+
+
+def chosen(kernel: Kernel, packed: str | None) -> bool:
+    """Whether the template is what computes this kernel, whose operand `packed`, if any, is stored in its tiles."""
+    contraction = kernel.contraction
+    return supports(kernel) and contraction is not None and (packed is not None or not sums_along_memory(contraction))
 
 
 class Share:

@@ -9,10 +9,9 @@ from pathlib import Path
 import click
 
 import trivium
+from trivium.commands.options import DEVICE, PATH, PROGRAM
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
-
-PATH = click.Path(path_type=Path)
 
 
 @click.group()
@@ -23,7 +22,7 @@ def debug() -> None:
 @debug.command()
 @click.argument("target")
 @click.option("--tolerance", type=click.FloatRange(min=0), help="Relative to the greatest element of a result.")
-@click.option("--device", default="cpu", show_default=True, help="The device to compile for.")
+@DEVICE
 def accuracy(target: str, tolerance: float | None, device: str) -> None:
     """Names the first op whose result is wrong.
 
@@ -41,10 +40,10 @@ def accuracy(target: str, tolerance: float | None, device: str) -> None:
 
 
 @debug.command()
-@click.argument("program", type=PATH)
+@PROGRAM
 @click.option("-o", "--output", type=PATH, required=True, help="The file to write (.mlir).")
 @click.option("--seconds", type=click.FloatRange(0.1, 1e6), default=90.0, show_default=True, help="The time to search.")
-@click.option("--device", default="cpu", show_default=True, help="The device to compile for.")
+@DEVICE
 def minify(program: Path, output: Path, seconds: float, device: str) -> None:
     """Writes the smallest program found that fails as PROGRAM does on random arguments: with wrong results, an error or
     a crash. `trivium debug accuracy` on the new file shows the failure."""

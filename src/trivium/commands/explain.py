@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 import trivium
+from trivium.commands.options import DEVICE, PATH, PROGRAM, TRUST
 from trivium.ir.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np
 
     from trivium.debug.diff import Comparison
-
-PATH = click.Path(path_type=Path)
-TRUST = click.option("--trust", is_flag=True, help="Run code in a .pt2 or SavedModel; only if you trust its origin.")
 
 
 @click.command()
@@ -65,8 +63,8 @@ def _numbers(comparison: Comparison, arguments: Sequence[np.ndarray]) -> str:
 
 
 @click.command()
-@click.argument("program", type=PATH)
-@click.option("--device", default="cpu", show_default=True, help="The device to compile for.")
+@PROGRAM
+@DEVICE
 @TRUST
 def explain(program: Path, device: str, trust: bool) -> None:
     """Says in sentences why ops are one kernel or several, and what is copied."""
