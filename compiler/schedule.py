@@ -19,13 +19,19 @@ class Unit(StrEnum):
     THREADS = "threads"
     BLOCK = "block"
     GRID = "grid"
+    ATOMIC = "atomic"
+    OWNERS = "owners"
 
 
 @dataclass(frozen=True)
 class Mapping:
     """Dimensions of a loop, treated as one in row-major order, that are spread over a unit. `size` is the number of
     lanes of a vector, the number of threads of a block, the number of iterations that one block of a grid computes, or
-    the minimum number of iterations of a thread's piece."""
+    the minimum number of iterations of a thread's piece.
+
+    Two units are about updates. Iterations along `ATOMIC` dimensions may update one element at once, so each update is
+    an atomic operation. Iterations along `OWNERS` dimensions are run, in order, by each of `size` threads, of which
+    each does the updates of the elements that it owns."""
 
     unit: Unit
     dimensions: tuple[int, ...]

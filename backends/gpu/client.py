@@ -4,7 +4,7 @@ done."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,8 +98,8 @@ class GpuClient:
         return flow.compile(module, self, options)
 
     def target(self, options: CompileOptions) -> GpuTarget:
-        """Returns the device's facts."""
-        return self.driver.target
+        """Returns the device's facts, and what the caller allows."""
+        return replace(self.driver.target, deterministic=options.deterministic)
 
     def artifact(self, stages: Stages) -> Artifact:
         """Returns the device's code for a module, as data, which an earlier process may have made."""
@@ -125,8 +125,9 @@ class GpuClient:
     def _llvm(self, stages: Stages) -> str:
         from trivium.backends.gpu.assembly import emit_program
 
-        fast_math = stages.options.fast_math
-        return emit_program(stages.program, self.driver.dialect, self.driver.target, fast_math).text
+        fast_math, target = stages.options.fast_math, stages.target
+        assert isinstance(target, GpuTarget), "a GPU's client compiles for GPUs"
+        return emit_program(stages.program, self.driver.dialect, target, fast_math).text
 
     def _assembly(self, stages: Stages) -> str:
         from trivium.backends.gpu.assembly import assembly

@@ -10,12 +10,14 @@ from typing import Any
 
 import llvmlite.ir as ll
 
+from trivium.backends.gpu import atomics
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.plan import Launched
-from trivium.backends.gpu.schedule import Grid, grid
+from trivium.backends.gpu.schedule import Grid, grid, spread_loops
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.team import Team
+from trivium.backends.gpu.updates import nest, own_index
 from trivium.backends.llvm import kernel_loops
 from trivium.backends.llvm.code import I1, I8, I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
@@ -24,7 +26,7 @@ from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Block, Buffer, Instruction, Loop, Register, Scratch, Store
+from trivium.compiler.kernel.structure import Block, Buffer, Instruction, Loop, Register, Scratch, Store, Update
 from trivium.compiler.schedule import Schedule, Unit
 
 LARGEST = (1 << 31) - 1
@@ -164,6 +166,7 @@ class GpuEmitter(Emitter):
     ):
         super().__init__(code, analysis, schedule, buffers, workspace)
         self.thread, self.grid = thread, grid
+        self._outermost: Loop | None = None
 
     def loop(self, loop: Loop) -> None:
         """Emits a loop, or, if its iterations are spread over the grid, those of this thread."""
@@ -171,7 +174,7 @@ class GpuEmitter(Emitter):
             super().loop(loop)
             return
         builder = self.builder
-        if self.grid.shared or self.grid.work == self.grid.blocks * self.grid.threads:
+        if self.grid.shared or self._outermost or self.grid.work == self.grid.blocks * self.grid.threads:
             self._iteration(loop)
             return
         with builder.if_then(builder.icmp_unsigned("<", self.thread, self.code.like(self.thread, self.grid.work))):
@@ -182,11 +185,52 @@ class GpuEmitter(Emitter):
         schedule = self.schedule.loops[loop]
         spread = schedule.mapping(Unit.GRID)
         assert spread is not None, "the loop is spread over the grid"
+        self._outermost = self._outermost or loop
         with self.scope():
-            self.bind([(loop.indices[d], schedule.extents[d]) for d in spread.dimensions], self.thread)
+            number = self.thread if self.grid.shared else self._share(loop)
+            self.bind([(loop.indices[d], schedule.extents[d]) for d in spread.dimensions], number)
             pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
             inner = [pair for dimension, pair in pairs if dimension not in spread.dimensions]
             kernel_loops.nest(self, inner, [], lambda _: self.block(loop.body))
+
+    def _share(self, loop: Loop) -> ll.Value:
+        """Returns the number of this thread's iteration of a loop: neighbouring threads have neighbouring iterations of
+        the innermost loop that is spread."""
+        counts = spread_loops(self.schedule)
+        loops, number = list(counts), self.thread
+        inside = math.prod(counts[other] for other in loops[loops.index(loop) + 1 :])
+        if inside > 1:
+            number = self.builder.udiv(number, self.code.like(number, inside))
+        whole = loops[0] is loop and self.grid.owners == 1
+        return number if whole else self.builder.urem(number, self.code.like(number, counts[loop]))
+
+    def _update(self, update: Update) -> None:
+        """Emits an update: an atomic operation, or one that is done by the owner of the element."""
+        if self.grid.atomic:
+            self._update_atomically(update)
+            return
+        mine = self._owns(update) if self.grid.owners > 1 else None
+        if mine is None:
+            super()._update(update)
+            return
+        with self.builder.if_then(mine):
+            super()._update(update)
+
+    def _owns(self, update: Update) -> ll.Value:
+        """Whether the element at which an update meets others belongs to this thread."""
+        assert self._outermost is not None, "updates are inside the parallel loop"
+        builder, owners = self.builder, self.grid.owners
+        index = own_index(update.targets[0], self._outermost, nest(self._outermost))
+        assert index is not None, "elements have owners"
+        place, threads = self.number(index), self.grid.work // owners
+        own = builder.udiv(self.thread, self.code.like(self.thread, threads))
+        return builder.icmp_unsigned("==", builder.and_(place, I64(owners - 1)), _wide(self.code, own))
+
+    def _update_atomically(self, update: Update) -> None:
+        assert isinstance(update.combiner, str), "atomic operations have a name"
+        for target, term in zip(update.targets, update.values, strict=True):
+            place = self.address(target.buffer, target.indices)
+            atomics.update(self.code, update.combiner, place, self.value(term))
 
     def bind(self, dimensions: Sequence[tuple[Register, int | Register]], number: ll.Value) -> None:
         """Binds indices to those of the iteration `number`, in row-major order."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from trivium.backends.gpu import rows, tiles
+from trivium.backends.gpu import rows, tiles, updates
 from trivium.backends.gpu.target import GpuTarget
-from trivium.compiler.kernel.affine import Analysis, apart, holds
+from trivium.compiler.kernel.affine import Analysis, holds
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Loop, Register, Update
+from trivium.compiler.kernel.structure import Loop, Update
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, merged_extents, serial
 
 
@@ -30,6 +30,12 @@ class Grid:
     tile: int = 0
     """The rows and columns of a contraction's tile, which is a block's; else 0."""
 
+    owners: int = 1
+    """The number of threads that run the same iterations, each for the elements that it owns."""
+
+    atomic: bool = False
+    """Whether updates are atomic operations."""
+
 
 def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
     """Returns the schedule of a kernel: a block for each iteration of its parallel loop, where that has rows to share,
@@ -41,7 +47,10 @@ def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
     tiled = tiles.choose(kernel, loop)
     if tiled is not None:
         return Schedule({**schedule.loops, loop: tiled})
-    extents, dimensions = _spread(loop, analysis)
+    if holds(loop.body, Update):
+        return Schedule({**schedule.loops, **updates.choose(loop, target)})
+    extents = merged_extents(loop, analysis)
+    dimensions = tuple(d for d, extent in enumerate(extents) if isinstance(extent, int))
     shared = rows.team(loop, extents, analysis, target) if len(dimensions) == len(extents) else None
     if shared is not None:
         block = LoopSchedule(extents, (Mapping(Unit.GRID, dimensions, 1),))
@@ -55,14 +64,6 @@ def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
 def parallel_loop(kernel: Kernel) -> Loop | None:
     """Returns the loop around everything that a kernel writes; None if it runs once."""
     return next((i for i in kernel.body.instructions if isinstance(i, Loop) and i.kind == "parallel"), None)
-
-
-def _spread(loop: Loop, analysis: Analysis) -> tuple[tuple[int | Register, ...], tuple[int, ...]]:
-    """Returns the loop's extents, some of them merged, and the dimensions whose iterations may run at once: those along
-    which no two iterations update the same element. Iterations along all others run in order, in one thread."""
-    extents = loop.extents if holds(loop.body, Update) else merged_extents(loop, analysis)
-    free = apart(loop)
-    return extents, tuple(d for d, extent in enumerate(extents) if d in free and isinstance(extent, int))
 
 
 def _parts(plan: LoopSchedule) -> int:
@@ -82,10 +83,19 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         return Grid(*tiles.launch(plan), tile=tile)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
-    work = math.prod(extent for d in spread.dimensions if isinstance(extent := plan.extents[d], int))
+    work = updates.count(plan)
     if block is None:
         inner = [other for other in schedule.loops.values() if other.mapping(Unit.BLOCK)]
         parts = max(map(_parts, inner))
         (size,) = {found.size for other in inner if (found := other.mapping(Unit.BLOCK))}
         return Grid(work, work * parts, size, shared=True, parts=parts)
-    return Grid(work, -(-work // block.size), block.size)
+    owners = found.size if (found := plan.mapping(Unit.OWNERS)) else 1
+    work = math.prod(spread_loops(schedule).values()) * owners
+    atomic = plan.mapping(Unit.ATOMIC) is not None
+    return Grid(work, -(-work // block.size), block.size, owners=owners, atomic=atomic)
+
+
+def spread_loops(schedule: Schedule) -> dict[Loop, int]:
+    """Returns the loops of which each thread of a grid has one iteration, the outermost first, and the numbers of these
+    iterations."""
+    return {loop: updates.count(plan) for loop, plan in schedule.loops.items() if plan.mapping(Unit.GRID)}

@@ -50,6 +50,12 @@ class GpuTarget(LlvmTarget):
     largest_block: int = 256
     """The most threads of a block. Of 65536 registers, each then still has enough."""
 
+    busy: int = 1 << 14
+    """The number of threads that keep the device busy."""
+
+    deterministic: bool = True
+    """Whether updates of floats must not depend on the order of threads."""
+
     stack_bytes: int = 512
     """The bytes of scratch memory that one thread has for itself. More than that is in the workspace."""
 

@@ -5,6 +5,7 @@ instead of matching instructions."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from trivium.compiler.kernel.dtypes import INDEX
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder, constant, variable
@@ -166,24 +167,29 @@ def accesses(block: Block) -> Iterator[Load | Store | Target]:
             yield from instruction.targets
 
 
-def apart(loop: Loop) -> frozenset[int]:
+def apart(loop: Loop, inside: Loop | None = None) -> frozenset[int]:
     """Returns the dimensions of a loop along which no two iterations update the same element: all dimensions if the
     loop has no updates. Otherwise, each target must have an index that depends linearly on that dimension, and on
-    nothing else in the loop."""
-    updates = [update for update in walk(loop.body) if isinstance(update, Update)]
-    targets = [target for update in updates for target in update.targets]
-    own = {*loop.body.parameters, *(v for i in walk(loop.body) for v in i.results)} if targets else set()
-    own.update(parameter for i in walk(loop.body) for block in i.blocks for parameter in block.parameters)
-
-    def follows(index: Index, variable: Register) -> bool:
-        inside = {symbol for symbol in symbols(index) if symbol in own}
-        return inside == {variable} and index.terms.get(variable, 0) != 0
-
+    nothing else in the loop. If the loop is inside another one, its iterations for all of that one's are meant."""
+    whole = inside or loop
+    targets = [target for update in walk(whole.body) if isinstance(update, Update) for target in update.targets]
+    own = inner_values(whole) if targets else set()
     return frozenset(
         dimension
         for dimension, variable in enumerate(loop.indices)
-        if all(any(follows(index, variable) for index in target.indices) for target in targets)
+        if all(any(follows(index, variable, own) for index in target.indices) for target in targets)
     )
+
+
+def inner_values(loop: Loop) -> set[Register]:
+    """Returns the values that are defined in a loop, its indices included."""
+    blocks = [loop.body, *(block for i in walk(loop.body) for block in i.blocks)]
+    return {*(p for block in blocks for p in block.parameters), *(v for i in walk(loop.body) for v in i.results)}
+
+
+def follows(index: Index, variable: Register, own: AbstractSet[Register]) -> bool:
+    """Whether an index depends linearly on `variable`, and on no other one of the values `own`."""
+    return {s for s in symbols(index) if s in own} == {variable} and index.terms.get(variable, 0) != 0
 
 
 def holds(block: Block, *kinds: type[Instruction]) -> bool:

@@ -154,13 +154,18 @@ def compile(
     threads: int | None = None,
     fast_math: bool = False,
     autotune: bool = False,
+    deterministic: bool = True,
 ) -> Executable:
     """Compiles a program for a device; `run = trivium.compile(module)`, then `run(x)` returns a tuple of arrays.
 
     `threads` limits the threads of a run; the default is `TRIVIUM_NUM_THREADS`, or all of the machine's. `fast_math`
     allows the compiler to contract and reorder floating-point operations. `autotune` measures several schedules of each
     product and convolution, and keeps the fastest ones in the cache, for this machine; compiling then takes longer the
-    first time. Raises `CompileError`, or `VerificationError`.
+    first time.
+
+    On a GPU, `deterministic=False` allows atomic operations to update floats, as in the gradient of an embedding:
+    results then depend on the order of threads, and differ in the last bits from run to run. Raises `CompileError`, or
+    `VerificationError`.
     """
     from trivium.executable import compile_module
     from trivium.ir.memory import exhaustion
@@ -169,7 +174,14 @@ def compile(
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise Error(f"threads has {threads!r}, expected an integer of at least 1")
     with exhaustion("compiling the program", CompileError):
-        return compile_module(module, device=device, threads=threads, fast_math=fast_math, autotune=autotune)
+        return compile_module(
+            module,
+            device=device,
+            threads=threads,
+            fast_math=fast_math,
+            autotune=autotune,
+            deterministic=deterministic,
+        )
 
 
 def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:

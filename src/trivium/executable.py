@@ -181,12 +181,19 @@ class Executable:
 
 
 def compile_module(
-    module: Module, *, device: str, threads: int | None = None, fast_math: bool = False, autotune: bool = False
+    module: Module,
+    *,
+    device: str,
+    threads: int | None = None,
+    fast_math: bool = False,
+    autotune: bool = False,
+    deterministic: bool = True,
 ) -> Executable:
     """See `trivium.compile`."""
     from trivium.compiler.driver import CompileOptions
 
-    return Executable(client(device).compile(module, CompileOptions(threads, fast_math, autotune=autotune)))
+    options = CompileOptions(threads, fast_math, autotune=autotune, deterministic=deterministic)
+    return Executable(client(device).compile(module, options))
 
 
 def is_artifact(path: Path) -> bool:

@@ -64,6 +64,13 @@ bool all(unsigned begin, unsigned end, State state) {
   return true;
 }
 
+bool any(unsigned begin, unsigned end, State state) {
+  for (unsigned thread = begin; thread < end; thread++) {
+    if (block.threads[thread].state == state) return true;
+  }
+  return false;
+}
+
 void release(unsigned begin, unsigned end) {
   for (unsigned thread = begin; thread < end; thread++) block.threads[thread].state = State::kRunnable;
 }
@@ -88,6 +95,7 @@ bool run_warp(unsigned begin, unsigned end, std::mt19937_64 &random) {
       block.current = thread;
       swapcontext(&block.scheduler, &block.threads[thread].context);
     }
+    if (any(begin, end, State::kRunnable)) continue;
     bool shuffling = all(begin, end, State::kAtShuffle);
     if (shuffling) shuffle(begin, end);
     if (!shuffling && !all(begin, end, State::kAtWarpBarrier)) break;
@@ -146,6 +154,8 @@ using simulator::block;
 extern "C" {
 int32_t sim_thread() { return block.current; }
 int32_t sim_block() { return block.number; }
+// Lets the other threads of the warp run, as they may at any time.
+void sim_pause() { simulator::wait(simulator::State::kRunnable); }
 void sim_barrier(int32_t) { simulator::wait(simulator::State::kAtBarrier); }
 void sim_warp_barrier(int32_t) { simulator::wait(simulator::State::kAtWarpBarrier); }
 int32_t sim_shuffle_down(int32_t, int32_t value, int32_t lanes, int32_t) {

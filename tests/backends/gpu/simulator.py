@@ -127,6 +127,9 @@ def on_the_host(text: str) -> str:
     text = re.sub(r"\b(internal|external) addrspace\(3\) global", "internal addrspace(3) global", text)
     for name, function in INTRINSICS.items():
         text = text.replace(f'@"llvm.nvvm.{name}"', f"@{function}")
+    # A thread that stores what follows from a load must be the only one: another one may come in between.
+    text = re.sub(r"^(  store .*, ptr addrspace\(1\) )", r"  call void @sim_pause()\n\1", text, flags=re.MULTILINE)
+    text += "\ndeclare void @sim_pause()\n"
     kernels = re.findall(r'^define void @"(k\d+_\w*)"\((.*?)\)', text.replace("addrspace(1)", ""), re.MULTILINE)
     return "\n".join([text, *(_entry(name, parameters.count("ptr")) for name, parameters in kernels)])
 

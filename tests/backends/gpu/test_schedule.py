@@ -42,9 +42,14 @@ def test_a_block_for_each_row() -> None:
     assert grid(kernel, choose(kernel, TARGET, Analysis(kernel))) == Grid(35, 35, 64, shared=True)
 
 
-def test_updates_of_one_element_are_one_threads() -> None:
+def test_updates_of_one_element_are_atomic_or_its_owners() -> None:
     b = KernelBuilder("counts")
     places, y = b.input("at", "i64", (4, 500)), b.inout("y", "i32", (4, 9))
     with b.parallel(4, 500) as (i, j):
         b.update([(y, (i, b.load(places, i, j)))], [b.constant(1, "i32")], "add")
-    assert lines(b.build()) == ["  parallel 4x500 grid(0)=1 block(0)=32"]
+    assert lines(b.build()) == ["  parallel 4x500 grid(0, 1)=1 block(0, 1)=256 atomic(0, 1)=1"]
+    b = KernelBuilder("products")
+    places, y = b.input("at", "i64", (4, 500)), b.inout("y", "f32", (4, 9))
+    with b.parallel(4, 500) as (i, j):
+        b.update([(y, (i, b.load(places, i, j)))], [b.constant(2.0, "f32")], "multiply")
+    assert lines(b.build()) == ["  parallel 4x500 grid(0)=1 block(0, 1)=32 owners(1)=8"]
