@@ -104,6 +104,11 @@ class Target:
     tiles: TileSizes | None = None
     """None on devices where loops over tiles cost more than they save."""
 
+    @property
+    def group_scratch_bytes(self) -> int:
+        """The scratch memory of one group of threads, so that there is room for another group."""
+        return self.shared_memory_bytes // 2
+
     def product_cost(self, flops: int, element_bytes: int) -> float:
         """Returns the cost of sums of products at the full speed of the device. `flops` counts their multiplications
         and additions."""

@@ -56,7 +56,7 @@ def team(
         return None
     scratch = sum(i.buffer.nbytes for i in loop.body.instructions if isinstance(i, Scratch))
     rows, longest = sizes[0] or 0, max(size or 0 for size in sizes[1:])
-    if scratch > target.shared_memory_bytes // 2 or longest < SHORTEST or not _pays(rows, loop, inner, analysis):
+    if scratch > target.group_scratch_bytes or longest < SHORTEST or not _pays(rows, loop, inner, analysis):
         return None
     threads, share = _threads(rows, longest, target), _share(rows, longest, inner)
     schedules: dict[Loop, LoopSchedule] = {}
@@ -94,10 +94,11 @@ def _may_stand_between(instruction: Instruction) -> bool:
 
 def _pays(rows: int, loop: Loop, inner: list[Loop], analysis: Analysis) -> bool:
     """Whether a block for each row is better than a thread: because there are few rows, or because neighbouring
-    threads then touch neighbouring elements."""
+    threads then touch neighbouring elements of memory that all blocks see."""
     if rows < FEW:
         return True
-    inside = [(access, one.indices[-1]) for one in inner for access in accesses(one.body)]
+    pairs = ((access, one.indices[-1]) for one in inner for access in accesses(one.body))
+    inside = [(access, index) for access, index in pairs if access.buffer.mode != "scratch"]
     apart = sum(not _together(access, index, analysis) for access, index in inside)
     flat = sum(not _together(access, loop.indices[-1], analysis) for access, _ in inside)
     return apart < flat or (apart == flat and rows < PLENTY)

@@ -6,81 +6,21 @@ pass, in which the merges of all rows are independent."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from trivium.compiler.kernel import Register
-from trivium.compiler.lowering import selection
+from trivium.compiler.lowering import merging, selection
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, fresh, indices_of, variable
-from trivium.compiler.lowering.launches import Argument, Launches, Temporary
-from trivium.compiler.lowering.radix import COUNTS, SHORTEST, Key, Order, distribute, key_of, key_of_number, passes
+from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, indices_of, variable
+from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.radix import COUNTS, Order, distribute, key_of, key_of_number, passes
 from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import Scalar, dtype_of
+from trivium.compiler.lowering.sorted_rows import Sorting, copied_row, stored, temporary, widths
 from trivium.ir import ops
-from trivium.ir.core import Operation, Value
-from trivium.ir.types import I32, I64, Type, tensor
-
-Less = Callable[[LoweringContext, list[Scalar], list[Scalar]], Register]
-"""Whether the elements at one place of the rows come before those at another."""
-
-Finish = Callable[[LoweringContext, Indices, list[Scalar], Register], None]
-"""Stores the elements that belong at some indices of the result, given their original place in the rows."""
-
-
-@dataclass(frozen=True)
-class Sorting:
-    """A sorting problem: the rows of `operands` along `dimension`, of which the first `count` elements are needed."""
-
-    op: Operation
-    operands: Sequence[Value]
-    dimension: int
-    count: int
-    less: Less
-    finish: Finish
-    key: Key | None = None
-
-    @property
-    def extent(self) -> int:
-        return self.operands[0].type.shape[self.dimension]
-
-    @property
-    def scratch_bytes(self) -> int:
-        """The most scratch memory of one row: its elements, and twice their places and keys, if it has any."""
-        elements = sum(operand.type.dtype.itemsize for operand in self.operands)
-        digits = self.key.bits // 8 + I32.dtype.itemsize if self.key and self.has_digits else I64.dtype.itemsize
-        return (self.extent + selection.BLOCK) * (elements + 2 * digits)
-
-    @property
-    def has_digits(self) -> bool:
-        """Whether the rows are sorted by the digits of keys."""
-        return self.key is not None and SHORTEST <= self.extent < 1 << 31
-
-    @property
-    def is_selection(self) -> bool:
-        """Whether only a few of a row's elements are needed."""
-        return self.has_digits and self.count <= min(selection.MOST, self.extent // 4)
-
-    def variables(self) -> tuple[list[Variable], list[Variable]]:
-        """Returns new loop variables for all dimensions, and those of the dimensions that are not sorted along."""
-        variables = fresh(self.operands[0].type.shape)
-        return variables, [v for d, v in enumerate(variables) if d != self.dimension]
-
-    def at(self, variables: Sequence[Variable], along: Variable) -> Indices:
-        """Returns the indices with `along` in place of the sorted dimension's variable."""
-        return indices_of([along if d == self.dimension else v for d, v in enumerate(variables)])
-
-    def known(self, place: Scalar) -> Index:
-        """Returns a place in the row as an index."""
-        assert isinstance(place, Register)
-        return variable(RunTimeIndex(place, self.extent - 1))
-
-    def end(self, ctx: LoweringContext, rows: Sequence[Row], order: Row, at: Indices) -> None:
-        """Stores the elements that belong at the indices `at` of the result."""
-        place = order.load(ctx, at[self.dimension])
-        source = ctx.b.convert(place, "i64")  # type: ignore[arg-type]
-        self.finish(ctx, at, [row.load(ctx, self.known(source)) for row in rows], place)  # type: ignore[arg-type]
+from trivium.ir.types import I32, I64, Type
 
 
 @kernel(ops.Sort)
@@ -120,6 +60,9 @@ def _is_greater(ctx: LoweringContext, one: Register, other: Register) -> Registe
 
 
 def _sort(launches: Launches, sorting: Sorting) -> None:
+    if launches.target.shared_memory_bytes and sorting.extent >= merging.SHORTEST:
+        merging.sort(launches, sorting)
+        return
     limits, (_, outer) = launches.target.fusion, sorting.variables()
     rows = math.prod(v.extent for v in outer)
     if limits.scratch_bytes < COUNTS:
@@ -133,7 +76,7 @@ def _sort(launches: Launches, sorting: Sorting) -> None:
 def _sort_in_scratch(launches: Launches, sorting: Sorting) -> None:
     variables, outer = sorting.variables()
     with launches.kernel() as ctx, ctx.nest(outer):
-        rows = [_copied_row(ctx, sorting, operand, variables) for operand in sorting.operands]
+        rows = [copied_row(ctx, sorting, operand, variables) for operand in sorting.operands]
         made = _selected if sorting.is_selection else _distributed if sorting.has_digits else _merged
         order = made(ctx, sorting, rows, variables[sorting.dimension])
         first = Variable(sorting.count)
@@ -146,7 +89,7 @@ def _merged(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: 
     source, target = (Row(ctx.scratch(I64, [sorting.extent])) for _ in range(2))
     with ctx.parallel([along]):
         _begin(ctx, source, along, I64)
-    for width in _widths(sorting.extent):
+    for width in widths(sorting.extent):
         runs = Variable(-(-sorting.extent // (2 * width)))
         with ctx.parallel([runs]):
             _merge(ctx, sorting, rows, (source, target), runs, width)
@@ -185,21 +128,11 @@ def _begin_keys(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], ord
     order.keys.store(ctx, index, sorting.key(ctx, [row.load(ctx, index) for row in rows]))
 
 
-def _copied_row(ctx: LoweringContext, sorting: Sorting, operand: Value, variables: Sequence[Variable]) -> Row:
-    """Copies a row to scratch: its elements may be computed, and then are computed only once, or be far apart in
-    memory."""
-    along = variables[sorting.dimension]
-    row = Row(ctx.scratch(operand.type.element_type, [along.extent]))
-    with ctx.parallel([along]):
-        row.store(ctx, indices_of([along])[0], ctx.element(operand, indices_of(variables)))
-    return row
-
-
 def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
     variables, outer = sorting.variables()
     around = indices_of(outer)
     before, after = around[: sorting.dimension], around[sorting.dimension :]
-    rows = [Row(_stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
+    rows = [Row(stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
     along = variables[sorting.dimension]
     order = (_distribute_in_passes if sorting.has_digits else _merge_in_passes)(launches, sorting, rows, outer, along)
     first = Variable(sorting.count)
@@ -207,21 +140,15 @@ def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
         sorting.end(ctx, rows, order, sorting.at(variables, first))
 
 
-def _temporary(sorting: Sorting, outer: Sequence[Variable], kind: Type) -> Row:
-    """A row of memory of the program, for each row that is sorted."""
-    shape = (*(v.extent for v in outer), sorting.extent)
-    return Row(Temporary(tensor(*shape, of=kind), sorting.op), indices_of(outer))
-
-
 def _merge_in_passes(
     launches: Launches, sorting: Sorting, rows: Sequence[Row], outer: Sequence[Variable], along: Variable
 ) -> Row:
     # Passes over less memory are faster.
     place = I32 if sorting.extent < 1 << 31 else I64
-    source, target = (_temporary(sorting, outer, place) for _ in range(2))
+    source, target = (temporary(sorting, outer, place) for _ in range(2))
     with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
         _begin(ctx, source, along, place)
-    for width in _widths(sorting.extent):
+    for width in widths(sorting.extent):
         runs = Variable(-(-sorting.extent // (2 * width)))
         with launches.kernel(f"_merge{width}") as ctx, ctx.nest([*outer, runs]):
             _merge(ctx, sorting, rows, (source, target), runs, width)
@@ -234,7 +161,7 @@ def _distribute_in_passes(
 ) -> Row:
     assert sorting.key is not None
     source, target = (
-        Order(_temporary(sorting, outer, sorting.key.type), _temporary(sorting, outer, I32)) for _ in range(2)
+        Order(temporary(sorting, outer, sorting.key.type), temporary(sorting, outer, I32)) for _ in range(2)
     )
     with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
         _begin_keys(ctx, sorting, rows, source, along)
@@ -243,22 +170,6 @@ def _distribute_in_passes(
             distribute(ctx, step, source, target, sorting.extent)
         source, target = target, source
     return source.places
-
-
-def _stored(launches: Launches, sorting: Sorting, number: int) -> Argument:
-    """Returns an operand that is in memory; if it is computed in these launches, that is a temporary."""
-    operand = sorting.operands[number]
-    if operand.defining_op not in launches.members:
-        return operand
-    stored, variables = Temporary(operand.type, sorting.op), fresh(operand.type.shape)
-    with launches.kernel(f"_operand{number}") as ctx, ctx.nest(variables):
-        ctx.store(stored, indices_of(variables), ctx.element(operand, indices_of(variables)))
-    return stored
-
-
-def _widths(extent: int) -> list[int]:
-    """Returns the widths of the runs that the passes merge."""
-    return [1 << n for n in range((extent - 1).bit_length())]
 
 
 def _begin(ctx: LoweringContext, order: Row, along: Variable, kind: Type) -> None:

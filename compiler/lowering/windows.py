@@ -3,14 +3,16 @@ the element that it selects. Running folds, such as cumulative sums: each window
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import ml_dtypes
 import numpy as np
 
 from trivium.compiler.kernel import Buffer, Register
+from trivium.compiler.lowering import scans
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, fresh, indices_of, variable
+from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.reduction import (
     combine_into,
@@ -155,6 +157,10 @@ def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
     kinds = [argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]]
     variables = fresh(shape)
     along = variables[dimension]
+    rows = math.prod(v.extent for v in variables if v is not along)
+    if launches.target.shared_memory_bytes and along.extent >= scans.SHORTEST and rows < scans.PLENTY:
+        _running_fold_in_groups(launches, op, variables, dimension, reverse)
+        return
     with launches.kernel() as ctx, ctx.nest([v for v in variables if v is not along]):
         inits = [widened(ctx, ctx.element(init), kind) for init, kind in zip(op.init_values, kinds, strict=True)]
         frame = ctx.b.sequential(along.extent, inits=flat(inits))
@@ -167,3 +173,28 @@ def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
             for result, scalar in zip(op.results, total, strict=True):
                 ctx.store(result, tuple(at), widened(ctx, scalar, result.type.element_type))
             frame.yield_(*flat(total))
+
+
+def _running_fold_in_groups(
+    launches: Launches, op: ops.ReduceWindow, variables: Sequence[Variable], dimension: int, reverse: bool
+) -> None:
+    """Emits the launches in which groups of threads share the rows."""
+    kind, (result,), (start,) = op.body.arguments[0].type.element_type, op.results, op.init_values
+    extent, name = variables[dimension].extent, combiner_name(op.body)
+    assert name is not None, "a running fold has a named operation"
+    assert isinstance(start.defining_op, ops.Constant), "a running fold begins with a constant"
+
+    def place(at: Index) -> Indices:
+        around = list(indices_of(variables))
+        around[dimension] = at * -1 + (extent - 1) if reverse else at
+        return tuple(around)
+
+    def read(ctx: LoweringContext, at: Index) -> Scalar:
+        return widened(ctx, ctx.element(op.inputs[0], place(at)), kind)
+
+    def write(ctx: LoweringContext, at: Index, scalar: Scalar) -> None:
+        ctx.store(result, place(at), widened(ctx, scalar, result.type.element_type))
+
+    outer = [v for d, v in enumerate(variables) if d != dimension]
+    neutral = start.defining_op.value.array.reshape(())
+    scans.emit(launches, scans.Scan(op, outer, extent, kind, name, neutral), read, write)

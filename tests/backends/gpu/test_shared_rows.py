@@ -1,0 +1,123 @@
+"""Running folds and sorts, whose rows or tiles are a block's, on a device of OpenCL and on the simulator, where every
+barrier must be there."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.backends.gpu import simulator
+from tests.compiler.lowering.test_scans import integers, running
+from tests.compiler.lowering.test_sorting import sorted_pairs
+from trivium.backends.gpu import assembly, nvptx
+from trivium.backends.gpu.client import GpuClient
+from trivium.backends.gpu.cuda import Cuda
+from trivium.backends.gpu.nvptx import Nvptx
+from trivium.backends.llvm.code import Code
+from trivium.backends.pjrt import LoadedExecutable
+from trivium.compiler.stages import CompileOptions, Stages
+from trivium.ir import ops
+from trivium.ir.func import Module
+from trivium.ir.interpreter import evaluate
+
+needs_simulator = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
+
+
+@pytest.fixture(params=["opencl", pytest.param("simulator", marks=needs_simulator)])
+def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GpuClient:
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    if request.param == "opencl":
+        return request.getfixturevalue("device")
+    return GpuClient(request.getfixturevalue("simulated_device"), 0)
+
+
+def values(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(-20, 20, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dimension", "dtype"),
+    [((64,), 0, np.int32), ((3, 1001), 1, np.int64), ((2, 4000), 1, np.uint8), ((1793, 2), 0, np.int16)],
+)
+def test_running_sums(client: GpuClient, shape: tuple[int, ...], dimension: int, dtype: type) -> None:
+    argument = integers(*shape, dtype=dtype)
+    executable = client.compile(running(argument, dimension))
+    assert "reduction" in (told := executable.artifact.texts["schedules"]) or " block(" in told  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(executable.execute(argument)[0], argument.cumsum(dimension, dtype=dtype))
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 1e-5), (np.float64, 1e-13)])
+def test_running_products_of_floats(client: GpuClient, dtype: type, error: float) -> None:
+    argument = np.random.default_rng(1).uniform(0.99, 1.01, (2, 2500)).astype(dtype)
+    (result,) = client.compile(running(argument, 1, ops.Multiply, 1, reverse=True)).execute(argument)
+    expected = np.multiply.accumulate(argument[:, ::-1].astype(np.longdouble), axis=1)[:, ::-1]
+    np.testing.assert_allclose(result, expected.astype(np.float64), rtol=10 * error)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dimension"), [((64,), 0), ((100,), 0), ((3, 333), 1), ((1000, 2), 0), ((1, 2500), 1), ((5000,), 0)]
+)
+def test_sorts(client: GpuClient, shape: tuple[int, ...], dimension: int) -> None:
+    """Stable, with the places of the elements beside them."""
+    module, argument = sorted_pairs(shape, dimension), values(*shape)
+    for result, expected in zip(client.compile(module).execute(argument), evaluate(module, argument), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+@needs_simulator
+@pytest.mark.parametrize("name", ["sum", "sums of tiles", "sort", "sort of tiles"])
+def test_every_barrier_is_needed(name: str, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    barrier, client = Nvptx.barrier, GpuClient(simulated_device, 0)
+    argument = integers(1500) if name == "sum" else integers(4000) if name == "sums of tiles" else values(1100)
+    if name == "sort of tiles":
+        argument = values(2500)
+    module = running(argument, 0) if name.startswith("sum") else sorted_pairs(argument.shape, 0)
+    expected = evaluate(module, argument) if name.startswith("sort") else [argument.cumsum(dtype=np.int32)]
+
+    def correct(left_out: int) -> tuple[bool, int]:
+        places = itertools.count()
+
+        def emit(self: Nvptx, code: Code) -> None:
+            if next(places) != left_out:
+                barrier(self, code)
+
+        monkeypatch.setattr(Nvptx, "barrier", emit)
+        executable = client.compile(module)
+        return all(right_with(executable, seed) for seed in range(3)), next(places)
+
+    def right_with(executable: LoadedExecutable, seed: int) -> bool:
+        """Whether the result is right in this order of warps."""
+        simulator.fake().fake_seed(seed)
+        return all(map(np.array_equal, executable.execute(argument), expected))
+
+    right, barriers = correct(-1)
+    assert right
+    assert barriers > 8
+    # After the last merge, each thread reads the places that it has written itself.
+    spare = [barriers - 1] if name.startswith("sort") else []
+    assert [number for number in range(barriers) if correct(number)[0]] == spare
+
+
+def told_by_ptxas(module: Module, architecture: str, folder: Path) -> str:
+    facts, file = nvptx.target(architecture), folder / "program.ptx"
+    program = Stages(module, facts, CompileOptions()).program
+    file.write_bytes(assembly.compiled(assembly.emit_program(program, Nvptx(), facts).text, Nvptx(), facts))
+    command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", str(folder / "program.cubin")]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is part of CUDA, which is not installed")
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_registers(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    for module in (running(integers(40, 5000), 1), sorted_pairs((40, 900), 1), sorted_pairs((5000,), 0)):
+        told = told_by_ptxas(module, architecture, tmp_path)
+        assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
+        assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= 64
