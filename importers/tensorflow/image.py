@@ -1,6 +1,9 @@
-"""Resizing of images. The origin of each pixel is known: rows and columns are gathered, or mixed by a matrix."""
+"""Resizing of images. The origins of each pixel are known: rows and columns are gathered, weighted and added up; in the
+gradients, they are scattered."""
 
 from __future__ import annotations
+
+from functools import reduce
 
 import numpy as np
 
@@ -8,6 +11,7 @@ from trivium.importers.convolution import Layout
 from trivium.importers.emit import require_computable
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule, shape_of
 from trivium.importers.tensorflow.convolution import windows_of
+from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32
 
@@ -34,7 +38,7 @@ def resize_nearest_grad(
         places = _places(extent, have, align_corners, half_pixel_centers)
         chosen = np.floor(places + 0.5) if align_corners else np.floor(places + (0.5 if half_pixel_centers else 0))
         rows = np.clip(chosen, 0, extent - 1).astype(np.int64)
-        grads = _mixed(ctx, grads, np.eye(extent)[rows].T, dimension)
+        grads = _scattered(ctx, grads, rows[:, None], np.ones((have, 1)), extent, dimension)
     return grads
 
 
@@ -44,9 +48,11 @@ def resize_bilinear(
 ) -> Value:
     """ResizeBilinear(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
     images = ctx.convert(images, F32)
-    for dimension, extent in enumerate(size.tolist(), 1):
-        weights = _bilinear(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
-        images = _mixed(ctx, images, weights, dimension)
+    for dimension, extent in reversed(list(enumerate(size.tolist(), 1))):
+        places, weights = _bilinear(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
+        low, high = (ctx.take(images, ctx.elements(at.astype(np.int32)), dimension) for at in places.T)
+        share = ctx.broadcast_in_dim(ctx.elements(weights[:, 1]), low.type.static_shape, [dimension])
+        images = ctx.plus(low, ctx.times(ctx.minus(high, low), share))
     return images
 
 
@@ -57,9 +63,9 @@ def resize_bilinear_grad(
     """ResizeBilinearGrad(grads, original_image; align_corners=false, half_pixel_centers=false) -> output"""
     for dimension in (1, 2):
         have = shape_of(original_image)[dimension]
-        weights = _bilinear(have, grads.type.shape[dimension], align_corners, half_pixel_centers)
-        grads = _mixed(ctx, grads, weights.T, dimension)
-    return grads
+        taps = _bilinear(have, grads.type.shape[dimension], align_corners, half_pixel_centers)
+        grads = _scattered(ctx, grads, *taps, have, dimension)
+    return ctx.convert(grads, ctx.element_type)
 
 
 @rule("ResizeBicubic")
@@ -67,8 +73,8 @@ def resize_bicubic(ctx: Context, images: Value, size: Known, *, align_corners: b
     """ResizeBicubic(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
     images = ctx.convert(images, F32)
     for dimension, extent in enumerate(size.tolist(), 1):
-        weights = _bicubic(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
-        images = _mixed(ctx, images, weights, dimension)
+        taps = _bicubic(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
+        images = _gathered(ctx, images, *taps, dimension)
     return images
 
 
@@ -79,8 +85,8 @@ def resize_bicubic_grad(
     """ResizeBicubicGrad(grads, original_image; align_corners=false, half_pixel_centers=false) -> output"""
     for dimension in (1, 2):
         have = shape_of(original_image)[dimension]
-        weights = _bicubic(have, grads.type.shape[dimension], align_corners, half_pixel_centers)
-        grads = _mixed(ctx, grads, weights.T, dimension)
+        taps = _bicubic(have, grads.type.shape[dimension], align_corners, half_pixel_centers)
+        grads = _scattered(ctx, grads, *taps, have, dimension)
     return grads
 
 
@@ -123,45 +129,72 @@ def _places(have: int, wanted: int, align_corners: bool, half_pixel_centers: boo
     return (np.arange(wanted, dtype=np.float32) + shift) * scale - shift
 
 
-def _bilinear(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Returns the share of each old pixel in each new one."""
+def _bilinear(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Returns two old pixels for each new one, and the share of each."""
     places = _places(have, wanted, align_corners, half_pixel_centers)
     low = np.floor(places)
     share = places - low
-    weights = np.zeros((wanted, have), np.float32)
-    rows = np.arange(wanted)
-    np.add.at(weights, (rows, np.clip(low, 0, have - 1).astype(int)), 1 - share)
-    np.add.at(weights, (rows, np.clip(low + 1, 0, have - 1).astype(int)), share)
-    return weights
+    return np.clip([low, np.ceil(places)], 0, have - 1).T.astype(int), np.stack([1 - share, share], 1)
 
 
 CUBIC_STEPS = 1024
 """TensorFlow looks up the cubic's weights in a table with this many steps."""
 
 
-def _bicubic(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Returns the same for Keys' cubic: a is -0.5 if the centres of pixels are at a half, and then nothing beyond the
-    edge counts; otherwise it is -0.75, and the edge is repeated."""
+def _bicubic(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Returns four old pixels for each new one, and their weights, by Keys' cubic: a is -0.5 if the centres of pixels
+    are at a half, and then nothing beyond the edge counts; otherwise it is -0.75, and the edge is repeated."""
     a = -0.5 if half_pixel_centers else -0.75
     places = _places(have, wanted, align_corners, half_pixel_centers)
     low = np.floor(places)
     share = np.round((places - low) * CUBIC_STEPS) / CUBIC_STEPS
-    weights = np.zeros((wanted, have))
-    for tap in range(-1, 3):
-        distance = np.abs(share - tap)
-        near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
-        far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-        weight = np.where(distance <= 1, near, far)
-        at = low + tap
-        if half_pixel_centers:
-            weight = np.where((at >= 0) & (at < have), weight, 0)
-        np.add.at(weights, (np.arange(wanted), np.clip(at, 0, have - 1).astype(int)), weight)
-    return weights / weights.sum(1, keepdims=True) if half_pixel_centers else weights
+    taps = np.arange(-1, 3)
+    distance = np.abs(share[:, None] - taps)
+    near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    weights = np.where(distance <= 1, near, far)
+    at = low[:, None] + taps
+    if half_pixel_centers:
+        weights = np.where((at >= 0) & (at < have), weights, 0)
+        weights /= weights.sum(1, keepdims=True)
+    return np.clip(at, 0, have - 1).astype(int), weights
 
 
-def _mixed(ctx: Context, x: Value, weights: np.ndarray, dimension: int) -> Value:
-    """Returns the rows along a dimension, mixed by a matrix."""
-    mixed = ctx.dot(x, ctx.elements(weights.astype(x.type.dtype)), ([dimension], [1]))
-    order = list(range(x.type.rank - 1))
-    order.insert(dimension, x.type.rank - 1)
-    return ctx.transpose(mixed, order)
+def _gathered(ctx: Context, x: Value, places: np.ndarray, weights: np.ndarray, dimension: int) -> Value:
+    """Returns sums of rows along a dimension: one of each column of `places`, by their weights."""
+    parts = [
+        _weighted(ctx, ctx.take(x, ctx.elements(at.astype(np.int32)), dimension), share, dimension)
+        for at, share in zip(places.T, weights.T, strict=True)
+    ]
+    return reduce(ctx.plus, parts)
+
+
+def _scattered(ctx: Context, x: Value, places: np.ndarray, weights: np.ndarray, extent: int, dimension: int) -> Value:
+    """Adds each row along a dimension to rows of the result, by weights: the transpose of `_gathered`."""
+    others = tuple(i for i in range(x.type.rank) if i != dimension)
+    numbers = ops.ScatterDimensionNumbers(
+        update_window_dims=others,
+        inserted_window_dims=(dimension,),
+        scatter_dims_to_operand_dims=(dimension,),
+        index_vector_dim=1,
+    )
+    shape = [extent if i == dimension else size for i, size in enumerate(x.type.static_shape)]
+    total = ctx.full(shape, 0, x.type.element_type)
+    for at, share in zip(places.T, weights.T, strict=True):
+        total = ctx.add(
+            ops.Scatter(
+                [total],
+                ctx.elements(at.astype(np.int32)[:, None]),
+                [_weighted(ctx, x, share, dimension)],
+                scatter_dimension_numbers=numbers,
+                update_computation=ctx.combiner(ops.Add, x.type.element_type),
+            )
+        )[0]
+    return total
+
+
+def _weighted(ctx: Context, x: Value, weights: np.ndarray, dimension: int) -> Value:
+    if (weights == 1).all():
+        return x
+    weight = ctx.elements(weights.astype(x.type.dtype))
+    return ctx.times(x, ctx.broadcast_in_dim(weight, x.type.static_shape, [dimension]))

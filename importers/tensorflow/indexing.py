@@ -354,7 +354,9 @@ def _resource_scatter(op: type | None):
         rows = ctx.unsqueeze(indices, [indices.type.rank])
 
         def change(old: Value) -> Value:
-            return scattered(ctx, op, old, rows, ctx.broadcast(updates, (*indices.type.shape, *old.type.shape[1:])))
+            table = old if old.type.rank else ctx.reshape(old, (1,))  # a scalar counts as one row
+            given = ctx.broadcast(updates, (*indices.type.shape, *table.type.shape[1:]))
+            return ctx.reshape(scattered(ctx, op, table, rows, given), old.type.static_shape)
 
         update(ctx, resource, change)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.factorizations import adjoint, diagonal_of, half, identities, lapack, permutation_of
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.ir import ops
@@ -74,12 +75,13 @@ def qr(ctx: Context, input: Value, *, full_matrices: bool) -> tuple[Value, Value
     if not input.type.size:
         q, r = ctx.result_types
         return identities(ctx, q), identities(ctx, r)
-    reflected, scales = lapack(ctx, "geqrf", input)
+    kind = input.type.element_type
+    reflected, scales = lapack(ctx, "geqrf", ctx.convert(input, accumulation_type(kind)))
     r = half(ctx, ctx.slice(reflected, len(batch), 0, min(count, rows)), "GE")
     last = len(batch) + 1
     wide = ctx.slice(reflected, last, 0, min(count, columns))
     wide = ctx.pad(wide, [0] * (last + 1), [*[0] * last, max(count - columns, 0)])
-    return lapack(ctx, "orgqr", wide, scales)[0], r
+    return ctx.convert(lapack(ctx, "orgqr", wide, scales)[0], kind), ctx.convert(r, kind)
 
 
 @rule("SelfAdjointEigV2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import ml_dtypes
 import numpy as np
 
 from trivium.importers.emit import lowest, neutral
@@ -223,7 +224,7 @@ def segments(ctx: Context, op: type, data: Value, ids: Value, count: int) -> Val
     kind, inner = data.type.element_type, data.type.shape[ids.type.rank :]
     start = neutral(op, kind)
     if not np.isfinite(start):  # TensorFlow starts at the lowest finite number
-        info = np.finfo(kind.dtype)
+        info = ml_dtypes.finfo(kind.dtype)
         start = info.min if op is ops.Maximum else info.max
     places = ctx.reshape(ids, (ids.type.size, 1))
     rows = ctx.reshape(data, (ids.type.size, *inner))

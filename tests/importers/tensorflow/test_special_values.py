@@ -76,6 +76,12 @@ def test_quotients_and_remainders(name: str, kind: type) -> None:
     check(name, pairs(kind))
 
 
+def test_integers_are_round() -> None:
+    """TensorFlow's kernel for integers returns zeros; `tf.round` does not call it."""
+    x = np.array([-(2**63), -(2**53) - 1, -4, 0, 7, 2**53 + 1, 2**63 - 1])
+    assert_runs(trivium.from_tensorflow(tf.function(lambda x: tf.raw_ops.Round(x=x)), x), (x,), tf.round(x).numpy())
+
+
 def test_the_tails_of_the_normal_distribution() -> None:
     """Where `2 * p - 1` rounds to -1, TensorFlow still distinguishes values."""
     p = np.array([0, 1e-30, 1e-12, 1e-6, 0.01, 0.13, 0.14, 0.5, 0.86, 0.99, 1 - 1e-6, 1, 1.5, -1, np.nan], np.float64)

@@ -22,6 +22,9 @@ BOOKKEEPING = frozenset(
 """Ops that no program of a user contains on one device."""
 
 
+DEFECTIVE = {"Round": frozenset({tf.int32, tf.int64})}
+"""Dtypes for which TensorFlow's kernel of an op is wrong: it rounds all integers to zero."""
+
 Registered = Mapping[str, Mapping[str, frozenset[tf.DType]]]
 """Ops, with the dtypes of their type attributes."""
 
@@ -57,4 +60,4 @@ def dtypes_of(op: str, attribute: str) -> list[tf.DType]:
     declared = next(x for x in op_def_registry.get(op).attr if x.name == attribute)
     own = set(map(tf.as_dtype, declared.allowed_values.list.type)) or set(ELEMENT_TYPES)
     of_xla = registered().get(op, {}).get(attribute) or own
-    return sorted(own & of_xla & set(ELEMENT_TYPES), key=lambda dtype: dtype.name)
+    return sorted((own & of_xla & set(ELEMENT_TYPES)) - DEFECTIVE.get(op, frozenset()), key=lambda dtype: dtype.name)
