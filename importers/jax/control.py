@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from jax import export
 from jax.extend import core
 
+from trivium.importers import loops
 from trivium.importers.jax.context import Context, Jaxpr, rule, type_of
 from trivium.importers.programs import inline_program, platform_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I32
+from trivium.ir.types import I32, TensorType
 
 
 @rule("jit", "pjit", "remat", "remat2", "checkpoint", "trivium_call")
@@ -124,38 +125,11 @@ def scan(
 ) -> Sequence[Value]:
     """scan(consts, carry, xs): a loop that reads a slice of each of `xs`, and writes one of each result, per step"""
     constants, carry = values[:num_consts], values[num_consts : num_consts + num_carry]
-    sequences = values[num_consts + num_carry :]
-    outputs = [
-        ctx.full((length, *type_of(aval).static_shape), 0, type_of(aval).element_type)
-        for aval in jaxpr.out_avals[num_carry:]
-    ]
-    state = [ctx.scalar(0, I32), *carry, *outputs]
-    types = [value.type for value in state]
+    rows = values[num_consts + num_carry :]
+    made = (type_of(aval) for aval in jaxpr.out_avals[num_carry:])
+    collected = [TensorType((length, *kind.static_shape), kind.element_type) for kind in made]
 
-    def condition(emit: Context, step: Value, *carried: Value) -> Value:
-        return emit.compare("LT", step, emit.scalar(length, I32))
+    def step(emit: Context, state: Sequence[Value], taken: Sequence[Value]) -> Sequence[Value]:
+        return emit.inline(jaxpr, *constants, *state, *taken)
 
-    def body(emit: Context, step: Value, *carried: Value) -> list[Value]:
-        at = emit.minus(emit.scalar(length - 1, I32), step) if reverse else step
-        slices = [_element(emit, sequence, at) for sequence in sequences]
-        results = emit.inline(jaxpr, *constants, *carried[:num_carry], *slices)
-        written = [
-            _with_element(emit, whole, element, at)
-            for whole, element in zip(carried[num_carry:], results[num_carry:], strict=True)
-        ]
-        return [emit.plus(step, emit.scalar(1, I32)), *results[:num_carry], *written]
-
-    return ctx.add(ops.While(state, ctx.region(types, condition), ctx.region(types, body)))[1:]
-
-
-def _element(emit: Context, sequence: Value, at: Value) -> Value:
-    """`sequence[at]`"""
-    shape = sequence.type.static_shape
-    starts = [at, *(emit.scalar(0, I32) for _ in shape[1:])]
-    return emit.reshape(emit.add(ops.DynamicSlice(sequence, starts, slice_sizes=(1, *shape[1:]))), shape[1:])
-
-
-def _with_element(emit: Context, whole: Value, element: Value, at: Value) -> Value:
-    """Returns `whole` with `whole[at] = element`."""
-    starts = [at, *(emit.scalar(0, I32) for _ in element.type.shape)]
-    return emit.add(ops.DynamicUpdateSlice(whole, emit.unsqueeze(element, [0]), starts))
+    return loops.scan(ctx, step, carry, rows, collected, length, reverse)

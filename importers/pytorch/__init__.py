@@ -9,6 +9,7 @@ from trivium.importers.pytorch import (
     convolution,
     creation,
     elementwise,
+    flexible_attention,
     fourier,
     indexing,
     joining,
@@ -38,8 +39,8 @@ from trivium.importers.pytorch.program import (
 )
 
 FAMILIES = (
-    *(activation, attention, comparison, control, convolution, creation, elementwise, fourier, indexing, joining),
-    *(linalg, matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
+    *(activation, attention, comparison, control, convolution, creation, elementwise, flexible_attention),
+    *(fourier, indexing, joining, linalg, matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
     *(shape, special, strided),
 )
 """The modules of rules; importing them fills the table."""

@@ -28,7 +28,7 @@ def scaled_dot_product_attention(
     """scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.,
     bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor"""
     if enable_gqa:
-        key, value = (_repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
+        key, value = (repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
     weights, _ = _weights(ctx, query, key, attn_mask, is_causal, scale)
     if dropout_p:
         weights, _ = dropped_out(ctx, weights, dropout_p)
@@ -51,7 +51,7 @@ def flash_attention(
     bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"""
     if dropout_p:
         ctx.unsupported("dropout_p", dropout_p, "0")
-    key, value = (_repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
+    key, value = (repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
     weights, logsumexp = _weights(ctx, query, key, attn_mask, is_causal, scale)
     result = ctx.matmul(weights, ctx.convert(value, weights.type.element_type))
     return ctx.convert(result, ctx.result.element_type), logsumexp
@@ -81,7 +81,7 @@ def flash_attention_backward(
     wide = accumulation_type(kind)
     grad_out, query, key, value, out = (ctx.convert(x, wide) for x in (grad_out, query, key, value, out))
     own = key.type.shape[-3]
-    key, value = (_repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
+    key, value = (repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
     last = query.type.rank - 1
     scores = _scores(ctx, query, key, attn_mask, is_causal, scale)
     total = ctx.unsqueeze(ctx.convert(logsumexp, wide), [last])
@@ -107,15 +107,21 @@ def _weights(
     zero."""
     wide = accumulation_type(query.type.element_type)
     scores = _scores(ctx, ctx.convert(query, wide), ctx.convert(key, wide), mask, causal, scale)
+    return softmax_of(ctx, scores, mask is not None)
+
+
+def softmax_of(ctx: Context, scores: Value, masked: bool) -> tuple[Value, Value]:
+    """Returns the softmax of scores along the last dimension, and the logarithm of its denominators. If some are
+    `masked`, by minus infinity, rows without any other score are zero."""
     last = (scores.type.rank - 1,)
     highest = ctx.reduce(ops.Maximum, scores, last, keep=True)
-    if mask is not None:
+    if masked:
         highest = _finite(ctx, highest)
     power = ctx.add(ops.Exponential(ctx.minus(scores, highest)))
     total = ctx.reduce(ops.Add, power, last, keep=True)
     logsumexp = ctx.squeeze(ctx.plus(ctx.add(ops.Log(total)), highest), last)
-    if mask is not None:
-        total = ctx.select(ctx.compare("EQ", total, ctx.scalar(0, wide)), ctx.full_like(total, 1), total)
+    if masked:
+        total = ctx.select(ctx.compare("EQ", total, ctx.scalar_like(0, total)), ctx.full_like(total, 1), total)
     return ctx.over(power, total), logsumexp
 
 
@@ -145,7 +151,7 @@ def _finite(ctx: Context, x: Value) -> Value:
     return ctx.select(infinite, ctx.full_like(x, 0), x)
 
 
-def _repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
+def repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
     """Repeats each head of keys or values for the query heads that share it."""
     if x.type.shape[-3] == heads:
         return x

@@ -71,6 +71,14 @@ class Context(DynamicEmitter, context.Context[fx.GraphModule, Operand]):
         super().__init__(block, before, location)
         self.sizes, self.vectors, self.symbols = {}, {}, Symbols()
 
+    def describe(self, op: str, metas: Meta) -> None:
+        """Sets the op under conversion, with PyTorch's description of its results."""
+        self.op = op
+        self.described = list(metas) if isinstance(metas, list | tuple) else [metas]
+        kinds = (self.symbols.type_of(x) if isinstance(x, torch.Tensor) else None for x in self.described)
+        self.results = tuple(kinds)
+        self.used = (True,) * len(self.results)
+
     @property
     def shape(self) -> tuple[Extent, ...]:
         """The shape of the node's only (or first) result."""
@@ -134,13 +142,13 @@ STATE = TensorType((2,), UI64)
 
 
 class Randomness:
-    """The state of the random generator while a graph is converted. The first draw adds it to the function as its last
-    argument; each draw replaces it by the state that follows."""
+    """The state of the random generator while a graph is converted: a given one, or else the first draw adds it to the
+    function as its last argument. Each draw replaces it by the state that follows."""
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, state: Value | None = None):
         self.block = block
         self.draws = False
-        self._state: Value | None = None
+        self._state = state
 
     @property
     def state(self) -> Value:

@@ -1,18 +1,24 @@
-"""Control flow: `torch.cond` and `while_loop`, whose branches and bodies are separate graphs; and the order of
-effects."""
+"""Control flow: `torch.cond`, `while_loop`, `scan` and `map`, whose branches and bodies are separate graphs; and the
+order of effects."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from torch import fx
 from torch._ops import OpOverload
 
+from trivium.importers import loops
 from trivium.importers.common import refuse
-from trivium.importers.pytorch.context import Context, Number, Operand, bind, rule
+from trivium.importers.pytorch.context import STATE, Context, Meta, Number, Operand, Randomness, bind, rule
+from trivium.importers.pytorch.random import randomness
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
-from trivium.ir.types import F32, I1, TensorType
+from trivium.ir.types import F32, I1, I32, UI8, TensorType
+
+STATE_BYTES = TensorType((*STATE.static_shape, 8), UI8)
+"""The state of the random generator, as it is saved."""
 
 
 @rule("higher_order.cond")
@@ -46,6 +52,28 @@ def while_loop(
     return ctx.add(ops.While(inits, *regions))
 
 
+@rule("higher_order.scan")
+def scan(
+    ctx: Context,
+    combine_fn: fx.GraphModule,
+    init: Sequence[Value],
+    xs: Sequence[Value],
+    additional_inputs: Sequence[Operand] = (),
+) -> Sequence[Value]:
+    """scan(combine_fn, init, xs, additional_inputs) -> (*carry, *ys): along the first dimension"""
+
+    def step(emit: Context, carry: Sequence[Value], taken: Sequence[Value]) -> Sequence[Value]:
+        return cast(Sequence[Value], emit.inline(combine_fn, *carry, *taken, *additional_inputs))
+
+    return loops.scan(ctx, step, init, xs, ctx.result_types[len(init) :], xs[0].type.static_shape[0])
+
+
+@rule("higher_order.map_impl")
+def map_over(ctx: Context, f: fx.GraphModule, xs: Sequence[Value], pos_args: Sequence[Operand] = ()) -> Sequence[Value]:
+    """map_impl(f, xs, pos_args) -> ys: along the first dimension"""
+    return scan(ctx, f, (), xs, pos_args)
+
+
 # Tokens order the effects of a graph; its ops are converted in that order anyway.
 
 
@@ -63,12 +91,43 @@ def sink_tokens(ctx: Context, tokens: Sequence[Value]) -> None:
 @rule("higher_order.with_effects")
 def with_effects(ctx: Context, token: Value, op: OpOverload, *args: Operand, **kwargs: Operand) -> tuple[Operand, ...]:
     """with_effects(token, op, *args, **kwargs) -> (token, *results)"""
+    found = _call(ctx, op, ctx.described[1:], args, kwargs)
+    return (token, *(found if isinstance(found, tuple) else (found,)))
+
+
+# Checkpoints: an op that draws random numbers is computed again in the backward pass, with the same ones.
+
+
+@rule("higher_order.run_and_save_rng_state")
+def run_and_save_rng_state(ctx: Context, op: OpOverload, *args: Operand, **kwargs: Operand) -> tuple[Value, Operand]:
+    """run_and_save_rng_state(op, *args, **kwargs) -> (state, result): the state before, as bytes"""
+    state = ctx.add(ops.BitcastConvert(randomness(ctx).state, result=STATE_BYTES))
+    room = ctx.full((ctx.shape[0],), 0, UI8)  # of the size of PyTorch's own state
+    saved = ctx.add(ops.DynamicUpdateSlice(room, ctx.reshape(state, (STATE_BYTES.size,)), [ctx.scalar(0, I32)]))
+    return saved, _call(ctx, op, ctx.described[1], args, kwargs)
+
+
+@rule("higher_order.run_with_rng_state")
+def run_with_rng_state(ctx: Context, saved: Value, op: OpOverload, *args: Operand, **kwargs: Operand) -> Operand:
+    """run_with_rng_state(state, op, *args, **kwargs) -> result: with a state that was saved"""
+    first = ctx.add(ops.DynamicSlice(saved, [ctx.scalar(0, I32)], slice_sizes=(STATE_BYTES.size,)))
+    state = ctx.add(ops.BitcastConvert(ctx.reshape(first, STATE_BYTES.static_shape), result=STATE))
+    inner = ctx.copied()
+    inner.randomness = Randomness(ctx.block, state)
+    return _call(inner, op, ctx.described, args, kwargs)
+
+
+def _call(
+    ctx: Context, op: OpOverload, described: Meta, args: Sequence[Operand], kwargs: Mapping[str, Operand]
+) -> Operand:
+    """Converts another op in the node's place, whose results are those described."""
     function = rule.find(str(op))
     if function is None:
         refuse([(str(op), ctx.location)])
-    arguments, keywords = bind(op, function, args, kwargs, ctx)
-    found = function(ctx, *arguments, **keywords)
-    return (token, *(found if isinstance(found, tuple) else (found,)))
+    inner = ctx.copied()
+    inner.describe(str(op), described)
+    arguments, keywords = bind(op, function, args, kwargs, inner)
+    return function(inner, *arguments, **keywords)
 
 
 def _region(

@@ -118,13 +118,9 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
     def _enter(self, node: fx.Node) -> None:
         """Informs the context about the node under conversion."""
         emit = self.emit
-        emit.op = target_name(node)
-        metas = self.meta(node)
-        metas = list(metas) if isinstance(metas, list | tuple) else [metas]
-        emit.described = metas
-        emit.results = tuple(emit.symbols.type_of(x) if isinstance(x, torch.Tensor) else None for x in metas)
+        emit.describe(target_name(node), self.meta(node))
         picked = [user.args[1] if user.target is operator.getitem else None for user in node.users]
-        emit.used = tuple(None in picked or index in picked for index in range(len(metas)))
+        emit.used = tuple(None in picked or index in picked for index in range(len(emit.results)))
         emit.metas = {
             value: meta
             for source in node.all_input_nodes

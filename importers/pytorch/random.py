@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.pytorch.context import STATE, Context, rule
+from trivium.importers.pytorch.context import STATE, Context, Randomness, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, I1, I64, UI32, UI64, IntegerType, TensorType
@@ -14,16 +14,22 @@ from trivium.ir.types import F32, I1, I64, UI32, UI64, IntegerType, TensorType
 
 def bits(ctx: Context, shape: Sequence[int], element_type: IntegerType = UI32) -> Value:
     """Returns random bits, and advances the state."""
-    if ctx.randomness is None:
-        ctx.unsupported("generator", "no state inside of control flow", "a draw outside of it")
+    source = randomness(ctx)
     generator = ops.RngBitGenerator(
-        ctx.randomness.state,
+        source.state,
         rng_algorithm=ops.RngAlgorithm("PHILOX"),
         output_state=STATE,
         output=TensorType(tuple(shape), element_type),
     )
-    ctx.randomness.state, drawn = ctx.add(generator)
+    source.state, drawn = ctx.add(generator)
     return drawn
+
+
+def randomness(ctx: Context) -> Randomness:
+    """Returns the state of the random generator."""
+    if ctx.randomness is None:
+        ctx.unsupported("generator", "no state inside of control flow", "a draw outside of it")
+    return ctx.randomness
 
 
 def uniform(ctx: Context, shape: Sequence[int]) -> Value:

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from trivium.importers.dynamic import Extent, clamped, smaller
-from trivium.importers.pytorch.context import Context, dim, rule
+from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 
@@ -27,10 +27,10 @@ def same(ctx: Context, x: Value) -> Value:
 
 
 @rule("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.device", "aten.type_as.default")
-def to(ctx: Context, x: Value, *options: object) -> Value:
+def to(ctx: Context, x: Value | Number, *options: object) -> Value:
     """_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
     bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"""
-    return ctx.convert(x, ctx.result.element_type)
+    return ctx.tensor(x, ctx.result.element_type)
 
 
 @rule("prims.convert_element_type.default")
