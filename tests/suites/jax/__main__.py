@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.suites.jax.comparison import CPU, compare_all, compare_failing, run_here
 from tests.suites.jax.page import page
 from tests.suites.kept import load, store
 from tests.suites.runs import ROOT, Choice, File, Limits, Outcome, Record, run
@@ -25,6 +28,10 @@ FILES = (
 )  # fmt: skip
 
 DEFAULT, X64 = "default", "x64"
+
+ALL, FAILING = "all", "failing"
+
+AS_CPU = {"PYTEST_PLUGINS": "tests.suites.jax.as_cpu"}
 
 
 @dataclass(frozen=True)
@@ -45,19 +52,24 @@ def main() -> None:
     results = load(options.results)
     if not options.page_only:
         with ThreadPoolExecutor(options.jobs) as pool:
-            for key, result in pool.map(lambda job: (job.key, compare(job, options)), chosen):
-                print(key, {name: result[name] for name in ("cpu", "chosen")}, len(result["outcomes"]), flush=True)
+            for key, result in pool.map(lambda job: (job.key, _result(job, options)), chosen):
+                kinds = Counter(kind for kind, *_ in result["outcomes"].values())
+                print(key, {name: result[name] for name in ("chosen", "asked")}, dict(kinds), flush=True)
                 # Read again: another process may have added to it.
-                results = load(options.results)
-                results[key] = _renewed(results[key], result) if options.only and key in results else result
+                results = load(options.results) | {key: result}
                 store(options.results, results)
     if options.page is not None:
         options.page.write_text(page(results))
 
 
-def _renewed(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """Returns the results of a file of which some tests have run again."""
-    return before | {"outcomes": before["outcomes"] | now["outcomes"]}
+def _result(job: Job, options: argparse.Namespace) -> dict[str, Any]:
+    return renewed(job, load(options.results)[job.key], options) if options.only else compare(job, options)
+
+
+def renewed(job: Job, before: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """The result of a file of which some tests run again, here only."""
+    tests = [test for test in before["outcomes"] if any(part in test for part in options.only)]
+    return before | {"outcomes": before["outcomes"] | run_here(partial(_run, job, options), tests)}
 
 
 def arguments() -> argparse.Namespace:
@@ -67,6 +79,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--modes", nargs="+", default=[DEFAULT], choices=[DEFAULT, X64])
     parser.add_argument("--sample", type=float, default=0.2, help="the share of the tests that is run")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--asked", choices=[ALL, FAILING], default=ALL, help="tests that the CPU platform runs, too")
     parser.add_argument("--cases", type=int, default=3, help="JAX_NUM_GENERATED_CASES")
     parser.add_argument("--jobs", type=int, default=1, help="files at the same time")
     parser.add_argument("--only", nargs="+", help="ids of tests to run again, or parts of them")
@@ -84,52 +97,38 @@ def arguments() -> argparse.Namespace:
 
 def compare(job: Job, options: argparse.Namespace) -> dict[str, Any]:
     """The outcomes here of the tests of a file that pass on JAX's CPU platform."""
-    expected = _on_cpu(job, options)
-    passed = [test for test, outcome in expected.outcomes.items() if outcome.kind == "passed"]
-    if options.only:
-        passed = [test for test in passed if any(part in test for part in options.only)]
-    found = _run(job, "trivium", Choice(tests=passed), options)
-    refused = [test for test, outcome in found.outcomes.items() if is_for_known_platforms(outcome)]
-    if refused:
-        again = _run(job, "trivium", Choice(tests=refused), options, PYTEST_PLUGINS="tests.suites.jax.as_cpu")
-        found.outcomes |= again.outcomes
-    return {
-        "collected": expected.collected,
-        "chosen": expected.chosen,
-        "cpu": len(passed),
-        "share": options.sample,
-        "seed": options.seed,
-        "cases": options.cases,
-        "outcomes": found.outcomes,
-    }
-
-
-def is_for_known_platforms(outcome: Outcome) -> bool:
-    """Whether a test did not run because it is marked for other platforms, or has its expected numbers in a table by
-    platform."""
-    return outcome.kind == "skipped" or outcome.reason == "KeyError: 'trivium'"
+    run = partial(_run, job, options)
+    if options.asked == FAILING and not _kept(job, options).exists():
+        found = compare_failing(run, Choice(options.sample, options.seed))
+    else:
+        found = compare_all(run, _on_cpu(job, options))
+    return {"share": options.sample, "seed": options.seed, "cases": options.cases, **vars(found)}
 
 
 def _on_cpu(job: Job, options: argparse.Namespace) -> Record:
     """Once for each sample: later calls find it kept."""
-    kept = options.cpu_results / f"{job.file}-{job.mode}-{options.sample}-{options.seed}-{options.cases}.json"
+    kept = _kept(job, options)
     if kept.exists():
         data = json.loads(kept.read_text())
         outcomes = {test: Outcome(*outcome) for test, outcome in data["outcomes"].items()}
         return Record(data["collected"], data["chosen"], outcomes)
-    record = _run(job, "cpu", Choice(options.sample, options.seed), options)
+    record = _run(job, options, CPU, Choice(options.sample, options.seed))
     store(kept, asdict(record))
     return record
 
 
-def _run(job: Job, platform: str, choice: Choice, options: argparse.Namespace, **variables: str) -> Record:
+def _kept(job: Job, options: argparse.Namespace) -> Path:
+    return options.cpu_results / f"{job.file}-{job.mode}-{options.sample}-{options.seed}-{options.cases}.json"
+
+
+def _run(job: Job, options: argparse.Namespace, platform: str, choice: Choice, as_cpu: bool = False) -> Record:
     environment = {
         "JAX_PLATFORMS": platform,
         "JAX_NUM_GENERATED_CASES": str(options.cases),
         "JAX_ENABLE_X64": "1" if job.mode == X64 else "0",
         "JAX_SKIP_SLOW_TESTS": "1",
         "TRIVIUM_NUM_DEVICES": _devices(options.tests / "tests" / f"{job.file}.py"),
-        **variables,
+        **(AS_CPU if as_cpu else {}),
     }
     limits = Limits(options.test_limit, options.file_limit)
     return run(File(options.tests, f"tests/{job.file}.py", environment), choice, limits)

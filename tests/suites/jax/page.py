@@ -21,8 +21,10 @@ platform are counted, since the others ask for what no CPU has, or for what is b
 every failing test.
 
 - *tests*: in the file, with `JAX_NUM_GENERATED_CASES` of {cases} and `JAX_SKIP_SLOW_TESTS`.
-- *run*: of these, the sample that was run (share and seed: {samples}).
-- *CPU*: of these, those that pass on JAX's CPU platform.
+- *run*: of these, those that were run: all, or a sample (share and seed: {samples}).
+- *asked*: of these, those that ran on JAX's CPU platform too: all, or only those that do not pass here.
+- *CPU*: of those that were run, those that pass on JAX's CPU platform. What it was not asked about
+  counts as passing there.
 - *Trivium*: of these, those that pass here.
 - *skipped*: those that skip themselves here. Tests that are marked for JAX's own platforms only, or that have their
   expected numbers in a table by platform, are run nevertheless, as if this were its CPU platform.
@@ -45,6 +47,8 @@ class Failure:
         return next((reason for pattern, reason in REASONS if re.search(pattern, f"{self.test} {self.line}")), OTHER)
 
 
+COLUMNS = ("collected", "chosen", "asked", "cpu", "passed", "skipped")
+
 OTHER = "Not explained yet"
 
 
@@ -52,7 +56,7 @@ def page(results: Results) -> str:
     """The page, in Markdown."""
     import jax
 
-    samples = Counter((result["share"], result["seed"]) for result in results.values())
+    samples = {(result["share"], result["seed"]) for result in results.values()}
     opening = OPENING.format(
         version=jax.__version__,
         cases=", ".join(sorted({str(result["cases"]) for result in results.values()})),
@@ -62,21 +66,21 @@ def page(results: Results) -> str:
 
 
 def _table(results: Results) -> Iterator[str]:
-    yield "| file | mode | tests | run | CPU | Trivium | skipped | share |"
-    yield "|---|---|---:|---:|---:|---:|---:|---|"
+    yield "| file | mode | tests | run | asked | CPU | Trivium | skipped | share |"
+    yield "|---|---|---:|---:|---:|---:|---:|---:|---|"
     total = Counter[str]()
     for key, result in sorted(results.items()):
         file, mode = key.split()
         counts = Counter(kind for kind, *_ in result["outcomes"].values())
-        row = {name: result[name] for name in ("collected", "chosen", "cpu")}
-        row |= {"passed": counts["passed"], "skipped": counts["skipped"]}
+        row = {name: result[name] for name in ("collected", "chosen", "asked")}
+        row |= {"cpu": len(result["outcomes"]), "passed": counts["passed"], "skipped": counts["skipped"]}
         total.update(row)
         yield _row(file, mode, row)
     yield _row("all", "", total)
 
 
 def _row(file: str, mode: str, row: Mapping[str, int]) -> str:
-    numbers = " | ".join(str(row[name]) for name in ("collected", "chosen", "cpu", "passed", "skipped"))
+    numbers = " | ".join(str(row[name]) for name in COLUMNS)
     shares = f"{_share(row['passed'], row['cpu'])} ({_share(row['passed'], row['cpu'] - row['skipped'])})"
     return f"| {file} | {mode} | {numbers} | {shares} |"
 
