@@ -56,9 +56,19 @@ class Exponential:
         return code.fma(power, self.minus_one(code, r), code.sub(power, 1.0))
 
     def logistic(self, code: Code, x: ll.Value) -> ll.Value:
-        """1 / (1 + exp(-x)), by exp(-|x|), which does not overflow"""
-        e = self(code, code.builder.fneg(code.abs(x)))
-        return code.div(code.select(code.compare("<", x, 0.0), e, 1.0), code.add(e, 1.0))
+        """1 / (1 + exp(a)) for a = |x|, as 2^-n / (exp(r) + 2^-n), or its difference from 1. The sum is rounded once:
+        it is that of 1 + 2^-n, what its rounding lost, and exp(r) - 1."""
+        a = code.abs(x)
+        vanishes = code.compare(">", a, -self.underflow)
+        n, r = self.split(code, code.select(vanishes, 0.0, a))
+        n = code.isub(code.like(n, 0), n)
+        above = code.select(code.icompare("<", n, 1 - self.bias), code.like(n, 1 - self.bias), n)
+        power = self.power_of_two(code, above)
+        one = code.add(power, 1.0)
+        lost = code.sub(power, code.sub(one, 1.0))
+        divisor = code.add(one, code.add(lost, self.minus_one(code, r)))
+        small = code.select(vanishes, 0.0, self.scale(code, code.div(1.0, divisor), n))
+        return code.select(code.compare("<", x, 0.0), small, code.sub(1.0, small))
 
     def split(self, code: Code, x: ll.Value, low: ll.Value | None = None) -> tuple[ll.Value, ll.Value]:
         """Returns n = round(x / ln 2) as an integer, and r = x - n ln 2. `low` is the low part of x."""

@@ -47,16 +47,20 @@ ERFC_LOG = (
     0.0001603981072548777, 0.019153062254190445, -0.10277783125638962, -0.6366193890571594, 5.604632491440498e-08,
 )  # fmt: skip
 """log(erfc(x)) / x for 0 <= x <= 4, less ERFC_LOG_FIRST"""
+ERF_INV_MIDDLE = 2.499751329421997
+"""Where the value, which is the last coefficient, is almost a number of f32."""
 ERF_INV_CENTRE = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
-    0.246640727, 1.50140941,
+    -8.83558826103581e-09, 2.296064671725162e-08, 4.6668000663885323e-07, -3.45957209901826e-06,
+    -4.960181286151055e-06, 0.00021833328355569392, -0.0012529578525573015, -0.004176425747573376,
+    0.2466423660516739, 1.5013480186462402,
 )  # fmt: skip
 ERF_INV_TAIL = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
-    1.00167406, 2.83297682,
+    0.00011339602497173473, -0.00030545168556272984, -5.552860602620058e-05, 0.001479627564549446,
+    -0.003596607595682144, 0.005689484998583794, -0.00763779878616333, 0.009444835595786572, 1.001675009727478,
+    2.832976818084717,
 )  # fmt: skip
-"""erf_inv(x) / x in w - 2.5, and in sqrt(w) - 3 where w >= 5, with w = -log(1 - x^2): M. Giles, Approximating the
-erfinv function, 2011"""
+"""erf_inv(x) / x in w - ERF_INV_MIDDLE, and in sqrt(w) - 3 where w >= 5, with w = -log(1 - x^2), as M. Giles divides it
+in Approximating the erfinv function, 2011"""
 
 
 def log(code: Code, x: ll.Value) -> ll.Value:
@@ -124,10 +128,12 @@ def erf(code: Code, x: ll.Value) -> ll.Value:
 
 
 def erf_inv(code: Code, x: ll.Value) -> ll.Value:
-    w = code.builder.fneg(log(code, code.mul(code.sub(1.0, x), code.add(x, 1.0))))
+    w = code.builder.fneg(log(code, _one_less_square(code, x)))
     central = code.compare("<", w, 5.0)
     tail_w = code.sub(code.intrinsic("llvm.sqrt", code.select(central, 5.0, w)), 3.0)
-    p = code.select(central, code.polynomial(code.sub(w, 2.5), ERF_INV_CENTRE), code.polynomial(tail_w, ERF_INV_TAIL))
+    p = code.select(
+        central, code.polynomial(code.sub(w, ERF_INV_MIDDLE), ERF_INV_CENTRE), code.polynomial(tail_w, ERF_INV_TAIL)
+    )
     infinite = code.copysign(code.like(x, float("inf")), x)
     return code.select(code.compare("==", code.abs(x), 1.0), infinite, code.mul(p, x))
 
@@ -156,6 +162,11 @@ FUNCTIONS: dict[str, Callable[..., ll.Value]] = {
     "logistic": exp.logistic, "rsqrt": exponential.rsqrt, "sine": sin, "cosine": cos, "tan": tan, "erf": erf,
     "erf_inv": erf_inv, "power": power,
 }  # fmt: skip
+
+
+def _one_less_square(code: Code, x: ll.Value) -> ll.Value:
+    """1 - x^2, accurate near 0 too"""
+    return code.fma(code.builder.fneg(x), x, 1.0) if code.target.fma else code.mul(code.sub(1.0, x), code.add(x, 1.0))
 
 
 def _quadrant(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value]:
