@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.page.programs import data_of, stages_of
 from trivium.cli import main
 from trivium.executable import STAGES
 
@@ -152,13 +153,13 @@ def test_show_prints_each_stage(trivium: Command, stage: str, shows: str) -> Non
 def test_show_writes_a_page_of_all_stages(trivium: Command) -> None:
     succeed(trivium("show", "program.mlir", "--html", "page.html", "--stage", "llvm"))
     page = Path("page.html").read_text()
-    assert '"open":"llvm"' in page
-    assert all(f'"name":"{stage}"' in page for stage in ("source", "program", *STAGES))
+    assert data_of(page)["open"] == "llvm"
+    assert set(stages_of(page)) >= {"source", "program", *STAGES}
 
 
 def test_show_writes_a_page_with_times(trivium: Command) -> None:
     succeed(trivium("show", "program.mlir", "--html", "page.html", "--profile"))
-    assert '"times":{"seconds":' in Path("page.html").read_text()
+    assert data_of(Path("page.html").read_text())["times"]["seconds"] > 0
     refuse(trivium("show", "program.mlir", "--profile"), "expected --html")
 
 

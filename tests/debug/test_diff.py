@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import trivium
+from tests.page.programs import stages_of
 from trivium.cli import main
 from trivium.debug import arguments_of
 from trivium.debug.diff import ADDED, ALIKE, EQUAL, REMOVED, Comparison
@@ -91,4 +92,4 @@ def test_the_command_line(tmp_path: Path, second: str, says: str) -> None:
     assert says in result.output
     assert "equal" in CliRunner().invoke(main, ["diff", words[0]]).output
     CliRunner().invoke(main, ["diff", *words, "--html", str(tmp_path / "page.html")])
-    assert '"name":"after"' in (tmp_path / "page.html").read_text()
+    assert stages_of((tmp_path / "page.html").read_text()) == ["before", "after"]

@@ -1,4 +1,10 @@
-"""Programs whose pages are tested."""
+"""Programs whose pages are tested, and what a written page holds."""
+
+import base64
+import json
+import re
+import zlib
+from typing import Any
 
 import trivium
 from trivium.ir.core import Operation
@@ -53,3 +59,14 @@ def located(file: str = "model.py") -> Module:
 
 def place(op: Operation, file: str, line: int, path: str) -> None:
     op.location = in_module(NameLocation(f"framework.{op.NAME}", FileLocation(file, line)), path)
+
+
+def data_of(html: str) -> dict[str, Any]:
+    """Returns the data that a page holds."""
+    (packed,) = re.findall(r'id="data">([^<]*)</script>', html)
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+def stages_of(html: str) -> list[str]:
+    """Returns the names of the stages on a page."""
+    return [stage["name"] for stage in data_of(html)["stages"]]

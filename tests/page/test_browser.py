@@ -47,6 +47,7 @@ def opened(browser, file: Path) -> Iterator:
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", lambda request: None if request.url.startswith("file://") else errors.append(request.url))
     page.goto(file.as_uri())
+    page.locator("main").wait_for()
     yield page
     page.close()
     assert errors == []

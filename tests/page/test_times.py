@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import trivium
-from tests.page.programs import LOOP, located
+from tests.page.programs import LOOP, data_of, located
 from trivium.compiler.program import Arena, Launch, walk
 from trivium.executable import Executable
 from trivium.page import page_of
@@ -83,8 +83,8 @@ def test_programs_of_dynamic_shapes_are_shown_as_they_were_profiled(tmp_path: Pa
     )
     run.show(tmp_path / "page.html", profile=run.profile(np.ones(100, np.float32), runs=2))
     text = (tmp_path / "page.html").read_text()
-    assert "100xf32" in text
-    assert '"times":{"seconds":' in text
+    assert "100xf32" in str(data_of(text))
+    assert data_of(text)["times"]["seconds"] > 0
 
 
 def test_a_profile_of_another_program_is_refused(profile: Profile, tmp_path: Path) -> None:

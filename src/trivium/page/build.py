@@ -3,20 +3,22 @@ every op, launch and kernel can name its origin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from trivium.backends import client
 from trivium.compiler.dynamic import is_dynamic
+from trivium.compiler.kernel import Kernel
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.target import Target
+from trivium.ir.collection import collection_paused
 from trivium.ir.core import Operation
 from trivium.ir.func import Module
 from trivium.page.data import Page, Stage
 from trivium.page.graph import file_locations, graph_stage
-from trivium.page.machine import assembly_stage, kernels_of_names, llvm_stage
+from trivium.page.machine import assembly_stage, llvm_stage, numbers_of_names
 from trivium.page.source import source_stage
-from trivium.page.steps import kernels_stage, launches_stage
+from trivium.page.steps import kernels_stage, launches_stage, same_kernels
 from trivium.page.tags import ops_of, tag, tags_of
 from trivium.page.times import times_of
 
@@ -40,6 +42,7 @@ class Compiler(Protocol):
     def stage(self, stages: Stages, name: str) -> str: ...
 
 
+@collection_paused()
 def page_of(
     module: Module,
     title: str = "",
@@ -74,11 +77,11 @@ def page_of(
     else:
         options = options or CompileOptions()
         stages = Stages(module, backend.target(options), options)
-        _add_compiled(page, stages)
+        same = _add_compiled(page, stages)
         if profile is not None:
             page.times = times_of(profile, stages.program)
         if machine_code:
-            _add_machine_code(page, lambda name: backend.stage(stages, name), kernels_of_names(stages.program))
+            _add_machine_code(page, lambda name: backend.stage(stages, name), numbers_of_names(same))
     return page
 
 
@@ -86,18 +89,21 @@ def _ops(module: Module) -> list[Operation]:
     return ops_of(function for function in module.functions.values() if not function.is_declaration)
 
 
-def _add_compiled(page: Page, stages: Stages) -> None:
+def _add_compiled(page: Page, stages: Stages) -> Sequence[Sequence[Kernel]]:
+    """Adds the stages from the optimized graph to the kernels, which are returned: see `same_kernels`."""
     every = _ops(stages.graph)
     graph = graph_stage(stages.graph, "graph", "Optimized graph", lambda op: tags_of(op.location, "program"))
     _keep_paths(graph, page.stages[-1])
     tag(every, "graph")
     program = stages.program
-    page.stages += [graph, launches_stage(program), kernels_stage(program)]
+    same = same_kernels(program)
+    page.stages += [graph, launches_stage(program), kernels_stage(program, same)]
     page.facts |= {
         "optimized": f"{len(every)} ops",
-        "kernels": str(len(program.kernels())),
+        "kernels": str(len(same)),
         "temporaries": f"{program.arena_size:,} bytes",
     }
+    return same
 
 
 def _keep_paths(graph: Stage, program: Stage) -> None:

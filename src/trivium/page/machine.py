@@ -4,9 +4,9 @@ parts after a dot; kernels of one digest share the code of the first."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from trivium.compiler.program import Program
+from trivium.compiler.kernel import Kernel
 from trivium.page.data import Item, Stage
 
 _DEFINE = re.compile(r'^define .*?@"?([^"(]+)"?\(')
@@ -14,18 +14,13 @@ _TYPE = re.compile(r'^\s*\.type\s+"?([^",]+)"?,\s*@function')
 _PREFIX = "kernel."
 
 
-def kernels_of_names(program: Program) -> dict[str, list[int]]:
-    """Returns, for the name of each kernel, the numbers of the kernels of its digest."""
-    same: dict[str, list[int]] = {}
-    kernels = program.kernels()
-    digests = [kernel.digest() for kernel in kernels]
-    for number, digest in enumerate(digests):
-        same.setdefault(digest, []).append(number)
-    return {kernel.name: same[digest] for kernel, digest in zip(kernels, digests, strict=True)}
+def numbers_of_names(same: Sequence[Sequence[Kernel]]) -> dict[str, list[int]]:
+    """Returns, for the name of each kernel, its item in the stage `kernels`; `same`: see `same_kernels`."""
+    return {kernel.name: [number] for number, kernels in enumerate(same) for kernel in kernels}
 
 
 def llvm_stage(text: str, kernels: Mapping[str, list[int]]) -> Stage:
-    """Returns the functions of LLVM's text; `kernels`: see `kernels_of_names`."""
+    """Returns the functions of LLVM's text; `kernels`: see `numbers_of_names`."""
     return _functions(Stage("llvm", "LLVM"), text, _DEFINE, kernels, end="}")
 
 

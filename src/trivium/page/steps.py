@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trivium.compiler.kernel import Kernel
 from trivium.compiler.program import Launch, Program, Step, operands, reads, walk, writes
 from trivium.page.data import Item, Stage
@@ -46,16 +48,28 @@ def _add_edges(items: list[Item], steps: list[Step]) -> None:
         writer |= dict.fromkeys(writes(step), number)
 
 
-def kernels_stage(program: Program) -> Stage:
-    """Returns the kernels of a program, each with the launches that run it."""
+def kernels_stage(program: Program, same: Sequence[Sequence[Kernel]]) -> Stage:
+    """Returns the kernels of a program, each with the launches that run it. Of kernels that are the `same`, that is,
+    differ in names only, the first one is shown."""
     stage = Stage("kernels", "Kernels")
     launches: dict[Kernel, list[int]] = {}
     for number, step in enumerate(walk(program.steps)):
         if isinstance(step, Launch):
             launches.setdefault(step.kernel, []).append(number)
-    for kernel, numbers in launches.items():
+    for kernels in same:
+        kernel = kernels[0]
         parameters = ", ".join(f"{p.mode} {'x'.join(map(str, (*p.shape, p.dtype)))}" for p in kernel.params)
         stage.add(str(kernel), len(stage.items))
         stage.add("")
-        stage.items.append(Item(kernel.name, "kernel", parameters, origins=numbers))
+        numbers = sorted(number for one in kernels for number in launches[one])
+        facts = {"launches": str(len(numbers))} if len(numbers) > 1 else {}
+        stage.items.append(Item(kernel.name, "kernel", parameters, origins=numbers, facts=facts))
     return stage
+
+
+def same_kernels(program: Program) -> list[list[Kernel]]:
+    """Returns the kernels of a program; those that differ in names only are together."""
+    found: dict[str, list[Kernel]] = {}
+    for kernel in program.kernels():
+        found.setdefault(kernel.digest(), []).append(kernel)
+    return list(found.values())

@@ -1,8 +1,8 @@
 "use strict";
 // Puts the page together: the picture, the stages beside it, details, search and keys.
-trivium.start = function () {
+trivium.start = function (data) {
   const { element } = trivium;
-  const model = trivium.readModel(document.getElementById("data").textContent);
+  const model = trivium.readModel(data);
   const graphs = model.stages.filter((stage) => stage.groups.length);
   const pictures = new Map();
   const details = element("aside", { class: "details", "aria-label": "selection" });
@@ -109,4 +109,7 @@ trivium.help = function (count, panel) {
     element("form", { method: "dialog" }, element("button", {}, "close")));
 };
 
-trivium.start();
+trivium.unpack(document.getElementById("data").textContent).then(trivium.start).catch((error) => {
+  document.body.append(`This page could not be shown: ${error}. It needs a browser of 2023 or later.`);
+  throw error;
+});

@@ -3,6 +3,13 @@
 // Every script adds its part to this one object.
 const trivium = {};
 
+// The data is JSON, compressed, in base64.
+trivium.unpack = async function (text) {
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+};
+
 trivium.readModel = function (text) {
   const model = JSON.parse(text);
   model.stages.forEach((stage, index) => {
