@@ -35,6 +35,7 @@ def emit_kernel(
     buffers = dict(zip(kernel.params, function.args, strict=False))
     workspace = Workspace(function.args[-1], size)
     emitter = CpuEmitter(Code(builder, target, fast), analysis, schedule, buffers, workspace)
+    emitter.fuses_products = kernel.contraction is not None
     emitter.block(kernel.body)
     builder.ret_void()
     return function

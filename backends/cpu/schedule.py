@@ -125,7 +125,7 @@ class _Planner:
 
     def _vectorized(self, loop: Loop, extents: tuple[int | Register, ...], dimension: int) -> tuple[float, Loops]:
         extent, index = extents[dimension], loop.indices[dimension]
-        lanes = self._lanes(loop, _count(extent), holds(loop.body, Loop) or loop.kind == "reduction")
+        lanes = self._lanes(loop, _count(extent))
         chunks = math.ceil(_count(extent) / lanes) * math.prod(
             _count(e) for d, e in enumerate(extents) if d != dimension
         )
@@ -139,13 +139,14 @@ class _Planner:
         lanes *= self._at_once(loop, extent, lanes)
         return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **inner}
 
-    def _lanes(self, loop: Loop, extent: int, accumulates: bool) -> int:
+    def _lanes(self, loop: Loop, extent: int) -> int:
         """Returns the number of lanes: one vector register of the floats and of the stored values, so that wide
-        integers that only decide something take several; several registers if sums would wait for each other, fewer
-        lanes for short loops."""
+        integers that only decide something take several; several registers if sums would wait for each other and, where
+        each lane has its own sum, no lane is wasted; fewer lanes for short loops."""
         lanes = max(2, self._vector_bits // (self._data_bits(loop) or self._bits(loop)))
-        if accumulates:
-            while lanes * 2 <= min(extent, 4 * self._vector_bits // self._bits(loop)):
+        if holds(loop.body, Loop) or loop.kind == "reduction":
+            most = min(extent, 4 * self._vector_bits // self._bits(loop))
+            while lanes * 2 <= most and (loop.kind == "reduction" or extent % (lanes * 2) == 0):
                 lanes *= 2
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
 

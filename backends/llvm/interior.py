@@ -16,10 +16,12 @@ from trivium.compiler.schedule import Schedule
 
 @dataclass(frozen=True)
 class Interior:
-    """The iterations [begin, end) of a loop's index for which the comparisons `guards` are true, provided that none of
-    `margins`, which depend on the indices around it, is negative."""
+    """The iterations [begin, end) of a loop's index for which the comparisons `guards` are true. Those of `around` do
+    not depend on the index: they are true for all iterations, provided that none of `margins`, which depend on the
+    indices around it, is negative."""
 
     guards: tuple[Register, ...]
+    around: tuple[Register, ...]
     begin: int
     end: int
     margins: tuple[Index, ...]
@@ -33,6 +35,7 @@ def interior(
     extents = _extents_within(block, schedule)
     begin, end, checked = 0, extent, False
     guards: list[Register] = []
+    around: list[Register] = []
     margins: dict[Index, None] = {}
     for guard, margin in _guards(block, analysis):
         least = _least(margin, extents)
@@ -41,14 +44,18 @@ def interior(
         factor = least.terms.get(index, 0)
         if factor == 0:
             margins[least] = None
-        elif len(least.terms) > 1:
+            around.append(guard)
+            continue
+        if len(least.terms) > 1:
             continue
         elif factor > 0:
             begin, checked = max(begin, -(least.offset // factor)), True
         else:
             end, checked = min(end, least.offset // -factor + 1), True
         guards.append(guard)
-    return Interior(tuple(guards), begin, end, tuple(margins)) if checked and 2 * (end - begin) > extent else None
+    if not checked or 2 * (end - begin) <= extent:
+        return None
+    return Interior(tuple(guards), tuple(around), begin, end, tuple(margins))
 
 
 def _extents_within(block: Block, schedule: Schedule) -> dict[Symbol, int]:

@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 Values = list[ll.Value]
 Body = Callable[[ll.Value, Values], Values]
 
-UNROLLED = 128
+UNROLLED = 192
 """The number of instructions up to which a loop may be unrolled."""
+
+FEW = 4
+"""The number of terms below which accumulating the parts of extremes costs more than it saves."""
 
 REPEATED = 64
 """The number of instructions up to which a body is emitted both for the interior of its loop and for the rest."""
@@ -66,10 +69,10 @@ def nest(
     dimensions: Sequence[tuple[Register, int | Register]],
     inits: Values,
     body: Callable[[Values], Values],
-    written_out: bool = False,
+    written_out: int = 0,
 ) -> Values:
-    """Emits counted loops, the first outermost, each of which binds its index; or no loops, but the body as often as
-    they would run."""
+    """Emits counted loops, the first outermost, each of which binds its index; for the last `written_out` of the
+    dimensions no loops, but the body as often as they would run."""
     if not dimensions:
         return body(inits)
     (index, extent), *rest = dimensions
@@ -79,25 +82,31 @@ def nest(
             emitter.values[index] = position
             return nest(emitter, rest, carried, body, written_out)
 
-    if written_out and isinstance(extent, int):
+    if written_out >= len(dimensions) and isinstance(extent, int):
         for position in range(extent):
             inits = inner(I64(position), inits)
         return inits
     return count(emitter, 0, emitter.extent(extent), 1, inits, inner)
 
 
-def _is_short(emitter: Emitter, loop: Loop) -> bool:
-    """Whether to unroll the loop: the windows of pooling and convolutions, whose bounds checks then vanish."""
-    known = [extent for extent in loop.extents if isinstance(extent, int)]
-    if len(known) < len(loop.extents) or holds(loop.body, Loop):
-        return False
-    return math.prod(known) * _size(emitter, loop.body) <= UNROLLED
+def _short(emitter: Emitter, loop: Loop, dimensions: Sequence[tuple[Register, int | Register]]) -> int:
+    """Returns how many of the last dimensions to unroll: the windows of pooling and convolutions, whose bounds checks
+    then vanish, or a row of one."""
+    size, count = _size(emitter, loop.body), 0
+    if holds(loop.body, Loop):
+        return 0
+    for _, extent in reversed(dimensions):
+        if not isinstance(extent, int) or extent * size > UNROLLED:
+            break
+        size, count = size * extent, count + 1
+    return count
 
 
 def _size(emitter: Emitter, block: Block) -> int:
     """Returns the number of instructions in a block whose results are not known, plus those of its distinct index
     expressions."""
     instructions = [i for i in walk(block) if not i.results or any(r not in emitter.values for r in i.results)]
+    instructions = [i for i in instructions if not isinstance(i, Constant)]
     indices = {index for instruction in instructions for index in expressions(instruction) if index.sole is None}
     return len([i for i in instructions if not isinstance(i, Position)]) + sum(map(_arithmetic, indices))
 
@@ -153,17 +162,24 @@ def _interior(emitter: Emitter, loop: Loop, index: Register, extent: int) -> Int
 
 def _apart(emitter: Emitter, loop: Loop, index: Register, lanes: int, extent: int, inside: Interior) -> None:
     """Emits the interior, in which all guards are true, separately from the rest; or the whole loop uniformly, if a
-    margin is negative at run time."""
+    margin is negative at run time. The interior begins and ends with whole vectors: those at the edges have constant
+    positions, and constant masks."""
+    begin = min(extent, -(-inside.begin // lanes) * lanes)
+    end = extent if inside.end == extent else max(begin, inside.end // lanes * lanes)
 
     def part(begin: int, end: int) -> None:
         _lanes(emitter, loop, index, lanes, begin, end, whole=False)
 
     def parts() -> None:
-        part(0, inside.begin)
         with emitter.scope():
-            emitter.values.update(dict.fromkeys(inside.guards, literal(I1, 1)))
-            part(inside.begin, inside.end)
-        part(inside.end, extent)
+            emitter.values.update(dict.fromkeys(inside.around, literal(I1, 1)))
+            part(0, begin)
+        with emitter.scope():
+            emitter.values.update(dict.fromkeys((*inside.around, *inside.guards), literal(I1, 1)))
+            part(begin, end)
+        with emitter.scope():
+            emitter.values.update(dict.fromkeys(inside.around, literal(I1, 1)))
+            part(end, extent)
 
     if not inside.margins:
         parts()
@@ -241,21 +257,44 @@ def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     """Emits sequential loops, and reductions that are not in lanes themselves (but possibly inside a loop that is)."""
     inits = [emitter.code.splat(emitter.value(init), emitter.lanes) for init in loop.inits]
     parameters = loop.body.parameters[len(loop.extents) :]
+    dimensions = _dimensions(loop, schedule)
+    extremes = _extremes(loop) if _trips(dimensions) >= FEW else None
 
     def body(carried: Values) -> Values:
         with emitter.scope():
             emitter.values.update(zip(parameters, carried, strict=loop.kind == "sequential"))
             results = [emitter.code.splat(value, emitter.lanes) for value in emitter.block(loop.body)]
+        if extremes:
+            return extremes.fold(emitter.code, carried, results)
         return fold(emitter, loop, carried, results) if loop.kind == "reduction" else results
 
-    results = nest(emitter, _dimensions(loop, schedule), inits, body, _is_short(emitter, loop))
+    if extremes:
+        neutrals = [emitter.code.splat(start, emitter.lanes) for start in starts(emitter, loop)]
+        inits = extremes.fold(emitter.code, extremes.begin(emitter.code, neutrals), inits)
+    results = nest(emitter, dimensions, inits, body, _short(emitter, loop, dimensions))
+    results = extremes.end(emitter.code, results) if extremes else results
     emitter.values.update(zip(loop.carried, results, strict=True))
+
+
+def _trips(dimensions: Sequence[tuple[Register, int | Register]]) -> int:
+    """Returns the number of iterations; dimensions whose extent is not known count as one."""
+    return math.prod(extent for _, extent in dimensions if isinstance(extent, int))
 
 
 def fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Values:
     """The reduction's combiner."""
     assert loop.combiner is not None, "a reduction has a combiner"
+    if emitter.fuses_products and loop.combiner == "add" and emitter.code.target.fma:
+        pairs = zip(loop.inits, accumulated, terms, strict=True)
+        return [_with_product(emitter, init.dtype, *pair) for init, *pair in pairs]
     return combined(emitter, loop.combiner, accumulated, terms, [init.dtype for init in loop.inits])
+
+
+def _with_product(emitter: Emitter, dtype: DType, total: ll.Value, term: ll.Value) -> ll.Value:
+    """Returns `total` + `term`, with one rounding if the term is a product."""
+    if isinstance(term, ll.Instruction) and term.opname == "fmul" and term.type == total.type:
+        return emitter.code.fused(*term.operands, total)
+    return combine(emitter.code, "add", dtype, *emitter.same_shape([total, term]))
 
 
 def combined(
@@ -332,7 +371,7 @@ def starts(emitter: Emitter, loop: Loop) -> Values:
 
 def _extremes(loop: Loop) -> Extremes | None:
     """Returns how to fold floats of which the loop only keeps the largest or smallest."""
-    names = _operations(loop)
+    names = _operations(loop) if loop.kind == "reduction" else None
     if names is None or not {"maximum", "minimum"}.issuperset(names):
         return None
     return Extremes(tuple(names)) if all(init.dtype in FLOATS for init in loop.inits) else None

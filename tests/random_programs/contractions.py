@@ -80,11 +80,13 @@ def _layout(g: Generator, rank: int) -> tuple[int, int, tuple[int, ...]]:
     return batch, feature, tuple(rest)
 
 
-def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]], **options: list) -> Value:
+def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]], **options: Any) -> Value:
     """A convolution. Options that are not given are drawn."""
     batch, feature, space = layout
     shape, element = image.type.shape, image.type.element_type
-    groups, batch_groups = _groups(g, shape[feature], shape[batch])
+    groups, batch_groups = (
+        (found, 1) if (found := options.pop("groups", 0)) else _groups(g, shape[feature], shape[batch])
+    )
     kernels = groups * batch_groups * max(1, int(g.pick(FEATURES)) // (groups * batch_groups))
     sizes = options.pop("sizes", None) or [g.number(1, 4) for _ in space]
     out, inner, places = _layout(g, len(shape))
@@ -169,6 +171,26 @@ def branches(g: Generator) -> None:
         g.offer(g.add(g.pick((ops.Add, ops.Add, ops.Multiply, ops.Maximum))(pooled, convolved)))
 
 
+def along_rows(g: Generator) -> None:
+    """Windows over the channels of an image, each by itself, that slide along rows of several vectors: a depthwise
+    convolution, or folds."""
+    element = g.element(is_float)
+    channels, rows, columns = g.number(1, 4), g.number(1, 6), g.number(8, 70)
+    image = g.argument((g.number(1, 2), channels, rows, columns), element)
+    padding = [[g.number(0, 2), g.number(0, 2)] for _ in range(2)]
+    options: dict[str, Any]
+    if g.chance(0.5):
+        sizes = [g.number(1, min(5, 1 + rows)), g.number(1, 5)]
+        options = {"groups": channels, "sizes": sizes, "padding": padding, "lhs_dilation": [1, 1]}
+        result = convolve(g, image, (0, 1, (2, 3)), **options)
+    else:
+        body, neutral = combiner(g, element)
+        sizes, strides = [1, 1, g.number(1, min(5, 1 + rows)), g.number(1, 5)], [1, 1, g.number(1, 2), g.number(1, 2)]
+        options = {"window_dimensions": sizes, "window_strides": strides, "padding": [[0, 0], [0, 0], *padding]}
+        (result,) = g.add(ops.ReduceWindow([image], [start(g, element, neutral)], body=body, **options))
+    epilogue(g, result, 1)
+
+
 def attention(g: Generator) -> None:
     """Scores, ops on these, and the values that they weight; or, as in gradients, a product that contracts the rows."""
     query = g.float_value(rank=2, most=4)
@@ -214,4 +236,16 @@ def _between_products(g: Generator, scores: Value) -> Value:
     return scores
 
 
-FAMILIES = (dot, dot, dot, matmul, matmul, *(convolution,) * 4, branches, branches, attention, attention)
+FAMILIES = (
+    dot,
+    dot,
+    dot,
+    matmul,
+    matmul,
+    *(convolution,) * 4,
+    branches,
+    branches,
+    *(along_rows,) * 2,
+    attention,
+    attention,
+)

@@ -1,15 +1,20 @@
-"""Contractions that need no template: products of a matrix and one vector in which each sum runs along a row in memory.
-The kernel's own loops read the matrix once, as it lies; a template would turn it around for its lanes, and use that
-once."""
+"""Contractions that need no template: products of a matrix and one vector in which each sum runs along a row in memory,
+and windows that slide along memory, each over one channel. The kernel's own loops read the operands as they lie; a
+template would rearrange them for its lanes, and use that once."""
 
 from __future__ import annotations
 
+import math
+
+from trivium.compiler.contraction.marked import Marked
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop
 from trivium.compiler.kernel.ops import cost
 from trivium.compiler.kernel.structure import Apply, walk
 
 SHORTEST = 128
 """The length of a sum from which on folding the lanes is a small part of it."""
+LARGEST = 49
+"""The size of a window up to which sliding along memory is faster: 7 x 7."""
 TERMS = 16
 """The terms of a sum, folded in lanes, that take as long as one operation on the sum, which is not."""
 
@@ -24,6 +29,19 @@ def sums_along_memory(contraction: Contraction) -> bool:
     if TERMS * sum(cost(i.op, i.arguments[0].dtype) for i in applied) > sums[0].extent:
         return False
     return all(_is_contiguous(operand, sums[0]) for operand in (contraction.lhs, contraction.rhs))
+
+
+def slides_along_memory(contraction: Contraction) -> bool:
+    """Whether each sum is one over a small window of one channel, as in a depthwise convolution, and neighbouring
+    windows are neighbours in memory, as are their sums."""
+    if any(extent > 1 for extent in contraction.extents("n")) or math.prod(contraction.extents("k")) > LARGEST:
+        return False
+    problem = Marked(contraction).problem
+    places = [axis for axis in problem.rows.axes if axis.extent > 1]
+    windows = [window for window in problem.lhs.windows if window.dilation > 1]
+    if not places or windows or not any(problem.lhs.stride(axis) for axis in problem.reduction.axes):
+        return False
+    return problem.out.stride(places[-1]) == 1 and problem.lhs.stride(places[-1]) in (1, 2)
 
 
 def _is_contiguous(operand: Access, along: ContractionLoop) -> bool:

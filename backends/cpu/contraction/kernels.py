@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction.along_memory import sums_along_memory
+from trivium.backends.cpu.contraction.along_memory import slides_along_memory, sums_along_memory
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Tiling
@@ -41,7 +41,8 @@ def supports(kernel: Kernel) -> bool:
     small = all(operand.buffer.size < 2**31 for operand in operands)
     work = all(loop.extent > 0 for loop in contraction.loops)
     epilogue = contraction.epilogue
-    return alike and plain and small and work and fits_lanes(epilogue, epilogue.parameters, Analysis(epilogue))
+    fits = alike and plain and small and work and fits_lanes(epilogue, epilogue.parameters, Analysis(epilogue))
+    return fits and not slides_along_memory(contraction)
 
 
 def chosen(kernel: Kernel, packed: str | None) -> bool:

@@ -72,7 +72,7 @@ def test_the_interior_of_a_pool() -> None:
     kernel = pool(112, 112, 3, 2, 1, 1)
     inside = found(kernel)
     assert inside is not None
-    assert (inside.begin, inside.end, len(inside.guards)) == (1, 56, 4)
+    assert (inside.begin, inside.end, len(inside.guards), len(inside.around)) == (1, 56, 2, 2)
     (loop,) = (loop for loop in walk(kernel.body) if isinstance(loop, Loop) and loop.kind == "parallel")
     row = variable(loop.indices[0])
     assert set(inside.margins) == {row * 2 - 1, row * -2 + 110}

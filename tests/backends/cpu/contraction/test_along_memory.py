@@ -1,4 +1,4 @@
-"""Which products of a matrix and a vector run in plain loops, and what they compute."""
+"""Which products of a matrix and a vector, and which convolutions, run in plain loops, and what they compute."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
-from trivium.backends.cpu.contraction.along_memory import sums_along_memory
+from trivium.backends.cpu.contraction.along_memory import slides_along_memory, sums_along_memory
 from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.ir import ops
@@ -58,3 +58,37 @@ def test_a_long_sum_is_accurate() -> None:
     x, y = some(3, 5000), some(5000, seed=1)
     module = product((3, 5000), (5000,), (1, 0))
     expect_same(module, [x, y], tolerance=float(np.finfo(np.float32).eps) * 40)
+
+
+def depthwise(channels: int, features: int, stride: int, first: bool) -> Module:
+    """A convolution with one input channel for each feature, which come first or last."""
+    image = (2, channels, 9, 40) if first else (2, 9, 40, channels)
+    side = (0, 1, (2, 3)) if first else (0, 3, (1, 2))
+    numbers = ops.ConvDimensionNumbers(*side, 1, 0, (2, 3), *side)
+    options = {"window_strides": [stride] * 2, "padding": [[1, 1], [1, 1]], "feature_group_count": channels}
+
+    def main(b, x, y):
+        return b.add(ops.Convolution(x, y, dimension_numbers=numbers, batch_group_count=1, **options))
+
+    return program_of([tensor(*image), tensor(features, 1, 3, 3)], main)
+
+
+@pytest.mark.parametrize(
+    ("channels", "features", "stride", "first", "plain"),
+    [
+        (3, 3, 1, True, True),
+        (3, 3, 2, True, True),
+        (3, 3, 3, True, False),
+        (3, 6, 1, True, False),  # windows are used for several features
+        (3, 3, 1, False, False),  # neighbours in memory are features
+    ],
+)
+def test_which_convolutions_run_in_plain_loops(
+    channels: int, features: int, stride: int, first: bool, plain: bool
+) -> None:
+    module = depthwise(channels, features, stride, first)
+    (kernel,) = lower(optimize(module), TARGET).kernels()
+    assert kernel.contraction is not None
+    assert slides_along_memory(kernel.contraction) == plain
+    image, weights = (argument.type.static_shape for argument in module.main.arguments)
+    expect_same(module, [some(*image), some(*weights, seed=1)], tolerance=1e-5)
