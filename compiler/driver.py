@@ -13,6 +13,7 @@ import numpy as np
 from trivium.compiler.artifact import Artifact
 from trivium.compiler.dump import Dump
 from trivium.compiler.dynamic import Shape, is_dynamic
+from trivium.compiler.parts import UnknownExtents, split
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.target import Target
 from trivium.ir.errors import CompileError
@@ -59,6 +60,10 @@ class Backend(Protocol[E]):
         """Returns an executable that compiles for each new combination of shapes when it is called."""
         ...
 
+    def load_parts(self, module: Module, first: E, rest: E) -> E:
+        """Returns an executable of a module that runs two others, of which the second takes what the first returns."""
+        ...
+
 
 def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
     """Returns the executable of a module; the module itself does not change."""
@@ -70,17 +75,28 @@ def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
 
 
 def _compile_dynamic(module: Module, backend: Backend[E], options: CompileOptions) -> E:
-    from trivium.compiler.passes.refine import shape_arguments
-    from trivium.compiler.pipeline import inline, specialize
+    from trivium.compiler.pipeline import inline
 
     module.verify()
-    inlined = inline(module)
+    return _load_dynamic(inline(module), backend, options)
+
+
+def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions) -> E:
+    """Returns the executable of a module without calls, which is static in part at most."""
+    from trivium.compiler.passes.refine import shape_arguments
+    from trivium.compiler.pipeline import specialize
 
     def compile_for(shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> E:
-        return _compile_static(specialize(inlined, shapes, values), backend, options)
+        try:
+            static = specialize(inlined, shapes, values)
+        except UnknownExtents as unknown:
+            parts = split(unknown)
+            first = _compile_static(parts.first, backend, options)
+            return backend.load_parts(inlined, first, _load_dynamic(parts.rest, backend, options))
+        return _compile_static(static, backend, options)
 
     computed = shape_arguments(inlined.main)
-    inputs = module.main.function_type.inputs
+    inputs = inlined.main.function_type.inputs
     if not computed and all(getattr(kind, "is_static", True) for kind in inputs):
         return compile_for([getattr(kind, "shape", None) for kind in inputs], {})
     return backend.load_dynamic(DynamicModule(inlined, computed, compile_for))

@@ -17,6 +17,7 @@ from trivium.backends import native
 from trivium.backends.artifacts import find_or_make
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CpuTarget, host, machine_of
+from trivium.backends.parts import PartedExecutable
 from trivium.backends.pjrt import Buffer, Device, LoadedExecutable, Memory
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.backends.staged import StagedExecutable, stage_text
@@ -149,6 +150,10 @@ class CpuClient:
     def load_dynamic(self, dynamic: DynamicModule[LoadedExecutable]) -> LoadedExecutable:
         """Returns an executable that compiles for the shapes of each call."""
         return SpecializingExecutable(dynamic, self.devices[0])
+
+    def load_parts(self, module: Module, first: LoadedExecutable, rest: LoadedExecutable) -> LoadedExecutable:
+        """Returns an executable that runs two others."""
+        return PartedExecutable(module, first, rest)
 
     def buffer_from_host(self, array: object, device: Device | None = None) -> CpuBuffer:
         """Returns a buffer that holds a copy of `array`, as PJRT promises."""

@@ -14,6 +14,7 @@ from trivium.backends.gpu.driver import AnyDriver, Event
 from trivium.backends.gpu.driver import Memory as DeviceBytes
 from trivium.backends.gpu.executable import GpuExecutable
 from trivium.backends.gpu.target import GpuTarget, machine_of
+from trivium.backends.parts import PartedExecutable
 from trivium.backends.pjrt import Buffer, Device, LoadedExecutable
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.backends.staged import StagedExecutable, stage_text
@@ -145,6 +146,10 @@ class GpuClient:
     def load_dynamic(self, dynamic: DynamicModule[LoadedExecutable]) -> LoadedExecutable:
         """Returns an executable that compiles for the shapes of each call."""
         return SpecializingExecutable(dynamic, self.devices[0])
+
+    def load_parts(self, module: Module, first: LoadedExecutable, rest: LoadedExecutable) -> LoadedExecutable:
+        """Returns an executable that runs two others."""
+        return PartedExecutable(module, first, rest)
 
     def buffer_from_host(self, array: object, device: Device | None = None) -> GpuBuffer:
         """Returns a buffer that holds a copy of `array`."""

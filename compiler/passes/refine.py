@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trivium.compiler.dynamic import Shape, is_static
+from trivium.compiler.parts import UnknownExtents
 from trivium.compiler.passes.fold import FoldConstants, fold
 from trivium.compiler.passes.manager import Pass
 from trivium.compiler.passes.patterns.control import CONTROL, chosen_branch
@@ -48,6 +49,7 @@ from trivium.ir.ops import (
     RngBitGenerator,
     SetDimensionSize,
     Slice,
+    Sort,
     UniformQuantize,
     While,
 )
@@ -94,6 +96,8 @@ def shape_arguments(function: Function) -> tuple[int, ...]:
             continue
         seen.add(value)
         op = value.defining_op
+        if isinstance(op, Sort | While):
+            continue  # of which nothing is known before it runs
         if isinstance(value, BlockArgument) and value.block is not function.body.block:
             op = value.block.region.parent if value.block.region is not None else None
         if op is not None and not isinstance(op, GetDimensionSize):
@@ -107,7 +111,7 @@ def shape_arguments(function: Function) -> tuple[int, ...]:
 @dataclass(frozen=True)
 class RefineShapes(Pass):
     """Afterwards, every value of `main` has a static type: its arguments have the shapes `shapes`, and those in
-    `values` are constants. An extent that follows from anything else raises a `CompileError`. Calls must have been
+    `values` are constants. An extent that follows from anything else raises `UnknownExtents`. Calls must have been
     inlined."""
 
     shapes: tuple[Shape | None, ...]
@@ -162,8 +166,8 @@ def _refine_results(op: Op) -> None:
 def _expect_static(op: Op) -> None:
     for value in op.results:
         if not is_static(value.type):
-            reason = "its extents follow from values that are only known at run time"
-            raise CompileError(f"{op.NAME}: a result has type {value.type}, and {reason}")
+            unknown = [size for size in _shape_operands(op) if constant(size) is None]
+            raise UnknownExtents(op, unknown if all(_lists_extents(size.type) for size in unknown) else ())
 
 
 def _simplify(op: Op) -> None:
@@ -346,5 +350,8 @@ def _lists_extents(kind: Any) -> bool:
     if not isinstance(kind, TensorType) or not kind.is_static:
         return False
     element = kind.element_type
-    is_list = is_integer(element) or is_boolean(element) or is_float(element) or isinstance(element, IndexType)
-    return is_list and kind.size <= SHAPE_ELEMENTS
+    if is_boolean(element):
+        return kind.size == 1
+    if is_float(element):
+        return kind.rank <= 1 and kind.size <= SHAPE_ELEMENTS
+    return (is_integer(element) or isinstance(element, IndexType)) and kind.size <= SHAPE_ELEMENTS

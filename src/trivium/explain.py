@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from trivium.backends.parts import PartedExecutable
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.compiler.costs import is_kernel_op, is_marked_contraction, is_reduction
@@ -34,6 +35,9 @@ def explain_executable(loaded: LoadedExecutable) -> str:
             f"It was compiled for {_shapes(now)}{_since(before, now)}." for before, now in pairwise([None, *shapes])
         ]
         return "\n".join([*lines, *([explain_executable(loaded.last)] if shapes else [])])
+    if isinstance(loaded, PartedExecutable):
+        line = f"{loaded.name} runs in 2 parts: the extents of the second one follow from what the first one computes."
+        return "\n".join([line, explain_executable(loaded.first), explain_executable(loaded.rest)])
     stages: Stages | None = getattr(loaded, "stages", None)
     if stages is None:
         raise Error(f"{loaded.name} has no stages on its device, and cannot be explained")

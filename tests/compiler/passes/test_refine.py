@@ -132,17 +132,6 @@ def test_a_loop_that_changes_its_shape_is_refused():
     assert "while" in str(caught.value)
 
 
-def test_extents_from_data_are_refused():
-    module = parse("""func.func @main(%x: tensor<65xf32>) -> tensor<?xf32> {
-      %first = stablehlo.slice %x [0:1] : (tensor<65xf32>) -> tensor<1xf32>
-      %i = stablehlo.convert %first : (tensor<1xf32>) -> tensor<1xi32>
-      %0 = stablehlo.dynamic_iota %i, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
-      return %0 : tensor<?xf32>
-    }""")
-    with pytest.raises(trivium.CompileError, match="its extents follow from values that are only known at run time"):
-        trivium.compile(module)
-
-
 def test_shape_assertions():
     run, both = compiled(
         """%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
