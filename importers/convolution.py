@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trivium.importers.emit import Emitter
+from trivium.importers.emit import Emitter, lowest
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import I64, TensorType, is_float
 
 Pairs = tuple[tuple[int, int], ...]
 """The number of elements before and after, one entry per spatial dimension."""
@@ -195,3 +196,40 @@ def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int
 def _dilated(count: int, stride: int) -> int:
     """Returns the extent of elements with gaps between them."""
     return (count - 1) * stride + 1 if count else 0
+
+
+Geometry = tuple[Sequence[int], Sequence[int], Pairs, Sequence[int]]
+"""Windows over all dimensions: their extents, strides, padding and dilations."""
+
+
+def largest_of_windows(emit: Emitter, x: Value, places: Value, geometry: Geometry) -> tuple[Value, Value]:
+    """Returns the largest element of each window, and what `places` (i64, not negative) has there: the first of equal
+    ones. A NaN is the largest."""
+    window, strides, padding, dilations = geometry
+    kind = x.type.element_type
+
+    def larger(emit: Emitter, best: Value, at: Value, new: Value, here: Value) -> tuple[Value, Value]:
+        better = emit.compare("GT", new, best)
+        if is_float(kind):
+            better = emit.add(ops.Or(better, emit.compare("NE", new, new)))
+        # The padding has the index -1, and loses against every element.
+        first = emit.compare("LT", at, emit.scalar(0, I64))
+        earlier = emit.add(ops.And(emit.compare("EQ", new, best), emit.compare("LT", here, at)))
+        real = emit.compare("GE", here, emit.scalar(0, I64))
+        taken = emit.add(ops.And(real, emit.add(ops.Or(first, emit.add(ops.Or(better, earlier))))))
+        return emit.select(taken, new, best), emit.select(taken, here, at)
+
+    types = [TensorType((), kind), TensorType((), I64)] * 2
+    values, indices = emit.add(
+        ops.ReduceWindow(
+            [x, places],
+            [emit.scalar(lowest(kind), kind), emit.scalar(-1, I64)],
+            window_dimensions=tuple(window),
+            window_strides=tuple(strides),
+            base_dilations=(1,) * len(window),
+            window_dilations=tuple(dilations),
+            padding=padding,
+            body=emit.region(types, larger),
+        )
+    )
+    return values, indices

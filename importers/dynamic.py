@@ -106,6 +106,8 @@ def chosen(emit: Emitter, direction: str, a: Extent, b: Extent, on_true: Extent,
 
 def divided(emit: Emitter, a: Extent, b: Extent) -> Extent:
     """Returns a quotient without its fraction."""
+    if isinstance(a, int) and isinstance(b, int) and b:
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     return Size(emit, emit.add(ops.Divide(scalar_of(emit, a), scalar_of(emit, b))), is_sized(a) and is_sized(b))
 
 

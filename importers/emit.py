@@ -368,6 +368,9 @@ class Emitter(Builder):
         """Returns slices of `x` along a dimension, at `indices` of any shape, which replaces that dimension. Indices
         beyond the end are clamped, as in `gather`."""
         count, batch = x.type.rank, indices.type.rank
+        if 0 in indices.type.shape:  # and `x` may have nothing to take
+            shape = (*x.type.shape[:dimension], *indices.type.shape, *x.type.shape[dimension + 1 :])
+            return self.full(shape, 0, x.type.element_type)
         numbers = ops.GatherDimensionNumbers(
             offset_dims=(*range(dimension), *range(dimension + batch, count - 1 + batch)),
             collapsed_slice_dims=(dimension,),

@@ -2,6 +2,7 @@
 each."""
 
 from trivium.importers.onnx import (
+    boxes,
     cast,
     contraction,
     control,
@@ -10,13 +11,16 @@ from trivium.importers.onnx import (
     elementwise,
     indexing,
     normalization,
+    pooling,
     quantization,
     recurrent,
     reduction,
     resize,
     sampling,
+    selection,
     sequences,
     shape,
+    signal,
     slicing,
     statistics,
 )
@@ -26,6 +30,6 @@ __all__ = ["import_module"]
 
 # Imported for the rules that they register.
 _FAMILIES = (
-    cast, contraction, control, earlier, einsum, elementwise, indexing, normalization, quantization, recurrent,
-    reduction, resize, sampling, sequences, shape, slicing, statistics,
+    boxes, cast, contraction, control, earlier, einsum, elementwise, indexing, normalization, pooling, quantization,
+    recurrent, reduction, resize, sampling, selection, sequences, shape, signal, slicing, statistics,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Matrix products, convolutions and pooling."""
+"""Matrix products, determinants and convolutions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 
 from trivium.importers.convolution import Layout, Windows, convolution, input_gradient, reaches, same_padding
 from trivium.importers.emit import accumulation_type
+from trivium.importers.factorizations import diagonal_of, lapack
 from trivium.importers.onnx.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import I32
 
 
 @rule("MatMul")
@@ -35,6 +37,21 @@ def gemm(
     return product if c is None else ctx.plus(product, ctx.scaled(c, beta))
 
 
+@rule("Det")
+def det(ctx: Context, x: Value) -> Value:
+    """Det(X), of each matrix, by its LU factors"""
+    *batch, size, _ = x.type.static_shape
+    kind = x.type.element_type
+    if not x.type.size:
+        return ctx.full(batch, 0 if 0 in batch else 1, kind)
+    factors, pivots, _ = lapack(ctx, "getrf", ctx.convert(x, accumulation_type(kind)))
+    product = ctx.reduce(ops.Multiply, diagonal_of(ctx, factors), [len(batch)])
+    moved = ctx.compare("NE", pivots, ctx.elements(np.arange(1, size + 1), I32))
+    count = ctx.reduce(ops.Add, ctx.convert(moved, I32), [len(batch)])
+    is_odd = ctx.compare("NE", ctx.binary(ops.And, count, ctx.scalar(1, I32)), ctx.scalar(0, I32))
+    return ctx.convert(ctx.select(is_odd, ctx.add(ops.Negate(product)), product), kind)
+
+
 @rule("Conv")
 def conv(
     ctx: Context, x: Value, w: Value, bias: Value | None = None, auto_pad: str = "NOTSET",
@@ -45,7 +62,7 @@ def conv(
     spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     sizes = w.type.static_shape[2:]
-    padding = _padding(ctx, x, reaches(sizes, dilations), strides, auto_pad, pads)
+    padding = padding_of(ctx, x, reaches(sizes, dilations), strides, auto_pad, pads)
     layout, windows = Layout.channels_first(spatial), Windows(sizes, strides, dilations, padding)
     return _biased(ctx, convolution(ctx, x, w, windows, layout, layout, group), bias)
 
@@ -89,7 +106,7 @@ def _biased(ctx: Context, x: Value, bias: Value | None) -> Value:
     return x if bias is None else ctx.plus(x, ctx.reshape(bias, (bias.type.size, *[1] * (x.type.rank - 2))))
 
 
-def _padding(
+def padding_of(
     ctx: Context, x: Value, windows: Sequence[int], strides: Sequence[int], auto_pad: str,
     pads: Sequence[int] | None, ceil_mode: bool = False,
 ) -> list[tuple[int, int]]:  # fmt: skip
@@ -110,86 +127,3 @@ def _padding(
         count -= (count * stride) >= extent + low
         rounded.append((low, max(high, count * stride + window - extent - low)))
     return rounded
-
-
-@rule("MaxPool")
-def max_pool(
-    ctx: Context, x: Value, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None, storage_order: int = 0,
-    strides: Sequence[int] | None = None,
-) -> Value:  # fmt: skip
-    """MaxPool(X, kernel_shape, ...)"""
-    spatial: int = x.type.rank - 2
-    strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
-    windows = reaches(kernel_shape, dilations)
-    padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
-    return ctx.reduce_window(
-        ops.Maximum, x, (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
-    )
-
-
-@rule("AveragePool")
-def average_pool(
-    ctx: Context, x: Value, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", ceil_mode: int = 0,
-    count_include_pad: int = 0, dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Value:  # fmt: skip
-    """AveragePool(X, kernel_shape, ...): by how many elements each window has, padding counted if asked for"""
-    spatial: int = x.type.rank - 2
-    strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
-    windows = reaches(kernel_shape, dilations)
-    padding = _padding(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
-    window = (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
-    kind = x.type.element_type
-    wide = ctx.convert(x, accumulation_type(kind))
-    sums = ctx.reduce_window(ops.Add, wide, *window)
-    ones = np.ones((1, 1, *x.type.static_shape[2:]), wide.type.dtype)
-    if count_include_pad:
-        given = _padding(ctx, x, windows, strides, auto_pad, pads)
-        ones = np.pad(ones, ((0, 0), (0, 0), *given), constant_values=1)
-        rest = tuple((low - mine, high - yours) for (low, high), (mine, yours) in zip(padding, given, strict=True))
-        window = (window[0], window[1], ((0, 0), (0, 0), *rest), window[3])
-    counts = ctx.reduce_window(ops.Add, ctx.elements(ones), *window)
-    return ctx.convert(ctx.over(sums, counts), kind)
-
-
-@rule("GlobalAveragePool", "GlobalMaxPool")
-def global_pool(ctx: Context, x: Value) -> Value:
-    """GlobalAveragePool(X)"""
-    dimensions = range(2, x.type.rank)
-    if ctx.op == "GlobalMaxPool":
-        return ctx.reduce(ops.Maximum, x, list(dimensions), keep=True)
-    kind = x.type.element_type
-    return ctx.convert(ctx.mean(ctx.convert(x, accumulation_type(kind)), list(dimensions), keep=True), kind)
-
-
-@rule("LpPool", since=2)
-def lp_pool(
-    ctx: Context, x: Value, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None, p: int = 2, pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Value:  # fmt: skip
-    """LpPool(X, kernel_shape, ...): the p-norm of each window"""
-    spatial: int = x.type.rank - 2
-    strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
-    padding = _padding(ctx, x, reaches(kernel_shape, dilations), strides, auto_pad, pads, bool(ceil_mode))
-    kind = x.type.element_type
-    powers = _powers(ctx, ctx.convert(x, accumulation_type(kind)), p)
-    sums = ctx.reduce_window(
-        ops.Add, powers, (1, 1, *kernel_shape), (1, 1, *strides), ((0, 0), (0, 0), *padding), (1, 1, *dilations)
-    )
-    return ctx.convert(_powers(ctx, sums, 1 / p), kind)
-
-
-@rule("GlobalLpPool", since=2)
-def global_lp_pool(ctx: Context, x: Value, p: int = 2) -> Value:
-    """GlobalLpPool(X, p)"""
-    kind = x.type.element_type
-    powers = _powers(ctx, ctx.convert(x, accumulation_type(kind)), p)
-    sums = ctx.reduce(ops.Add, powers, list(range(2, x.type.rank)), keep=True)
-    return ctx.convert(_powers(ctx, sums, 1 / p), kind)
-
-
-def _powers(ctx: Context, x: Value, exponent: float) -> Value:
-    x = ctx.add(ops.Abs(x))
-    return x if exponent == 1 else ctx.binary(ops.Power, x, ctx.full_like(x, exponent))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
 from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
@@ -48,7 +48,7 @@ def scatter_elements(
     numbers = ops.ScatterDimensionNumbers(
         inserted_window_dims=tuple(range(rank)), scatter_dims_to_operand_dims=tuple(range(rank)), index_vector_dim=rank
     )
-    return _scatter(ctx, x, vectors, updates, numbers, reduction)
+    return scattered(ctx, x, vectors, updates, numbers, reduction)
 
 
 def _element_places(ctx: Context, x: Value, indices: Value, axis: int) -> Value:
@@ -92,12 +92,14 @@ def scatter_nd(ctx: Context, x: Value, indices: Value, updates: Value, reduction
         scatter_dims_to_operand_dims=tuple(range(depth)),
         index_vector_dim=indices.type.rank - 1,
     )
-    return _scatter(ctx, x, places, updates, numbers, reduction)
+    return scattered(ctx, x, places, updates, numbers, reduction)
 
 
-def _scatter(
-    ctx: Context, x: Value, indices: Value, updates: Value, numbers: ops.ScatterDimensionNumbers, reduction: str
-) -> Value:
+def scattered(
+    ctx: Context, x: Value, indices: Value, updates: Value, numbers: ops.ScatterDimensionNumbers,
+    reduction: str = "none",
+) -> Value:  # fmt: skip
+    """Returns `x` with updates written at indices, or combined with what is there."""
     if reduction not in ("none", *COMBINERS):
         ctx.unsupported("reduction", reduction, "none, add, mul, max or min")
     kind = TensorType((), x.type.element_type)
@@ -106,6 +108,16 @@ def _scatter(
     else:
         body = ctx.combiner(COMBINERS[reduction], x.type.element_type)
     return ctx.add(ops.Scatter([x], indices, [updates], scatter_dimension_numbers=numbers, update_computation=body))[0]
+
+
+def coordinates(ctx: Context, places: Value, shape: Sequence[Extent]) -> list[Value]:
+    """Returns the index along each dimension of positions in a flattened tensor."""
+    found, rest = [], places
+    for extent in reversed(shape[1:]):
+        by = scalar_of(ctx, extent)
+        found.append(ctx.binary(ops.Remainder, rest, by))
+        rest = ctx.over(rest, by)
+    return [rest, *reversed(found)]
 
 
 @rule("OneHot")
@@ -129,12 +141,6 @@ def trilu(ctx: Context, x: Value, k: Value | None = None, upper: int = 1) -> Val
     rows, columns = (ctx.iota(shape, d) for d in range(2))
     kept = ctx.compare("GE" if upper else "LE", columns, ctx.plus(rows, offset))
     return ctx.select(kept, x, ctx.full_like(x, 0))
-
-
-@rule("NonZero")
-def non_zero(ctx: Context, x: Value) -> Value:
-    """NonZero(X), of values known when importing: its shape depends on them"""
-    return ctx.elements(np.array(np.nonzero(ctx.known(x, "X")), np.int64))
 
 
 @rule("ai.onnx.ml::ArrayFeatureExtractor")

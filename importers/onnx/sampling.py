@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.convolution import reaches
-from trivium.importers.dynamic import scalar_of
+from trivium.importers.dynamic import Size, divided, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
+from trivium.importers.onnx.indexing import scattered
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I64
+from trivium.ir.types import F32, I1, I64
 
 Tap = tuple[Value, Value]
 """Places along one dimension, and the weights of what is there."""
@@ -186,34 +187,34 @@ def col2im(
     pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """Col2Im(input, image_shape, block_shape, dilations, pads, strides): columns are added where they were read"""
-    extents, sizes = ctx.known_ints(image_shape, "image_shape"), ctx.known_ints(block_shape, "block_shape")
+    extents, sizes = ctx.listed(image_shape, "image_shape"), ctx.listed(block_shape, "block_shape")
     spatial = len(extents)
     strides, dilations, pads = strides or [1] * spatial, dilations or [1] * spatial, pads or [0] * 2 * spatial
-    batch, rows, _ = x.type.static_shape
-    channels = rows // int(np.prod(sizes))
-    low, high = pads[:spatial], pads[spatial:]
+    batch, rows, count = ctx.extents(x)
+    taps = math.prod(sizes)
+    channels = divided(ctx, rows, taps) if isinstance(taps, Size) else rows // taps
     out = [
-        (extent + a + b - reach) // step + 1
-        for extent, a, b, reach, step in zip(extents, low, high, reaches(sizes, dilations), strides, strict=True)
+        (extent + low + high - (size - 1) * dilation - 1) // step + 1
+        for extent, low, high, size, dilation, step in zip(
+            extents, pads[:spatial], pads[spatial:], sizes, dilations, strides, strict=True
+        )
     ]
-    columns = ctx.reshape(x, (batch, channels, *sizes, *out))
-    total = None
-    padded = [extent + a + b for extent, a, b in zip(extents, low, high, strict=True)]
-    for place in np.ndindex(*sizes):
-        part = columns
-        for d, at in enumerate(place):
-            part = ctx.slice(part, 2 + d, at, at + 1)
-        part = ctx.reshape(part, (batch, channels, *out))
-        front = [at * step for at, step in zip(place, dilations, strict=True)]
-        behind = [
-            whole - start - (count - 1) * step - 1
-            for whole, start, count, step in zip(padded, front, out, strides, strict=True)
-        ]
-        between = [0, 0, *[step - 1 for step in strides]]
-        part = ctx.pad(part, [0, 0, *front], [0, 0, *behind], 0, between)
-        total = part if total is None else ctx.plus(total, part)
-    assert total is not None
-    return ctx.pad(total, [0, 0, *[-a for a in low]], [0, 0, *[-b for b in high]], 0)
+    zero, index, is_inside = ctx.scalar(0, I64), ctx.scalar(0, I64), ctx.scalar(True, I1)
+    for d, extent in enumerate(extents):
+        tap = ctx.scaled(ctx.reshape(ctx.iota(sizes, d), (taps, 1)), dilations[d])
+        start = ctx.scaled(ctx.reshape(ctx.iota(out, d), (1, count)), strides[d])
+        at = ctx.minus(ctx.plus(tap, start), ctx.scalar(pads[d], I64))
+        here = ctx.binary(ops.And, ctx.compare("GE", at, zero), ctx.compare("LT", at, scalar_of(ctx, extent)))
+        is_inside = ctx.binary(ops.And, is_inside, here)
+        index = ctx.plus(ctx.times(index, scalar_of(ctx, extent)), at)
+    # What a scatter writes at a negative place is dropped.
+    index = ctx.reshape(ctx.select(is_inside, index, ctx.scalar(-1, I64)), (taps * count, 1))
+    room = ctx.full((batch, channels, math.prod(extents)), 0, x.type.element_type)
+    numbers = ops.ScatterDimensionNumbers(
+        update_window_dims=(0, 1), inserted_window_dims=(2,), scatter_dims_to_operand_dims=(2,), index_vector_dim=1
+    )
+    added = scattered(ctx, room, index, ctx.reshape(x, (batch, channels, taps * count)), numbers, "add")
+    return ctx.reshape(added, (batch, channels, *extents))
 
 
 @rule("AffineGrid")

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.emit import Emitter, lowest
+from trivium.importers.convolution import Geometry, largest_of_windows
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.importers.pytorch.indexing import scatter_into
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64, TensorType, is_float
+from trivium.ir.types import TensorType
 
 Ints = Sequence[int]
 Spread = Sequence[int] | int
@@ -52,10 +52,6 @@ def max_pool(
     return ctx.reduce_window(ops.Maximum, x, *_geometry(ctx, x, kernel_size, stride, padding, dilation))
 
 
-Geometry = tuple[Ints, Ints, Sequence[tuple[int, int]], Ints]
-"""Window, strides, padding, dilations; one entry per dimension of the tensor."""
-
-
 def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Spread, dilation: Spread) -> Geometry:
     """Returns the windows over the last dimensions. The windows that `ceil_mode` adds follow from the result's shape,
     and are padded."""
@@ -78,37 +74,11 @@ def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Sprea
 def _with_indices(ctx: Context, x: Value, geometry: Geometry) -> tuple[Value, Value]:
     """Returns the largest element of each window and its position in the flattened spatial dimensions; the first of
     equal ones."""
-    window, strides, padding, dilations = geometry
     count = int(ctx.op.split("pool")[1][0])
-    kind, spatial = x.type.element_type, TensorType(x.type.shape[-count:], x.type.element_type).static_shape
+    spatial = TensorType(x.type.shape[-count:], x.type.element_type).static_shape
     place = ctx.iota((math.prod(spatial),), 0)
     places = ctx.broadcast(ctx.reshape(place, spatial), ctx.extents(x))
-
-    def larger(emit: Emitter, best: Value, at: Value, new: Value, here: Value) -> tuple[Value, Value]:
-        better = emit.compare("GT", new, best)
-        if is_float(kind):
-            better = emit.add(ops.Or(better, emit.compare("NE", new, new)))
-        # The padding has the index -1, and loses against every element.
-        first = emit.compare("LT", at, emit.scalar(0, I64))
-        earlier = emit.add(ops.And(emit.compare("EQ", new, best), emit.compare("LT", here, at)))
-        real = emit.compare("GE", here, emit.scalar(0, I64))
-        taken = emit.add(ops.And(real, emit.add(ops.Or(first, emit.add(ops.Or(better, earlier))))))
-        return emit.select(taken, new, best), emit.select(taken, here, at)
-
-    types = [TensorType((), kind), TensorType((), I64)] * 2
-    values, indices = ctx.add(
-        ops.ReduceWindow(
-            [x, places],
-            [ctx.scalar(lowest(kind), kind), ctx.scalar(-1, I64)],
-            window_dimensions=window,
-            window_strides=strides,
-            base_dilations=(1,) * len(window),
-            window_dilations=dilations,
-            padding=padding,
-            body=ctx.region(types, larger),
-        )
-    )
-    return values, indices
+    return largest_of_windows(ctx, x, places, geometry)
 
 
 @rule("aten.max_pool2d_with_indices_backward.default", "aten.max_pool3d_with_indices_backward.default")

