@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 
+from trivium.importers.gamma import lower_and_upper
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, I1, I64
+from trivium.ir.types import F64, I64
 
 Scalar = Value | Number
 
@@ -40,55 +41,21 @@ def _both(ctx: Context, *operands: Scalar) -> list[Value]:
 
 # Incomplete gamma functions
 
-MOST_TERMS = 20_000
-"""The terms after which a series ends that has not converged: more than the square root of any argument needs."""
-
 
 @rule("aten.igamma.default", "prims.igamma.default", "aten.igammac.default", "prims.igammac.default")
 def igamma(ctx: Context, a: Value, other: Value) -> Value:
     """igamma(Tensor self, Tensor other) -> Tensor"""
     a, x = (ctx.broadcast(ctx.convert(side, F64), ctx.shape) for side in (a, other))
-    one, shape = ctx.full_like(x, 1), ctx.shape
-    is_series = ctx.compare("LT", x, ctx.plus(a, one))
-    power = ctx.minus(ctx.times(a, ctx.add(ops.Log(x))), ctx.plus(x, ctx.add(ops.Lgamma(a))))
-    scale = ctx.add(ops.Exponential(power))
-
-    def holds(emit: Context, step: Value, *state: Value) -> Value:
-        return emit.binary(ops.And, emit.compare("LT", step, emit.scalar(MOST_TERMS, I64)), state[-1])
-
-    def advance(emit: Context, step: Value, *state: Value) -> Sequence[Value]:
-        """The next term of the series below, and of the continued fraction above (by Lentz's algorithm)."""
-        term, total, c, d, fraction, _ = state
-        n = emit.broadcast(emit.convert(step, F64), shape)
-        term = emit.over(emit.times(term, x), emit.plus(a, n))
-        total = emit.plus(total, term)
-        numerator = emit.times(n, emit.minus(a, n))
-        addend = emit.plus(emit.minus(emit.plus(x, one), a), emit.plus(n, n))
-        d = emit.over(one, _away_from_zero(emit, emit.plus(emit.times(numerator, d), addend)))
-        c = _away_from_zero(emit, emit.plus(addend, emit.over(numerator, c)))
-        change = emit.times(c, d)
-        fraction = emit.times(fraction, change)
-        error = emit.select(is_series, emit.over(term, total), emit.minus(change, one))
-        open_ = emit.compare("GT", emit.add(ops.Abs(error)), emit.full_like(error, 1e-16))
-        return emit.plus(step, emit.scalar(1, I64)), term, total, c, d, fraction, _any(emit, open_)
-
-    first = ctx.over(one, a)
-    b = _away_from_zero(ctx, ctx.minus(ctx.plus(x, one), a))
-    d = ctx.over(one, b)
-    start = [ctx.scalar(1, I64), first, first, ctx.full_like(x, 1e300), d, d, ctx.scalar(True, I1)]
-    types = [value.type for value in start]
-    found = ctx.add(ops.While(start, cond=ctx.region(types, holds), body=ctx.region(types, advance)))
-    lower, upper = ctx.times(scale, found[2]), ctx.times(scale, found[5])
-    lower = ctx.select(is_series, lower, ctx.minus(one, upper))
-    return ctx.convert(_at_limits(ctx, a, x, lower, upper, is_series), ctx.result.element_type)
+    lower, upper = lower_and_upper(ctx, a, x)
+    found = _at_limits(ctx, a, x, upper if "igammac" in ctx.op else lower)
+    return ctx.convert(found, ctx.result.element_type)
 
 
-def _at_limits(ctx: Context, a: Value, x: Value, lower: Value, upper: Value, is_series: Value) -> Value:
+def _at_limits(ctx: Context, a: Value, x: Value, found: Value) -> Value:
     """Returns the function that the op names, with its values where an argument is zero, infinite or negative."""
     zero, one = ctx.full_like(x, 0), ctx.full_like(x, 1)
     endless = ctx.full_like(x, math.inf)
     none, all_ = (one, zero) if "igammac" in ctx.op else (zero, one)
-    found = ctx.select(is_series, ctx.minus(one, lower), upper) if "igammac" in ctx.op else lower
     found = ctx.select(ctx.compare("EQ", x, zero), none, found)
     found = ctx.select(ctx.compare("EQ", a, zero), all_, found)
     found = ctx.select(ctx.compare("EQ", a, endless), none, found)
@@ -96,10 +63,6 @@ def _at_limits(ctx: Context, a: Value, x: Value, lower: Value, upper: Value, is_
     both = [ctx.binary(ops.And, *(ctx.compare("EQ", side, limit) for side in (a, x))) for limit in (zero, endless)]
     wrong = [*both, *(ctx.compare("LT", side, zero) for side in (a, x)), *(ctx.compare("NE", y, y) for y in (a, x))]
     return ctx.select(reduce(lambda p, q: ctx.binary(ops.Or, p, q), wrong), ctx.full_like(x, math.nan), found)
-
-
-def _away_from_zero(ctx: Context, x: Value) -> Value:
-    return ctx.select(ctx.compare("EQ", x, ctx.full_like(x, 0)), ctx.full_like(x, 1e-300), x)
 
 
 def _any(ctx: Context, x: Value) -> Value:

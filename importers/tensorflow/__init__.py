@@ -9,6 +9,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     convolution,
     diagonals,
     elementwise,
+    fused,
     image,
     indexing,
     linalg,

@@ -374,6 +374,18 @@ def _resource_scatter_nd(op: type | None):
 _register()
 
 
+@rule("SparseToDense")
+def sparse_to_dense(
+    ctx: Context, sparse_indices: Value, output_shape: Known, sparse_values: Value, default_value: Value
+) -> Value:
+    """SparseToDense(sparse_indices, output_shape, sparse_values, default_value; validate_indices=true) -> dense"""
+    shape = output_shape.tolist()
+    depth = sparse_indices.type.static_shape[-1] if sparse_indices.type.rank == 2 else 1
+    places = ctx.reshape(sparse_indices, (sparse_indices.type.size // max(depth, 1), depth))
+    values = ctx.broadcast(sparse_values, places.type.static_shape[:1])
+    return scattered(ctx, None, ctx.broadcast(default_value, shape), places, values)
+
+
 @rule("ScatterNd")
 def scatter_nd(ctx: Context, indices: Value, updates: Value, shape: Known) -> Value:
     """ScatterNd(indices, updates, shape) -> output"""

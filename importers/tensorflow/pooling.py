@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from trivium.importers.convolution import Layout, Windows
 from trivium.importers.emit import lowest
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.importers.tensorflow.convolution import windows_of
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import I1
 
 
 @rule("MaxPool")
@@ -112,6 +115,62 @@ def max_pool_3d_grad(
     """MaxPool3DGrad(orig_input, orig_output, grad; ksize, strides, padding, data_format="NDHWC") -> output"""
     layout, windows = _windows(ctx, orig_input.type.shape, ksize, strides, padding, data_format)
     return _scattered(ctx, layout, orig_input, grad, windows)
+
+
+@rule("MaxPoolGradGrad", "MaxPool3DGradGrad")
+def max_pool_grad_grad(
+    ctx: Context,
+    orig_input: Value,
+    orig_output: Value,
+    grad: Value,
+    *,
+    ksize: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: str,
+    data_format: str,
+) -> Value:
+    """MaxPoolGradGrad(orig_input, orig_output, grad; ksize, strides, padding, data_format="NHWC") -> output"""
+    layout, windows = _windows(ctx, orig_input.type.shape, ksize, strides, padding, data_format)
+    return _at_largest(ctx, layout, orig_input, orig_output, grad, windows)
+
+
+@rule("MaxPoolGradGradV2")
+def max_pool_grad_grad_sizes(
+    ctx: Context,
+    orig_input: Value,
+    orig_output: Value,
+    grad: Value,
+    ksize: Known,
+    strides: Known,
+    *,
+    padding: str,
+    data_format: str,
+) -> Value:
+    """MaxPoolGradGradV2(orig_input, orig_output, grad, ksize, strides; padding, data_format="NHWC") -> output"""
+    shape = orig_input.type.shape
+    layout, windows = _windows(ctx, shape, ksize.tolist(), strides.tolist(), padding, data_format)
+    return _at_largest(ctx, layout, orig_input, orig_output, grad, windows)
+
+
+def _at_largest(ctx: Context, layout: Layout, x: Value, y: Value, gradient: Value, windows: Windows) -> Value:
+    """Returns the gradient at the first element of each window that is the window's result."""
+    low, high = _edges(layout, windows)
+    x, gradient = ctx.pad(x, low, high, lowest(x.type.element_type)), ctx.pad(gradient, low, high)
+    chosen, is_found = ctx.full_like(y, 0), ctx.full(y.type.static_shape, False, I1)
+    for place in np.ndindex(*windows.sizes):
+        value, candidate = (_elements_at(ctx, layout, v, y.type.static_shape, place, windows) for v in (x, gradient))
+        is_here = ctx.binary(ops.And, ctx.compare("EQ", value, y), ctx.add(ops.Not(is_found)))
+        chosen, is_found = ctx.select(is_here, candidate, chosen), ctx.binary(ops.Or, is_found, is_here)
+    return chosen
+
+
+def _elements_at(
+    ctx: Context, layout: Layout, x: Value, shape: Sequence[int], place: Sequence[int], windows: Windows
+) -> Value:
+    """Returns the elements at one place in each window."""
+    for dimension, start, stride in zip(layout.space, place, windows.strides, strict=True):
+        x = ctx.slice(x, dimension, start, start + (shape[dimension] - 1) * stride + 1, stride)
+    return x
 
 
 @rule("AvgPoolGrad", "AvgPool3DGrad")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, reduce
 
+import ml_dtypes
 import numpy as np
+from numpy.polynomial import chebyshev
 
 from trivium.importers.emit import in_single
+from trivium.importers.gamma import incomplete_beta, log_scale, lower_and_upper, slope_of_lower
 from trivium.importers.tensorflow.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import F64
 
 # The rational approximations of the Cephes library (`ndtri`), highest power first: near one half, and in the tails
 # where sqrt(-2 log p) is below and above 8.
@@ -74,3 +79,123 @@ def _polynomial(ctx: Context, x: Value, coefficients: Sequence[float]) -> Value:
     for coefficient in coefficients[1:]:
         total = ctx.plus(ctx.times(total, x), ctx.constant_like(x, coefficient))
     return total
+
+
+# Modified Bessel functions
+
+LIMIT = 8.0
+"""Up to here the function is a series in `x`, beyond it one in `1 / x`."""
+
+DEGREE, ANGLES = 50, 20_000
+
+
+def _bessel_i0e(x: np.ndarray) -> np.ndarray:
+    """exp(-x) I0(x), by its integral over a circle (DLMF 10.32.1), for which evenly spaced angles are exact."""
+    half = (np.arange(ANGLES) + 0.5) * np.pi / (2 * ANGLES)
+    return np.array([np.exp(-2 * value * np.sin(half) ** 2).mean() for value in x])
+
+
+def _coefficients(curve: Callable[[np.ndarray], np.ndarray], high: float) -> list[float]:
+    """Returns the coefficients of a curve between 0 and `high` in Chebyshev polynomials."""
+    series = chebyshev.chebinterpolate(lambda node: curve((node + 1) * high / 2), DEGREE)
+    return [float(x) for x in series if abs(x) > 1e-17]
+
+
+@cache
+def _bessel_series() -> tuple[list[float], list[float]]:
+    return _coefficients(_bessel_i0e, LIMIT), _coefficients(lambda t: _bessel_i0e(1 / t) / np.sqrt(t), 1 / LIMIT)
+
+
+@rule("BesselI0e")
+@in_single
+def bessel_i0e(ctx: Context, x: Value) -> Value:
+    """BesselI0e(x) -> y"""
+    size = ctx.add(ops.Abs(x))
+    limit = ctx.constant_like(x, LIMIT)
+    near, far = _bessel_series()
+    inverse = ctx.over(ctx.constant_like(x, 1), ctx.binary(ops.Maximum, size, limit))
+    far = ctx.times(_chebyshev(ctx, inverse, far, 1 / LIMIT), ctx.add(ops.Sqrt(inverse)))
+    near = _chebyshev(ctx, ctx.binary(ops.Minimum, size, limit), near, LIMIT)
+    return ctx.select(ctx.compare("GT", size, limit), far, near)
+
+
+def _chebyshev(ctx: Context, x: Value, coefficients: Sequence[float], high: float) -> Value:
+    """Evaluates a series on the interval between 0 and `high` by Clenshaw's algorithm."""
+    twice = ctx.minus(ctx.scaled(x, 4 / high), ctx.constant_like(x, 2))
+    first, *rest = coefficients
+    one, two = ctx.full_like(x, 0), ctx.full_like(x, 0)
+    for coefficient in reversed(rest):
+        following = ctx.plus(ctx.minus(ctx.times(twice, one), two), ctx.constant_like(x, coefficient))
+        one, two = following, one
+    return ctx.plus(ctx.minus(ctx.scaled(ctx.times(twice, one), 0.5), two), ctx.constant_like(x, first))
+
+
+# Incomplete gamma and beta functions
+
+
+@rule("Igamma")
+def igamma(ctx: Context, a: Value, x: Value) -> Value:
+    """Igamma(a, x) -> z"""
+    a, x = _in_double(ctx, a, x)
+    lower, _ = lower_and_upper(ctx, a, x)
+    zero, endless = ctx.full_like(x, 0), ctx.full_like(x, math.inf)
+    found = ctx.select(ctx.compare("EQ", x, endless), ctx.full_like(x, 1), lower)
+    return _from_zero(ctx, a, x, ctx.select(ctx.compare("EQ", a, endless), zero, found))
+
+
+@rule("Igammac")
+def igammac(ctx: Context, a: Value, x: Value) -> Value:
+    """Igammac(a, x) -> z"""
+    a, x = _in_double(ctx, a, x)
+    _, upper = lower_and_upper(ctx, a, x)
+    zero, one, endless = (ctx.full_like(x, number) for number in (0, 1, math.inf))
+    is_all = ctx.binary(ops.Or, ctx.compare("EQ", x, zero), ctx.compare("EQ", a, endless))
+    found = ctx.select(ctx.compare("EQ", x, endless), zero, ctx.select(is_all, one, upper))
+    return _within(ctx, found, ctx.compare("GT", a, zero), ctx.compare("GE", x, zero))
+
+
+@rule("IgammaGradA", "RandomGammaGrad")
+def igamma_grad_a(ctx: Context, a: Value, x: Value) -> Value:
+    """IgammaGradA(a, x) -> z"""
+    a, x = _in_double(ctx, a, x)
+    scale = log_scale(ctx, a, x)
+    factor = ctx.add(ops.Exponential(scale) if ctx.op == "IgammaGradA" else ops.Negate(x))
+    # As in TensorFlow's kernel, there is no slope where the function itself is too small for the type.
+    least = -math.log(float(ml_dtypes.finfo(ctx.element_type.dtype).max))
+    is_large = ctx.compare("GE", scale, ctx.full_like(scale, least))
+    slope = ctx.times(factor, slope_of_lower(ctx, a, x))
+    return _from_zero(ctx, a, x, ctx.select(is_large, slope, ctx.full_like(x, 0)))
+
+
+def _from_zero(ctx: Context, a: Value, x: Value, found: Value) -> Value:
+    """Returns results for positive arguments; zero where `x` is zero, whatever the other."""
+    zero = ctx.full_like(x, 0)
+    is_zero = ctx.compare("EQ", x, zero)
+    found = ctx.select(is_zero, zero, found)
+    return _within(ctx, found, ctx.binary(ops.Or, is_zero, ctx.compare("GT", a, zero)), ctx.compare("GE", x, zero))
+
+
+@rule("Betainc")
+def betainc(ctx: Context, a: Value, b: Value, x: Value) -> Value:
+    """Betainc(a, b, x) -> z"""
+    kind = ctx.element_type
+    a, b, x = _in_double(ctx, a, b, x)
+    zero, one = ctx.full_like(x, 0), ctx.full_like(x, 1)
+    is_end = ctx.binary(ops.Or, *(ctx.compare("EQ", x, end) for end in (zero, one)))
+    # As in TensorFlow's kernel, there is no result where the logarithm of the gamma function overflows.
+    size = ctx.convert(ctx.add(ops.Lgamma(ctx.plus(a, b))), kind)
+    is_fine = ctx.binary(ops.Or, is_end, ctx.compare("LT", size, ctx.full_like(size, math.inf)))
+    found = ctx.select(is_end, x, incomplete_beta(ctx, a, b, x))
+    is_positive = [ctx.add(ops.Not(ctx.compare("LE", side, zero))) for side in (a, b)]
+    return _within(ctx, found, is_fine, *is_positive, ctx.compare("GE", x, zero), ctx.compare("LE", x, one))
+
+
+def _in_double(ctx: Context, *operands: Value) -> list[Value]:
+    shape = np.broadcast_shapes(*(x.type.static_shape for x in operands))
+    return [ctx.broadcast(ctx.convert(x, F64), shape) for x in operands]
+
+
+def _within(ctx: Context, found: Value, *conditions: Value) -> Value:
+    """Returns results of the node's type, NaN where a condition does not hold."""
+    holds = reduce(lambda p, q: ctx.binary(ops.And, p, q), conditions)
+    return ctx.convert(ctx.select(holds, found, ctx.full_like(found, math.nan)), ctx.element_type)

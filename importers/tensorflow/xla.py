@@ -10,6 +10,7 @@ from tensorflow.compiler.xla.xla_data_pb2 import (
     DotDimensionNumbers,
     GatherDimensionNumbers,
 )
+from tensorflow.python.framework.tensor_shape import as_shape
 
 from trivium.importers.convolution import Layout, dimension_numbers
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
@@ -19,7 +20,7 @@ from trivium.importers.tensorflow.state import read_value, variable_of
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import TensorType
+from trivium.ir.types import BF16, F32, UI8, UI32, TensorType
 
 
 @rule("XlaOptimizationBarrier")
@@ -281,3 +282,55 @@ def set_bound(ctx: Context, input: Tensor, bound: Tensor) -> Tensor:
 def remove_dynamic_size(ctx: Context, input: Tensor, dim_index: Tensor) -> Tensor:
     """XlaRemoveDynamicDimensionSize(input, dim_index) -> output: sizes are static here"""
     return input
+
+
+@rule("XlaDequantize")
+def dequantize(
+    ctx: Context, input: Value, *, min_range: float, max_range: float, mode: str, transpose_output: bool
+) -> Value:
+    """XlaDequantize(input; min_range, max_range, mode, transpose_output) -> output: of four bytes in each integer, the
+    highest first"""
+    if mode != "MIN_COMBINED":
+        ctx.unsupported("mode", mode, "MIN_COMBINED")
+    *others, count = input.type.static_shape
+    shifts = ctx.elements(np.array([24, 16, 8, 0], np.uint32))
+    words = ctx.unsqueeze(input, [input.type.rank])
+    parts = ctx.convert(ctx.binary(ops.ShiftRightLogical, words, shifts), UI32)
+    parts = ctx.convert(ctx.binary(ops.And, parts, ctx.scalar(255, UI32)), UI8)
+    numbers = ctx.convert(ctx.reshape(parts, (*others, 4 * count)), F32)
+    scaled = ctx.plus(ctx.scaled(numbers, (max_range - min_range) / 255), ctx.scalar(min_range, F32))
+    result = ctx.convert(scaled, BF16)
+    return ctx.transpose(result, range(result.type.rank)[::-1]) if transpose_output else result
+
+
+@rule("XlaCustomCall")
+def custom_call(ctx: Context, args: list[Value], *, target_name: str, backend_config: str) -> Value:
+    """XlaCustomCall(args...; target_name, backend_config, T, dtype, shape) -> output"""
+    return ctx.add(
+        ops.CustomCall(args, call_target_name=target_name, backend_config=backend_config, results=[_of_node(ctx)[0]])
+    )[0]
+
+
+@rule("XlaCustomCallV2")
+def custom_call_v2(
+    ctx: Context, operands: list[Value], *, call_target_name: str, backend_config: str, has_side_effect: bool
+) -> Sequence[Value]:
+    """XlaCustomCallV2(operands...; call_target_name, backend_config, has_side_effect, result_dtypes, result_shapes)
+    -> results..."""
+    return ctx.add(
+        ops.CustomCall(
+            operands,
+            call_target_name=call_target_name,
+            has_side_effect=has_side_effect,
+            backend_config=backend_config,
+            results=_of_node(ctx),
+        )
+    )
+
+
+def _of_node(ctx: Context) -> list[TensorType]:
+    """Returns the types that the node says its results have."""
+    single = "shape" in ctx.node.node_def.attr
+    shapes = [ctx.node.get_attr("shape")] if single else ctx.node.get_attr("result_shapes")
+    dtypes = [ctx.node.get_attr("dtype")] if single else ctx.node.get_attr("result_dtypes")
+    return [TensorType(tuple(as_shape(x).as_list()), element_type_of(y)) for x, y in zip(shapes, dtypes, strict=True)]

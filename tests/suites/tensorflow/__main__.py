@@ -15,6 +15,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 
+import trivium.backends.cpu.client
+import trivium.compiler.driver  # noqa: F401  here, so that the process of each op need not import the compiler
 from tests.suites.kept import load, store
 from tests.suites.runs import ROOT
 from tests.suites.tensorflow.apart import apart
@@ -97,9 +99,10 @@ def _of_draws(op: str, calls: int, seed: int) -> Iterator[tuple[str, Verdict]]:
 def _of_cases(op: str) -> Iterator[tuple[str, Verdict]]:
     """The cases of the importer's tests, in each type of floats."""
     from tests.importers.tensorflow.cases import CASES
+    from tests.importers.tensorflow.fused_cases import FUSED_CASES
     from tests.importers.tensorflow.more_cases import MORE_CASES
 
-    for case in (x for x in (*CASES, *MORE_CASES) if x.op == op):
+    for case in (x for x in (*CASES, *MORE_CASES, *FUSED_CASES) if x.op == op):
         for dtype in FLOATS[:-1] if op in ROUGH else FLOATS:
             if dtype == tf.float32 or any(x.dtype == np.float32 for x in case.inputs):
                 kind = dtype.as_numpy_dtype

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework.op_def_library import apply_op
 
 import trivium
 import trivium.tensorflow
 from tests.suites.tensorflow.draws import Call
+from tests.suites.tensorflow.ops import called
 
 EQUAL, REFUSED, WRONG, INVALID = "equal", "refused", "wrong", "invalid"
 
@@ -77,7 +77,7 @@ def _called(call: Call, compiler: Callable[..., Any]) -> list[np.ndarray]:
         given = {name: x.handle for name, x in variables.items()}
         given |= {name: tf.constant(x) for name, x in call.known.items()}
         given |= dict(zip(names, operands, strict=True))
-        results = apply_op(call.op, **given, **call.attributes)
+        results = called(call.op, **given, **call.attributes)
         return None if isinstance(results, tf.Operation) else results
 
     compiled = compiler(function)

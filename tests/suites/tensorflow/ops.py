@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.python.framework import kernels, op_def_registry
+from tensorflow.python.framework.op_def_library import apply_op
 
 from trivium.importers.tensorflow.types import ELEMENT_TYPES
 
@@ -53,6 +56,23 @@ def _asked() -> Registered:
                 allowed = frozenset(map(tf.as_dtype, constraint.allowed_values.list.type))
                 types[constraint.name] = types.get(constraint.name, frozenset()) | allowed
     return found
+
+
+def called(op: str, **given: Any) -> Any:
+    """Adds an op to the graph that is being traced, with its declared names and defaults, also one that has no function
+    in Python."""
+    declared = op_def_registry.get(op)
+    counts = {x.number_attr for x in declared.input_arg}
+    defaults = {x.name: _plain(x.default_value) for x in declared.attr if x.name not in counts}
+    return apply_op(op, name=op.strip("_"), **{name: x for name, x in defaults.items() if x is not None} | given)
+
+
+def _plain(value: AttrValue) -> Any:
+    """Returns a default as `apply_op` takes it; nothing without one, or for types, which follow from the arguments."""
+    kind = value.WhichOneof("value") or ""
+    if kind == "list":
+        return next((list(x) for x in (value.list.s, value.list.i, value.list.f) if x), [])
+    return getattr(value, kind) if kind in ("i", "f", "b", "s") else None
 
 
 def dtypes_of(op: str, attribute: str) -> list[tf.DType]:

@@ -1,0 +1,152 @@
+"""The incomplete gamma functions and their derivatives with respect to the first argument, and the incomplete beta
+function: a series where it converges quickly, elsewhere a continued fraction, evaluated by Lentz's algorithm. All
+operands are f64 and of one shape. Values at limits and outside of the domain are left to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trivium.importers.emit import Emitter
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import F64, I1, I64
+
+MOST_TERMS = 20_000
+"""The terms after which a series ends that has not converged: more than the square root of any argument needs."""
+
+Step = Callable[[Emitter, Value, Sequence[Value]], tuple[Sequence[Value], Value]]
+"""From the number of a term and a state to the next state, and where it still changes."""
+
+
+def repeated(emit: Emitter, start: Sequence[Value], step: Step) -> Sequence[Value]:
+    """Returns the state after the steps that it takes until no element changes."""
+    shape = start[0].type.static_shape
+
+    def holds(emit: Emitter, number: Value, *state: Value) -> Value:
+        return emit.binary(ops.And, emit.compare("LT", number, emit.scalar(MOST_TERMS, I64)), state[-1])
+
+    def advance(emit: Emitter, number: Value, *state: Value) -> Sequence[Value]:
+        after, is_open = step(emit, emit.broadcast(emit.convert(number, F64), shape), state[:-1])
+        return emit.plus(number, emit.scalar(1, I64)), *after, emit.reduce(ops.Or, is_open, range(len(shape)))
+
+    carried = [emit.scalar(1, I64), *start, emit.scalar(True, I1)]
+    types = [value.type for value in carried]
+    loop = ops.While(carried, cond=emit.region(types, holds), body=emit.region(types, advance))
+    return emit.add(loop)[1:-1]
+
+
+def lower_and_upper(emit: Emitter, a: Value, x: Value) -> tuple[Value, Value]:
+    """Returns the regularized lower and upper incomplete gamma functions, each accurate where it is small."""
+    one = emit.full_like(x, 1)
+    is_series = emit.compare("LT", x, emit.plus(a, one))
+
+    def step(emit: Emitter, n: Value, state: Sequence[Value]) -> tuple[Sequence[Value], Value]:
+        term, total, c, d, fraction = state
+        term = emit.over(emit.times(term, x), emit.plus(a, n))
+        total = emit.plus(total, term)
+        numerator = emit.times(n, emit.minus(a, n))
+        addend = emit.plus(emit.minus(emit.plus(x, one), a), emit.plus(n, n))
+        d = emit.over(one, away_from_zero(emit, emit.plus(emit.times(numerator, d), addend)))
+        c = away_from_zero(emit, emit.plus(addend, emit.over(numerator, c)))
+        change = emit.times(c, d)
+        error = emit.select(is_series, emit.over(term, total), emit.minus(change, one))
+        return (term, total, c, d, emit.times(fraction, change)), _is_large(emit, error)
+
+    first = emit.over(one, a)
+    d = emit.over(one, away_from_zero(emit, emit.minus(emit.plus(x, one), a)))
+    found = repeated(emit, [first, first, emit.full_like(x, 1e300), d, d], step)
+    scale = emit.add(ops.Exponential(log_scale(emit, a, x)))
+    lower, upper = emit.times(scale, found[1]), emit.times(scale, found[4])
+    return emit.select(is_series, lower, emit.minus(one, upper)), emit.select(is_series, emit.minus(one, lower), upper)
+
+
+def slope_of_lower(emit: Emitter, a: Value, x: Value) -> Value:
+    """Returns the derivative of the lower function with respect to `a`, divided by x^a exp(-x) / gamma(a)."""
+    one, zero = emit.full_like(x, 1), emit.full_like(x, 0)
+    is_series = emit.compare("LT", x, emit.plus(a, one))
+
+    def step(emit: Emitter, n: Value, state: Sequence[Value]) -> tuple[Sequence[Value], Value]:
+        """The next term, and its derivative, of the series and of the fraction."""
+        term, slope, total, total_slope, c, c_slope, d, d_slope, fraction, fraction_slope = state
+        ratio = emit.over(x, emit.plus(a, n))
+        term, slope = emit.times(term, ratio), emit.times(ratio, emit.minus(slope, emit.over(term, emit.plus(a, n))))
+        numerator = emit.times(n, emit.minus(a, n))
+        addend = emit.plus(emit.minus(emit.plus(x, one), a), emit.plus(n, n))
+        below = away_from_zero(emit, emit.plus(emit.times(numerator, d), addend))
+        below_slope = emit.minus(emit.plus(emit.times(n, d), emit.times(numerator, d_slope)), one)
+        d = emit.over(one, below)
+        d_slope = emit.add(ops.Negate(emit.times(below_slope, emit.times(d, d))))
+        part = emit.over(numerator, c)
+        c_slope = emit.minus(emit.over(emit.minus(n, emit.times(part, c_slope)), c), one)
+        c = away_from_zero(emit, emit.plus(addend, part))
+        change = emit.times(c, d)
+        change_slope = emit.plus(emit.times(c_slope, d), emit.times(c, d_slope))
+        fraction_slope = emit.plus(emit.times(fraction_slope, change), emit.times(fraction, change_slope))
+        fraction = emit.times(fraction, change)
+        total, total_slope = emit.plus(total, term), emit.plus(total_slope, slope)
+        of_series = emit.over(slope, away_from_zero(emit, total_slope))
+        error = emit.select(is_series, of_series, change_slope)
+        after = (term, slope, total, total_slope, c, c_slope, d, d_slope, fraction, fraction_slope)
+        return after, _is_large(emit, error, 1e-15)
+
+    d = emit.over(one, away_from_zero(emit, emit.minus(emit.plus(x, one), a)))
+    d_slope = emit.times(d, d)
+    start = [one, zero, one, zero, emit.full_like(x, 1e300), zero, d, d_slope, d, d_slope]
+    found = repeated(emit, start, step)
+    log = emit.add(ops.Log(x))
+    # The series lacks the factor 1 / a, whose derivative would cancel most of the others where a is small.
+    power = emit.minus(log, emit.add(ops.Digamma(emit.plus(a, one))))
+    of_series = emit.over(emit.plus(emit.times(power, found[2]), found[3]), a)
+    power = emit.minus(log, emit.add(ops.Digamma(a)))
+    of_fraction = emit.plus(emit.times(power, found[8]), found[9])
+    return emit.select(is_series, of_series, emit.add(ops.Negate(of_fraction)))
+
+
+def log_scale(emit: Emitter, a: Value, x: Value) -> Value:
+    """Returns the logarithm of x^a exp(-x) / gamma(a)."""
+    return emit.minus(emit.times(a, emit.add(ops.Log(x))), emit.plus(x, emit.add(ops.Lgamma(a))))
+
+
+def incomplete_beta(emit: Emitter, a: Value, b: Value, x: Value) -> Value:
+    """Returns the regularized incomplete beta function, for x between 0 and 1 (DLMF 8.17.22)."""
+    one = emit.full_like(x, 1)
+    two = emit.full_like(x, 2)
+    mean = emit.over(emit.plus(a, one), emit.plus(emit.plus(a, b), two))
+    is_swapped = emit.compare("GT", x, mean)
+    p, q = emit.select(is_swapped, b, a), emit.select(is_swapped, a, b)
+    y = emit.select(is_swapped, emit.minus(one, x), x)
+    whole = emit.plus(p, q)
+
+    def step(emit: Emitter, n: Value, state: Sequence[Value]) -> tuple[Sequence[Value], Value]:
+        """Two steps of the fraction: one of the even, one of the odd coefficients."""
+        c, d, fraction = state
+        twice = emit.plus(p, emit.plus(n, n))
+        even = emit.times(emit.times(n, emit.minus(q, n)), y)
+        even = emit.over(even, emit.times(emit.minus(twice, one), twice))
+        odd = emit.times(emit.times(emit.plus(p, n), emit.plus(whole, n)), y)
+        odd = emit.add(ops.Negate(emit.over(odd, emit.times(twice, emit.plus(twice, one)))))
+        for coefficient in (even, odd):
+            d = emit.over(one, away_from_zero(emit, emit.plus(one, emit.times(coefficient, d))))
+            c = away_from_zero(emit, emit.plus(one, emit.over(coefficient, c)))
+            change = emit.times(c, d)
+            fraction = emit.times(fraction, change)
+        return (c, d, fraction), _is_large(emit, emit.minus(change, one))
+
+    start = emit.over(emit.times(whole, y), emit.plus(p, one))
+    d = emit.over(one, away_from_zero(emit, emit.minus(one, start)))
+    _, _, fraction = repeated(emit, [one, d, d], step)
+    log = [emit.add(ops.Lgamma(v)) for v in (p, q, whole)]
+    rest = emit.add(ops.LogPlusOne(emit.add(ops.Negate(y))))
+    power = emit.plus(emit.times(p, emit.add(ops.Log(y))), emit.times(q, rest))
+    power = emit.minus(emit.plus(power, log[2]), emit.plus(log[0], log[1]))
+    found = emit.over(emit.times(emit.add(ops.Exponential(power)), fraction), p)
+    return emit.select(is_swapped, emit.minus(one, found), found)
+
+
+def _is_large(emit: Emitter, error: Value, limit: float = 1e-16) -> Value:
+    return emit.compare("GT", emit.add(ops.Abs(error)), emit.full_like(error, limit))
+
+
+def away_from_zero(emit: Emitter, x: Value) -> Value:
+    """Returns numbers by which can be divided."""
+    return emit.select(emit.compare("EQ", x, emit.full_like(x, 0)), emit.full_like(x, 1e-300), x)
