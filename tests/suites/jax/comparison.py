@@ -48,9 +48,9 @@ def compare_failing(run: Run, choice: Choice) -> Comparison:
 
 
 def run_here(run: Run, tests: Sequence[str]) -> dict[str, Outcome]:
-    """Runs tests here; those that are not for this platform, as if on the CPU."""
+    """Runs tests here; those that are not for this platform, or that a file does not have for it, as if on the CPU."""
     found = run(HERE, Choice(tests=tests), False).outcomes
-    if refused := [test for test, outcome in found.items() if _is_for_known_platforms(outcome)]:
+    if refused := [test for test in tests if test not in found or _is_for_known_platforms(found[test])]:
         found |= run(HERE, Choice(tests=refused), True).outcomes
     return found
 
