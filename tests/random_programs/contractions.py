@@ -55,6 +55,15 @@ def matmul(g: Generator) -> None:
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, numbers)), lhs.type.rank - 1)
 
 
+def long_sums(g: Generator) -> None:
+    """The product of a few rows and a matrix, both contiguous along long sums, as in a linear layer."""
+    element, length = g.element(is_float), g.number(30, 150)
+    lhs = g.argument((g.number(1, 26), length), element)
+    rhs = g.argument((g.number(1, 40), length), element)
+    numbers = ops.DotDimensionNumbers((), (), (1,), (1,))
+    epilogue(g, g.add(ops.DotGeneral(lhs, rhs, numbers)), 1)
+
+
 def epilogue(g: Generator, value: Value, feature: int) -> None:
     """Sometimes adds a bias and an activation."""
     if value.type.rank and g.chance(0.3):
@@ -237,15 +246,11 @@ def _between_products(g: Generator, scores: Value) -> Value:
 
 
 FAMILIES = (
-    dot,
-    dot,
-    dot,
-    matmul,
-    matmul,
+    *(dot,) * 3,
+    *(matmul,) * 2,
+    long_sums,
     *(convolution,) * 4,
-    branches,
-    branches,
+    *(branches,) * 2,
     *(along_rows,) * 2,
-    attention,
-    attention,
+    *(attention,) * 2,
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
+from trivium.backends.cpu.contraction.folded import exchange
 from trivium.backends.llvm.code import I64
 from trivium.backends.llvm.displacement import Displacement, Indices, displacement, resolve, unflatten
 from trivium.backends.llvm.loops import Loop
@@ -97,8 +98,7 @@ def _turned(e: Vectors, rows: list[ll.Value]) -> list[ll.Value]:
     lanes."""
     size = 1
     while size < e.lanes:
-        low = tuple(lane if not lane & size else lane - size + e.lanes for lane in range(e.lanes))
-        high = tuple(lane + size if not lane & size else lane + e.lanes for lane in range(e.lanes))
+        low, high = exchange(e.lanes, size)
         turned = list(rows)
         for i in range(e.lanes):
             if not i & size:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction import microkernel
+from trivium.backends.cpu.contraction import folded, microkernel
 from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
@@ -123,6 +123,8 @@ class Template:
         self.lhs_pitch = -(-across // lanes) * lanes + lanes
         if tiling.pack_lhs:
             self.lhs_room = room((lines + lanes) * self.lhs_pitch)
+        if tiling.rhs is Rhs.FOLDED:
+            self.folded_room = room((tiling.tiles.size + 1) * lanes)
         if tiling.rhs is Rhs.PACKED:
             self.rhs_room = room((steps + lanes) * width)
         self.pitch = tiling.groups.size * width if self.in_blocks else width
@@ -204,7 +206,7 @@ class Template:
         """Returns the block's rhs in the panel, which is packed here if necessary."""
         e, problem = self.e, self.problem
         match self.tiling.rhs:
-            case Rhs.DIRECT:
+            case Rhs.DIRECT | Rhs.FOLDED:
                 return None
             case Rhs.IN_PLACE:
                 return e.at(self.rhs, unit.rhs.offset + column + block.begin * pitch)
@@ -234,6 +236,8 @@ class Template:
     def _accumulate(
         self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: microkernel.Tile
     ) -> microkernel.Tile:
+        if self.tiling.rhs is Rhs.FOLDED:
+            return self._fold(unit, panel, tile)
         if panel.data is None:
             return self._accumulate_direct(unit, panel, tile, sums)
         return microkernel.accumulate(self.e, sums, self._stream(unit, block, panel, panel.data, tile))
@@ -254,6 +258,18 @@ class Template:
         taps = (0, 1) if self.reduction.taps == 1 else block.taps
         mask = self._mask(panel, panel.width - 1) if lanewise else None
         return Stream(pointers, taps, block.steps, self.lhs.stride, data, pitch, ahead, lanewise, mask)
+
+    def _fold(self, unit: Unit, panel: Panel, tile: Tile) -> microkernel.Tile:
+        """Reads both operands in place, along the reduction."""
+        e, problem = self.e, self.problem
+        rows = self.lhs.pointers(unit.lhs, tile.row, tile.count)(0)
+
+        def column(number: Number) -> ll.Value:
+            last = problem.columns.extent - 1
+            place = unflatten(problem.columns, minimum(panel.column + number, last))
+            return e.at(self.rhs, (unit.rhs + displacement(problem.rhs, place)).offset)
+
+        return folded.sums(e, rows, column, problem.reduction.extent, self.folded_room)
 
     def _accumulate_direct(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> microkernel.Tile:
         """Reads both operands in place, one step of the reduction after the other."""

@@ -20,6 +20,12 @@ LONGEST_STEP = 1024
 caches."""
 SOON_DONE = 256
 """With so few rows, a panel is used up before the processor has prefetched the next one by itself."""
+MOST_FOLDED = 24
+"""The number of rows up to which folding the lanes of sums takes less time than turning rhs around for them."""
+SHORTEST_FOLDED = 4
+"""The length of such sums, in vectors."""
+FEW_ROWS = 4
+"""Up to so many rows take less time than reading rhs does, which prefetching ahead only disturbs."""
 
 # Shares of the second-level cache.
 PANEL_SHARE = 1 / 4
@@ -58,12 +64,14 @@ def split(extent: int, most: int) -> Split:
 
 class Rhs(Enum):
     """Where the micro-kernel finds rhs: packed when the code is loaded; packed during the run; in place, if its rows
-    are short and evenly spaced; or read element by element, if each element is used once."""
+    are short and evenly spaced; read element by element, if each element is used once; or in place along the
+    reduction, in sums whose lanes are folded at the end."""
 
     CONSTANT = "constant"
     PACKED = "packed"
     IN_PLACE = "in place"
     DIRECT = "direct"
+    FOLDED = "folded"
 
 
 @dataclass(frozen=True)
@@ -144,6 +152,8 @@ def choose(
 ) -> Tiling:
     """Returns the schedule of a problem in canonical form."""
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
+    if not constant_rhs and _folds(problem, lanes):
+        return _folded(problem, lanes, target)
     panels, tiles = _tiles(problem, lanes, target.vector_registers, knobs.vectors)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
@@ -159,8 +169,33 @@ def choose(
     if target.threads > 1:
         pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
         chunks, groups = _shared_out(chunks, groups, problem.batch.extent, min(4 * target.threads, pieces))
-    prefetch = rhs is Rhs.CONSTANT and problem.rows.extent <= SOON_DONE
+    prefetch = rhs is Rhs.CONSTANT and FEW_ROWS < problem.rows.extent <= SOON_DONE
     return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, prefetch)
+
+
+def _folds(problem: Problem, lanes: int) -> bool:
+    """Whether few rows are multiplied with an rhs that is contiguous along the reduction, as lhs is: then both are read
+    in place."""
+    reduction, operands = problem.reduction, (problem.lhs, problem.rhs)
+    if len(reduction.axes) != 1 or problem.elementwise or any(operand.windows for operand in operands):
+        return False
+    along = all(operand.stride(reduction.axes[0]) == 1 for operand in operands)
+    across = any(problem.rhs.stride(axis) == 1 for axis in problem.columns.axes)
+    long = reduction.extent >= SHORTEST_FOLDED * lanes and problem.columns.extent >= lanes
+    return along and not across and long and problem.rows.extent <= MOST_FOLDED
+
+
+def _folded(problem: Problem, lanes: int, target: Target) -> Tiling:
+    """Returns the schedule of `Rhs.FOLDED`: a unit is all rows with one vector of columns."""
+    columns, run = split(-(-problem.columns.extent // lanes), 1), problem.reduction.extent
+    tiles = split(problem.rows.extent, target.vector_registers // 4)
+    whole = Split(tiles.count, 1)
+    return Tiling(lanes, columns, tiles, Reduction(1, run, 1, run), whole, columns, False, Rhs.FOLDED, False)
+
+
+def columns_at_once(rows: int, lanes: int, registers: int) -> int:
+    """Returns the number of columns of a tile of `Rhs.FOLDED`, a power of two: the sums take half of the registers."""
+    return min(lanes, 1 << (registers // 2 // rows).bit_length() - 1)
 
 
 def _tiles(problem: Problem, lanes: int, registers: int, wanted: int) -> tuple[Split, Split]:

@@ -3,6 +3,7 @@ blocks, on threads, and planned for other processors."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -19,6 +20,8 @@ from tests.backends.cpu.contraction.cases import (
     normal,
     reference,
 )
+from trivium.backends.cpu.contraction.kernels import Lowering
+from trivium.backends.cpu.contraction.tiling import Rhs
 from trivium.backends.cpu.target import LEVELS, emulated
 
 
@@ -47,6 +50,20 @@ def test_matmul_layouts(transposed: tuple[bool, bool, bool], constants: set[str]
 def test_matmul_sizes(batch: int, m: int, n: int, k: int, constants: set[str]) -> None:
     lhs, rhs = normal(batch, m, k), normal(batch, k, n)
     assert_close(matmul(lhs, rhs).run(constants), lhs @ rhs)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("level", list(LEVELS)[1:])
+@pytest.mark.parametrize(("batch", "m", "n", "k"), [(1, 2, 16, 64), (2, 3, 33, 77), (1, 13, 50, 100), (3, 24, 17, 65)])
+def test_few_rows_and_sums_along_memory(level: str, dtype: type, batch: int, m: int, n: int, k: int) -> None:
+    """Both operands are read as they lie; lengths and columns fill no vector, or all."""
+    lhs, rhs = normal(batch, m, k, dtype=dtype), normal(batch, k, n, dtype=dtype)
+    case, target = matmul(lhs, rhs, ((0, 1, 2), (0, 2, 1), (0, 1, 2))), emulated(level)
+    assert Lowering(case.kernel, target).tiling.rhs is Rhs.FOLDED
+    for threads in (1, 2):
+        assert_close(
+            case.run(target=replace(target, threads=threads)), lhs @ rhs, 1e-5 if dtype == np.float32 else 1e-14
+        )
 
 
 def test_matmul_in_f64() -> None:

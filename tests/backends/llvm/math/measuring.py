@@ -33,7 +33,7 @@ def samples(count: int) -> np.ndarray:
     everything = np.arange(0, 2**32, step, dtype=np.int64) + random.integers(0, step, -(-(2**32) // step))
     middle = [random.uniform(-limit, limit, count // 3) for limit in (1, 10, 104)]
     patterns = everything.astype(np.uint32).view(np.float32)
-    return np.concatenate([patterns, *(part.astype(np.float32) for part in middle), np.float32(SPECIAL)])
+    return np.concatenate([patterns, *(part.astype(np.float32) for part in middle), np.array(SPECIAL, np.float32)])
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
