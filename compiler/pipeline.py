@@ -17,6 +17,7 @@ from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
+from trivium.compiler.passes.padding import ExplicitPadding
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
@@ -36,6 +37,7 @@ PIPELINE = (
     Decompose(),
     CLEAN_UP,
     ChannelsLast(),
+    ExplicitPadding(),
     CLEAN_UP,
     HoistInvariants(),
 )

@@ -145,11 +145,20 @@ def _load_run(code: Code, address: Address, lanes: int, mask: ll.Value | None, t
 
 
 def _load_every_second(code: Code, address: Address, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
-    """Returns two vectors that together reach exactly from the first element to the last, and the lanes of them that
-    are needed: the first half of these are every second lane of the first vector."""
-    vector, half = ll.VectorType(type_, lanes), (lanes + 1) // 2
+    bases = address.base, code.iadd(address.base, lanes - 1)
+    pointers = _pointer(code, address, bases[0]), _pointer(code, address, bases[1])
+    return load_every_second(code, pointers, ll.VectorType(type_, lanes), mask)
+
+
+def load_every_second(
+    code: Code, pointers: tuple[ll.Value, ll.Value], vector: ll.VectorType, mask: ll.Value | None = None
+) -> ll.Value:
+    """Returns the needed lanes of two vectors, at the first element and lanes - 1 elements after it. Together they
+    reach exactly from the first element to the last: the first half of the lanes are every second one of the first
+    vector."""
+    lanes = vector.count
+    half = (lanes + 1) // 2
     order = tuple(2 * lane if lane < half else 2 * lane + 1 for lane in range(lanes))
-    pointers = (_pointer(code, address, base) for base in (address.base, code.iadd(address.base, lanes - 1)))
     masks = (None, None) if mask is None else _masks_of_every_second(code, mask, order)
     low, high = (load_vector(code, pointer, vector, m) for pointer, m in zip(pointers, masks, strict=True))
     return code.shuffle(low, order, high)

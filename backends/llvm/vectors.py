@@ -60,6 +60,10 @@ class Vectors(Code):
         """Returns a vector; where `mask` is off, the lanes of `otherwise` (or zero), without touching memory."""
         return memory.load_vector(self, pointer, self.vector, mask, otherwise)
 
+    def load_every_second(self, pointer: ll.Value) -> ll.Value:
+        """Returns every second element from `pointer` on, without touching memory after the last one."""
+        return memory.load_every_second(self, (pointer, self.at(pointer, self.lanes - 1)), self.vector)
+
     def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
         """Writes a vector, or the lanes of it for which `mask` is on."""
         memory.store_vector(self, value, pointer, mask)

@@ -180,6 +180,18 @@ def branches(g: Generator) -> None:
         g.offer(g.add(g.pick((ops.Add, ops.Add, ops.Multiply, ops.Maximum))(pooled, convolved)))
 
 
+def picture(g: Generator) -> None:
+    """A convolution of an image with few features and many positions."""
+    features = g.number(1, 5)
+    space, first = [g.number(20, 30), g.number(20, 60)], g.chance(0.5)
+    image = g.argument((1, features, *space) if first else (1, *space, features), g.element(is_float))
+    layout = (0, 1, (2, 3)) if first else (0, 3, (1, 2))
+    padding = [[g.number(0, 2), g.number(0, 2)] for _ in range(2)]
+    sizes = [g.number(1, 7), g.number(1, 7)]
+    options = {"groups": 1, "sizes": sizes, "padding": padding, "lhs_dilation": [1, 1]}
+    epilogue(g, convolve(g, image, layout, **options), layout[1])
+
+
 def along_rows(g: Generator) -> None:
     """Windows over the channels of an image, each by itself, that slide along rows of several vectors: a depthwise
     convolution, or folds."""

@@ -5,6 +5,7 @@ multiply-adds."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import llvmlite.ir as ll
 
@@ -15,8 +16,10 @@ from trivium.backends.llvm.vectors import Vectors
 
 Tile = list[list[ll.Value]]
 
-MOST_UNROLLED = 25
-"""The maximal number of unrolled taps: a window of 5 x 5."""
+MOST_UNROLLED = 32
+"""The maximal number of unrolled steps of all taps: a window of 5 x 5, or of 3 x 3 over three features."""
+MOST_STEPS = 8
+"""The maximal number of unrolled steps of one tap."""
 
 
 def zeros(e: Vectors, rows: int, vectors: int) -> Tile:
@@ -52,11 +55,11 @@ class Stream:
 
 
 def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
-    """Adds lhs * rhs to `tile`. Taps are a loop, unless they are few with one step each: then there is no other loop,
+    """Adds lhs * rhs to `tile`. Taps are a loop, unless they are few with few steps each: then there is no other loop,
     and computing their addresses would cost as much as the products."""
     first, last = stream.taps
-    most = MOST_UNROLLED if stream.steps == 1 else 1
-    if isinstance(first, int) and isinstance(last, int) and last - first <= most:
+    most = MOST_UNROLLED // stream.steps if _is_unrolled(stream.steps) else 0
+    if isinstance(first, int) and isinstance(last, int) and last - first <= max(1, most):
         panel = stream.panel
         for tap in range(first, last):
             tile, panel = _run(e, tile, stream, tap, panel)
@@ -67,14 +70,20 @@ def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
     return shaped(tile, loop.carried[1:])
 
 
+def _is_unrolled(steps: Number) -> TypeGuard[int]:
+    return isinstance(steps, int) and steps <= MOST_STEPS
+
+
 def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -> tuple[Tile, ll.Value]:
     """The innermost loop; also returns the panel's next row."""
     rows = stream.pointers(tap)
     ahead = stream.ahead
     if ahead is not None:
         ahead = e.at(ahead, (tap - stream.taps[0]) * (stream.steps * e.lanes))
-    if stream.steps == 1:
-        return _step(e, tile, stream, rows, panel, ahead, 0)
+    if _is_unrolled(stream.steps):
+        for step in range(stream.steps):
+            tile, panel = _step(e, tile, stream, rows, panel, ahead, step)
+        return tile, panel
     with e.loop(0, stream.steps, carried=[panel, *_flat(tile)], nonempty=True) as loop:
         totals = shaped(tile, loop.carried[1:])
         inner, following = _step(e, totals, stream, rows, loop.carried[0], ahead, loop.index)

@@ -64,8 +64,7 @@ def emit_pack(
 def _together(e: Vectors, source: Source, vectors: Number) -> int:
     """Returns the number of vectors of a line to read at once: neighbours share cache lines and index arithmetic, but
     their masks need registers."""
-    runs = _runs(e, source) or 1
-    most = 4 if runs == 1 else 2
+    most = 4 if _is_whole(e, source) or _runs(e, source) in (None, 1) else 2
     if not isinstance(vectors, int):
         return 1
     return max(count for count in range(1, most + 1) if vectors % count == 0)
@@ -135,12 +134,33 @@ def _successor(e: Vectors, group: AxisGroup, indices: list[ll.Value]) -> list[ll
 def vector_reader(e: Vectors, source: Source, first: Number, count: Number) -> Reader:
     """Returns a function that reads `lanes` values across from `first` on, of which `count` exist, for the given
     indices of a line. Everything that does not depend on the line is computed here, before the loop over lines."""
+    if _is_whole(e, source):
+        return _whole(e, source, first)
     lanes = displacement(source.access, unflatten(source.across, e.spread(first)))
     inside = e.lanes_below(count)
     runs = _runs(e, source)
     if runs is None or runs > MOST_SEGMENTS:
         return _gathering(e, source, lanes, inside)
     return _segmented(e, source, lanes, inside, first, runs)
+
+
+def _is_whole(e: Vectors, source: Source) -> bool:
+    """Whether each vector across is one run of memory, or every second element of one, without edges."""
+    axes, access = source.across.axes, source.access
+    whole = bool(axes) and axes[-1].extent % e.lanes == 0 and access.stride(axes[-1]) in (1, 2)
+    return whole and not access.windows
+
+
+def _whole(e: Vectors, source: Source, first: Number) -> Reader:
+    start = displacement(source.access, unflatten(source.across, first))
+    base = e.at(source.base, (source.outer + start).offset)
+    step = source.access.stride(source.across.axes[-1])
+
+    def read(indices: Indices) -> ll.Value:
+        here = e.at(base, displacement(source.access, indices).offset)
+        return e.load(here) if step == 1 else e.load_every_second(here)
+
+    return read
 
 
 def _runs(e: Vectors, source: Source) -> int | None:

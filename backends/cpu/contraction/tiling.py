@@ -14,7 +14,10 @@ MOST_ROWS = 12
 """The maximal number of rows in a tile: each needs an address, and the broadcasts of many rows fall on few sets of the
 first-level cache."""
 SHORTEST_RUN = 16
-"""The number of steps below which setting up the rows' addresses would cost more than packing lhs."""
+"""The number of steps below which setting up the rows' addresses would cost more than packing lhs, if each must be
+checked for padding."""
+SHORTEST_SAFE_RUN = 3
+"""The same, if no address needs to be checked."""
 LONGEST_STEP = 1024
 """The distance in bytes between rows of rhs up to which they are read in place: longer strides fall on few sets of the
 caches."""
@@ -157,7 +160,8 @@ def choose(
     panels, tiles = _tiles(problem, lanes, target.vector_registers, knobs.vectors)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
-    pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(SHORTEST_RUN, total)
+    shortest = SHORTEST_RUN if problem.lhs.windows else SHORTEST_SAFE_RUN
+    pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(shortest, total)
     if pack_lhs or rhs is Rhs.DIRECT:
         run = total
     row_bytes = panels.size * lanes * element_bytes

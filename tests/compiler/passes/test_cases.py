@@ -18,6 +18,7 @@ from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import run_passes
+from trivium.compiler.passes.padding import ExplicitPadding
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
@@ -30,6 +31,7 @@ PASSES = {
         CommonSubexpressions(),
         DeadCode(),
         EraseTokens(),
+        ExplicitPadding(),
         HoistInvariants(),
         FoldConstants(),
         Inline(),
