@@ -4,6 +4,7 @@ each."""
 from trivium.importers.onnx import (
     boxes,
     cast,
+    classical,
     contraction,
     control,
     earlier,
@@ -13,6 +14,7 @@ from trivium.importers.onnx import (
     normalization,
     pooling,
     quantization,
+    randomness,
     recurrent,
     reduction,
     resize,
@@ -30,6 +32,7 @@ __all__ = ["import_module"]
 
 # Imported for the rules that they register.
 _FAMILIES = (
-    boxes, cast, contraction, control, earlier, einsum, elementwise, indexing, normalization, pooling, quantization,
-    recurrent, reduction, resize, sampling, selection, sequences, shape, signal, slicing, statistics,
+    boxes, cast, classical, contraction, control, earlier, einsum, elementwise, indexing, normalization, pooling,
+    quantization, randomness, recurrent, reduction, resize, sampling, selection, sequences, shape, signal, slicing,
+    statistics,
 )  # fmt: skip

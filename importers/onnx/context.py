@@ -41,6 +41,8 @@ class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
     def __init__(self, block: Block):
         super().__init__(block)
         self.sizes, self.vectors = {}, {}
+        self.outermost = block  # outside of loops and branches
+        self.draws: list[str] = []  # the nodes that draw random numbers
 
     def values(self, graph: onnx.GraphProto, *operands: Value) -> list[Value]:
         """Converts a graph inside the node, whose results are tensors, at the cursor."""

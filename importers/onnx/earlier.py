@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.onnx import contraction, elementwise, indexing, normalization, reduction, slicing
+from trivium.importers.onnx import contraction, elementwise, indexing, normalization, randomness, reduction, slicing
 from trivium.importers.onnx import shape as shape_rules
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
@@ -73,7 +73,7 @@ def clip(ctx: Context, x: Value, min: float = -math.inf, max: float = math.inf) 
 @rule("Dropout", since=7)
 def dropout(ctx: Context, x: Value, ratio: float = 0.5) -> Sequence[Value]:
     """Dropout(data, ratio), in inference"""
-    return elementwise.dropout(ctx, x)
+    return randomness.dropout(ctx, x)
 
 
 @rule("Dropout")
@@ -81,7 +81,7 @@ def first_dropout(ctx: Context, x: Value, ratio: float = 0.5, is_test: int = 0) 
     """Dropout(data, ratio, is_test)"""
     if not is_test:
         ctx.unsupported("is_test", 0, "1")
-    return elementwise.dropout(ctx, x)
+    return randomness.dropout(ctx, x)
 
 
 @rule("BatchNormalization")

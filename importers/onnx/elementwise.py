@@ -92,14 +92,6 @@ def identity(ctx: Context, x: Value) -> Value:
     return x
 
 
-@rule("Dropout", since=12)
-def dropout(ctx: Context, x: Value, ratio: Value | None = None, training: Value | None = None, seed=None):
-    """Dropout(data, ratio, training_mode)"""
-    if training is not None and ctx.known(training, "training_mode").item():
-        ctx.unsupported("training_mode", True, "False")
-    return [x, ctx.full(ctx.extents(x), True, element_type(9))]
-
-
 @rule("Reciprocal")
 def reciprocal(ctx: Context, x: Value) -> Value:
     """Reciprocal(X)"""

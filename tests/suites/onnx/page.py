@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from tests.suites.onnx.cases import CRASHED, EQUAL, REFUSED, ROUGH, SUITES, WRONG
+from tests.suites.onnx.cases import CRASHED, DRAWN, EQUAL, REFUSED, ROUGH, SUITES, WRONG
 
 Results = Mapping[str, tuple[str, str]]
 """The kind of what became of each test, and its reason."""
@@ -21,6 +21,7 @@ compared by ONNX's own tolerances. This page is generated; it lists every test t
   exception, or the end of the process.
 - {rough} expect results with rounding errors beyond the tolerance: it
   is larger for them.
+- Of tests that expect numbers which NumPy has drawn ({drawn}), shapes and types are compared.
 """
 
 
@@ -29,7 +30,12 @@ def page(ours: Results, theirs: Results) -> str:
     import onnx
     import onnxruntime
 
-    opening = OPENING.format(onnx=onnx.__version__, runtime=onnxruntime.__version__, rough=_listed(ROUGH))
+    opening = OPENING.format(
+        onnx=onnx.__version__,
+        runtime=onnxruntime.__version__,
+        rough=_listed(ROUGH),
+        drawn=_listed(f"{name}*" for name in DRAWN),
+    )
     return "\n".join([opening, *_table(ours, theirs), "", *_failures(ours, theirs)]) + "\n"
 
 
