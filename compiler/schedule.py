@@ -21,6 +21,7 @@ class Unit(StrEnum):
     GRID = "grid"
     ATOMIC = "atomic"
     OWNERS = "owners"
+    MATRIX = "matrix"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,9 @@ class Mapping:
 
     Two units are about updates. Iterations along `ATOMIC` dimensions may update one element at once, so each update is
     an atomic operation. Iterations along `OWNERS` dimensions are run, in order, by each of `size` threads, of which
-    each does the updates of the elements that it owns."""
+    each does the updates of the elements that it owns.
+
+    `MATRIX`: groups of `size` threads compute with matrix instructions."""
 
     unit: Unit
     dimensions: tuple[int, ...]

@@ -23,13 +23,15 @@ class CompileOptions:
     """The options of a caller. `threads`: the maximum number of threads of one run; None for all that the device has.
     `fast_math`: floating-point operations may be contracted and reordered. `traced`: machine code tells the native
     runtime of each launch. `autotune`: schedules are measured, and the fastest ones kept. `deterministic`:
-    updates of floats do not depend on the order of a GPU's threads, as those by atomic operations would."""
+    updates of floats do not depend on the order of a GPU's threads, as those by atomic operations would. `tf32`:
+    products of f32 may round their factors to 10 bits of mantissa."""
 
     threads: int | None = None
     fast_math: bool = False
     traced: bool = False
     autotune: bool = False
     deterministic: bool = True
+    tf32: bool = False
 
 
 DEFAULT = CompileOptions()

@@ -100,7 +100,7 @@ class GpuClient:
 
     def target(self, options: CompileOptions) -> GpuTarget:
         """Returns the device's facts, and what the caller allows."""
-        return replace(self.driver.target, deterministic=options.deterministic)
+        return replace(self.driver.target, deterministic=options.deterministic, tf32=options.tf32)
 
     def artifact(self, stages: Stages) -> Artifact:
         """Returns the device's code for a module, as data, which an earlier process may have made."""

@@ -11,12 +11,16 @@ import llvmlite.ir as ll
 
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.llvm.code import I8, Code
+from trivium.compiler.target import MatrixInstruction
 
 GLOBAL = 1
 """The address space of memory that all threads see. NVPTX, AMDGPU and SPIR-V use the same number."""
 
 SHARED, SHARED_ALIGNMENT = 3, 16
 """The address space of memory that the threads of a block share, and the alignment of what is there."""
+
+WARP = 32
+"""The number of threads that share a matrix instruction."""
 
 GLOBAL_POINTER = ll.PointerType(addrspace=GLOBAL)
 
@@ -74,6 +78,40 @@ class Dialect(ABC):
     def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
         """Returns the i32 that the thread with a number greater by `lanes` has, or else the first thread, of those that
         exchange words. All of them must call it. Dialects without `shuffles` are never asked."""
+        raise NotImplementedError
+
+    # Words of dialects whose targets have matrix instructions
+
+    def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value) -> None:
+        """Begins to copy 16 bytes to shared memory: `nbytes` from global memory, then zeros."""
+        raise NotImplementedError
+
+    def commit(self, code: Code) -> None:
+        """Ends a group of this thread's copies."""
+        raise NotImplementedError
+
+    def wait(self, code: Code, groups: int) -> None:
+        """Waits until all groups of this thread's copies are done, except for the last ones."""
+        raise NotImplementedError
+
+    def load_matrix(self, code: Code, pointer: ll.Value, transposed: bool) -> list[ll.Value]:
+        """Returns this thread's words of four matrices of 8 lines of 16 bytes, to which the threads of a warp point,
+        eight of them for each; `transposed`: of the matrices of their 16-bit elements, transposed."""
+        raise NotImplementedError
+
+    def multiply_add(
+        self,
+        code: Code,
+        instruction: MatrixInstruction,
+        lhs: Sequence[ll.Value],
+        rhs: Sequence[ll.Value],
+        sums: Sequence[ll.Value],
+    ) -> list[ll.Value]:
+        """Returns this thread's sums after the product of a warp's matrices."""
+        raise NotImplementedError
+
+    def rounded_to_tf32(self, code: Code, word: ll.Value) -> ll.Value:
+        """Returns an f32, as an i32, rounded to 10 bits of mantissa."""
         raise NotImplementedError
 
     def shared(self, code: Code, nbytes: int) -> ll.Value:

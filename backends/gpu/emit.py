@@ -17,6 +17,8 @@ from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.schedule import Grid, grid, spread_loops
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.team import Team
+from trivium.backends.gpu.tensor import TensorContraction
+from trivium.backends.gpu.tiles import instruction
 from trivium.backends.gpu.updates import nest, own_index
 from trivium.backends.llvm import kernel_loops
 from trivium.backends.llvm.code import I1, I8, I32, I64, Code
@@ -137,8 +139,15 @@ def _tile(kernel: Kernel, place: _Place) -> None:
     def emitter(analysis: Analysis, schedule: Schedule) -> Emitter:
         return Emitter(code, analysis, schedule, place.buffers, workspace)
 
-    tiled = TiledContraction(kernel, code, dialect, dialect.thread(code), place.grid.tile, emitter)
-    tiled.emit(dialect.block(code))
+    operands = kernel, code, dialect, dialect.thread(code), place.grid.tile, emitter
+    if not place.grid.matrix:
+        TiledContraction(*operands).emit(dialect.block(code))
+        return
+    assert isinstance(code.target, GpuTarget), "code for a GPU"
+    assert kernel.contraction is not None, "a contraction is marked"
+    found = instruction(kernel.contraction, code.target)
+    assert found is not None, "the schedule has found an instruction"
+    TensorContraction(*operands, instruction=found, threads=place.grid.threads).emit(dialect.block(code))
 
 
 def _thread(code: Code, dialect: Dialect, threads: Grid) -> ll.Value:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.target import GpuTarget
-from trivium.backends.llvm.code import I32, Code
+from trivium.backends.llvm.code import F32, I32, Code
+from trivium.compiler.target import MatrixInstruction
 from trivium.ir.errors import Error
 
 TRIPLE = "nvptx64-nvidia-cuda"
 VOID = ll.VoidType()
 CONSTANT = 4
 """The address space of constants."""
+
+KINDS = {"bf16": "bf16", "f16": "f32.f32", "tf32": "tf32", "i8": "s8", "ui8": "u8"}
+"""The names of matrix instructions, by the type of their operands."""
+
+INSTRUCTIONS = tuple(
+    MatrixInstruction(16, 8, depth, operands, accumulate)
+    for operands, depth, accumulate in (
+        ("bf16", 16, "f32"), ("f16", 16, "f32"), ("tf32", 8, "f32"), ("i8", 32, "i32"), ("ui8", 32, "ui32"),
+    )
+)  # fmt: skip
 
 FEATURES = {"sm_80": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80", "sm_100": "+ptx86"}
 """For each architecture that code is emitted for, the version of PTX that has it."""
@@ -44,8 +57,45 @@ class Nvptx(Dialect):
         operands = [I32(-1), word, I32(operand), I32(31)]
         return self.call(code, f"llvm.nvvm.shfl.sync.{kind}.i32", I32, operands, "", ("convergent",))
 
+    def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value) -> None:
+        self.call(code, "llvm.nvvm.cp.async.cg.shared.global.16.s", VOID, [target, source, nbytes], "")
+
+    def commit(self, code: Code) -> None:
+        self.call(code, "llvm.nvvm.cp.async.commit.group", VOID, [], "")
+
+    def wait(self, code: Code, groups: int) -> None:
+        self.call(code, "llvm.nvvm.cp.async.wait.group", VOID, [I32(groups)], "")
+
+    def load_matrix(self, code: Code, pointer: ll.Value, transposed: bool) -> list[ll.Value]:
+        name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if transposed else ''}.b16.p3"
+        found = self.call(code, name, _four(I32), [pointer], "", ("convergent",))
+        return [code.builder.extract_value(found, n) for n in range(4)]
+
+    def multiply_add(
+        self,
+        code: Code,
+        instruction: MatrixInstruction,
+        lhs: Sequence[ll.Value],
+        rhs: Sequence[ll.Value],
+        sums: Sequence[ll.Value],
+    ) -> list[ll.Value]:
+        words = [*lhs, *rhs]
+        if instruction.operands == "f16":
+            words = [code.builder.bitcast(word, ll.VectorType(ll.HalfType(), 2)) for word in words]
+        size = f"m{instruction.rows}n{instruction.columns}k{instruction.depth}"
+        name = f"llvm.nvvm.mma.{size}.row.col.{KINDS[instruction.operands]}"
+        found = self.call(code, name, _four(sums[0].type), [*words, *sums], "", ("convergent",))
+        return [code.builder.extract_value(found, n) for n in range(4)]
+
+    def rounded_to_tf32(self, code: Code, word: ll.Value) -> ll.Value:
+        return self.call(code, "llvm.nvvm.f2tf32.rna", I32, [code.builder.bitcast(word, F32)], "")
+
     def _number(self, code: Code, register: str) -> ll.Value:
         return self.call(code, f"llvm.nvvm.read.ptx.sreg.{register}.x", I32, (), "")
+
+
+def _four(kind: ll.Type) -> ll.Type:
+    return ll.LiteralStructType([kind] * 4)
 
 
 def emitted_for(major: int, minor: int) -> str:
@@ -68,6 +118,7 @@ def target(architecture: str) -> GpuTarget:
         features=FEATURES[architecture],
         constant_space=CONSTANT,
         largest_block=512,
+        matrix_instructions=INSTRUCTIONS,
         # LLVM computes it from the quotient, which is rounded.
         remainder=False,
     )

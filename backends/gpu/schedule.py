@@ -30,6 +30,9 @@ class Grid:
     tile: int = 0
     """The rows and columns of a contraction's tile, which is a block's; else 0."""
 
+    matrix: bool = False
+    """Whether the tile is computed with matrix instructions."""
+
     owners: int = 1
     """The number of threads that run the same iterations, each for the elements that it owns."""
 
@@ -44,7 +47,7 @@ def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
     loop = parallel_loop(kernel)
     if loop is None:
         return schedule
-    tiled = tiles.choose(kernel, loop)
+    tiled = tiles.choose(kernel, loop, target)
     if tiled is not None:
         return Schedule({**schedule.loops, loop: tiled})
     if holds(loop.body, Update):
@@ -80,7 +83,7 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
     plan = schedule.loops[loop]
     tile = tiles.tile(plan)
     if tile:
-        return Grid(*tiles.launch(plan), tile=tile)
+        return Grid(*tiles.launch(plan), tile=tile, matrix=plan.mapping(Unit.MATRIX) is not None)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = updates.count(plan)

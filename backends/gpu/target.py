@@ -56,6 +56,9 @@ class GpuTarget(LlvmTarget):
     deterministic: bool = True
     """Whether updates of floats must not depend on the order of threads."""
 
+    tf32: bool = False
+    """Whether factors of products may be rounded from f32 to tf32."""
+
     stack_bytes: int = 512
     """The bytes of scratch memory that one thread has for itself. More than that is in the workspace."""
 

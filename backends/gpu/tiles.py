@@ -4,12 +4,16 @@ memory, but there must be enough of them to keep a device busy."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+from trivium.backends.gpu.dialect import WARP
+from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.dtypes import FLOATS
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Loop
 from trivium.compiler.schedule import LoopSchedule, Mapping, Unit
+from trivium.compiler.target import MatrixInstruction
 
 SIDE = 16
 """The threads of a block along rows and along columns."""
@@ -20,34 +24,66 @@ DEPTH = 16
 TILES = (64, 128), (32, 32)
 """The sizes of tiles, each with the number of them from which on it is used."""
 
+TENSOR_TILES = (128, 96), (64, 8)
+"""The same, for matrix instructions."""
 
-def choose(kernel: Kernel, loop: Loop) -> LoopSchedule | None:
+LINE, CHUNK, STAGES = 64, 16, 3
+"""With matrix instructions: the bytes of depth of a piece in shared memory, the bytes that are copied at once, and the
+number of pieces that are there or on the way."""
+
+WARP_COLUMNS = 32
+"""The columns of a tile that are one warp's."""
+
+
+def warp_rows(tile: int) -> int:
+    """Returns the rows of a tile that are one warp's."""
+    return tile // 2
+
+
+def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None:
     """Returns the schedule of a contraction's parallel loop; None if tiles do not fit it."""
     mark = kernel.contraction
-    if mark is None or not _fits(mark, loop):
+    if mark is None or loop.extents != tuple(one.extent for one in mark.loops if one.role != "k"):
         return None
     rows, columns = (math.prod(mark.extents(role)) for role in ("m", "n"))
     if min(rows, columns) < SIDE or math.prod(mark.extents("k")) < DEPTH:
         return None
-    for size, least in TILES:
-        plan = _plan(mark, loop, size)
-        if launch(plan)[1] >= least:
-            return plan
-    return None
+    plans = [(_tensor_plan(mark, loop, size), least) for size, least in TENSOR_TILES if instruction(mark, target)]
+    plans += [(_plan(mark, loop, size), least) for size, least in TILES if _is_f32(mark)]
+    return next((plan for plan, least in plans if launch(plan)[1] >= least), None)
 
 
-def _fits(mark: Contraction, loop: Loop) -> bool:
-    """Whether sums and factors are f32, and the loop is that over the results."""
+def instruction(mark: Contraction, target: GpuTarget) -> MatrixInstruction | None:
+    """Returns the instruction that multiplies and sums up as a contraction does. Its operands are read from memory as
+    they are; only f32, if it may be rounded, can be computed on the way."""
+    kinds = {access.buffer.dtype for access in (mark.lhs, mark.rhs)}
+    computed = mark.lhs_prologue is not None or mark.rhs_prologue is not None
+    if target.tf32 and mark.accumulate == "f32" and (computed or kinds == {"f32"}):
+        plain = [a for a, p in ((mark.lhs, mark.lhs_prologue), (mark.rhs, mark.rhs_prologue)) if p is None]
+        operands = "tf32" if all(access.buffer.dtype == "f32" for access in plain) else ""
+    else:
+        operands = "" if computed or len(kinds) > 1 else str(*kinds)
+    found = (one for one in target.matrix_instructions if one.operands == operands)
+    return next((one for one in found if one.accumulate == mark.accumulate), None)
+
+
+def _is_f32(mark: Contraction) -> bool:
+    """Whether sums and factors are f32."""
     kinds = (None if mark.lhs_prologue else mark.lhs), (None if mark.rhs_prologue else mark.rhs)
     floats = all(access is None or access.buffer.dtype in FLOATS - {"f64"} for access in kinds)
-    outer = tuple(one.extent for one in mark.loops if one.role != "k")
-    return mark.accumulate == "f32" and floats and loop.extents == outer
+    return mark.accumulate == "f32" and floats
 
 
-def _plan(mark: Contraction, loop: Loop, size: int) -> LoopSchedule:
+def _plan(mark: Contraction, loop: Loop, size: int, threads: int = SIDE * SIDE) -> LoopSchedule:
     batch, rows, columns = (mark.positions(role) for role in ("batch", "m", "n"))
     spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, size), Mapping(Unit.GRID, columns, size)
-    return LoopSchedule(loop.extents, (*spread, Mapping(Unit.BLOCK, (*rows, *columns), SIDE * SIDE)))
+    return LoopSchedule(loop.extents, (*spread, Mapping(Unit.BLOCK, (*rows, *columns), threads)))
+
+
+def _tensor_plan(mark: Contraction, loop: Loop, size: int) -> LoopSchedule:
+    warps = size // warp_rows(size) * (size // WARP_COLUMNS)
+    plan = _plan(mark, loop, size, warps * WARP)
+    return replace(plan, mappings=(*plan.mappings, Mapping(Unit.MATRIX, plan.mappings[-1].dimensions, WARP)))
 
 
 def tile(plan: LoopSchedule) -> int:
@@ -62,4 +98,4 @@ def launch(plan: LoopSchedule) -> tuple[int, int, int]:
     assert extents is not None, "a contraction's extents are numbers"
     spread = [mapping for mapping in plan.mappings if mapping.unit is Unit.GRID]
     blocks = math.prod(-(-math.prod(extents[d] for d in one.dimensions) // one.size) for one in spread)
-    return math.prod(extents), blocks, SIDE * SIDE
+    return math.prod(extents), blocks, plan.mappings[len(spread)].size

@@ -155,6 +155,7 @@ def compile(
     fast_math: bool = False,
     autotune: bool = False,
     deterministic: bool = True,
+    tf32: bool = False,
 ) -> Executable:
     """Compiles a program for a device; `run = trivium.compile(module)`, then `run(x)` returns a tuple of arrays.
 
@@ -164,8 +165,8 @@ def compile(
     first time.
 
     On a GPU, `deterministic=False` allows atomic operations to update floats, as in the gradient of an embedding:
-    results then depend on the order of threads, and differ in the last bits from run to run. Raises `CompileError`, or
-    `VerificationError`.
+    results then depend on the order of threads, and differ in the last bits from run to run. `tf32` allows tensor cores
+    to multiply f32: they round factors to 10 bits of mantissa. Raises `CompileError`, or `VerificationError`.
     """
     from trivium.executable import compile_module
     from trivium.ir.memory import exhaustion
@@ -181,6 +182,7 @@ def compile(
             fast_math=fast_math,
             autotune=autotune,
             deterministic=deterministic,
+            tf32=tf32,
         )
 
 

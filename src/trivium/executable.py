@@ -188,11 +188,12 @@ def compile_module(
     fast_math: bool = False,
     autotune: bool = False,
     deterministic: bool = True,
+    tf32: bool = False,
 ) -> Executable:
     """See `trivium.compile`."""
     from trivium.compiler.driver import CompileOptions
 
-    options = CompileOptions(threads, fast_math, autotune=autotune, deterministic=deterministic)
+    options = CompileOptions(threads, fast_math, autotune=autotune, deterministic=deterministic, tf32=tf32)
     return Executable(client(device).compile(module, options))
 
 

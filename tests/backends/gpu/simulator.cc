@@ -4,6 +4,8 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cstring>
+#include <deque>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -14,13 +16,25 @@ namespace {
 constexpr unsigned kWarp = 32, kMaxThreads = 1024;
 constexpr size_t kStack = 128 << 10;
 
-enum class State { kRunnable, kAtShuffle, kAtWarpBarrier, kAtBarrier, kDone };
+enum class State { kRunnable, kAtExchange, kAtWarpBarrier, kAtBarrier, kDone };
+
+// What the threads of a warp do together, once all of them have given their part.
+using Exchange = void (*)(unsigned begin, unsigned end);
+
+struct Copy {
+  void *target;
+  const void *source;
+  size_t nbytes;
+};
 
 struct Thread {
   ucontext_t context;
   State state;
-  uint32_t value;   // what it gives to a shuffle, then what it takes from it
-  uint32_t source;  // the lane that it takes from
+  Exchange exchange;
+  int32_t kind;                          // which of its forms
+  uint64_t given[16];                    // what it gives to an exchange
+  uint32_t taken[4];                     // and what it takes from it
+  std::deque<std::vector<Copy>> groups;  // copies that have not arrived; the last group is open
 };
 
 struct Block {
@@ -52,6 +66,7 @@ void start(unsigned thread) {
   own.context.uc_stack.ss_sp = block.stacks + thread * kStack;
   own.context.uc_stack.ss_size = kStack;
   own.context.uc_link = &block.scheduler;
+  own.groups.assign(1, {});
   makecontext(&own.context, enter, 0);
   own.state = State::kRunnable;
 }
@@ -76,11 +91,10 @@ void release(unsigned begin, unsigned end) {
 }
 
 void shuffle(unsigned begin, unsigned end) {
-  uint32_t given[kWarp];
-  for (unsigned thread = begin; thread < end; thread++) given[thread - begin] = block.threads[thread].value;
   for (unsigned thread = begin; thread < end; thread++) {
     Thread &taker = block.threads[thread];
-    if (taker.source < end - begin) taker.value = given[taker.source];
+    uint64_t source = taker.given[1] < end - begin ? begin + taker.given[1] : thread;
+    taker.taken[0] = static_cast<uint32_t>(block.threads[source].given[0]);
   }
 }
 
@@ -96,14 +110,14 @@ bool run_warp(unsigned begin, unsigned end, std::mt19937_64 &random) {
       swapcontext(&block.scheduler, &block.threads[thread].context);
     }
     if (any(begin, end, State::kRunnable)) continue;
-    bool shuffling = all(begin, end, State::kAtShuffle);
-    if (shuffling) shuffle(begin, end);
-    if (!shuffling && !all(begin, end, State::kAtWarpBarrier)) break;
+    bool exchanging = all(begin, end, State::kAtExchange);
+    if (exchanging) block.threads[begin].exchange(begin, end);
+    if (!exchanging && !all(begin, end, State::kAtWarpBarrier)) break;
     release(begin, end);
   }
   for (unsigned thread = begin; thread < end; thread++) {
     State state = block.threads[thread].state;
-    if (state == State::kAtShuffle || state == State::kAtWarpBarrier) return false;
+    if (state == State::kAtExchange || state == State::kAtWarpBarrier) return false;
   }
   return true;
 }
@@ -125,12 +139,91 @@ std::string run_block(std::mt19937_64 &random) {
   }
 }
 
-uint32_t exchanged(uint32_t value, uint32_t source) {
+// Takes part in an exchange.
+const uint32_t *exchanged(Exchange exchange, int32_t kind, const uint64_t *given, size_t count) {
   Thread &own = block.threads[block.current];
-  own.value = value;
-  own.source = source;
-  wait(State::kAtShuffle);
-  return block.threads[block.current].value;
+  own.exchange = exchange, own.kind = kind;
+  std::copy(given, given + count, own.given);
+  wait(State::kAtExchange);
+  return own.taken;
+}
+
+uint32_t shuffled(uint32_t value, uint32_t source) {
+  uint64_t given[] = {value, source};
+  return exchanged(shuffle, 0, given, 2)[0];
+}
+
+// The words of matrix instructions are those that the PTX ISA assigns to the lanes of a warp.
+
+void load_matrix(unsigned begin, unsigned end) {
+  for (unsigned thread = begin; thread < end; thread++) {
+    unsigned lane = thread - begin;
+    for (unsigned matrix = 0; matrix < 4; matrix++) {
+      uint16_t halves[2];
+      for (unsigned half = 0; half < 2; half++) {
+        unsigned line = lane / 4, place = lane % 4 * 2 + half;
+        if (block.threads[thread].kind) std::swap(line, place);
+        auto address = block.threads[begin + 8 * matrix + line].given[0];
+        halves[half] = reinterpret_cast<const uint16_t *>(address)[place];
+      }
+      memcpy(&block.threads[thread].taken[matrix], halves, 4);
+    }
+  }
+}
+
+// The number `place` of the elements that a word holds.
+double element(int32_t kind, uint64_t word, unsigned place) {
+  uint32_t bits = static_cast<uint32_t>(word);
+  if (kind == 3) return static_cast<int8_t>(bits >> (8 * place));
+  if (kind == 4) return static_cast<uint8_t>(bits >> (8 * place));
+  if (kind == 1) {
+    uint16_t half = static_cast<uint16_t>(bits >> (16 * place));
+    _Float16 value;
+    memcpy(&value, &half, 2);
+    return static_cast<double>(value);
+  }
+  // The lower 13 bits of a word that holds a tf32 do not count.
+  bits = kind == 2 ? bits & 0xffffe000 : bits >> (16 * place) << 16;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
+// Fills the part of an operand's line that a lane has: two words from `first` on, `step` apart, each for 16 bytes.
+void fill(double *line, const Thread &owner, unsigned first, unsigned step, unsigned quarter, unsigned each) {
+  for (unsigned half = 0; half < 2; half++) {
+    for (unsigned place = 0; place < each; place++) {
+      line[(half * 4 + quarter) * each + place] = element(owner.kind, owner.given[first + step * half], place);
+    }
+  }
+}
+
+void multiply_add(unsigned begin, unsigned end) {
+  int32_t kind = block.threads[begin].kind;
+  unsigned each = kind == 2 ? 1 : kind < 2 ? 2 : 4, depth = 8 * each;
+  double lhs[16][32], rhs[8][32];
+  for (unsigned lane = 0; lane < end - begin; lane++) {
+    const Thread &owner = block.threads[begin + lane];
+    fill(lhs[lane / 4], owner, 0, 2, lane % 4, each);
+    fill(lhs[lane / 4 + 8], owner, 1, 2, lane % 4, each);
+    fill(rhs[lane / 4], owner, 4, 1, lane % 4, each);
+  }
+  for (unsigned lane = 0; lane < end - begin; lane++) {
+    Thread &owner = block.threads[begin + lane];
+    for (unsigned part = 0; part < 4; part++) {
+      const double *row = lhs[lane / 4 + part / 2 * 8], *column = rhs[lane % 4 * 2 + part % 2];
+      double total = std::inner_product(row, row + depth, column, 0.0);
+      uint32_t before = static_cast<uint32_t>(owner.given[6 + part]);
+      if (kind < 3) {
+        float sum;
+        memcpy(&sum, &before, 4);
+        sum = static_cast<float>(sum + total);
+        memcpy(&owner.taken[part], &sum, 4);
+      } else {
+        owner.taken[part] = before + static_cast<uint32_t>(static_cast<int64_t>(total));
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -159,7 +252,34 @@ void sim_pause() { simulator::wait(simulator::State::kRunnable); }
 void sim_barrier(int32_t) { simulator::wait(simulator::State::kAtBarrier); }
 void sim_warp_barrier(int32_t) { simulator::wait(simulator::State::kAtWarpBarrier); }
 int32_t sim_shuffle_down(int32_t, int32_t value, int32_t lanes, int32_t) {
-  return simulator::exchanged(value, block.current % simulator::kWarp + lanes);
+  return simulator::shuffled(value, block.current % simulator::kWarp + lanes);
 }
-int32_t sim_shuffle_index(int32_t, int32_t value, int32_t lane, int32_t) { return simulator::exchanged(value, lane); }
+int32_t sim_shuffle_index(int32_t, int32_t value, int32_t lane, int32_t) { return simulator::shuffled(value, lane); }
+void sim_load_matrix(int32_t kind, const uint64_t *given, uint32_t *taken) {
+  const uint32_t *words = simulator::exchanged(simulator::load_matrix, kind, given, 1);
+  std::copy(words, words + 4, taken);
+}
+void sim_multiply_add(int32_t kind, const uint64_t *given, uint32_t *taken) {
+  const uint32_t *words = simulator::exchanged(simulator::multiply_add, kind, given, 10);
+  std::copy(words, words + 4, taken);
+}
+void sim_round(int32_t, const uint64_t *given, uint32_t *taken) {
+  *taken = (static_cast<uint32_t>(*given) + 0x1000) & 0xffffe000;
+}
+// A copy arrives when its thread waits for it, not before.
+void sim_copy_async(int32_t, const uint64_t *given, uint32_t *) {
+  auto size = static_cast<uint32_t>(given[2]);
+  simulator::Copy copy{reinterpret_cast<void *>(given[0]), reinterpret_cast<const void *>(given[1]), size};
+  block.threads[block.current].groups.back().push_back(copy);
+}
+void sim_commit(int32_t, const uint64_t *, uint32_t *) { block.threads[block.current].groups.emplace_back(); }
+void sim_wait(int32_t, const uint64_t *given, uint32_t *) {
+  auto &groups = block.threads[block.current].groups;
+  for (; groups.size() > static_cast<uint32_t>(*given) + 1; groups.pop_front()) {
+    for (const simulator::Copy &copy : groups.front()) {
+      memset(copy.target, 0, 16);
+      memcpy(copy.target, copy.source, copy.nbytes);
+    }
+  }
+}
 }

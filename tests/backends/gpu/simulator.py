@@ -40,6 +40,30 @@ INTRINSICS = {
 }
 """The simulator's functions, with the same operands."""
 
+WORDS = {
+    "cp.async.cg.shared.global.16.s": ("sim_copy_async", 0),
+    "cp.async.commit.group": ("sim_commit", 0),
+    "cp.async.wait.group": ("sim_wait", 0),
+    "ldmatrix.sync.aligned.m8n8.x4.b16.p3": ("sim_load_matrix", 0),
+    "ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3": ("sim_load_matrix", 1),
+    "f2tf32.rna": ("sim_round", 0),
+    "mma.m16n8k16.row.col.bf16": ("sim_multiply_add", 0),
+    "mma.m16n8k16.row.col.f32.f32": ("sim_multiply_add", 1),
+    "mma.m16n8k8.row.col.tf32": ("sim_multiply_add", 2),
+    "mma.m16n8k32.row.col.s8": ("sim_multiply_add", 3),
+    "mma.m16n8k32.row.col.u8": ("sim_multiply_add", 4),
+}
+"""The simulator's functions that take their operands, as words of 64 bits, and their results by address; and a number
+that distinguishes those of one function."""
+
+WORD = """define internal {result} @"word.{name}"({parameters}) {{
+  %in = alloca [16 x i64]
+  %out = alloca [4 x i32]
+{stores}
+  call void @{function}(i32 {kind}, ptr %in, ptr %out)
+{end}
+}}"""
+
 ENTER = """
 @"parameters.{name}" = constant i32 {count}
 define void @"enter.{name}"(ptr %table) {{
@@ -125,6 +149,11 @@ def on_the_host(text: str) -> str:
     text = re.sub(r"^target .*$", "", text, flags=re.MULTILINE)
     text = re.sub(r'"nvvm\.\w+"="\d+"', "", text.replace("ptx_kernel ", ""))
     text = re.sub(r"\b(internal|external) addrspace\(3\) global", "internal addrspace(3) global", text)
+    text = re.sub(r'^declare (.*?) @"llvm\.nvvm\.([^"]+)"\((.*?)\)[^()\n]*$', _word, text, flags=re.MULTILINE)
+    functions = sorted({function for function, _ in WORDS.values()})
+    text += "".join(f"\ndeclare void @{function}(i32, ptr, ptr)" for function in functions) + "\n"
+    for name in WORDS:
+        text = text.replace(f'@"llvm.nvvm.{name}"', f'@"word.{name}"')
     for name, function in INTRINSICS.items():
         text = text.replace(f'@"llvm.nvvm.{name}"', f"@{function}")
     # A thread that stores what follows from a load must be the only one: another one may come in between.
@@ -132,6 +161,26 @@ def on_the_host(text: str) -> str:
     text += "\ndeclare void @sim_pause()\n"
     kernels = re.findall(r'^define void @"(k\d+_\w*)"\((.*?)\)', text.replace("addrspace(1)", ""), re.MULTILINE)
     return "\n".join([text, *(_entry(name, parameters.count("ptr")) for name, parameters in kernels)])
+
+
+def _word(declared: re.Match[str]) -> str:
+    """Returns the definition of an intrinsic that a function of the simulator stands for."""
+    result, name, listed = declared.groups()
+    if name not in WORDS:
+        return declared[0]
+    function, kind = WORDS[name]
+    types = [one.strip().rsplit(" ", 1)[0] for one in listed.split(",") if one]
+    places = [f"  %p{n} = getelementptr i64, ptr %in, i32 {n}" for n in range(len(types))]
+    stores = [f"  store {type_} %a{n}, ptr %p{n}" for n, type_ in enumerate(types)]
+    return WORD.format(
+        result=result,
+        name=name,
+        parameters=", ".join(f"{type_} %a{n}" for n, type_ in enumerate(types)),
+        stores="\n".join((*places, *stores)),
+        function=function,
+        kind=kind,
+        end="  ret void" if result == "void" else f"  %r = load {result}, ptr %out\n  ret {result} %r",
+    )
 
 
 def _entry(name: str, count: int) -> str:

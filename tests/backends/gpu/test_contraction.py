@@ -18,9 +18,7 @@ from trivium.backends.gpu import assembly, nvptx, tiles
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
 from trivium.backends.gpu.nvptx import Nvptx
-from trivium.backends.gpu.schedule import parallel_loop
 from trivium.backends.llvm.code import Code
-from trivium.compiler.program import Launch
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
@@ -145,19 +143,6 @@ def test_every_barrier_is_needed(tile: int, simulated_device: Cuda, monkeypatch:
     assert correct(-1) == (True, 2)
     assert not correct(0)[0]
     assert not correct(1)[0]
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "depth", "tiled"),
-    [(1024, 1024, 64, 64), (512, 512, 64, 32), (1024, 8, 64, 0), (64, 64, 64, 0), (512, 512, 8, 0)],
-)
-def test_there_must_be_enough_tiles(rows: int, columns: int, depth: int, tiled: int) -> None:
-    (step,) = Stages(product(rows, columns, depth), nvptx.target("sm_80"), CompileOptions()).program.steps
-    assert isinstance(step, Launch)
-    loop = parallel_loop(step.kernel)
-    assert loop is not None
-    plan = tiles.choose(step.kernel, loop)
-    assert (tiles.tile(plan) if plan else 0) == tiled
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is part of CUDA, which is not installed")

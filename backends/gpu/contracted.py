@@ -1,0 +1,168 @@
+"""What every way to compute a contraction in tiles shares: the place of a block's tile, the indices of loops at an
+iteration, elements of the operands with their prologues and padding, and the kernel's own epilogue for a sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.code import F32, I1, I32, I64, Code
+from trivium.backends.llvm.emitter import Emitter
+from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop
+from trivium.compiler.kernel.index import Atom
+from trivium.compiler.kernel.kernel import Kernel
+from trivium.compiler.kernel.structure import Block, Register
+from trivium.compiler.schedule import Schedule, serial
+
+Indices = dict[Register | Atom, ll.Value]
+"""The indices of loops of the contraction, at one of their iterations."""
+
+MakeEmitter = Callable[[Analysis, Schedule], Emitter]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tile is: its first row and column, and the indices of the batch."""
+
+    row: ll.Value
+    column: ll.Value
+    batch: Indices
+
+
+class Contracted:
+    """A contraction of which a block of threads computes a tile of `tile` rows and columns; `thread` is the number of
+    this one. `emitter` makes what emits blocks of the kernel."""
+
+    def __init__(
+        self, kernel: Kernel, code: Code, dialect: Dialect, thread: ll.Value, tile: int, emitter: MakeEmitter
+    ) -> None:
+        assert kernel.contraction is not None, "a contraction is marked"
+        self.mark: Contraction = kernel.contraction
+        self.code, self.builder, self.dialect = code, code.builder, dialect
+        self.thread, self.tile, self._emitter = thread, tile, emitter
+        self.plain = emitter(Analysis(Block()), Schedule())
+
+    def place(self, block: ll.Value) -> Place:
+        """Returns the place of the tile that has the number `block`."""
+        rows, columns = (-(-self.extent(role) // self.tile) for role in "mn")
+        column = self.builder.mul(self.builder.urem(block, I32(columns)), I32(self.tile))
+        rest = self.builder.udiv(block, I32(columns))
+        row = self.builder.mul(self.builder.urem(rest, I32(rows)), I32(self.tile))
+        return Place(row, column, self.indices("batch", self.builder.udiv(rest, I32(rows))))
+
+    def extent(self, role: str) -> int:
+        """Returns the number of iterations of all loops of a role."""
+        return math.prod(loop.extent for loop in self.loops(role))
+
+    def loops(self, role: str) -> list[ContractionLoop]:
+        return [loop for loop in self.mark.loops if loop.role == role]
+
+    def indices(self, role: str, number: ll.Value) -> Indices:
+        """Returns the indices of all loops of a role at one of their iterations, in row-major order. Of a number beyond
+        them, too, each index is one of its loop's."""
+        found: Indices = {}
+        for loop in reversed(self.loops(role)):
+            own = self.builder.urem(number, I32(loop.extent))
+            found[loop] = self.builder.zext(own, I64)
+            number = self.builder.udiv(number, I32(loop.extent))
+        return found
+
+    def inside(self, role: str, number: ll.Value, step: int) -> ll.Value | None:
+        """Whether an iteration exists, if that is not certain of pieces of `step`."""
+        extent = self.extent(role)
+        return None if extent % step == 0 else self.builder.icmp_unsigned("<", number, I32(extent))
+
+    def plus(self, a: ll.Value, b: ll.Value | int) -> ll.Value:
+        return self.builder.add(a, b if isinstance(b, ll.Value) else I32(b))
+
+    # Operands
+
+    def runs_along_depth(self, access: Access, role: str) -> bool:
+        """Whether neighbours in memory are neighbours along the depth."""
+        steps = [self._step(access, loops[-1]) if (loops := self.loops(kind)) else 0 for kind in ("k", role)]
+        return steps[0] == 1 or (steps[1] != 1 and 0 < steps[0] < steps[1])
+
+    def _step(self, access: Access, loop: ContractionLoop) -> int:
+        pairs = zip(access.subscripts, access.buffer.layout, strict=True)
+        return sum(subscript.position.terms.get(loop, 0) * stride for subscript, stride in pairs)
+
+    def element(
+        self, access: Access, prologue: Block | None, loops: Indices, guards: Sequence[ll.Value | None]
+    ) -> ll.Value:
+        """Returns an element after its prologue; zero if one of the guards is false, or it is padding."""
+        positions = self.positions(access, loops)
+        condition = self.condition([*filter(None, guards), *self.paddings(access, positions)])
+        if condition is None:
+            return self.loaded(access, prologue, positions, loops)
+        before = self.builder.block
+        with self.builder.if_then(condition):
+            value = self.loaded(access, prologue, positions, loops)
+            end = self.builder.block
+        zero = F32(0.0) if value.type == F32 else value.type(0)
+        return self.code.phi([(zero, before), (value, end)])
+
+    def condition(self, conditions: Sequence[ll.Value]) -> ll.Value | None:
+        """Whether all conditions hold; None if there are none."""
+        found: ll.Value | None = None
+        for one in conditions:
+            found = one if found is None else self.builder.and_(found, one)
+        return found
+
+    def positions(self, access: Access, loops: Indices) -> list[ll.Value]:
+        """Returns an element's position along each dimension, before division by the dilation."""
+        self.plain.values.update(loops)
+        return [self.plain.number(subscript.position) for subscript in access.subscripts]
+
+    def paddings(self, access: Access, positions: Sequence[ll.Value]) -> Iterator[ll.Value]:
+        """Yields whether each position is one of an element, where that is not certain."""
+        builder = self.builder
+        for dimension, (subscript, position) in enumerate(zip(access.subscripts, positions, strict=True)):
+            if access.padded(dimension):
+                size = access.buffer.shape[dimension] * subscript.dilation
+                yield builder.icmp_unsigned("<", position, self.code.like(position, size))
+                if subscript.dilation != 1:
+                    rest = builder.srem(position, self.code.like(position, subscript.dilation))
+                    yield builder.icmp_signed("==", rest, self.code.like(rest, 0))
+
+    def offset(self, access: Access, positions: Sequence[ll.Value]) -> ll.Value:
+        """Returns the number of the element at these positions in memory."""
+        builder = self.builder
+        at: ll.Value = I64(access.buffer.offset)
+        for subscript, position, stride in zip(access.subscripts, positions, access.buffer.layout, strict=True):
+            if subscript.dilation != 1:
+                position = builder.sdiv(position, self.code.like(position, subscript.dilation))
+            at = builder.add(at, builder.mul(position, self.code.like(position, stride)))
+        return at
+
+    def loaded(self, access: Access, prologue: Block | None, positions: Sequence[ll.Value], loops: Indices) -> ll.Value:
+        """Returns the element at these positions, after its prologue."""
+        at = self.offset(access, positions)
+        address = memory.Address(self.plain.buffers[access.buffer], access.buffer.dtype, at, 0)
+        element = memory.load(self.code, address, 1, None)
+        if prologue is None:
+            return element
+        (value,) = self.run(prologue, [element, *(loops.get(loop, at) for loop in self.mark.loops)])
+        return value
+
+    # Results
+
+    def run(self, block: Block, arguments: Sequence[ll.Value]) -> list[ll.Value]:
+        """Emits a block of the mark."""
+        analysis = Analysis(block)
+        emitter = self._emitter(analysis, serial(block, analysis))
+        emitter.values.update(zip(block.parameters, arguments, strict=False))
+        return emitter.block(block)
+
+    def finish(self, total: ll.Value, row: ll.Value, column: ll.Value, batch: Indices) -> None:
+        """Runs the epilogue for one sum, if its row and column exist."""
+        guards = [self.inside("m", row, self.tile), self.inside("n", column, self.tile)]
+        with self.builder.if_then(self.condition([*filter(None, guards)]) or I1(1)):
+            loops = {**batch, **self.indices("m", row), **self.indices("n", column)}
+            outer = [loops[loop] for loop in self.mark.loops if loop.role != "k"]
+            self.run(self.mark.epilogue, [total, *outer])

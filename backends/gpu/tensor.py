@@ -1,0 +1,257 @@
+"""Products and convolutions by a device's matrix instructions. A block of threads copies pieces of its rows and columns
+to shared memory while it multiplies earlier ones: `STAGES` pieces are there or on the way. Lines of a piece are 64
+bytes of an operand's depth, or, for operands of 16 bits whose memory runs along their own dimension, one element of
+depth; 16 bytes at a time, they are permuted so that threads that read a column of them never wait for one bank. At the
+end the sums go through shared memory, so that neighbouring threads run the epilogue for neighbouring results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.contracted import Contracted, Indices, Place
+from trivium.backends.gpu.dialect import GLOBAL_POINTER, WARP
+from trivium.backends.gpu.tiles import CHUNK, LINE, STAGES, WARP_COLUMNS, warp_rows
+from trivium.backends.llvm.code import F32, I8, I32
+from trivium.backends.llvm.loops import counted
+from trivium.backends.llvm.narrow import memory_type, to_memory
+from trivium.backends.llvm.numbers import i64
+from trivium.compiler.kernel.contraction import Access, ContractionLoop
+from trivium.compiler.kernel.index import variable
+from trivium.compiler.kernel.structure import Block
+from trivium.compiler.target import MatrixInstruction
+
+BYTES = 32
+"""Bytes of depth that one instruction multiplies."""
+
+PAD = 4
+"""Sums between two lines of results in shared memory."""
+
+
+Numbers = tuple[ll.Value, ll.Value]
+"""An iteration of an operand's own loops, and one of the depth."""
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """One side of the product: `role` is that of its own loops, `first` its first row or column, `base` where its
+    pieces are in a stage. `across`: the lines of a piece run along its own dimension, not along the depth; `whole`:
+    16 bytes of a line are 16 bytes of memory, or all of them are beyond the end or padding."""
+
+    access: Access
+    prologue: Block | None
+    role: str
+    first: ll.Value
+    base: int
+    across: bool
+    whole: bool
+
+
+class TensorContraction(Contracted):
+    """Emits one block's tile, for one thread of one of its warps, each of which has its own part of the tile."""
+
+    def __init__(self, *operands: Any, instruction: MatrixInstruction, threads: int) -> None:
+        super().__init__(*operands)
+        self.instruction, self.threads = instruction, threads
+        self.size = BYTES // instruction.depth
+        self.depth, self.chunk = LINE // self.size, CHUNK // self.size
+        self.piece = self.tile * LINE
+        self.memory = self.dialect.shared(self.code, STAGES * 2 * self.piece)
+        self.sum = F32 if instruction.accumulate == "f32" else I32
+        across = self.tile // WARP_COLUMNS
+        warp = self.builder.udiv(self.thread, I32(WARP))
+        self.lane = self.builder.urem(self.thread, I32(WARP))
+        self.warp_row, self.warp_column = self.builder.udiv(warp, I32(across)), self.builder.urem(warp, I32(across))
+        self.rows = warp_rows(self.tile)
+
+    def emit(self, block: ll.Value) -> None:
+        """Emits the tile that has the number `block`."""
+        place = self.place(block)
+        lhs = self._operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row, 0)
+        rhs = self._operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.piece)
+        self._results(self._sums(lhs, rhs, place.batch), place)
+
+    # Operands
+
+    def _operand(self, access: Access, prologue: Block | None, role: str, first: ll.Value, base: int) -> _Operand:
+        across = self.size == 2 and not self.runs_along_depth(access, role)
+        whole = prologue is None and self._is_whole(access, self.loops(role if across else "k"))
+        return _Operand(access, prologue, role, first, base, across, whole)
+
+    def _is_whole(self, access: Access, loops: list[ContractionLoop]) -> bool:
+        """Whether 16 bytes along the last one of `loops` are neighbours in memory, begin at a multiple of 16 bytes, and
+        exist all or not at all."""
+        if not loops or loops[-1].extent % self.chunk or access.buffer.offset % self.chunk:
+            return False
+        inner, found = loops[-1], False
+        for number, subscript in enumerate(access.subscripts):
+            stride = access.buffer.layout[number]
+            if subscript.position == variable(inner) and stride == 1 and not access.padded(number):
+                found = True
+            elif inner in subscript.position.terms or stride % self.chunk:
+                return False
+        return found
+
+    def _copy(self, operand: _Operand, piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
+        """Copies this thread's share of a piece, which begins at iteration `piece` of the depth, to a stage."""
+        lines = self.depth if operand.across else self.tile
+        each = self.piece // lines // CHUNK
+        for number in range(self.piece // CHUNK // self.threads):
+            element = self.plus(self.thread, self.threads * number)
+            line, chunk = self.builder.udiv(element, I32(each)), self.builder.urem(element, I32(each))
+            if not operand.whole and not operand.across and not self.runs_along_depth(operand.access, operand.role):
+                line, chunk = self.builder.urem(element, I32(lines)), self.builder.udiv(element, I32(lines))
+            target = self._shared(self._at(operand, stage, line, chunk))
+            first = self.builder.mul(chunk, I32(self.chunk))
+            if operand.whole:
+                self._copy_whole(operand, target, self._numbers(operand, piece, line, first), batch)
+                continue
+            with counted(self.code, 0, self.chunk) as each_element:
+                index = self.builder.trunc(i64(each_element.index), I32)
+                numbers = self._numbers(operand, piece, line, self.plus(first, index))
+                at = self.builder.gep(target, [self._bytes(index)], source_etype=I8)
+                self._copy_element(operand, at, numbers, batch)
+
+    def _numbers(self, operand: _Operand, piece: ll.Value, line: ll.Value, along: ll.Value) -> Numbers:
+        """Returns the iteration of the operand's own loops, and that of the depth, at a place of a piece."""
+        own, depth = (along, line) if operand.across else (line, along)
+        return self.plus(operand.first, own), self.plus(piece, depth)
+
+    def _loops_and_guards(self, operand: _Operand, numbers: Numbers, batch: Indices) -> tuple[Indices, list[ll.Value]]:
+        own, depth = numbers
+        guards = [self.inside(operand.role, own, self.tile), self.inside("k", depth, self.depth)]
+        return {**batch, **self.indices(operand.role, own), **self.indices("k", depth)}, [*filter(None, guards)]
+
+    def _copy_whole(self, operand: _Operand, target: ll.Value, numbers: Numbers, batch: Indices) -> None:
+        """Begins to copy 16 bytes, or zeros in their place."""
+        access, (loops, guards) = operand.access, self._loops_and_guards(operand, numbers, batch)
+        positions = self.positions(access, loops)
+        exists = self.condition([*guards, *self.paddings(access, positions)])
+        at, nbytes = self.offset(access, positions), I32(CHUNK)
+        if exists is not None:
+            at, nbytes = self.code.select(exists, at, 0), self.code.select(exists, nbytes, 0)
+        pointer = self.plain.buffers[access.buffer]
+        source = self.builder.gep(pointer, [at], source_etype=memory_type(access.buffer.dtype))
+        source.type = GLOBAL_POINTER
+        self.dialect.copy_async(self.code, target, source, nbytes)
+
+    def _copy_element(self, operand: _Operand, target: ll.Value, numbers: Numbers, batch: Indices) -> None:
+        loops, guards = self._loops_and_guards(operand, numbers, batch)
+        value = self.element(operand.access, operand.prologue, loops, guards)
+        stored = "f32" if operand.prologue is not None else operand.access.buffer.dtype
+        self.builder.store(to_memory(self.code, value, stored), target)
+
+    # Shared memory
+
+    def _bytes(self, elements: ll.Value) -> ll.Value:
+        return self.builder.mul(elements, I32(self.size))
+
+    def _at(self, operand: _Operand, stage: ll.Value, line: ll.Value, chunk: ll.Value) -> ll.Value:
+        """Returns where 16 bytes of a line are."""
+        width = self.tile * self.size if operand.across else LINE
+        # Two lines of 64 bytes are as long as all banks together.
+        turn = self.code.both(line if operand.across else self.code.lshr(line, 1), min(8, width // CHUNK) - 1)
+        within = self.plus(self.builder.mul(line, I32(width)), self.code.shl(self.builder.xor(chunk, turn), 4))
+        return self.plus(within, self.plus(self.builder.mul(stage, I32(2 * self.piece)), operand.base))
+
+    def _shared(self, at: ll.Value, kind: ll.Type = I8) -> ll.Value:
+        pointer = self.builder.gep(self.memory, [at], source_etype=kind)
+        pointer.type = self.memory.type
+        return pointer
+
+    # Sums
+
+    def _sums(self, lhs: _Operand, rhs: _Operand, batch: Indices) -> list[ll.Value]:
+        """Returns this thread's sums: four for each of its warp's tiles of 16 rows and 8 columns."""
+        code, builder, dialect, extent = self.code, self.builder, self.dialect, self.extent("k")
+        for number in range(STAGES - 1):
+            if number * self.depth < extent:
+                for operand in (lhs, rhs):
+                    self._copy(operand, I32(number * self.depth), I32(number), batch)
+            dialect.commit(code)
+        zeros = [F32(0.0) if self.sum == F32 else I32(0)] * (4 * (self.rows // 16) * (WARP_COLUMNS // 8))
+        with counted(code, 0, extent, self.depth, [I32(0), *zeros]) as piece:
+            stage, *sums = piece.carried
+            dialect.wait(code, STAGES - 2)
+            dialect.barrier(code)
+            following = self.plus(builder.trunc(i64(piece.index), I32), (STAGES - 1) * self.depth)
+            with builder.if_then(builder.icmp_unsigned("<", following, I32(extent))):
+                before = code.select(code.icompare("==", stage, 0), I32(STAGES - 1), code.isub(stage, 1))
+                for operand in (lhs, rhs):
+                    self._copy(operand, following, before, batch)
+            dialect.commit(code)
+            for step in range(LINE // BYTES):
+                sums = self._products(lhs, rhs, stage, step, sums)
+            stage = code.select(code.icompare("==", stage, STAGES - 1), I32(0), code.iadd(stage, 1))
+            piece.next = [stage, *sums]
+        return piece.carried[1:]
+
+    def _products(
+        self, lhs: _Operand, rhs: _Operand, stage: ll.Value, step: int, sums: list[ll.Value]
+    ) -> list[ll.Value]:
+        """Returns the sums after 32 bytes of the depth."""
+        first_row = self.builder.mul(self.warp_row, I32(self.rows))
+        first_column = self.builder.mul(self.warp_column, I32(WARP_COLUMNS))
+        rows = [self._fragment(lhs, stage, self.plus(first_row, n), step) for n in range(0, self.rows, 16)]
+        pairs = [self._fragment(rhs, stage, self.plus(first_column, n), step) for n in range(0, WARP_COLUMNS, 16)]
+        columns = [half for pair in pairs for half in (pair[:2], pair[2:])]
+        found: list[ll.Value] = []
+        for row in rows:
+            for column in columns:
+                own = sums[len(found) : len(found) + 4]
+                found += self.dialect.multiply_add(self.code, self.instruction, row, column, own)
+        return found
+
+    def _fragment(self, operand: _Operand, stage: ll.Value, first: ll.Value, step: int) -> list[ll.Value]:
+        """Returns this thread's words of 16 rows or columns and 32 bytes of depth: those of four matrices of 8 lines
+        and 16 bytes, whose order is that of the instruction's operands."""
+        code, lane = self.code, self.lane
+        by_lines = operand.across == (operand.role == "n")
+        low, high = code.both(lane, 7), code.lshr(lane, 4)
+        middle = code.both(code.lshr(lane, 3), 1)
+        line, chunk = (middle, high) if by_lines else (high, middle)
+        line = code.iadd(low, code.shl(line, 3))
+        if operand.across:
+            line, chunk = self.plus(line, 16 * step), self.plus(chunk, code.lshr(first, 3))
+        else:
+            line, chunk = self.plus(first, line), self.plus(chunk, 2 * step)
+        pointer = self._shared(self._at(operand, stage, line, chunk))
+        words = self.dialect.load_matrix(code, pointer, operand.across)
+        if self.instruction.operands == "tf32":
+            return [self.dialect.rounded_to_tf32(code, word) for word in words]
+        return words
+
+    # Results
+
+    def _results(self, sums: list[ll.Value], place: Place) -> None:
+        """Runs the epilogue for the rows of one line of warps after the other."""
+        builder, code, pitch = self.builder, self.code, self.tile + PAD
+        with counted(code, 0, self.tile // self.rows) as part:
+            number = builder.trunc(i64(part.index), I32)
+            # All have read what was there before.
+            self.dialect.barrier(code)
+            with builder.if_then(builder.icmp_unsigned("==", number, self.warp_row)):
+                self._store(sums, pitch)
+            self.dialect.barrier(code)
+            first = self.plus(place.row, builder.mul(number, I32(self.rows)))
+            with counted(code, 0, self.rows * self.tile // self.threads) as each:
+                own = builder.mul(builder.trunc(i64(each.index), I32), I32(self.threads))
+                element = self.plus(own, self.thread)
+                row, column = builder.udiv(element, I32(self.tile)), builder.urem(element, I32(self.tile))
+                at = self.plus(builder.mul(row, I32(pitch)), column)
+                total = builder.load(self._shared(at, self.sum), typ=self.sum)
+                self.finish(total, self.plus(first, row), self.plus(place.column, column), place.batch)
+
+    def _store(self, sums: list[ll.Value], pitch: int) -> None:
+        """Stores a warp's sums in shared memory."""
+        row, pair = self.code.lshr(self.lane, 2), self.code.shl(self.code.both(self.lane, 3), 1)
+        column = self.plus(self.builder.mul(self.warp_column, I32(WARP_COLUMNS)), pair)
+        across = WARP_COLUMNS // 8
+        for number, total in enumerate(sums):
+            tile, part = divmod(number, 4)
+            down = 16 * (tile // across) + 8 * (part // 2)
+            line = self.builder.mul(self.plus(row, down), I32(pitch))
+            at = self.plus(line, self.plus(column, 8 * (tile % across) + part % 2))
+            self.builder.store(total, self._shared(at, self.sum))

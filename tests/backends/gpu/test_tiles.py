@@ -1,0 +1,60 @@
+"""When contractions are computed in tiles, and when with matrix instructions: these take the types of the operands as
+they are, and f32 only if it may be rounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.backends.gpu.test_contraction import product
+from trivium.backends.gpu import nvptx, spirv, tiles
+from trivium.backends.gpu.schedule import parallel_loop
+from trivium.backends.gpu.target import GpuTarget
+from trivium.compiler.program import Launch
+from trivium.compiler.stages import CompileOptions, Stages
+from trivium.ir.func import Module
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth", "tiled"),
+    [(1024, 1024, 64, 64), (512, 512, 64, 32), (1024, 8, 64, 0), (64, 64, 64, 0), (512, 512, 8, 0)],
+)
+def test_there_must_be_enough_tiles(rows: int, columns: int, depth: int, tiled: int) -> None:
+    (step,) = Stages(product(rows, columns, depth), nvptx.target("sm_80"), CompileOptions()).program.steps
+    assert isinstance(step, Launch)
+    loop = parallel_loop(step.kernel)
+    assert loop is not None
+    plan = tiles.choose(step.kernel, loop, nvptx.target("sm_80"))
+    assert (tiles.tile(plan) if plan else 0) == tiled
+
+
+def chosen(module: Module, target: GpuTarget) -> str:
+    """Returns the type of the operands of the instruction that multiplies."""
+    (step,) = Stages(module, target, CompileOptions()).program.steps
+    assert isinstance(step, Launch)
+    assert step.kernel.contraction is not None
+    found = tiles.instruction(step.kernel.contraction, target)
+    return found.operands if found else ""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tf32", "operands"),
+    [("bf16", False, "bf16"), ("f16", True, "f16"), ("f32", False, ""), ("f32", True, "tf32"), ("f64", True, "")],
+)
+def test_instructions(dtype: str, tf32: bool, operands: str) -> None:
+    assert chosen(product(64, 64, 64, dtype=dtype), replace(nvptx.target("sm_80"), tf32=tf32)) == operands
+    assert chosen(product(64, 64, 64, dtype=dtype), spirv.target()) == ""
+
+
+@pytest.mark.parametrize(("tile", "threads"), [(64, 128), (128, 256)])
+def test_warps(tile: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "TENSOR_TILES", ((tile, 1),))
+    target = nvptx.target("sm_80")
+    (step,) = Stages(product(256, 256, 64, dtype="bf16"), target, CompileOptions()).program.steps
+    assert isinstance(step, Launch)
+    loop = parallel_loop(step.kernel)
+    assert loop is not None
+    plan = tiles.choose(step.kernel, loop, target)
+    assert plan is not None
+    assert tiles.launch(plan) == (256 * 256, (256 // tile) ** 2, threads)
