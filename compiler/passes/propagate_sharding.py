@@ -15,12 +15,14 @@ from trivium.ir.ops import (
     DotGeneral,
     DynamicSlice,
     DynamicUpdateSlice,
+    Gather,
     ManualComputation,
     OptimizationBarrier,
     Pad,
     Reduce,
     Reshape,
     Reshard,
+    Reverse,
     ShardingConstraint,
     Slice,
     Transpose,
@@ -96,7 +98,9 @@ class _Propagation:
                 return [self._column(first, d) for d in _dims(first) if d not in op.dimensions]
             case Reshape():
                 return self._reshape(op)
-            case Slice() | DynamicSlice() | DynamicUpdateSlice() | Pad() | Concatenate():
+            case Gather():
+                return self._gathered(op)
+            case Slice() | DynamicSlice() | DynamicUpdateSlice() | Pad() | Concatenate() | Reverse():
                 return self._cut_or_joined(op)
             case Op() if op.TRAITS & {ELEMENTWISE}:
                 shape = op.results[0].type.static_shape
@@ -129,6 +133,21 @@ class _Propagation:
             return None
         moved = iter([self._column(op.operand, d) for d, extent in enumerate(before) if extent != 1])
         return [self._whole(1) if extent == 1 else next(moved) for extent in after]
+
+    def _gathered(self, op: Gather) -> list[Column]:
+        """Keeps the division of the indices, and of dimensions of which every window has the whole extent."""
+        numbers = op.dimension_numbers
+        single = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+        extents = zip(op.slice_sizes, op.operand.type.static_shape, strict=True)
+        windows = iter(
+            self._column(op.operand, d) if size == extent else self._whole(size)
+            for d, (size, extent) in enumerate(extents)
+            if d not in single
+        )
+        indices = iter(
+            self._column(op.start_indices, d) for d in _dims(op.start_indices) if d != numbers.index_vector_dim
+        )
+        return [next(windows if d in numbers.offset_dims else indices) for d in _dims(op.result)]
 
     def _cut_or_joined(self, op: Operation) -> list[Column]:
         """Keeps the division of dimensions whose extent does not change; the others are whole."""

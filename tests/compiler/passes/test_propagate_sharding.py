@@ -28,6 +28,29 @@ CASES = {
     ),
     "reshaped": ("%y = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<4x1x6xf32>", "4x1x6", (2, 1, 3)),
     "sliced": ("%y = stablehlo.slice %x [1:3, 0:6] : (tensor<4x6xf32>) -> tensor<2x6xf32>", "2x6", (2, 3)),
+    "gathered": (
+        '%i = stablehlo.constant dense<1> : tensor<3x1xi32>\n  %y = "stablehlo.gather"(%x, %i) <{dimension_numbers = '
+        "#stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>"
+        ", slice_sizes = array<i64: 1, 6>}> : (tensor<4x6xf32>, tensor<3x1xi32>) -> tensor<3x6xf32>",
+        "3x6",
+        (3, 3),
+    ),
+    "gathered windows": (
+        '%i = stablehlo.constant dense<0> : tensor<2xi32>\n  %y = "stablehlo.gather"(%x, %i) <{dimension_numbers = '
+        "#stablehlo.gather<offset_dims = [0, 1], start_index_map = [0, 1]>, "
+        "slice_sizes = array<i64: 4, 3>}> : (tensor<4x6xf32>, tensor<2xi32>) -> tensor<4x3xf32>",
+        "4x3",
+        (2, 3),
+    ),
+    "gathered at divided indices": (
+        "%i = stablehlo.convert %x : (tensor<4x6xf32>) -> tensor<4x6xi32>\n"
+        '  %y = "stablehlo.gather"(%w, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], '
+        "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 8>}> : "
+        "(tensor<6x8xf32>, tensor<4x6xi32>) -> tensor<4x8x6xf32>",
+        "4x8x6",
+        (2, 8, 3),
+    ),
+    "reversed": ("%y = stablehlo.reverse %x, dims = [0] : tensor<4x6xf32>", "4x6", (2, 3)),
     "regrouped": ("%y = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<24xf32>", "24", (24,)),
     "product": (
         "%y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "

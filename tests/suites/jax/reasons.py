@@ -7,10 +7,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         "Reads in XLA's text of a compiled program how XLA has divided it",
     ),
     (
-        r"getitem_compile_multi_device_sharding",
-        "XLA's partitioner divides the result otherwise: shardings are not followed through ops that mix dimensions",
-    ),
-    (
         r"partial_auto_propagate_through",
         "XLA follows shardings into a manual computation, along the axes that are not its own",
     ),
