@@ -11,6 +11,7 @@ from trivium.backends.llvm.code import POINTER, Code
 from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Loop
 from trivium.compiler.schedule import Schedule, Unit
@@ -35,7 +36,7 @@ def emit_kernel(
     buffers = dict(zip(kernel.params, function.args, strict=False))
     workspace = Workspace(function.args[-1], size)
     emitter = CpuEmitter(Code(builder, target, fast), analysis, schedule, buffers, workspace)
-    emitter.fuses_products = kernel.contraction is not None
+    emitter.sum_of_products = sum_of(kernel)
     emitter.block(kernel.body)
     builder.ret_void()
     return function

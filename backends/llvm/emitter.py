@@ -63,8 +63,8 @@ class Emitter:
         self.vector: Register | None = None
         self.lanes = 1
         self.mask: ll.Value | None = None
-        self.fuses_products = False
-        """Whether sums may add products that are not rounded before: those of a contraction."""
+        self.sum_of_products: Loop | None = None
+        """The sum of a contraction, which adds products that are not rounded before."""
 
     def block(self, block: Block) -> list[ll.Value]:
         """Emits the instructions and returns what the block yields. Values defined in it are forgotten afterwards."""

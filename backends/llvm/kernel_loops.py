@@ -284,7 +284,7 @@ def _trips(dimensions: Sequence[tuple[Register, int | Register]]) -> int:
 def fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Values:
     """The reduction's combiner."""
     assert loop.combiner is not None, "a reduction has a combiner"
-    if emitter.fuses_products and loop.combiner == "add" and emitter.code.target.fma:
+    if loop is emitter.sum_of_products and emitter.code.target.fma:
         pairs = zip(loop.inits, accumulated, terms, strict=True)
         return [_with_product(emitter, init.dtype, *pair) for init, *pair in pairs]
     return combined(emitter, loop.combiner, accumulated, terms, [init.dtype for init in loop.inits])
@@ -294,7 +294,8 @@ def _with_product(emitter: Emitter, dtype: DType, total: ll.Value, term: ll.Valu
     """Returns `total` + `term`, with one rounding if the term is a product."""
     if isinstance(term, ll.Instruction) and term.opname == "fmul" and term.type == total.type:
         return emitter.code.fused(*term.operands, total)
-    return combine(emitter.code, "add", dtype, *emitter.same_shape([total, term]))
+    total, term = emitter.same_shape([total, term])
+    return combine(emitter.code, "add", dtype, total, term)
 
 
 def combined(

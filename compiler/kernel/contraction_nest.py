@@ -8,7 +8,7 @@ from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Access, Contraction
 from trivium.compiler.kernel.index import Index, variable
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Block, Buffer, Register
+from trivium.compiler.kernel.structure import Block, Buffer, Loop, Register, walk
 
 
 def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contraction) -> Kernel:
@@ -28,6 +28,14 @@ def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contrac
     kernel = Kernel(name, list(params), builder.body, contraction)
     kernel.verify()
     return kernel
+
+
+def sum_of(kernel: Kernel) -> Loop | None:
+    """Returns the loop that sums the products of a contraction, in its loop nest: the first one, since the epilogue may
+    have sums of its own."""
+    if kernel.contraction is None:
+        return None
+    return next(i for i in walk(kernel.body) if isinstance(i, Loop) and i.kind == "reduction")
 
 
 def _operand(

@@ -97,7 +97,8 @@ def _bessel_i0e(x: np.ndarray) -> np.ndarray:
 
 def _coefficients(curve: Callable[[np.ndarray], np.ndarray], high: float) -> list[float]:
     """Returns the coefficients of a curve between 0 and `high` in Chebyshev polynomials."""
-    series = chebyshev.chebinterpolate(lambda node: curve((node + 1) * high / 2), DEGREE)
+    nodes = chebyshev.chebpts1(DEGREE + 1)
+    series = chebyshev.chebfit(nodes, curve((nodes + 1) * high / 2), DEGREE)
     return [float(x) for x in series if abs(x) > 1e-17]
 
 
