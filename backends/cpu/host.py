@@ -82,7 +82,7 @@ class _Python:
         from trivium.compiler.host import python_function
 
         self._function, arguments, results = python_function(call)
-        self._views = [_view(kind) for kind in (*arguments, *results)]
+        self._views = [view_of(kind) for kind in (*arguments, *results)]
         self._count = len(arguments)
 
     def __call__(self, address: int) -> None:
@@ -92,7 +92,7 @@ class _Python:
             array[...] = result
 
 
-def _view(kind: TensorType) -> Callable[[int], np.ndarray]:
+def view_of(kind: TensorType) -> Callable[[int], np.ndarray]:
     """Returns a function that makes an array over a pointer."""
     dtype, shape = kind.dtype, kind.static_shape
     nbytes = math.prod(shape) * dtype.itemsize

@@ -60,8 +60,8 @@ class Context(context.Context[Jaxpr, Value]):
         return self.inline(jax.make_jaxpr(function)(*examples), *values)
 
 
-def is_key(aval: ShapedArray) -> bool:
-    """Whether an abstract value is an array of random keys (`key<fry>[...]`)."""
+def is_key(aval: ShapedArray | jax.Array) -> bool:
+    """Whether a value is an array of random keys (`key<fry>[...]`)."""
     return jnp.issubdtype(aval.dtype, jax.dtypes.prng_key)
 
 

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 
 #include "../interpreter.h"
 #include "../trace.h"
 #include "queue.h"
-#include "runtime_lock.h"
 
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -60,6 +58,7 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
       reply_(reply),
       artifact_(artifact),
       memory_(std::move(memory)),
+      arenas_(reply.arena_size, reply.arena_alignment),
       nanoseconds_(Estimate(reply)) {
   for (size_t i = 0; i < reply.num_arguments; ++i) arguments.push_back(Copied(reply.slots[i]));
   for (size_t i = 0; i < reply.num_results; ++i) results.push_back(Copied(reply.slots[reply.num_arguments + i]));
@@ -73,44 +72,9 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
 }
 
 CompiledProgram::~CompiledProgram() {
-  for (void* arena : arenas_) std::free(arena);
   if (memory_ != nullptr) return;
   if (const ReleaseFunction release = release_function.load()) release(reply_.handle);
 }
-
-// Temporary memory of one run, which it takes from the pool and returns to it.
-class CompiledProgram::Arena {
- public:
-  explicit Arena(CompiledProgram& program) : program_(program), data_(nullptr) {
-    if (program.arena_size == 0) return;
-    {
-      const std::lock_guard<std::mutex> lock(RuntimeLock());
-      if (!program.arenas_.empty()) {
-        data_ = program.arenas_.back();
-        program.arenas_.pop_back();
-        return;
-      }
-    }
-    const size_t alignment = program.reply_.arena_alignment;
-    data_ = std::aligned_alloc(alignment, (program.arena_size + alignment - 1) / alignment * alignment);
-    if (data_ == nullptr) {
-      throw Failure(Error_Code_RESOURCE_EXHAUSTED,
-                    "out of memory: " + program.name + " needs " + std::to_string(program.arena_size) + " bytes to run");
-    }
-  }
-
-  ~Arena() {
-    if (data_ == nullptr) return;
-    const std::lock_guard<std::mutex> lock(RuntimeLock());
-    program_.arenas_.push_back(data_);
-  }
-
-  void* data() const { return data_; }
-
- private:
-  CompiledProgram& program_;
-  void* data_;
-};
 
 void CompiledProgram::Run(void** addresses) {
   if (!trace::IsOn()) return Enter(addresses);
@@ -136,7 +100,7 @@ CompiledProgram* CompiledProgram::Traced() {
 }
 
 void CompiledProgram::Enter(void** addresses) {
-  const Arena arena(*this);
+  const ArenaPool::Arena arena(arenas_, name);
   const Queue::Inside inside;
   const auto start = std::chrono::steady_clock::now();
   const int32_t status = reply_.entry(addresses, arena.data(), reply_.context);

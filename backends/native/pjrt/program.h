@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "arena_pool.h"
 #include "shape.h"
 
 namespace trivium::pjrt {
@@ -121,8 +122,6 @@ class CompiledProgram {
   double flops, transcendentals, bytes_accessed;
 
  private:
-  class Arena;
-
   void Enter(void** addresses);
   CompiledProgram* Traced();
 
@@ -132,7 +131,7 @@ class CompiledProgram {
   const CompileReply reply_;
   const std::string_view artifact_;
   const std::shared_ptr<const void> memory_;
-  std::vector<void*> arenas_;  // not in use by any run; guarded by RuntimeLock()
+  ArenaPool arenas_;
   std::atomic<int64_t> nanoseconds_;
   std::once_flag traced_once_;
   std::shared_ptr<CompiledProgram> traced_;  // null if it cannot be traced

@@ -95,7 +95,7 @@ def test_debug_print(capfd):
     ],
 )
 def test_callbacks_that_go_wrong(function, message):
-    with pytest.raises(trivium.Error, match=message):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=message):
         trivium.jit(lambda x: jax.pure_callback(function, LIKE_X, x))(X)
 
 

@@ -1,124 +1,24 @@
-"""`trivium.jit`: a JAX function compiled by Trivium. A call becomes one primitive, `trivium_call`, that carries the
-function's jaxpr; `jax.grad`, `jax.jvp` and `jax.vmap` transform it into calls of the transformed jaxpr, compiled by
-Trivium as well. Inside `jax.jit` it is inlined, and compiled by whatever compiles the rest."""
+"""The primitive of `trivium.jit`: it carries a function's jaxpr. `jax.grad`, `jax.jvp` and `jax.vmap` transform a call
+of it into calls of the transformed jaxpr."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
-from typing import ParamSpec, TypeVar
+from collections.abc import Sequence
 
 import jax
-import numpy as np
-from jax.core import AbstractValue, ShapedArray, Tracer
+from jax.core import AbstractValue, ShapedArray
 from jax.extend import core
-from jax.interpreters import ad, batching, mlir
-from jax.typing import ArrayLike
-
-import trivium
-from trivium.backends.plugin.foreign import register_foreign_functions
-from trivium.executable import Executable
-from trivium.importers.jax import import_jaxpr
-from trivium.jax_plugin import registered_with_jax
-
-P = ParamSpec("P")
-Returned = TypeVar("Returned")
+from jax.interpreters import ad, batching
 
 Options = tuple[str, int | None, bool, bool]
 """The device, the threads, whether math may be fast, and whether schedules are measured, as in `trivium.compile`."""
 
 CACHED = 1024
-"""Jaxprs whose derivatives and machine code are kept; the least recently used ones go first."""
-
-MODES = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_default_prng_impl")
-"""The settings of JAX that change what a function is traced to."""
-
-
-def jit(
-    function: Callable[P, Returned],
-    *,
-    device: str = "cpu",
-    threads: int | None = None,
-    fast_math: bool = False,
-    autotune: bool = False,
-) -> Callable[P, Returned]:
-    """Like `jax.jit`: traced and compiled at the first call with each combination of shapes and dtypes, then run.
-
-    Works under `jax.grad`, `jax.jvp` and `jax.vmap`, in any nesting. Arguments and results are pytrees of arrays. The
-    options are those of `trivium.compile`. Raises `UnsupportedOpError` with every primitive that has no rule.
-    """
-    options = (device, threads, fast_math, autotune)
-    traced: dict[Hashable, tuple[core.ClosedJaxpr, object]] = {}
-
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Returned:
-        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-        key = (tree, *map(_abstract, leaves), *_modes())
-        if key not in traced:
-            closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args, **kwargs)
-            out_tree = jax.tree_util.tree_structure(shapes)
-            if any(isinstance(constant, Tracer) for constant in closed.consts):
-                # What an outer trace computes is an operand; and it is another one in the next trace.
-                operands = [*closed.consts, *leaves]
-                results = trivium_call.bind(*operands, jaxpr=_lifted(closed, operands), options=options)
-                return jax.tree_util.tree_unflatten(out_tree, results)
-            traced[key] = closed, out_tree
-        closed, out_tree = traced[key]
-        return jax.tree_util.tree_unflatten(out_tree, trivium_call.bind(*leaves, jaxpr=closed, options=options))
-
-    return call
-
+"""Jaxprs whose derivatives are kept; the least recently used ones go first."""
 
 trivium_call = core.Primitive("trivium_call")
 trivium_call.multiple_results = True
-
-
-def _abstract(leaf: ArrayLike) -> Hashable:
-    kind = jax.typeof(leaf)
-    return kind.shape, kind.dtype, getattr(kind, "weak_type", False)
-
-
-def _modes() -> tuple:
-    return tuple(getattr(jax.config, name) for name in MODES)
-
-
-def _lifted(closed: core.ClosedJaxpr, operands: Sequence[ArrayLike]) -> core.ClosedJaxpr:
-    """`constants, inputs -> results`: the jaxpr with its constants as operands."""
-    count = len(closed.consts)
-
-    def function(*values: jax.Array) -> list[jax.Array]:
-        return core.jaxpr_as_fun(core.ClosedJaxpr(closed.jaxpr, values[:count]))(*values[count:])
-
-    return jax.make_jaxpr(function)(*operands)
-
-
-@trivium_call.def_impl
-def _run(*arrays: ArrayLike, jaxpr: core.ClosedJaxpr, options: Options) -> list[jax.Array]:
-    run = _compiled(jaxpr, options)
-    inputs = [
-        np.asarray(jax.random.key_data(array) if _is_key(array) else array, dtype=parameter.type.dtype)
-        for array, parameter in zip(arrays, run.signature.arguments, strict=True)
-    ]
-    results = run(*inputs)
-    # NumPy has no float0, in which JAX keeps the derivatives of integers; every other result is taken as it is.
-    return [
-        jax.random.wrap_key_data(jax.device_put(result), impl=aval.dtype._impl)
-        if _is_key(aval)
-        else jax.device_put(result)
-        for result, aval in zip(results, jaxpr.out_avals, strict=True)
-    ]
-
-
-def _is_key(x: ArrayLike | ShapedArray) -> bool:
-    return isinstance(x, jax.Array | ShapedArray) and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key)
-
-
-@functools.lru_cache(CACHED)
-def _compiled(jaxpr: core.ClosedJaxpr, options: Options) -> Executable:
-    device, threads, fast_math, autotune = options
-    module = import_jaxpr(jaxpr)
-    register_foreign_functions(module, [registered_with_jax])
-    return trivium.compile(module, device=device, threads=threads, fast_math=fast_math, autotune=autotune)
 
 
 @trivium_call.def_effectful_abstract_eval
@@ -126,13 +26,6 @@ def _types(
     *avals: ShapedArray, jaxpr: core.ClosedJaxpr, options: Options
 ) -> tuple[Sequence[AbstractValue], core.Effects]:
     return jaxpr.out_avals, jaxpr.effects
-
-
-def _inlined(*arrays: jax.Array, jaxpr: core.ClosedJaxpr, options: Options) -> Sequence[jax.Array]:
-    return core.jaxpr_as_fun(jaxpr)(*arrays)
-
-
-mlir.register_lowering(trivium_call, mlir.lower_fun(_inlined, multiple_results=True))
 
 
 def _vmap(
