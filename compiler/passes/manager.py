@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from trivium.compiler.passes.watch import watcher
 from trivium.ir.core import Block
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
@@ -40,19 +41,29 @@ class Repeat(Pass):
         changed = False
         for _ in range(self.limit):
             # A list, not a generator, because every pass must run.
-            if not any([step.run(module) for step in self.passes]):
+            if not any([_run(step, module) for step in self.passes]):
                 return changed
             changed = True
         return changed
+
+
+def _run(step: Pass, module: Module) -> bool:
+    """Runs one pass, and tells who watches."""
+    changed = step.run(module)
+    if (told := watcher()) is not None and not isinstance(step, Repeat):
+        told.passed(step.NAME, module)
+    return changed
 
 
 def run_passes(
     module: Module, passes: Sequence[Pass], *, verify: bool = False, observe: Observer | None = None
 ) -> Module:
     """Runs `passes` over `module`, in place, and returns it. An `Error` raised inside names the pass."""
+    if (told := watcher()) is not None:
+        told.began(module)
     for step in passes:
         try:
-            step.run(module)
+            _run(step, module)
             if verify:
                 module.verify()
         except Error as error:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from trivium.compiler.passes.watch import watcher
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Operation, Value
 from trivium.ir.declare import Op
@@ -45,13 +46,18 @@ class PatternSet:
 
     def match(self, op: Operation) -> tuple[Value, ...] | None:
         """Returns the values by which the first matching pattern replaces the op's results, or None."""
+        matched = self.find(op)
+        return None if matched is None else matched[1]
+
+    def find(self, op: Operation) -> tuple[Pattern, tuple[Value, ...]] | None:
+        """Returns the first pattern that matches, and the values by which it replaces the op's results; or None."""
         for function in self.patterns.get(type(op), ()):  # type: ignore[arg-type]
             found = function(op)
             if found is None:
                 continue
             if isinstance(found, Operation):
-                return found.results
-            return found if isinstance(found, tuple) else (found,)
+                return function, found.results
+            return function, found if isinstance(found, tuple) else (found,)
         return None
 
 
@@ -65,25 +71,31 @@ def rewrite_to_fixpoint(module: Module, patterns: PatternSet, limit: int = 32) -
         op, _ = worklist.popitem()
         if op.block is None:
             continue
-        values = patterns.match(op)
-        if values is None:
+        found = patterns.find(op)
+        if found is None:
             continue
+        rule, values = found
         changed = True
         budget -= 1
         affected = list(users_of(op.results))
-        for inserted in replace(op, values):
+        for inserted in replace(op, values, rule):
             worklist[inserted] = None
         worklist.update(dict.fromkeys(user for user in affected if user.block is not None))
     return changed
 
 
-def replace(op: Operation, values: tuple[Value, ...]) -> list[Operation]:
-    """Replaces the op's results by `values` and erases the op. Returns the ops that were inserted."""
+def replace(op: Operation, values: tuple[Value, ...], rule: Pattern | None = None) -> list[Operation]:
+    """Replaces the op's results by `values` and erases the op. Returns the ops that were inserted. `rule` is the
+    pattern that asks for it."""
     for old, new in zip(op.results, values, strict=True):
         assert old.type is new.type, f"{op.NAME} of type {old.type} is replaced by a value of type {new.type}"
+    told = watcher()
+    users = list(users_of(op.results)) if told is not None else []
     rewriter = Rewriter(op)
     inserted = _insert_new(values, rewriter)
     rewriter.replace(*values)
+    if told is not None:
+        told.rewrote(rule, op, inserted, users)
     return inserted
 
 

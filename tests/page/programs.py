@@ -47,6 +47,23 @@ func.func @main(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
 }
 """
 
+CALLS = """
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %one = stablehlo.constant dense<1.0> : tensor<4xf32>
+  %a = stablehlo.multiply %one, %x : tensor<4xf32>
+  %b = func.call @part(%a, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %c = func.call @part(%b, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %dead = stablehlo.sine %c : tensor<4xf32>
+  return %c : tensor<4xf32>
+}
+func.func private @part(%u: tensor<4xf32>, %v: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.add %u, %v : tensor<4xf32>
+  %1 = stablehlo.add %u, %v : tensor<4xf32>
+  %2 = stablehlo.multiply %0, %1 : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+"""
+
 
 def located(file: str = "model.py") -> Module:
     """Two layers and a head, with source lines and module paths."""

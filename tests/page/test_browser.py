@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trivium
-from tests.page.programs import located
+from tests.page.programs import CALLS, located
 from trivium.page import page_of, write_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -253,3 +253,47 @@ def test_modules_have_the_time_of_their_launches(timed) -> None:
 def test_pages_without_a_profile_have_no_times(page) -> None:
     page.keyboard.press("h")
     assert page.locator(".heat, .warm, .profile").count() == 0
+
+
+@pytest.fixture
+def stepped(browser, tmp_path: Path) -> Iterator:
+    """The page of a program that the optimizer changes."""
+    trivium.compile(trivium.parse(CALLS)).show(tmp_path / "page.html")
+    yield from opened(browser, tmp_path / "page.html")
+
+
+def test_passes_and_rewrites_are_stepped_through(stepped) -> None:
+    pane = stepped.locator(".passes")
+    assert pane.is_hidden()
+    stepped.keyboard.press("}")
+    stepped.keyboard.press("]")
+    assert pane.is_visible()
+    assert pane.locator("option").first.text_content().startswith("all passes: 10 → 5 ops")
+    rules = []
+    for _ in range(stepped.evaluate("trivium.model.passes.steps.length")):
+        rules.append(pane.locator(".note").text_content())
+        stepped.keyboard.press("]")
+    assert "1 of 1 · inline" in rules
+    assert any(" · constant_to_the_right · c + x == x + c" in rule for rule in rules)
+    for key, expected in (("{", "0"), ("}", "2")):
+        pane.locator("select").select_option("1")
+        pane.locator(".scroller").focus()
+        stepped.keyboard.press(key)
+        assert pane.locator("select").input_value() == expected
+
+
+def test_a_rewrite_is_selected_everywhere(stepped) -> None:
+    stepped.locator('[data-pane="passes"]').click()
+    pane = stepped.locator(".passes")
+    while "constant_to_the_right" not in pane.locator(".note").text_content():
+        stepped.keyboard.press("]")
+    shown = pane.locator(".line.chosen").all_text_contents()
+    assert [text.replace("▶", "").strip()[0] for text in shown] == ["-", "+"]
+    assert chosen(stepped)["program"] == {"multiply": "chosen"}
+    stepped.keyboard.press("Escape")
+    assert pane.locator(".line.chosen").count() == 0
+    pane.locator(".line.owned", has_text="stablehlo.multiply").first.click()
+    assert chosen(stepped)["program"]["multiply"] == "chosen"
+    pane.locator("select").select_option("1")
+    line(stepped, "graph", "stablehlo.multiply").click()
+    assert pane.locator(".line.origin").count() > 0

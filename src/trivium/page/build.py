@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from trivium.backends import client
 from trivium.compiler.dynamic import is_dynamic
 from trivium.compiler.kernel import Kernel
+from trivium.compiler.passes.watch import watched_by
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.target import Target
+from trivium.debug.tape import Tape
 from trivium.ir.collection import collection_paused
 from trivium.ir.core import Operation
 from trivium.ir.func import Module
 from trivium.page.data import Page, Stage
 from trivium.page.graph import file_locations, graph_stage
 from trivium.page.machine import assembly_stage, llvm_stage, numbers_of_names
+from trivium.page.passes import passes_of
 from trivium.page.source import source_stage
 from trivium.page.steps import kernels_stage, launches_stage, same_kernels
 from trivium.page.tags import ops_of, tag, tags_of
@@ -77,6 +80,10 @@ def page_of(
     else:
         options = options or CompileOptions()
         stages = Stages(module, backend.target(options), options)
+        tape = Tape()
+        with watched_by(tape):
+            stages.graph  # noqa: B018  (made when it is first read)
+        page.passes = passes_of(tape)
         same = _add_compiled(page, stages)
         if profile is not None:
             page.times = times_of(profile, stages.program)

@@ -122,6 +122,33 @@ class Times:
 
 
 @dataclass
+class PassRun:
+    """A pass that changed the program: its steps are those from `first` to before `end`, and the program has so many
+    ops before and after it."""
+
+    name: str
+    first: int
+    end: int
+    before: int
+    after: int
+
+
+@dataclass
+class Passes:
+    """What the optimizer did, step by step: see `trivium.debug.tape`. Line i is in the program from step `born[i]`
+    until before step `died[i]` (-1: to the end), and came from the items `origins[i]` of the stage `program`. Step i
+    leads to i + 1, by the rule `rules[steps[i]]`: its name, and its equation."""
+
+    lines: list[str]
+    born: list[int]
+    died: list[int]
+    origins: list[list[int]]
+    rules: list[list[str]]
+    steps: list[int]
+    passes: list[PassRun]
+
+
+@dataclass
 class Page:
     """Everything that a page shows."""
 
@@ -131,6 +158,7 @@ class Page:
     open: str = ""
     """The stage that the reader asked for."""
     times: Times | None = None
+    passes: Passes | None = None
 
     def stage(self, name: str) -> Stage | None:
         """Returns the stage of that name, if the page has it."""
@@ -156,11 +184,11 @@ class Page:
                 }
             )
         page: dict[str, Json] = {"title": self.title, "facts": {**self.facts}, "open": self.open, "stages": stages}
-        return page if self.times is None else page | {"times": _times(self.times)}
+        return page | {name: _plain(part) for name in ("times", "passes") if (part := getattr(self, name)) is not None}
 
 
-def _times(times: Times) -> Json:
-    return dataclasses.asdict(times)
+def _plain(part: Times | Passes) -> Json:
+    return dataclasses.asdict(part)
 
 
 def _item(item: Item) -> dict[str, Json]:

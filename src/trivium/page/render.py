@@ -22,7 +22,7 @@ ASSETS = Path(__file__).parent / "assets"
 STYLES = ("page.css",)
 OWN_SCRIPTS = (
     *("model.js", "heat.js", "listing.js", "layout.js", "graph.js", "details.js", "search.js"),
-    *("charts.js", "flame.js", "profile.js", "main.js"),
+    *("charts.js", "flame.js", "profile.js", "passes.js", "main.js"),
 )
 SCRIPTS = ("vendor/dagre.min.js", *OWN_SCRIPTS)
 """In the order in which they run."""

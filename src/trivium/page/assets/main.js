@@ -15,6 +15,7 @@ trivium.start = function (data) {
     for (const listing of listings.values()) listing.highlight(related[listing.stage.index], from);
     for (const picture of pictures.values()) picture.highlight(related[picture.stage.index], from, group);
     if (panel) panel.highlight(related[model.launches.index], from, group);
+    if (passes) passes.highlight(related[passes.program.index], from);
     details.replaceChildren(...trivium.details(model, items, group, related, select));
     details.scrollTop = 0;
     trivium.selection = { items, related };
@@ -45,7 +46,8 @@ trivium.start = function (data) {
 
   const listings = new Map(model.stages.filter((stage) => stage.lines.length).map((stage) => [stage.name, new trivium.Listing(stage, select)]));
   const panel = model.times ? new trivium.Panel(model, select) : null;
-  const beside = new Map(panel ? [...listings, ["profile", panel]] : listings);
+  const passes = model.passes && model.passes.passes.length ? new trivium.Passes(model, select) : null;
+  const beside = new Map([...listings, ...(panel ? [["profile", panel]] : []), ...(passes ? [["passes", passes]] : [])]);
   const panes = element("main", {}, picture, ...[...beside.values()].map((pane) => pane.root));
   const names = [...beside.keys()];
   const wanted = new Set(panel ? ["source", "launches", "profile"] : names.includes("graph") ? ["source", "graph", "kernels"] : names.slice(0, 2));
@@ -67,8 +69,9 @@ trivium.start = function (data) {
     const dark = getComputedStyle(document.documentElement).getPropertyValue("color-scheme").trim() === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
     document.documentElement.dataset.theme = dark ? "light" : "dark";
   };
+  const stepped = (key) => { if (passes && "[]{}".includes(key)) { flip("passes", true); return passes.key(key); } return false; };
   const hottest = (by) => { if (panel) select([panel.hotter(by)]); };
-  const help = trivium.help(names.length, panel);
+  const help = trivium.help(names.length, panel, passes);
   const facts = Object.entries(model.facts).map(([name, value]) => `${name} ${value}`).join(" · ");
   document.body.append(
     element("header", {}, element("h1", {}, model.title), element("span", { class: "facts" }, facts), element("span", { class: "gap" }), search.root,
@@ -89,18 +92,20 @@ trivium.start = function (data) {
     else if (event.key === "g") shown.svg.focus();
     else if (event.key === "h" || event.key === "H") hottest(event.key === "h" ? 1 : -1);
     else if (event.key === "t") show(graphs[(graphs.indexOf(shown.stage) + 1) % graphs.length]);
+    else if (stepped(event.key)) { /* done */ }
     else if (Number(event.key) >= 1 && Number(event.key) <= names.length) flip(names[Number(event.key) - 1]);
     else return;
     event.preventDefault();
   });
-  Object.assign(trivium, { model, select, listings, pictures, panel, show, search });
+  Object.assign(trivium, { model, select, listings, pictures, panel, passes, show, search });
 };
 
-trivium.help = function (count, panel) {
+trivium.help = function (count, panel, passes) {
   const { element } = trivium;
   const keys = {
     "/": "search", "Esc": "select nothing", [`1 … ${count}`]: "show or hide a stage", "g": "to the graph", "t": "the other graph", "d": "dark or light",
     ...(panel ? { "h  H": "the launch that takes longest, then the next one, or the one before" } : {}),
+    ...(passes ? { "[  ]": "the previous or next rewrite of the optimizer", "{  }": "its previous or next pass" } : {}),
     "arrows": "in the graph: to the next box; in a text: to the next line", "Enter": "in the graph: open or close a group, select an op",
     "space": "in the graph: select a group or an op", "+  −  0": "in the graph: larger, smaller, everything", "n  p": "in a text: next or previous highlighted line",
   };

@@ -1,0 +1,73 @@
+"""Pipelines: passes run in order, repetitions until nothing changes, and who watches is told of each."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from trivium.compiler.passes.canonicalize import Canonicalize
+from trivium.compiler.passes.dce import DeadCode
+from trivium.compiler.passes.manager import Pass, Repeat, run_passes
+from trivium.compiler.passes.watch import watched_by, watcher
+from trivium.ir.core import Operation
+from trivium.ir.errors import Error
+from trivium.ir.func import Module
+from trivium.ir.text import parse
+
+TEXT = """
+func.func @main(%x: tensor<i32>) -> tensor<i32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.add %zero, %x : tensor<i32>
+  %1 = stablehlo.negate %x : tensor<i32>
+  return %0 : tensor<i32>
+}
+"""
+
+
+@dataclass
+class Told:
+    """Writes down what it is told."""
+
+    words: list[str] = field(default_factory=list)
+
+    def began(self, module: Module) -> None:
+        self.words.append("began")
+
+    def passed(self, name: str, module: Module) -> None:
+        self.words.append(name)
+
+    def rewrote(self, rule: object, op: Operation, inserted: Sequence[Operation], users: Iterable[Operation]) -> None:
+        self.words.append(getattr(rule, "__name__", "?"))
+
+
+class Fails(Pass):
+    NAME = "fails"
+
+    def run(self, module: Module) -> bool:
+        raise Error("no")
+
+
+def test_a_repetition_ends_when_nothing_changes() -> None:
+    module = run_passes(parse(TEXT), (Repeat((Canonicalize(), DeadCode())),), verify=True)
+    assert len(list(module.main.body.block)) == 1
+
+
+def test_who_watches_is_told_of_every_pass_and_rewrite() -> None:
+    told = Told()
+    with watched_by(told):
+        run_passes(parse(TEXT), (Repeat((Canonicalize(), DeadCode())), DeadCode()))
+    first = ["began", "constant_to_the_right", "add_zero", "canonicalize", "dce"]
+    assert told.words == [*first, "canonicalize", "dce", "dce"]
+
+
+def test_nobody_is_told_afterwards() -> None:
+    told = Told()
+    with pytest.raises(Error, match="no"), watched_by(told):
+        run_passes(parse(TEXT), (Fails(),))
+    assert watcher() is None
+    assert told.words == ["began"]
+
+
+def test_an_error_names_the_pass() -> None:
+    with pytest.raises(Error, match="while: pass fails"):
+        run_passes(parse(TEXT), (Fails(),))
