@@ -11,6 +11,8 @@ from trivium.importers.onnx import (
     einsum,
     elementwise,
     indexing,
+    microsoft,
+    microsoft_quantized,
     normalization,
     pooling,
     quantization,
@@ -32,7 +34,7 @@ __all__ = ["import_module"]
 
 # Imported for the rules that they register.
 _FAMILIES = (
-    boxes, cast, classical, contraction, control, earlier, einsum, elementwise, indexing, normalization, pooling,
-    quantization, randomness, recurrent, reduction, resize, sampling, selection, sequences, shape, signal, slicing,
-    statistics,
+    boxes, cast, classical, contraction, control, earlier, einsum, elementwise, indexing, microsoft,
+    microsoft_quantized, normalization, pooling, quantization, randomness, recurrent, reduction, resize, sampling,
+    selection, sequences, shape, signal, slicing, statistics,
 )  # fmt: skip

@@ -271,7 +271,7 @@ def softmax(ctx: Context, x: Value, axis: int = -1) -> Value:
     short = kind is BF16 and extent is not None and extent <= 32
     wide = powers if short else ctx.convert(powers, accumulation_type(kind))
     sums = ctx.convert(ctx.reduce(ops.Add, wide, [axis], keep=True), kind)
-    return ctx.over(powers, sums) if ctx.op == "Softmax" else ctx.minus(shifted, ctx.add(ops.Log(sums)))
+    return ctx.minus(shifted, ctx.add(ops.Log(sums))) if ctx.op == "LogSoftmax" else ctx.over(powers, sums)
 
 
 @rule("Hardmax", since=13)

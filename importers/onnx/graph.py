@@ -31,6 +31,9 @@ NEWEST = 28
 """The newest version of the operator set that the rules support. In a newer version, an operator is supported if it has
 not changed."""
 
+ADDED = frozenset({"SimplifiedLayerNormalization"})
+"""The operators that ONNX Runtime adds to ONNX's own set."""
+
 WITHOUT_MEANING = frozenset({"consumed_inputs"})
 """Attributes of the first operator sets that say nothing about results."""
 
@@ -58,7 +61,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         if key_of(node) in self.functions:
             return _called
         schema, version = self._schema(node), self._version(node)
-        if node.domain in DEFAULT_DOMAINS and schema is None:
+        if node.domain in DEFAULT_DOMAINS and schema is None and node.op_type not in ADDED:
             return None
         return rule.find(self.name_of(node), version) or (_called if is_defined(schema) else None)
 

@@ -53,10 +53,10 @@ def dequantize_linear(
     kind = element_type(output_dtype) if output_dtype else scale.type.element_type
     steps = ctx.convert(_spread(ctx, scale, x, axis, block_size), F32)
     shift = None if zero is None else _spread(ctx, zero, x, axis, block_size)
-    return ctx.convert(ctx.times(ctx.convert(_centered(ctx, x, shift), F32), steps), kind)
+    return ctx.convert(ctx.times(ctx.convert(centered(ctx, x, shift), F32), steps), kind)
 
 
-def _centered(ctx: Context, x: Value, zero: Value | None) -> Value:
+def centered(ctx: Context, x: Value, zero: Value | None) -> Value:
     """Returns `x` less its zero point, as integers of 32 bits if it has integers."""
     wide = I32 if isinstance(x.type.element_type, IntegerType) else F32
     x = ctx.convert(x, wide)
@@ -82,7 +82,7 @@ def _spread(ctx: Context, x: Value, like: Value, axis: int, block: int) -> Value
 @rule("MatMulInteger")
 def matmul_integer(ctx: Context, a: Value, b: Value, a_zero: Value | None = None, b_zero: Value | None = None) -> Value:
     """MatMulInteger(A, B, a_zero_point, b_zero_point): in 32 bits"""
-    return matmul(ctx, _centered(ctx, a, _rows(ctx, a_zero, a)), _centered(ctx, b, b_zero))
+    return matmul(ctx, centered(ctx, a, _rows(ctx, a_zero, a)), centered(ctx, b, b_zero))
 
 
 def _rows(ctx: Context, x: Value | None, a: Value) -> Value | None:
@@ -118,8 +118,8 @@ def conv_integer(
     kernel_shape: Sequence[int] | None = None, pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """ConvInteger(x, w, x_zero_point, w_zero_point, ...): in 32 bits"""
-    x = _centered(ctx, x, None if x_zero is None else ctx.reshape(x_zero, ()))
-    w = _centered(ctx, w, _filters(ctx, w_zero, w))
+    x = centered(ctx, x, None if x_zero is None else ctx.reshape(x_zero, ()))
+    w = centered(ctx, w, _filters(ctx, w_zero, w))
     return conv(ctx, x, w, None, auto_pad, dilations, group, kernel_shape, pads, strides)
 
 

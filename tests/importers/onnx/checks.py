@@ -41,7 +41,7 @@ def by_runtime(model: Any, inputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, {entry.name: x for entry, x in zip(session.get_inputs(), inputs, strict=True)})
+    return session.run(None, {entry.name: np.asarray(x) for entry, x in zip(session.get_inputs(), inputs, strict=True)})
 
 
 def by_reference(model: Any, inputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
