@@ -13,12 +13,18 @@ from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.framework import op_def_registry
 
 from trivium.importers.common import Calls, place, refuse
+from trivium.importers.tensorflow.conditionals import functionalized_conditionals
 from trivium.importers.tensorflow.context import rule
+from trivium.importers.tensorflow.function_defs import CONTROL_FLOW, SWITCHES, Nodes, ancestors
+from trivium.importers.tensorflow.loops import functionalized_loops
 from trivium.ir.errors import Error
 from trivium.ir.location import Location
 
 INPUTS = frozenset({"Placeholder", "VarHandleOp"})
 """Nodes that have their values before a graph runs."""
+
+UNUSED = "unused_control_flow_input"
+"""The names of placeholders that TensorFlow leaves behind when it freezes variables in loops."""
 
 MAX_CONSTANT = 1 << 28
 """Bytes that a constant may represent beyond those in the file: one element may stand for many."""
@@ -69,13 +75,14 @@ def functions_of(graph: tf.compat.v1.GraphDef) -> dict[str, FunctionDef]:
     return {function.signature.name: function for function in graph.library.function}
 
 
-def importable(definition: tf.compat.v1.GraphDef, ends: Iterable[str] | None = None) -> tf.compat.v1.GraphDef:
-    """Returns the part of a graph that leads to `ends`, names of nodes; without them, to the nodes whose results no
-    other node uses."""
+def importable(definition: tf.compat.v1.GraphDef, ends: Iterable[str]) -> tf.compat.v1.GraphDef:
+    """Returns the part of a graph that leads to `ends`, names of nodes."""
     copy = tf.compat.v1.GraphDef()
     copy.CopyFrom(definition)
+    ends = list(ends)
+    functionalize(copy, ends)
     library = library_of(copy)
-    needed = library.require_importable(copy.node, _ends(copy.node) if ends is None else ends)
+    needed = library.require_importable(copy.node, ends)
     bare = library_only(copy, library.needed)
     bare.node.extend(needed)
     for node in bare.node:
@@ -83,13 +90,39 @@ def importable(definition: tf.compat.v1.GraphDef, ends: Iterable[str] | None = N
     return bare
 
 
-def _ends(nodes: Iterable[NodeDef]) -> list[str]:
-    """Returns the nodes whose results no other node uses, and all inputs."""
+def functionalize(graph: tf.compat.v1.GraphDef, ends: Iterable[str]) -> None:
+    """Replaces the loops and conditionals of TensorFlow 1 by nodes that call functions; only what leads to `ends`
+    remains."""
+    if not any(node.op in CONTROL_FLOW for node in graph.node):
+        return
+    nodes, library = {node.name: node for node in graph.node}, []
+    nodes = functionalized_loops(_leading_to(nodes, ends), library)
+    made = list(_leading_to(functionalized_conditionals(nodes, library), ends).values())
+    del graph.node[:]
+    graph.node.extend(made)
+    graph.library.function.extend(library)
+
+
+def _leading_to(nodes: Nodes, ends: Iterable[str]) -> Nodes:
+    found = set(ancestors(nodes, ends))
+    return {name: node for name, node in nodes.items() if name in found}
+
+
+def ends_in(graph: tf.compat.v1.GraphDef) -> list[str]:
+    """Returns the nodes of a graph whose results no other node uses, and all inputs."""
+    nodes = graph.node
     used = {node_name(source) for node in nodes for source in node.input if not source.startswith("^")}
+    switches = {node.name for node in nodes if node.op in SWITCHES}
     ends = []
     for node in nodes:
         declared = op_def_registry.get(node.op)
-        if node.op in INPUTS or (node.name not in used and (declared is None or declared.output_arg)):
+        # Only control edges lead on from what merely shows that a branch runs, or counts a loop.
+        is_control_flow = node.op in CONTROL_FLOW or any(node_name(source) in switches for source in node.input)
+        if node.op == "Placeholder" and node.name.startswith(UNUSED) and node.name not in used:
+            continue
+        if node.op in INPUTS or (
+            node.name not in used and not is_control_flow and (declared is None or declared.output_arg)
+        ):
             ends.append(node.name)
     return ends
 

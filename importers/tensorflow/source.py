@@ -11,7 +11,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
 
-from trivium.importers.tensorflow.definitions import INPUTS, importable
+from trivium.importers.tensorflow.definitions import INPUTS, ends_in, importable
+from trivium.importers.tensorflow.function_defs import CONTROL_FLOW
 from trivium.importers.tensorflow.graph import LoadedGraph
 from trivium.importers.tensorflow.keras_files import is_keras_file, load_model
 from trivium.importers.tensorflow.module import Program, captured, declared_variable, import_graph, variable_from
@@ -81,15 +82,26 @@ def _import_folder(folder: str | Path, args: Sequence[object], kwargs: Mapping[s
 def import_concrete(function: Concrete, given: Sequence[Shaped], parameters: str) -> Program:
     """Returns the program of a concrete function. For each of its inputs, `given` contains an object that determines
     the shape: a tensor, a `TensorSpec`, or a variable if the function takes one."""
-    graph = function.graph
+    graph = without_cycles(function.graph)
     externals = function.captured_inputs
     inputs = [
         *(variable_from(x) if isinstance(x, tf.Variable) else type_of(x) for x in given),
-        *(captured(tensor, graph.variables) for tensor in externals),
+        *(captured(tensor, function.graph.variables) for tensor in externals),
     ]
     names = [tensor.op.name for tensor in arguments_of(function) if tensor.dtype != tf.resource]
     structure = function.structured_outputs
     return import_graph(graph, inputs, names, output_names(structure), parameters, count_of(structure))
+
+
+def without_cycles(graph: FuncGraph) -> tf.Graph:
+    """Returns a graph whose loops and conditionals are nodes. TensorFlow writes others when it freezes variables."""
+    if not any(node.type in CONTROL_FLOW for node in graph.get_operations()):
+        return graph
+    ends = [tensor.op.name for tensor in (*graph.inputs, *graph.outputs)] + [x.name for x in graph.control_outputs]
+    loaded = LoadedGraph(importable(graph.as_graph_def(), ends))
+    loaded.inputs = [loaded.get_tensor_by_name(tensor.name) for tensor in graph.inputs]
+    loaded.outputs = [loaded.get_tensor_by_name(tensor.name) for tensor in graph.outputs]
+    return loaded
 
 
 def count_of(structure: object) -> int:
@@ -105,12 +117,12 @@ def arguments_of(function: Concrete) -> list[tf.Tensor]:
 
 def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[object], parameters: str) -> Program:
     """Returns the program of a graph: its placeholders are the inputs, the tensors that no node uses the outputs."""
-    graph = LoadedGraph(importable(definition))
+    ends = set(ends_in(definition))
+    graph = LoadedGraph(importable(definition, ends))
     nodes = graph.get_operations()
     graph.inputs = [node.outputs[0] for node in nodes if node.type == "Placeholder"]
     handles = [node.outputs[0] for node in nodes if node.type == "VarHandleOp"]
-    used = {tensor.name for node in nodes for tensor in node.inputs}
-    last = [node for node in nodes if node.outputs and not any(tensor.name in used for tensor in node.outputs)]
+    last = [node for node in nodes if node.name in ends]
     graph.outputs = [
         tensor
         for node in last
