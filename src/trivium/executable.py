@@ -144,15 +144,16 @@ class Executable:
         `profile` of it, the page shows the times, too; a program of dynamic shapes is then shown as it was profiled."""
         from trivium.page import write_page
 
-        write_page(Path(path), self._page(profile=profile))
+        write_page(Path(path), self.page(profile=profile))
 
     def _repr_html_(self) -> str:
         """Shows the program in a notebook."""
         from trivium.page import frame_of
 
-        return frame_of(self._page(machine_code=False))
+        return frame_of(self.page(machine_code=False))
 
-    def _page(self, machine_code: bool = True, profile: Profile | None = None) -> Page:
+    def page(self, machine_code: bool = True, profile: Profile | None = None) -> Page:
+        """The data of the page that `show` writes."""
         from trivium.page import page_of
 
         if profile is not None and profile.loaded is not self.loaded:
@@ -160,7 +161,7 @@ class Executable:
                 raise Error(
                     f"the profile is of another program than {self.loaded.name}, expected one of this executable"
                 )
-            return Executable(profile.loaded)._page(machine_code, profile)
+            return Executable(profile.loaded).page(machine_code, profile)
         name, device = self.module.main.sym_name, self.loaded.device.client.platform_name
         options = self._stages.options if self._stages is not None else None
         return page_of(self.module, name, device, machine_code=machine_code, options=options, profile=profile)

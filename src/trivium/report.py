@@ -25,8 +25,16 @@ class Row:
     compiler: float | None
     compiler_name: str
     trivium: float
-    program: str
-    kernels_text: str
+    page: str
+    """The page of the program, as an element of HTML."""
+
+    @property
+    def times(self) -> list[tuple[str, float, int]]:
+        """The latencies with their names, and each in percent of the longest one."""
+        named = [("eager", self.eager), (self.compiler_name, self.compiler), ("Trivium", self.trivium)]
+        known = [(name, seconds) for name, seconds in named if seconds is not None]
+        longest = max(seconds for _, seconds in known)
+        return [(name, seconds, round(100 * seconds / longest)) for name, seconds in known]
 
     def cells(self) -> list[str]:
         """Returns the figures as text, in the order of the table."""
@@ -44,15 +52,11 @@ class Row:
 
 
 def write_report(path: Path, title: str, rows: Sequence[Row]) -> None:
-    """Writes the page: the table, and for each framework the optimized program and its kernels."""
-    _write(path, "report.html.j2", title=title, rows=rows)
-
-
-def _write(path: Path, template: str, **values: object) -> None:
+    """Writes the report: the table, and side by side the times and the page of each framework's program."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("trivium", "templates"), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    page = environment.get_template(template).render(**values)
+    page = environment.get_template("report.html.j2").render(title=title, rows=rows)
     try:
         path.write_text(page)
     except OSError as error:

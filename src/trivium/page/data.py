@@ -157,6 +157,8 @@ class Page:
     stages: list[Stage]
     open: str = ""
     """The stage that the reader asked for."""
+    small: bool = False
+    """Whether only the picture is shown at first, for a page in a narrow frame."""
     times: Times | None = None
     passes: Passes | None = None
 
@@ -183,7 +185,8 @@ class Page:
                     "groups": groups,
                 }
             )
-        page: dict[str, Json] = {"title": self.title, "facts": {**self.facts}, "open": self.open, "stages": stages}
+        page: dict[str, Json] = {"title": self.title, "facts": {**self.facts}, "open": self.open, "small": self.small}
+        page["stages"] = stages
         return page | {name: _plain(part) for name in ("times", "passes") if (part := getattr(self, name)) is not None}
 
 

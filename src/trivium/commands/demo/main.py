@@ -19,11 +19,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import trivium
+from trivium.backends.timeline import Timed
 from trivium.commands.bench import measure
 from trivium.commands.demo.contestant import Contestant
 from trivium.commands.demo.data import Digits, batches_in_all, load_digits
+from trivium.executable import Executable
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
+from trivium.page import frame_of
 from trivium.report import Row, write_report
 
 LEAST_ACCURACY = 0.97
@@ -50,7 +53,7 @@ def run(output: Path, device: str = "cpu") -> None:
     report = output / "report.html"
     write_report(report, "One program from three frameworks", rows)
     console.print(f"Wrote the programs and {report}.")
-    _judge(rows)
+    _judge(rows, output)
 
 
 Outcome = TypeVar("Outcome")
@@ -103,9 +106,16 @@ def _compare(entry: Contestant, digits: Digits, output: Path, console: Console, 
         compiler=timings.get("compiler"),
         compiler_name=entry.compiler,
         trivium=timings["trivium"],
-        program=str(compiled.graph),
-        kernels_text=compiled.stage("kernels"),
+        page=_page(entry.framework, compiled, images),
     )
+
+
+def _page(title: str, compiled: Executable, images: np.ndarray) -> str:
+    """Returns the program's page as an element, with times if the device has a clock for each step."""
+    profile = compiled.profile(images) if isinstance(compiled.loaded, Timed) else None
+    page = compiled.page(profile=profile)
+    page.title, page.small = title, True
+    return frame_of(page)
 
 
 def _in_fresh_process(path: Path, output: Path, device: str) -> np.ndarray:
@@ -135,9 +145,13 @@ def _table(rows: list[Row]) -> Table:
     return table
 
 
-def _judge(rows: list[Row]) -> None:
+def _judge(rows: list[Row], output: Path) -> None:
     for row in rows:
         if row.accuracy < LEAST_ACCURACY:
             raise Error(f"{row.framework} has accuracy {row.accuracy:.4f}, expected at least {LEAST_ACCURACY}")
         if not row.difference <= LARGEST_DIFFERENCE:
-            raise Error(f"{row.framework} differs by {row.difference:.2e}, expected at most {LARGEST_DIFFERENCE:g}")
+            error = Error(f"{row.framework} differs by {row.difference:.2e}, expected at most {LARGEST_DIFFERENCE:g}")
+            error.advice = (
+                f"trivium debug accuracy {output / row.framework.lower()}.mlir, which names the op that is wrong"
+            )
+            raise error

@@ -50,7 +50,7 @@ trivium.start = function (data) {
   const beside = new Map([...listings, ...(panel ? [["profile", panel]] : []), ...(passes ? [["passes", passes]] : [])]);
   const panes = element("main", {}, picture, ...[...beside.values()].map((pane) => pane.root));
   const names = [...beside.keys()];
-  const wanted = new Set(panel ? ["source", "launches", "profile"] : names.includes("graph") ? ["source", "graph", "kernels"] : names.slice(0, 2));
+  const wanted = new Set(model.small ? [] : panel ? ["source", "launches", "profile"] : names.includes("graph") ? ["source", "graph", "kernels"] : names.slice(0, 2));
   if (model.open) wanted.add(model.open);
   const switches = names.map((name, i) => element("button", { "data-pane": name, title: `show or hide (${i + 1})`, onclick: () => flip(name) }, `${i + 1} ${beside.get(name).title}`));
   const flip = (name, on) => {
