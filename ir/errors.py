@@ -15,8 +15,11 @@ _SHOWN = 200
 class Error(Exception):
     """The root of every error that Trivium raises on purpose.
 
-    `inside` is a line of the program, `source` a place in the user's code, `during` the step that failed.
+    `inside` is a line of the program, `source` a place in the user's code, `during` the step that failed, `advice` a
+    command that tells more.
     """
+
+    advice: str | None = None
 
     def __init__(self, message: str, *, inside: object = None, source: object = None, during: str | None = None):
         super().__init__(message)
@@ -33,7 +36,7 @@ class Error(Exception):
         return self
 
     def __str__(self) -> str:
-        notes = (("in:   ", self.inside), ("from: ", self.source), ("while:", self.during))
+        notes = (("in:   ", self.inside), ("from: ", self.source), ("while:", self.during), ("try:  ", self.advice))
         return "\n".join(
             [self.message, *(f"  {label} {note}" for label, note in notes if note is not None and str(note))]
         )

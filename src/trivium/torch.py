@@ -35,6 +35,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 
 import trivium
+from trivium.advice import advised
 from trivium.executable import Executable
 from trivium.importers.pytorch import (
     ImportedGraph,
@@ -214,7 +215,8 @@ class CompiledGraph:
                 raise
             _warn(cut, error)
             return self._split(cut, inputs)
-        executable = trivium.compile(imported.module, **self.options)
+        with advised(imported.module):
+            executable = trivium.compile(imported.module, **self.options)
         shown = zip(imported.outputs, imported.metas, strict=True)
         layouts = {
             output.index: _layout(meta)

@@ -22,6 +22,7 @@ from jax.interpreters import mlir
 from jaxlib.mlir import ir
 
 import trivium
+from trivium.advice import advised
 from trivium.backends.plugin.foreign import register_foreign_functions
 from trivium.backends.plugin.foreign_program import HANDLER, ForeignProgram, handler
 from trivium.executable import Executable
@@ -137,6 +138,7 @@ def _compiled(jaxpr: core.ClosedJaxpr, options: Options) -> Executable:
         device, threads, fast_math, autotune = options
         module = import_jaxpr(jaxpr)
         register_foreign_functions(module, [registered_with_jax])
-        run = trivium.compile(module, device=device, threads=threads, fast_math=fast_math, autotune=autotune)
+        with advised(module):
+            run = trivium.compile(module, device=device, threads=threads, fast_math=fast_math, autotune=autotune)
         compiled[options] = run
     return compiled[options]

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import tensorflow as tf
 from tensorflow.python.eager import record
 
+from trivium.advice import advised
 from trivium.api import compile
 from trivium.executable import Executable
 from trivium.importers.tensorflow.module import Interface, captured, import_graph, interface_of, variable_from
@@ -158,7 +159,9 @@ class Compiled:
         return all(x.shape.is_fully_defined() for x in values if x.dtype != tf.resource)
 
     def _compile(self, operands: Sequence[Any]) -> Code:
-        executable = compile(self._import(operands), **self.options)
+        module = self._import(operands)
+        with advised(module):
+            executable = compile(module, **self.options)
         return Code(executable, [result.type for result in executable.signature.results])
 
     def _import(self, operands: Sequence[Any]) -> Module:
