@@ -12,6 +12,7 @@ from trivium.importers.onnx import (
     elementwise,
     indexing,
     microsoft,
+    microsoft_attention,
     microsoft_quantized,
     normalization,
     pooling,
@@ -35,6 +36,6 @@ __all__ = ["import_module"]
 # Imported for the rules that they register.
 _FAMILIES = (
     boxes, cast, classical, contraction, control, earlier, einsum, elementwise, indexing, microsoft,
-    microsoft_quantized, normalization, pooling, quantization, randomness, recurrent, reduction, resize, sampling,
-    selection, sequences, shape, signal, slicing, statistics,
+    microsoft_attention, microsoft_quantized, normalization, pooling, quantization, randomness, recurrent,
+    reduction, resize, sampling, selection, sequences, shape, signal, slicing, statistics,
 )  # fmt: skip
