@@ -25,6 +25,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     shape,
     special,
     state,
+    tensor_arrays,
     xla,
     xla_computations,
 )

@@ -20,7 +20,8 @@ from trivium.ir.types import I32, ElementType, TensorType
 class TensorList(NonTensor):
     """`buffers` are absent while the elements' shape is not known; `length` is a number or a 0-d i32 value; `capacity`
     is the number of rows, `None` as long as it is unknown. If all elements are the same known array, that is `every`,
-    and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a tensor."""
+    and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a tensor.
+    `is_gradient` marks those that hold the gradients of a tensor array."""
 
     element_type: ElementType | None
     element: tuple[int, ...] | None
@@ -29,6 +30,7 @@ class TensorList(NonTensor):
     buffers: tuple[Value, ...] = ()
     every: np.ndarray | None = None
     form: NonTensor | None = None
+    is_gradient: bool = False
 
     @property
     def is_empty_yet(self) -> bool:

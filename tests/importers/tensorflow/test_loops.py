@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -40,14 +41,16 @@ def graph() -> Iterator[Any]:
 
 def check(graph: Any, *feeds: tuple[Any, ...]) -> None:
     """Compares the program of a graph with a session; the results are the nodes named `y`, `y_1`, ..."""
-    program = trivium.from_tensorflow(graph.as_graph_def())
-    program.verify()
     inputs = [x.outputs[0] for x in graph.get_operations() if x.type == "Placeholder"]
     results = [x.outputs[0] for x in graph.get_operations() if x.name.startswith("y")]
-    with v1.Session(graph=graph) as session:
+    with v1.Session(graph=graph) as session, TemporaryDirectory() as folder:
+        named = {x.op.name: x for x in inputs}, {x.op.name: x for x in results}
+        v1.saved_model.simple_save(session, f"{folder}/model", *named)
+        program = trivium.from_tensorflow(f"{folder}/model")
         for arrays in feeds:
             expected = session.run(results, dict(zip(inputs, arrays, strict=True)))
-            for got, wanted in zip(trivium.evaluate(program, *arrays), expected, strict=True):
+            # The arguments of a signature are in the order of their names.
+            for got, wanted in zip(trivium.evaluate(program, *reversed(arrays)), expected, strict=True):
                 assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
                 np.testing.assert_allclose(got, wanted, 1e-5, 1e-6)
 
@@ -107,6 +110,30 @@ def test_conditionals_one_after_the_other(graph: Any) -> None:
     for _ in range(3):
         x = tf.cond(n > 0, lambda x=x: x * 2.0, lambda x=x: x + 1.0)
     tf.identity(x, name="y")
+    check(graph, *FEEDS)
+
+
+def test_tensor_arrays(graph: Any) -> None:
+    x, n = inputs()
+    given = tf.TensorArray(tf.float32, size=3).unstack(x)
+
+    def body(i, array):
+        return i + 1, array.write(i, given.read(i) * tf.cast(n, tf.float32))
+
+    _, made = v1.while_loop(lambda i, _: i < 3, body, [0, tf.TensorArray(tf.float32, size=3, clear_after_read=False)])
+    tf.identity(made.stack(), name="y")
+    tf.identity(made.gather([2, 0]), name="y")
+    tf.identity(made.size(), name="y")
+    check(graph, *FEEDS)
+
+
+def test_gradients_of_tensor_arrays(graph: Any) -> None:
+    x, n = inputs()
+    array = tf.TensorArray(tf.float32, size=3, clear_after_read=False).unstack(x)
+    used = array.read(0) * array.read(n % 3) + array.read(1)
+    pieces = tf.TensorArray(tf.float32, size=2).split(tf.reshape(x, [6, 2]), [3, 3])
+    total = tf.reduce_sum(used) + tf.reduce_sum(pieces.concat() ** 2) + tf.reduce_sum(array.gather([1, 1]))
+    tf.identity(tf.gradients(total, [x])[0], name="y")
     check(graph, *FEEDS)
 
 

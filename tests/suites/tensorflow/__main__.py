@@ -29,7 +29,7 @@ from trivium.importers.tensorflow.context import rule
 TRIES = 8
 """How many calls are drawn for one that TensorFlow accepts."""
 
-PATIENCE = 24
+PATIENCE = 10
 """How many calls of an op TensorFlow may refuse."""
 
 FLOATS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)
