@@ -45,8 +45,8 @@ class Group:
         return tuple(dict.fromkeys(op.location for op in self.ordered() if not isinstance(op, ops.Constant)))
 
     def reads(self) -> int:
-        """Returns the number of values that the group demands and, as far as is known, does not compute."""
-        return sum(value.defining_op not in self.members for value in self.demands)
+        """Returns the number of arrays that the group demands and, as far as is known, does not compute."""
+        return sum(value.defining_op not in self.members and not _is_one_number(value) for value in self.demands)
 
     def sole_demand(self, op: Operation) -> Demand | None:
         """Returns the demand for the op's results if there is only one, else None."""
@@ -62,3 +62,10 @@ class Group:
         except Error as error:
             raise error.add(**origin_of(self.last), during=f"lowering to kernel {name}") from None
         return launches.finished
+
+
+def _is_one_number(value: Value) -> bool:
+    """Whether all elements of a value are one number, which no stream of memory is read for."""
+    while isinstance(op := value.defining_op, ops.BroadcastInDim):
+        value = op.operand
+    return value.type.size == 1 or (isinstance(op, ops.Constant) and op.value.is_splat)

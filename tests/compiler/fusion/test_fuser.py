@@ -54,6 +54,26 @@ def layer_norm(b: Builder, x: Value, scale: Value) -> Value:
     return b.add(ops.Multiply(normal, spread(b, scale, x, [1])))
 
 
+def test_constants_of_a_long_formula_are_no_reads():
+    """A value that several polynomials read has no buffer, however many coefficients these have."""
+
+    def polynomial(b: Builder, x: Value, first: int) -> Value:
+        """Nested products and sums, whose coefficients come first in the block."""
+        coefficients = [spread(b, number(b, 1 / n), x, []) for n in range(first, first + 13)]
+        result = x
+        for coefficient in coefficients:
+            result = b.add(ops.Add(b.add(ops.Multiply(result, x)), coefficient))
+        return result
+
+    def program(b: Builder, x: Value) -> Value:
+        x = b.add(ops.Exponential(x))
+        quotient = b.add(ops.Divide(polynomial(b, x, 2), polynomial(b, x, 30)))
+        return b.add(ops.Add(quotient, polynomial(b, x, 60)))
+
+    x = some(4, 5) / 10 - 1
+    assert len(launches(expect_same(program_of([tensor(4, 5)], program), [x]))) == 1
+
+
 def test_chain_of_elementwise_ops_is_one_kernel():
     module = program_of([tensor(4, 5)] * 2, lambda b, x, y: b.add(ops.Tanh(b.add(ops.Add(x, y)))))
     assert launches(expect_same(module, [some(4, 5), some(4, 5, seed=1)])) == ["fused_add_tanh"]
