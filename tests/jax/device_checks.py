@@ -170,6 +170,23 @@ def memory_is_given_back():
     assert device.memory_stats()["bytes_in_use"] <= before
 
 
+def memory_is_used_again():
+    """Memory of large buffers serves the next ones of that size; small ones and other sizes are not mixed up with it."""
+    run = jax.jit(lambda x: x + 1)
+    for count in (1 << 18, 1 << 21, 100):
+        x = jnp.zeros(count, np.float32)
+        first, second = run(x), run(x)
+        places = {y.block_until_ready().unsafe_buffer_pointer() for y in (first, second)}
+        assert len(places) == 2
+        del first, second
+        gc.collect()
+        again = [run(x) for _ in range(2)]
+        if count > 100:
+            assert {y.block_until_ready().unsafe_buffer_pointer() for y in again} == places
+        for y in again:
+            np.testing.assert_array_equal(y, 1)
+
+
 def several_devices():
     first, second = jax.devices()
     x = jax.device_put(X, second)
@@ -335,7 +352,7 @@ def training():
 
 CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
-    linear_algebra, donation, host_memory, memory_is_given_back, several_devices, callbacks, callbacks_on_memory,
+    linear_algebra, donation, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks, callbacks_on_memory,
     error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call, error_of_too_much_memory,
     foreign_functions, compiled, exported, threads, training, *sharding_checks.CHECKS, *lowering_checks.CHECKS,
 ]  # fmt: skip

@@ -1,19 +1,20 @@
 #include "storage.h"
 
-#include <cstdlib>
-#include <new>
+#include "free_memory.h"
 
 namespace trivium::pjrt {
 namespace {
 
 constexpr size_t kCacheLine = 64;
 
+// Never zero bytes, so that every buffer has its own address.
+size_t Rounded(size_t bytes) { return (bytes / kCacheLine + 1) * kCacheLine; }
+
 }  // namespace
 
 StoragePtr Storage::Allocate(Memory& memory, size_t bytes) {
-  // Never zero bytes, so that every buffer has its own address.
-  const size_t rounded = (bytes / kCacheLine + 1) * kCacheLine;
-  void* data = rounded < bytes ? nullptr : std::aligned_alloc(kCacheLine, rounded);
+  const size_t rounded = Rounded(bytes);
+  void* data = rounded < bytes ? nullptr : FreeMemory::Get().Allocate(rounded);
   if (data == nullptr) {
     throw Failure(Error_Code_RESOURCE_EXHAUSTED, "out of memory: " + memory.text + " has no " + std::to_string(bytes) + " bytes left");
   }
@@ -27,7 +28,7 @@ StoragePtr Storage::Borrow(void* data, size_t bytes, std::function<void()> relea
 
 Storage::~Storage() {
   if (owner_ != nullptr) {
-    std::free(data_);
+    FreeMemory::Get().Release(data_, Rounded(bytes_));
     owner_->statistics.Freed(static_cast<int64_t>(bytes_));
   }
   if (release_) release_();
