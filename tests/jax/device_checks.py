@@ -171,7 +171,7 @@ def memory_is_given_back():
 
 
 def memory_is_used_again():
-    """Memory of large buffers serves the next ones of that size; small ones and other sizes are not mixed up with it."""
+    """Memory of large buffers serves the next ones of that size."""
     run = jax.jit(lambda x: x + 1)
     for count in (1 << 18, 1 << 21, 100):
         x = jnp.zeros(count, np.float32)
@@ -352,9 +352,10 @@ def training():
 
 CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
-    linear_algebra, donation, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks, callbacks_on_memory,
-    error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call, error_of_too_much_memory,
-    foreign_functions, compiled, exported, threads, training, *sharding_checks.CHECKS, *lowering_checks.CHECKS,
+    linear_algebra, donation, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks,
+    callbacks_on_memory, error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call,
+    error_of_too_much_memory, foreign_functions, compiled, exported, threads, training, *sharding_checks.CHECKS,
+    *lowering_checks.CHECKS,
 ]  # fmt: skip
 
 
