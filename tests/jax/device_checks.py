@@ -133,6 +133,9 @@ def donation():
     assert not keep.is_deleted()
     np.testing.assert_array_equal(y, 2 * np.arange(8.0))
     raises(RuntimeError, "deleted", lambda: x + 1)
+    twice = jnp.arange(8.0)
+    raises(RuntimeError, "argument 0 of .* is donated", lambda: jax.jit(jnp.add, donate_argnums=0)(twice, twice))
+    assert not twice.is_deleted()
     # No result has the size of the argument's parts.
     x, _ = sharding_checks.divided(jax.sharding.PartitionSpec("x"))
     jax.jit(lambda x: x @ x.T, donate_argnums=0)(x)
@@ -293,6 +296,14 @@ def compiled():
     np.testing.assert_allclose(built(X), X @ X.T, rtol=1e-5)
 
 
+def compiler_options():
+    """Options of XLA's own are accepted, and have no effect; others are errors."""
+    lowered = jax.jit(jnp.sin).lower(X)
+    built = lowered.compile(compiler_options={"xla_embed_ir_in_executable": True, "optimization_level": "1"})
+    np.testing.assert_allclose(built(X), np.sin(X), rtol=1e-6)
+    raises(RuntimeError, "No such compile option: 'fast'", lambda: lowered.compile(compiler_options={"fast": True}))
+
+
 def exported():
     exported = jax.export.export(jax.jit(lambda x: jnp.sin(x) * 2), platforms=["cpu", "trivium"])(X)
     restored = jax.export.deserialize(exported.serialize())
@@ -354,7 +365,8 @@ CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
     linear_algebra, donation, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks,
     callbacks_on_memory, error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call,
-    error_of_too_much_memory, foreign_functions, compiled, exported, threads, training, *sharding_checks.CHECKS,
+    error_of_too_much_memory, foreign_functions, compiled, compiler_options, exported, threads, training,
+    *sharding_checks.CHECKS,
     *lowering_checks.CHECKS,
 ]  # fmt: skip
 

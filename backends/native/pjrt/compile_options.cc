@@ -1,5 +1,8 @@
 #include "compile_options.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "error.h"
 
 namespace trivium::pjrt {
@@ -84,6 +87,17 @@ void ReadBuildOptions(std::string_view bytes, CompileOptions& options) {
   }
 }
 
+// An option that the caller passes to the compiler by name. XLA's options are accepted, though what they tune does not exist here.
+void CheckOverride(std::string_view bytes) {
+  static constexpr std::string_view kEfforts[] = {"exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
+                                                  "memory_fitting_level"};
+  for (Message entry(bytes); entry.Next();) {
+    if (entry.number != 1 || entry.text.substr(0, 4) == "xla_") continue;
+    if (std::find(std::begin(kEfforts), std::end(kEfforts), entry.text) != std::end(kEfforts)) continue;
+    throw Failure(Error_Code_INVALID_ARGUMENT, "No such compile option: '" + std::string(entry.text) + "', expected one of XLA's");
+  }
+}
+
 std::string Varint(uint64_t number) {
   std::string bytes;
   for (; number >= 0x80; number >>= 7) bytes += static_cast<char>((number & 0x7f) | 0x80);
@@ -101,6 +115,7 @@ CompileOptions ReadCompileOptions(std::string_view bytes) {
   CompileOptions options;
   for (Message message(bytes); message.Next();) {
     if (message.number == 3) ReadBuildOptions(message.text, options);
+    if (message.number == 7) CheckOverride(message.text);
   }
   // Protocol buffers omit numbers that are zero.
   if (options.num_replicas == 0) options.num_replicas = 1;

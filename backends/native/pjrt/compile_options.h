@@ -17,7 +17,7 @@ struct CompileOptions {
   std::vector<int64_t> device_ids;
 };
 
-// Throws if the bytes are not a protocol buffer.
+// Throws if the bytes are not a protocol buffer, or have a named option that XLA does not have.
 CompileOptions ReadCompileOptions(std::string_view bytes);
 
 // Returns the DeviceAssignmentProto of devices in the order of `device_ids`.

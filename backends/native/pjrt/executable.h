@@ -48,7 +48,7 @@ void BindExecution(Api& api);
 void ExecuteOnDevices(LoadedExecutable_Execute_Args& args);
 
 // Throws unless the program takes these arguments.
-void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count);
+void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count, const ExecuteOptions* options);
 
 // What a run of these arguments must wait for, or fails with.
 std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count);

@@ -1,12 +1,34 @@
 // Execution of a program on buffers.
 
+#include <algorithm>
+
 #include "buffer.h"
 #include "executable.h"
 #include "guard.h"
 
 namespace trivium::pjrt {
 
-void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count) {
+namespace {
+
+// Throws if a buffer that is donated is another argument too: the caller would lose what it also passes on.
+void CheckDonations(const CompiledProgram& program, Buffer* const* arguments, const ExecuteOptions* options) {
+  std::vector<Buffer*> sorted;
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    if (!program.donated[i] || IsKept(options, i)) continue;
+    if (sorted.empty()) {
+      sorted.assign(arguments, arguments + program.arguments.size());
+      std::sort(sorted.begin(), sorted.end());
+    }
+    const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), arguments[i]);
+    if (last - first == 1) continue;
+    throw Failure(Error_Code_INVALID_ARGUMENT,
+                  "argument " + std::to_string(i) + " of " + program.name + " is donated, but is also another argument of the same call");
+  }
+}
+
+}  // namespace
+
+void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count, const ExecuteOptions* options) {
   if (count != program.arguments.size()) {
     throw Failure(Error_Code_INVALID_ARGUMENT, program.name + " was given " + std::to_string(count) + " arguments, expected " +
                                                    std::to_string(program.arguments.size()));
@@ -18,6 +40,7 @@ void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, si
     throw Failure(Error_Code_INVALID_ARGUMENT, "argument " + std::to_string(i) + " of " + program.name + " is " +
                                                    arguments[i]->shape.text() + ", expected " + program.arguments[i].text());
   }
+  CheckDonations(program, arguments, options);
 }
 
 std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count) {
@@ -87,7 +110,7 @@ void Execute(LoadedExecutable_Execute_Args& args) {
   }
   if (args.num_devices > 1) return ExecuteOnDevices(args);
   Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[0];
-  CheckArguments(program, arguments, args.num_args);
+  CheckArguments(program, arguments, args.num_args, args.options);
   Device& device = args.execute_device != nullptr ? *args.execute_device : *executable.devices[0];
   std::vector<CompletionPtr> inputs = Pending(arguments, args.num_args);
   RunMemory memory = TakeMemory(program, arguments, device.default_memory(), args.options);
