@@ -26,6 +26,7 @@ class Row:
 
 FAMILIES = {
     "dispatch": "benchmarks.rows.dispatch",
+    "torch dispatch": "benchmarks.rows.torch_dispatch",
     "kernels": "benchmarks.rows.kernels",
     "loops": "benchmarks.rows.loops",
     "training": "benchmarks.rows.training",
