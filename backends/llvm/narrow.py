@@ -28,7 +28,8 @@ def memory_type(dtype: str) -> ll.Type:
 def from_memory(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
     """Returns the held value for a loaded one."""
     if dtype == "i1":
-        return code.builder.trunc(raw, shaped(I1, raw.type))
+        # As in NumPy, every byte but 0 is true: `numpy.ndarray.view` makes arrays of such bytes.
+        return code.icompare("!=", raw, 0)
     return _decode(code, raw, dtype) if is_narrow(dtype) else wrapped(code, raw, dtype)
 
 

@@ -209,3 +209,19 @@ def test_a_whole_artifact_holds_its_constants() -> None:
     assert whole.is_whole
     x = np.random.default_rng(1).standard_normal((100, 64)).astype(np.float32)
     np.testing.assert_array_equal(CpuExecutable(whole).execute(x)[0], run.execute(x)[0])
+
+
+def test_booleans_of_any_bytes() -> None:
+    """Every byte but 0 is true, in vectors and in single elements."""
+    run = compiled("""
+    func.func @main(%x: tensor<100xi1>, %y: tensor<i1>) -> (tensor<100xui8>, tensor<100xi1>, tensor<i32>) {
+      %0 = stablehlo.convert %x : (tensor<100xi1>) -> tensor<100xui8>
+      %1 = stablehlo.not %x : tensor<100xi1>
+      %2 = stablehlo.convert %y : (tensor<i1>) -> tensor<i32>
+      return %0, %1, %2 : tensor<100xui8>, tensor<100xi1>, tensor<i32>
+    }""")
+    given = np.arange(100, dtype=np.uint8)
+    numbers, inverse, single = run.execute(given.view(bool), given[96:97].view(bool).reshape(()))
+    np.testing.assert_array_equal(numbers, given != 0)
+    np.testing.assert_array_equal(inverse.view(np.uint8), given == 0)
+    assert single == 1

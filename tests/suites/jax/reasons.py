@@ -2,6 +2,7 @@
 first that matches counts."""
 
 REASONS: tuple[tuple[str, str], ...] = (
+    (r"testViewScalar", "A boolean whose byte is neither 0 nor 1 is converted to 1, where XLA converts its byte"),
     (
         r"found in 'HloModule|minibatch.*_unreduced_.* 0 != 1",
         "Reads in XLA's text of a compiled program how XLA has divided it",
