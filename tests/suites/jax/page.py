@@ -21,7 +21,8 @@ platform are counted, since the others ask for what no CPU has, or for what is b
 every failing test.
 
 - *tests*: in the file, with `JAX_NUM_GENERATED_CASES` of {cases} and `JAX_SKIP_SLOW_TESTS`.
-- *run*: of these, those that were run: all, or a sample (share and seed: {samples}).
+- *run*: of these, those that were run: all, a sample (share and seed: {samples}), or as many
+  as the time for a file allowed.
 - *asked*: of these, those that ran on JAX's CPU platform too: all, or only those that do not pass here.
 - *CPU*: of those that were run, those that pass on JAX's CPU platform. What it was not asked about
   counts as passing there.
