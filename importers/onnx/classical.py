@@ -104,11 +104,11 @@ def tree_ensemble(
         np.array([at + nodes * is_leaf for at, is_leaf in zip(ids, leafs, strict=True)], np.int64)
         for ids, leafs in ((nodes_truenodeids, nodes_trueleafs), (nodes_falsenodeids, nodes_falseleafs))
     ]
-    modes = array_of(nodes_modes)
-    sets = list(_sets(membership_values, int((modes == MEMBER).sum())))
+    modes = array_of(nodes_modes, ctx.folder)
+    sets = list(_sets(membership_values, ctx.folder, int((modes == MEMBER).sum())))
     missing = np.array(nodes_missing_value_tracks_true or [0] * nodes, bool)
     start = ctx.broadcast(ctx.elements(np.array(tree_roots, np.int64)[None]), (ctx.extent(x, 0), len(tree_roots)))
-    splits = array_of(nodes_splits)
+    splits = array_of(nodes_splits, ctx.folder)
 
     def step(emit: Context, at: Value) -> Value:
         inner = emit.binary(ops.Minimum, at, emit.scalar(nodes - 1, I64))
@@ -125,7 +125,7 @@ def tree_ensemble(
     for _ in range(_depth(leads, tree_roots, nodes)):
         at = step(ctx, at)
     leaf = ctx.minus(at, ctx.scalar(nodes, I64))
-    weight = ctx.take(ctx.elements(array_of(leaf_weights)), leaf)
+    weight = ctx.take(ctx.elements(array_of(leaf_weights, ctx.folder)), leaf)
     target = ctx.take(ctx.elements(np.array(leaf_targetids, np.int64)), leaf)
     return _combined(ctx, weight, target, n_targets, aggregate_function)
 
@@ -140,9 +140,9 @@ def _depth(leads: Sequence[np.ndarray], roots: Sequence[int], nodes: int) -> int
     return depth
 
 
-def _sets(values: onnx.TensorProto | None, count: int) -> Iterator[np.ndarray]:
+def _sets(values: onnx.TensorProto | None, folder: str, count: int) -> Iterator[np.ndarray]:
     """Yields the sets of values, which end with NaN."""
-    rest = np.array([], np.float32) if values is None else array_of(values)
+    rest = np.array([], np.float32) if values is None else array_of(values, folder)
     for end in np.flatnonzero(np.isnan(rest))[:count]:
         start = 0 if not (before := np.flatnonzero(np.isnan(rest[:end]))).size else int(before[-1]) + 1
         yield rest[start:end]

@@ -35,6 +35,9 @@ class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
     outputs: int = 1
     """The number of outputs of the node; those with an empty name are not needed."""
 
+    folder: str = ""
+    """Where the files are that have tensors of the model."""
+
     opset: int = 0
     """The version of the operator set."""
 

@@ -10,6 +10,7 @@ import onnx
 from trivium.importers.context import evaluate_known
 from trivium.importers.dynamic import Extent, Size, larger, scalar_of
 from trivium.importers.onnx.context import Context, Operand, axis_of, rule
+from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I1, I64, TensorType
@@ -68,13 +69,13 @@ def _runs_to_the_end(ctx: Context, body: onnx.GraphProto, going: Value) -> bool:
     while name in sources:
         name = sources[name]
     made = [node for node in body.node if name in node.output and node.op_type == "Constant"]
-    always = name == body.input[1].name or any(_is_true(node) for node in made)
+    always = name == body.input[1].name or any(_is_true(node, ctx.folder) for node in made)
     return known is not None and bool(known) and always
 
 
-def _is_true(constant: onnx.NodeProto) -> bool:
+def _is_true(constant: onnx.NodeProto, folder: str) -> bool:
     tensors = [attribute.t for attribute in constant.attribute if attribute.name == "value"]
-    return any(bool(onnx.numpy_helper.to_array(tensor).all()) for tensor in tensors)
+    return any(bool(array_of(tensor, folder).all()) for tensor in tensors)
 
 
 def _collected(

@@ -47,6 +47,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
     ):
         super().__init__(emit, graph)
         emit.enter = self._enter
+        emit.folder = folder
         self.functions = functions
         self.folder = folder
         self.opsets = opsets

@@ -22,14 +22,16 @@ from trivium.ir.types import TensorType
 
 
 def import_module(
-    model: onnx.ModelProto | str | PathLike[str], *, shapes: Mapping[str, Sequence[int | None]] | None = None
-) -> Module:
+    model: onnx.ModelProto | str | PathLike[str], *, shapes: Mapping[str, Sequence[int | None]] | None = None,
+    folder: str | PathLike[str] | None = None,
+) -> Module:  # fmt: skip
     """Returns the module of an ONNX model: a path, or a `ModelProto`.
 
-    Initializers are constants: views of the model's bytes. Sizes that the model leaves open are so in the module;
+    Initializers are constants: views of the model's bytes, or of files in its folder, which is `folder` for a
+    `ModelProto`. Sizes that the model leaves open are so in the module;
     `shapes` maps inputs to shapes that fix them. Raises `Error` if the model is not valid, `UnsupportedOpError` with
     every operator that has no rule."""
-    model, folder = read_model(model)
+    model, place = read_model(model, folder)
     opsets = _opsets(model)
     functions = {(function.domain, function.name, function.overload): function for function in model.functions}
     require_bounded(model.graph, functions)
@@ -42,7 +44,7 @@ def import_module(
         raise Error(f"shapes has {', '.join(unknown)}, expected inputs: {', '.join(info.name for info in inputs)}")
 
     def body(builder: Builder, *arguments: Value) -> tuple[Value, ...]:
-        importer = OnnxImporter(Context(builder.block), functions, folder, opsets)
+        importer = OnnxImporter(Context(builder.block), functions, place, opsets)
         importer.environment.update(zip((info.name for info in inputs), arguments, strict=True))
         return tuple(_result(info.name, value) for info, value in zip(graph.output, importer.run(graph), strict=True))
 

@@ -26,7 +26,7 @@ def constant(
 ) -> Value:  # fmt: skip
     """Constant(value)"""
     if value is not None:
-        return ctx.elements(array_of(value))
+        return ctx.elements(array_of(value, ctx.folder))
     if value_int is not None or value_ints is not None:
         return ctx.elements(np.array(value_ints if value_int is None else value_int, np.int64))
     return ctx.elements(np.array(value_floats if value_float is None else value_float, np.float32))
@@ -35,7 +35,7 @@ def constant(
 @rule("ConstantOfShape")
 def constant_of_shape(ctx: Context, shape: Value, value: onnx.TensorProto | None = None) -> Value:
     """ConstantOfShape(input, value)"""
-    element = np.zeros(1, np.float32) if value is None else array_of(value)
+    element = np.zeros(1, np.float32) if value is None else array_of(value, ctx.folder)
     sizes = ctx.listed(shape, "input")
     if (numbers := numbers_of(sizes)) is not None:
         return ctx.elements(np.broadcast_to(element.reshape(()), numbers))

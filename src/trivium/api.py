@@ -83,10 +83,15 @@ def from_jax(function: Callable[..., object] | ClosedJaxpr, *args: object, **kwa
 
 
 def from_onnx(
-    model: onnx.ModelProto | str | PathLike[str], *, shapes: Mapping[str, Sequence[int]] | None = None
+    model: onnx.ModelProto | str | PathLike[str],
+    *,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    folder: str | PathLike[str] | None = None,
 ) -> Module:
-    """Imports an ONNX model: a path or a `ModelProto`. `shapes` maps inputs to shapes that fix sizes left open."""
-    return _importer("onnx", "onnx").import_module(model, shapes=shapes)
+    """Imports an ONNX model: a path or a `ModelProto`. `shapes` maps inputs to shapes that fix sizes left open; `None`
+    leaves one open. `folder` is where the files are that have the model's tensors: for a path, by default, its own
+    folder."""
+    return _importer("onnx", "onnx").import_module(model, shapes=shapes, folder=folder)
 
 
 def parse(text: str) -> Module:

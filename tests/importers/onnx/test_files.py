@@ -13,6 +13,7 @@ onnx = pytest.importorskip("onnx")
 
 import trivium
 from tests.limits import bounded
+from trivium.ir.ops import Constant
 
 pytestmark = pytest.mark.onnx
 
@@ -77,6 +78,73 @@ def test_external_data_of_constants_is_read(path: Path) -> None:
 
     edit(path, move)
     np.testing.assert_array_equal(trivium.evaluate(trivium.load(path), WEIGHTS)[0], WEIGHTS * 2)
+
+
+def constants(module: trivium.Module) -> list[np.ndarray]:
+    return [op.value.array for op in module.main.walk() if isinstance(op, Constant)]
+
+
+def test_external_data_is_mapped(path: Path) -> None:
+    (weights,) = constants(trivium.load(path))
+    base = weights
+    while base is not None and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    np.testing.assert_array_equal(weights, WEIGHTS)
+
+
+def test_external_data_of_more_than_two_gigabytes(path: Path) -> None:
+    """It is not read: the file system stores next to nothing of it."""
+    rows, size = (1 << 29) // 3 + 7, 4
+
+    def change(model: Any) -> None:
+        external(length=None)(model)
+        model.graph.initializer[0].dims[:] = [rows, 3]
+        model.graph.node[0].op_type = "Gather"
+        model.graph.node[0].input[:] = ["w", "x"]
+        model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+        model.graph.output[0].ClearField("type")
+
+    edit(path, change)
+    os.truncate(path.parent / FILE, rows * 3 * size)
+    assert rows * 3 * size > 2 << 30
+    with bounded():
+        module = trivium.load(path)
+    weights = max(constants(module), key=lambda array: array.nbytes)
+    np.testing.assert_array_equal(weights[:2], WEIGHTS)
+    assert weights.shape == (rows, 3)
+    assert not weights[-1].any()
+
+
+def test_models_in_memory_have_a_folder(path: Path) -> None:
+    proto = onnx.load(str(path), load_external_data=False)
+    module = trivium.from_onnx(proto, folder=path.parent)
+    np.testing.assert_array_equal(trivium.evaluate(module, WEIGHTS)[0], WEIGHTS * 2)
+    elsewhere = path.rename(path.parent.parent / "model.onnx")
+    module = trivium.from_onnx(elsewhere, folder=path.parent)
+    np.testing.assert_array_equal(trivium.evaluate(module, WEIGHTS)[0], WEIGHTS * 2)
+    with pytest.raises(trivium.Error, match="its elements are in a file, expected `folder=` beside the ModelProto"):
+        trivium.from_onnx(proto)
+    with pytest.raises(trivium.Error, match="the folder of external data is nowhere, expected one that exists"):
+        trivium.from_onnx(proto, folder="nowhere")
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT2", "BFLOAT16", "FLOAT8E4M3FN", "BOOL"])
+def test_external_data_of_other_types(path: Path, kind: str) -> None:
+    code = onnx.TensorProto.DataType.Value(kind)
+    values = np.array([1, 0, 1, 1, 0, 1], onnx.helper.tensor_dtype_to_np_dtype(code))
+    data = onnx.numpy_helper.from_array(values).raw_data
+    (path.parent / FILE).write_bytes(b"........" + data)
+
+    def change(model: Any) -> None:
+        external(offset=8, length=len(data))(model)
+        model.graph.initializer[0].data_type = code
+        model.graph.node[0].op_type = "Cast"
+        model.graph.node[0].input[:] = ["w"]
+        model.graph.node[0].attribute.add(name="to", type=onnx.AttributeProto.INT, i=1)
+
+    edit(path, change)
+    np.testing.assert_array_equal(trivium.evaluate(trivium.load(path), WEIGHTS)[0].ravel(), values.astype(np.float32))
 
 
 @pytest.mark.parametrize("location", ["../secret.bin", "./../secret.bin", "inner/../../secret.bin", "", ".", "a\0b"])
