@@ -49,11 +49,11 @@ OWN = {"domain": "com.microsoft", "num_heads": HEADS}
 PAST = [floats(BATCH, HEADS, 3, SIZE) for _ in range(2)]
 
 
-@pytest.mark.parametrize("options", [{}, {"scale": 0.3}, {"mask_filter_value": -5.0}])
 @pytest.mark.parametrize(
-    "padding",
-    [None, number(4, 6), (RANDOM.random((BATCH, 6)) < 0.7).astype(np.int32),
-     (RANDOM.random((BATCH, LENGTH, 6)) < 0.7).astype(np.int32)],
+    ("padding", "options"),
+    [(None, {}), (number(4, 6), {"scale": 0.3}),
+     ((RANDOM.random((BATCH, 6)) < 0.7).astype(np.int32), {"mask_filter_value": -5.0}),
+     ((RANDOM.random((BATCH, LENGTH, 6)) < 0.7).astype(np.int32), {})],
 )  # fmt: skip
 def test_padding(padding: np.ndarray | None, options: dict[str, Any]) -> None:
     close("MultiHeadAttention", Q, K, V, BIAS, padding, num_heads=HEADS, **options)
@@ -93,11 +93,10 @@ def test_keys_and_values_of_before(causal: int) -> None:
 INPUT, WEIGHTS = floats(BATCH, LENGTH, 12), floats(12, 3 * WIDTH)
 
 
-@pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize(
-    "mask",
-    [None, number(4, 5), (RANDOM.random((BATCH, LENGTH)) < 0.7).astype(np.int32),
-     (RANDOM.random((BATCH, LENGTH, LENGTH)) < 0.7).astype(np.int32)],
+    ("mask", "causal"),
+    [(None, 1), (number(4, 5), 0), (number(4, 5), 1), ((RANDOM.random((BATCH, LENGTH)) < 0.7).astype(np.int32), 1),
+     ((RANDOM.random((BATCH, LENGTH, LENGTH)) < 0.7).astype(np.int32), 0)],
 )  # fmt: skip
 def test_attention_to_itself(mask: np.ndarray | None, causal: int) -> None:
     close("Attention", INPUT, WEIGHTS, BIAS, mask, num_heads=HEADS, unidirectional=causal)
@@ -137,17 +136,18 @@ def full(count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"scale": 0.2}, {"local_window_size": 3}, {"softcap": 2.0}, {"smooth_softmax": 1}],
-)
-@pytest.mark.parametrize(("length", "before"), [(5, 0), (1, 6)])
+    ("length", "before", "options"),
+    [(5, 0, {}), (1, 6, {"scale": 0.2}), (5, 0, {"local_window_size": 3}), (1, 6, {"local_window_size": 3}),
+     (5, 0, {"softcap": 2.0}), (1, 6, {"smooth_softmax": 1})],
+)  # fmt: skip
 def test_groups_of_heads(length: int, before: int, options: dict[str, Any]) -> None:
     grouped(length, before, full(before + length), **options)
 
 
-@pytest.mark.parametrize("interleaved", [0, 1])
-@pytest.mark.parametrize(("length", "before"), [(5, 0), (1, 6)])
-@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(
+    ("length", "before", "packed", "interleaved"),
+    [(5, 0, True, 0), (5, 0, False, 1), (1, 6, True, 1), (1, 6, False, 0)],
+)
 def test_groups_with_rotary_embeddings(packed: bool, length: int, before: int, interleaved: int) -> None:
     grouped(length, before, full(before + length), COSINES, SINES, packed=packed, do_rotary=1,
             rotary_interleaved=interleaved)  # fmt: skip
