@@ -31,13 +31,19 @@ class Extremes:
 
     def fold(self, code: Code, parts: Sequence[ll.Value], terms: Sequence[ll.Value]) -> list[ll.Value]:
         """Returns what is accumulated after one more number for each result."""
+        others: list[ll.Value] = []
+        for number, term in enumerate(terms):
+            others += [term, code.bits(term, element(parts[PARTS * number + 1].type)), term]
+        return self.join(code, parts, others)
+
+    def join(self, code: Code, parts: Sequence[ll.Value], others: Sequence[ll.Value]) -> list[ll.Value]:
+        """Returns what two loops have accumulated together."""
         found: list[ll.Value] = []
-        for number, (operation, term) in enumerate(zip(self.operations, terms, strict=True)):
-            extreme, signs, nan = parts[PARTS * number : PARTS * (number + 1)]
+        for number, operation in enumerate(self.operations):
+            this, other = (values[PARTS * number : PARTS * (number + 1)] for values in (parts, others))
             relation, join = (">", code.both) if operation == "maximum" else ("<", code.either)
-            better = code.select(code.compare(relation, term, extreme), term, extreme)
-            bits = code.bits(term, element(signs.type))
-            found += [better, join(signs, bits), code.select(code.is_nan(term), term, nan)]
+            better = code.select(code.compare(relation, other[0], this[0]), other[0], this[0])
+            found += [better, join(this[1], other[1]), code.select(code.is_nan(other[2]), other[2], this[2])]
         return found
 
     def end(self, code: Code, parts: Sequence[ll.Value]) -> list[ll.Value]:

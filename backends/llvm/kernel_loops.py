@@ -336,15 +336,14 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
         return chunk(I64(extent - rest), carried, memory.leading_mask(lanes, rest)) if rest else carried
 
     if extremes:
-        parts = nest(emitter, _dimensions(loop, schedule), extremes.begin(emitter.code, first), inner)
-        totals = extremes.end(emitter.code, parts)
-    else:
-        totals = nest(emitter, _dimensions(loop, schedule), first, inner)
+        first = extremes.begin(emitter.code, first)
+    totals = nest(emitter, _dimensions(loop, schedule), first, inner)
     while lanes > 1:
         lanes //= 2
         low, high = ([_half(emitter.code, v, lanes, side) for v in totals] for side in (0, 1))
         with emitter.in_lanes(index, lanes, None):
-            totals = fold(emitter, loop, low, high)
+            totals = extremes.join(emitter.code, low, high) if extremes else fold(emitter, loop, low, high)
+    totals = extremes.end(emitter.code, totals) if extremes else totals
     inits = [emitter.value(init) for init in loop.inits]
     results = fold(emitter, loop, inits, totals)
     emitter.values.update(zip(loop.carried, results, strict=True))

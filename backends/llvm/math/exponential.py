@@ -34,10 +34,10 @@ class Exponential:
         """exp(x)"""
         # Further out, the result is 0 or infinity anyway; comparisons keep NaN. Results of 0 are not reached by
         # scaling: subnormal numbers are slow on many processors, and masks produce many zeros.
-        vanishes = code.compare("<", x, self.underflow)
-        x = code.select(vanishes, 0.0, code.select(code.compare(">", x, self.overflow), self.overflow, x))
+        kept = code.builder.fcmp_unordered(">=", x, code.like(x, self.underflow))
+        x = code.select(kept, code.select(code.compare(">", x, self.overflow), self.overflow, x), 0.0)
         n, r = self.split(code, x)
-        return code.select(vanishes, 0.0, self.scale(code, self.reduced(code, r), n))
+        return code.select(kept, self.scale(code, self.reduced(code, r), n), 0.0)
 
     def expm1(self, code: Code, x: ll.Value) -> ll.Value:
         """exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1)"""
