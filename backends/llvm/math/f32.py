@@ -11,6 +11,7 @@ import llvmlite.ir as ll
 from trivium.backends.llvm.code import F32, F64, I32, I64, Code, shaped
 from trivium.backends.llvm.math import exponential, f64
 from trivium.backends.llvm.math.exponential import Exponential
+from trivium.backends.llvm.math.power import by_root
 from trivium.backends.llvm.math.trigonometric import by_all_digits, unless_any
 
 SQRT_HALF_BITS = 0x3F3504F3
@@ -140,6 +141,8 @@ def erf_inv(code: Code, x: ll.Value) -> ll.Value:
 
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     """exp(y log |x|) in f64, whose error vanishes in the rounding to f32; negative if x is and y is an odd integer."""
+    if (found := by_root(code, x, y)) is not None:
+        return found
     a, wide_y = (_widen(code, value) for value in (code.abs(x), y))
     magnitude = _narrow(code, f64.exp(code, code.mul(wide_y, f64.log(code, a))))
     half = code.mul(y, 0.5)

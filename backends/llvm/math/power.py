@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F64, I64, Code
+from trivium.backends.llvm.code import F64, I64, Code, Literal, literal
 from trivium.backends.llvm.math import f64
 
 ATANH = (
@@ -20,6 +20,8 @@ Pair = tuple[ll.Value, ll.Value]
 
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     """exp(y log |x|), with the sign of x if y is an odd integer."""
+    if (found := by_root(code, x, y)) is not None:
+        return found
     a = code.abs(x)
     magnitude = _exponential(code, _product(code, _logarithm(code, a), y))
     at_edge = code.select(code.compare("==", a, 0.0), code.like(a, 0.0), float("inf"))
@@ -27,6 +29,15 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     edge = code.either(code.compare("==", a, 0.0), code.compare("==", a, float("inf")))
     magnitude = code.select(edge, rising, magnitude)
     return _signed(code, x, y, _at_infinity(code, a, y, magnitude))
+
+
+def by_root(code: Code, x: ll.Value, y: ll.Value) -> ll.Value | None:
+    """x^(1/2) or x^(3/2), if y is known to be one of these: unlike roots, powers of -0 and -inf are positive."""
+    if not isinstance(y, Literal) or y.constant not in (literal(y.type, each).constant for each in (0.5, 1.5)):
+        return None
+    root = code.intrinsic("llvm.sqrt", x)
+    found = code.add(root, 0.0) if y.constant == literal(y.type, 0.5).constant else code.mul(x, root)
+    return code.select(code.compare("==", x, -float("inf")), float("inf"), found)
 
 
 def _at_infinity(code: Code, a: ll.Value, y: ll.Value, magnitude: ll.Value) -> ll.Value:

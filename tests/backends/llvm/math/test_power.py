@@ -6,7 +6,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from tests.backends.harness import run
 from tests.backends.llvm.math.measuring import INF, TYPES, compiled, distance
+from trivium.compiler.kernel import KernelBuilder
 
 
 def far_from_all(x: np.ndarray, y: np.ndarray) -> float:
@@ -45,6 +47,28 @@ def test_special_cases(name: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-6)
     zeros = expected == 0
     np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(expected[zeros]))
+
+
+def with_constant(exponent: float, name: str, x: np.ndarray) -> np.ndarray:
+    b = KernelBuilder("power")
+    source, target = b.input("x", name, x.shape), b.output("y", name, x.shape)
+    with b.parallel(x.size) as (i,):
+        b.store(target, b.apply("power", b.load(source, i), b.constant(exponent, name)), i)
+    return run(b.build(), x)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("exponent", [0.5, 1.5])
+def test_constants_that_are_roots(name: str, exponent: float) -> None:
+    kind = np.finfo(TYPES[name])
+    some = np.exp2(np.random.default_rng(0).uniform(kind.minexp - kind.nmant, kind.maxexp - 0.1, 1000))
+    x = np.array([0.0, -0.0, 1, -1, INF, -INF, np.nan, kind.max, *some], kind.dtype)
+    got, general = with_constant(exponent, name, x), compiled("power", name, x, np.full(x.size, exponent))
+    np.testing.assert_array_equal(np.signbit(got[:2]), [False, False])
+    np.testing.assert_allclose(got, general, rtol=3 * kind.eps, atol=kind.smallest_subnormal)
+    with mpmath.workprec(250):
+        exact = [mpmath.power(mpmath.mpf(float(a)), exponent) for a in x[8:]]
+        assert max(distance(a, b, kind.dtype.type) for a, b in zip(got[8:].tolist(), exact, strict=True)) <= 2
 
 
 @pytest.mark.parametrize("name", TYPES)
