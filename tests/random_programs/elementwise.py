@@ -60,6 +60,14 @@ def binary(g: Generator) -> None:
     g.offer(g.add(g.pick(choices)(*operands)))
 
 
+def known_power(g: Generator) -> None:
+    """A constant is the exponent: some of them are computed otherwise than the rest."""
+    value = g.float_value()
+    exponent = g.constant(np.float32(g.pick((0.5, 1.5, 2.0, 3.0))), value.type.element_type)
+    exponent = g.add(ops.BroadcastInDim(exponent, broadcast_dimensions=(), result=value.type))
+    g.offer(g.add(ops.Power(value, exponent)))
+
+
 def square(g: Generator) -> None:
     """Both operands are the same value."""
     value = g.value(lambda kind: not is_boolean(kind))
@@ -182,6 +190,6 @@ def random_bits(g: Generator) -> None:
 
 
 FAMILIES = (
-    *(unary,) * 3, *(binary,) * 6, square, *(chain,) * 3, choice, choice, mapped, clamp, bits, *(convert,) * 3, rounded,
-    complex_parts, same_bits, iota, random_bits,
+    *(unary,) * 3, *(binary,) * 6, known_power, square, *(chain,) * 3, choice, choice, mapped, clamp, bits,
+    *(convert,) * 3, rounded, complex_parts, same_bits, iota, random_bits,
 )  # fmt: skip
