@@ -4,7 +4,7 @@ A test that needs a framework has its marker, and a file that needs one begins w
 framework is missing, the test is skipped. In CI (`CI=true`), every framework must be installed.
 """
 
-import ctypes
+import functools
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,16 +24,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for framework in FRAMEWORKS:
         if item.get_closest_marker(framework) and find_spec(framework) is None:
             pytest.skip(f"{framework} is not installed: pip install 'trivium[{framework}]'")
-    if item.get_closest_marker("gpu") and not has_gpu_driver():
-        pytest.skip("no GPU driver on this machine")
+    if item.get_closest_marker("gpu") and (reason := why_no_gpu()):
+        pytest.skip(f"no GPU of NVIDIA's here: {reason}")
 
 
-def has_gpu_driver() -> bool:
+@functools.cache
+def why_no_gpu() -> str:
+    """Returns why there is no GPU of NVIDIA's to test on; empty if there is one."""
+    from trivium.backends.gpu.cuda import count
+    from trivium.ir.errors import Error
+
     try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return True
+        count()
+    except Error as error:
+        return str(error)
+    return ""
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from trivium.backends.gpu import nvptx, ptxas
+from trivium.backends.gpu import dlpack, nvptx, ptxas
 from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, library, told, version_text
 from trivium.backends.gpu.cuda_memory import UNTIMED, CudaMemory, Pool, PoolStatistics, Staging
 from trivium.backends.gpu.dialect import Dialect
@@ -265,6 +265,27 @@ class Cuda:
                 self._staging.download(target.reshape(-1).view(np.uint8), source.address)
             else:
                 self._cuda.cuStreamSynchronize(self._stream.handle)
+
+    def borrowed(self, array: object) -> tuple[CudaMemory, np.dtype, tuple[int, ...]] | None:
+        found = dlpack.borrow(array, self._device, self._stream.handle, self._finished)
+        if found is None:
+            return None
+        memory = found.memory
+        if memory.address % self.target.vector_bytes:
+            copied = self.allocate(memory.nbytes)
+            self.copy(copied, memory, memory.nbytes)
+            memory = copied
+        return memory, found.dtype, found.shape
+
+    def lent(self, memory: CudaMemory, dtype: np.dtype, shape: tuple[int, ...]) -> object:
+        """Returns an array of this device's memory as a capsule of DLPack."""
+        self._finished()
+        return dlpack.lend(memory, dtype, shape, self._device)
+
+    def _finished(self) -> None:
+        """Waits until all work is done; an error returns with the next call."""
+        with suppress(CudaError), self.current():
+            self._cuda.cuStreamSynchronize(self._stream.handle)
 
     def event(self) -> CudaEvent:
         with self.current(), told("marking a place in the stream"):

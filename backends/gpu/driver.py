@@ -80,6 +80,11 @@ class Driver(Queue[M, K], Protocol[M, K]):
         """Copies to an array, and waits until it is there."""
         ...
 
+    def borrowed(self, array: object) -> tuple[M, np.dtype, tuple[int, ...]] | None:
+        """Returns the memory, type and shape of another library's array that is on this device; None for all other
+        objects."""
+        ...
+
     def repeat(self, kept: Recordings, memories: Sequence[M], tell: Callable[[Queue[M, K]], None]) -> None:
         """Tells the device what `tell` tells a queue, which depends on nothing but `memories`. A driver that is told
         the same again may be quicker, with what it keeps."""

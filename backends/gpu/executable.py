@@ -54,13 +54,21 @@ class GpuExecutable:
         """Runs on host arrays and returns new ones, which belong to the caller."""
         if len(arguments) != len(self.inputs):
             raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(self.inputs)}")
-        arrays = [
-            read_argument(argument, slot.type, f"argument {position} of {self.name}")
-            for position, (argument, slot) in enumerate(zip(arguments, self.inputs, strict=True))
-        ]
+        memories = [self._argument(*pair) for pair in enumerate(arguments)]
         results = [np.empty(slot.shape, slot.dtype) for slot in self.outputs]
-        self._execute_on(arrays, results)
+        self._download(self.run(memories), results)
         return results
+
+    def _argument(self, position: int, argument: object) -> Memory:
+        """Returns an argument's memory on the device: its own, if that is where it is."""
+        slot, found = self.inputs[position], self._driver.borrowed(argument)
+        if found is None:
+            return self.uploaded(read_argument(argument, slot.type, f"argument {position} of {self.name}"))
+        memory, dtype, shape = found
+        if (dtype, shape) != (slot.dtype, slot.shape):
+            has, expected = f"{dtype} {shape}", f"{slot.dtype} {slot.shape}"
+            raise ExecutionError(f"argument {position} of {self.name} has {has}, expected {expected}")
+        return memory
 
     def execute_at(self, pointers: Sequence[int]) -> None:
         """Runs on memory of the host: the addresses of arguments, then of results. Nothing is checked."""
@@ -69,8 +77,10 @@ class GpuExecutable:
         self._execute_on(arrays[: len(self.inputs)], arrays[len(self.inputs) :])
 
     def _execute_on(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        memories = [self.uploaded(argument) for argument in arguments]
-        for result, memory in zip(results, self.run(memories), strict=True):
+        self._download(self.run([self.uploaded(argument) for argument in arguments]), results)
+
+    def _download(self, memories: Sequence[Memory], results: Sequence[np.ndarray]) -> None:
+        for result, memory in zip(results, memories, strict=True):
             self._driver.download(result, memory)
 
     def uploaded(self, array: np.ndarray) -> Memory:

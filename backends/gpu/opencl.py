@@ -178,6 +178,9 @@ class OpenCl:
             with _told("copying on the device"):
                 library().enqueue_copy(self._queue, target.buffer, source.buffer, byte_count=nbytes)
 
+    def borrowed(self, array: object) -> None:
+        """Arrays of other libraries have no buffers of OpenCL."""
+
     def repeat(
         self, kept: Recordings, memories: Sequence[OpenClMemory], tell: Callable[[Queue[OpenClMemory, Any]], None]
     ) -> None:

@@ -1,0 +1,310 @@
+"""Measures Trivium on a GPU of NVIDIA's, beside PyTorch's compiler and JAX where they are installed and find one:
+
+python -m benchmarks.gpu [--device cuda:0] [--seconds 1] [--json out/gpu.json] [name ...]
+
+The first line is the rate at which the device copies its own memory. Rows that only move memory are compared with it,
+and products with their peers. Results are compared before anything is measured; contenders then take turns."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import ml_dtypes
+import numpy as np
+
+import trivium
+from trivium.backends import client
+from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
+from trivium.compiler.driver import CompileOptions
+from trivium.ir.errors import Error
+
+OURS = "trivium"
+Call = Callable[[], Callable[[], object]]
+"""Starts work, and returns what waits for it and gives the result."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program; `function` is the same for peers, in words of the module that it is given as `of`. `moved`: the bytes
+    that it must read and write; `flops`: its operations."""
+
+    name: str
+    text: str
+    arguments: tuple[tuple[tuple[int, ...], Any], ...]
+    function: Callable[..., Any]
+    moved: int = 0
+    flops: float = 0.0
+    tolerance: float = 1e-3
+    options: CompileOptions = field(default_factory=CompileOptions)
+
+
+@dataclass
+class Result:
+    """The median time of each contender, in seconds, and how fast ours is."""
+
+    name: str
+    times: dict[str, float]
+    gigabytes: float
+    share_of_copies: float
+    teraflops: float
+
+
+def rows(scale: int = 1) -> list[Row]:
+    """Returns the rows, with extents divided by `scale`."""
+    many, long = 16_384 // scale, 1024 // scale
+    f32, bf16 = np.float32, ml_dtypes.bfloat16
+    kind = f"tensor<{many}x{long}xf32>"
+    both = 8 * many * long
+
+    def elementwise(x: Any, y: Any, of: Any) -> Any:
+        return of.tanh(x) * y + x
+
+    def softmax(x: Any, of: Any) -> Any:
+        powers = of.exp(x - of.amax(x, 1, keepdims=True))
+        return powers / of.sum(powers, 1, keepdims=True)
+
+    listed = [
+        Row(
+            "tanh(x) * y + x",
+            f"""func.func @main(%x: {kind}, %y: {kind}) -> {kind} {{
+              %0 = stablehlo.tanh %x : {kind}
+              %1 = stablehlo.multiply %0, %y : {kind}
+              %2 = stablehlo.add %1, %x : {kind}
+              return %2 : {kind}
+            }}""",
+            (((many, long), f32), ((many, long), f32)),
+            elementwise,
+            moved=both + both // 2,
+        ),
+        Row("softmax", _softmax(many, long), (((many, long), f32),), softmax, moved=both),
+        Row("cumsum", _cumsum(many, long), (((many, long), f32),), lambda x, of: of.cumsum(x, 1), moved=both),
+    ]
+    for size in (4096 // scale, 8192 // scale):
+        listed.append(_product(size, "bf16", bf16, CompileOptions()))
+    listed.append(_product(4096 // scale, "f32", f32, CompileOptions()))
+    listed.append(_product(4096 // scale, "f32", f32, CompileOptions(tf32=True)))
+    return listed
+
+
+def _softmax(many: int, long: int) -> str:
+    kind, row = f"tensor<{many}x{long}xf32>", f"tensor<{many}xf32>"
+    return f"""func.func @main(%x: {kind}) -> {kind} {{
+      %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %low) applies stablehlo.maximum across dimensions = [1]
+        : ({kind}, tensor<f32>) -> {row}
+      %1 = stablehlo.broadcast_in_dim %0, dims = [0] : ({row}) -> {kind}
+      %2 = stablehlo.subtract %x, %1 : {kind}
+      %3 = stablehlo.exponential %2 : {kind}
+      %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1]
+        : ({kind}, tensor<f32>) -> {row}
+      %5 = stablehlo.broadcast_in_dim %4, dims = [0] : ({row}) -> {kind}
+      %6 = stablehlo.divide %3, %5 : {kind}
+      return %6 : {kind}
+    }}"""
+
+
+def _cumsum(many: int, long: int) -> str:
+    kind = f"tensor<{many}x{long}xf32>"
+    return f"""func.func @main(%x: {kind}) -> {kind} {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = "stablehlo.reduce_window"(%x, %zero) <{{window_dimensions = array<i64: 1, {long}>,
+        padding = dense<[[0, 0], [{long - 1}, 0]]> : tensor<2x2xi64>}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %r = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %r : tensor<f32>
+      }}) : ({kind}, tensor<f32>) -> {kind}
+      return %0 : {kind}
+    }}"""
+
+
+def _product(size: int, dtype: str, numpy: Any, options: CompileOptions) -> Row:
+    kind = f"tensor<{size}x{size}x{dtype}>"
+    text = f"""func.func @main(%x: {kind}, %y: {kind}) -> {kind} {{
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : ({kind}, {kind}) -> {kind}
+      return %0 : {kind}
+    }}"""
+    name = f"{'tf32' if options.tf32 else dtype} product {size}"
+    shape = (size, size), numpy
+    return Row(name, text, (shape, shape), lambda x, y, of: x @ y, flops=2.0 * size**3, tolerance=2e-2, options=options)
+
+
+def arguments(row: Row) -> list[np.ndarray]:
+    generator = np.random.default_rng(0)
+    return [generator.standard_normal(shape, np.float32).astype(dtype) for shape, dtype in row.arguments]
+
+
+# Contenders
+
+
+def ours(on: GpuClient, row: Row, given: list[np.ndarray]) -> Call:
+    executable = on.compile(trivium.parse(row.text), row.options)
+    assert isinstance(executable, GpuLoadedExecutable)
+    buffers = [on.buffer_from_host(array) for array in given]
+
+    def call() -> Callable[[], object]:
+        (result,) = executable.execute_buffers(buffers)
+
+        def wait() -> object:
+            result.ready.wait()
+            return result
+
+        return wait
+
+    return call
+
+
+def of_torch(row: Row, given: list[np.ndarray]) -> Call | None:
+    """Returns PyTorch's compiled program, if PyTorch finds a GPU."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = row.options.tf32
+    kinds = [torch.bfloat16 if array.dtype == ml_dtypes.bfloat16 else torch.float32 for array in given]
+    tensors = [torch.tensor(a.astype(np.float32)).to("cuda", kind) for a, kind in zip(given, kinds, strict=True)]
+    compiled = torch.compile(lambda *operands: row.function(*operands, of=torch))
+
+    def call() -> Callable[[], object]:
+        result = compiled(*tensors)
+
+        def wait() -> object:
+            torch.cuda.synchronize()
+            return result
+
+        return wait
+
+    return call
+
+
+def of_jax(row: Row, given: list[np.ndarray]) -> Call | None:
+    """Returns JAX's compiled program, if JAX finds a GPU."""
+    try:
+        import jax
+
+        device = jax.devices("gpu")[0]
+    except (ImportError, RuntimeError):
+        return None
+    precision = "default" if row.options.tf32 or row.name.startswith("bf16") else "highest"
+    placed = [jax.device_put(array, device) for array in given]
+    compiled = jax.jit(lambda *operands: row.function(*operands, of=jax.numpy))
+
+    def call() -> Callable[[], object]:
+        with jax.default_matmul_precision(precision):
+            return compiled(*placed).block_until_ready
+
+    return call
+
+
+def as_numpy(result: Any) -> np.ndarray:
+    if hasattr(result, "to_numpy"):
+        return result.to_numpy().astype(np.float32)
+    return np.asarray(result.float().cpu() if hasattr(result, "cpu") else result, np.float32)
+
+
+# Measuring
+
+
+def timed(call: Call, seconds: float) -> float:
+    """Returns the time of one call, of as many as fill `seconds`; the device works on them one after the other."""
+    call()()
+    count, spent = 1, 0.0
+    while True:
+        begin = time.perf_counter()
+        for _ in range(count - 1):
+            call()
+        call()()
+        spent = time.perf_counter() - begin
+        if spent >= seconds:
+            return spent / count
+        count *= 2
+
+
+def copy_rate(on: GpuClient, nbytes: int, seconds: float) -> float:
+    """Returns the bytes per second that the device reads and writes when it copies its own memory."""
+    source, target = (on.driver.allocate(nbytes) for _ in range(2))
+    on.driver.upload(source, np.zeros(nbytes, np.uint8))
+
+    def call() -> Callable[[], object]:
+        on.driver.copy(target, source, nbytes)
+        return on.driver.event().wait
+
+    return 2 * nbytes / timed(call, seconds)
+
+
+def measured(on: GpuClient, row: Row, rate: float, seconds: float, rounds: int = 5) -> Result:
+    """Compares the contenders' results, then measures them in turns."""
+    given = arguments(row)
+    calls = {OURS: ours(on, row, given), "torch": of_torch(row, given), "jax": of_jax(row, given)}
+    found = {name: call for name, call in calls.items() if call is not None}
+    results = {name: as_numpy(call()()) for name, call in found.items()}
+    scale = float(np.abs(results[OURS]).max(initial=1e-30))
+    for name, result in results.items():
+        error = float(np.abs(result - results[OURS]).max()) / scale
+        if not error <= row.tolerance:
+            raise click.ClickException(f"{row.name}: {name} differs by {error:.2g} of the largest element")
+    turns = [{name: timed(call, seconds / rounds) for name, call in found.items()} for _ in range(rounds)]
+    times = {name: float(np.median([turn[name] for turn in turns])) for name in found}
+    return Result(
+        row.name, times, row.moved / times[OURS] / 1e9, row.moved / times[OURS] / rate, row.flops / times[OURS] / 1e12
+    )
+
+
+def described(result: Result) -> str:
+    peers = ", ".join(f"{name} {time / result.times[OURS]:.2f}" for name, time in result.times.items() if name != OURS)
+    speed = f"{result.teraflops:.1f} TFLOP/s" if result.teraflops else f"{result.gigabytes:.0f} GB/s"
+    share = f"{result.share_of_copies:.0%}" if result.gigabytes else ""
+    return f"| {result.name} | {1e6 * result.times[OURS]:.0f} us | {speed} | {share} | {peers or 'none'} |"
+
+
+def report(
+    on: GpuClient, listed: list[Row], seconds: float, copied: int = 1 << 30
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the lines of the table, with what they tell as data."""
+    rate = copy_rate(on, copied, seconds)
+    device = on.devices[0]
+    yield f"{device.kind}; {on.platform_version}; copies {rate / 1e9:.0f} GB/s", {"copies": rate, "device": device.kind}
+    yield "| row | ours | speed | share of copies | their time over ours |\n| --- | --- | --- | --- | --- |", {}
+    for row in listed:
+        found = measured(on, row, rate, seconds)
+        yield described(found), asdict(found)
+
+
+def opened(device: str) -> GpuClient:
+    """Returns the client of a GPU; refuses anything else."""
+    try:
+        found = client(device)
+    except Error as error:
+        raise click.ClickException(f"{device} is not there, so there is nothing to measure: {error}") from None
+    if not isinstance(found, GpuClient) or found.platform_name != "cuda":
+        raise click.ClickException(f"{device} is no GPU of NVIDIA's; times of anything else would tell nothing")
+    return found
+
+
+@click.command(help=__doc__)
+@click.option("--device", default="cuda:0")
+@click.option("--seconds", default=1.0, help="the time of each contender of a row")
+@click.option("--json", "path", type=click.Path(path_type=Path), help="writes the figures to a file")
+@click.argument("names", nargs=-1)
+def main(device: str, seconds: float, path: Path | None, names: tuple[str, ...]) -> None:
+    on, kept = opened(device), []
+    chosen = [row for row in rows() if not names or any(name in row.name for name in names)]
+    for line, data in report(on, chosen, seconds):
+        click.echo(line)
+        kept += [data] if data else []
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(kept, indent=1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

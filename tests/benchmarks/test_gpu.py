@@ -1,0 +1,55 @@
+"""The benchmark of a GPU: its rows are right, in small, on a simulated one, and without a GPU nothing is measured."""
+
+from __future__ import annotations
+
+import pytest
+from click import ClickException
+from click.testing import CliRunner
+
+from benchmarks import gpu
+from tests.backends.gpu import simulator
+from trivium.backends.gpu.client import GpuClient
+from trivium.backends.gpu.cuda_library import library
+from trivium.ir.errors import Error
+
+
+def has_driver() -> bool:
+    try:
+        library()
+    except Error:
+        return False
+    return True
+
+
+@pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
+def test_rows_on_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    with simulator.opened() as device:
+        on = GpuClient(device, 0)
+        lines = list(gpu.report(on, gpu.rows(128), 0.0, copied=1 << 10))
+    assert len(lines) == 2 + len(gpu.rows())
+    assert all(data["times"][gpu.OURS] > 0 for _, data in lines[2:])
+    assert "GB/s" in lines[2][0]
+
+
+def test_a_wrong_result_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(row: gpu.Row, given: object) -> gpu.Call:
+        return lambda: lambda: 0.0
+
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    monkeypatch.setattr(gpu, "of_torch", wrong)
+    with simulator.opened() as device, pytest.raises(ClickException, match="torch differs by 1 of the largest element"):
+        gpu.measured(GpuClient(device, 0), gpu.rows(128)[0], 1.0, 0.0)
+
+
+@pytest.mark.skipif(has_driver(), reason="there is a driver of NVIDIA's here")
+def test_without_a_gpu() -> None:
+    told = CliRunner().invoke(gpu.main, [])
+    assert told.exit_code == 1
+    assert "cuda:0 is not there, so there is nothing to measure" in told.output
+
+
+def test_other_devices_are_refused() -> None:
+    told = CliRunner().invoke(gpu.main, ["--device", "cpu"])
+    assert told.exit_code == 1
+    assert "cpu is no GPU of NVIDIA's" in told.output
