@@ -10,12 +10,18 @@ trivium.start = function (data) {
   const frame = element("div", { class: "frame" });
   let shown = null;
 
+  // A pane that is hidden shows the selection when it is shown.
+  const light = (pane, ...selection) => {
+    pane.waiting = pane.root.hidden ? selection : null;
+    if (!pane.waiting) pane.highlight(...selection);
+  };
+
   const select = (items, from, group) => {
     const related = trivium.related(model, items);
-    for (const listing of listings.values()) listing.highlight(related[listing.stage.index], from);
+    for (const listing of listings.values()) light(listing, related[listing.stage.index], from);
     for (const picture of pictures.values()) picture.highlight(related[picture.stage.index], from, group);
-    if (panel) panel.highlight(related[model.launches.index], from, group);
-    if (passes) passes.highlight(related[passes.program.index], from);
+    if (panel) light(panel, related[model.launches.index], from, group);
+    if (passes) light(passes, related[passes.program.index], from);
     details.replaceChildren(...trivium.details(model, items, group, related, select));
     details.scrollTop = 0;
     trivium.selection = { items, related };
@@ -57,6 +63,8 @@ trivium.start = function (data) {
     const { root } = beside.get(name), button = switches[names.indexOf(name)];
     root.hidden = on === undefined ? !root.hidden : !on;
     button.setAttribute("aria-pressed", String(!root.hidden));
+    const pane = beside.get(name);
+    if (pane.waiting) light(pane, ...pane.waiting);
   };
   for (const name of names) flip(name, wanted.has(name));
 
