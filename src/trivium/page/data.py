@@ -187,11 +187,21 @@ class Page:
             )
         page: dict[str, Json] = {"title": self.title, "facts": {**self.facts}, "open": self.open, "small": self.small}
         page["stages"] = stages
-        return page | {name: _plain(part) for name in ("times", "passes") if (part := getattr(self, name)) is not None}
+        if self.times is not None:
+            page["times"] = _times(self.times)
+        if self.passes is not None:
+            page["passes"] = _passes(self.passes)
+        return page
 
 
-def _plain(part: Times | Passes) -> Json:
-    return dataclasses.asdict(part)
+def _times(times: Times) -> Json:
+    return dataclasses.asdict(times)
+
+
+def _passes(passes: Passes) -> Json:
+    """Returns the lists themselves: copies of them would take longer than all else."""
+    runs: list[Json] = [vars(run) for run in passes.passes]
+    return vars(passes) | {"passes": runs}
 
 
 def _item(item: Item) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
+from trivium.ir.collection import collection_paused
 from trivium.ir.errors import Error
 from trivium.page.data import Page
 
@@ -59,6 +60,7 @@ def frame_of(page: Page, height: int = 640) -> str:
     return f'<iframe srcdoc="{escape(html_of(page))}" style="width: 100%; height: {height}px; border: 0"></iframe>'
 
 
+@collection_paused()
 def packed(page: Page) -> str:
     """Returns the data as JSON, compressed by zlib, in base64: a browser unpacks it faster than it would read it."""
     text = json.dumps(page.json(), allow_nan=False, separators=(",", ":"))
