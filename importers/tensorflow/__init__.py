@@ -24,8 +24,10 @@ from trivium.importers.tensorflow import (  # noqa: F401
     sampling,
     shape,
     special,
+    stacks,
     state,
     tensor_arrays,
+    uniform,
     xla,
     xla_computations,
 )

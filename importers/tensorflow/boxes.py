@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -75,3 +77,24 @@ def _shared(ctx: Context, sides: list[Value], at: Value) -> Value:
     part = ctx.over(common, ctx.minus(ctx.plus(mine, theirs), common))
     smaller = ctx.binary(ops.Minimum, mine, theirs)
     return ctx.select(ctx.compare("GT", smaller, nothing), part, nothing)
+
+
+@rule("NonMaxSuppressionV3")
+def non_max_suppression_known(
+    ctx: Context, boxes: Known, scores: Known, max_output_size: Known, iou_threshold: Known, score_threshold: Known
+) -> np.ndarray:
+    """NonMaxSuppressionV3(boxes, scores, max_output_size, iou_threshold, score_threshold) -> selected_indices: as many
+    as there are, so their number must be known"""
+    wide = boxes.astype(np.float32)
+    low, high = np.minimum(wide[:, :2], wide[:, 2:]), np.maximum(wide[:, :2], wide[:, 2:])
+    area = (high - low).prod(1)
+    chosen: list[int] = []
+    for at in np.argsort(-scores.astype(np.float32), kind="stable"):
+        if len(chosen) >= max_output_size or not scores[at] > score_threshold:
+            break
+        shared = np.maximum(np.minimum(high[at], high[chosen]) - np.maximum(low[at], low[chosen]), 0).prod(1)
+        is_solid = (area[at] > 0) & (area[chosen] > 0)
+        parts = np.where(is_solid, shared / np.maximum(area[at] + area[chosen] - shared, 1e-38), 0)
+        if not (parts > np.float32(iou_threshold)).any():
+            chosen.append(int(at))
+    return np.array(chosen, np.int32)

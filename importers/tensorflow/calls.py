@@ -42,6 +42,7 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
     start = {i: _prepared(input[i], trips, growth.get(i)) for i in changing}
     start |= _tried(ctx, body, input, start)
     variables = list(dict.fromkeys([*_written(ctx, step, input), *_written(ctx, condition, input)]))
+    _allocate(ctx, body, input, start, trips, [x for x in variables if isinstance(ctx.state.values[x], TensorList)])
     loop = _Carried(ctx, list(start.values()), variables)
 
     def run(name: str) -> Callable[[list[Operand]], Sequence[Operand]]:
@@ -80,9 +81,7 @@ def _written(ctx: Context, graph: tf.Graph, operands: Sequence[Operand]) -> list
 
 
 def _prepared(operand: Operand, trips: int | None, growth: int | None) -> Operand:
-    if not isinstance(operand, TensorList):
-        return operand
-    return operand.grown(None if trips is None or growth is None else trips * max(growth, 0))
+    return _prepared_list(operand, trips, growth) if isinstance(operand, TensorList) else operand
 
 
 def _ended(
@@ -111,6 +110,32 @@ def _tried(ctx: Context, body: str, operands: list[Operand], start: dict[int, Op
         results = ctx.inline(body, *arguments)
     ctx.state.values = saved
     return {i: _like_after(ctx, x, results[i]) for i, x in unknown.items()}
+
+
+def _allocate(
+    ctx: Context,
+    body: str,
+    operands: list[Operand],
+    start: dict[int, Operand],
+    trips: int | None,
+    stacks: Sequence[Variable],
+) -> None:
+    """Gives the stacks that a loop fills the rows that it needs: the body is converted once, for this purpose alone."""
+    if not stacks:
+        return
+    before, saved = {x: ctx.state.values[x] for x in stacks}, dict(ctx.state.values)
+    with ctx.inside(Block()):
+        ctx.inline(body, *(_unknown_copy(ctx, start.get(i, x), i in start) for i, x in enumerate(operands)))
+    after, ctx.state.values = ctx.state.values, saved
+    for stack, old in before.items():
+        new = after[stack]
+        if isinstance(old, TensorList) and isinstance(new, TensorList) and not old.buffers:
+            growth = new.length - old.length if isinstance(new.length, int) and isinstance(old.length, int) else None
+            ctx.state.values[stack] = _like_after(ctx, _prepared_list(old, trips, growth), new)
+
+
+def _prepared_list(held: TensorList, trips: int | None, growth: int | None) -> TensorList:
+    return held.grown(None if trips is None or growth is None else trips * max(growth, 0))
 
 
 def _like_after(ctx: Context, before: TensorList, after: Operand) -> TensorList:
@@ -230,18 +255,22 @@ class _Carried:
         self.ctx = ctx
         self.operands = operands
         self.variables = variables
+        self.held = [ctx.state.values[variable] for variable in variables]
 
-    def flat(self, operands: Sequence[Operand], state: dict[Variable, Value | np.ndarray] | None = None) -> list[Value]:
+    def flat(self, operands: Sequence[Operand], state: dict[Variable, Operand] | None = None) -> list[Value]:
         values = self.ctx.state.values if state is None else state
-        parts = [part for x in operands for part in parts_of(self.ctx, x)]
-        return [*parts, *(self.ctx.value(values[variable]) for variable in self.variables)]
+        whole = [*operands, *(values[variable] for variable in self.variables)]
+        return [part for x in whole for part in parts_of(self.ctx, x)]
 
     def unflat(self, values: Sequence[Value]) -> list[Operand]:
         """Returns the operands again; the variables' values become current."""
         rest = iter(values)
         operands = [whole_of(x, rest) for x in self.operands]
-        for variable in self.variables:
-            self.ctx.state.write(variable, next(rest))
+        for variable, form in zip(self.variables, self.held, strict=True):
+            if isinstance(form, TensorList):
+                self.ctx.state.values[variable] = whole_of(form, rest)
+            else:
+                self.ctx.state.write(variable, next(rest))
         return operands
 
     def region(

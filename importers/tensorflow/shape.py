@@ -109,7 +109,8 @@ def unique(ctx: Context, x: Known, *axis: Known) -> tuple[np.ndarray, np.ndarray
 @rule("Const")
 def const(ctx: Context, *, value: TensorProto) -> np.ndarray:
     """Const(; value) -> output"""
-    return tf.make_ndarray(value)
+    array = tf.make_ndarray(value)
+    return array.view(array.dtype[0]) if array.dtype.names else array  # of quantized dtypes
 
 
 @rule("Fill")

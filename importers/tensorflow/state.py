@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from trivium.importers.tensorflow.checkpoint import Stored
-from trivium.importers.tensorflow.context import Context, Known, NonTensor, Operand, rule
+from trivium.importers.tensorflow.context import Context, NonTensor, Operand, rule
 from trivium.importers.tensorflow.graph import called_functions, ends_of, function_graph, needed_nodes
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
@@ -44,10 +44,10 @@ class Variable(NonTensor):
 
 @dataclass
 class State:
-    """The value of each variable at the cursor, and the variables written so far. `generator` is the state of the
-    random generator, in programs that draw."""
+    """The value of each variable at the cursor (of a stack, a list), and the variables written so far. `generator` is
+    the state of the random generator, in programs that draw."""
 
-    values: dict[Variable, Value | np.ndarray] = field(default_factory=dict)
+    values: dict[Variable, Operand] = field(default_factory=dict)
     written: dict[Variable, None] = field(default_factory=dict)
     generator: Variable | None = None
 
@@ -110,7 +110,7 @@ def _origin(tensor: tf.Tensor) -> tf.Tensor:
 
 
 @rule("ReadVariableOp")
-def read_variable(ctx: Context, resource: Operand) -> Value | Known:
+def read_variable(ctx: Context, resource: Operand) -> Operand:
     """ReadVariableOp(resource) -> value"""
     return ctx.state.values[variable_of(ctx, resource)]
 

@@ -107,7 +107,7 @@ def size(ctx: Context, handle: Operand, flow_in: Operand) -> np.ndarray:
     return np.array(_array(ctx, handle, flow_in).capacity, np.int32)
 
 
-@rule("TensorArrayCloseV3", "StackCloseV2")
+@rule("TensorArrayCloseV3")
 def close(ctx: Context, handle: Operand) -> None:
     """TensorArrayCloseV3(handle)"""
 

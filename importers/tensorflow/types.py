@@ -30,6 +30,9 @@ ELEMENT_TYPES = {
     tf.dtypes.experimental.float8_e4m3fn: FLOATS["f8E4M3FN"],
     tf.dtypes.experimental.float8_e5m2: FLOATS["f8E5M2"],
 }
+QUANTIZED = {tf.qint8: tf.int8, tf.quint8: tf.uint8, tf.qint32: tf.int32}
+"""Dtypes of integers that express other numbers, as the integers that they store."""
+
 DTYPES = {element_type: dtype for dtype, element_type in ELEMENT_TYPES.items()}
 
 
@@ -40,7 +43,7 @@ ALIGNMENT = 64
 def element_type_of(dtype: tf.DType) -> types.ElementType:
     """Returns the element type of a dtype."""
     try:
-        return ELEMENT_TYPES[dtype.base_dtype]
+        return ELEMENT_TYPES[QUANTIZED.get(dtype.base_dtype, dtype.base_dtype)]
     except KeyError:
         raise Error(f"dtype {dtype.name} has no StableHLO element type") from None
 

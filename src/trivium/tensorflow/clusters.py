@@ -19,7 +19,7 @@ from trivium.importers.tensorflow.graph import (
     location_of,
     needed_nodes,
 )
-from trivium.importers.tensorflow.types import ELEMENT_TYPES
+from trivium.importers.tensorflow.types import ELEMENT_TYPES, QUANTIZED
 from trivium.ir.errors import UnsupportedOpError
 from trivium.tensorflow.compiled import NOTHING, Compiled, Held, Instead, Options
 from trivium.tensorflow.copying import CALLS, IsInlined, function_of
@@ -182,7 +182,7 @@ def is_foreign(node: tf.Operation) -> bool:
     return node.type not in rule or not all(x.dtype.base_dtype in _TYPES for x in tensors)
 
 
-_TYPES = frozenset({*ELEMENT_TYPES, tf.resource, tf.variant})
+_TYPES = frozenset({*ELEMENT_TYPES, *QUANTIZED, tf.resource, tf.variant})
 
 
 def all_nodes(graph: tf.Graph, seen: set[str] | None = None) -> Iterable[tf.Operation]:

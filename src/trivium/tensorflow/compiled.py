@@ -18,7 +18,7 @@ from trivium.executable import Executable
 from trivium.importers.tensorflow.module import Interface, captured, import_graph, interface_of, variable_from
 from trivium.importers.tensorflow.source import count_of
 from trivium.importers.tensorflow.state import Variable
-from trivium.importers.tensorflow.types import empty, to_array, to_tensor, type_of
+from trivium.importers.tensorflow.types import QUANTIZED, empty, to_array, to_tensor, type_of
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.func import Module
 from trivium.ir.types import TensorType
@@ -117,17 +117,28 @@ class Compiled:
             results = [empty(kind) for kind in code.types]
             arrays = (*map(to_array, operands), *results)
             code.executable.loaded.execute_at([array.__array_interface__["data"][0] for array in arrays])
-            return list(map(to_tensor, results))
+            return self._as_declared(list(map(to_tensor, results)))
         declared = [*self.outputs, *self.written]
         results = tf.numpy_function(
             lambda *arrays: list(self.code(arrays).executable(*arrays)),
             operands,
-            [x.dtype for x in declared],
+            [QUANTIZED.get(x.dtype, x.dtype) for x in declared],
             stateful=bool(self.written),
         )
         for result, like in zip(results, declared, strict=True):
             result.set_shape(like.shape)
-        return results
+        return self._as_declared(results)
+
+    def _as_declared(self, results: list[tf.Tensor]) -> list[tf.Tensor]:
+        """Returns results of which some are quantized in the dtypes that TensorFlow has for that."""
+        if not self._is_quantized:
+            return results
+        declared = [x.dtype for x in (*self.outputs, *self.written)]
+        return [tf.bitcast(x, y) if y in QUANTIZED else x for x, y in zip(results, declared, strict=True)]
+
+    @functools.cached_property
+    def _is_quantized(self) -> bool:
+        return any(x.dtype in QUANTIZED for x in (*self.outputs, *self.written))
 
     def code(self, operands: Sequence[Any]) -> Code:
         """Returns the machine code for operands of these sizes, compiled if necessary."""

@@ -71,6 +71,18 @@ def dense(indices: Any, shape: list[int], values: Any, default: float) -> Any:
     )
 
 
+CORNERS = R.random((20, 4)).astype(np.float32)
+
+
+def best_boxes(order: Any, most: int = 8, least: float = 0.2) -> Any:
+    """The scores are known, as the op needs it; their order is not."""
+    scores = np.round(CORNERS.sum(1) % 1, 1).astype(np.float32)
+    chosen = tf.raw_ops.NonMaxSuppressionV3(
+        boxes=CORNERS, scores=scores, max_output_size=most, iou_threshold=0.4, score_threshold=least
+    )
+    return tf.gather(order, chosen)
+
+
 FUSED_CASES = [
     case("_FusedConv2D", lambda x, w, b: fused_conv(x, w, b, names=["BiasAdd"]), IMAGE, KERNEL, f(4)),
     case("_FusedConv2D", lambda x, w, b: fused_conv(x, w, b, names=["BiasAdd", "Relu6"]), IMAGE, KERNEL, f(4)),
@@ -94,6 +106,9 @@ FUSED_CASES = [
     case("MaxPoolGradGrad", lambda x, g: second_gradient(x, g, "VALID"), COARSE, f(*COARSE.shape)),
     case("MaxPoolGradGradV2", second_gradient_sizes, COARSE, f(*COARSE.shape)),
     case("MaxPool3DGradGrad", second_gradient_3d, f(1, 3, 4, 3, 2), f(1, 3, 4, 3, 2)),
+    case("NonMaxSuppressionV3", best_boxes, f(20)),
+    case("NonMaxSuppressionV3", lambda x: best_boxes(x, 30, 0.0), f(20)),
+    case("NonMaxSuppressionV3", lambda x: best_boxes(x, 0), f(20)),
     case("SparseToDense", lambda i, v: dense(i, [6], v, 0.5), np.array([1, 4]), f(2)),
     case("SparseToDense", lambda i, v: dense(i, [2, 3], v, -1.0), np.array([[0, 1], [1, 2]]), f(2)),
     case("SparseToDense", lambda i, v: dense(i, [5], v, -1.0), np.array(3, np.int32), f(2)[0]),

@@ -137,6 +137,28 @@ def test_gradients_of_tensor_arrays(graph: Any) -> None:
     check(graph, *FEEDS)
 
 
+def test_gradients_of_loops(graph: Any) -> None:
+    """What TensorFlow keeps for them is on stacks."""
+    x, n = inputs()
+    _, y = v1.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, tf.sin(a) * x), [0, x])
+    tf.identity(tf.gradients(tf.reduce_sum(y), [x])[0] + tf.cast(n, tf.float32), name="y")
+    check(graph, *FEEDS)
+
+
+def test_stacks(graph: Any) -> None:
+    x, n = inputs()
+    stack = tf.raw_ops.StackV2(max_size=-1, elem_type=tf.float32)
+    pushed = tf.raw_ops.StackPushV2(handle=stack, elem=x)
+    with tf.control_dependencies([pushed]):
+        pushed = tf.raw_ops.StackPushV2(handle=stack, elem=x * 2.0)
+    with tf.control_dependencies([pushed]):
+        first = tf.raw_ops.StackPopV2(handle=stack, elem_type=tf.float32)
+    with tf.control_dependencies([first]):
+        second = tf.raw_ops.StackPopV2(handle=stack, elem_type=tf.float32)
+    tf.identity(first - second * tf.cast(n, tf.float32), name="y")
+    check(graph, *FEEDS)
+
+
 def frozen() -> tuple[Any, Any]:
     """A function, and the same with its control flow lowered and its variable frozen, as TensorFlow does it."""
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2

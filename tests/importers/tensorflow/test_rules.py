@@ -13,13 +13,14 @@ from tests.importers.tensorflow.cases import CASES, Case
 from tests.importers.tensorflow.fused_cases import FUSED_CASES
 from tests.importers.tensorflow.more_cases import MORE_CASES
 from tests.importers.tensorflow.random_cases import RANDOM_CASES
+from tests.importers.tensorflow.uniform_cases import UNIFORM_CASES
 from tests.importers.tensorflow.various_cases import VARIOUS_CASES
 from tests.importers.tensorflow.xla_cases import XLA_CASES
 
 pytestmark = pytest.mark.tensorflow
 
 
-ALL_CASES = [*CASES, *MORE_CASES, *FUSED_CASES, *RANDOM_CASES, *VARIOUS_CASES, *XLA_CASES]
+ALL_CASES = [*CASES, *MORE_CASES, *FUSED_CASES, *RANDOM_CASES, *UNIFORM_CASES, *VARIOUS_CASES, *XLA_CASES]
 
 
 @pytest.mark.parametrize("case", ALL_CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(ALL_CASES)])

@@ -101,8 +101,9 @@ def _of_cases(op: str) -> Iterator[tuple[str, Verdict]]:
     from tests.importers.tensorflow.cases import CASES
     from tests.importers.tensorflow.fused_cases import FUSED_CASES
     from tests.importers.tensorflow.more_cases import MORE_CASES
+    from tests.importers.tensorflow.uniform_cases import UNIFORM_CASES
 
-    for case in (x for x in (*CASES, *MORE_CASES, *FUSED_CASES) if x.op == op):
+    for case in (x for x in (*CASES, *MORE_CASES, *FUSED_CASES, *UNIFORM_CASES) if x.op == op):
         for dtype in FLOATS[:-1] if op in ROUGH else FLOATS:
             if dtype == tf.float32 or any(x.dtype == np.float32 for x in case.inputs):
                 kind = dtype.as_numpy_dtype

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from tests.suites.tensorflow.ops import dtypes_of
+from trivium.importers.tensorflow.state import DRAWING
 
 SHAPES = ((3, 4), (2, 3, 4), (4,), (), (1, 4, 6, 4), (2, 5, 5), (2, 4, 4, 4, 2), (0, 3), (6, 6))
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-30, 3e38, -2.5, 1e4)
@@ -61,7 +62,7 @@ class Call:
 
 def drawn(op: str, seed: int) -> Call:
     """Returns the call that a seed stands for. Raises a `LookupError` for ops whose inputs are not drawn."""
-    if op in ONLY_CASES:
+    if op in ONLY_CASES or op in DRAWING:
         raise LookupError(op)
     return _Draw(op, np.random.default_rng([seed, *op.encode()])).call()
 
