@@ -9,8 +9,8 @@ from typing import NamedTuple
 from trivium.importers.dynamic import Extent, Size, clamped, larger, scalar_of
 from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, rule
-from trivium.importers.onnx.indexing import coordinates
 from trivium.importers.onnx.selection import selected
+from trivium.importers.selection import coordinates
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, I1, I64

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
@@ -108,16 +106,6 @@ def scattered(
     else:
         body = ctx.combiner(COMBINERS[reduction], x.type.element_type)
     return ctx.add(ops.Scatter([x], indices, [updates], scatter_dimension_numbers=numbers, update_computation=body))[0]
-
-
-def coordinates(ctx: Context, places: Value, shape: Sequence[Extent]) -> list[Value]:
-    """Returns the index along each dimension of positions in a flattened tensor."""
-    found, rest = [], places
-    for extent in reversed(shape[1:]):
-        by = scalar_of(ctx, extent)
-        found.append(ctx.binary(ops.Remainder, rest, by))
-        rest = ctx.over(rest, by)
-    return [rest, *reversed(found)]
 
 
 @rule("OneHot")

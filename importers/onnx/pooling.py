@@ -12,7 +12,8 @@ from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, rule
 from trivium.importers.onnx.contraction import padding_of
-from trivium.importers.onnx.indexing import coordinates, scattered
+from trivium.importers.onnx.indexing import scattered
+from trivium.importers.selection import coordinates
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64

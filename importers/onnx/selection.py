@@ -12,7 +12,8 @@ import numpy as np
 from trivium.importers.context import evaluate_known
 from trivium.importers.dynamic import Extent, Size, numbers_of
 from trivium.importers.onnx.context import Context, axis_of, rule
-from trivium.importers.onnx.indexing import coordinates, scattered
+from trivium.importers.onnx.indexing import scattered
+from trivium.importers.selection import coordinates, selected
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I1, I64, TensorType, is_boolean, is_float
@@ -24,15 +25,6 @@ def places_of(ctx: Context, kept: Value) -> Value:
     if known is not None:
         return ctx.elements(np.flatnonzero(known).astype(np.int64))
     return selected(ctx, kept, ctx.iota_like(kept, 0))[0]
-
-
-def selected(ctx: Context, kept: Value, *lists: Value) -> list[Value]:
-    """Returns the elements of lists for which an entry is true, in their order."""
-    if kept.type.shape == (0,):
-        return list(lists)
-    count = Size(ctx, ctx.reduce(ops.Add, ctx.convert(kept, I64), [0]), is_extent=True)
-    _, *ordered = ctx.sort([ctx.add(ops.Not(kept)), *lists], 0)
-    return [ctx.slice(x, 0, 0, count) for x in ordered]
 
 
 @rule("NonZero")

@@ -22,6 +22,7 @@ from trivium.importers.pytorch import (
     reduction,
     rnn,
     rnn_gradient,
+    selection,
     shape,
     special,
     strided,
@@ -32,6 +33,7 @@ from trivium.importers.pytorch.program import (
     ImportedGraph,
     InputIndex,
     ResultIndex,
+    SizeIndex,
     ViewIndex,
     import_file,
     import_graph,
@@ -41,7 +43,7 @@ from trivium.importers.pytorch.program import (
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, elementwise, flexible_attention),
     *(fourier, indexing, joining, linalg, matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
-    *(shape, special, strided),
+    *(selection, shape, special, strided),
 )
 """The modules of rules; importing them fills the table."""
 
@@ -51,6 +53,7 @@ __all__ = [
     "ImportedGraph",
     "InputIndex",
     "ResultIndex",
+    "SizeIndex",
     "ViewIndex",
     "import_file",
     "import_graph",

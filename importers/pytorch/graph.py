@@ -69,7 +69,7 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
 
     def convert(self, node: fx.Node, rule: Rule) -> None:
         size = symbolic(meta := self.meta(node))
-        if size is not None:
+        if size is not None and node.target is not torch.ops.aten._local_scalar_dense.default:
             self.values[node] = self._size(size, meta)
             return
         if not self._has_open_sizes(node):
@@ -105,7 +105,10 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         if isinstance(node.target, OpOverload):
             arguments, keywords = bind(node.target, rule, arguments, keywords, self.emit)
         self.values[node] = results = rule(self.emit, *arguments, **keywords)
-        self.emit.require_types(results if isinstance(results, tuple | list) else (results,))
+        listed = results if isinstance(results, tuple | list) else (results,)
+        self.emit.require_types(listed)
+        for result, meta in zip(listed, self.emit.described, strict=False):
+            self.emit.symbols.bind(self.emit, result, meta)
 
     def read(self, node: fx.Node) -> Any:
         """Returns the result of converting a node: a value, a number, or a tuple of them."""

@@ -12,6 +12,7 @@ from trivium.importers.emit import Emitter, neutral
 from trivium.importers.pytorch.checking import check_indices, check_rows
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.importers.pytorch.reduction import scan
+from trivium.importers.selection import true_places
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64, TensorType, is_boolean
@@ -118,7 +119,7 @@ def _scatter(ctx: Context, op: type | None, x: Value, places: Sequence[Value], u
     """Returns `x` with `op(x[places], updates)`, or just the updates, at the places, which index the first
     dimensions."""
     count, batch = len(places), places[0].type.rank
-    if not x.type.size:  # so no place is written to
+    if 0 in x.type.shape:  # so no place is written to
         return x
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(batch, batch + x.type.rank - count)),
@@ -185,10 +186,10 @@ def index_put(
 
 
 def _masked_put(ctx: Context, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
-    """Computes `x[mask] = value` for a single value: how many elements a mask selects is not known before it runs."""
+    """Computes `x[mask] = value` for a single value: without the places of the mask's elements."""
     (mask,) = [i for i in indices if i is not None] if sum(i is not None for i in indices) == 1 else (None,)
-    if mask is None or values.type.size != 1 or any(i is not None for i in indices[1:]):
-        ctx.unsupported("indices", "boolean masks", "integers, or one mask with a single value")
+    if mask is None or not values.type.is_static or values.type.size != 1 or any(i is not None for i in indices[1:]):
+        return index_put(ctx, x, _without_masks(ctx, indices), values, accumulate)
     mask = ctx.unsqueeze(mask, range(mask.type.rank, x.type.rank))
     value = ctx.reshape(values, ())
     return ctx.select(mask, ctx.plus(x, value) if accumulate else ctx.broadcast(value, ctx.extents(x)), x)
@@ -198,10 +199,9 @@ def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[li
     """Returns index tensors broadcast to one shape, the dimensions that they index, and the position of the indexed
     dimensions in the result: at the first of them if they are adjacent, otherwise at the front. Negative indices count
     from the end."""
+    indices = _without_masks(ctx, indices)
     dims_ = [d for d, given in enumerate(indices) if given is not None]
     given = [i for i in indices if i is not None]
-    if any(is_boolean(i.type.element_type) for i in given):
-        ctx.unsupported("indices", "a boolean mask", "integers, for the result's size depends on the mask's values")
     shape = ctx.common_shape(*map(ctx.extents, given))
     places = []
     for number, (d, place) in enumerate(zip(dims_, given, strict=True)):
@@ -213,6 +213,17 @@ def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[li
         places.append(ctx.broadcast(place, shape))
     adjacent = dims_ == list(range(dims_[0], dims_[0] + len(dims_)))
     return places, dims_, dims_[0] if adjacent else 0
+
+
+def _without_masks(ctx: Context, indices: Sequence[Value | None]) -> list[Value | None]:
+    """Replaces each boolean mask by the indices, one for each of its dimensions, of its true elements."""
+    found: list[Value | None] = []
+    for entry in indices:
+        if entry is not None and is_boolean(entry.type.element_type):
+            found += true_places(ctx, entry)
+        else:
+            found.append(entry)
+    return found
 
 
 def _to_their_place(batch: int, rest: int, front: int) -> list[int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import torch
 from torch import fx
@@ -16,10 +16,12 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.node import Argument, Target
 from torch.utils import _pytree as pytree
 
 from trivium.importers.common import require_regular, role
+from trivium.importers.dynamic import Size
 from trivium.importers.pytorch.aliases import View, views_among
 from trivium.importers.pytorch.archive import read_contents
 from trivium.importers.pytorch.bounds import Bounds, Shape
@@ -255,14 +257,22 @@ class ImportedGraph:
     module: Module
     arguments: tuple[int, ...]
     """The inputs of the graph that the function takes, in its order."""
-    outputs: tuple[ResultIndex | ViewIndex | Operand, ...]
-    """For each output of the graph: a `ResultIndex`, a `ViewIndex`, or the output itself (a number, `None`)."""
+    outputs: tuple[ResultIndex | SizeIndex | ViewIndex | Operand, ...]
+    """For each output of the graph: a `ResultIndex`, a `SizeIndex`, a `ViewIndex`, or the output itself (a number,
+    `None`)."""
     metas: tuple[Meta, ...]
     """For each output of the graph, PyTorch's description: a fake tensor, with its strides, or a number."""
     draws: bool
     """Whether the function takes, as its last argument, and returns, as its last result, the state of the generator."""
     checks: Mapping[int, Callable[[torch.Tensor], None]]
     """Results after the graph's own, by index, with what raises PyTorch's error if one tells of a failure."""
+
+
+@dataclass(frozen=True)
+class SizeIndex:
+    """An output that is a size which the program computes: the result at an index, as a number."""
+
+    index: int
 
 
 @dataclass(frozen=True)
@@ -308,6 +318,9 @@ def import_graph(
     metas = None if _has_metas(module.graph) else propagate(module, inputs)
     outputs = outputs_of(module.graph)
     views = views_among(module.graph, outputs, lambda node: _meta(node, metas), is_visible)
+    for view in views.values():
+        if has_symbols(view.meta) or has_symbols(view.base_meta):
+            _refuse_views(view.base)
     bases = list(dict.fromkeys(view.base for view in views.values() if view.base.op != "placeholder"))
     returned = [None if index in views else node for index, node in enumerate(outputs)] + bases
     built = build_module(module, constants, roles, None, metas, returned, True, checks_values=checks_values)
@@ -322,6 +335,14 @@ def import_graph(
         for index, output in enumerate(built.outputs[: len(outputs)])
     ]
     return replace(built, outputs=tuple(described))
+
+
+def _refuse_views(base: fx.Node) -> NoReturn:
+    """Rejects a node whose result is the memory of several outputs before its shape is known."""
+    reason = "outputs are views of its result, whose shape follows from elements of tensors"
+    where = location_of(base).describe()
+    found = [Unsupported(target_name(base), reason=reason)]
+    raise UnsupportedOpError("1 op is not supported:", found, inside=base.format_node(), source=where)
 
 
 def build_module(
@@ -357,6 +378,8 @@ def build_module(
     if bounds is not None:
         bounds.declare(emit, {node: value for node, value in values.items() if isinstance(value, Value)})
     returned = convert_graph(module, emit, values, metas, outputs)
+    sizes = {index for index, value in enumerate(returned) if isinstance(value, Size)}
+    returned = [value.value if isinstance(value, Size) else value for value in returned]
     results = [value for value in returned if isinstance(value, Value)]
     entries = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
     attributes = [entry for entry, value in zip(entries, returned, strict=True) if isinstance(value, Value)]
@@ -372,7 +395,10 @@ def build_module(
     kind = FunctionType(tuple(argument.type for argument in block.arguments), tuple(value.type for value in results))
     main = Function("main", kind, Region([block]), arg_attrs=arguments, res_attrs=attributes)
     counter = iter(range(len(results)))
-    found = tuple(ResultIndex(next(counter)) if isinstance(value, Value) else value for value in returned)
+    found = tuple(
+        (SizeIndex if index in sizes else ResultIndex)(next(counter)) if isinstance(value, Value) else value
+        for index, value in enumerate(returned)
+    )
     places = [index for index, node in enumerate(graph.find_nodes(op="placeholder")) if node in roles]
     shown = [_meta(node, metas) for node in outputs_of(graph)]
     verified = {index: check.verify for index, check in checks.items()}
@@ -400,7 +426,9 @@ def _has_metas(graph: fx.Graph) -> bool:
 
 def propagate(module: fx.GraphModule, inputs: Sequence[object]) -> dict[fx.Node, Meta]:
     """Returns a description of every node of a graph, with fake tensors, at inputs of concrete sizes."""
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    # Sizes that follow from the elements of tensors are symbols.
+    environment = ShapeEnv(allow_dynamic_output_shape_ops=True)
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=environment, static_shapes=True)
 
     def faked(given: object) -> object:
         if not isinstance(given, torch.Tensor):

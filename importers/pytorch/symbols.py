@@ -12,7 +12,17 @@ import sympy
 import torch
 from torch.utils._sympy import functions
 
-from trivium.importers.dynamic import DynamicEmitter, Extent, chosen, divided, is_sized, larger, scalar_of, smaller
+from trivium.importers.dynamic import (
+    DynamicEmitter,
+    Extent,
+    Size,
+    chosen,
+    divided,
+    is_sized,
+    larger,
+    scalar_of,
+    smaller,
+)
 from trivium.importers.pytorch.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Value
@@ -71,6 +81,17 @@ class Symbols:
         """Returns a size as an extent."""
         number = self.known(given)
         return self.evaluate(emit, symbolic(given)) if number is None else number
+
+    def bind(self, emit: DynamicEmitter, result: object, meta: object) -> None:
+        """Lets symbols that first appear in the description of a result stand for its extents, or for itself: elements
+        of tensors decide them."""
+        if isinstance(meta, torch.SymInt) and isinstance(result, Size):
+            self.values.setdefault(meta.node.expr, result)
+        elif isinstance(meta, torch.Tensor) and isinstance(result, Value):
+            for dimension, extent in enumerate(meta.shape):
+                expression = symbolic(extent)
+                if isinstance(expression, sympy.Symbol) and expression not in self.values:
+                    self.values[expression] = emit.extent(result, dimension)
 
     def evaluate(self, emit: DynamicEmitter, expression: sympy.Basic | None) -> Extent:
         """Returns the value of an expression of integers."""

@@ -40,11 +40,13 @@ from torch._prims_common import make_contiguous_strides_for
 
 import trivium
 from trivium.advice import advised
+from trivium.backends.parts import PartedExecutable
 from trivium.executable import Executable
 from trivium.importers.pytorch import (
     ImportedGraph,
     InputIndex,
     ResultIndex,
+    SizeIndex,
     ViewIndex,
     import_graph,
     is_cut,
@@ -55,13 +57,14 @@ from trivium.importers.pytorch.context import Meta, Number, Operand
 from trivium.importers.pytorch.decompositions import decompositions
 from trivium.importers.pytorch.graph import location_of, target_name
 from trivium.importers.pytorch.lstm_layers import keep_lstm_layers
-from trivium.importers.pytorch.types import DTYPES
+from trivium.importers.pytorch.symbols import has_symbols
+from trivium.importers.pytorch.types import DTYPES, to_array, to_tensor
 from trivium.ir.errors import Error, UnsupportedOpError
 
 Input = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number
 """An input of a graph of AOTAutograd: sizes are inputs too."""
 
-Described = ResultIndex | ViewIndex | Operand
+Described = ResultIndex | SizeIndex | ViewIndex | Operand
 Output = torch.Tensor | Operand
 
 logger = logging.getLogger(__name__)
@@ -318,10 +321,14 @@ class Variant:
         self.arguments = imported.arguments
         self.draws = imported.draws
         self.checks = imported.checks
+        self.loaded = executable.loaded
         self.execute_at = executable.loaded.execute_at
-        shapes = [entry.type.static_shape for entry in executable.signature.results]
-        dtypes = [DTYPES[entry.type.element_type] for entry in executable.signature.results]
-        self.results = list(zip(shapes, map(make_contiguous_strides_for, shapes), dtypes, strict=True))
+        kinds = [entry.type for entry in executable.signature.results]
+        parted = isinstance(executable.loaded, PartedExecutable) or not all(kind.is_static for kind in kinds)
+        shapes = [] if parted else [kind.static_shape for kind in kinds]
+        dtypes = [] if parted else [DTYPES[kind.element_type] for kind in kinds]
+        made = list(zip(shapes, map(make_contiguous_strides_for, shapes), dtypes, strict=True))
+        self.results = None if parted else made
         views = [output for output in imported.outputs if isinstance(output, ViewIndex)]
         bases = {view.base.index: _layout(view.view.base_meta) for view in views if isinstance(view.base, ResultIndex)}
         self.layouts = {index: strides for index, strides in {**layouts, **bases}.items() if strides is not None}
@@ -339,8 +346,7 @@ class Variant:
         inputs.clear()
         if self.draws:
             given.append(draw_state())
-        made = [_empty_strided_cpu(*result) for result in self.results]
-        self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
+        made = self._executed(given)
         if self.returns_results:
             return made
         for index, verify in self.checks.items():
@@ -349,11 +355,21 @@ class Variant:
             made[index] = _laid_out(made[index], strides)
         return [self._output(output, made, seen) for output in self.outputs]
 
+    def _executed(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Runs the program. If its extents follow from its data, results have shapes only afterwards."""
+        if self.results is None:
+            return [to_tensor(array) for array in self.loaded.execute(*map(to_array, given))]
+        made = [_empty_strided_cpu(*result) for result in self.results]
+        self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
+        return made
+
     def _output(self, output: Described, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Output:
         """Returns an output of the graph: a result, a view of a result or of an input, or a constant."""
         if isinstance(output, ViewIndex):
             place = output.base
             return output.view.of(seen[place.index] if isinstance(place, InputIndex) else made[place.index])
+        if isinstance(output, SizeIndex):
+            return int(made[output.index])
         return made[output.index] if isinstance(output, ResultIndex) else output
 
 
@@ -401,7 +417,7 @@ def _visible_outputs(kind: str) -> Callable[[int], bool]:
 
 def _layout(meta: Meta) -> tuple[int, ...] | None:
     """Returns the strides of an output, or `None` for row-major order."""
-    if not isinstance(meta, torch.Tensor) or meta.is_contiguous():
+    if not isinstance(meta, torch.Tensor) or has_symbols(meta) or meta.is_contiguous():
         return None
     return tuple(int(stride) for stride in meta.stride())
 

@@ -1,0 +1,79 @@
+"""Shapes that follow from the elements of tensors, in one graph of `torch.compile`, against PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import Tensor
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def captures_open_shapes() -> Iterator[None]:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        yield
+    torch._dynamo.reset()
+
+
+def put(x: Tensor) -> Tensor:
+    changed = x.clone()
+    changed[x > 0] = x[x > 0] * 2
+    return changed
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], object]] = {
+    "nonzero": lambda x: torch.nonzero(x > 0),
+    "nonzero of a number": lambda x: torch.nonzero(x[0, 0] > 0),
+    "argwhere": lambda x: torch.argwhere(x > 0) + 1,
+    "elements": lambda x: x[x > 0] * 2,
+    "sum of elements": lambda x: x[x > 0].sum(),
+    "rows": lambda x: x[x[:, 0] > 0] @ torch.ones(3, 2),
+    "columns": lambda x: x[:, x[0] > 0],
+    "masked_select": lambda x: torch.masked_select(x, x[0] > 0.2),
+    "put": put,
+    "repeat_interleave": lambda x: torch.repeat_interleave(x, (x[:, 0].abs() * 2).int(), dim=0).cos(),
+    "bincount": lambda x: torch.bincount((x.abs() * 3).int().flatten(), minlength=2),
+    "weighted bincount": lambda x: torch.bincount((x.abs() * 3).int().flatten(), x.flatten()),
+    "item": lambda x: torch.ones(x.flatten().argmax().item() + 1) * x.sum(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_shapes_that_follow_from_elements(name: str) -> None:
+    function = FUNCTIONS[name]
+    compiled = torch.compile(function, backend="trivium", fullgraph=True, options={"fallback": False})
+    for x in (torch.randn(5, 3), torch.randn(5, 3), torch.ones(5, 3), -torch.ones(5, 3)):
+        torch.testing.assert_close(compiled(x), function(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x[x > 0] ** 2).sum(),
+        lambda x: torch.masked_select(x, x > 0).sin().sum(),
+        lambda x: (torch.repeat_interleave(x, torch.tensor([2, 0, 1, 3, 1]), dim=0) ** 2).sum(),
+    ],
+    ids=["mask", "masked_select", "repeat_interleave"],
+)
+def test_gradients(function: Callable[[Tensor], Tensor]) -> None:
+    compiled = torch.compile(function, backend="trivium", fullgraph=True)
+    for _ in range(2):
+        ours = torch.randn(5, 3, requires_grad=True)
+        theirs = ours.detach().clone().requires_grad_()
+        (found,), (wanted,) = (torch.autograd.grad(f(x), x) for f, x in ((compiled, ours), (function, theirs)))
+        torch.testing.assert_close(found, wanted)
+
+
+def test_views_of_a_result_whose_shape_follows_from_elements(caplog: pytest.LogCaptureFixture) -> None:
+    """They share memory, so PyTorch makes them."""
+    compiled = torch.compile(lambda x: torch.where(x > 0), backend="trivium")
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(compiled(x), torch.where(x > 0))
+    assert "views of its result, whose shape follows from elements" in caplog.text
