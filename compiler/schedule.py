@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from trivium.compiler.kernel.affine import Analysis, accesses, holds
-from trivium.compiler.kernel.structure import Block, Loop, Register, Scratch, While, walk
+from trivium.compiler.kernel.structure import Block, Load, Loop, Register, Scratch, While, symbols, walk
 
 
 class Unit(StrEnum):
     """The units that iterations can be spread over. Dimensions without a mapping run serially."""
 
     LANES = "lanes"
+    SQUARES = "squares"
     THREADS = "threads"
     BLOCK = "block"
     GRID = "grid"
@@ -27,8 +28,9 @@ class Unit(StrEnum):
 @dataclass(frozen=True)
 class Mapping:
     """Dimensions of a loop, treated as one in row-major order, that are spread over a unit. `size` is the number of
-    lanes of a vector, the number of threads of a block, the number of iterations that one block of a grid computes, or
-    the minimum number of iterations of a thread's piece.
+    lanes of a vector, the side of a square of elements (its other side are the lanes), the number of threads of a
+    block, the number of iterations that one block of a grid computes, or the minimum number of iterations of a thread's
+    piece.
 
     Two units are about updates. Iterations along `ATOMIC` dimensions may update one element at once, so each update is
     an atomic operation. Iterations along `OWNERS` dimensions are run, in order, by each of `size` threads, of which
@@ -69,6 +71,12 @@ class LoopSchedule:
         return lanes.size if lanes else 1
 
     @property
+    def turned(self) -> int | None:
+        """The dimension along which squares of elements are read, to be transposed into lanes."""
+        squares = self.mapping(Unit.SQUARES)
+        return squares.dimensions[0] if squares else None
+
+    @property
     def static_extents(self) -> tuple[int, ...] | None:
         """The extents if all of them are numbers, else None."""
         static = tuple(extent for extent in self.extents if isinstance(extent, int))
@@ -105,6 +113,20 @@ def fits_lanes(block: Block, indices: Iterable[Register], analysis: Analysis) ->
     own = set(indices)
     extents = [e for i in walk(block) if isinstance(i, Loop) for e in i.extents if isinstance(e, Register)]
     return not any(own & analysis.depends(extent) for extent in extents)
+
+
+def turned_loads(loop: Loop, index: Register, other: Register, analysis: Analysis) -> list[Load]:
+    """Returns the loads in a loop that are far apart along `index`, but neighbours along `other`, at places that depend
+    on nothing that the loop computes, and that are regular along both."""
+    found, own = [], {result for i in loop.body.instructions for result in i.results}
+    for load in loop.body.instructions:
+        if isinstance(load, Load):
+            address = analysis.address(load.buffer, load.indices)
+            regular = not any({index, other} & set(symbols(division.dividend)) for division in address.divisions())
+            known = not any(symbol in own for symbol in address.symbols)
+            if regular and known and address.terms.get(index, 0) > 1 == address.terms.get(other, 0):
+                found.append(load)
+    return found
 
 
 def merged_extents(loop: Loop, analysis: Analysis) -> tuple[int | Register, ...]:

@@ -16,22 +16,30 @@ from trivium.compiler.kernel.structure import (
     Apply,
     Block,
     Buffer,
+    Constant,
     Instruction,
     Load,
     Loop,
+    Position,
     Register,
     Store,
     Update,
     While,
     walk,
 )
-from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents
+from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents, turned_loads
 
 UNKNOWN_EXTENT = 16
 PIECES = 8
 """Pieces per thread: these even out uneven pieces, and threads that start late."""
 LONG_CHAIN = 10
 """The cost of a body from which on a processor does not look far enough ahead to fill its units: an exponential."""
+LARGEST_SIDE = 16
+"""The side of the largest square of elements that is transposed in registers."""
+MOST_SQUARES = 2
+"""The number of squares in registers and on the stack at once."""
+LARGEST_IN_SQUARES = 12
+"""The number of instructions up to which a body is repeated for each vector of a square."""
 TEMPORARIES = 3
 """Registers that a mathematical function takes beside its argument; its constants can also be read from memory."""
 Loops = dict[Loop, LoopSchedule]
@@ -62,7 +70,7 @@ def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSch
     extents = schedule.static_extents
     if cost < target.split_cost or extents is None:
         return schedule
-    dimensions = tuple(d for d in range(len(extents)) if d != schedule.vector)
+    dimensions = tuple(d for d in range(len(extents)) if d not in (schedule.vector, schedule.turned))
     total, unit = math.prod(extents[d] for d in dimensions), 1
     if total == 1 and schedule.vector is not None:
         dimensions, total, unit = (schedule.vector,), extents[schedule.vector], schedule.lanes
@@ -112,8 +120,8 @@ class _Planner:
         for dimension in range(len(extents)):
             if extents[dimension] == 1 or dimension not in possible:
                 continue
-            option = self._vectorized(loop, extents, dimension)
-            best = min(best, option, key=lambda found: found[0])
+            options = [self._vectorized(loop, extents, dimension), *self._turned(loop, extents, dimension)]
+            best = min(best, *options, key=lambda found: found[0])
         return best
 
     def _apart(self, loop: Loop) -> frozenset[int]:
@@ -138,6 +146,28 @@ class _Planner:
         inner = {other: LoopSchedule(merged_extents(other, self._analysis)) for other in nested}
         lanes *= self._at_once(loop, extent, lanes)
         return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **inner}
+
+    def _turned(self, loop: Loop, extents: tuple[int | Register, ...], dimension: int) -> Iterator[tuple[float, Loops]]:
+        """Yields the ways to read, with one dimension in lanes, along another one, and to transpose squares."""
+        block, index = loop.body, loop.indices[dimension]
+        straight = all(isinstance(i, Load | Apply | Store | Constant | Position) for i in block.instructions)
+        moved = {i.buffer.dtype for i in block.instructions if isinstance(i, Load | Store)}
+        straight = straight and all(bit_width(dtype) in (32, 64) for dtype in moved)
+        if loop.kind != "parallel" or not straight or len(block.instructions) > LARGEST_IN_SQUARES:
+            return
+        lanes = self._lanes(loop, _count(extents[dimension]))
+        for other, extent in enumerate(extents):
+            loads = turned_loads(loop, index, loop.indices[other], self._analysis) if other != dimension else []
+            if not isinstance(extent, int) or not 0 < len(loads) <= MOST_SQUARES or not 2 <= lanes <= LARGEST_SIDE:
+                continue
+            whole = _count(extents[dimension]), *(e for d, e in enumerate(extents) if d not in (dimension, other))
+            squares = math.ceil(extent / lanes) * math.prod(map(_count, whole)) / lanes
+            each = self._body_cost(block, index, lanes) - sum(self._cost(load, index, lanes) for load in loads)
+            read = len(loads) * lanes * (1 + math.log2(lanes))
+            mappings = Mapping(Unit.SQUARES, (other,), lanes), Mapping(Unit.LANES, (dimension,), lanes)
+            chunks = math.ceil(_count(extents[dimension]) / lanes) * lanes / _count(extents[dimension])
+            cost = chunks * squares * (read + min(extent, lanes) * each)
+            yield cost, {loop: LoopSchedule(extents, mappings)}
 
     def _lanes(self, loop: Loop, extent: int) -> int:
         """Returns the number of lanes: one vector register of the floats and of the stored values, so that wide

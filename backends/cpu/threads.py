@@ -28,7 +28,11 @@ def emit_split(emitter: Emitter, loop: Loop) -> None:
     extents, split = schedule.static_extents, schedule.mapping(Unit.THREADS)
     assert extents is not None, "only loops of known extents are split"
     assert split is not None, "the schedule says over what"
-    outer = [(i, e) for d, (i, e) in enumerate(zip(loop.indices, extents, strict=True)) if d != schedule.vector]
+    outer = [
+        (i, e)
+        for d, (i, e) in enumerate(zip(loop.indices, extents, strict=True))
+        if d not in (schedule.vector, schedule.turned)
+    ]
     total, ranges = math.prod(extents[d] for d in split.dimensions), schedule.vector in split.dimensions
     context, captured = _capture(emitter)
     function = _part(emitter, loop, schedule, captured, outer, ranges)

@@ -18,6 +18,7 @@ from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number, i64
+from trivium.backends.llvm.squares import emit_in_squares
 from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, DType, bit_width
 from trivium.compiler.kernel.index import Index
@@ -118,9 +119,9 @@ def _arithmetic(index: Index) -> int:
 
 
 def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Register, int | Register]]:
-    """Returns the loop's dimensions that are not in lanes, in order."""
+    """Returns the loop's dimensions that are neither in lanes nor in squares, in order."""
     pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
-    return [pair for dimension, pair in pairs if dimension != schedule.vector]
+    return [pair for dimension, pair in pairs if dimension not in (schedule.vector, schedule.turned)]
 
 
 def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
@@ -141,6 +142,9 @@ def run_body(
         return
     index, extent = loop.indices[schedule.vector], schedule.extents[schedule.vector]
     end = end if end is not None else emitter.extent(extent)
+    if schedule.turned is not None:
+        emit_in_squares(emitter, loop, schedule, begin, end)
+        return
     with emitter.scope():
         if isinstance(extent, int):
             _hoist(emitter, loop, index)

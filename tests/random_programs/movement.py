@@ -54,6 +54,16 @@ def transpose(g: Generator) -> None:
     g.offer(g.add(ops.Transpose(value, tuple(int(d) for d in g.rng.permutation(value.type.rank)))))
 
 
+def turn(g: Generator) -> None:
+    """A transpose of an array with rows and columns of several vectors, sometimes combined with another array."""
+    shape = (*[g.number(1, 3)] * g.number(0, 1), g.number(2, 40), g.number(2, 40))
+    order = tuple(int(d) for d in g.rng.permutation(len(shape)))
+    result = g.add(ops.Transpose(g.argument(shape, g.element()), order))
+    g.offer(result)
+    if not is_boolean(result.type.element_type) and g.chance(0.4):
+        g.offer(g.add(ops.Add(result, g.like(result))))
+
+
 def reverse(g: Generator) -> None:
     value = g.value(rank=1)
     g.offer(g.add(ops.Reverse(value, g.some(value.type.rank))))
@@ -203,6 +213,6 @@ def scatter(g: Generator) -> None:
 
 
 FAMILIES = (
-    reshape, merge, broadcast, spread, transpose, transpose, reverse, cut, cut, pad, pad, concatenate, concatenate,
-    *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, take_along, scatter, scatter,
+    reshape, merge, broadcast, spread, transpose, transpose, turn, reverse, cut, cut, pad, pad, concatenate,
+    concatenate, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, take_along, scatter, scatter,
 )  # fmt: skip

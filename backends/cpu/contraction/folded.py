@@ -12,6 +12,7 @@ from trivium.backends.cpu.contraction.tiling import columns_at_once
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.code import I1, literal, shaped
 from trivium.backends.llvm.numbers import Number
+from trivium.backends.llvm.squares import exchange
 from trivium.backends.llvm.vectors import Vectors
 
 
@@ -55,9 +56,3 @@ def fold(e: Vectors, vectors: Sequence[ll.Value]) -> ll.Value:
         rows = [e.add(e.shuffle(a, low, b), e.shuffle(a, high, b)) for a, b in pairs]
         size *= 2
     return rows[0]
-
-
-def exchange(lanes: int, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns the orders in which two vectors exchange every other block of `size` lanes."""
-    low = tuple(lane if not lane & size else lane - size + lanes for lane in range(lanes))
-    return low, tuple(lane + size if not lane & size else lane + lanes for lane in range(lanes))

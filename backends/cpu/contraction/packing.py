@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction.folded import exchange
 from trivium.backends.llvm.code import I64
 from trivium.backends.llvm.displacement import Displacement, Indices, displacement, resolve, unflatten
 from trivium.backends.llvm.loops import Loop
 from trivium.backends.llvm.numbers import Int, Number, i64, in_lanes, minimum
+from trivium.backends.llvm.squares import transposed
 from trivium.backends.llvm.vectors import Vectors
 from trivium.compiler.contraction.problem import Access, AxisGroup, lies_across
 
@@ -86,24 +86,10 @@ def _transpose(
     columns = [e.at(base, lane * step) for lane in lanes]
     with e.loop(*line, step=e.lanes, nonempty=True) as loop:
         mask = e.lanes_below(line[1] - loop.index)
-        square = _turned(e, [e.load(e.at(column, loop.index), mask) for column in columns])
+        square = transposed(e, [e.load(e.at(column, loop.index), mask) for column in columns])
         corner = e.at(target, (loop.index - line[0]) * pitch)
         for i, vector in enumerate(square):
             e.store(vector, e.at(corner, i * pitch))
-
-
-def _turned(e: Vectors, rows: list[ll.Value]) -> list[ll.Value]:
-    """Returns the transpose of a square of vectors: in each round, pairs of rows exchange every other block of
-    lanes."""
-    size = 1
-    while size < e.lanes:
-        low, high = exchange(e.lanes, size)
-        turned = list(rows)
-        for i in range(e.lanes):
-            if not i & size:
-                turned[i], turned[i + size] = (e.shuffle(rows[i], order, rows[i + size]) for order in (low, high))
-        rows, size = turned, 2 * size
-    return rows
 
 
 @contextmanager

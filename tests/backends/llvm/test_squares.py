@@ -1,0 +1,50 @@
+"""Arrays that are read across their rows: squares are transposed in registers, and every element arrives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.backends.harness import run
+from trivium.backends.cpu.schedule import choose
+from trivium.backends.cpu.target import level
+from trivium.compiler.kernel import Kernel, KernelBuilder
+from trivium.compiler.kernel.structure import Loop, walk
+from trivium.compiler.schedule import LoopSchedule
+
+
+def turning(shape: tuple[int, ...], dtype: str = "f32", both: bool = False) -> Kernel:
+    """Returns the transpose of the last two dimensions, negated; or the sum of that and an array that is not turned."""
+    b = KernelBuilder("turning")
+    *batch, rows, columns = shape
+    x = b.input("x", dtype, shape)
+    z = b.input("z", dtype, (*batch, columns, rows)) if both else None
+    y = b.output("y", dtype, (*batch, columns, rows))
+    with b.parallel(*batch, columns, rows) as (*outer, j, i):
+        value = b.apply("negate", b.load(x, *outer, i, j))
+        b.store(y, b.add(value, b.load(z, *outer, j, i)) if z is not None else value, *outer, j, i)
+    return b.build()
+
+
+def scheduled(kernel: Kernel, name: str) -> LoopSchedule:
+    schedule = choose(kernel, level(name))
+    return next(schedule.loops[i] for i in walk(kernel.body) if isinstance(i, Loop))
+
+
+SHAPES = [(16, 16), (40, 33), (17, 100), (3, 20, 24), (2, 5, 8, 31)]
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_element_arrives(shape: tuple[int, ...], both: bool) -> None:
+    for dtype, kind in (("f32", np.float32), ("f64", np.float64), ("i8", np.int8)):
+        x = np.random.default_rng(1).integers(-99, 99, shape).astype(kind)
+        z = np.random.default_rng(2).integers(-9, 9, x.swapaxes(-1, -2).shape).astype(kind)
+        got = run(turning(shape, dtype, both), x, *([z] if both else []))
+        np.testing.assert_array_equal(got, (-x).swapaxes(-1, -2) + (z if both else 0))
+
+
+def test_the_schedule_has_squares() -> None:
+    assert str(scheduled(turning((64, 64)), "x86-64-v4")) == "64x64 squares(0)=16 lanes(1)=16"
+    assert str(scheduled(turning((64, 64)), "x86-64-v3")) == "64x64 squares(0)=8 lanes(1)=8"
+    assert scheduled(turning((64, 2)), "x86-64-v4").turned is None  # a square would be nearly empty
