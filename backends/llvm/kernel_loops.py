@@ -290,14 +290,15 @@ def fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Va
     assert loop.combiner is not None, "a reduction has a combiner"
     if loop is emitter.sum_of_products and emitter.code.target.fma:
         pairs = zip(loop.inits, accumulated, terms, strict=True)
-        return [_with_product(emitter, init.dtype, *pair) for init, *pair in pairs]
+        return [_with_product(emitter, init.dtype, total, term) for init, total, term in pairs]
     return combined(emitter, loop.combiner, accumulated, terms, [init.dtype for init in loop.inits])
 
 
 def _with_product(emitter: Emitter, dtype: DType, total: ll.Value, term: ll.Value) -> ll.Value:
     """Returns `total` + `term`, with one rounding if the term is a product."""
     if isinstance(term, ll.Instruction) and term.opname == "fmul" and term.type == total.type:
-        return emitter.code.fused(*term.operands, total)
+        left, right = term.operands
+        return emitter.code.fused(left, right, total)
     total, term = emitter.same_shape([total, term])
     return combine(emitter.code, "add", dtype, total, term)
 

@@ -12,7 +12,7 @@ from tensorflow.python.framework.tensor_shape import as_shape
 
 from trivium.importers.common import role
 from trivium.importers.tensorflow.checkpoint import Stored
-from trivium.importers.tensorflow.context import Context
+from trivium.importers.tensorflow.context import Context, Operand
 from trivium.importers.tensorflow.graph import convert_graph
 from trivium.importers.tensorflow.state import State, Variable, draws, written_inputs
 from trivium.importers.tensorflow.types import element_type_of, to_array
@@ -50,7 +50,7 @@ def import_graph(
 
     def body(builder: Builder, *arguments: Value) -> list[Value]:
         constants = {x: None for x in inputs if isinstance(x, Variable) and x not in kept}
-        values: dict[Variable, Value | np.ndarray] = {x: read(x) for x in constants}
+        values: dict[Variable, Operand] = {x: read(x) for x in constants}
         values.update(zip(kept, arguments, strict=False))
         given = iter(arguments[len(kept) :])
         operands = [next(given) if isinstance(x, TensorType) else x for x in inputs]

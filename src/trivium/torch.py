@@ -165,7 +165,7 @@ class CompiledGraph:
         if self.is_static and not self.frozen:
             self.only = self._compiled(example_inputs)
 
-    def __call__(self, inputs: list[Input]) -> list[Output]:
+    def __call__(self, inputs: list[Input]) -> Sequence[Output]:
         variant = self.only or self._variant(inputs)
         return variant(inputs)
 
@@ -337,7 +337,7 @@ class Variant:
         numbers = [output.index if isinstance(output, ResultIndex) else -1 for output in self.outputs]
         self.returns_results = numbers == list(range(len(shapes))) and not self.layouts and not self.checks
 
-    def __call__(self, inputs: list[Any]) -> list[Output]:
+    def __call__(self, inputs: list[Any]) -> Sequence[Output]:
         given = [
             x if x.is_contiguous() and not x.is_conj() and not x.is_neg() else _plain(x)
             for x in map(inputs.__getitem__, self.arguments)
