@@ -54,9 +54,8 @@ class GpuExecutable:
         """Runs on host arrays and returns new ones, which belong to the caller."""
         if len(arguments) != len(self.inputs):
             raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(self.inputs)}")
-        memories = [self._argument(*pair) for pair in enumerate(arguments)]
         results = [np.empty(slot.shape, slot.dtype) for slot in self.outputs]
-        self._download(self.run(memories), results)
+        self._execute_on([self._argument(*pair) for pair in enumerate(arguments)], results)
         return results
 
     def _argument(self, position: int, argument: object) -> Memory:
@@ -74,14 +73,15 @@ class GpuExecutable:
         """Runs on memory of the host: the addresses of arguments, then of results. Nothing is checked."""
         slots = (*self.inputs, *self.outputs)
         arrays = [_at_address(pointer, slot) for pointer, slot in zip(pointers, slots, strict=True)]
-        self._execute_on(arrays[: len(self.inputs)], arrays[len(self.inputs) :])
+        self._execute_on(list(map(self.uploaded, arrays[: len(self.inputs)])), arrays[len(self.inputs) :])
 
-    def _execute_on(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        self._download(self.run([self.uploaded(argument) for argument in arguments]), results)
-
-    def _download(self, memories: Sequence[Memory], results: Sequence[np.ndarray]) -> None:
-        for result, memory in zip(results, memories, strict=True):
+    def _execute_on(self, arguments: list[Memory], results: Sequence[np.ndarray]) -> None:
+        """Runs, and copies the results to the host. Memory is released in the order in which the next run asks for it,
+        so that its addresses, and with them the recordings of launches, are the same."""
+        made = self.run(arguments)
+        for result, memory in zip(results, made, strict=True):
             self._driver.download(result, memory)
+        arguments.clear()
 
     def uploaded(self, array: np.ndarray) -> Memory:
         """Returns a copy of an array on the device."""
