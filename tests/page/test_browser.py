@@ -13,6 +13,7 @@ from tests.page.programs import CALLS, located
 from trivium.page import page_of, write_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = playwright.expect
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 
@@ -66,10 +67,10 @@ def line(page, stage: str, text: str):
 
 
 def test_it_opens_with_an_overview(page) -> None:
-    assert page.locator("h1").text_content() == "<b>model</b>"
+    expect(page.locator("h1")).to_have_text("<b>model</b>")
     assert page.locator(".box.open > .name").all_text_contents() == ["encoder.layer"]
     assert page.locator(".box.closed > .name").all_text_contents() == ["head", "act"]
-    assert page.locator("body b").count() == 0  # names of the program are shown as text
+    expect(page.locator("body b")).to_have_count(0)  # names of the program are shown as text
 
 
 def test_a_line_is_followed_to_the_machine_code_and_back(page) -> None:
@@ -89,18 +90,18 @@ def test_a_line_is_followed_to_the_machine_code_and_back(page) -> None:
 
 def test_selection_is_shown_without_colour(page) -> None:
     line(page, "source", "line6 =").click()
-    assert page.locator(".line.chosen .sign").first.text_content() == "▶"
-    assert page.locator(".line.result .sign").first.text_content() == "▸"
+    expect(page.locator(".line.chosen .sign").first).to_have_text("▶")
+    expect(page.locator(".line.result .sign").first).to_have_text("▸")
     assert page.locator(".said").text_content().startswith("model.py:6: 1 in Source, 1 in Program")
 
 
 def test_groups_open_and_close(page) -> None:
     page.locator(".box.closed", has_text="head").locator(".toggle").click()
     page.locator(".box.item", has_text="exponential").click()
-    assert page.locator(".details h3").text_content() == "exponential"
+    expect(page.locator(".details h3")).to_have_text("exponential")
     page.locator(".box.open", has_text="head").locator("> .toggle").dispatch_event("click")
-    assert page.locator(".box.item", has_text="exponential").count() == 0
-    assert page.locator(".box.closed.chosen > .name").text_content() == "head"  # stands for its contents
+    expect(page.locator(".box.item", has_text="exponential")).to_have_count(0)
+    expect(page.locator(".box.closed.chosen > .name")).to_have_text("head")  # stands for its contents
 
 
 @pytest.mark.parametrize(
@@ -110,14 +111,14 @@ def test_search(page, query: str, found: str) -> None:
     page.keyboard.press("/")
     page.keyboard.type(query)
     page.keyboard.press("Enter")
-    assert page.locator(".details h3").text_content() == found
-    assert page.locator(".box.chosen").count() == 1
+    expect(page.locator(".details h3")).to_have_text(found)
+    expect(page.locator(".box.chosen")).to_have_count(1)
 
 
 def test_search_without_result(page) -> None:
     page.keyboard.press("/")
     page.keyboard.type("nothing of the kind")
-    assert page.locator(".results").text_content() == "0 found"
+    expect(page.locator(".results")).to_have_text("0 found")
     page.keyboard.press("Enter")
     page.keyboard.press("Escape")
 
@@ -145,7 +146,7 @@ def test_everything_is_reached_by_keys(page) -> None:
     page.keyboard.press("Escape")
     assert chosen(page)["graph"] == {}
     page.keyboard.press("?")
-    assert page.locator("dialog").is_visible()
+    expect(page.locator("dialog")).to_be_visible()
 
 
 def test_dark_and_light(page) -> None:
@@ -162,8 +163,19 @@ def test_dark_and_light(page) -> None:
 def test_constants_have_a_histogram(page) -> None:
     page.keyboard.press("2")
     line(page, "program", "stablehlo.constant dense<[").click()
-    assert page.locator(".histogram rect").count() == 24
-    assert "not finite" in page.locator(".details").text_content()
+    expect(page.locator(".histogram rect")).to_have_count(24)
+    expect(page.locator(".details")).to_contain_text("not finite")
+
+
+def test_a_click_while_lines_are_drawn_again(page) -> None:
+    """A window that changes its size between the press and the release of a button draws all lines again."""
+    place = line(page, "source", "line6 =").bounding_box()
+    page.mouse.move(place["x"] + 5, place["y"] + 5)
+    page.mouse.down()
+    page.set_viewport_size({"width": 1400, "height": 700})
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.mouse.up()
+    assert chosen(page)["source"] == {"model.py:6": "chosen"}
 
 
 def test_narrow_windows(page) -> None:
@@ -189,15 +201,15 @@ def test_times_are_shown_on_everything(timed) -> None:
     for stage in ("source", "launches"):
         assert timed.locator(f'.listing[data-stage="{stage}"] .heat').count() >= 2
     assert timed.locator(".box .warm").count() >= 2
-    assert "us · " in timed.locator(".box.closed .about").first.text_content()
+    expect(timed.locator(".box.closed .about").first).to_contain_text("us · ")
     assert timed.locator('.listing[data-stage="launches"] .heat').first.text_content().endswith(" us")
 
 
 def test_the_slowest_launch_is_one_key_away(timed) -> None:
     timed.keyboard.press("h")
     assert list(chosen(timed)["launches"].items()) == [(slowest(timed), "chosen")]
-    assert "of a run" in timed.locator(".details dl").first.text_content()
-    assert timed.locator(".profile tr.chosen .sign").text_content() == "▶"
+    expect(timed.locator(".details dl").first).to_contain_text("of a run")
+    expect(timed.locator(".profile tr.chosen .sign")).to_have_text("▶")
     timed.keyboard.press("h")
     assert list(chosen(timed)["launches"]) != [slowest(timed)]
     timed.keyboard.press("H")
@@ -214,7 +226,7 @@ def test_the_table_selects_and_is_sorted(timed) -> None:
     order = [int(steps.nth(i).get_attribute("data-step")) for i in range(steps.count())]
     assert order == sorted(order)
     timed.keyboard.press("8")
-    assert timed.locator(".profile").is_hidden()
+    expect(timed.locator(".profile")).to_be_hidden()
 
 
 @pytest.mark.parametrize(
@@ -229,7 +241,7 @@ def test_charts_select_and_show_the_selection(timed, view: str, mark: str) -> No
     assert "chosen" in drawn.last.get_attribute("class")
     assert selected in drawn.last.locator("title").text_content()
     timed.keyboard.press("Escape")
-    assert timed.locator(".profile .chosen").count() == 0
+    expect(timed.locator(".profile .chosen")).to_have_count(0)
     timed.keyboard.press("h")
     assert timed.locator(f".profile {mark}.chosen").count() >= 1
 
@@ -252,7 +264,7 @@ def test_modules_have_the_time_of_their_launches(timed) -> None:
 
 def test_pages_without_a_profile_have_no_times(page) -> None:
     page.keyboard.press("h")
-    assert page.locator(".heat, .warm, .profile").count() == 0
+    expect(page.locator(".heat, .warm, .profile")).to_have_count(0)
 
 
 @pytest.fixture
@@ -264,10 +276,10 @@ def stepped(browser, tmp_path: Path) -> Iterator:
 
 def test_passes_and_rewrites_are_stepped_through(stepped) -> None:
     pane = stepped.locator(".passes")
-    assert pane.is_hidden()
+    expect(pane).to_be_hidden()
     stepped.keyboard.press("}")
     stepped.keyboard.press("]")
-    assert pane.is_visible()
+    expect(pane).to_be_visible()
     assert pane.locator("option").first.text_content().startswith("all passes: 10 → 5 ops")
     rules = []
     for _ in range(stepped.evaluate("trivium.model.passes.steps.length")):
@@ -291,7 +303,7 @@ def test_a_rewrite_is_selected_everywhere(stepped) -> None:
     assert [text.replace("▶", "").strip()[0] for text in shown] == ["-", "+"]
     assert chosen(stepped)["program"] == {"multiply": "chosen"}
     stepped.keyboard.press("Escape")
-    assert pane.locator(".line.chosen").count() == 0
+    expect(pane.locator(".line.chosen")).to_have_count(0)
     pane.locator(".line.owned", has_text="stablehlo.multiply").first.click()
     assert chosen(stepped)["program"]["multiply"] == "chosen"
     pane.locator("select").select_option("1")

@@ -9,6 +9,7 @@ trivium.Listing = class {
     this.title = stage.title;
     this.onSelect = onSelect;
     this.roles = new Map();
+    this.rows = new Map(); // the elements of the lines in view, by line
     this.cursor = -1;
     const { element } = trivium;
     this.lines = element("div", { class: "lines" });
@@ -94,19 +95,28 @@ trivium.Listing = class {
     return trivium.element("span", warm ? { class: "heat", style: trivium.bar(item.seconds, this.stage.most) } : { class: "cold" }, warm ? trivium.time(item.seconds) : " ");
   }
 
+  row(line, owner) {
+    const { element } = trivium;
+    return element("div", { "data-line": line, role: "option" },
+      element("span", { class: "sign", "aria-hidden": "true" }), this.heat(line, owner), this.stage.lines[line] || " ");
+  }
+
   draw() {
     const { LINE, SIGNS } = trivium.Listing;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / LINE) - 10);
     const last = Math.min(this.stage.lines.length, first + Math.ceil(this.scroller.clientHeight / LINE) + 20);
-    const rows = [];
-    for (let n = first; n < last; n++) {
+    for (const [n, row] of this.rows) if (n < first || n >= last) { row.remove(); this.rows.delete(n); }
+    let next = null;
+    for (let n = last - 1; n >= first; n--) {
       const owner = this.stage.owners[n], role = this.roles.get(owner);
-      rows.push(trivium.element("div", {
-        class: `line${owner >= 0 ? " owned" : ""}${role ? ` ${role}` : ""}${n === this.cursor ? " cursor" : ""}`,
-        "data-line": n, role: "option", "aria-selected": role === "chosen" ? "true" : "false",
-      }, trivium.element("span", { class: "sign", "aria-hidden": "true" }, role ? SIGNS[role] : " "), this.heat(n, owner), this.stage.lines[n] || " "));
+      // Elements are kept: a browser loses a click if the element under the pointer is replaced before the button is released.
+      const row = this.rows.get(n) || this.row(n, owner);
+      if (!this.rows.has(n)) { this.rows.set(n, row); this.lines.insertBefore(row, next); }
+      row.className = `line${owner >= 0 ? " owned" : ""}${role ? ` ${role}` : ""}${n === this.cursor ? " cursor" : ""}`;
+      row.setAttribute("aria-selected", role === "chosen" ? "true" : "false");
+      row.firstChild.textContent = role ? SIGNS[role] : " ";
+      next = row;
     }
     this.lines.style.transform = `translateY(${first * LINE}px)`;
-    this.lines.replaceChildren(...rows);
   }
 };
