@@ -1,7 +1,7 @@
 """Sorts for devices whose threads share scratch memory in groups: every pass merges pairs of runs, and each thread
 finds one element of the result by bisection, so that all of them work at once. A group sorts a row, or a tile of a long
-one, in scratch; the tiles of long rows are merged in one launch per pass. It is stable, for any comparator that orders
-all elements."""
+one, in scratch; the tiles of long rows are merged in one launch per pass. It is stable. Only comparators that order all
+elements (`orders`) are for it: with others, threads would not agree on what comes next."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def key_of(comparator: Region) -> Key | None:
     if not total or direction not in ("LT", "GT"):
         return None
     for own, other, descending in ((compare.lhs, compare.rhs, "GT"), (compare.rhs, compare.lhs, "LT")):
-        if _same(own, other, block):
+        if same(own, other, block):
             return _key(partial(_computed, comparator, own), element_type, direction == descending)
     return None
 
@@ -93,7 +93,7 @@ def _key(number: Callable[..., Register], element_type: Type, descending: bool) 
     return Key(number, bits, descending) if known else None
 
 
-def _same(lhs: Value, rhs: Value, inside: Block) -> bool:
+def same(lhs: Value, rhs: Value, inside: Block) -> bool:
     """Whether two values are the same function of the two elements that a comparator is given."""
     if isinstance(lhs, BlockArgument) and isinstance(rhs, BlockArgument) and lhs.block is rhs.block is inside:
         return lhs.index % 2 == 0 and rhs.index == lhs.index + 1
@@ -104,7 +104,7 @@ def _same(lhs: Value, rhs: Value, inside: Block) -> bool:
         return lhs is rhs
     alike = type(one) is type(other) and one.attributes == other.attributes and one.is_pure and not one.regions
     operands = list(zip(one.operands, other.operands, strict=False))
-    return alike and lhs.index == rhs.index and all(_same(*pair, inside) for pair in operands)
+    return alike and lhs.index == rhs.index and all(same(*pair, inside) for pair in operands)
 
 
 # Passes

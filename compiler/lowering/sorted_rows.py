@@ -35,6 +35,8 @@ class Sorting:
     less: Less
     finish: Finish
     key: Key | None = None
+    is_order: bool = True
+    """Whether `less` orders all elements, so that it does not matter which of them are compared."""
 
     @property
     def extent(self) -> int:

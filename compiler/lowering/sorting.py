@@ -14,6 +14,7 @@ from trivium.compiler.lowering import merging, selection
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, indices_of, variable
 from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.orders import is_order
 from trivium.compiler.lowering.radix import COUNTS, Order, distribute, key_of, key_of_number, passes
 from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.rules import kernel
@@ -36,7 +37,7 @@ def sort(launches: Launches, op: ops.Sort) -> None:
             ctx.store(result, at, element)
 
     count, key = op.inputs[0].type.shape[dimension], key_of(op.comparator)
-    _sort(launches, Sorting(op, op.inputs, dimension, count, less, finish, key))
+    _sort(launches, Sorting(op, op.inputs, dimension, count, less, finish, key, is_order(op.comparator)))
 
 
 @kernel(ops.TopK)
@@ -60,7 +61,7 @@ def _is_greater(ctx: LoweringContext, one: Register, other: Register) -> Registe
 
 
 def _sort(launches: Launches, sorting: Sorting) -> None:
-    if launches.target.shared_memory_bytes and sorting.extent >= merging.SHORTEST:
+    if launches.target.shared_memory_bytes and sorting.is_order and sorting.extent >= merging.SHORTEST:
         merging.sort(launches, sorting)
         return
     limits, (_, outer) = launches.target.fusion, sorting.variables()

@@ -2,7 +2,7 @@
 
 Their regions are scalar programs, which are mapped over whole arrays here (`body.map`): all folds of an op take their
 next element at once, in the order that the specification requires. A sort is a merge sort whose binary searches run for
-all elements at once.
+all elements at once, unless the comparator turns out to be no order.
 """
 
 from __future__ import annotations
@@ -283,24 +283,69 @@ def _accumulate(target: np.ndarray, places: np.ndarray, values: np.ndarray, scat
 
 
 def _sorted_order(rows: Sequence[np.ndarray], comparator) -> np.ndarray:
-    """Returns the permutation that sorts every row, by a bottom-up merge sort. An element's position in a merged run is
-    its position in its own run plus the number of elements of the other run that come before it."""
+    """Returns the permutation that sorts every row, by a bottom-up merge sort. A merge takes the first element of the
+    right run if it comes before that of the left one, else that of the left one: this says what is the order even if
+    the comparator has none, as with NaN."""
     count = rows[0].shape[1]
     order = np.broadcast_to(np.arange(count), rows[0].shape).copy()
-    here = np.arange(count)
     width = 1
     while width < count:
-        run = here // width
-        is_left = run % 2 == 0
-        other = np.where(is_left, run + 1, run - 1) * width
-        low = np.minimum(other, count)
-        before = _count_before(rows, order, is_left, low, np.minimum(low + width, count), comparator)
-        start = np.where(is_left, run, run - 1) * width
-        place = start + (here - run * width) + before
-        # Positions are distinct if the comparator is an order. If not (NaN), each element still gets one position.
-        order = np.take_along_axis(order, np.argsort(place, 1, kind="stable"), 1)
+        order = _merged(rows, order, width, comparator)
         width *= 2
     return order
+
+
+def _merged(rows: Sequence[np.ndarray], order: np.ndarray, width: int, comparator) -> np.ndarray:
+    """Merges runs of `width` elements with their right neighbours. An element's position is its position in its own run
+    plus the number of elements of the other run that come before it."""
+    count = order.shape[1]
+    here = np.arange(count)
+    run = here // width
+    is_left = run % 2 == 0
+    other = np.where(is_left, run + 1, run - 1) * width
+    low = np.minimum(other, count)
+    before = _count_before(rows, order, is_left, low, np.minimum(low + width, count), comparator)
+    start = np.where(is_left, run, run - 1) * width
+    place = start + (here - run * width) + before
+    places = np.argsort(place, 1, kind="stable")
+    if not np.array_equal(places, _following(rows, order, places, width, comparator)):
+        places = _in_turn(rows, order, width, comparator)
+    return np.take_along_axis(order, places, 1)
+
+
+def _following(rows, order, places, width: int, comparator) -> np.ndarray:
+    """Returns the places of the elements that merges take at each turn, if before that they have taken `places`."""
+    start = np.arange(order.shape[1]) // (2 * width) * (2 * width)
+    from_right = (places // width) % 2
+    before = np.cumsum(from_right, 1) - from_right
+    right = before - np.take_along_axis(before, np.broadcast_to(start, before.shape), 1)
+    return _next(rows, order, start, np.arange(order.shape[1]) - start - right, right, width, comparator)
+
+
+def _in_turn(rows, order, width: int, comparator) -> np.ndarray:
+    """Returns the places of the elements that merges take at each turn, one turn after the other."""
+    count = order.shape[1]
+    start = np.arange(0, count, 2 * width)
+    left = np.zeros((len(order), len(start)), np.int64)
+    right, places = left, np.empty_like(order)
+    for turn in range(min(2 * width, count)):
+        goes_on = start + turn < count
+        place = _next(rows, order, start, left, right, width, comparator)
+        places[:, (start + turn)[goes_on]] = place[:, goes_on]
+        from_right = (place // width) % 2
+        left, right = left + 1 - from_right, right + from_right
+    return places
+
+
+def _next(rows, order, start, left, right, width: int, comparator) -> np.ndarray:
+    """Returns the place of the element that comes next in a merge of the two runs from `start` on, of which so many
+    have been taken."""
+    count = order.shape[1]
+    left, right, middle = start + left, start + width + right, start + width
+    one, other = (np.take_along_axis(order, np.minimum(at, count - 1), 1) for at in (right, left))
+    (less,) = comparator.map(*(np.take_along_axis(array, at, 1) for array in rows for at in (one, other)))
+    takes_right = (right < np.minimum(middle + width, count)) & (less | (left >= middle))
+    return np.where(takes_right, right, left)
 
 
 def _count_before(rows, order, is_left, low, high, comparator) -> np.ndarray:

@@ -16,7 +16,7 @@ from tests.backends.gpu.test_updates import ADD, arguments, scatter
 from tests.backends.gpu.workers import Task, outcomes
 from tests.compiler.lowering.coverage import COMPILED
 from tests.compiler.lowering.test_scans import integers, running
-from tests.compiler.lowering.test_sorting import sorted_pairs
+from tests.compiler.lowering.test_sorting import TOTAL, sorted_pairs
 from tests.compiler.test_conformance import TRUE_TRANSFORMS, WRONG
 from trivium.backends import client
 from trivium.backends.gpu import tiles
@@ -90,7 +90,7 @@ def test_running_sums_and_sorts(cuda: GpuClient) -> None:
     numbers = integers(4_000_000)
     np.testing.assert_array_equal(cuda.compile(running(numbers, 0)).execute(numbers)[0], numbers.cumsum(dtype=np.int32))
     values = np.random.default_rng(0).integers(-9999, 9999, 1_000_000).astype(np.float32)
-    results = cuda.compile(sorted_pairs(values.shape, 0)).execute(values)
+    results = cuda.compile(sorted_pairs(values.shape, 0, TOTAL)).execute(values)
     order = np.argsort(-values, kind="stable")
     np.testing.assert_array_equal(results[0], -values[order])
     np.testing.assert_array_equal(results[1], order)

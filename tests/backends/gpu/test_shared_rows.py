@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from tests.backends.gpu import simulator
+from tests.compiler.lowering.test_orders import Less, hard, plain, sorted_by, total, two_keys
 from tests.compiler.lowering.test_scans import integers, running
-from tests.compiler.lowering.test_sorting import sorted_pairs
+from tests.compiler.lowering.test_sorting import TOTAL, sorted_pairs
 from trivium.backends.gpu import assembly, nvptx
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
@@ -65,9 +66,17 @@ def test_running_products_of_floats(client: GpuClient, dtype: type, error: float
 )
 def test_sorts(client: GpuClient, shape: tuple[int, ...], dimension: int) -> None:
     """Stable, with the places of the elements beside them."""
-    module, argument = sorted_pairs(shape, dimension), values(*shape)
+    module, argument = sorted_pairs(shape, dimension, TOTAL), values(*shape)
     for result, expected in zip(client.compile(module).execute(argument), evaluate(module, argument), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("less", [total, two_keys, plain])
+def test_sorts_with_nan(client: GpuClient, less: Less) -> None:
+    """Every bit is the interpreter's; floats of which neither is less are no order, and are sorted by one thread."""
+    module, given = sorted_by(less, (3, 700)), hard((3, 700))
+    for result, expected in zip(client.compile(module).execute(*given), evaluate(module, *given), strict=True):
+        np.testing.assert_array_equal(result.view(np.int32), expected.view(np.int32))
 
 
 @needs_simulator
@@ -78,7 +87,7 @@ def test_every_barrier_is_needed(name: str, simulated_device: Cuda, monkeypatch:
     argument = integers(1500) if name == "sum" else integers(4000) if name == "sums of tiles" else values(1100)
     if name == "sort of tiles":
         argument = values(2500)
-    module = running(argument, 0) if name.startswith("sum") else sorted_pairs(argument.shape, 0)
+    module = running(argument, 0) if name.startswith("sum") else sorted_pairs(argument.shape, 0, TOTAL)
     expected = evaluate(module, argument) if name.startswith("sort") else [argument.cumsum(dtype=np.int32)]
 
     def correct(left_out: int) -> tuple[bool, int]:
@@ -100,8 +109,9 @@ def test_every_barrier_is_needed(name: str, simulated_device: Cuda, monkeypatch:
     right, barriers = correct(-1)
     assert right
     assert barriers > 8
-    # After the last merge, each thread reads the places that it has written itself.
-    spare = [barriers - 1] if name.startswith("sort") else []
+    # Each thread makes the keys of elements that it has copied itself, and after the last merge it reads the places
+    # that it has written.
+    spare = [0, barriers - 1] if name.startswith("sort") else []
     assert [number for number in range(barriers) if correct(number)[0]] == spare
 
 
@@ -117,7 +127,7 @@ def told_by_ptxas(module: Module, architecture: str, folder: Path) -> str:
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_registers(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    for module in (running(integers(40, 5000), 1), sorted_pairs((40, 900), 1), sorted_pairs((5000,), 0)):
+    for module in (running(integers(40, 5000), 1), sorted_pairs((40, 900), 1, TOTAL), sorted_pairs((5000,), 0, TOTAL)):
         told = told_by_ptxas(module, architecture, tmp_path)
         assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
         assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= 64

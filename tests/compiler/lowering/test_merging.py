@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import some
-from tests.compiler.lowering.test_sorting import lowered, names, sorted_pairs
+from tests.compiler.lowering.test_sorting import TOTAL, lowered, names, sorted_pairs
 from tests.compiler.targets import TARGET
 from trivium.compiler.interpreter import interpret
 from trivium.ir import ops
@@ -26,16 +26,16 @@ SMALL = replace(TARGET, shared_memory_bytes=2 << 10)
 @pytest.mark.parametrize(("shape", "dimension"), [((64,), 0), ((100,), 0), ((3, 131), 1), ((200, 2), 0)])
 def test_every_dimension(shape: tuple[int, ...], dimension: int, target: object) -> None:
     """The elements come with their places, and many are equal: a sort that is not stable would show."""
-    module, argument = sorted_pairs(shape, dimension), np.round(some(*shape), 1)
+    module, argument = sorted_pairs(shape, dimension, TOTAL), np.round(some(*shape), 1)
     program, expected = lowered(module, target), evaluate(module, argument)  # type: ignore[arg-type]
     for result, wanted in zip(interpret(program, argument), expected, strict=True):
         np.testing.assert_array_equal(result, wanted)
 
 
 def test_launches() -> None:
-    assert names(lowered(sorted_pairs((4, 100), 1), SHARED)) == [""]
-    tiled = names(lowered(sorted_pairs((4, 200), 1), SMALL))
-    assert tiled == ["_operand0", "_operand1", "_tiles", "_merge64", "_merge128", "_end"]
+    assert names(lowered(sorted_pairs((4, 100), 1, TOTAL), SHARED)) == [""]
+    tiled = names(lowered(sorted_pairs((4, 200), 1, TOTAL), SMALL))
+    assert tiled == ["_operand0", "_operand1", "_tiles", "_merge32", "_merge64", "_merge128", "_end"]
 
 
 @pytest.mark.parametrize("target", [SHARED, SMALL], ids=["rows", "tiles"])

@@ -24,16 +24,17 @@ from trivium.ir.types import I32, tensor
 
 SCARCE = replace(TARGET, fusion=replace(TARGET.fusion, scratch_bytes=64))
 LESS = ops.ComparisonDirection.LT
+TOTAL = ops.ComparisonType.TOTALORDER
 
 
-def sorted_pairs(shape: tuple[int, ...], dimension: int) -> Module:
+def sorted_pairs(shape: tuple[int, ...], dimension: int, order: ops.ComparisonType | None = None) -> Module:
     """Sorts values computed from the argument, together with the original index of each element."""
 
     def body(b, x):
         values = b.add(ops.Negate(x))
         places = b.add(ops.Iota(dimension, result=tensor(*shape, of=I32)))
         kinds = [tensor(), tensor(), tensor(of=I32), tensor(of=I32)]
-        less = region(kinds, lambda b, p, q, *_: b.add(ops.Compare(p, q, LESS)))
+        less = region(kinds, lambda b, p, q, *_: b.add(ops.Compare(p, q, LESS, compare_type=order)))
         return b.add(ops.Sort([values, places], dimension=dimension, comparator=less))
 
     return program_of([tensor(*shape)], body)
