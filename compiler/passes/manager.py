@@ -48,9 +48,9 @@ class Repeat(Pass):
 
 
 def _run(step: Pass, module: Module) -> bool:
-    """Runs one pass, and tells who watches."""
+    """Runs one pass, and tells who watches, if it changed something."""
     changed = step.run(module)
-    if (told := watcher()) is not None and not isinstance(step, Repeat):
+    if changed and (told := watcher()) is not None and not isinstance(step, Repeat):
         told.passed(step.NAME, module)
     return changed
 

@@ -20,7 +20,7 @@ class Watcher(Protocol):
         ...
 
     def passed(self, name: str, module: Module) -> None:
-        """A pass ran, perhaps without a change; of a repetition, each of its passes in each round."""
+        """A pass ran, and changed something; of a repetition, each of its passes in each round."""
         ...
 
     def rewrote(self, rule: object, op: Operation, inserted: Sequence[Operation], users: Iterable[Operation]) -> None:

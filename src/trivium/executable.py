@@ -11,6 +11,7 @@ import numpy as np
 
 from trivium.backends import client
 from trivium.backends.pjrt import STAGES, LoadedExecutable, MemoryStats
+from trivium.ir.collection import collection_paused
 from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
 from trivium.ir.types import TensorType
@@ -144,7 +145,8 @@ class Executable:
         `profile` of it, the page shows the times, too; a program of dynamic shapes is then shown as it was profiled."""
         from trivium.page import write_page
 
-        write_page(Path(path), self.page(profile=profile))
+        with collection_paused():
+            write_page(Path(path), self.page(profile=profile))
 
     def _repr_html_(self) -> str:
         """Shows the program in a notebook."""

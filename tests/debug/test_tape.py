@@ -80,7 +80,7 @@ def test_the_program_after_each_pass_is_on_the_tape(text: str) -> None:
     tape = Checked()
     with watched_by(tape):
         optimize(trivium.parse(text))
-    assert len(tape.steps) in seen
+    assert not tape.steps or len(tape.steps) in seen
     for step, expected in seen.items():
         assert nameless(at(tape, step)) == expected
 

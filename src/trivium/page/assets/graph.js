@@ -42,6 +42,7 @@ trivium.Picture = class {
       else { this.view.x -= event.deltaY; this.move(); }
     }, { passive: false });
     this.svg.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(([{ contentRect }]) => { this.room = contentRect; }).observe(this.svg);
   }
 
   part(key) { return this.boxes.get(key); }
@@ -156,9 +157,10 @@ trivium.Picture = class {
   }
 
   showFirst() {
+    const { width, height } = this.room || this.svg.getBoundingClientRect();
     const inView = (part) => {
       const x = part.left * this.view.scale + this.view.x, y = part.top * this.view.scale + this.view.y;
-      return x > -part.width / 2 && y > -10 && x < this.svg.clientWidth - 40 && y < this.svg.clientHeight - 30;
+      return x > -part.width / 2 && y > -10 && x < width - 40 && y < height - 30;
     };
     const keys = [...this.found.keys()].filter((key) => this.part(key));
     if (keys.length && !keys.some((key) => inView(this.part(key)))) this.center(keys[0]);
@@ -167,8 +169,9 @@ trivium.Picture = class {
   center(key) {
     const part = this.part(key);
     if (!part) return;
-    this.view.x = this.svg.clientWidth / 2 - (part.left + part.width / 2) * this.view.scale;
-    this.view.y = this.svg.clientHeight / 3 - part.top * this.view.scale;
+    const { width, height } = this.room || this.svg.getBoundingClientRect();
+    this.view.x = width / 2 - (part.left + part.width / 2) * this.view.scale;
+    this.view.y = height / 3 - part.top * this.view.scale;
     this.move();
   }
 

@@ -11,12 +11,13 @@ trivium.Listing = class {
     this.roles = new Map();
     this.rows = new Map(); // the elements of the lines in view, by line
     this.cursor = -1;
+    this.top = this.height = 0; // of what is in view: asking the browser would make it lay out the page
     const { element } = trivium;
     this.lines = element("div", { class: "lines" });
     this.space = element("div", { class: "space" }, this.lines);
     this.scroller = element(
       "div",
-      { class: "scroller", tabindex: 0, role: "listbox", "aria-label": `${stage.title}: lines`, onscroll: () => this.draw(), onkeydown: (event) => this.key(event) },
+      { class: "scroller", tabindex: 0, role: "listbox", "aria-label": `${stage.title}: lines`, onscroll: () => { this.top = this.scroller.scrollTop; this.draw(); }, onkeydown: (event) => this.key(event) },
       this.space,
     );
     this.count = element("span", { class: "count" });
@@ -32,7 +33,7 @@ trivium.Listing = class {
       const line = Math.floor((event.clientY - this.space.getBoundingClientRect().top) / trivium.Listing.LINE);
       if (line < stage.lines.length && !String(getSelection())) this.choose(line);
     });
-    new ResizeObserver(() => this.draw()).observe(this.scroller);
+    new ResizeObserver(([{ contentRect }]) => { this.height = contentRect.height; this.draw(); }).observe(this.scroller);
   }
 
   choose(line) {
@@ -55,13 +56,18 @@ trivium.Listing = class {
   // Programs begin with their constants, of which there may be hundreds.
   skipConstants() {
     const first = this.stage.owners.findIndex((owner) => owner >= 0 && this.stage.items[owner].kind !== "constant");
-    if (first > 20) this.scroller.scrollTop = (first - 3) * trivium.Listing.LINE;
+    if (first > 20) this.scroll((first - 3) * trivium.Listing.LINE);
   }
 
   show(line) {
-    const height = this.scroller.clientHeight, top = line * trivium.Listing.LINE;
-    if (top < this.scroller.scrollTop || top > this.scroller.scrollTop + height - 3 * trivium.Listing.LINE)
-      this.scroller.scrollTop = Math.max(0, top - height / 3);
+    const { LINE } = trivium.Listing, top = line * LINE;
+    this.height ||= this.scroller.clientHeight; // of a pane that was hidden
+    if (top < this.top || top > this.top + this.height - 3 * LINE) this.scroll(Math.max(0, top - this.height / 3));
+  }
+
+  scroll(top) {
+    this.scroller.scrollTop = top;
+    this.top = this.scroller.scrollTop; // which is in its range
   }
 
   // Goes to the next line that begins a highlighted item.
@@ -103,8 +109,8 @@ trivium.Listing = class {
 
   draw() {
     const { LINE, SIGNS } = trivium.Listing;
-    const first = Math.max(0, Math.floor(this.scroller.scrollTop / LINE) - 10);
-    const last = Math.min(this.stage.lines.length, first + Math.ceil(this.scroller.clientHeight / LINE) + 20);
+    const first = Math.max(0, Math.floor(this.top / LINE) - 10);
+    const last = Math.min(this.stage.lines.length, first + Math.ceil(this.height / LINE) + 20);
     for (const [n, row] of this.rows) if (n < first || n >= last) { row.remove(); this.rows.delete(n); }
     let next = null;
     for (let n = last - 1; n >= first; n--) {
@@ -112,9 +118,12 @@ trivium.Listing = class {
       // Elements are kept: a browser loses a click if the element under the pointer is replaced before the button is released.
       const row = this.rows.get(n) || this.row(n, owner);
       if (!this.rows.has(n)) { this.rows.set(n, row); this.lines.insertBefore(row, next); }
-      row.className = `line${owner >= 0 ? " owned" : ""}${role ? ` ${role}` : ""}${n === this.cursor ? " cursor" : ""}`;
-      row.setAttribute("aria-selected", role === "chosen" ? "true" : "false");
-      row.firstChild.textContent = role ? SIGNS[role] : " ";
+      const classes = `line${owner >= 0 ? " owned" : ""}${role ? ` ${role}` : ""}${n === this.cursor ? " cursor" : ""}`;
+      if (row.className !== classes) { // what is written is laid out again, even if it is equal
+        row.className = classes;
+        row.setAttribute("aria-selected", role === "chosen" ? "true" : "false");
+        row.firstChild.textContent = role ? SIGNS[role] : " ";
+      }
       next = row;
     }
     this.lines.style.transform = `translateY(${first * LINE}px)`;

@@ -5,10 +5,10 @@ trivium.start = function (data) {
   const model = trivium.readModel(data);
   const graphs = model.stages.filter((stage) => stage.groups.length);
   const pictures = new Map();
-  const details = element("aside", { class: "details", "aria-label": "selection" });
+  const details = element("aside", { class: "details", "aria-label": "selection", onscroll: () => { scrolled = details.scrollTop > 0; } });
   const said = element("p", { class: "said", "aria-live": "polite" });
   const frame = element("div", { class: "frame" });
-  let shown = null;
+  let shown = null, scrolled = false;
 
   // A pane that is hidden shows the selection when it is shown.
   const light = (pane, ...selection) => {
@@ -23,7 +23,7 @@ trivium.start = function (data) {
     if (panel) light(panel, related[model.launches.index], from, group);
     if (passes) light(passes, related[passes.program.index], from);
     details.replaceChildren(...trivium.details(model, items, group, related, select));
-    details.scrollTop = 0;
+    if (scrolled) details.scrollTop = 0;
     trivium.selection = { items, related };
     const counts = model.stages.map((stage, i) => (related[i].size ? `${related[i].size} in ${stage.title}` : "")).filter(Boolean);
     said.textContent = items.length ? `${group ? trivium.pathOf(group) : items[0].label}: ${counts.join(", ")}` : "nothing selected";

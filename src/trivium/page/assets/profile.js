@@ -72,7 +72,7 @@ trivium.Panel = class {
       const found = steps.map((n) => this.roles.get(n)), role = ["chosen", "origin", "result"].find((name) => found.includes(name));
       for (const name of Object.keys(SIGNS)) mark.classList.toggle(name, name === role);
       const sign = mark.querySelector(".sign");
-      if (sign) sign.textContent = role ? SIGNS[role] : "";
+      if (sign && sign.textContent !== (SIGNS[role] || "")) sign.textContent = SIGNS[role] || "";
       if (role === "chosen" || (role && !first)) first = mark;
     }
     for (const mark of this.body.querySelectorAll("[data-group]")) mark.classList.toggle("chosen", Boolean(this.group) && Number(mark.dataset.group) === this.group.number);
